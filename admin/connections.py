@@ -1,6 +1,6 @@
 """The connections of an admin client: to a bootstrap address, to a node, to the controller."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from featurewatch.admin import controller_lookup
 from featurewatch.admin.errors import UnreachableError
@@ -10,8 +10,7 @@ from featurewatch.streams.net.security import PLAINTEXT, Security
 from featurewatch.streams.net.transport import Connect
 
 
-@dataclass(frozen=True, slots=True)
-class Bootstrap:
+class Bootstrap(NamedTuple):
     """The addresses of a cluster: brokers, or with ``controllers`` the controllers' listeners."""
 
     addresses: tuple[Address, ...]

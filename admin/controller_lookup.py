@@ -5,12 +5,6 @@ from typing import Final
 from featurewatch.admin.errors import UnreachableError
 from featurewatch.streams.net.address import Address
 from featurewatch.streams.net.connection import Connection
-from featurewatch.streams.net.messages import (
-    DescribeClusterRequest,
-    DescribeClusterResponse,
-    MetadataRequest,
-    MetadataResponse,
-)
 
 _METADATA: Final = 3
 """The API that brokers have and controllers have not."""
@@ -37,6 +31,8 @@ async def controller_from_metadata(connection: Connection, timeout_s: float) -> 
         UnreachableError: The listener is a controller's.
         streams.net.connection.NodeError: No response.
     """
+    from featurewatch.streams.net.cluster_messages import MetadataRequest, MetadataResponse
+
     check_broker(connection)
     response = await connection.request(MetadataRequest(), MetadataResponse, timeout_s)
     listeners = {broker.node_id: Address(broker.host, broker.port) for broker in response.brokers}
@@ -53,6 +49,11 @@ async def controller_from_quorum(connection: Connection, timeout_s: float) -> Ad
         UnreachableError: The listener is a broker's.
         streams.net.connection.NodeError: No response.
     """
+    from featurewatch.streams.net.cluster_messages import (
+        DescribeClusterRequest,
+        DescribeClusterResponse,
+    )
+
     if connection.version_of(_DESCRIBE_CLUSTER, (1, 1)) is None:
         return connection.address
     request = DescribeClusterRequest(

@@ -11,31 +11,23 @@ is sent to the controller of the Metadata response (KIP-584), or, through contro
 DescribeCluster; a controller that has moved meanwhile is located again until the time is up.
 """
 
-import time
 from collections.abc import Iterable
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
-from featurewatch.admin import controller_lookup
-from featurewatch.admin.connections import AdminConnections, Bootstrap, ControllerUnavailableError
+from featurewatch.admin.connections import Bootstrap, ControllerUnavailableError
 from featurewatch.admin.errors import (
     OutcomeUnknownError,
     RequestError,
     UnreachableError,
     UpdateRefusedError,
 )
-from featurewatch.admin.metadata import (
-    FeatureDialect,
-    FeatureMetadata,
-    NodeDescription,
-    read_metadata,
-)
+from featurewatch.admin.metadata import FeatureDialect
+from featurewatch.admin.reader import FeatureReader, check_draft
 from featurewatch.admin.updates import FeatureUpdate, UpdateResult, uniform_result
 from featurewatch.streams.net.address import Address
 from featurewatch.streams.net.connection import Connection, NodeError, open_connection
 from featurewatch.streams.net.security import PLAINTEXT, Security
-from featurewatch.streams.net.transport import Connect
-from featurewatch.streams.types import FeatureName, NodeId, Role, UpgradeType
+from featurewatch.streams.types import FeatureName, UpgradeType
 
 __all__ = [
     "Bootstrap",
@@ -49,87 +41,13 @@ __all__ = [
 
 # kio's messages are imported by the requests that have one: its modules take long.
 
-_UPDATE_FEATURES: Final = 57
 _REQUEST_TIMED_OUT: Final = 7
 _NOT_CONTROLLER: Final = 41
 _PAUSE_S: Final = 0.1
 
 
-class FeatureAdmin:
-    """One cluster's features; use as an asynchronous context, which closes the connections.
-
-    ``timeout_s`` is how long a call may take, ``connect_timeout_s`` each step of a connection.
-    ``connect`` opens the transport of a connection (asyncio's by default); with
-    `streams.net.transport.connect_blocking`, `describe` of one node needs no event loop.
-    """
-
-    def __init__(
-        self,
-        bootstrap: Bootstrap,
-        *,
-        dialect: FeatureDialect = FeatureDialect.RELEASED,
-        timeout_s: float = 60.0,
-        connect_timeout_s: float = 10.0,
-        connect: Connect | None = None,
-    ) -> None:
-        if not bootstrap.addresses:
-            raise RequestError("nobody to ask: give the address of a broker or of a controller")
-        self._bootstrap = bootstrap
-        self._dialect = dialect
-        self._timeout_s = timeout_s
-        self._connect_timeout_s = min(connect_timeout_s, timeout_s)
-        self._reach = AdminConnections(bootstrap, self._connect_timeout_s, connect)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        _type: type[BaseException] | None,
-        _error: BaseException | None,
-        _traceback: TracebackType | None,
-    ) -> None:
-        await self._reach.close()
-
-    async def describe(
-        self, *, node_id: NodeId | None = None, controller: bool = False
-    ) -> FeatureMetadata:
-        """A node's supported ranges, and the finalized levels as it has them.
-
-        Without ``node_id``: the first broker that answers, with ``controller`` the controller that
-        it names; of controllers the active one.
-
-        Raises:
-            UnreachableError: The node does not answer, there is none of that id, a controller
-                listens where a broker is expected, or it has another dialect.
-        """
-        if node_id is not None:
-            return await self._node(node_id)
-        if controller or self._bootstrap.controllers:
-            connection = await self._reach.controller()
-        else:
-            connection = await self._reach.any_node()
-            controller_lookup.check_broker(connection)
-        return await self._ask(connection)
-
-    async def describe_all(self) -> tuple[NodeDescription, ...]:
-        """Every node's features, or why there are none; ordered by role and id.
-
-        Brokers, and the controllers as far as the cluster lists them: a broker does so from 3.9 on
-        (DESCRIBE on the cluster), a controller from 3.7 on (ALTER).
-
-        Raises:
-            UnreachableError: No node lists the nodes.
-        """
-        import asyncio
-
-        from featurewatch.admin.node_listing import list_nodes
-
-        nodes = await list_nodes(self._bootstrap, self._connect_timeout_s)
-        answers = (
-            self._answer(role, node_id, address) for (role, node_id), address in nodes.items()
-        )
-        return tuple(await asyncio.gather(*answers))
+class FeatureAdmin(FeatureReader):
+    """Reads and changes one cluster's features."""
 
     async def update(
         self, updates: Iterable[FeatureUpdate], *, dry_run: bool = False
@@ -167,7 +85,7 @@ class FeatureAdmin:
         """Sends to the controller, and to the next one where it was not the controller."""
         import asyncio
 
-        deadline = time.monotonic() + self._timeout_s
+        deadline = self._monotonic() + self._timeout_s
         while True:
             # One that is about to fall to another node may not be named, or not listen, for a time.
             try:
@@ -179,7 +97,7 @@ class FeatureAdmin:
                 if all(item.error != _NOT_CONTROLLER for item in result.results):
                     return result
                 why = f"{connection.address} is not the controller any more"
-            if time.monotonic() + _PAUSE_S > deadline:
+            if self._monotonic() + _PAUSE_S > deadline:
                 raise UnreachableError(
                     f"no controller took the request in {self._timeout_s:g} s: {why}"
                 )
@@ -207,7 +125,7 @@ class FeatureAdmin:
     ) -> UpdateResult:
         from featurewatch.admin import draft_messages as drafts
 
-        _check_draft(connection)
+        check_draft(connection)
         request, form = drafts.update_request(self._dialect, updates, self._timeout_s)
         answer = await self._exchange(connection, request, form, changes=True)
         names = (update.feature for update in updates)
@@ -220,7 +138,7 @@ class FeatureAdmin:
     ) -> UpdateResult:
         from featurewatch.admin import draft_messages as drafts
 
-        _check_draft(connection)
+        check_draft(connection)
         request, form = drafts.delete_request(names, self._timeout_s)
         answer = await self._exchange(connection, request, form, changes=True)
         result = uniform_result(names, int(answer.error_code), answer.error_message)
@@ -247,59 +165,11 @@ class FeatureAdmin:
                 f"whether the change was applied is unknown: {connection.address} gave up waiting"
             )
 
-    async def _node(self, node_id: NodeId) -> FeatureMetadata:
-        from featurewatch.admin.node_listing import list_nodes
-
-        role = Role.CONTROLLER if self._bootstrap.controllers else Role.BROKER
-        nodes = await list_nodes(self._bootstrap, self._connect_timeout_s)
-        address = nodes.get((role, node_id))
-        if address is None:
-            ids = ", ".join(str(known_id) for kind, known_id in nodes if kind is role) or "none"
-            raise UnreachableError(f"there is no {role} {node_id}: the cluster has {ids}")
-        return await self._ask(await self._reach.connection(address))
-
-    async def _answer(self, role: Role, node_id: NodeId, address: Address) -> NodeDescription:
-        try:
-            metadata = await self._ask(await self._reach.connection(address))
-        except NodeError as error:
-            return NodeDescription(role, node_id, error=str(error))
-        return NodeDescription(role, node_id, metadata)
-
-    async def _ask(self, connection: Connection) -> FeatureMetadata:
-        """A node's features; of released Kafka the handshake had the first response."""
-        timeout_s = self._connect_timeout_s
-        try:
-            if self._dialect is FeatureDialect.RELEASED:
-                first, connection.last_api_versions = connection.last_api_versions, None
-                answer = first or await connection.request_api_versions(timeout_s)
-                return read_metadata(answer, connection.address)
-            from featurewatch.admin import draft_messages as drafts
-
-            _check_draft(connection)
-            request, form = drafts.features_request(self._dialect)
-            response = await connection.request(request, form, timeout_s)
-        except NodeError as error:
-            raise UnreachableError(str(error)) from error
-        return read_metadata(response, connection.address, drafts.level_field(self._dialect))
-
 
 def _no_updates(connection: Connection) -> str:
     draft = 48 in connection.api_versions
     hint = ": give --dialect if it speaks a draft of KIP-584" if draft else ""
     return f"{connection.address} has no UpdateFeatures, which Kafka 2.7 and later have{hint}"
-
-
-def _check_draft(connection: Connection) -> None:
-    """Raises `UnreachableError` for a draft's request to released Kafka.
-
-    Its response would have no features, which are in other tags, and it would read a draft's
-    changes as client quotas.
-    """
-    if _UPDATE_FEATURES in connection.api_versions:
-        raise UnreachableError(
-            f"{connection.address} speaks as released Kafka does, and no draft of KIP-584: "
-            "give --dialect released"
-        )
 
 
 async def update_features(

@@ -1,16 +1,14 @@
 """A node's features: ``FeatureMetadata`` of KIP-584, read from ApiVersions."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from featurewatch.streams.net.address import Address
 from featurewatch.streams.types import FeatureLevel, FeatureName, NodeId, Role, SupportedRanges
 
 
-@dataclass(frozen=True, slots=True)
-class FeatureMetadata:
+class FeatureMetadata(NamedTuple):
     """One node's supported ranges, and the finalized levels as it has them.
 
     ``epoch`` is None where the node has none, and the levels are empty then. ``node`` is the
@@ -23,8 +21,7 @@ class FeatureMetadata:
     node: Address
 
 
-@dataclass(frozen=True, slots=True)
-class NodeDescription:
+class NodeDescription(NamedTuple):
     """A node of a cluster and its features; ``error`` is one line with the reason for none."""
 
     role: Role

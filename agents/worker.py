@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any, Final
 
 from prometheus_client import generate_latest
@@ -19,6 +19,7 @@ from featurewatch.streams.bus.positions import partition_of
 from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.health import HealthServer, HealthViews
+from featurewatch.streams.source import wall_clock_ms
 from featurewatch.streams.topics import INPUTS
 from featurewatch.streams.types import ClusterId
 from featurewatch.tables.faust_table import changelog_topic, image_table
@@ -29,10 +30,21 @@ _READY_LAG: Final = 100
 
 
 class Worker:
-    """A worker; ``await run()`` returns after `stop` and raises when something fails."""
+    """A worker; ``await run()`` returns after `stop` and raises when something fails.
 
-    def __init__(self, settings: WorkerSettings) -> None:
+    ``clock_ms`` gives milliseconds since the Unix epoch, ``monotonic`` seconds of a clock that does
+    not go back.
+    """
+
+    def __init__(
+        self,
+        settings: WorkerSettings,
+        clock_ms: Callable[[], int] = wall_clock_ms,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.settings = settings
+        self._clock_ms = clock_ms
+        self._monotonic = monotonic
         self.metrics = WorkerMetrics(settings.node_series)
         self.ready = asyncio.Event()
         """Set once the tables are recovered."""
@@ -98,7 +110,7 @@ class Worker:
                 publisher,
                 writer,
                 self.metrics,
-                time.monotonic,
+                self._monotonic,
                 settings.limits,
             )
             self._processor = processor
@@ -138,18 +150,14 @@ class Worker:
         watchdog = Watchdog(lambda: app.consumer._committed_offset, settings.stuck_after_s)
 
         async def states() -> None:
-            await publish_states(processor, settings.bus, publisher, _now_ms())
+            await publish_states(processor, settings.bus, publisher, self._clock_ms())
 
         async def watch() -> None:
-            await silence.check(time.monotonic(), _now_ms())
-            watchdog.check(dict(app.consumer._read_offset), time.monotonic())
+            await silence.check(self._monotonic(), self._clock_ms())
+            watchdog.check(dict(app.consumer._read_offset), self._monotonic())
 
         app.timer(settings.state_interval_s)(states)
         app.timer(2.0)(watch)
-
-
-def _now_ms() -> int:
-    return int(time.time() * 1000)
 
 
 def serve_health(worker: Worker, host: str, port: int) -> HealthServer:

@@ -1,21 +1,17 @@
 """The texts and tables of ``kafka-features`` of a release (``FeatureCommand``); pure.
 
 Its texts are Kafka's own, to the byte. Two releases are followed: 3.9, the last of its line, and
-4.3. They differ in how ``describe`` is laid out, in what they call an unknown release, and in that
-3.9 has neither ``--release-version`` nor the two lookup commands.
+4.3. They differ in what they call an unknown release, and in that 3.9 has neither
+``--release-version`` nor the two lookup commands. ``describe`` is in `cli.kafka_describe`.
 """
 
-import json
-import pkgutil
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from featurewatch.cli.kafka_describe import level_text
 from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, FeatureName
-
-if TYPE_CHECKING:
-    from featurewatch.admin.metadata import FeatureMetadata
 
 if TYPE_CHECKING:
     from featurewatch.controller.kraft.releases import FeatureVersion, Release
@@ -44,17 +40,6 @@ class ToolError(Exception):
     """The tool ends with 1 and prints exactly this on stderr."""
 
 
-@dataclass(frozen=True, slots=True)
-class DescribeLine:
-    """One feature in the output of ``describe``, with names of levels that have one."""
-
-    feature: str
-    low: str
-    high: str
-    finalized: str
-    epoch: str
-
-
 class KafkaFeaturesTool:
     """The tool of a release, ``3.9`` or ``4.3``."""
 
@@ -64,7 +49,7 @@ class KafkaFeaturesTool:
 
     @cached_property
     def _release(self) -> "Release":
-        from featurewatch.controller.kraft.releases import release_of  # describe does not need it
+        from featurewatch.controller.kraft.releases import release_of  # most uses do not need it
 
         return release_of(self._name)
 
@@ -72,26 +57,6 @@ class KafkaFeaturesTool:
     def deprecates_metadata(self) -> bool:
         """Whether ``--metadata`` prints a line that it is deprecated."""
         return not self._old
-
-    def described(self, line: DescribeLine) -> str:
-        """A line of ``describe``."""
-        if self._old:
-            return (
-                f"Feature: {line.feature}\tSupportedMinVersion: {line.low}\t"
-                f"SupportedMaxVersion: {line.high}\tFinalizedVersionLevel: {line.finalized}\t"
-                f"Epoch: {line.epoch}"
-            )
-        return (
-            f"Feature: {line.feature:<40}  SupportedMinVersion: {line.low:<15}  "
-            f"SupportedMaxVersion: {line.high:<15}  FinalizedVersionLevel: {line.finalized:<15}  "
-            f"Epoch: {line.epoch}"
-        )
-
-    def level_text(self, feature: str, level: int) -> str:
-        """How a level is shown; one of metadata.version that the release does not know is so."""
-        if feature != METADATA_VERSION:
-            return str(level)
-        return level_names(self._name).get(level) or f"UNKNOWN {level}"
 
     def level_of(self, version: str) -> FeatureLevel:
         """The metadata.version of a release or of a level by name; -1 before KRaft.
@@ -133,7 +98,7 @@ class KafkaFeaturesTool:
             needs = self._version(name, level).dependencies
             yield f"{name}={level} requires:" if needs else f"{name}={level} has no dependencies."
             for needed, at_least in needs.items():
-                shown = f" ({self.level_text(needed, at_least)})"
+                shown = f" ({level_text(self._name, needed, at_least)})"
                 yield f"    {needed}={at_least}{shown if needed == METADATA_VERSION else ''}"
 
     def named_level(self, text: str) -> tuple[FeatureName, FeatureLevel]:
@@ -258,34 +223,3 @@ def _java_split(text: str) -> list[str]:
     while len(parts) > 1 and not parts[-1]:
         parts.pop()
     return parts
-
-
-def print_features(metadata: "FeatureMetadata", compat: str) -> None:
-    """A line for each supported feature, as the tool of the release ``compat`` prints them."""
-    tool = KafkaFeaturesTool(compat)
-    for name, (low, high) in sorted(metadata.supported.items()):
-        line = DescribeLine(
-            name,
-            tool.level_text(name, low),
-            tool.level_text(name, high),
-            tool.level_text(name, metadata.finalized.get(name, 0)),
-            "-" if metadata.epoch is None else str(metadata.epoch),
-        )
-        print(tool.described(line))
-
-
-_TABLE: Final = "kraft/features.json"
-
-
-@cache
-def level_names(release: str) -> dict[int, str]:
-    """Level to name, the unstable levels of the release with them."""
-    content = pkgutil.get_data("featurewatch.controller", _TABLE)
-    assert content is not None  # noqa: S101 - the package has its data
-    table = json.loads(content)
-    content_of_release = table["releases"][release]
-    low, high = content_of_release["supported"]["metadata.version"]
-    stable = [item for item in table["metadata.version"] if low <= item["level"] <= high]
-    return {
-        item["level"]: item["name"] for item in (*stable, *content_of_release["unstable_levels"])
-    }

@@ -1,7 +1,6 @@
 """Runs reference clusters of any size in one process: a few full nodes plus light brokers."""
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -59,8 +58,6 @@ class ReferenceCluster:
     nodes: list[ReferenceNode] = field(default_factory=list)
     directory: BrokerDirectory = field(init=False)
     light: LightBrokers | None = None
-    light_registration_s: float = 0.0
-    """How long the light brokers took to register, in seconds."""
     _sessions: list[MachineSession] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -139,10 +136,9 @@ class ReferenceCluster:
         if not ids:
             return
         self.light = LightBrokers(self._light_contents(ids))
-        light, start_s = self.light, time.monotonic()
+        light = self.light
         await self._attach("light brokers", light)
         await _until(lambda: light.complete or bool(light.rejected), timeout_s + len(ids) / 100)
-        self.light_registration_s = time.monotonic() - start_s
 
     def _light_contents(self, ids: Sequence[int]) -> dict[int, bytes]:
         """The znodes of light brokers; each advertises the address of one of the full nodes."""

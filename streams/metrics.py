@@ -98,7 +98,7 @@ METRICS: Final = (
     MetricDef(
         "featurewatch_source_published_total",
         "counter",
-        "Events sent to the bus.",
+        "Events sent to the bus, without reports of the source's own state.",
         lambda report: report.published,
     ),
     MetricDef(

@@ -70,6 +70,7 @@ class SourceShell(ABC):
         self._monotonic_ms = monotonic_ms
         self._interval_s = interval_s
         self._status = StatusReporter(grace, heartbeat_ms, monotonic_ms())
+        self._status_lock = asyncio.Lock()
         self._published = self._dead_letters = 0
 
     @abstractmethod
@@ -109,9 +110,7 @@ class SourceShell(ABC):
     async def round(self) -> None:
         """One round: do what is due, then publish the status if it changed or is due."""
         await self._step()
-        state = self._state()
-        if state is not None:
-            await self._publish_status(state)
+        await self._publish_status()
 
     async def _publish(self, event: Event | DeadLetter) -> None:
         if isinstance(event, DeadLetter):
@@ -121,33 +120,41 @@ class SourceShell(ABC):
             await self._sink.publish(self.topic, event)
             self._published += 1
 
-    async def _publish_status(self, progress: ProtocolState) -> None:
-        """Publish each change of state at once, and a heartbeat."""
-        status, now_ms = self._status, self._monotonic_ms()
-        state = status.due(progress.caught_up, progress.stall_reason, now_ms, progress.detail)
-        if state is None:
-            return
-        if state is SourceState.FOLLOWING and status.state is not state:
-            # `following` means that the bus has everything that came before it.
-            await self._sink.flush()
-        if progress.cluster is None:
-            status.state = state
-            return
-        status.reported(state, now_ms)
-        await self._publish(
-            SourceStatus(
-                cluster=progress.cluster,
-                source=self.name,
-                state=state,
-                offset=progress.last.offset,
-                offset_epoch=progress.last.epoch,
-                high_watermark=progress.high_watermark,
-                leader_id=progress.leader.id,
-                leader_epoch=progress.leader.epoch,
-                detail=status.detail,
-                seen_ms=self._clock_ms(),
+    async def _publish_status(self) -> None:
+        """Publish the state if it is new, or as a heartbeat if one is due.
+
+        A source whose rounds are long calls it during a round too.
+        """
+        async with self._status_lock:
+            progress = self._state()
+            if progress is None:
+                return
+            status, now_ms = self._status, self._monotonic_ms()
+            state = status.due(progress.caught_up, progress.stall_reason, now_ms, progress.detail)
+            if state is None:
+                return
+            if state is SourceState.FOLLOWING and status.state is not state:
+                # `following` means that the bus has everything that came before it.
+                await self._sink.flush()
+            if progress.cluster is None:
+                status.state = state
+                return
+            status.reported(state, now_ms)
+            await self._sink.publish(
+                self.topic,
+                SourceStatus(
+                    cluster=progress.cluster,
+                    source=self.name,
+                    state=state,
+                    offset=progress.last.offset,
+                    offset_epoch=progress.last.epoch,
+                    high_watermark=progress.high_watermark,
+                    leader_id=progress.leader.id,
+                    leader_epoch=progress.leader.epoch,
+                    detail=status.detail,
+                    seen_ms=self._clock_ms(),
+                ),
             )
-        )
 
     def _report(
         self,

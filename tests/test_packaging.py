@@ -15,7 +15,7 @@ from tests.pipeline.replay.logs import Log, level, registration
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = tuple(
-    sorted(link.name for link in (ROOT / "src/featurewatch").iterdir() if link.is_dir())
+    sorted(link.name for link in (ROOT / "src/featurewatch").iterdir() if link.is_symlink())
 )
 NO_PART_OF_IT = {"spark.Dockerfile": "it is given the wheel"}
 UNTRACKED = (".*", "__pycache__", "build", "dist", "*.egg-info")
@@ -95,13 +95,13 @@ def test_it_lives_beside_pytables(wheels: tuple[Path, Path], tmp_path: Path) -> 
     if uv := shutil.which("uv"):
         run(uv, "venv", "--python", sys.executable, environment)
         pip: tuple[str | Path, ...] = (uv, "pip")
-        there: tuple[str | Path, ...] = ("--python", python)
-        remove: tuple[str | Path, ...] = (*pip, "uninstall", *there)
+        target: tuple[str | Path, ...] = ("--python", python)
+        remove: tuple[str | Path, ...] = (*pip, "uninstall", *target)
     else:
         run(sys.executable, "-m", "venv", environment)
-        pip, there = (python, "-m", "pip"), ()
+        pip, target = (python, "-m", "pip"), ()
         remove = (*pip, "uninstall", "--yes")
-    run(*pip, "install", *there, *pinned, wheels[0], "tables>=3.10")
+    run(*pip, "install", *target, *pinned, wheels[0], "tables>=3.10")
 
     modules = "import tables, featurewatch.tables as ours; print(tables.__file__, ours.__file__)"
     theirs, ours = run(python, "-c", modules, cwd=tmp_path).split()
@@ -112,8 +112,8 @@ def test_it_lives_beside_pytables(wheels: tuple[Path, Path], tmp_path: Path) -> 
     command = environment / "bin/featurewatch"
     assert run(command, "--version", cwd=tmp_path).strip() == "featurewatch 0.1.0"
     Log().elect(1).add(level(21), registration(1, 25)).write(log := tmp_path / "log")
-    asked = ("readiness", "--log-directory", log, "--target", "3.9", "--json")
-    assert json.loads(run(command, *asked, cwd=tmp_path, code=3))["verdict"] == "no"
+    arguments = ("readiness", "--log-directory", log, "--target", "3.9", "--json")
+    assert json.loads(run(command, *arguments, cwd=tmp_path, code=3))["verdict"] == "no"
 
     run(*remove, "featurewatch", cwd=tmp_path)
     run(python, "-c", "import tables; tables.open_file", cwd=tmp_path)

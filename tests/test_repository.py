@@ -1,6 +1,7 @@
 """The repository checks itself: its tools pass, and its tables say what the code says."""
 
 import ast
+import importlib
 import re
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
-from featurewatch.cli.main import app
+from featurewatch.cli.app import app
 from featurewatch.controller.rules import RULES
 from featurewatch.streams.topics import ALL
 from tests.paths import ROOT
@@ -83,15 +84,15 @@ def test_no_file_is_too_long() -> None:
     assert long - LONG.keys() == set()
 
 
-def test_the_project_speaks_of_itself_alone() -> None:
+def test_no_file_contains_a_foreign_path_or_host() -> None:
     """No path of one machine and no host of a registry stands in a file."""
-    found = [
+    occurrences = [
         f"{name}: {word}" for name, text in _texts() for word in FORBIDDEN if word in text.lower()
     ]
-    assert found == []
+    assert occurrences == []
 
 
-def test_every_test_says_what_it_shows() -> None:
+def test_every_test_has_a_docstring() -> None:
     """Each test function has a docstring of its own."""
     silent = [
         f"{name}: {node.name}"
@@ -172,3 +173,20 @@ def test_links_between_documents_lead_somewhere() -> None:
         if not (ROOT / name).parent.joinpath(target).exists()
     ]
     assert broken == []
+
+
+def test_the_documents_import_what_exists() -> None:
+    """Each import in the Python examples of the documents works as it is written."""
+    pages = sorted((ROOT / "docs").glob("*.md"))
+    examples = [
+        (page.name, ast.parse(code))
+        for page in pages
+        for code in re.findall(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+    ]
+    assert examples
+    for name, example in examples:
+        for node in example.body:
+            if isinstance(node, ast.ImportFrom):
+                module = importlib.import_module(node.module or "")
+                missing = [alias.name for alias in node.names if not hasattr(module, alias.name)]
+                assert missing == [], name

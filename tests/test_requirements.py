@@ -25,11 +25,11 @@ from scripts.requirements import (
 )
 
 
-def test_every_id_that_a_test_names_is_one_of_a_row() -> None:
+def test_every_id_in_a_test_exists() -> None:
     """A typo in a docstring or a scenario fails here."""
-    found = report(rows_of(DOCUMENT.read_text()), named_under(TESTS))
-    assert found["unknown"] == {}
-    assert found["shown"] > 0
+    result = report(rows_of(DOCUMENT.read_text()), named_under(TESTS))
+    assert result["unknown"] == {}
+    assert result["shown"] > 0
 
 
 def test_the_document_is_whole() -> None:
@@ -38,7 +38,7 @@ def test_the_document_is_whole() -> None:
     ids = [row.id for row in rows_of(text)]
     assert len(ids) == sum(line[:3] in ("| F", "| C", "| A", "| M") for line in text.splitlines())
     for letter, count in (("F", 90), ("C", 64), ("A", 42), ("M", 69)):
-        mine = [each for each in ids if each[0] == letter]
+        mine = [row_id for row_id in ids if row_id[0] == letter]
         assert mine == [f"{letter}-{number:02}" for number in range(1, count + 1)]
 
 
@@ -63,7 +63,7 @@ def test_ids_in_a_text(text: str, ids: list[str]) -> None:
 
 
 @given(st.sets(st.integers(1, 99).map("M-{:02}".format) | st.integers(1, 99).map("C-{:02}".format)))
-def test_what_is_shortened_says_the_same(ids: set[str]) -> None:
+def test_spans_of_ids_are_equal_to_the_ids(ids: set[str]) -> None:
     """However many ids, spans name exactly them."""
     assert ids_in(shortened(ids)) == sorted(ids)
 
@@ -115,21 +115,21 @@ def test_the_report_counts_places(tmp_path: Path) -> None:
     tests.mkdir()
     tests.joinpath("test_a.py").write_text('def test_x():\n    """Shows M-02 and M-44."""\n')
     tests.joinpath("b.txt").write_text("# M-02\n")
-    found = report(rows, named_under(tests))
-    assert list(lines(found)) == [
+    result = report(rows, named_under(tests))
+    assert list(lines(result)) == [
         "agents    0 of   1  open: M-01",
         "source    1 of   2  open: M-03",
         "no row M-44, named by tests/test_a.py::test_x",
         "total     1 of   3 rows shown by tests",
     ]
-    assert found["places"][1]["shown"] == {"M-02": ["tests/b.txt", "tests/test_a.py::test_x"]}
+    assert result["places"][1]["shown"] == {"M-02": ["tests/b.txt", "tests/test_a.py::test_x"]}
 
 
 def test_the_command_prints_one_json_document() -> None:
     """For programs; and a wrong flag is told with the usage."""
     command = [sys.executable, "-m", "scripts.requirements"]
     run = subprocess.run([*command, "--json"], cwd=ROOT, capture_output=True, check=True)
-    found = json.loads(run.stdout)
-    assert found["rows"] == len(rows_of(DOCUMENT.read_text()))
+    document = json.loads(run.stdout)
+    assert document["rows"] == len(rows_of(DOCUMENT.read_text()))
     wrong = subprocess.run([*command, "--jsn"], cwd=ROOT, capture_output=True, check=False)
     assert (wrong.returncode, b"Usage" in wrong.stderr) == (2, True)

@@ -2,12 +2,10 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from featurewatch.cli.errors import UsageError
-from featurewatch.streams.java_properties import lines_in, pair_in
 
 if TYPE_CHECKING:
     from featurewatch.streams.net.security import Security
@@ -24,6 +22,8 @@ def read_properties(file: Path) -> dict[str, str]:
     Raises:
         UsageError: The file cannot be read, or a line is no property.
     """
+    from featurewatch.streams.java_properties import lines_in, pair_in
+
     try:
         content = file.read_bytes()
     except OSError as error:
@@ -39,8 +39,7 @@ def read_properties(file: Path) -> dict[str, str]:
     return properties
 
 
-@dataclass(frozen=True, slots=True)
-class ClientConfig:
+class ClientConfig(NamedTuple):
     """A client's properties: its login, its timeouts, and warnings about unused ones."""
 
     security: "Security"

@@ -53,9 +53,8 @@ class Server(ABC):
         for _ in attempts(timeout_s):
             if (reason := self.not_ready_reason()) is None:
                 return
-            if self._process is None or (code := self._process.exit_code) is not None:
-                state = "is not running" if self._process is None else f"ended with code {code}"
-                raise StartError(f"{self} {state} before it was ready: {self._log_reason()}")
+            if not self.running:
+                raise StartError(f"{self._end()} before it was ready: {self._log_reason()}")
         raise StartError(f"{self} is not ready after {timeout_s:.0f} s: {reason}")
 
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
@@ -92,9 +91,22 @@ class Server(ABC):
         if self.running:
             raise StartError(f"{self} runs already; stop it first")
 
+    def require_running(self) -> None:
+        """Checks that the server is up; it need not be ready.
+
+        Raises:
+            StackError: if it is not running; with its exit code and the reason from its log.
+        """
+        if not self.running:
+            raise StackError(f"{self._end()}: {self._log_reason()}")
+
     def _launch(self, command: Sequence[str]) -> None:
         self._log_start = self.log.stat().st_size if self.log.exists() else 0
         self._process = Process(command, self.log, self.directory if self._temporary else None)
+
+    def _end(self) -> str:
+        code = self._process.exit_code if self._process is not None else None
+        return f"{self} is not running" if code is None else f"{self} ended with code {code}"
 
     def _log_reason(self) -> str:
         try:

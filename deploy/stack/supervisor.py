@@ -31,7 +31,7 @@ from featurewatch.deploy.stack.components import components_of
 from featurewatch.deploy.stack.stack_file import Control
 
 _LINE_LIMIT = 1 << 16
-_log = logging.getLogger("deploy.supervisor")
+_log = logging.getLogger("featurewatch.deploy.stack.supervisor")
 
 
 class Supervisor:

@@ -33,7 +33,7 @@ from featurewatch.deploy.wire.connection import check
 from featurewatch.deploy.wire.controller_pool import NOT_CONTROLLER, ControllerPool
 from featurewatch.deploy.wire.requests import Ranges
 
-_log = logging.getLogger("deploy.light")
+_log = logging.getLogger(__name__)
 
 LONG_SESSIONS: Final[Mapping[str, str]] = {"broker.session.timeout.ms": "600000"}
 """Controller properties that keep a light broker unfenced for ten minutes without a heartbeat."""

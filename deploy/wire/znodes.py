@@ -17,7 +17,7 @@ from featurewatch.deploy.errors import StackError, StartError, WireError
 from featurewatch.deploy.process.polling import attempts
 
 _CONNECT_S = 15.0
-_kazoo_log = logging.getLogger("deploy.znodes.kazoo")
+_kazoo_log = logging.getLogger(f"{__name__}.kazoo")
 _kazoo_log.setLevel(logging.CRITICAL)  # kazoo logs every failed connect; our errors suffice
 
 

@@ -4,7 +4,7 @@
 may follow from the order of messages.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from threading import Event
 from typing import Final, NamedTuple
@@ -27,6 +27,7 @@ from featurewatch.pipeline.audit.lake_view import AUDITED, LakeView, pin_view, s
 from featurewatch.pipeline.audit.reordering import disputed_clusters, reorderable_clusters
 from featurewatch.pipeline.gold.tables import AUDIT
 from featurewatch.pipeline.lake.lake import Lake
+from featurewatch.streams.source import wall_clock_ms
 
 LATE_S: Final = 10.0
 """Default limit, in seconds, between a message and the outputs that follow from it."""
@@ -98,13 +99,14 @@ def audit(
     *,
     save: bool = False,
     limits: Limits = DEFAULT_LIMITS,
+    clock_ms: Callable[[], int] = wall_clock_ms,
 ) -> AuditReport:
     """Compares the two sides of a lake, which may be filled meanwhile.
 
     ``late_s``: an output counts as late, or as missing, this many seconds after its cause.
     ``limit`` bounds the differences in the report. ``save`` replaces the content of the table
     `AUDIT` with all differences and unknown findings. ``limits`` must be those of the worker and of
-    gold.
+    gold. ``clock_ms`` gives milliseconds since the Unix epoch.
 
     Raises:
         LakeError: The lake cannot be read, or with ``save`` the table cannot be created.
@@ -118,7 +120,7 @@ def audit(
     compared = findings(view, late_s).localCheckpoint()
     result = _reordered(view, compared, late_s, limits)
     if save:
-        _save(lake, result)
+        _save(lake, result, datetime.fromtimestamp(clock_ms() / 1000, UTC))
     return _report(view, result, late_s, limit)
 
 
@@ -167,9 +169,9 @@ def _reordered(view: LakeView, compared: DataFrame, late_s: float, limits: Limit
     return result.drop("is_reordered").localCheckpoint()
 
 
-def _save(lake: Lake, compared: DataFrame) -> None:
+def _save(lake: Lake, compared: DataFrame, now: datetime) -> None:
     rows = compared.where(fn.col("verdict").isin(*BAD, UNKNOWN))
-    rows = rows.withColumn("audited_at", fn.lit(datetime.now(UTC)))
+    rows = rows.withColumn("audited_at", fn.lit(now))
     path = lake.ensure_table(AUDIT)
     rows.select(*AUDIT.columns).write.format("delta").mode("overwrite").save(path)
 

@@ -1,7 +1,7 @@
 """Connection settings of Spark for the bus, and the offset ranges of its topics."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
@@ -69,20 +69,24 @@ def _java_properties(properties: Mapping[str, str]) -> dict[str, str]:
     return translated
 
 
-def offset_ranges(bus: BusSettings) -> dict[TopicPartitionKey, OffsetRange]:
+def offset_ranges(
+    bus: BusSettings, monotonic: Callable[[], float] = time.monotonic
+) -> dict[TopicPartitionKey, OffsetRange]:
     """Returns the current offsets of each partition of the ingested topics that exist.
+
+    ``monotonic`` gives seconds of a clock that does not go back.
 
     Raises:
         TopicError: The bus does not respond.
     """
     consumer = Consumer(bus.client(group_id="featurewatch-pipeline"), logger=LOG)
-    deadline = time.monotonic() + _TIMEOUT_S
+    deadline = monotonic() + _TIMEOUT_S
     try:
         while True:
             try:
                 return _ranges(consumer, bus)
             except KafkaException as error:
-                if error.args[0].code() not in _TRANSIENT or time.monotonic() > deadline:
+                if error.args[0].code() not in _TRANSIENT or monotonic() > deadline:
                     raise TopicError(
                         f"the bus at {bus.bootstrap_servers} does not answer "
                         f"({error.args[0].str()}): check its address, and its security settings"

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -232,12 +232,13 @@ class Lake:
         if errors:
             raise errors[0]
 
-    def lock(self) -> None:
+    def lock(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         """Keeps other processes from filling this lake until the session's JVM has ended.
 
         The JVM holds the lock, not this process: if this process is killed, the JVM may still be
         writing, and the next process must wait for it. A lake that is not a directory of this
         machine has no lock; the operator must make sure that only one process fills it.
+        ``monotonic`` gives seconds of a clock that does not go back.
 
         Raises:
             LakeError: Another process fills it, or the directory cannot be written.
@@ -254,9 +255,9 @@ class Lake:
                 "choose another with --lake"
             ) from None
         channel = jvm(self.session).java.io.RandomAccessFile(str(file), "rw").getChannel()
-        deadline = time.monotonic() + _LOCK_S
+        deadline = monotonic() + _LOCK_S
         while (lock := self._try_lock(channel)) is None:
-            if time.monotonic() > deadline:
+            if monotonic() > deadline:
                 raise LakeError(
                     f"another process fills the lake {self.directory}: wait for its end, or stop it"
                 )

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from featurewatch.pipeline.replay.batch_reader import BatchReader, CorruptRange
 from featurewatch.pipeline.replay.batch_skipper import SkippedBatches
 from featurewatch.pipeline.replay.log_format import FileRange, batch_at, next_batch
-from featurewatch.pipeline.replay.plan import LogRange
+from featurewatch.pipeline.replay.log_ranges import LogRange
 from featurewatch.streams.kraft.records.batch import RecordBatch
 from featurewatch.streams.types import OffsetAndEpoch
 

@@ -14,7 +14,7 @@ import orjson
 from featurewatch.pipeline.replay.batch_reader import BatchReader, CorruptRange
 from featurewatch.pipeline.replay.batch_skipper import SkippedBatches
 from featurewatch.pipeline.replay.log_format import FORMATS, FileRange, LogFormat
-from featurewatch.pipeline.replay.plan import LogRange
+from featurewatch.pipeline.replay.log_ranges import LogRange
 from featurewatch.pipeline.replay.repair import RepairedRange, repaired
 from featurewatch.streams.codec.events import encode
 from featurewatch.streams.events import DeadLetter, Event, LogCommit, LogGap

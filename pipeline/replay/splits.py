@@ -11,7 +11,8 @@ from itertools import islice
 from typing import Final
 
 from featurewatch.pipeline.replay.log_format import LogFormat
-from featurewatch.pipeline.replay.plan import ClusterPlan, LogSlice, SnapshotFile, cut
+from featurewatch.pipeline.replay.log_ranges import cut
+from featurewatch.pipeline.replay.plan import ClusterPlan, LogSlice, SnapshotFile
 from featurewatch.pipeline.replay.split_reader import ReplaySplit, SplitRange, SplitStats
 
 SPLIT_BYTES: Final = 16 << 20

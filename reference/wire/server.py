@@ -22,7 +22,7 @@ MAX_REQUEST_BYTES: Final = 1 << 20
 """Larger requests are rejected; those that are served have some kilobytes at most."""
 
 _LENGTH = struct.Struct(">i")
-_log = logging.getLogger("reference")
+_log = logging.getLogger("featurewatch.reference")
 
 Handler = Callable[[WireRequest], Awaitable[Any]]
 """Returns the response message to a request; None closes the connection."""

@@ -15,7 +15,7 @@ from featurewatch.reference.wire import draft_messages
 from featurewatch.reference.wire.frames import write_request
 
 _TIMEOUT_S: Final = 5.0
-_log = logging.getLogger("reference")
+_log = logging.getLogger("featurewatch.reference")
 
 
 class UpdateMetadataSender:

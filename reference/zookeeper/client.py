@@ -12,7 +12,7 @@ from kazoo.client import KazooClient
 from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.retry import KazooRetry
 
-_log = logging.getLogger("reference")
+_log = logging.getLogger("featurewatch.reference")
 
 
 class _ImmediateQueue:

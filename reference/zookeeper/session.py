@@ -59,7 +59,7 @@ from featurewatch.reference.zookeeper.watches import WatchRegistry
 
 TICK_S: Final = 0.1
 
-_log = logging.getLogger("reference")
+_log = logging.getLogger("featurewatch.reference")
 
 
 class MachineSession:

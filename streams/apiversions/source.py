@@ -36,6 +36,7 @@ class ApiVersionsSource(SourceShell):
     """Follows one cluster by ApiVersions; `run` ends only by cancellation or a failing bus.
 
     After a start every node's features are published once: the fold then drops what it had of them.
+    Only the end of a round shows that no node responds. A response shows at once that one does.
     """
 
     name = SOURCE
@@ -59,6 +60,7 @@ class ApiVersionsSource(SourceShell):
         self._addresses: dict[NodeKey, Address] = {}
         self._concurrent = asyncio.Semaphore(settings.concurrency)
         self._stalled: str | None = None
+        self._has_followed = False
         self._status.detail = self._detail = "no node was asked yet"
         self._warned: deque[str] = deque(maxlen=100)
         self._next_listing_ms = 0
@@ -69,7 +71,9 @@ class ApiVersionsSource(SourceShell):
         """The source's state now, for metrics and health."""
         return self._report(self._cluster or "", records_read=self._response_count)
 
-    def _state(self) -> ProtocolState:
+    def _state(self) -> ProtocolState | None:
+        if self._stalled is None and not self._has_followed:
+            return None  # the first round is not over
         reason = None
         if self._stalled is not None:
             reason = StallReason(self._stalled, False, self._monotonic_ms())
@@ -107,7 +111,7 @@ class ApiVersionsSource(SourceShell):
                 f"the nodes belong to cluster {cluster}, not {self._cluster}: "
                 "check the addresses, or the cluster's id in the settings"
             )
-            self._tracker, self._addresses = None, {}
+            self._tracker, self._addresses, self._has_followed = None, {}, False
             return
         self._cluster = self._cluster or cluster
         if self._cluster is None or not (discovered.nodes or self._addresses):
@@ -153,9 +157,13 @@ class ApiVersionsSource(SourceShell):
         if isinstance(response, NodeError):
             self._status.last_error = str(response)
             await self._publish_all(tracker.on_no_response(key, str(response), self._clock_ms()))
+            await self._publish_status()
             return False
         self._response_count += 1
         await self._publish_all(tracker.on_response(key, response, self._clock_ms()))
+        if self._has_followed and self._stalled is not None:
+            self._stalled, self._detail = None, f"{key} answers again"
+        await self._publish_status()
         return True
 
     def _evaluate(self, silent: list[NodeKey]) -> None:
@@ -164,7 +172,7 @@ class ApiVersionsSource(SourceShell):
             last_error = self._status.last_error or "none of them answers"
             self._stall(f"no node answers, of {count} known ones ({last_error})")
             return
-        self._stalled = None
+        self._stalled, self._has_followed = None, True
         self._detail = "; ".join(
             [
                 f"{count - len(silent)} of {count} nodes answer",

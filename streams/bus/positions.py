@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from typing import Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -30,18 +31,24 @@ _SETTLING: Final = {
 
 
 async def last_log_position(
-    bus: BusSettings, cluster: ClusterId, source: str = "kraft", timeout_s: float = 30
+    bus: BusSettings,
+    cluster: ClusterId,
+    source: str = "kraft",
+    timeout_s: float = 30,
+    monotonic: Callable[[], float] = time.monotonic,
 ) -> OffsetAndEpoch | None:
     """What ``source`` published last for a cluster on ``metadata-log``; None: begin at the start.
 
     A commit, a finished snapshot and the source's own status with an offset have a position; a
     reset means that the log starts again. Messages without one are skipped: the chunks of a
     snapshot whose last chunk is missing, the worker's status of a silent source, unreadable bytes.
+    ``monotonic`` gives seconds of a clock that does not go back.
 
     Raises `BusUnavailableError` if the bus does not respond for ``timeout_s`` seconds,
     `BusError` if the topic is missing or may not be read.
     """
-    return await asyncio.to_thread(_find, bus, cluster, source, timeout_s)
+    scan = _Scan(bus, cluster, source, timeout_s, monotonic)
+    return await asyncio.to_thread(scan.last)
 
 
 def position_in_message(
@@ -65,103 +72,112 @@ def position_in_message(
     return None
 
 
-def _find(bus: BusSettings, cluster: str, source: str, timeout_s: float) -> OffsetAndEpoch | None:
-    topic = bus.topic(METADATA_LOG)
-    key = cluster.encode()
-    consumer = Consumer(
-        bus.client(
-            group_id="featurewatch-positions",
-            enable_auto_commit=False,
-            auto_offset_reset="earliest",
-            enable_partition_eof=True,
-            queued_max_messages_kbytes=16 * 1024,
-            # The defaults wait half a second at the end of the log and a whole one after each full
-            # queue, which is most of what a long scan would take.
-            fetch_wait_max_ms=10,
-            fetch_queue_backoff_ms=10,
-        ),
-        logger=LOG,
-    )
-    try:
-        partition = _partition(consumer, bus, topic, key, timeout_s)
-        low, end = _bounds(consumer, partition, timeout_s)
-        window = _FIRST_WINDOW
-        # Backwards in growing windows: an active cluster is found in the first one, and a cluster
-        # without recent messages costs one pass over the partition.
-        while end > low:
-            start = max(low, end - window)
-            position = _last_between(consumer, partition, (start, end), key, source, timeout_s)
-            if position is not None:
-                return None if position == NO_OFFSET else position
-            end, window = start, window * _GROWTH
-        return None
-    except KafkaException as error:
-        raise BusUnavailableError(
-            f"the bus at {bus.bootstrap_servers} did not say what {topic} holds "
-            f"({error.args[0].str()}): check its address, and its security settings"
-        ) from error
-    finally:
-        consumer.close()
+class _Scan:
+    """A search for the last position of a source on the partition of a cluster."""
 
+    def __init__(
+        self,
+        bus: BusSettings,
+        cluster: ClusterId,
+        source: str,
+        timeout_s: float,
+        monotonic: Callable[[], float],
+    ) -> None:
+        self._bus = bus
+        self._topic = bus.topic(METADATA_LOG)
+        self._key = cluster.encode()
+        self._source = source
+        self._timeout_s = timeout_s
+        self._monotonic = monotonic
 
-def _partition(
-    consumer: Consumer, bus: BusSettings, topic: str, key: bytes, timeout_s: float
-) -> TopicPartition:
-    metadata = consumer.list_topics(topic, timeout=timeout_s).topics[topic]
-    if metadata.error is not None or not metadata.partitions:
-        raise BusError(
-            f"topic {topic} on the bus at {bus.bootstrap_servers} cannot be read "
-            f"({metadata.error}): create it, or allow it to be read"
+    def last(self) -> OffsetAndEpoch | None:
+        """The last position; None if there is none, or after a reset. Blocks."""
+        consumer = Consumer(
+            self._bus.client(
+                group_id="featurewatch-positions",
+                enable_auto_commit=False,
+                auto_offset_reset="earliest",
+                enable_partition_eof=True,
+                queued_max_messages_kbytes=16 * 1024,
+                # The defaults wait half a second at the end of the log and a whole one after each
+                # full queue, which is most of what a long scan would take.
+                fetch_wait_max_ms=10,
+                fetch_queue_backoff_ms=10,
+            ),
+            logger=LOG,
         )
-    return TopicPartition(topic, partition_of(key, len(metadata.partitions)))
-
-
-def _bounds(consumer: Consumer, partition: TopicPartition, timeout_s: float) -> tuple[int, int]:
-    """The first offset of a partition and the one after its last; waits for a leader."""
-    deadline = time.monotonic() + timeout_s
-    while True:
-        left_s = max(deadline - time.monotonic(), 0.1)
         try:
-            low, end = consumer.get_watermark_offsets(partition, timeout=left_s)
+            partition = self._partition(consumer)
+            low, end = self._bounds(consumer, partition)
+            window = _FIRST_WINDOW
+            # Backwards in growing windows: an active cluster is found in the first one, and a
+            # cluster without recent messages costs one pass over the partition.
+            while end > low:
+                start = max(low, end - window)
+                position = self._last_between(consumer, partition, start, end)
+                if position is not None:
+                    return None if position == NO_OFFSET else position
+                end, window = start, window * _GROWTH
+            return None
         except KafkaException as error:
-            # A leader that was named a moment ago may not know it yet.
-            if error.args[0].code() not in _SETTLING or time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
-        else:
-            return low, end
-
-
-def _last_between(
-    consumer: Consumer,
-    partition: TopicPartition,
-    offsets: tuple[int, int],
-    key: bytes,
-    source: str,
-    timeout_s: float,
-) -> OffsetAndEpoch | None:
-    """The last position in messages at offsets from the first up to below the second."""
-    start, end = offsets
-    consumer.assign([TopicPartition(partition.topic, partition.partition, start)])
-    position: OffsetAndEpoch | None = None
-    deadline = time.monotonic() + timeout_s
-    while True:
-        # `consume` alone would wait for its thousand messages until the timeout.
-        first = consumer.poll(0.5)
-        messages = [] if first is None else [first, *consumer.consume(1000, timeout=0)]
-        for message in messages:
-            if _is_end(message, end):
-                return position
-            if message.error() is None and message.key() == key:
-                position = position_in_message(message.value(), key, source) or position
-            if message.error() is None and (message.offset() or 0) >= end - 1:
-                return position
-        if any(message.error() is None for message in messages):
-            deadline = time.monotonic() + timeout_s
-        elif time.monotonic() > deadline:
             raise BusUnavailableError(
-                f"nothing came from {partition.topic} for {timeout_s:g} s: look at the bus' brokers"
+                f"the bus at {self._bus.bootstrap_servers} did not say what {self._topic} holds "
+                f"({error.args[0].str()}): check its address, and its security settings"
+            ) from error
+        finally:
+            consumer.close()
+
+    def _partition(self, consumer: Consumer) -> TopicPartition:
+        topic = self._topic
+        metadata = consumer.list_topics(topic, timeout=self._timeout_s).topics[topic]
+        if metadata.error is not None or not metadata.partitions:
+            raise BusError(
+                f"topic {topic} on the bus at {self._bus.bootstrap_servers} cannot be read "
+                f"({metadata.error}): create it, or allow it to be read"
             )
+        return TopicPartition(topic, partition_of(self._key, len(metadata.partitions)))
+
+    def _bounds(self, consumer: Consumer, partition: TopicPartition) -> tuple[int, int]:
+        """The first offset of a partition and the one after its last; waits for a leader."""
+        deadline = self._monotonic() + self._timeout_s
+        while True:
+            left_s = max(deadline - self._monotonic(), 0.1)
+            try:
+                low, end = consumer.get_watermark_offsets(partition, timeout=left_s)
+            except KafkaException as error:
+                # A leader that was named a moment ago may not know it yet.
+                if error.args[0].code() not in _SETTLING or self._monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
+            else:
+                return low, end
+
+    def _last_between(
+        self, consumer: Consumer, partition: TopicPartition, start: int, end: int
+    ) -> OffsetAndEpoch | None:
+        """The last position in messages at offsets from ``start`` up to below ``end``."""
+        consumer.assign([TopicPartition(partition.topic, partition.partition, start)])
+        position: OffsetAndEpoch | None = None
+        deadline = self._monotonic() + self._timeout_s
+        while True:
+            # `consume` alone would wait for its thousand messages until the timeout.
+            first = consumer.poll(0.5)
+            messages = [] if first is None else [first, *consumer.consume(1000, timeout=0)]
+            for message in messages:
+                if _is_end(message, end):
+                    return position
+                if message.error() is None and message.key() == self._key:
+                    value = message.value()
+                    position = position_in_message(value, self._key, self._source) or position
+                if message.error() is None and (message.offset() or 0) >= end - 1:
+                    return position
+            if any(message.error() is None for message in messages):
+                deadline = self._monotonic() + self._timeout_s
+            elif self._monotonic() > deadline:
+                raise BusUnavailableError(
+                    f"nothing came from {partition.topic} for {self._timeout_s:g} s: "
+                    "look at the bus' brokers"
+                )
 
 
 def _is_end(message: Message, end: int) -> bool:

@@ -56,6 +56,7 @@ class Publisher:
     At most ``max_in_flight`` messages and about ``max_bytes`` bytes wait for acknowledgement; one
     message larger than ``max_bytes`` goes alone. ``on_error`` is called in the event loop. A
     process that stood still for more than ``max_pause_s`` seconds publishes nothing more.
+    ``monotonic`` gives seconds of a clock that does not go back.
     """
 
     def __init__(
@@ -66,13 +67,15 @@ class Publisher:
         max_bytes: int = 32 * 1024 * 1024,
         on_error: OnErrorChange | None = None,
         max_pause_s: float | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._bus = bus
         self._max_in_flight = max_in_flight
         self._max_bytes = max_bytes
         self._on_error = on_error or _ignore
         self._max_pause_s = max_pause_s
-        self._alive_s = time.monotonic()
+        self._monotonic = monotonic
+        self._alive_s = monotonic()
         self._lock = asyncio.Lock()
         self._moved = asyncio.Event()
         self._pending: dict[_Delivery, float] = {}
@@ -153,7 +156,7 @@ class Publisher:
                 text = f"a message of {size} bytes was not taken for {topic}: {error}"
                 self._fail(self._failure_of(error.args[0], text))
                 self._check()
-            self._pending[delivery] = time.monotonic()
+            self._pending[delivery] = self._monotonic()
             self._bytes += size
             return delivery
 
@@ -269,7 +272,7 @@ class Publisher:
 
     def _check_stall(self, last_error: str) -> None:
         oldest = next(iter(self._pending.values()), None)
-        if oldest is not None and time.monotonic() - oldest > _STALL_S and self._error is None:
+        if oldest is not None and self._monotonic() - oldest > _STALL_S and self._error is None:
             self._set_error(
                 f"the bus at {self._bus.bootstrap_servers} has acknowledged nothing for "
                 f"{_STALL_S:g} s{last_error and f' ({last_error})'}: waiting for it"
@@ -277,7 +280,7 @@ class Publisher:
 
     def _check_pause(self) -> None:
         """Fails if the thread, which runs five times a second, last ran too long ago."""
-        pause_s = time.monotonic() - self._alive_s
+        pause_s = self._monotonic() - self._alive_s
         if self._max_pause_s is not None and pause_s > self._max_pause_s:
             self._fail(_paused(pause_s))
 
@@ -285,7 +288,7 @@ class Publisher:
 
     def _poll(self) -> None:
         while not self._stopping.is_set():
-            now_s = time.monotonic()
+            now_s = self._monotonic()
             if self._max_pause_s is not None and now_s - self._alive_s > self._max_pause_s:
                 # At once, before the pause is forgotten: the loop may be about to publish.
                 self._failure = self._failure or _paused(now_s - self._alive_s)

@@ -1,7 +1,7 @@
 """Creates the topics, and checks the existing ones."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException
@@ -19,17 +19,21 @@ from featurewatch.streams.topics import ALL, Topic
 _POLICY: Final = "cleanup.policy"
 _POLL_S: Final = 0.05
 
+_Seconds = Callable[[], float]
+
 
 def ensure_topics(
     bus: BusSettings,
     topics: Iterable[Topic] = ALL,
     changelogs: Iterable[str] = (),
     timeout_s: float = 60,
+    monotonic: _Seconds = time.monotonic,
 ) -> None:
     """Every topic exists, with the partitions that it must have, and each partition has a leader.
 
     ``changelogs`` are full names of compacted topics that a table needs beside its input topic, so
     they have as many partitions. Blocks; may be called again at any time, by many at once.
+    ``monotonic`` gives seconds of a clock that does not go back.
 
     Raises `BusUnavailableError` after ``timeout_s`` seconds, `TopicMismatchError` if a topic is
     there with another partition count or cleanup policy, `BusError` if one cannot be created.
@@ -38,18 +42,22 @@ def ensure_topics(
     wanted: dict[str, Mapping[str, str]] = {bus.topic(topic): topic.config for topic in topics}
     wanted |= dict.fromkeys(changelogs, compacted)
     admin = AdminClient(bus.client(), logger=LOG)
-    deadline = time.monotonic() + timeout_s
-    existing = _metadata(admin, bus, deadline)
+    deadline = monotonic() + timeout_s
+
+    def left_s() -> float:
+        return deadline - monotonic()
+
+    existing = _metadata(admin, bus, left_s)
     missing = {name: config for name, config in wanted.items() if name not in existing}
-    created = _create(admin, bus, missing, deadline) if missing else set()
-    _wait_for_leaders(admin, bus, wanted, deadline)
+    created = _create(admin, bus, missing, left_s) if missing else set()
+    _wait_for_leaders(admin, bus, wanted, left_s)
     _check_policies(admin, bus, {name: wanted[name] for name in wanted.keys() - created})
 
 
-def _metadata(admin: AdminClient, bus: BusSettings, deadline: float) -> dict[str, TopicMetadata]:
+def _metadata(admin: AdminClient, bus: BusSettings, left_s: _Seconds) -> dict[str, TopicMetadata]:
     """All topics: a request by name could create a topic with the bus' defaults."""
     try:
-        return dict(admin.list_topics(timeout=max(deadline - time.monotonic(), 1)).topics)
+        return dict(admin.list_topics(timeout=max(left_s(), 1)).topics)
     except KafkaException as error:
         raise BusUnavailableError(
             f"the bus at {bus.bootstrap_servers} does not answer ({error.args[0].str()}): "
@@ -58,7 +66,7 @@ def _metadata(admin: AdminClient, bus: BusSettings, deadline: float) -> dict[str
 
 
 def _create(
-    admin: AdminClient, bus: BusSettings, wanted: Mapping[str, Mapping[str, str]], deadline: float
+    admin: AdminClient, bus: BusSettings, wanted: Mapping[str, Mapping[str, str]], left_s: _Seconds
 ) -> set[str]:
     """The names of the topics that this call created."""
     new = [
@@ -70,8 +78,8 @@ def _create(
         )
         for name, config in wanted.items()
     ]
-    left_s = max(deadline - time.monotonic(), 1)
-    futures = admin.create_topics(new, operation_timeout=left_s, request_timeout=left_s)
+    wait_s = max(left_s(), 1)
+    futures = admin.create_topics(new, operation_timeout=wait_s, request_timeout=wait_s)
     created = set()
     for name, future in futures.items():
         try:
@@ -89,14 +97,14 @@ def _create(
 
 
 def _wait_for_leaders(
-    admin: AdminClient, bus: BusSettings, names: Iterable[str], deadline: float
+    admin: AdminClient, bus: BusSettings, names: Iterable[str], left_s: _Seconds
 ) -> None:
     while True:
-        existing = _metadata(admin, bus, deadline)
+        existing = _metadata(admin, bus, left_s)
         behind = [name for name in names if not _is_ready(name, existing.get(name), bus)]
         if not behind:
             return
-        if time.monotonic() > deadline:
+        if left_s() < 0:
             raise BusUnavailableError(
                 f"partitions without a leader on the bus at {bus.bootstrap_servers}: "
                 f"{', '.join(behind)}: look at the bus' brokers"

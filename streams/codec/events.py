@@ -18,17 +18,9 @@ from featurewatch.streams.codec.event_shapes import KINDS
 from featurewatch.streams.events import (
     ApiVersionsEvent,
     DeadLetter,
-    Disagreement,
     Event,
     LogCommit,
     LogEvent,
-    LogGap,
-    NodeAnswer,
-    NodeSilent,
-    SnapshotChunk,
-    SourceStatus,
-    ZnodeChange,
-    ZnodeSnapshot,
     ZookeeperEvent,
 )
 from featurewatch.streams.topics import API_VERSIONS, DEAD_LETTERS, METADATA_LOG, ZOOKEEPER, Topic
@@ -122,16 +114,9 @@ def kind_of(event: Event | DeadLetter) -> str:
 
 
 _KIND_NAMES: Final[dict[type, str]] = {
-    SnapshotChunk: "snapshot-chunk",
-    LogGap: "gap",
-    SourceStatus: "status",
-    NodeAnswer: "node-answer",
-    NodeSilent: "node-silent",
-    Disagreement: "disagreement",
-    ZnodeChange: "znode-change",
-    ZnodeSnapshot: "znode-snapshot",
-    DeadLetter: "dead-letter",
+    shape.cls: kind for shapes in KINDS.values() for kind, shape in shapes.items()
 }
+"""The kind of each class of events but `LogCommit`, which has several."""
 
 
 def _plain(value: object) -> object:

@@ -23,16 +23,17 @@ from featurewatch.streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES, Topic
 
 Output = FeatureChange | Alert | Snapshot
 
-_TOPICS: Final[dict[type, Topic]] = {
+TOPICS: Final[dict[type[Output], Topic]] = {
     FeatureChange: FEATURE_CHANGES,
     Alert: ALERTS,
     Snapshot: EPOCHS,
 }
+"""Where each output goes; a snapshot also goes to ``state``."""
 
 
 def topic_of(output: Output) -> Topic:
     """Where an output goes; a snapshot also goes to ``state``."""
-    return _TOPICS[type(output)]
+    return TOPICS[type(output)]
 
 
 def encode_output(output: Output) -> Message:

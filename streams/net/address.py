@@ -1,13 +1,12 @@
 """The address of a node: ``host:port``, IPv6 hosts in brackets."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _HIGHEST_PORT = 65535
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Address:
+class Address(NamedTuple):
     """A host name or address and a port."""
 
     host: str

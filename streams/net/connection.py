@@ -19,10 +19,6 @@ from featurewatch.streams.net.messages import (
     ApiVersionsResponse,
     ApiVersionsResponseV0,
     ApiVersionsResponseV3,
-    SaslAuthenticateRequest,
-    SaslAuthenticateResponse,
-    SaslHandshakeRequest,
-    SaslHandshakeResponse,
     WireMessage,
 )
 from featurewatch.streams.net.security import PLAINTEXT, Security
@@ -111,6 +107,10 @@ class Connection:
     async def authenticate(self, security: Security, timeout_s: float) -> None:
         """Logs in by SASL; raises `AuthenticationError` with the server's reason."""
         from featurewatch.streams.net.sasl import SaslError
+        from featurewatch.streams.net.sasl_messages import (
+            SaslHandshakeRequest,
+            SaslHandshakeResponse,
+        )
 
         mechanism = str(security.mechanism)
         handshake = await self.request(
@@ -131,6 +131,10 @@ class Connection:
 
     async def _log_in(self, exchange: "Exchange", timeout_s: float) -> None:
         from featurewatch.streams.net.sasl import SaslError
+        from featurewatch.streams.net.sasl_messages import (
+            SaslAuthenticateRequest,
+            SaslAuthenticateResponse,
+        )
 
         try:
             message = next(exchange)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 # ssl and the mechanisms are imported where a listener needs them: most commands meet none that
 # does.
 
-_JAAS_OPTION = re.compile(r'(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|\'((?:[^\'\\]|\\.)*)\')')
+_JAAS_OPTION = r'(\w+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|\'((?:[^\'\\]|\\.)*)\')'
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
@@ -73,7 +73,7 @@ def from_properties(properties: Mapping[str, str]) -> Security:
 
 
 def _jaas(text: str) -> dict[str, str]:
-    options = _JAAS_OPTION.findall(text)
+    options = re.findall(_JAAS_OPTION, text)
     return {key: re.sub(r"\\(.)", r"\1", double or single) for key, double, single in options}
 
 

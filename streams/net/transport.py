@@ -60,8 +60,11 @@ def frame_size(head: bytes) -> int:
 class BlockingTransport:
     """A `Transport` over a socket whose methods block."""
 
-    def __init__(self, connected: socket.socket) -> None:
+    def __init__(
+        self, connected: socket.socket, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
         self._socket = connected
+        self._monotonic = monotonic
         self._closed = False
 
     @property
@@ -71,7 +74,7 @@ class BlockingTransport:
 
     async def exchange(self, frame: bytes, timeout_s: float) -> bytes:
         """See `Transport.exchange`."""
-        deadline = time.monotonic() + timeout_s
+        deadline = self._monotonic() + timeout_s
         self._socket.settimeout(timeout_s)
         self._socket.sendall(frame)
         return self._receive(frame_size(self._receive(_LENGTH.size, deadline)), deadline)
@@ -87,7 +90,7 @@ class BlockingTransport:
     def _receive(self, size: int, deadline: float) -> bytes:
         content = bytearray()
         while len(content) < size:
-            left_s = deadline - time.monotonic()
+            left_s = deadline - self._monotonic()
             if left_s <= 0:
                 raise TimeoutError
             self._socket.settimeout(left_s)
@@ -99,20 +102,23 @@ class BlockingTransport:
 
 
 async def connect_blocking(
-    address: Address, tls: "ssl.SSLContext | None", timeout_s: float
+    address: Address,
+    tls: "ssl.SSLContext | None",
+    timeout_s: float,
+    monotonic: Callable[[], float] = time.monotonic,
 ) -> Transport:
     """A `Connect` for `run_blocking`."""
-    deadline = time.monotonic() + timeout_s
+    deadline = monotonic() + timeout_s
     connected = socket.create_connection((address.host, address.port), timeout_s)
     try:
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if tls is not None:
-            connected.settimeout(max(deadline - time.monotonic(), 0.001))
+            connected.settimeout(max(deadline - monotonic(), 0.001))
             connected = tls.wrap_socket(connected, server_hostname=address.host)
     except BaseException:
         connected.close()
         raise
-    return BlockingTransport(connected)
+    return BlockingTransport(connected, monotonic)
 
 
 def run_blocking(work: Coroutine[Any, Any, _RESULT]) -> _RESULT:

@@ -45,7 +45,7 @@ class Node:
     names: Mapping[int, Address] | None = None
     """Other addresses than the cluster's, where it is wrong about them."""
     updates: list[WireRequest] = field(default_factory=list)
-    asked: int = 0
+    request_count: int = 0
 
 
 class ScriptedCluster:
@@ -104,12 +104,12 @@ class ScriptedCluster:
 
     def _responder(self, node: Node) -> Any:
         async def respond(call: WireRequest) -> Any:
-            node.asked += 1
+            node.request_count += 1
             if call.key == API_VERSIONS:
                 return _offering(call, node, self._speech)
             if call.key in (METADATA, DESCRIBE_CLUSTER):
-                where = node.names or {each: self.address(each) for each in self.nodes}
-                brokers = {each: Endpoint(at.host, at.port) for each, at in where.items()}
+                where = node.names or {node_id: self.address(node_id) for node_id in self.nodes}
+                brokers = {node_id: Endpoint(at.host, at.port) for node_id, at in where.items()}
                 view = ClusterView("cluster", self.controller, brokers)
                 tell = responses.metadata if call.key == METADATA else responses.describe_cluster
                 return tell(call, view)
@@ -127,13 +127,13 @@ class ScriptedCluster:
 def _offering(call: WireRequest, node: Node, speech: ApiDialect) -> Any:
     if call.body is None:
         return responses.api_versions_error(ErrorCode.unsupported_version)
-    told = responses.api_versions(call, speech, node.features)
+    response = responses.api_versions(call, speech, node.features)
     keys = []
-    for api_key in told.api_keys:
+    for api_key in response.api_keys:
         if api_key.api_key != 57:
             if node.lists or api_key.api_key != DESCRIBE_CLUSTER:
                 keys.append(api_key)
         elif node.versions is not None:
             low, high = node.versions
             keys.append(replace(api_key, min_version=low, max_version=high))
-    return replace(told, api_keys=tuple(keys))
+    return replace(response, api_keys=tuple(keys))

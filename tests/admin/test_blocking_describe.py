@@ -63,7 +63,7 @@ def answering(content: bytes) -> Address:
 
 @given(content=st.binary(max_size=64), framed=st.booleans())
 @settings(deadline=None, max_examples=40)
-def test_bytes_that_are_no_response_are_one_error(content: bytes, framed: bool) -> None:
+def test_invalid_bytes_are_a_node_error(content: bytes, framed: bool) -> None:
     """Any bytes, in a frame or not: the node could not be used, and nothing else is raised."""
     head = len(content).to_bytes(4, "big") if framed else b""
     with pytest.raises(UnreachableError):

@@ -80,7 +80,7 @@ def test_what_is_sent_is_the_request_of_kafka(kind: UpgradeType, dry_run: bool, 
     ] == [("group.version", 2, code), ("metadata.version", 21, code)]
 
 
-def test_a_mixed_cluster_is_asked_by_the_version_that_all_take() -> None:
+def test_a_mixed_cluster_gets_the_version_that_all_brokers_support() -> None:
     """A broker that offers version 2 may forward to a controller that does not: 1 is sent; where
     there is no other, 2 is, and its answer without results counts for every feature."""
     with ScriptedCluster(Node(versions=(2, 2))) as cluster:
@@ -91,7 +91,7 @@ def test_a_mixed_cluster_is_asked_by_the_version_that_all_take() -> None:
         assert cluster.nodes[1].updates[0].version == 1
 
 
-def test_a_controller_before_3_3_is_asked_in_version_0() -> None:
+def test_a_controller_before_3_3_gets_version_0() -> None:
     """It knows a boolean instead of a type, and no dry run, which is said before it is asked."""
     with ScriptedCluster(Node(versions=(0, 0))) as cluster:
         lower = FeatureUpdate(RAISE.feature, FeatureLevel(1), UpgradeType.SAFE_DOWNGRADE)
@@ -104,7 +104,7 @@ def test_a_controller_before_3_3_is_asked_in_version_0() -> None:
         assert len(cluster.nodes[1].updates) == 2
 
 
-def test_a_node_without_updates_is_told() -> None:
+def test_a_node_without_update_features_is_an_error() -> None:
     """Kafka before 2.7: nothing is sent."""
     with (
         ScriptedCluster(Node(versions=None)) as cluster,
@@ -134,7 +134,9 @@ def test_controllers_that_do_not_tell_are_tried_in_turn() -> None:
         Node(lists=False),
     )
     with ScriptedCluster(*nodes) as cluster:
-        bootstrap = Bootstrap(tuple(cluster.address(each) for each in (1, 2, 3)), controllers=True)
+        bootstrap = Bootstrap(
+            tuple(cluster.address(node_id) for node_id in (1, 2, 3)), controllers=True
+        )
 
         async def work() -> UpdateResult:
             async with FeatureAdmin(bootstrap, timeout_s=20) as admin:
@@ -144,14 +146,14 @@ def test_controllers_that_do_not_tell_are_tried_in_turn() -> None:
         assert [len(node.updates) for node in cluster.nodes.values()] == [1, 1, 1]
 
 
-def test_a_controller_that_is_not_there_is_waited_for() -> None:
+def test_an_absent_controller_is_retried_until_the_timeout() -> None:
     """Nobody is named, or who is named does not listen: asked again until the time is up, and then
     it is said that nothing took the request, with the reason."""
     with ScriptedCluster(Node(), controller=-1) as cluster:
-        with pytest.raises(UnreachableError, match="no controller took the request") as told:
+        with pytest.raises(UnreachableError, match="no controller took the request") as raised:
             changed(cluster, timeout_s=0.35)
-        assert "knows of no controller" in str(told.value)
-        assert cluster.nodes[1].asked > 2
+        assert "knows of no controller" in str(raised.value)
+        assert cluster.nodes[1].request_count > 2
         assert cluster.nodes[1].updates == []
     with ScriptedCluster(Node(), Node(), controller=2) as cluster:
         cluster.stop(2)
@@ -179,10 +181,10 @@ def test_a_dry_run_without_an_answer_is_a_failure() -> None:
     """Whatever became of it, nothing is changed: that is no unknown outcome."""
     with (
         ScriptedCluster(Node(script=lambda _: None)) as cluster,
-        pytest.raises(UnreachableError, match="no answer to the dry run") as told,
+        pytest.raises(UnreachableError, match="no answer to the dry run") as raised,
     ):
         changed(cluster, dry_run=True)
-    assert not isinstance(told.value, OutcomeUnknownError)
+    assert not isinstance(raised.value, OutcomeUnknownError)
 
 
 def test_results_are_by_feature() -> None:
@@ -196,7 +198,7 @@ def test_results_are_by_feature() -> None:
     both = [FeatureUpdate(FeatureName(name), FeatureLevel(1)) for name in ("b", "a")]
     with ScriptedCluster(Node(script=partly)) as cluster:
         result = changed(cluster, *both)
-    assert [(one.feature, one.error, one.text) for one in result.results] == [
+    assert [(feature.feature, feature.error, feature.text) for feature in result.results] == [
         ("a", 95, "no"),
         ("b", 0, None),
     ]
@@ -204,7 +206,7 @@ def test_results_are_by_feature() -> None:
         result.check()
     with ScriptedCluster(Node(script=refusing(ErrorCode.INVALID_UPDATE_VERSION))) as cluster:
         result = changed(cluster, *both)
-    assert {one.text for one in result.refused} == {"The given update version was invalid."}
+    assert {feature.text for feature in result.refused} == {"The given update version was invalid."}
 
 
 def test_nothing_is_no_request() -> None:
@@ -221,7 +223,7 @@ def test_nothing_is_no_request() -> None:
         FeatureAdmin(Bootstrap(()))
 
 
-def test_describe_is_a_record_of_what_one_node_says() -> None:
+def test_describe_returns_the_metadata_of_one_node() -> None:
     """The finalized levels, the epoch, the supported ranges, and who says so; by id, by controller,
     or the first of the bootstrap servers that answers (F-72, F-76)."""
     with ScriptedCluster(Node(), Node(), Node(), controller=2) as cluster:
@@ -260,7 +262,7 @@ def test_a_second_look_asks_again() -> None:
         assert asyncio.run(work()) == [7, 8]
 
 
-def test_nobody_answers() -> None:
+def test_an_unreachable_cluster_lists_every_address() -> None:
     """Every address is tried, and each is named with its reason."""
     with ScriptedCluster(Node(), Node()) as cluster:
         addresses = (cluster.address(1), cluster.address(2))
@@ -271,12 +273,12 @@ def test_nobody_answers() -> None:
             async with FeatureAdmin(Bootstrap(addresses)) as admin:
                 await admin.describe()
 
-        with pytest.raises(UnreachableError) as told:
+        with pytest.raises(UnreachableError) as raised:
             asyncio.run(work())
-    assert all(str(address) in str(told.value) for address in addresses)
+    assert all(str(address) in str(raised.value) for address in addresses)
 
 
-def test_an_address_that_a_node_gives_and_is_not_its_own_is_named() -> None:
+def test_an_unreachable_advertised_address_is_in_the_error() -> None:
     """A controller is advertised where nobody listens: that address stands in the line."""
     nowhere = Address("127.0.0.1", 1)
     with (

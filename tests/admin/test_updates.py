@@ -27,12 +27,12 @@ KINDS = [kind for kind in UpgradeType if kind is not UpgradeType.UNKNOWN]
 def test_types_are_kips_and_kafkas() -> None:
     """KIP-778 counts NONE, SAFE, UNSAFE from 0, and none is the default; released Kafka counts
     UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE from 1 (M-05)."""
-    assert [(each.value, each.name) for each in DowngradeType] == [
+    assert [(downgrade_type.value, downgrade_type.name) for downgrade_type in DowngradeType] == [
         (0, "NONE"),
         (1, "SAFE"),
         (2, "UNSAFE"),
     ]
-    assert [each.upgrade_type for each in DowngradeType] == KINDS
+    assert [downgrade_type.upgrade_type for downgrade_type in DowngradeType] == KINDS
     assert list(map(int, KINDS)) == [1, 2, 3]
     assert FeatureUpdate(NAME, LEVEL).kind is DowngradeType.NONE.upgrade_type
 
@@ -65,7 +65,7 @@ def test_the_older_question_is_answered() -> None:
     assert [update.allows_downgrade() for update in kinds] == [False, True, True]
 
 
-def test_an_error_without_a_number_that_is_known_is_told_by_it() -> None:
+def test_an_unknown_error_code_is_shown_as_a_number() -> None:
     """The texts of Kafka's clients where the server sends none."""
     (result,) = uniform_result([NAME], 31, None).results
     assert result.text == "Cluster authorization failed."
@@ -84,27 +84,30 @@ def metadata(
     return FeatureMetadata(ranges, levels, 1, Address("a", 1))
 
 
-def descriptions(*told: FeatureMetadata) -> list[NodeDescription]:
+def descriptions(*responses: FeatureMetadata) -> list[NodeDescription]:
     """Of as many brokers."""
-    return [NodeDescription(Role.BROKER, NodeId(number), each) for number, each in enumerate(told)]
+    return [
+        NodeDescription(Role.BROKER, NodeId(number), response)
+        for number, response in enumerate(responses)
+    ]
 
 
 def test_the_latest_level_is_the_lowest_of_the_highest() -> None:
     """Not that of the node that answers, but what all support; what is there already is left out,
     and nothing is lowered."""
-    one = metadata(metadata__version=(7, 30), group__version=(0, 1), a=(0, 3))
-    two = metadata(metadata__version=(1, 25), group__version=(0, 1), a=(0, 2))
-    known = metadata({"metadata.version": 21, "group.version": 1, "a": 3})
-    chosen = highest_common(known, descriptions(one, two))
+    newer = metadata(metadata__version=(7, 30), group__version=(0, 1), a=(0, 3))
+    older = metadata(metadata__version=(1, 25), group__version=(0, 1), a=(0, 2))
+    described = metadata({"metadata.version": 21, "group.version": 1, "a": 3})
+    chosen = highest_common(described, descriptions(newer, older))
     assert chosen.updates == (FeatureUpdate(FeatureName("metadata.version"), FeatureLevel(25)),)
     assert chosen.remarks == ("a is at 3, and some node supports no more than 2",)
 
 
 def test_a_feature_that_a_node_lacks_has_no_latest_level() -> None:
     """It counts as 0 to 0; ranges that have nothing in common, too."""
-    one = metadata(a=(0, 3), b=(2, 3), c=(1, 1))
-    two = metadata(b=(0, 1), c=(1, 2))
-    chosen = highest_common(metadata(), descriptions(one, two))
+    first = metadata(a=(0, 3), b=(2, 3), c=(1, 1))
+    second = metadata(b=(0, 1), c=(1, 2))
+    chosen = highest_common(metadata(), descriptions(first, second))
     assert chosen.updates == (FeatureUpdate(FeatureName("c"), FeatureLevel(1)),)
     assert [remark.split()[0] for remark in chosen.remarks] == ["a", "b"]
 

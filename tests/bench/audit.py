@@ -36,9 +36,9 @@ FLIPS: Final = 40
 def simulated(lake: Lake, clusters: int = CLUSTERS) -> None:
     """Bronze and gold of many clusters; one message in ten is there twice."""
     topics = Topics()
-    said = [one for seed in range(clusters) for one in with_crashes(topics, seed)[1]]
+    outputs = [output for seed in range(clusters) for output in with_crashes(topics, seed)[1]]
     topics.publish([heartbeat(START_MS + 1_000_000)])
-    for output, at_ms in sorted(said, key=lambda one: one[1]):
+    for output, at_ms in sorted(outputs, key=lambda timed: timed[1]):
         topics.publish_output(output, at_ms)
     topics.into(lake)
     fold_gold(lake)
@@ -70,7 +70,7 @@ def real(lake: Lake, directory: Path, seed: int, *, killed: bool) -> None:
         run_once(lake, stages(lake, bus))
 
 
-def told(run: str, report: AuditReport, seconds: float) -> dict[str, Any]:
+def measurement(run: str, report: AuditReport, seconds: float) -> dict[str, Any]:
     """The measure of one run."""
     for difference in report.differences:
         print(difference)
@@ -80,8 +80,8 @@ def told(run: str, report: AuditReport, seconds: float) -> dict[str, Any]:
         "value": report.count(*BAD),
         "compared": report.count(*BAD, EQUAL, REORDERED),
         "in_another_order": report.count(REORDERED),
-        "said_twice": sum(each.twice for each in report.counts),
-        "late": sum(each.late for each in report.counts),
+        "said_twice": sum(counts.twice for counts in report.counts),
+        "late": sum(counts.late for counts in report.counts),
         "unknown": report.count(UNKNOWN),
         "audit_s": round(seconds, 2),
     }
@@ -103,6 +103,6 @@ def run() -> Iterator[dict[str, Any]]:
                 lake.unlock()
                 began = time.perf_counter()
                 report = audit(lake, limit=5)
-                yield told(run, report, time.perf_counter() - began)
+                yield measurement(run, report, time.perf_counter() - began)
         finally:
             session.stop()

@@ -32,10 +32,10 @@ def run(number: int = CASES) -> Iterator[dict[str, Any]]:
             controller_harness(release, Cache(default_cache()), Path(directory)) as kafka,
         ):
             compared = cases(kafka, release, range(first, first + number))
-        found = differences(compared)
+        different = differences(compared)
         texts |= kinds(compared).keys()
-        mismatches[release] = len(found)
-        for difference in found[:5]:
+        mismatches[release] = len(different)
+        for difference in different[:5]:
             sys.stderr.write(f"{difference}\n")
     yield {
         "measure": "conformance_cases",

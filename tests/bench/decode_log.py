@@ -42,10 +42,10 @@ def write_log(directory: Path, partitions: int) -> Path:
         _wait_for_idle_records(cluster.node(1).metadata_log)
         cluster.stop()
         (segment,) = cluster.node(1).metadata_log.glob("*.log")
-        kept = directory / segment.name
-        shutil.copyfile(segment, kept)
+        copy = directory / segment.name
+        shutil.copyfile(segment, copy)
     shutil.rmtree(directory / "cluster", ignore_errors=True)
-    return kept
+    return copy
 
 
 def _wait_for_idle_records(log: Path) -> None:

@@ -19,14 +19,14 @@ def main(wanted: str, file: str) -> None:
     # Records make no reference cycles, and this process ends after them.
     gc.disable()
     decoder = RecordDecoder(ALL_RECORDS if wanted == "all" else DEFAULT_RECORD_TYPES)
-    found = scan_batches(Path(file).read_bytes())
-    for batch in found.batches:
+    scan = scan_batches(Path(file).read_bytes())
+    for batch in scan.batches:
         if records := decoder.decode(batch).records:
             # One call for a batch. A quote inside a text is escaped, so this stands only between.
             lines = orjson.dumps(records)[1:-1].replace(b'},{"offset":', b'}\n{"offset":')
             sys.stdout.buffer.write(lines + b"\n")
-    if found.error:
-        sys.exit(found.error)
+    if scan.error:
+        sys.exit(scan.error)
 
 
 if __name__ == "__main__":

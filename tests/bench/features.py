@@ -47,11 +47,11 @@ def run() -> Iterator[dict[str, Any]]:
             yield _measure("controller", controller)
 
 
-def _measure(kind: str, where: tuple[str, ...], *more: str) -> dict[str, Any]:
-    ours = (*FEATUREWATCH, "features", *where, "describe", *more)
+def _measure(kind: str, where: tuple[str, ...], *options: str) -> dict[str, Any]:
+    ours = (*FEATUREWATCH, "features", *where, "describe", *options)
     theirs = tool_command(RELEASE, "org.apache.kafka.tools.FeatureCommand", *where, "describe")
     theirs.insert(1, "-Dorg.slf4j.simpleLogger.defaultLogLevel=off")
-    if not more and (printed := timed(ours)[1]) != (expected := timed(theirs)[1]):
+    if not options and (printed := timed(ours)[1]) != (expected := timed(theirs)[1]):
         raise RuntimeError(f"they print different things: {printed!r}, {expected!r}")
     took = medians({"ours": ours, "theirs": theirs})
     measure = f"features_describe_{kind}_vs_kafka_features"

@@ -65,10 +65,10 @@ def fill(lake: Path) -> int:
             for name, rows in told.items()
         }
         write(lake, parts, without=[SOURCE_STATES.name])
-    heard = _heartbeats(lake, [story.cluster for story in stories])
+    heartbeats = _heartbeats(lake, [story.cluster for story in stories])
     for table in TABLES.values():
         DeltaTable(lake / table.path).create_checkpoint()
-    return sum(map(len, told.values())) + heard
+    return sum(map(len, told.values())) + heartbeats
 
 
 def _when(row: dict[str, Any]) -> datetime:
@@ -95,7 +95,7 @@ def _heartbeats(lake: Path, clusters: list[str]) -> int:
         left = range(beats - beats * part // 20, beats - beats * (part + 1) // 20, -1)
         times = [END - HEARTBEAT * (number - 1) for number in left]
         rows = len(times) * len(clusters)
-        known = {
+        heartbeat_columns = {
             "cluster": pa.array(clusters * len(times)),
             "id": pa.array([f"{c}/kraft/following-{at:%H%M%S}" for at in times for c in clusters]),
             "seen_at": pa.array([at for at in times for _ in clusters], arrow("timestamp")),
@@ -103,7 +103,9 @@ def _heartbeats(lake: Path, clusters: list[str]) -> int:
             "source": pa.array(["kraft"] * rows),
             "state": pa.array(["following"] * rows),
         }
-        columns = [known.get(field.name, pa.nulls(rows, field.type)) for field in schema]
+        columns = [
+            heartbeat_columns.get(field.name, pa.nulls(rows, field.type)) for field in schema
+        ]
         table = pa.Table.from_arrays(columns, schema=schema)
         write_deltalake(lake / SOURCE_STATES.path, table, mode="append", partition_by=["day"])
     return beats * len(clusters)
@@ -116,17 +118,23 @@ def commands(directory: Path, lake: Path) -> dict[str, list[str]]:
         f"environments: {{all: {{clusters: ['*'], levels: {{{FEATURE}: 4.2, share.version: 1}}}}}}"
     )
     moment = (START + 155 * DAY).isoformat()
-    there = ["--lake", str(lake)]
-    one = [*there, "--cluster", BUSY]
+    at_lake = ["--lake", str(lake)]
+    of_cluster = [*at_lake, "--cluster", BUSY]
     return {
-        "history_show_ms": ["history", "show", *one, "--at", moment],
-        "history_show_offset_ms": ["history", "show", *one, "--offset", "12000"],
-        "history_diff_ms": ["history", "diff", *one, moment, "revision:8"],
-        "history_upgrades_ms": ["history", "upgrades", *one],
-        "history_plot_html_ms": ["history", "plot", *one, "--out", str(directory / "a.html")],
-        "history_plot_png_ms": ["history", "plot", *one, "--out", str(directory / "a.png")],
-        "fleet_list_ms": ["fleet", "list", *there],
-        "fleet_drift_ms": ["fleet", "drift", *there, "--desired", str(desired)],
+        "history_show_ms": ["history", "show", *of_cluster, "--at", moment],
+        "history_show_offset_ms": ["history", "show", *of_cluster, "--offset", "12000"],
+        "history_diff_ms": ["history", "diff", *of_cluster, moment, "revision:8"],
+        "history_upgrades_ms": ["history", "upgrades", *of_cluster],
+        "history_plot_html_ms": [
+            "history",
+            "plot",
+            *of_cluster,
+            "--out",
+            str(directory / "a.html"),
+        ],
+        "history_plot_png_ms": ["history", "plot", *of_cluster, "--out", str(directory / "a.png")],
+        "fleet_list_ms": ["fleet", "list", *at_lake],
+        "fleet_drift_ms": ["fleet", "drift", *at_lake, "--desired", str(desired)],
     }
 
 
@@ -152,11 +160,11 @@ def run() -> Iterator[dict[str, Any]]:
         rows = fill(directory / "lake")
         for measure, command in commands(directory, directory / "lake").items():
             took(directory, "-m", "featurewatch", *command)
-            asked, bare = [], []
+            queried, bare = [], []
             for _ in range(RUNS):  # in turns, since the machine may be busier at times
-                asked.append(took(directory, "-m", "featurewatch", *command))
+                queried.append(took(directory, "-m", "featurewatch", *command))
                 bare.append(took(directory, "-c", "import deltalake"))
-            value, baseline = statistics.median(asked), statistics.median(bare)
+            value, baseline = statistics.median(queried), statistics.median(bare)
             yield {
                 "measure": measure,
                 "value": round(value),

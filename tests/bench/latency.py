@@ -56,7 +56,7 @@ def run(bus: BusSettings, changes: int = 200, nodes: int = 1) -> Iterator[dict[s
                 for process in processes:
                     process.kill()
     for quantile, at in (("p50", 0.5), ("p99", 0.99)):
-        value, baseline = (_quantile(each, at) for each in (delays, bare))
+        value, baseline = (_quantile(delays_ms, at) for delays_ms in (delays, bare))
         yield {
             "measure": f"commit_to_alert_{quantile}",
             "unit": "ms",

@@ -66,10 +66,18 @@ def history(cluster: ClusterId, total: int, *, everything: bool = True) -> Itera
     source = records(total, NODES)
     for first in range(0, total, IN_A_COMMIT):
         last, at_ms = first + IN_A_COMMIT - 1, NOW_MS + first
-        found = [next(source) for _ in range(IN_A_COMMIT)]
-        kept = found if everything else [one for one in found if one["type"] in WANTED]
-        left = {"PARTITION_CHANGE_RECORD": len(found) - len(kept)} if len(found) > len(kept) else {}
-        yield LogCommit(cluster, CommitKind.BATCH, first, last, 1, at_ms, kept, left, at_ms)
+        generated = [next(source) for _ in range(IN_A_COMMIT)]
+        wanted = (
+            generated
+            if everything
+            else [record for record in generated if record["type"] in WANTED]
+        )
+        left = (
+            {"PARTITION_CHANGE_RECORD": len(generated) - len(wanted)}
+            if len(generated) > len(wanted)
+            else {}
+        )
+        yield LogCommit(cluster, CommitKind.BATCH, first, last, 1, at_ms, wanted, left, at_ms)
         state = (last, 1, last + 1, 1, 1)
         yield SourceStatus(cluster, "kraft", SourceState.FOLLOWING, *state, "", at_ms)
 

@@ -49,8 +49,8 @@ def from_scratch(state: MonitorState) -> tuple[float, ReadinessReport]:
     for cached in (states._cluster_upgrade_state, refusals._refusal_text):
         cached.cache_clear()
     began = time.perf_counter()
-    found = assess_readiness(state.image, release_of("4.3"), now_ms=10**6)
-    return (time.perf_counter() - began) * 1e3, found
+    report = assess_readiness(state.image, release_of("4.3"), now_ms=10**6)
+    return (time.perf_counter() - began) * 1e3, report
 
 
 def change_ms(state: MonitorState) -> float:
@@ -77,5 +77,5 @@ def run() -> Iterator[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    for one in run():
-        sys.stdout.write(orjson.dumps(one).decode() + "\n")
+    for measurement in run():
+        sys.stdout.write(orjson.dumps(measurement).decode() + "\n")

@@ -81,9 +81,9 @@ class Client:
 def check(answer: bytes) -> None:
     """That an update was accepted."""
     _, start = entity_reader(UpdateFeaturesResponse.__header_schema__)(answer, 0)
-    said, _ = entity_reader(UpdateFeaturesResponse)(answer, start)
-    errors = [said.error_code, *(result.error_code for result in said.results)]
-    assert all(code is ErrorCode.none for code in errors), said
+    response, _ = entity_reader(UpdateFeaturesResponse)(answer, start)
+    errors = [response.error_code, *(result.error_code for result in response.results)]
+    assert all(code is ErrorCode.none for code in errors), response
 
 
 def run() -> Iterator[dict[str, Any]]:

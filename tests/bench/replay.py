@@ -128,9 +128,9 @@ def plain(node: Path) -> tuple[float, MonitorState]:
 def replayed(lake: Lake, node: Path) -> float:
     """Seconds for a replay into a lake."""
     began = time.perf_counter()
-    found = replay(lake, prepare([node], "", node.parent / "scratch"))
-    if found.problems:
-        raise RuntimeError(found.problems[0])
+    result = replay(lake, prepare([node], "", node.parent / "scratch"))
+    if result.problems:
+        raise RuntimeError(result.problems[0])
     return time.perf_counter() - began
 
 

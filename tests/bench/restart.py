@@ -80,8 +80,12 @@ def _wait_for_nodes(bus: BusSettings, nodes: int) -> None:
         deadline = time.monotonic() + 120
         while time.monotonic() < deadline:
             for message in reader.poll(0.2):
-                known = decode_snapshot(message.value())
-                if sum(len(each.nodes) for each in known.classes) == nodes and known.ready:
+                snapshot = decode_snapshot(message.value())
+                if (
+                    sum(len(capability_class.nodes) for capability_class in snapshot.classes)
+                    == nodes
+                    and snapshot.ready
+                ):
                     return
     raise TimeoutError(f"the worker did not come to {nodes} nodes")
 

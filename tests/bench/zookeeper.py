@@ -68,8 +68,8 @@ def register(client: KazooClient, brokers: int) -> None:
     made = [
         client.create_async(f"{ROOT}/brokers/ids/{number}", broker(2)) for number in range(brokers)
     ]
-    for each in made:
-        each.get()
+    for pending in made:
+        pending.get()
 
 
 def first_image(brokers: int = 10_000, rounds: int = 7) -> Iterator[dict[str, Any]]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import click
 
-from featurewatch.cli.main import app
+from featurewatch.cli.app import app
 
 
 def commands() -> Iterator[tuple[tuple[str, ...], click.Command]]:

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.paths import ROOT
+from tests.paths import SRC
 
 
 def environment(directory: Path, **own: str) -> dict[str, str]:
@@ -13,7 +13,7 @@ def environment(directory: Path, **own: str) -> dict[str, str]:
     bare = {name: value for name, value in os.environ.items() if "FEATUREWATCH" not in name}
     if cache := os.environ.get("FEATUREWATCH_CACHE"):
         bare["FEATUREWATCH_CACHE"] = cache
-    return {**bare, "XDG_STATE_HOME": str(directory), "PYTHONPATH": str(ROOT), **own}
+    return {**bare, "XDG_STATE_HOME": str(directory), "PYTHONPATH": str(SRC), **own}
 
 
 def featurewatch(

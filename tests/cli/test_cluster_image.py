@@ -26,7 +26,7 @@ def test_the_id_is_read_from_zookeeper(ensemble: Ensemble) -> None:
 
 
 @pytest.mark.stack
-def test_a_chroot_that_does_not_exist_is_named(ensemble: Ensemble, tmp_path: Path) -> None:
+def test_a_missing_chroot_is_in_the_error(ensemble: Ensemble, tmp_path: Path) -> None:
     """The source's own reason, and exit code 4: nothing is wrong with the command line."""
     hosts = ensemble.connect_string + chroot()
     completed = featurewatch(tmp_path, "readiness", "--zookeeper", hosts)
@@ -35,7 +35,7 @@ def test_a_chroot_that_does_not_exist_is_named(ensemble: Ensemble, tmp_path: Pat
     assert "the chroot does not exist: check what stands after the addresses" in completed.stderr
 
 
-def test_an_ensemble_that_is_not_there_is_named() -> None:
+def test_an_unreachable_ensemble_is_in_the_error() -> None:
     """Within the source's patience, or when the time is over."""
     with pytest.raises(ClusterNotReadError, match=r"127\.0\.0\.1:1.*nobody listens there"):
         read_image(Watched(zookeeper="127.0.0.1:1"), timeout_s=1.0)

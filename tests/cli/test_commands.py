@@ -12,9 +12,10 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from featurewatch.cli.app import app
 from featurewatch.cli.command_line import LazyGroup
 from featurewatch.cli.config.options import NEWEST_KAFKA
-from featurewatch.cli.main import app, main
+from featurewatch.cli.main import main
 from featurewatch.deploy.kafka.specs import NEWEST_TESTED
 from tests.admin.scripted import Node, ScriptedCluster
 from tests.cli.command_tree import commands
@@ -121,15 +122,15 @@ def test_help_fills_the_terminal(command: str) -> None:
     """A line ends where the next word would not fit, not where it ends in the source."""
     text = helped(tuple(command.split())).partition("\n\n")[2].partition("Options:")[0]
     lines = [line.strip() for line in text.splitlines()]
-    pairs = [(one, after.split()[0]) for one, after in pairwise(lines) if one and after]
+    pairs = [(flag, after.split()[0]) for flag, after in pairwise(lines) if flag and after]
     assert pairs
-    assert all(len(f"  {one} {word}") > 78 for one, word in pairs), text
+    assert all(len(f"  {flag} {word}") > 78 for flag, word in pairs), text
 
 
 def test_settings_flags_are_everywhere() -> None:
     """Every command that uses the bus takes --config, --bus and --prefix."""
     for name in BUS_READERS:
-        flags = {flag for each in COMMANDS[name,].params for flag in each.opts}
+        flags = {flag for parameter in COMMANDS[name,].params for flag in parameter.opts}
         assert {"--config", "--bus", "--prefix"} <= flags, name
 
 
@@ -176,7 +177,7 @@ def test_wrong_usage_is_one_line_and_exit_code_2(
 ) -> None:
     """Nothing on stdout, no traceback, and what to do instead."""
     monkeypatch.chdir(tmp_path)
-    for name in [each for each in os.environ if each.startswith("FEATUREWATCH_")]:
+    for name in [variable for variable in os.environ if variable.startswith("FEATUREWATCH_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr("featurewatch.cli.logs.set_up", lambda **_: None)
@@ -190,7 +191,7 @@ def test_wrong_usage_is_one_line_and_exit_code_2(
         assert err.count("\n") == 1
 
 
-def test_a_bus_that_is_not_there_is_one_line_and_exit_code_1(tmp_path: Path) -> None:
+def test_an_unreachable_bus_is_one_line_and_exit_code_1(tmp_path: Path) -> None:
     """Nobody listens: the address and the reason stand in the only line there is."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # and nobody listens

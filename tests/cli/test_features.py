@@ -46,7 +46,7 @@ def by(cluster: ScriptedCluster) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("answer", ["y\n", "YES\n", " yes \n"])
-def test_a_person_is_asked_and_agrees(
+def test_a_change_is_confirmed_at_a_terminal(
     answer: str, ours: FeaturesCommand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At a terminal: what goes from where to where, what it brings and the way back stand on
@@ -119,10 +119,10 @@ def test_one_ctrl_c_at_a_terminal_is_enough(tmp_path: Path) -> None:
         )
         try:
             assert process.stderr is not None
-            asked = b""
-            while not asked.endswith(b"Go on? [y/N] "):
-                asked += (byte := process.stderr.read(1))
-                assert byte, asked
+            printed = b""
+            while not printed.endswith(b"Go on? [y/N] "):
+                printed += (byte := process.stderr.read(1))
+                assert byte, printed
             process.send_signal(signal.SIGINT)
             out, err = process.communicate(timeout=30)
         finally:
@@ -135,7 +135,7 @@ def test_one_ctrl_c_at_a_terminal_is_enough(tmp_path: Path) -> None:
     assert err == b"\nfeaturewatch: nothing was sent, nothing is changed\n"
 
 
-def test_who_says_yes_or_only_tries_is_not_asked(
+def test_yes_and_dry_run_need_no_confirmation(
     ours: FeaturesCommand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """--yes, --dry-run, and no terminal: as Kafka's tool, without a question."""
@@ -162,7 +162,7 @@ def test_who_says_yes_or_only_tries_is_not_asked(
         ("kraft.version", 0, 1, "none: Kafka refuses a downgrade of it"),
     ],
 )
-def test_the_way_back_is_told_before(
+def test_the_downgrade_path_is_shown_before_the_confirmation(
     feature: str,
     now: int,
     wanted: int,
@@ -178,7 +178,7 @@ def test_the_way_back_is_told_before(
     assert way_back in result.err
 
 
-def test_deletion_says_what_it_is_for(
+def test_deletion_explains_its_purpose_first(
     ours: FeaturesCommand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Garbage collection: said before anything is asked or sent (F-52)."""
@@ -205,12 +205,12 @@ def test_an_unknown_outcome_is_exit_code_4(ours: FeaturesCommand) -> None:
 
 def test_enable_latest_takes_what_all_nodes_support(ours: FeaturesCommand) -> None:
     """One node has less than the others: its maximum is the level, whoever is asked first."""
-    more = FeaturesResponse({"metadata.version": (7, 30)}, {"metadata.version": 20}, 7)
-    with ScriptedCluster(Node(features=more), Node(), Node(features=more)) as cluster:
+    wider = FeaturesResponse({"metadata.version": (7, 30)}, {"metadata.version": 20}, 7)
+    with ScriptedCluster(Node(features=wider), Node(), Node(features=wider)) as cluster:
         result = ours(*by(cluster), "enable-latest", "--dry-run")
         (call,) = cluster.nodes[1].updates
-    (asked,) = call.body.feature_updates
-    assert (asked.feature, asked.max_version_level) == ("metadata.version", 21)
+    (update,) = call.body.feature_updates
+    assert (update.feature, update.max_version_level) == ("metadata.version", 21)
     assert result.code == 0
     assert "the controllers were not asked" in result.err
 
@@ -272,7 +272,7 @@ WRONG = (
 
 
 @pytest.mark.parametrize(("arguments", "says"), WRONG, ids=str)
-def test_wrong_usage_is_told_before_anything_is_sent(
+def test_wrong_usage_is_reported_before_any_request(
     arguments: tuple[str, ...], says: str, ours: FeaturesCommand
 ) -> None:
     """Exit code 2, nothing on stdout, and what to give."""
@@ -286,11 +286,11 @@ def test_a_number_that_is_too_long_is_no_short(ours: FeaturesCommand) -> None:
     with ScriptedCluster(Node()) as cluster:
         result = ours("upgrade", *by(cluster), "--feature", f"f={'9' * 5000}")
         assert (result.code, "as a short" in result.err) == (1, True)
-        assert cluster.nodes[1].asked == 0
+        assert cluster.nodes[1].request_count == 0
     assert parse_level(f"f={'0' * 5000}7") == ("f", 7)
 
 
-def test_a_cluster_that_is_not_there(ours: FeaturesCommand) -> None:
+def test_an_unreachable_cluster_is_one_line_and_exit_code_1(ours: FeaturesCommand) -> None:
     """The address and the reason, in one line; exit code 1."""
     with ScriptedCluster(Node()) as cluster:
         address = cluster.address()
@@ -301,7 +301,7 @@ def test_a_cluster_that_is_not_there(ours: FeaturesCommand) -> None:
             assert f"nobody listens at {address}" in result.err
 
 
-def test_a_node_that_says_nothing(ours: FeaturesCommand) -> None:
+def test_a_node_that_does_not_respond_is_one_line_and_exit_code_1(ours: FeaturesCommand) -> None:
     """It accepts connections and does not answer: one line when the time is up, exit code 1."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
@@ -311,7 +311,7 @@ def test_a_node_that_says_nothing(ours: FeaturesCommand) -> None:
             assert f"{address} did not answer for 0.2 s" in result.err
 
 
-def test_who_breaks_a_change_off_is_told_how_to_see(ours: FeaturesCommand) -> None:
+def test_an_interrupted_change_says_how_to_check_its_outcome(ours: FeaturesCommand) -> None:
     """Ctrl-C while the answer is awaited: whether it is applied is not known, and where to look is
     said; it ends as interrupted commands do (F-45)."""
 
@@ -335,7 +335,7 @@ def test_who_breaks_a_change_off_is_told_how_to_see(ours: FeaturesCommand) -> No
     ],
     ids=str,
 )
-def test_released_kafka_is_asked_nothing_by_a_draft(
+def test_a_draft_sends_no_request_to_released_kafka(
     dialect: str, arguments: tuple[str, ...], ours: FeaturesCommand
 ) -> None:
     """It would seem to have no features, and take a deletion for client quotas: one line with the
@@ -365,9 +365,9 @@ def test_a_drafts_node_without_features_is_one(
     """It supports nothing and nothing is finalized: that is the answer."""
     with ScriptedCluster(Node(features=FeaturesResponse({}, {}, -1)), speech=speech) as cluster:
         result = ours(*by(cluster), "describe", "--dialect", dialect)
-    told = json.loads(result.out)
+    document = json.loads(result.out)
     assert (result.code, result.err) == (0, "")
-    assert (told["supported_features"], told["finalized_features"]) == ({}, {"epoch": None})
+    assert (document["supported_features"], document["finalized_features"]) == ({}, {"epoch": None})
 
 
 def test_a_refusal_as_json(ours: FeaturesCommand) -> None:
@@ -376,12 +376,12 @@ def test_a_refusal_as_json(ours: FeaturesCommand) -> None:
     refuse = UpdateResponse(message="no", error=95)  # type: ignore[arg-type]
     with ScriptedCluster(Node(script=lambda _: refuse)) as cluster:
         result = ours(*by(cluster), "--json", *RAISE)
-    told: dict[str, Any] = json.loads(result.out)
-    assert (result.code, result.err, told["status"]) == (1, "", "FAILED")
-    assert told["results"] == [
+    document: dict[str, Any] = json.loads(result.out)
+    assert (result.code, result.err, document["status"]) == (1, "", "FAILED")
+    assert document["results"] == [
         {"feature": "metadata.version", "level": 21, "error": 95, "message": "no"}
     ]
-    assert told["finalized_features"]["metadata.version"] == {"version_level": 20}
+    assert document["finalized_features"]["metadata.version"] == {"version_level": 20}
 
 
 PROPERTIES = r"""
@@ -419,23 +419,23 @@ d = C:\\dir
         ("security.protocol=SSL\nssl.ca.location=/nowhere", "the TLS certificates cannot be read"),
     ],
 )
-def test_a_key_or_a_value_that_is_wrong_is_named(
+def test_an_invalid_key_or_value_is_in_the_error(
     line: str, says: str, tmp_path: Path, ours: FeaturesCommand
 ) -> None:
     """With its file, before anything is asked: a misspelt login would go unnoticed."""
     file = tmp_path / "client.properties"
     file.write_text(line + "\n")
-    with pytest.raises(UsageError) as told:
+    with pytest.raises(UsageError) as raised:
         read_client_config(file)
-    assert says in str(told.value)
-    assert str(told.value).startswith(str(file))
+    assert says in str(raised.value)
+    assert str(raised.value).startswith(str(file))
     with ScriptedCluster(Node()) as cluster:
         result = ours(*by(cluster), "--command-config", str(file), *RAISE)
-        assert cluster.nodes[1].asked == 0
+        assert cluster.nodes[1].request_count == 0
     assert (result.code, result.err.count("\n")) == (2, 1)
 
 
-def test_a_key_without_effect_is_told(tmp_path: Path, ours: FeaturesCommand) -> None:
+def test_a_key_without_effect_is_a_warning(tmp_path: Path, ours: FeaturesCommand) -> None:
     """Others' settings and those that only Java can use: a line each, and the answer all the
     same."""
     file = tmp_path / "client.properties"

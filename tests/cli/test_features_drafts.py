@@ -43,8 +43,8 @@ class DraftCluster:
         self._ours = ours
         self._monkeypatch = monkeypatch
         self.other = nodes[1]
-        told = json.loads(self("describe", "--controller").out)
-        self.controller = f"{told['host']}:{told['port']}"
+        document = json.loads(self("describe", "--controller").out)
+        self.controller = f"{document['host']}:{document['port']}"
         """Whom the command found; a node that was not asked must have named it."""
         (self.other,) = set(nodes.values()) - {self.controller}
 
@@ -57,9 +57,9 @@ class DraftCluster:
 
     def finalized(self) -> tuple[int, dict[str, int]]:
         """The epoch and the levels, as the controller's document has them."""
-        told = json.loads(self("describe", "--controller").out)["finalized_features"]
-        epoch = told.pop("epoch")
-        return epoch, {name: next(iter(level.values())) for name, level in told.items()}
+        levels = json.loads(self("describe", "--controller").out)["finalized_features"]
+        epoch = levels.pop("epoch")
+        return epoch, {name: next(iter(level.values())) for name, level in levels.items()}
 
 
 def running(
@@ -79,7 +79,7 @@ def running(
     finally:
         client.stop()
         client.close()
-    features = [f"{each}={low}-{high}" for each, (low, high) in ranges.items()]
+    features = [f"{feature}={low}-{high}" for feature, (low, high) in ranges.items()]
     arguments = ("--brokers", "2", "--dialect", dialect.name)
     with reference_process(
         ensemble.connect_string + chroot, *arguments, features=features
@@ -243,9 +243,7 @@ def test_the_later_drafts_example(late: DraftCluster) -> None:
     assert TRANSACTION in refused.err
 
 
-def test_a_cluster_that_speaks_a_draft_is_told_apart(
-    late: DraftCluster, ours: FeaturesCommand
-) -> None:
+def test_a_cluster_of_a_draft_is_recognized(late: DraftCluster, ours: FeaturesCommand) -> None:
     """Asked as released Kafka, it has no UpdateFeatures, and --dialect is offered."""
     result = ours("upgrade", "--feature", "a=1", "--bootstrap-server", late.controller)
     assert (result.code, result.err.count("\n")) == (1, 1)

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from featurewatch.cli.app import app
 from featurewatch.cli.commands.readiness import assess
 from featurewatch.cli.commands.readiness.rendering import view
 from featurewatch.cli.config.settings import ClusterSection
 from featurewatch.cli.errors import UsageError
-from featurewatch.cli.main import app
 from featurewatch.cli.output.rendering import console
 from featurewatch.cli.runtime.cluster_image import ClusterNotReadError
 from featurewatch.controller.kraft import release_of
@@ -55,7 +55,7 @@ def run_readiness(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     return run
 
 
-def test_the_answer_comes_first_and_then_who_stands_in_the_way(
+def test_the_verdict_comes_first_and_then_the_blockers(
     run_readiness: Callable[..., Result],
 ) -> None:
     """Verdict, Kafka's first refusal, all nodes by what is to be done, levels, the way back."""
@@ -66,11 +66,11 @@ def test_the_answer_comes_first_and_then_who_stands_in_the_way(
     assert "Controller 1 (Kafka 4.3) would refuse" in lines[1]
     at = [lines.index(title) for title in ("In the way", "Levels", "The way back")]
     assert at == sorted(at)
-    told = lines[at[0] : at[1]]
-    assert "  ✗ brokers 2-3  Kafka 3.9  metadata.version 1-21 only, and lacks 5 more" in told
-    assert "      → start them on Kafka 4.3" in told
-    assert any("controller 9  Kafka 3.7, ghost" in line for line in told)
-    assert any("unregister --bootstrap-server HOST:PORT --id 7" in line for line in told)
+    block = lines[at[0] : at[1]]
+    assert "  ✗ brokers 2-3  Kafka 3.9  metadata.version 1-21 only, and lacks 5 more" in block
+    assert "      → start them on Kafka 4.3" in block
+    assert any("controller 9  Kafka 3.7, ghost" in line for line in block)
+    assert any("unregister --bootstrap-server HOST:PORT --id 7" in line for line in block)
     assert any("now 3.7 to 4.3, afterwards 4.3" in line for line in lines)
     assert any(line.startswith("  ! min.insync.replicas of single brokers") for line in lines)
 
@@ -89,30 +89,34 @@ def test_the_exit_code_is_the_verdict(run_readiness: Callable[..., Result]) -> N
 
 def test_json_is_one_document_with_every_node(run_readiness: Callable[..., Result]) -> None:
     """Verdict, features, blockers with ranges and remedies, Kafka's words."""
-    found = json.loads(run_readiness(*AT, "-t", "4.3.0", "--json").stdout)
-    assert (found["verdict"], found["target"], found["cluster"]) == ("no", "4.3", CLUSTER)
-    assert {(one["role"], one["node_id"]) for one in found["blockers"]} == {
+    report = json.loads(run_readiness(*AT, "-t", "4.3.0", "--json").stdout)
+    assert (report["verdict"], report["target"], report["cluster"]) == ("no", "4.3", CLUSTER)
+    assert {(blocker["role"], blocker["node_id"]) for blocker in report["blockers"]} == {
         *(("broker", node) for node in (2, 3, 7)),
         *(("controller", node) for node in (2, 3, 9)),
     }
-    assert found["said"]["accepted"] is False
-    assert found["way_back"]["lossless"] is False
-    assert {one["feature"]: one["target"] for one in found["features"]}["metadata.version"] == 30
+    assert report["said"]["accepted"] is False
+    assert report["way_back"]["lossless"] is False
+    assert {feature["feature"]: feature["target"] for feature in report["features"]}[
+        "metadata.version"
+    ] == 30
 
 
 def test_single_levels(run_readiness: Callable[..., Result]) -> None:
     """By number, by name, by release; alone or instead of the release's."""
     for text in ("metadata.version=21", "metadata.version=3.9-IV0", "metadata.version=3.9"):
-        found = json.loads(
+        report = json.loads(
             run_readiness(*AT, "-f", text, "--json", seen=image(*DONE, level=20)).stdout
         )
-        assert {one["feature"]: one["target"] for one in found["features"] if one["target"]} == {
-            "metadata.version": 21
-        }
-    found = json.loads(
+        assert {
+            feature["feature"]: feature["target"]
+            for feature in report["features"]
+            if feature["target"]
+        } == {"metadata.version": 21}
+    report = json.loads(
         run_readiness(*AT, "-t", "4.3", "-f", "kraft.version=0", "--json", seen=image(*DONE)).stdout
     )
-    targets = {one["feature"]: one["target"] for one in found["features"]}
+    targets = {feature["feature"]: feature["target"] for feature in report["features"]}
     assert (targets["kraft.version"], targets["metadata.version"]) == (0, 30)
 
 
@@ -127,7 +131,7 @@ def test_single_levels(run_readiness: Callable[..., Result]) -> None:
         (("--feature", "metadata.version=99999"), "0 to 32767, or a name as in 4.0-IV3"),
     ],
 )
-def test_what_cannot_be_asked(
+def test_invalid_targets_are_wrong_usage(
     run_readiness: Callable[..., Result], arguments: tuple[str, ...], words: str
 ) -> None:
     """It is wrong usage, said in one line."""
@@ -143,12 +147,12 @@ def rows_of(events: list[Event]) -> tuple[MonitorState, dict[str, bytes]]:
     return engine.state, engine.rows
 
 
-def test_files_of_which_one_cannot_be_read(tmp_path: Path) -> None:
+def test_an_unreadable_metadata_file_is_in_the_error(tmp_path: Path) -> None:
     """One line names it, whoever asks for the cluster's id."""
     (tmp_path / "__cluster_metadata-0").mkdir()
     (file := tmp_path / "meta.properties").mkdir()
-    for asked in (("readiness",), ("watch", "--bus", "127.0.0.1:1")):
-        result = CliRunner().invoke(app, [*asked, "--log-directory", str(tmp_path)])
+    for command in (("readiness",), ("watch", "--bus", "127.0.0.1:1")):
+        result = CliRunner().invoke(app, [*command, "--log-directory", str(tmp_path)])
         assert isinstance(result.exception, UsageError), result.exception
         assert str(result.exception) == f"{file} cannot be read: Is a directory"
 

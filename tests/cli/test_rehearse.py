@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from featurewatch.cli.app import app
 from featurewatch.cli.commands.rehearse import real_controller as rehearse_real
 from featurewatch.cli.commands.rehearse import run as rehearse
 from featurewatch.cli.commands.rehearse.real_controller import ComparedStep, RealRehearsal
 from featurewatch.cli.config.settings import ClusterSection
 from featurewatch.cli.errors import UsageError
-from featurewatch.cli.main import app
 from featurewatch.cli.runtime.cluster_image import ClusterNotReadError
 from featurewatch.controller.kraft import ControllerState, controller_state, release_of
 from featurewatch.controller.rehearsal.rehearse import rehearse as play
@@ -34,17 +34,17 @@ def image(level: int = 19) -> ClusterImage:
     """Two brokers and three controllers of 3.9, controller 1 active."""
     nodes = [r.register(node, OLD, fenced=False) for node in (1, 2)]
     controllers = [r.register_controller(node, OLD) for node in VOTERS] if level >= 15 else []
-    found = fold_all([r.commit(9, r.level(MV, level), *nodes, *controllers)])
-    return with_quorum(found, Quorum(1, 4, VOTERS))
+    folded = fold_all([r.commit(9, r.level(MV, level), *nodes, *controllers)])
+    return with_quorum(folded, Quorum(1, 4, VOTERS))
 
 
-def with_quorum(seen: ClusterImage, quorum: Quorum) -> ClusterImage:
+def with_quorum(read: ClusterImage, quorum: Quorum) -> ClusterImage:
     """The image with another quorum."""
-    return replace(seen, log=replace(seen.log, quorum=quorum))
+    return replace(read, log=replace(read.log, quorum=quorum))
 
 
 @pytest.fixture
-def said(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+def run_rehearse(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     """Runs the command on an image, or with what reading it raises."""
 
     def run(*arguments: str, seen: ClusterImage | Exception | None = None) -> Result:
@@ -59,9 +59,11 @@ def said(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     return run
 
 
-def test_every_step_is_shown_with_its_verdict_and_words(said: Callable[..., Result]) -> None:
+def test_every_step_is_shown_with_its_verdict_and_the_response(
+    run_rehearse: Callable[..., Result],
+) -> None:
     """Who is asked, each verdict, the controller's words, what happens; a refusal exits 3."""
-    result = said(*AT, "-s", "upgrade:metadata.version=4.3-IV0", "-s", "lose:broker-2")
+    result = run_rehearse(*AT, "-s", "upgrade:metadata.version=4.3-IV0", "-s", "lose:broker-2")
     assert result.exit_code == 3
     lines = result.output.splitlines()
     assert lines[0].startswith("cluster ")
@@ -74,58 +76,65 @@ def test_every_step_is_shown_with_its_verdict_and_words(said: Callable[..., Resu
     assert lines[6] == "   fences broker 2 when its session ends"
 
 
-def test_a_long_roll_is_one_paragraph(said: Callable[..., Result]) -> None:
+def test_a_long_roll_is_one_paragraph(run_rehearse: Callable[..., Result]) -> None:
     """Many restarts that work are drawn together, short ones and refusals are not."""
     nodes = [r.register(node, OLD, fenced=False) for node in range(10, 20)]
-    seen = fold_all([r.commit(9, r.level(MV, 19), *nodes, r.register_controller(1, OLD))])
-    seen = with_quorum(seen, Quorum(1, 4, (NodeId(1),)))
+    read = fold_all([r.commit(9, r.level(MV, 19), *nodes, r.register_controller(1, OLD))])
+    read = with_quorum(read, Quorum(1, 4, (NodeId(1),)))
     steps = ("-s", "restart:all@4.3", "-s", "upgrade:metadata.version=4.3-IV0")
-    lines = said(*AT, *steps, seen=seen).output.splitlines()
+    lines = run_rehearse(*AT, *steps, seen=read).output.splitlines()
     assert lines[3:6] == [
         " 1 to 22 controllers 1 and brokers 10-19 are lost and register  accepted",
         "   no majority of the voters is left: nothing is answered until one is back",
         "   controller 1 (Kafka 4.3) becomes active",
     ]
     assert lines[6] == "23 upgrade:metadata.version=4.3-IV0  accepted"
-    assert said(*AT, "-s", "restart:brokers").output.splitlines()[3] == " 1 lose:broker-1  accepted"
+    assert (
+        run_rehearse(*AT, "-s", "restart:brokers").output.splitlines()[3]
+        == " 1 lose:broker-1  accepted"
+    )
 
 
-def test_json_is_one_document(said: Callable[..., Result]) -> None:
+def test_json_is_one_document(run_rehearse: Callable[..., Result]) -> None:
     """Each step with verdict, error, consequences and levels after it; accepted exits 0."""
-    result = said(*AT, "--step", "upgrade:metadata.version=3.9", "--json")
+    result = run_rehearse(*AT, "--step", "upgrade:metadata.version=3.9", "--json")
     assert result.exit_code == 0
-    found = json.loads(result.output)
-    assert (found["release"], found["controller"], found["verdict"]) == ("3.9", 1, "accepted")
-    (step,) = found["steps"]
+    document = json.loads(result.output)
+    assert (document["release"], document["controller"], document["verdict"]) == (
+        "3.9",
+        1,
+        "accepted",
+    )
+    (step,) = document["steps"]
     assert (step["error"], step["features"]) == (
         "NONE",
         {"metadata.version": {"error": "NONE", "text": None}},
     )
     assert step["levels"] == {"metadata.version": 21}
-    assert [one["level"] for one in step["consequences"]] == [20, 21]
+    assert [consequence["level"] for consequence in step["consequences"]] == [20, 21]
 
 
-def test_steps_of_a_file_come_first(said: Callable[..., Result], tmp_path: Path) -> None:
+def test_steps_of_a_file_come_first(run_rehearse: Callable[..., Result], tmp_path: Path) -> None:
     """A YAML list of steps, then those of the command line."""
     file = tmp_path / "steps.yaml"
     file.write_text("steps:\n- add-broker: 9@4.3\n- upgrade: {metadata.version: 3.8}\n")
-    result = said(*AT, "--steps", str(file), "-s", "unregister:broker-9", "--json")
-    assert [one["step"] for one in json.loads(result.output)["steps"]] == [
+    result = run_rehearse(*AT, "--steps", str(file), "-s", "unregister:broker-9", "--json")
+    assert [step["step"] for step in json.loads(result.output)["steps"]] == [
         "add-broker:9@4.3",
         "upgrade:metadata.version=3.8",
         "unregister:broker-9",
     ]
 
 
-def test_another_release_can_be_asked(said: Callable[..., Result]) -> None:
+def test_release_selects_the_model_of_the_controller(run_rehearse: Callable[..., Result]) -> None:
     """--release: as if the active controller ran it."""
-    result = said(*AT, "-s", "upgrade:metadata.version=30", "--release", "4.3.0", "--json")
+    result = run_rehearse(*AT, "-s", "upgrade:metadata.version=30", "--release", "4.3.0", "--json")
     (step,) = json.loads(result.output)["steps"]
     assert step["by"] == "controller 1 (Kafka 4.3)"
     assert "Broker 2 only supports versions 1-21" in step["says"][0]
 
 
-def test_what_is_not_known_exits_with_4(said: Callable[..., Result]) -> None:
+def test_what_is_not_known_exits_with_4(run_rehearse: Callable[..., Result]) -> None:
     """No majority, a cluster that does not answer, no active controller, software nobody tells."""
     lost = (
         "-s",
@@ -135,30 +144,30 @@ def test_what_is_not_known_exits_with_4(said: Callable[..., Result]) -> None:
         "-s",
         "upgrade:metadata.version=20",
     )
-    assert said(*AT, *lost).exit_code == 4
+    assert run_rehearse(*AT, *lost).exit_code == 4
     step = ("-s", "lose:broker-1")
-    silent = said(
+    silent = run_rehearse(
         *AT, *step, seen=ClusterNotReadError("kafka:9093 was not read to its end: nobody listens")
     )
     assert (silent.exit_code, silent.stdout) == (4, "")
     assert "nobody listens" in silent.stderr
-    nobody = said(*AT, *step, seen=with_quorum(image(), Quorum()))
+    nobody = run_rehearse(*AT, *step, seen=with_quorum(image(), Quorum()))
     assert nobody.exit_code == 4
     assert "which controller is active is not known" in nobody.stderr
 
 
-def test_the_answers_of_nodes_alone_are_a_part(said: Callable[..., Result]) -> None:
+def test_the_answers_of_nodes_alone_are_a_part(run_rehearse: Callable[..., Result]) -> None:
     """Without the metadata log an accepted level is unknown; who leads comes from the nodes."""
     status = SourceStatus(
         ClusterId("c"), Authority.ANSWERS, SourceState.FOLLOWING, -1, -1, -1, 2, 4, "", 1
     )
-    seen = with_quorum(image(), Quorum())
-    sources = seen.sources.with_status(status)
-    seen = replace(seen, authority=Authority.ANSWERS, sources=sources)
-    result = said(*AT, "-s", "upgrade:metadata.version=20", "--json", seen=seen)
-    found = json.loads(result.output)
-    assert (result.exit_code, found["controller"], found["verdict"]) == (4, 2, "unknown")
-    assert "could object" in found["steps"][0]["notes"][-1]
+    read = with_quorum(image(), Quorum())
+    sources = read.sources.with_status(status)
+    read = replace(read, authority=Authority.ANSWERS, sources=sources)
+    result = run_rehearse(*AT, "-s", "upgrade:metadata.version=20", "--json", seen=read)
+    document = json.loads(result.output)
+    assert (result.exit_code, document["controller"], document["verdict"]) == (4, 2, "unknown")
+    assert "could object" in document["steps"][0]["notes"][-1]
 
 
 WRONG = (
@@ -175,10 +184,10 @@ WRONG = (
 
 @pytest.mark.parametrize(("arguments", "text"), WRONG)
 def test_wrong_usage_is_one_line(
-    said: Callable[..., Result], arguments: tuple[str, ...], text: str
+    run_rehearse: Callable[..., Result], arguments: tuple[str, ...], text: str
 ) -> None:
     """What is wrong and what to give; nothing is asked."""
-    result = said(*arguments)
+    result = run_rehearse(*arguments)
     assert isinstance(result.exception, UsageError)
     assert text in str(result.exception)
     assert "\n" not in str(result.exception)
@@ -197,26 +206,28 @@ def test_wrong_usage_is_one_line(
     ],
 )
 def test_a_file_without_steps_is_wrong_usage(
-    said: Callable[..., Result], tmp_path: Path, content: bytes, text: str
+    run_rehearse: Callable[..., Result], tmp_path: Path, content: bytes, text: str
 ) -> None:
     """The line names the file."""
     file = tmp_path / "steps.yaml"
     file.write_bytes(content)
-    result = said(*AT, "--steps", str(file))
+    result = run_rehearse(*AT, "--steps", str(file))
     assert isinstance(result.exception, UsageError)
     assert text in str(result.exception)
     assert str(file) in str(result.exception)
 
 
-def test_a_cluster_in_zookeeper_mode_is_refused(said: Callable[..., Result]) -> None:
+def test_a_cluster_in_zookeeper_mode_is_refused(run_rehearse: Callable[..., Result]) -> None:
     """There is no KRaft controller to speak for."""
-    result = said(*AT, "-s", "lose:broker-1", seen=replace(image(), authority=Authority.ZOOKEEPER))
+    result = run_rehearse(
+        *AT, "-s", "lose:broker-1", seen=replace(image(), authority=Authority.ZOOKEEPER)
+    )
     assert isinstance(result.exception, UsageError)
     assert "ZooKeeper mode" in str(result.exception)
 
 
 def test_one_of_several_configured_clusters_is_named(
-    said: Callable[..., Result], tmp_path: Path
+    run_rehearse: Callable[..., Result], tmp_path: Path
 ) -> None:
     """A configuration with one cluster needs no more; of several the id says which one."""
     file = tmp_path / "clusters.yaml"
@@ -224,14 +235,14 @@ def test_one_of_several_configured_clusters_is_named(
         "clusters:\n- {cluster_id: a, servers: 'a:1'}\n- {cluster_id: b, servers: 'b:1'}\n"
     )
     given = ("-s", "lose:broker-1", "--config", str(file))
-    several = said(*given)
+    several = run_rehearse(*given)
     assert isinstance(several.exception, UsageError)
     assert "say which one with --cluster-id" in str(several.exception)
-    assert said(*given, "--cluster-id", "b").exit_code == 0
+    assert run_rehearse(*given, "--cluster-id", "b").exit_code == 0
 
 
 def test_a_difference_to_the_real_controller_exits_with_1(
-    said: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
+    run_rehearse: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is said at its step, and counted at the end, whatever the verdicts are."""
 
@@ -241,15 +252,15 @@ def test_a_difference_to_the_real_controller_exits_with_1(
         return RealRehearsal("3.9.1", live, ("the voters 2, 3 do not run",), (compared,))
 
     monkeypatch.setattr(rehearse, "rehearse_on_real_controller", real)
-    asked = (*AT, "-s", "upgrade:metadata.version=20", "--on-real-controller", "3.9")
-    result = said(*asked)
+    arguments = (*AT, "-s", "upgrade:metadata.version=20", "--on-real-controller", "3.9")
+    result = run_rehearse(*arguments)
     assert result.exit_code == 1
     assert "DIFFERENT: it says otherwise" in result.output
     assert "unequal the voters 2, 3 do not run" in result.output
     assert result.output.splitlines()[-1] == "1 differences to Kafka 3.9.1"
-    found = json.loads(said(*asked, "--json").output)
-    assert found["on_real_controller"]["differences"] == 1
-    assert found["steps"][0]["differences"] == ["it says otherwise"]
+    document = json.loads(run_rehearse(*arguments, "--json").output)
+    assert document["on_real_controller"]["differences"] == 1
+    assert document["steps"][0]["differences"] == ["it says otherwise"]
 
 
 def test_a_release_that_cannot_start_at_the_levels_is_wrong_usage() -> None:

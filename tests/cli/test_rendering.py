@@ -119,7 +119,7 @@ def test_ten_thousand_nodes_fit_a_screen() -> None:
     assert "7-69 ✗" in text, "the class with an incompatible node must be shown"
 
 
-def test_nothing_that_a_cluster_says_reaches_the_terminal_as_a_command() -> None:
+def test_control_characters_and_markup_of_a_cluster_are_escaped() -> None:
     """Control characters become a mark, and markup is shown as it stands."""
     evil = FeatureName(EVIL)
     change = FeatureChange(
@@ -148,7 +148,7 @@ def test_nothing_that_a_cluster_says_reaches_the_terminal_as_a_command() -> None
     assert "\x1b" not in text
 
 
-def test_there_is_no_colour_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_output_without_a_terminal_has_no_colour(capsys: pytest.CaptureFixture[str]) -> None:
     """What a file or a pipe gets is plain text in unbroken lines."""
     rendering.console().print(rendering.alert_line(_alert(1, "x" * 300)), soft_wrap=True)
     out = capsys.readouterr().out
@@ -182,7 +182,7 @@ def test_an_old_snapshot_is_doubted() -> None:
     assert "no alert fires" not in text
 
 
-def test_the_controller_of_zookeeper_is_named_beside_the_quorums_leader() -> None:
+def test_the_controller_of_zookeeper_is_shown_beside_the_quorums_leader() -> None:
     """Both are shown while both are watched; neither is, where nobody tells of one."""
     snapshot = _snapshot([_class([1], (7, 30))])
     assert "leader 1 " in _text(*rendering.state_view(snapshot, []))
@@ -218,9 +218,7 @@ def test_a_migration_is_one_line(migration: Migration, line: str) -> None:
     """How far it is, how many brokers are left, and which of them are missing; and the line goes
     with the migration."""
     snapshot = replace(_snapshot([_class([1], (7, 30))]), migration=migration)
-    assert line in [
-        each.strip() for each in _text(*rendering.state_view(snapshot, [])).splitlines()
-    ]
+    assert line in [row.strip() for row in _text(*rendering.state_view(snapshot, [])).splitlines()]
     over = replace(snapshot, migration=replace(migration, under_way=False))
     assert "migration" not in _text(*rendering.state_view(over, []))
 

@@ -38,7 +38,7 @@ def test_flag_over_environment_over_file(tmp_path: Path, monkeypatch: pytest.Mon
     assert (bus.bootstrap_servers, bus.prefix, bus.partitions) == ("flag:1", "e", 3)
 
 
-def test_the_file_may_be_named_by_the_environment(
+def test_the_environment_may_give_the_path_of_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """FEATUREWATCH_CONFIG names the file where no flag does."""
@@ -76,9 +76,7 @@ WRONG = (
 
 
 @pytest.mark.parametrize(("text", "says"), WRONG)
-def test_what_is_wrong_is_one_line_that_names_the_field(
-    tmp_path: Path, text: str, says: str
-) -> None:
+def test_an_invalid_file_is_one_line_with_the_field(tmp_path: Path, text: str, says: str) -> None:
     """A mistake in the file is told with its field and its file, and with what must stand there."""
     file = _file(tmp_path, text)
     with pytest.raises(UsageError, match=says) as caught:
@@ -87,7 +85,7 @@ def test_what_is_wrong_is_one_line_that_names_the_field(
     assert str(file) in str(caught.value)
 
 
-def test_a_variable_with_a_mistake_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_environment_variable_is_in_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """What comes from the environment is told with the variable's name."""
     monkeypatch.setenv("FEATUREWATCH_BUS__PREFIX", "a b")
     with pytest.raises(UsageError, match=r"bus\.prefix \(environment variable FEATUREWATCH_BUS__"):
@@ -97,7 +95,7 @@ def test_a_variable_with_a_mistake_is_named(monkeypatch: pytest.MonkeyPatch) -> 
         load(None)
 
 
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_in_the_error(tmp_path: Path) -> None:
     """A missing file, a directory and bytes that are no text are told, not raised."""
     (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
     for name in ("missing", ".", "bytes"):
@@ -105,7 +103,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
             load(tmp_path / name)
 
 
-def test_the_bus_must_be_somewhere(tmp_path: Path) -> None:
+def test_a_bus_is_required(tmp_path: Path) -> None:
     """Without a named bus and without an embedded one it is said how to get one."""
     settings = load(None, worker={"data_directory": tmp_path})
     with pytest.raises(UsageError, match="give --bus"):
@@ -121,7 +119,39 @@ def test_the_limits_of_readiness_reach_the_worker(tmp_path: Path) -> None:
     assert settings.worker_settings().node_series == 7
 
 
-def test_who_sets_no_limits_has_those_of_the_rules() -> None:
+OTHER_VALUES = {
+    "bootstrap_servers": "b:1",
+    "command_config": "client.properties",
+    "prefix": "other",
+    "id": "2",
+    "store": "rocksdb",
+    "data_directory": "/elsewhere",
+}
+"""Values of settings other than numbers, none of which is the default."""
+
+
+@pytest.mark.parametrize(
+    ("section", "name"),
+    [
+        (section, name)
+        for section in ("bus", "worker", "readiness")
+        for name in Settings.model_fields[section].annotation.model_fields  # type: ignore[union-attr]
+    ],
+)
+def test_each_setting_of_the_worker_reaches_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, section: str, name: str
+) -> None:
+    """Another value of any setting of these sections gives the worker other settings."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "client.properties").write_text("security.protocol=SSL\n")
+    sections: dict[str, dict[str, object]] = {"bus": {"bootstrap_servers": "a:1"}}
+    default = load(None, **sections)
+    value = OTHER_VALUES.get(name) or getattr(getattr(default, section), name) + 2
+    changed = load(None, **{**sections, section: {**sections.get(section, {}), name: value}})
+    assert changed.worker_settings() != default.worker_settings()
+
+
+def test_the_default_limits_are_those_of_the_rules() -> None:
     """The settings' defaults are those of the rules and of the worker."""
     settings = load(None, bus={"bootstrap_servers": "a:1"})
     assert settings.limits() == DEFAULT_LIMITS
@@ -176,7 +206,7 @@ def test_properties_are_read_as_java_reads_them(tmp_path: Path) -> None:
     }
 
 
-def test_a_properties_file_that_is_none_is_told(tmp_path: Path) -> None:
+def test_an_invalid_properties_file_is_in_the_error(tmp_path: Path) -> None:
     """The file and the line are named; a missing file is, too."""
     file = tmp_path / "client.properties"
     file.write_text("a=b\nnonsense\n")

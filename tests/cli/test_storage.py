@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from featurewatch.cli.app import app
 from featurewatch.cli.commands.storage import info as storage_info
 from featurewatch.cli.commands.storage.command import passed_on
 from featurewatch.cli.errors import UsageError
-from featurewatch.cli.main import app
 from featurewatch.deploy.java.jars import Cache
 from featurewatch.deploy.kafka.cluster import random_id
 from featurewatch.deploy.kafka.server_properties import (
@@ -61,10 +61,10 @@ def test_a_directory_that_was_never_started(formatted: Path) -> None:
         "not with    3.3 to 3.9: Tried to apply FeatureLevelRecord FeatureLevelRecord(name="
         "'transaction.version', featureLevel=2), but this controller only supports versions 0",
     ]
-    found = json.loads(info(str(formatted), "--json").output)
-    assert found["meta"] == {"version": 1, "cluster": CLUSTER, "node": 7, "directory_id": "AbC="}
-    assert found["formatted"]["levels"] == {"metadata.version": 19, "transaction.version": 2}
-    assert (found["now"], found["releases"]["4.3"]) == (None, None)
+    document = json.loads(info(str(formatted), "--json").output)
+    assert document["meta"] == {"version": 1, "cluster": CLUSTER, "node": 7, "directory_id": "AbC="}
+    assert document["formatted"]["levels"] == {"metadata.version": 19, "transaction.version": 2}
+    assert (document["now"], document["releases"]["4.3"]) == (None, None)
 
 
 def test_what_is_at_the_end_of_a_log_may_not_be_committed(formatted: Path) -> None:
@@ -82,8 +82,8 @@ def test_what_is_at_the_end_of_a_log_may_not_be_committed(formatted: Path) -> No
     assert lines[3] == "now         metadata.version 20 (3.8-IV0), at offset 1"
     assert lines[4] == "after that  metadata.version 21 (3.9-IV0): perhaps not committed"
     assert lines[5] == "starts with 3.9, 4.0, 4.1, 4.2, 4.3"
-    found = json.loads(info(str(formatted), "--json").output)
-    assert found["uncommitted"] == {"metadata.version": 21}
+    document = json.loads(info(str(formatted), "--json").output)
+    assert document["uncommitted"] == {"metadata.version": 21}
 
 
 def test_a_log_of_which_nothing_is_committed(
@@ -137,7 +137,9 @@ def test_a_directory_of_zookeeper_mode(formatted: Path) -> None:
         ("bootstrap.checkpoint", b"".join(snapshot_batches([b"\x01\x0c\x00\x63"])), "is damaged"),
     ],
 )
-def test_a_damaged_file_is_named(formatted: Path, name: str, content: bytes, said: str) -> None:
+def test_a_damaged_file_is_in_the_error(
+    formatted: Path, name: str, content: bytes, said: str
+) -> None:
     """One line says which file and why; exit code 1."""
     (formatted / name).write_bytes(content)
     result = info(str(formatted))
@@ -148,7 +150,7 @@ def test_a_damaged_file_is_named(formatted: Path, name: str, content: bytes, sai
 
 
 @pytest.mark.parametrize("name", ["meta.properties", "bootstrap.checkpoint"])
-def test_a_file_that_cannot_be_opened_is_named(formatted: Path, name: str) -> None:
+def test_an_unreadable_file_is_in_the_error(formatted: Path, name: str) -> None:
     """Without rights, or no file at all: what the system says of it; exit code 1."""
     (formatted / name).unlink()
     (formatted / name).mkdir()
@@ -157,7 +159,7 @@ def test_a_file_that_cannot_be_opened_is_named(formatted: Path, name: str) -> No
     assert f"{formatted / name} cannot be read: Is a directory" in result.stderr
 
 
-def test_a_damaged_log_is_told(formatted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_log_is_an_error(formatted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A metadata log of which nothing can be read is no cluster without levels; exit code 1."""
     monkeypatch.setattr(storage_info, "_FILES_S", 2.5)
     log = formatted / "__cluster_metadata-0"
@@ -209,14 +211,14 @@ def test_format_is_kafkas_own(
         out, err = capfd.readouterr()
         return done.exit_code, out + err
 
-    code, said = tool("--config", str(file), f"--cluster-id={cluster}")
-    assert (code, "Formatting" in said) == (0, True)
-    found = json.loads(info(str(data), "--json").output)
-    assert (found["meta"]["cluster"], found["meta"]["node"]) == (cluster, 1)
-    assert found["formatted"]["levels"]["metadata.version"] == LATEST_PRODUCTION[release]
+    code, output = tool("--config", str(file), f"--cluster-id={cluster}")
+    assert (code, "Formatting" in output) == (0, True)
+    document = json.loads(info(str(data), "--json").output)
+    assert (document["meta"]["cluster"], document["meta"]["node"]) == (cluster, 1)
+    assert document["formatted"]["levels"]["metadata.version"] == LATEST_PRODUCTION[release]
     again = ("-c", str(file), f"-t={cluster}", "--metadata-version", "3.7-IV4")
-    code, said = tool(*again)
-    assert (code, "already formatted" in said) == (1, True)
+    code, output = tool(*again)
+    assert (code, "already formatted" in output) == (1, True)
     (data / "meta.properties").unlink()
     assert tool(*again, "-g")[0] == 0
     assert "formatted   metadata.version 19 (3.7-IV4)" in info(str(data)).output
@@ -227,9 +229,9 @@ def test_a_quorum_of_dynamic_voters(make_cluster: MakeCluster) -> None:
     """Its voters and kraft.version stand in a second snapshot; the levels of now in its log."""
     node = NodeSpec(1, "4.3.0", Roles.CONTROLLER)
     cluster = make_cluster(ClusterSpec([node], dynamic_voters=True))
-    found = json.loads(info(str(cluster.node(1).data), "--json").output)
-    assert (found["formatted"]["kraft_version"], found["formatted"]["voters"]) == (1, [1])
-    assert found["now"]["levels"]["kraft.version"] == 1
-    assert found["now"]["levels"]["metadata.version"] == 30
-    able = [name for name, reason in found["releases"].items() if reason is None]
+    document = json.loads(info(str(cluster.node(1).data), "--json").output)
+    assert (document["formatted"]["kraft_version"], document["formatted"]["voters"]) == (1, [1])
+    assert document["now"]["levels"]["kraft.version"] == 1
+    assert document["now"]["levels"]["metadata.version"] == 30
+    able = [name for name, reason in document["releases"].items() if reason is None]
     assert able == ["4.3"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from featurewatch.cli.main import app
+from featurewatch.cli.app import app
 from featurewatch.cli.output.cluster_states import STALE_AFTER_MS
 from featurewatch.streams.codec.outputs import Output, encode_output, topic_of
 from featurewatch.streams.outputs import (
@@ -127,7 +127,7 @@ def _newest(age_ms: int = 0, **other: object) -> Snapshot:
     return replace(SNAPSHOT, at_ms=at_ms, **other)  # type: ignore[arg-type]  # as the test wants it
 
 
-def test_check_says_no_while_an_alert_fires(put: Put, run: Run) -> None:
+def test_check_exits_with_3_while_an_alert_fires(put: Put, run: Run) -> None:
     """Exit code 3 while it fires, 0 once it is resolved; without --check always 0."""
     put(_newest(), state=True)
     put(ALERT)
@@ -198,7 +198,7 @@ def test_what_cannot_be_read_is_logged_and_passed_over(
     assert "featurewatch.feature-changes partition 0 offset 1" in caplog.text
 
 
-def test_only_one_cluster(put: Put, run: Run) -> None:
+def test_cluster_selects_the_messages_of_one_cluster(put: Put, run: Run) -> None:
     """--cluster leaves the others out."""
     put(CHANGE, replace(CHANGE, cluster=ClusterId("another")))
     assert len(run("changes")[1].splitlines()) == 2
@@ -206,7 +206,7 @@ def test_only_one_cluster(put: Put, run: Run) -> None:
     assert "another" in line
 
 
-def test_a_properties_file_for_the_bus_that_is_wrong_is_told(
+def test_an_invalid_properties_file_for_the_bus_is_wrong_usage(
     bus: MockBus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """librdkafka's own words for a property that it does not know, and wrong usage."""

@@ -60,15 +60,15 @@ GONE_BEFORE_4_3 = {"ACCESS_CONTROL_RECORD"}
 
 def some(schema: RecordSchema, version: int, number: int) -> list[dict[str, Any]]:
     """That many contents for a record, the same in each run."""
-    found: list[dict[str, Any]] = []
+    contents: list[dict[str, Any]] = []
 
     @settings(max_examples=number, derandomize=True, database=None, deadline=None)
     @given(record_data(schema, version))
     def collect(content: dict[str, Any]) -> None:
-        found.append(content)
+        contents.append(content)
 
     collect()
-    return found
+    return contents
 
 
 def test_every_version_of_every_type_reads_as_kafka_reads_it(

@@ -16,7 +16,7 @@ def watching(*records: object) -> Engine:
     return engine
 
 
-def test_an_alert_begins_goes_on_and_ends() -> None:
+def test_an_alert_begins_continues_and_ends() -> None:
     """The alert keeps its start; an unchanged finding publishes nothing (F-33, M-42)."""
     engine = watching(r.level(MV, 25))
     began = engine.apply(r.commit(20, r.register(1, OLD)))
@@ -40,7 +40,7 @@ def test_an_alert_begins_goes_on_and_ends() -> None:
     assert len(engine.state.firing) == 0
 
 
-def test_the_remedy_says_which_way() -> None:
+def test_the_remedy_depends_on_the_side_of_the_range() -> None:
     """The remedy for a node above the level is an older release or a higher level (F-34)."""
     engine = watching(r.level(MV, 6), r.register(1, NEW))
     summaries = [a.summary for alerts in engine.state.firing.values() for a in alerts]
@@ -64,7 +64,7 @@ def test_a_reversed_range_is_an_alert_of_its_own() -> None:
     assert rules == ["invalid-range"]
 
 
-def test_nothing_is_said_of_nodes_before_the_end_is_reached() -> None:
+def test_nodes_have_no_alerts_before_the_source_has_caught_up() -> None:
     """Once ready, all findings are published once (F-40: a level counts even if nodes lack it)."""
     engine = Engine()
     engine.apply(r.catching_up(0, seen_ms=1))
@@ -78,7 +78,7 @@ def test_nothing_is_said_of_nodes_before_the_end_is_reached() -> None:
     assert engine.apply(r.following(10, seen_ms=999)).alerts == ()
 
 
-def test_a_restart_of_the_source_says_nothing() -> None:
+def test_a_restart_of_the_source_publishes_no_alerts() -> None:
     """Catching up and following again publishes nothing if nothing changed."""
     engine = watching(r.level(MV, 25), r.register(1, OLD))
     for event in (r.catching_up(10, seen_ms=500), r.following(10, seen_ms=501)):
@@ -95,7 +95,7 @@ def test_a_source_that_stalls() -> None:
     assert (ended.state, ended.since_ms) == (AlertState.RESOLVED, 500)
 
 
-def test_a_log_that_went_backwards_is_said_once() -> None:
+def test_a_log_that_went_backwards_is_one_alert() -> None:
     """It fires once while the log is read again, and is resolved when the log is longer."""
     engine = watching(r.level(MV, 21))
     fired = engine.apply(r.gap(3, 10, reset=True, seen_ms=200)).alerts

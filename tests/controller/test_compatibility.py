@@ -52,7 +52,7 @@ def test_more_features_than_finalized_are_compatible() -> None:
     assert needs_evaluation(intern_capabilities({MV: (9, 3)}), image.features.levels)
 
 
-def test_every_blocker_is_named_fenced_or_not() -> None:
+def test_fenced_nodes_are_blockers_too() -> None:
     """All blockers, not the first only as in Kafka; all registered brokers count (F-33, F-37,
     F-38)."""
     image = fold_all(
@@ -68,7 +68,7 @@ def test_every_blocker_is_named_fenced_or_not() -> None:
     assert [b.node_id for b in down] == [2]
 
 
-def test_controllers_are_asked_from_level_15_on() -> None:
+def test_controllers_count_from_level_15_on() -> None:
     """Registered controllers by their range, and voters that have not registered (KIP-919)."""
     events = [
         r.commit(1, r.leader_change(1, (1, 2))),

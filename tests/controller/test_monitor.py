@@ -40,16 +40,16 @@ def test_a_snapshot_groups_nodes_that_are_alike() -> None:
     """Two releases are two classes with their ids, for any number of nodes."""
     engine = Engine()
     nodes = [r.register(i, OLD if i % 2 else NEW, fenced=i == 3) for i in range(20)]
-    taken = engine.apply(r.commit(90, r.level(MV, 25), *nodes)).snapshot
-    assert taken is not None
-    assert [(c.role, len(c.nodes), c.fenced) for c in taken.classes] == [
+    snapshot = engine.apply(r.commit(90, r.level(MV, 25), *nodes)).snapshot
+    assert snapshot is not None
+    assert [(c.role, len(c.nodes), c.fenced) for c in snapshot.classes] == [
         (Role.BROKER, 10, ()),
         (Role.BROKER, 10, (3,)),
     ]
-    assert [node.node_id for node in taken.incompatible] == list(range(1, 20, 2))
+    assert [node.node_id for node in snapshot.incompatible] == list(range(1, 20, 2))
 
 
-def test_a_digest_covers_what_is_said_and_not_when() -> None:
+def test_a_digest_covers_the_content_and_not_the_time() -> None:
     """Equal content has one digest; another level, node or fencing changes it."""
     engine = Engine()
     engine.apply(r.commit(5, r.level(MV, 21), r.register(1, OLD), r.register(2, OLD)))
@@ -64,7 +64,7 @@ def test_a_digest_covers_what_is_said_and_not_when() -> None:
         assert snapshot(other.state.image, 1).digest != digest
 
 
-def test_an_event_again_says_nothing() -> None:
+def test_a_repeated_event_has_no_outputs() -> None:
     """Neither changes nor alerts nor a snapshot; the state is the same object."""
     engine = Engine()
     engine.apply_all([r.following(0, seen_ms=1), r.commit(5, r.level(MV, 25), r.register(1, OLD))])

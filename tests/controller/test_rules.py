@@ -1,11 +1,14 @@
 """The registry of rules: every rule about nodes is evaluated for all nodes it may apply to."""
 
+import ast
+import inspect
 from collections.abc import Iterable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from featurewatch.controller import alerts
 from featurewatch.controller.readiness.state_timers import DEFAULT_LIMITS, NO_TIMES, Timer
 from featurewatch.controller.rules import (
     RULES,
@@ -50,6 +53,20 @@ def test_grounds_are_for_nodes() -> None:
     """Only nodes have capabilities."""
     with pytest.raises(TypeError, match="could never fire"):
         Rule("new", "something new", SubjectKind.LOG, _find, grounds=lambda *_: True)
+
+
+def test_alerts_evaluate_each_kind_of_subject() -> None:
+    """A rule about a subject that `controller.alerts` does not yield would never fire."""
+    tree = ast.parse(inspect.getsource(alerts))
+    yielded = set()
+    for function in (node for node in tree.body if isinstance(node, ast.FunctionDef)):
+        for node in ast.walk(function):
+            match node:
+                case ast.Call(func=ast.Name("Subject"), args=[ast.Attribute(attr=kind), *_]):
+                    yielded.add(SubjectKind[kind])
+                case ast.Name(name) if isinstance(subject := getattr(alerts, name, None), Subject):
+                    yielded.add(subject.kind)
+    assert yielded == set(SubjectKind)
 
 
 def test_names_are_unique_and_each_kind_has_rules() -> None:

@@ -34,7 +34,7 @@ def migrating(brokers: int) -> Engine:
     return engine
 
 
-def test_versions_that_nobody_saw() -> None:
+def test_missed_versions_are_one_alert() -> None:
     """The number and path of missed versions, once; the alert's id has the znode's path."""
     engine = watching(z.features({}, 5, 2))
     (alert,) = engine.apply(z.change(z.features({TV: 1}, 5, 6), 60, missed=3)).alerts
@@ -44,7 +44,7 @@ def test_versions_that_nobody_saw() -> None:
     assert "3 versions of /feature before version 6" in alert.summary
 
 
-def test_how_loudly_an_unreadable_znode_is_told() -> None:
+def test_the_severity_of_an_unreadable_znode() -> None:
     """The features znode concerns every node; a broker's znode concerns that broker."""
     engine = watching(z.unreadable(z.FEATURE, 5), z.unreadable("/brokers/ids/1", 10))
     alerts = firing(engine)
@@ -110,7 +110,7 @@ def test_a_migration_warns_of_metadata_version() -> None:
     assert firing(engine) == {}
 
 
-def test_many_missing_brokers_are_not_told_one_by_one() -> None:
+def test_the_count_of_many_missing_brokers_is_rounded() -> None:
     """Above ten the count is rounded, so that a cluster that registers causes no flood of
     alerts."""
     engine = migrating(40)
@@ -130,7 +130,7 @@ def taken(engine: Engine) -> Snapshot:
     return state
 
 
-def test_a_snapshot_tells_who_is_believed_and_who_controls() -> None:
+def test_a_snapshot_has_its_authority_and_the_controller() -> None:
     """Its authority, the controller from ZooKeeper, and the provenance of the features znode."""
     engine = watching(
         z.broker(1, NEW, 10), z.features({TV: 2}, 5, 7), z.controller(1, 9), z.controller_epoch(4)

@@ -23,9 +23,7 @@ MakeCluster = Callable[[ClusterSpec], Cluster]
 
 
 @pytest.mark.parametrize("name", ["quorum_391", "quorum_430"])
-def test_three_combined_nodes_are_seen_by_clients(
-    name: str, request: pytest.FixtureRequest
-) -> None:
+def test_clients_see_three_combined_nodes(name: str, request: pytest.FixtureRequest) -> None:
     """Once a cluster has started, any client sees all brokers at once."""
     cluster: Cluster = request.getfixturevalue(name)
     assert broker_ids(cluster) == {1, 2, 3}

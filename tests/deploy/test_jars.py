@@ -9,7 +9,7 @@ import pytest
 
 from featurewatch.deploy.errors import ArtifactError
 from featurewatch.deploy.java.jars import Cache, Jars, default_cache, parse_release, tool_command
-from tests.paths import ROOT
+from tests.paths import SRC
 
 RELEASE = "3.9.1"
 
@@ -37,7 +37,7 @@ def without_network(cache: Path) -> subprocess.CompletedProcess[str]:
         "except ArtifactError as error: sys.exit(str(error))\n"
     )
     proxy = "http://127.0.0.1:9"  # the discard port: refused
-    environment = {"PYTHONPATH": str(ROOT), "HTTPS_PROXY": proxy, "HTTP_PROXY": proxy}
+    environment = {"PYTHONPATH": str(SRC), "HTTPS_PROXY": proxy, "HTTP_PROXY": proxy}
     return subprocess.run(
         [sys.executable, "-c", code, str(cache)],
         env=environment,

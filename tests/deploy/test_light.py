@@ -151,7 +151,7 @@ def test_heartbeats_outlast_a_lost_broker_and_an_outage(
     """A broker that another client unregisters is dropped, and requests are retried if the
     controller is down for longer than the timeout. Both are logged, and the heartbeats of the
     others continue and unfence new registrations."""
-    caplog.set_level(logging.WARNING, "deploy.light")
+    caplog.set_level(logging.WARNING, "featurewatch.deploy.wire.light_nodes")
     spec = ClusterSpec([NodeSpec(1, "3.9.1", Roles.CONTROLLER)], properties=LONG_SESSIONS)
     cluster = Cluster(spec, tmp_path / "cluster", cache=stack_cache, temporary=True)
     with cluster, LightNodes(cluster.controllers, cluster.cluster_id, retry_timeout_s=1.0) as light:

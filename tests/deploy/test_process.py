@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from featurewatch.deploy.process.process import Process
-from tests.paths import ROOT
+from tests.paths import ROOT, SRC
 from tests.processes import is_alive
 from tests.waiting import DEADLINE_S, eventually
 
@@ -26,7 +26,7 @@ def owner() -> Iterator[Callable[[str], tuple[subprocess.Popen[str], list[int]]]
             stdout=subprocess.PIPE,
             text=True,
             cwd=ROOT,
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            env=os.environ | {"PYTHONPATH": str(SRC)},
         )
         started.append(process)
         assert process.stdout is not None
@@ -73,7 +73,7 @@ def test_killed_owner_takes_the_command_and_its_directory_along(
     assert eventually(lambda: not (tmp_path / "outer").exists())
 
 
-def test_forked_child_of_the_owner_keeps_nothing_alive(
+def test_a_forked_child_does_not_count_as_the_owner(
     owner: Callable[[str], tuple[subprocess.Popen[str], list[int]]], tmp_path: Path
 ) -> None:
     """A fork that still holds the control pipe does not count as the owner."""

@@ -18,7 +18,7 @@ from featurewatch.deploy.stack import stack_file
 from featurewatch.deploy.stack.stack_file import ReferenceFile, StackFile, ZookeeperFile
 from featurewatch.deploy.wire.znodes import read_json
 from featurewatch.deploy.zookeeper.specs import ServerPorts
-from tests.paths import ROOT
+from tests.paths import SRC
 from tests.processes import is_alive, popen
 from tests.waiting import eventually
 
@@ -31,7 +31,7 @@ MAIN = [sys.executable, "-c", "from featurewatch.cli.main import main; main()", 
 @pytest.fixture
 def environment(stack_cache: Cache) -> dict[str, str]:
     """A child's environment with the shared cache, in which this project is importable."""
-    own = {"FEATUREWATCH_CACHE": str(stack_cache.directory), "PYTHONPATH": str(ROOT)}
+    own = {"FEATUREWATCH_CACHE": str(stack_cache.directory), "PYTHONPATH": str(SRC)}
     return dict(os.environ) | own
 
 

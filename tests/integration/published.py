@@ -47,13 +47,13 @@ class PublishedOutputs:
     @property
     def dead_letters(self) -> list[DeadLetter]:
         """Every dead letter."""
-        found = []
+        dead_letters = []
         with contextlib.closing(TopicReader(self._bus, DEAD_LETTERS)) as reader:
             for message in reader.read_existing():
-                letter = decode(DEAD_LETTERS, message.value(), message.key())
-                assert isinstance(letter, DeadLetter)
-                found.append(letter)
-        return found
+                dead_letter = decode(DEAD_LETTERS, message.value(), message.key())
+                assert isinstance(dead_letter, DeadLetter)
+                dead_letters.append(dead_letter)
+        return dead_letters
 
     def firing(self, cluster: str) -> set[str]:
         """The rules of a cluster's alerts that fire."""

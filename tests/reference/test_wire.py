@@ -16,6 +16,7 @@ from featurewatch.reference.wire.frames import WireRequest
 from featurewatch.reference.wire.server import MAX_REQUEST_BYTES, WireServer
 from tests.reference.request_bytes import request_bytes
 
+LOGGER = "featurewatch.reference"
 SPEECH = ApiDialect.RELEASED
 DEADLINE_S = 10.0
 
@@ -146,7 +147,7 @@ async def test_garbage_ends_its_connection_with_one_line(
         client.write(garbage)
         assert await client.response() == 1
         assert await client.response() is None
-    (line,) = [record.getMessage() for record in caplog.records if record.name == "reference"]
+    (line,) = [record.getMessage() for record in caplog.records if record.name == LOGGER]
     assert message in line
     assert "closing the connection of 127.0.0.1:" in line
     second.send(2)
@@ -165,7 +166,7 @@ async def test_a_client_that_disconnects_is_not_logged(
         second.send(2)
         assert await second.response() == 2
         await server.close()
-    assert not [record for record in caplog.records if record.name == "reference"]
+    assert not [record for record in caplog.records if record.name == LOGGER]
 
 
 async def test_a_node_that_has_ended_closes_the_connection(

@@ -99,10 +99,10 @@ class Scenario:
         image = self.engine.state.image
         ready = "ready" if image.ready else "waiting"
         holds = {ready, f"epoch {image.features.epoch}", f"by {image.authority}"}
-        found = {word for outcome in outcomes for word in _words(outcome)}
-        found |= wanted & holds
-        text = f"{', '.join(sorted(found))}; {', '.join(sorted(holds))}"
-        assert found == wanted, f"{where}\n  led to: {text}"
+        result_words = {word for outcome in outcomes for word in _words(outcome)}
+        result_words |= wanted & holds
+        text = f"{', '.join(sorted(result_words))}; {', '.join(sorted(holds))}"
+        assert result_words == wanted, f"{where}\n  led to: {text}"
 
     def _outcomes(self, verb: str, *words: str) -> Iterator[StepResult]:
         if verb == "again":
@@ -202,8 +202,8 @@ def _words(outcome: StepResult) -> Iterator[str]:
     if outcome.snapshot is not None:
         yield f"rev {outcome.snapshot.revision}"
     for alert in outcome.alerts:
-        more = alert.state == "firing" and alert.since_ms != alert.at_ms
-        sign = "-" if alert.state == "resolved" else "*" if more else "+"
+        is_repeated = alert.state == "firing" and alert.since_ms != alert.at_ms
+        sign = "-" if alert.state == "resolved" else "*" if is_repeated else "+"
         subject = alert.subject
         node = f"{subject['role']}-{subject['node']}" if "node" in subject else ""
         what = SHORT.get(str(subject.get("feature", "")), "")

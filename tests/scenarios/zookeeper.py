@@ -41,8 +41,8 @@ def znode_of(word: str, names: Mapping[str, str]) -> Znode:
     what, _, place = word.partition("@")
     czxid, _, version = place.partition(".")
     name, _, content = what.partition(":")
-    found = _content(name, content, names)
-    return z.znode(path_of(name), found, int(czxid), int(version or 0))
+    parsed = _content(name, content, names)
+    return z.znode(path_of(name), parsed, int(czxid), int(version or 0))
 
 
 def events(verb: str, words: tuple[str, ...], names: Mapping[str, str], now_ms: int) -> list[Event]:
@@ -86,9 +86,9 @@ def _content(name: str, content: str, names: Mapping[str, str]) -> ZnodeContent:
 def _ranges(content: str, names: Mapping[str, str]) -> Ranges:
     if content in RELEASES or content == "none":
         return RELEASES.get(content, {})
-    found = {}
+    ranges = {}
     for pair in content.split(","):
         short, _, bounds = pair.partition("=")
         low, _, high = bounds.partition("-")
-        found[names[short]] = (int(low), int(high))
-    return found
+        ranges[names[short]] = (int(low), int(high))
+    return ranges

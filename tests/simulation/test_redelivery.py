@@ -45,7 +45,7 @@ def test_a_stretch_again_ends_in_the_same_state() -> None:
         assert set(calm.published) <= set(other.published), f"seed {seed}, {first} to {end}"
 
 
-def test_a_stretch_again_says_nothing_else() -> None:
+def test_redelivered_events_have_equal_outputs() -> None:
     """Outputs that are published again are equal, byte by byte."""
     for seed, events, first, end in windows(with_reset=False):
         calm, other = given_again(events, first, end)

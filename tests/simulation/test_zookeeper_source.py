@@ -47,7 +47,7 @@ def run(seed: int) -> None:
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, 100))
-def test_what_is_known_is_what_zookeeper_holds(first: int) -> None:
+def test_the_published_znodes_are_those_of_zookeeper(first: int) -> None:
     """With lagging servers, disconnections and lost sessions no change is lost or invented."""
     for seed in range(first, first + 100):
         try:

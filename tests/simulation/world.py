@@ -178,12 +178,12 @@ class World:
     def _unregister(self) -> Iterator[Event]:
         node_id = self._random_node()
         if node_id is not None:
-            gone = r.unregister(node_id)
+            unregistration = r.unregister(node_id)
             variants = (
-                (gone,),
-                (r.change(node_id, 1), gone),
-                (gone, r.register(node_id, RELEASES["4.3"])),
-                (gone, r.level(MV, 25)),
+                (unregistration,),
+                (r.change(node_id, 1), unregistration),
+                (unregistration, r.register(node_id, RELEASES["4.3"])),
+                (unregistration, r.level(MV, 25)),
             )
             yield self._append(*self.random.choice(variants))
 

@@ -148,24 +148,24 @@ async def test_bytes_in_flight_are_bounded_too():
     """A bus that does not answer: the publisher takes what its window holds, then waits."""
     publisher = Publisher(BusSettings("127.0.0.1:1"), max_bytes=10_000)
     await publisher.start()
-    taken = 0
+    accepted = 0
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.3):
             while True:
-                await publisher.publish(METADATA_LOG, commit(taken, padding=2000))
-                taken += 1
-    assert taken == publisher.in_flight == 4
+                await publisher.publish(METADATA_LOG, commit(accepted, padding=2000))
+                accepted += 1
+    assert accepted == publisher.in_flight == 4
     with pytest.raises(BusUnavailableError, match="did not take the last 4 messages"):
         await publisher.close(timeout_s=0.1)
 
 
-async def test_a_bus_that_is_down_is_said_once_and_nothing_fails():
+async def test_a_bus_that_is_down_is_reported_once_and_nothing_fails():
     """The callback gets one line with the address; publishing goes on waiting."""
-    said: asyncio.Queue[str | None] = asyncio.Queue()
-    publisher = Publisher(BusSettings("127.0.0.1:1"), on_error=said.put_nowait)
+    errors: asyncio.Queue[str | None] = asyncio.Queue()
+    publisher = Publisher(BusSettings("127.0.0.1:1"), on_error=errors.put_nowait)
     await publisher.start()
     delivery = await publisher.publish(METADATA_LOG, commit(1))
-    line = await asyncio.wait_for(said.get(), 20)
+    line = await asyncio.wait_for(errors.get(), 20)
     assert line is not None
     assert line.startswith("the bus at 127.0.0.1:1 does not answer")
     assert not delivery.done()
@@ -231,10 +231,10 @@ async def test_the_publisher_partitions_as_we_look_for_it(mock):
             await publisher.publish(METADATA_LOG, commit(1, cluster))
     consumer = Consumer(bus.client(group_id="t", auto_offset_reset="earliest"))
     consumer.assign([TopicPartition(bus.topic(METADATA_LOG), p, 0) for p in range(4)])
-    found: dict[bytes | None, int | None] = {}
-    while len(found) < len(clusters):
+    partitions: dict[bytes | None, int | None] = {}
+    while len(partitions) < len(clusters):
         message = consumer.poll(10)
-        assert message is not None, f"only {len(found)} of {len(clusters)} came"
-        found[message.key()] = message.partition()
+        assert message is not None, f"only {len(partitions)} of {len(clusters)} came"
+        partitions[message.key()] = message.partition()
     consumer.close()
-    assert found == {c.encode(): partition_of(c.encode(), 4) for c in clusters}
+    assert partitions == {c.encode(): partition_of(c.encode(), 4) for c in clusters}

@@ -76,8 +76,8 @@ def test_dead_letters_come_back_equal(event):
 
 def test_dead_letter_with_text_that_is_no_utf8_gets_through():
     """A lone surrogate in a reason is escaped, not refused: a dead letter must not be lost."""
-    letter = DeadLetter("c", "topic \udcff", "bad \ud800", b"\xff", 1, {"h": "\udc80"})
-    read = decode(DEAD_LETTERS, encode(DEAD_LETTERS, letter).value)
+    dead_letter = DeadLetter("c", "topic \udcff", "bad \ud800", b"\xff", 1, {"h": "\udc80"})
+    read = decode(DEAD_LETTERS, encode(DEAD_LETTERS, dead_letter).value)
     assert isinstance(read, DeadLetter)
     assert (read.place, read.reason) == ("topic \\udcff", "bad \\ud800")
 
@@ -150,7 +150,7 @@ def test_unknown_fields_are_passed_over():
         ),
     ],
 )
-def test_a_malformed_commit_says_which_field_and_why(changed, reason):
+def test_a_malformed_commit_is_an_error_with_the_field(changed, reason):
     """The reason names the field, what it must be, and what it is."""
     content = orjson.loads(value_of(METADATA_LOG, COMMIT)) | changed
     with pytest.raises(MalformedEventError) as caught:
@@ -212,7 +212,7 @@ def test_the_headers_are_cloudevents():
     }
 
 
-def test_the_type_names_the_topic_that_an_event_stands_on():
+def test_the_type_contains_the_topic_of_the_event():
     """A status of the same shape is another type on each topic."""
     status = SourceStatus(CLUSTER, "s", SourceState.STALLED, -1, -1, -1, -1, -1, "why", 0)
     types = {

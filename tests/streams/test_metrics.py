@@ -51,7 +51,7 @@ def test_every_metric_is_exposed_for_every_source():
     assert stalled in text
 
 
-def test_sources_are_asked_at_each_scrape():
+def test_each_scrape_reads_the_sources():
     """Nothing is kept: what a source says now is what is shown, new sources included."""
     sources = [Source(STALLED)]
     registry = registry_of(lambda: sources)

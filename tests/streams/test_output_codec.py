@@ -19,7 +19,7 @@ from tests.simulation.engine import simulated_outputs
 DECODERS = {FeatureChange: decode_change, Alert: decode_alert, Snapshot: decode_snapshot}
 
 
-def test_there_and_back() -> None:
+def test_outputs_survive_encoding_and_decoding() -> None:
     """Every output of many histories is the same after its message."""
     for output in simulated_outputs(range(40)):
         assert DECODERS[type(output)](encode_output(output).value) == output

@@ -8,7 +8,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from featurewatch.controller.rules import RULES
-from featurewatch.streams.codec.outputs import Output, encode_output
+from featurewatch.streams.codec.outputs import TOPICS, Output, encode_output
 from featurewatch.streams.outputs import (
     Alert,
     AlertState,
@@ -20,15 +20,20 @@ from featurewatch.streams.outputs import (
     Snapshot,
 )
 from featurewatch.streams.schemas import schema_of
-from featurewatch.streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES, STATE
+from featurewatch.streams.topics import DEAD_LETTERS, EPOCHS, OUTPUTS, STATE
 from tests.simulation.engine import simulated_outputs
-
-TOPICS = {FeatureChange: FEATURE_CHANGES, Alert: ALERTS, Snapshot: EPOCHS}
 
 
 def schema(shape: type[Output]) -> Any:
     """The schema of an output."""
     return schema_of(TOPICS[shape])
+
+
+def test_each_topic_has_an_output() -> None:
+    """Every topic but that of unreadable input holds an output, and the state is that of epochs."""
+    assert {topic.short_name for topic in (*TOPICS.values(), STATE, DEAD_LETTERS)} == {
+        topic.short_name for topic in OUTPUTS
+    }
 
 
 def test_the_newest_state_has_the_form_of_an_epoch() -> None:
@@ -41,23 +46,23 @@ def test_the_newest_state_has_the_form_of_an_epoch() -> None:
 @pytest.mark.parametrize("shape", TOPICS)
 def test_each_property_is_a_field(shape: type[Output]) -> None:
     """All fields are there and required, none besides, and the file is a schema."""
-    found = schema(shape)
-    Draft202012Validator.check_schema(found)
-    assert found["title"] == TOPICS[shape].name()
+    content = schema(shape)
+    Draft202012Validator.check_schema(content)
+    assert content["title"] == TOPICS[shape].name()
     declared = {field.name for field in fields(shape)}
-    assert found["properties"].keys() == declared
-    assert set(found["required"]) == declared
+    assert content["properties"].keys() == declared
+    assert set(content["required"]) == declared
 
 
 @pytest.mark.parametrize(
     ("name", "shape"), [("class", CapabilityClass), ("incompatible", IncompatibleNode)]
 )
-def test_each_part_of_a_snapshot_likewise(name: str, shape: type) -> None:
+def test_each_property_of_a_part_is_a_field(name: str, shape: type) -> None:
     """Classes and incompatible nodes have the fields of their code."""
-    found = schema(Snapshot)["$defs"][name]
+    content = schema(Snapshot)["$defs"][name]
     declared = {field.name for field in fields(shape)}
-    assert found["properties"].keys() == declared
-    assert set(found["required"]) == declared
+    assert content["properties"].keys() == declared
+    assert set(content["required"]) == declared
 
 
 @pytest.mark.parametrize(
@@ -73,15 +78,15 @@ def test_each_choice_is_a_member(shape: type[Output], name: str, enum: Any) -> N
     assert schema(shape)["properties"][name]["enum"] == [str(member) for member in enum]
 
 
-def test_all_that_is_said_is_valid() -> None:
+def test_every_simulated_output_is_valid() -> None:
     """Every output of many histories is accepted, and each kind of rule was heard."""
     validators = {shape: Draft202012Validator(schema(shape)) for shape in TOPICS}
-    heard = set()
+    fired = set()
     for output in simulated_outputs(range(60)):
         validators[type(output)].validate(orjson.loads(encode_output(output).value or b""))
-        heard |= {output.rule} if isinstance(output, Alert) else set()
+        fired |= {output.rule} if isinstance(output, Alert) else set()
     # The histories are of clusters, and the bus loses none of them: tests/controller has that one.
-    assert heard == {rule.name for rule in RULES if rule.timer is None} - {"messages-lost"}
+    assert fired == {rule.name for rule in RULES if rule.timer is None} - {"messages-lost"}
 
 
 @pytest.mark.parametrize("shape", TOPICS)

@@ -38,7 +38,7 @@ def test_states(
     assert next_state(SourceState[state], standing, GracePeriods()) is SourceState[after]
 
 
-def test_a_state_is_said_when_it_changes_and_as_a_heartbeat() -> None:
+def test_a_status_is_due_at_a_change_and_as_a_heartbeat() -> None:
     """At once and then each second here, whatever number of turns come between."""
     saying = StatusReporter(GracePeriods(), 1000, now_ms=0)
     reports = []
@@ -50,7 +50,7 @@ def test_a_state_is_said_when_it_changes_and_as_a_heartbeat() -> None:
     assert reports == [*first, (1500, FOLLOWING), (2500, FOLLOWING), (3500, FOLLOWING)]
 
 
-def test_what_is_due_stays_due_until_it_is_said() -> None:
+def test_a_status_stays_due_until_it_is_published() -> None:
     """The bus may not take it at once."""
     saying = StatusReporter(GracePeriods(), 1000, now_ms=0)
     assert [saying.due(True, None, now_ms) for now_ms in (0, 1, 2)] == [FOLLOWING] * 3
@@ -61,14 +61,14 @@ def test_what_is_due_stays_due_until_it_is_said() -> None:
     assert saying.due(False, None, 5) is CATCHING_UP
 
 
-def test_the_trouble_is_told_while_the_source_is_stalled() -> None:
+def test_the_detail_is_the_stall_reason() -> None:
     """The newest one is remembered after it is over."""
     saying = StatusReporter(GracePeriods(), 60_000, now_ms=0)
-    trouble = StallReason("nobody answers", True, 0)
-    assert saying.due(False, trouble, 999) is CATCHING_UP
+    reason = StallReason("nobody answers", True, 0)
+    assert saying.due(False, reason, 999) is CATCHING_UP
     assert (saying.detail, saying.last_error) == ("", "nobody answers")
     saying.reported(CATCHING_UP, 999)
-    assert saying.due(False, trouble, 1000) is STALLED
+    assert saying.due(False, reason, 1000) is STALLED
     assert saying.detail == "nobody answers"
     saying.reported(STALLED, 1000)
     assert saying.due(True, None, 1001) is FOLLOWING

@@ -45,11 +45,11 @@ def test_no_text_ends_in_another_error() -> None:
 def test_a_merged_key_may_be_there_already() -> None:
     """A mapping's own key goes before one that is merged in, also where another merges it."""
     text = "base: &b {x: 1, y: 1}\nin: {own: &o {<<: *b, x: 2}}\nout: {<<: *o, y: 3}\n"
-    found = parse(text, "f", typed=True)
-    assert (found["in"]["own"], found["out"]) == ({"x": 2, "y": 1}, {"x": 2, "y": 3})
+    content = parse(text, "f", typed=True)
+    assert (content["in"]["own"], content["out"]) == ({"x": 2, "y": 1}, {"x": 2, "y": 3})
 
 
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_in_the_error(tmp_path: Path) -> None:
     """It is not there, or holds no text."""
     file = tmp_path / "levels.yaml"
     with pytest.raises(YamlError, match=r"levels.yaml cannot be read: No such file"):

@@ -1,12 +1,12 @@
 """The demo's script: what is done to the cluster, act by act."""
 
 import asyncio
-import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from featurewatch.admin.features import FeatureUpdate, UpdateRefusedError, update_features
 from featurewatch.cli.commands.demo.blockers import blockers_of_level, now_ms
@@ -64,17 +64,17 @@ def play(directory: Path, narrator: DemoPrinter, *, keep: bool) -> dict[str, Any
         bus_settings = settings.bus_settings()
         ensure_topics(bus_settings)
         feed = stack.enter_context(OutputLog(bus_settings, narrator))
-        with Monitor(settings) as monitor:
+        with Monitor(settings, bus) as monitor:
             monitor.wait(ClusterId(cluster.cluster_id), lambda image: image.ready)
             with LightNodes(cluster.controllers, cluster.cluster_id, 1) as light:
                 _DemoScript(cluster, light, monitor, feed, narrator).play()
         feed.live = False
-        finalized = play_zookeeper(directory, settings, feed, narrator)
+        finalized = play_zookeeper(directory, settings, bus, feed, narrator)
         summary = summarize(cluster, finalized, feed)
         narrator.summary(summary)
         if keep:
-            stack.enter_context(Monitor(settings))
-            _keep(narrator, bus_settings, cluster)
+            monitor = stack.enter_context(Monitor(settings, bus))
+            _keep(narrator, monitor, bus_settings, cluster)
     return summary
 
 
@@ -88,12 +88,14 @@ def _settings(bus: Cluster, cluster: Cluster, directory: Path) -> Settings:
     )
 
 
-def _keep(narrator: DemoPrinter, bus: BusSettings, cluster: Cluster) -> None:
+def _keep(narrator: DemoPrinter, monitor: Monitor, bus: BusSettings, cluster: Cluster) -> NoReturn:
     narrator.step("Left up to play with; Ctrl-C stops everything")
     narrator.did(f"the cluster: {cluster.bootstrap_servers}, its controllers {cluster.controllers}")
     for command in ("state --follow", "changes --follow", "alerts"):
         narrator.did(f"featurewatch {command} --bus {bus.bootstrap_servers}")
-    threading.Event().wait()
+    while True:
+        monitor.check()
+        time.sleep(1)
 
 
 class _DemoScript:

@@ -54,9 +54,9 @@ _NEWER, _UNGUARDED = NodeId(77), NodeId(99)
 
 
 def play_zookeeper(
-    directory: Path, settings: Settings, feed: OutputLog, narrator: DemoPrinter
+    directory: Path, settings: Settings, bus: Cluster, feed: OutputLog, narrator: DemoPrinter
 ) -> list[tuple[str, int]]:
-    """Plays the act on the bus of ``settings``; everything that it starts ends with it.
+    """Plays the act on ``bus``, which ``settings`` name; everything that it starts ends with it.
 
     Returns the levels that were finalized in it, in order.
     """
@@ -83,7 +83,8 @@ def play_zookeeper(
             stack.enter_context(kafka)
             reference.result()
         watched = [WatchedCluster(zookeeper=f"{connect}/{name}") for name in ("reference", "kafka")]
-        monitor = stack.enter_context(Monitor(settings.model_copy(update={"clusters": watched})))
+        settings = settings.model_copy(update={"clusters": watched})
+        monitor = stack.enter_context(Monitor(settings, bus))
         drama = _ZookeeperScript(f"{connect}/reference", nodes, kafka, monitor, feed, narrator)
         drama.play()
         return drama.finalized

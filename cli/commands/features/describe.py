@@ -10,8 +10,8 @@ from featurewatch.cli.errors import ExitCode
 from featurewatch.streams.types import NodeId
 
 if TYPE_CHECKING:
-    from featurewatch.admin.features import FeatureAdmin
     from featurewatch.admin.metadata import FeatureMetadata
+    from featurewatch.admin.reader import FeatureReader
 
 
 @command()
@@ -38,22 +38,22 @@ def describe(
     if node_id is not None and node_id < 0:
         fail(f"Invalid node id {node_id}: must be non-negative.", ExitCode.FAILED)
     if node_id is None:
-        metadata = target.run_blocking(lambda admin: _describe(admin, None, controller))
+        metadata = target.run_blocking(lambda reader: _describe(reader, None, controller))
     else:
-        metadata = target.run(_describe(target.admin(), NodeId(node_id), controller))
+        metadata = target.run(_describe(target.reader(), NodeId(node_id), controller))
     if target.as_json or target.dialect is not FeatureDialect.RELEASED:
         from featurewatch.cli.commands.features.common.documents import document, print_document
 
         indent = None if target.as_json else 4
         print_document(document(metadata, target.dialect), indent=indent)
     else:
-        from featurewatch.cli.kafka_tool import print_features
+        from featurewatch.cli.kafka_describe import print_features
 
         print_features(metadata, target.compat)
 
 
 async def _describe(
-    admin: "FeatureAdmin", node_id: NodeId | None, controller: bool
+    reader: "FeatureReader", node_id: NodeId | None, controller: bool
 ) -> "FeatureMetadata":
-    async with admin:
-        return await admin.describe(node_id=node_id, controller=controller)
+    async with reader:
+        return await reader.describe(node_id=node_id, controller=controller)

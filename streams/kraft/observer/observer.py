@@ -29,9 +29,8 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from featurewatch.streams.kraft.errors import MalformedLogError
-from featurewatch.streams.kraft.observer import requests
-from featurewatch.streams.kraft.observer.controllers import LeaderLocator
-from featurewatch.streams.kraft.observer.failures import FailureRank, QuorumFailures
+from featurewatch.streams.kraft.observer.failures import FailureRank
+from featurewatch.streams.kraft.observer.leadership import Leadership
 from featurewatch.streams.kraft.observer.requests import (
     FetchRequest,
     FetchResponse,
@@ -79,11 +78,11 @@ class Observer:
     ) -> None:
         self.state = ObserverState.SEEKING
         self.high_watermark = -1
-        self._failures = QuorumFailures()
-        self._cluster = cluster
         self._timing = timing
         self._random = random
-        self._controllers = LeaderLocator(bootstrap, next_position.epoch)
+        self._leadership = Leadership(
+            bootstrap, next_position.epoch, cluster, timing.rebuilt_after_ms
+        )
         self._log = UncommittedLog(next_position)
         self._download: FetchSnapshotRequest | None = None
         self._pending: ObserverRequest | None = None
@@ -93,7 +92,6 @@ class Observer:
         self._max_bytes = self._timing.max_bytes
         self._watermark_epoch = -1
         self._pushes_watermark = False
-        self._stale_since_ms: int | None = None
 
     @property
     def next_position(self) -> OffsetAndEpoch:
@@ -108,7 +106,7 @@ class Observer:
     @property
     def leader(self) -> LeaderAndEpoch:
         """The leader as far as it is known."""
-        return self._controllers.leader
+        return self._leadership.leader
 
     @property
     def caught_up(self) -> bool:
@@ -122,16 +120,16 @@ class Observer:
     @property
     def stall_reason(self) -> StallReason | None:
         """Why nothing can be read now."""
-        return self._failures.worst
+        return self._leadership.stall_reason
 
     def next_action(self, now_ms: int) -> ObserverRequest | Backoff:
         """The request to send now, or how long to wait; ``now_ms`` is of any monotonic clock."""
         if now_ms < self._not_before_ms:
             return Backoff(self._not_before_ms - now_ms)
-        to = self._controllers.next_address()
+        to = self._leadership.next_address()
         if to is None:
             wait_ms = self._backoff(now_ms)
-            self._controllers.new_round()
+            self._leadership.new_round()
             return Backoff(wait_ms)
         self._pending = self._request_to(to)
         return self._pending
@@ -139,19 +137,21 @@ class Observer:
     def on_failure(self, failure: RequestFailure, now_ms: int) -> None:
         """The pending request got no response."""
         request = self._take_pending()
-        self._controllers.failed(request.to)
         self._move(ResponseKind.LOST)
         rank = FailureRank.PERMANENT if failure.permanent else FailureRank.SILENT
-        self._failures.record(request.to, failure.message, now_ms, rank)
+        self._leadership.on_failure(request.to, failure.message, now_ms, rank)
 
     def on_response(self, response: ObserverResponse, now_ms: int) -> list[ObserverOutput]:
         """Apply the response to the pending request; returns the outputs, in order."""
         request = self._take_pending()
-        self._controllers.update_endpoints(response.endpoints)
-        kind = self._check_leadership(request, response, now_ms)
+        kind = self._leadership.on_response(request, response, now_ms)
         if kind is not None:
             self._move(kind)
-            return self._check_recreated(now_ms) if kind is ResponseKind.BEHIND else []
+            if kind is ResponseKind.SNAPSHOT_GONE:
+                self._backoff(now_ms)
+            if kind is ResponseKind.BEHIND and self._leadership.has_log_restarted(now_ms):
+                return self._restart(0, "every controller is at an older leader epoch")
+            return []
         try:
             match request, response:
                 case FetchRequest(), FetchResponse():
@@ -161,11 +161,10 @@ class Observer:
                 case _:
                     raise RuntimeError(f"{type(response).__name__} does not answer {request}")
         except MalformedLogError as error:
-            self._controllers.failed(request.to)
             self._move(ResponseKind.LOST)
             self._log.drop()
             message = f"{request.to} sent what cannot be read: {error}"
-            self._failures.record(request.to, message, now_ms)
+            self._leadership.on_failure(request.to, message, now_ms)
             return []
 
     # -- requests ----------------------------------------------------------------------------
@@ -206,97 +205,6 @@ class Observer:
         self.state = TRANSITIONS[self.state, kind]
         if self.state is not ObserverState.SNAPSHOT:
             self._download = None
-
-    # -- leadership --------------------------------------------------------------------------
-
-    def _check_leadership(
-        self, request: ObserverRequest, response: ObserverResponse, now_ms: int
-    ) -> ResponseKind | None:
-        """What the response means for leadership; None: the leader itself responded."""
-        error = response.error
-        is_snapshot_gone = isinstance(response, FetchSnapshotResponse) and error in (
-            requests.UNKNOWN_SERVER_ERROR,
-            requests.SNAPSHOT_NOT_FOUND,
-            requests.POSITION_OUT_OF_RANGE,
-        )
-        # Released controllers fail on every error of FetchSnapshot and respond with -1 and no
-        # leader: the response to the next Fetch has the cause.
-        if is_snapshot_gone:
-            message = f"{request.to} no longer has the snapshot that it named"
-            self._failures.record(request.to, message, now_ms)
-            self._not_before_ms = now_ms + self._backoff_ms()
-            return ResponseKind.SNAPSHOT_GONE
-        if error in requests.ADVICE:
-            self._controllers.mark_tried(request.to)
-            advice = requests.ADVICE[error].format(cluster=self._cluster)
-            self._failures.record(
-                request.to, f"{request.to} {advice}", now_ms, FailureRank.PERMANENT
-            )
-            return ResponseKind.REFUSED
-        named = response.leader
-        # FetchSnapshot omits the leader where it is (0, 0), and epochs begin at 1.
-        is_given = named.epoch > 0
-        is_older = is_given and named.epoch < request.epoch
-        if error == requests.UNKNOWN_LEADER_EPOCH or is_older:
-            self._controllers.mark_behind(request.to)
-            message = f"{request.to} is behind: it knows no epoch {request.epoch}"
-            self._failures.record(request.to, message, now_ms, FailureRank.BEHIND)
-            return ResponseKind.BEHIND
-        self._stale_since_ms = None
-        is_new = is_given and self._controllers.update_leader(named)
-        if is_new:
-            self._failures.new_epoch()
-        if is_new and (error or named.epoch != request.epoch):
-            if named.id < 0:
-                self._failures.record(request.to, self._not_leading, now_ms)
-            return ResponseKind.NEW_LEADER
-        if error == requests.NONE and is_given and named.id != self.leader.id:
-            self._controllers.mark_tried(request.to)
-            message = (
-                f"{request.to} names {named.id} as leader of epoch {named.epoch}, others "
-                f"{self.leader.id}: two clusters under one id?"
-            )
-            self._failures.record(request.to, message, now_ms, FailureRank.PERMANENT)
-            return ResponseKind.REFUSED
-        if error == requests.NONE:
-            return None
-        self._controllers.not_leader(request.to)
-        if error in (requests.NOT_LEADER_OR_FOLLOWER, requests.FENCED_LEADER_EPOCH):
-            self._failures.record(request.to, self._not_leading, now_ms)
-        else:
-            self._failures.record(request.to, f"{request.to} answered with error {error}", now_ms)
-        return ResponseKind.NOT_LEADER
-
-    @property
-    def _not_leading(self) -> str:
-        """Why no leader responds: a controller names another one as leader, or none."""
-        if self.leader.id < 0:
-            # Without the epoch: a controller that is alone may start a new one every second.
-            return "no leader is elected: are most controllers up?"
-        address = self._controllers.leader_address
-        at = f" {address}" if address else ""
-        # From Kafka 4.0 on controllers name a dead leader for as long as there is no majority.
-        return (
-            f"controller {self.leader.id} is named as leader and cannot be found under its "
-            f"address{at}: can it be reached from here, and are most controllers up?"
-        )
-
-    def _check_recreated(self, now_ms: int) -> list[ObserverOutput]:
-        """Restart from the log's beginning once no controller knows our epoch any more."""
-        if self._stale_since_ms is None:
-            self._stale_since_ms = now_ms
-        waited_ms = now_ms - self._stale_since_ms
-        if waited_ms < self._timing.rebuilt_after_ms or not self._controllers.all_behind:
-            return []
-        self._controllers = self._controllers.reset()
-        self._stale_since_ms = None
-        return self._restart(0, "every controller is at an older leader epoch")
-
-    def _confirm_leader(self, address: Address) -> None:
-        """The leader responded: all failures are over."""
-        self._controllers.confirm_leader(address)
-        self._backoff_count = 0
-        self._failures.clear()
 
     # -- the leader's responses --------------------------------------------------------------
 
@@ -372,10 +280,9 @@ class Observer:
         It may have been replaced without noticing. A leader that has committed in its own epoch
         holds everything that was committed before (Raft), so its response is valid.
         """
-        self._controllers.failed(request.to)
         self._move(ResponseKind.LOST)
         message = f"{request.to} leads and has committed nothing yet: asking the others too"
-        self._failures.record(request.to, message, now_ms)
+        self._leadership.on_failure(request.to, message, now_ms)
         return []
 
     def _restart(self, valid_until: int, reason: str) -> list[ObserverOutput]:
@@ -395,7 +302,7 @@ class Observer:
     def _on_snapshot_id(
         self, request: FetchRequest, response: FetchResponse, snapshot: OffsetAndEpoch, now_ms: int
     ) -> list[ObserverOutput]:
-        self._controllers.confirm_leader(request.to)
+        self._leadership.locate(request.to)
         if len(self._log):
             # The request was for what follows uncommitted records: fetch after committed ones.
             self._log.drop()
@@ -444,13 +351,15 @@ class Observer:
 
     # -- backoff -----------------------------------------------------------------------------
 
-    def _backoff_ms(self) -> int:
+    def _confirm_leader(self, address: Address) -> None:
+        self._leadership.confirm(address)
+        self._backoff_count = 0
+
+    def _backoff(self, now_ms: int) -> int:
+        """Wait before the next request; returns how long, in milliseconds."""
         self._backoff_count += 1
         timing = self._timing
         wait_ms = min(timing.backoff_ms << min(self._backoff_count - 1, 20), timing.backoff_cap_ms)
-        return int(wait_ms * (0.5 + self._random() / 2))
-
-    def _backoff(self, now_ms: int) -> int:
-        wait_ms = self._backoff_ms()
+        wait_ms = int(wait_ms * (0.5 + self._random() / 2))
         self._not_before_ms = now_ms + wait_ms
         return wait_ms

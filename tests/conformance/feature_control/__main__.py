@@ -26,15 +26,15 @@ def main(arguments: list[str]) -> int:
             controller_harness(release, Cache(default_cache()), Path(directory)) as kafka,
         ):
             compared = cases(kafka, release, range(seed, seed + number))
-        found = differences(compared)
+        different = differences(compared)
         lines = [
             f"Kafka {release} on Java {kafka.java}: {number} cases from seed {seed}, "
-            f"{len(found)} differences",
+            f"{len(different)} differences",
             *(f"{times:8} {kind}" for kind, times in kinds(compared).most_common()),
-            *found[:5],
+            *different[:5],
         ]
         sys.stdout.write("\n".join(lines) + "\n")
-        wrong += len(found)
+        wrong += len(different)
     return 3 if wrong else 0
 
 

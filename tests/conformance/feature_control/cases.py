@@ -55,8 +55,8 @@ def _uuid(chance: Random) -> str:
 def _ranges(chance: Random, around: str) -> Ranges:
     """What a node offers: mostly some release's ranges, sometimes bent."""
     near = [around] * 4 + list(releases())
-    known = release_of(chance.choice(near))
-    ranges = dict(known.ranges(unstable=chance.random() < 0.3))
+    release_nearby = release_of(chance.choice(near))
+    ranges = dict(release_nearby.ranges(unstable=chance.random() < 0.3))
     while chance.random() < 0.15:
         name = chance.choice([*ranges, *STRANGE]) if ranges else chance.choice(STRANGE)
         bend = chance.randrange(5)
@@ -88,13 +88,13 @@ def _state(release: str, chance: Random) -> ControllerState:
         wide = chance.choice([*local])
         local[wide] = SupportedRange(chance.randrange(3), chance.choice((3, 24, 40, 32767)))
     levels = _levels(local, own.levels[-1].level, chance, sloppy=chance.random() < 0.04)
-    ids = [NodeId(one) for one in chance.sample(range(12), chance.choice((1, 3, 3, 5)))]
+    ids = [NodeId(node_id) for node_id in chance.sample(range(12), chance.choice((1, 3, 3, 5)))]
     wide_ids = range(chance.choice((12, 12, 2000)))
     broker_ids = chance.sample(wide_ids, chance.choice((0, 1, 2, 3, 6, 11)))
     calm = chance.random() < 0.6
     brokers = tuple(
         RegisteredBroker(
-            NodeId(one),
+            NodeId(node_id),
             SupportedRanges(local if calm else _ranges(chance, release)),
             fenced=chance.random() < 0.3,
             shutting_down=chance.random() < 0.1,
@@ -103,9 +103,9 @@ def _state(release: str, chance: Random) -> ControllerState:
             directories=tuple(_uuid(chance) for _ in range(chance.choice((0, 1, 2)))),
             session=chance.random() < 0.3,
         )
-        for one in broker_ids
+        for node_id in broker_ids
     )
-    registered = [one for one in ids if chance.random() < (1.0 if calm else 0.85)]
+    registered = [node_id for node_id in ids if chance.random() < (1.0 if calm else 0.85)]
     if chance.random() < 0.1:
         registered.append(NodeId(chance.randrange(20, 30)))  # a ghost
     return ControllerState(
@@ -114,8 +114,10 @@ def _state(release: str, chance: Random) -> ControllerState:
         levels=levels,
         brokers=brokers,
         controllers=tuple(
-            RegisteredController(one, SupportedRanges(local if calm else _ranges(chance, release)))
-            for one in registered
+            RegisteredController(
+                node_id, SupportedRanges(local if calm else _ranges(chance, release))
+            )
+            for node_id in registered
         ),
         quorum=tuple(ids) if chance.random() < 0.8 else (),
         cluster="a cluster",
@@ -127,7 +129,7 @@ def _state(release: str, chance: Random) -> ControllerState:
         min_insync=MinInsync(
             chance.choice((1, 2)),
             chance.random() < 0.5,
-            tuple(NodeId(one) for one in broker_ids if chance.random() < 0.3),
+            tuple(NodeId(node_id) for node_id in broker_ids if chance.random() < 0.3),
         ),
     )
 
@@ -135,7 +137,7 @@ def _state(release: str, chance: Random) -> ControllerState:
 def _levels(
     local: Ranges, newest: int, chance: Random, *, sloppy: bool
 ) -> dict[FeatureName, FeatureLevel]:
-    found: dict[FeatureName, FeatureLevel] = {}
+    levels: dict[FeatureName, FeatureLevel] = {}
     for name, (low, high) in local.items():
         if name == METADATA_VERSION:
             if chance.random() < 0.02:
@@ -148,10 +150,10 @@ def _levels(
             continue
         if sloppy:
             level += chance.choice((-1, 0, 1, 20))
-        found[name] = FeatureLevel(level)
-    names = list(found)
+        levels[name] = FeatureLevel(level)
+    names = list(levels)
     chance.shuffle(names)
-    return {name: found[name] for name in names}
+    return {name: levels[name] for name in names}
 
 
 def _update(state: ControllerState, chance: Random) -> UpdateRequest:
@@ -186,9 +188,9 @@ def _broker(state: ControllerState, chance: Random) -> BrokerRegistrationRequest
         migrating=chance.random() < 0.15,
     )
     if state.brokers and chance.random() < 0.4:
-        known = chance.choice(state.brokers)
-        again = known.incarnation if chance.random() < 0.4 else fresh.incarnation
-        fresh = replace(fresh, id=known.id, incarnation=again)
+        registered = chance.choice(state.brokers)
+        again = registered.incarnation if chance.random() < 0.4 else fresh.incarnation
+        fresh = replace(fresh, id=registered.id, incarnation=again)
     return replace(
         fresh,
         features=_offered(state, chance),
@@ -219,7 +221,7 @@ def _directories(
         return (*request.directories, reserved)
     if odd < 0.18:
         return (*request.directories, request.directories[0])
-    others = [one for broker in state.brokers for one in broker.directories]
+    others = [directory for broker in state.brokers for directory in broker.directories]
     if others and odd < 0.3:
         return (*request.directories, chance.choice(others))
     return request.directories

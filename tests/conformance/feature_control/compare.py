@@ -26,28 +26,28 @@ class Case(NamedTuple):
 
 def cases(kafka: ControllerHarness, release: str, seeds: Iterable[int]) -> list[Case]:
     """Asks Kafka the questions with these seeds."""
-    found = []
+    compared = []
     for seed in seeds:
         request = question(release, seed)
         request = replace(request, state=replace(request.state, java=kafka.java))
         (answer,) = kafka.responses([request_json(request)])
-        found.append(Case(release, seed, request, answer))
-    return found
+        compared.append(Case(release, seed, request, answer))
+    return compared
 
 
 def differences(compared: Iterable[Case], model: Model = model_response) -> list[str]:
     """Each case to which the model says something else, with all that is needed to look at it."""
-    found = []
+    different = []
     for case in compared:
         ours = json.loads(json.dumps(model(case.release, case.question)))
         if ours != case.answer:
-            found.append(
+            different.append(
                 f"seed {case.seed} of {case.release}:\n"
                 f"  asked {json.dumps(request_json(case.question))}\n"
                 f"  Kafka {json.dumps(case.answer)}\n"
                 f"  model {json.dumps(ours)}"
             )
-    return found
+    return different
 
 
 RAISED_ALL_THE_SAME = "refused, and kraft.version raised all the same"
@@ -61,7 +61,7 @@ def kinds(compared: Iterable[Case]) -> Counter[str]:
 def _kinds(answer: Json) -> list[str]:
     if "replay" in answer:
         return [_general(answer["replay"])]
-    answers = [answer["answer"], *(one for _, one in answer.get("results", ()))]
+    answers = [answer["answer"], *(result for _, result in answer.get("results", ()))]
     texts = {_general(text) if text else "accepted" for _, text in answers}
     if answer.get("kraft_version") is not None and answer["answer"][0]:
         texts.add(RAISED_ALL_THE_SAME)

@@ -132,8 +132,8 @@ def _request(question: RequestInState) -> Json:
             return {"id": node}
 
 
-def _ranges(one: RegisteredBroker | RegisteredController) -> list[Offered]:
-    return [(name, low, high) for name, (low, high) in one.ranges.items()]
+def _ranges(node: RegisteredBroker | RegisteredController) -> list[Offered]:
+    return [(name, low, high) for name, (low, high) in node.ranges.items()]
 
 
 def _state(state: ControllerState) -> Json:

@@ -63,15 +63,17 @@ def compared(kafka: ControllerHarness, release: str) -> list[Case]:
 def test_model_answers_as_kafka_does(compared: list[Case], release: str) -> None:
     """Updates, registrations and replays are answered alike, texts and records included."""
     first = compared[0].seed
-    found = differences(compared)
-    assert not found, f"Kafka {release}, first seed {first}: {len(found)} differ\n{found[0]}"
+    different = differences(compared)
+    assert not different, (
+        f"Kafka {release}, first seed {first}: {len(different)} differ\n{different[0]}"
+    )
 
 
 def test_questions_reach_every_check(compared: list[Case], release: str) -> None:
     """The questions are varied enough that Kafka gives nearly each of its answers."""
-    said = kinds(compared)
-    assert len(said) >= TEXTS[release], sorted(said)
-    assert said["accepted"] > CASES // 10
+    texts = kinds(compared)
+    assert len(texts) >= TEXTS[release], sorted(texts)
+    assert texts["accepted"] > CASES // 10
 
 
 def test_a_refused_request_may_have_raised_kraft_version(
@@ -84,9 +86,9 @@ def test_a_refused_request_may_have_raised_kraft_version(
     assert hash_map_order([after, KRAFT_VERSION]) == [KRAFT_VERSION, after]
     updates = (LevelUpdate(KRAFT_VERSION, FeatureLevel(1)), LevelUpdate(after, FeatureLevel(7)))
     question = RequestInState(state, UpdateRequest(updates))
-    (said,) = kafka.responses([request_json(question)])
-    assert said == json.loads(json.dumps(model_response(release, question)))
-    assert said["kraft_version"] == (1 if release == "4.3.0" else None)
+    (response,) = kafka.responses([request_json(question)])
+    assert response == json.loads(json.dumps(model_response(release, question)))
+    assert response["kraft_version"] == (1 if release == "4.3.0" else None)
 
 
 def _only_unfenced(release: str, question: RequestInState) -> Json:
@@ -119,6 +121,6 @@ def _dry(release: str, question: RequestInState) -> Json:
 @pytest.mark.parametrize(
     "planted", [_only_unfenced, _without_controllers, _as_the_other_release, _without_a_comma, _dry]
 )
-def test_a_planted_difference_is_seen(planted: Model, compared: list[Case]) -> None:
+def test_a_planted_difference_is_detected(planted: Model, compared: list[Case]) -> None:
     """A model that is wrong in one respect does not pass the comparison."""
     assert differences(compared, planted)

@@ -88,7 +88,7 @@ REQUESTS = (
 )
 
 
-def test_a_running_controller_says_what_the_model_says(make_cluster: MakeCluster) -> None:
+def test_a_running_controller_responds_as_the_model(make_cluster: MakeCluster) -> None:
     """Texts are equal to the last character; a refused request raises kraft.version for good."""
     cluster = make_cluster(ClusterSpec([NodeSpec(NODE, "4.3.0")], metadata_version="4.2"))
     host, _, port = cluster.controllers.rpartition(":")

@@ -78,10 +78,10 @@ def levels(ours: FeaturesCommand, cluster: Cluster) -> dict[str, int]:
     """The finalized levels as the controller has them."""
     result = ours("describe", "--json", "--bootstrap-controller", cluster.controllers)
     features = json.loads(result.out)["finalized_features"]
-    return {name: each["version_level"] for name, each in features.items() if name != "epoch"}
+    return {name: level["version_level"] for name, level in features.items() if name != "epoch"}
 
 
-def test_changes_are_told_as_the_tool_tells_them(
+def test_changes_are_printed_as_by_the_tool(
     scene: tuple[Cluster, str, KafkaFeatures], ours: FeaturesCommand
 ) -> None:
     """The same steps by either lead to the same levels, by way of brokers and of controllers, with
@@ -95,10 +95,12 @@ def test_changes_are_told_as_the_tool_tells_them(
         ("--bootstrap-controller", cluster.controllers),
     ):
         for command in (tool, lambda *given: ours(*compat, *given)):
-            said: list[object] = [command(by, address, *step) for step in UP_AND_DOWN[tool.release]]
-            reached.append((said, levels(ours, cluster)))
-    assert all(each == reached[0] for each in reached), reached
-    assert any("was" in str(said) for said in reached[0][0])
+            results: list[object] = [
+                command(by, address, *step) for step in UP_AND_DOWN[tool.release]
+            ]
+            reached.append((results, levels(ours, cluster)))
+    assert all(outcome == reached[0] for outcome in reached), reached
+    assert any("was" in str(result) for result in reached[0][0])
 
 
 def test_a_change_as_json_is_what_is_finalized_then(
@@ -118,11 +120,13 @@ def test_a_change_as_json_is_what_is_finalized_then(
     ours("downgrade", "--feature", name, "--dry-run", *by)
     assert json.loads(ours("describe", *by).out)["finalized_features"] == before
     result = ours("downgrade", "--feature", name, *by)
-    told = json.loads(result.out)
-    assert (result.code, result.err, told["status"]) == (0, "", "OK")
-    assert told["results"] == [{"feature": feature, "level": level, "error": None, "message": None}]
-    assert told["finalized_features"][feature] == {"version_level": level}
-    assert told["finalized_features"]["epoch"] > before["epoch"]
+    document = json.loads(result.out)
+    assert (result.code, result.err, document["status"]) == (0, "", "OK")
+    assert document["results"] == [
+        {"feature": feature, "level": level, "error": None, "message": None}
+    ]
+    assert document["finalized_features"][feature] == {"version_level": level}
+    assert document["finalized_features"]["epoch"] > before["epoch"]
     assert ours("enable-latest", *by[1:]).code == 0
     assert levels(ours, cluster)[feature] == before[feature]["version_level"]
 
@@ -141,7 +145,7 @@ def test_enable_latest_on_a_real_cluster(
     )
 
 
-def test_who_may_not_change_is_told_as_by_the_tool(
+def test_a_login_without_rights_is_refused_as_by_the_tool(
     scene: tuple[Cluster, str, KafkaFeatures], ours: FeaturesCommand, tmp_path: Path
 ) -> None:
     """With the properties file that Kafka's tool takes, a login without rights is refused in the
@@ -159,16 +163,16 @@ def test_who_may_not_change_is_told_as_by_the_tool(
     result, expected = ours(*compat, *by, *step), tool(*by, *step)
     assert result.code == expected.code == 1
     # Kafka names the request with its connection and the like, which is another for each.
-    shown = [re.sub(r"Request\(.*\)", "Request(…)", one.out) for one in (result, expected)]
+    shown = [re.sub(r"Request\(.*\)", "Request(…)", output.out) for output in (result, expected)]
     assert shown[0] == shown[1]
     assert shown[0].startswith("Could not downgrade metadata.version to 20. Request Request(…)")
     assert "featurewatch: this login may not change features: grant it ALTER" in result.err
     assert levels(ours, cluster) == before
-    described = [one.out for one in (ours(*compat, *by, "describe"), tool(*by, "describe"))]
-    assert len({re.sub(r"Epoch: \d+", "", each) for each in described}) == 1, described
+    described = [output.out for output in (ours(*compat, *by, "describe"), tool(*by, "describe"))]
+    assert len({re.sub(r"Epoch: \d+", "", text) for text in described}) == 1, described
 
 
-def test_who_cannot_log_in_is_told_in_one_line(
+def test_a_failed_login_is_one_line(
     scene: tuple[Cluster, str, KafkaFeatures], ours: FeaturesCommand, tmp_path: Path
 ) -> None:
     """A wrong password, and none where one is wanted: one line, exit code 1, no password in it."""

@@ -67,8 +67,14 @@ ASKED_OF_4 = (
 )
 LOOKED_UP = (
     "version-mapping",
-    *(f"version-mapping --release-version {each}" for each in ("3.3", "3.9", "4.0-IV1", "4.3.0")),
-    *(f"version-mapping --release-version {each}" for each in ("4.4", "4.4-IV0", "3.0", "4", "x")),
+    *(
+        f"version-mapping --release-version {version}"
+        for version in ("3.3", "3.9", "4.0-IV1", "4.3.0")
+    ),
+    *(
+        f"version-mapping --release-version {version}"
+        for version in ("4.4", "4.4-IV0", "3.0", "4", "x")
+    ),
     "feature-dependencies --feature eligible.leader.replicas.version=1 --feature group.version=1",
     "feature-dependencies --feature metadata.version=30 --feature metadata.version=31 "
     "--feature metadata.version=32",
@@ -83,19 +89,19 @@ def cluster(
     request: pytest.FixtureRequest,
 ) -> Cluster:
     """Each of the shared clusters in turn."""
-    found: Cluster = request.getfixturevalue(f"quorum_{request.param.replace('.', '')}")
-    return found
+    cluster: Cluster = request.getfixturevalue(f"quorum_{request.param.replace('.', '')}")
+    return cluster
 
 
-def without_epoch(said: CommandResult) -> CommandResult:
+def without_epoch(result: CommandResult) -> CommandResult:
     """A broker's epoch is the offset that it has read up to: another each time."""
-    return CommandResult(said.code, re.sub(r"Epoch: \d+", "Epoch: n", said.out), said.err)
+    return CommandResult(result.code, re.sub(r"Epoch: \d+", "Epoch: n", result.out), result.err)
 
 
-def without_leader(said: CommandResult) -> CommandResult:
+def without_leader(result: CommandResult) -> CommandResult:
     """Another controller may lead by the time that the second one asks."""
     return CommandResult(
-        said.code, re.sub(r"Local controller \d+", "Local controller n", said.out), said.err
+        result.code, re.sub(r"Local controller \d+", "Local controller n", result.out), result.err
     )
 
 
@@ -144,15 +150,20 @@ def test_any_controller_leads_to_the_active_one(ours: FeaturesCommand, quorum_43
     results = {
         ours("upgrade", "--feature", "metadata.version=99", "--dry-run", *where)
         for where in [
-            *(("--bootstrap-controller", one) for one in quorum_430.controllers.split(",")),
-            *(("--bootstrap-server", one) for one in quorum_430.bootstrap_servers.split(",")),
+            *(("--bootstrap-controller", address) for address in quorum_430.controllers.split(",")),
+            *(
+                ("--bootstrap-server", address)
+                for address in quorum_430.bootstrap_servers.split(",")
+            ),
         ]
     }
     (only,) = results
     assert f"Local controller {quorum_430.leader().id} only supports" in only.out
 
 
-def test_an_address_of_the_other_kind_is_told(ours: FeaturesCommand, quorum_430: Cluster) -> None:
+def test_an_address_of_the_other_kind_is_an_error(
+    ours: FeaturesCommand, quorum_430: Cluster
+) -> None:
     """A broker's listener given as a controller's, and the reverse: one line with what to give."""
     step = ("upgrade", "--feature", "metadata.version=99", "--dry-run")
     servers, controllers = quorum_430.bootstrap_servers, quorum_430.controllers

@@ -62,13 +62,13 @@ def test_the_texts_are_the_tools_in_zookeeper_mode(
 
     def walked(by_ours: bool, server: str) -> list[CommandResult]:
         where = ("--bootstrap-server", server)
-        found = []
+        compared = []
         for step in STEPS:
             if step == "describe":
                 wait_until_equal(ours, servers)
             arguments = (*where, *step.split())
-            found.append(ours(*compat, *arguments) if by_ours else tool(*arguments))
-        return found
+            compared.append(ours(*compat, *arguments) if by_ours else tool(*arguments))
+        return compared
 
     expected, results, again = (
         walked(False, servers[0]),
@@ -80,14 +80,17 @@ def test_the_texts_are_the_tools_in_zookeeper_mode(
         if STEPS[number] != "describe":
             assert result == two == three, STEPS[number]
             continue
-        epochs = [int(each.out.split("Epoch: ")[1].split()[0]) for each in (result, two, three)]
+        epochs = [
+            int(description.out.split("Epoch: ")[1].split()[0])
+            for description in (result, two, three)
+        ]
         assert [epoch - epochs[0] for epoch in epochs] == [0, grown, 2 * grown]
         texts = {
-            each.out.replace(f"Epoch: {epoch}\n", "")
-            for each, epoch in zip((result, two, three), epochs, strict=True)
+            description.out.replace(f"Epoch: {epoch}\n", "")
+            for description, epoch in zip((result, two, three), epochs, strict=True)
         }
         assert len(texts) == 1
-    assert sum(said.code == 0 for said in expected) == len(STEPS) - 4
+    assert sum(output.code == 0 for output in expected) == len(STEPS) - 4
 
 
 ASKED_OF_KAFKA = (

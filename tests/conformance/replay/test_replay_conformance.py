@@ -49,9 +49,9 @@ def replayed(path: Path, cluster: str = "") -> list[BronzeRow]:
     steps = [
         step if isinstance(step, SnapshotFile) else step.number for step in cluster_splits.steps
     ]
-    told = assemble(cluster_plan.cluster, steps, all_stats)
-    assert [*logs.problems, *told.problems] == []
-    return [row._replace(split=0) for row in (*rows, *told.rows)]
+    assembled = assemble(cluster_plan.cluster, steps, all_stats)
+    assert [*logs.problems, *assembled.problems] == []
+    return [row._replace(split=0) for row in (*rows, *assembled.rows)]
 
 
 def records(rows: list[BronzeRow], *but: str) -> list[Record]:

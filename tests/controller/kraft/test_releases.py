@@ -38,7 +38,7 @@ def test_a_level_opens_formats_and_requests() -> None:
     ]
 
 
-def test_floor_is_the_one_that_kafka_computes() -> None:
+def test_floor_equals_kafkas() -> None:
     """A downgrade is lossless iff no level in between changed metadata, in each release (M-52)."""
     for release in releases().values():
         assert {level.level for level in release.levels} == set(release.kafkas_floors)

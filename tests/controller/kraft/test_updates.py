@@ -86,7 +86,7 @@ def test_a_downgrade_must_be_in_every_range_too(release: str) -> None:
 
 
 @BOTH
-def test_use_is_not_asked_for(release: str) -> None:
+def test_a_feature_in_use_can_be_removed(release: str) -> None:
     """A feature is removed even if nodes still depend on it: no check prevents it (F-41)."""
     at = state(release, 21, broker(3, {**OLD, TV: (0, 2)}), local={TV: (0, 2)}, levels={TV: 2})
     assert update(release, at, 0, SAFE, TV).records == (FeatureLevelRecord(TV, FeatureLevel(0)),)
@@ -244,7 +244,7 @@ def test_kraft_version_is_apart() -> None:
     )
 
 
-def test_a_migration_holds_metadata_version() -> None:
+def test_metadata_version_is_fixed_during_a_migration() -> None:
     """During a migration from ZooKeeper metadata.version cannot change."""
     at = state("3.9", 17)
     moving = ControllerState(at.id, at.local, at.levels, migration=ZkMigrationState.MIGRATION)
@@ -261,7 +261,7 @@ def test_unknown_upgrade_type() -> None:
 
 
 @given(low=st.integers(0, 5), width=st.integers(0, 5), level=st.integers(1, 12))
-def test_one_rule_of_compatibility(low: int, width: int, level: int) -> None:
+def test_alerts_and_decisions_agree_on_compatibility(low: int, width: int, level: int) -> None:
     """Alerts about nodes and the controller's decisions agree for every range and level (F-39)."""
     ranges = {FOO: (low, low + width)}
     at = state("3.9", 17, broker(2, ranges), local={FOO: (0, 12)})

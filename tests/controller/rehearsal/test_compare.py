@@ -64,7 +64,7 @@ def test_each_planted_difference_is_found() -> None:
     ]
 
 
-def test_another_node_in_the_way_may_be_named() -> None:
+def test_another_blocker_in_the_text_is_a_remark() -> None:
     """A text that names another blocker is a remark; any other text is a difference."""
     new = outcome("4.3", "add-broker:9@4.0")
     state = replace(
@@ -116,7 +116,7 @@ def test_clusters_are_compared_by_levels_and_registrations() -> None:
     ]
 
 
-def test_what_a_stand_in_lacks_is_said() -> None:
+def test_what_a_stand_in_lacks_is_reported() -> None:
     """Its own software, stopped voters, and levels and registrations that it lacks."""
     live = cluster("3.9", 19)
     assert list(staging_differences(live, live)) == []

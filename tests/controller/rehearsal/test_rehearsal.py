@@ -157,7 +157,7 @@ def test_kraft_version_may_be_raised_by_a_refused_request() -> None:
     assert outcome.effects == ("raft writes kraft.version 1, although the request is refused",)
 
 
-def test_kraft_version_is_raised_when_every_voter_has_told_the_leader() -> None:
+def test_kraft_version_is_raised_when_every_voter_has_reported() -> None:
     """Voters of 4.1 and later report to each new leader; an absent one reports on its return."""
     raising = "upgrade:kraft.version=1"
     state = cluster("4.3", 30)
@@ -200,7 +200,7 @@ def test_controllers_below_15_do_not_register() -> None:
     assert not outcomes[1].after.state.controllers
 
 
-def test_what_makes_no_sense_is_said() -> None:
+def test_an_impossible_step_is_an_error() -> None:
     """An absent node, a node of an unknown release, and an unregistration of a controller."""
     outcomes = played(
         "4.3",

@@ -83,7 +83,7 @@ def test_an_upgrade_is_rolled_and_then_finalized() -> None:
     assert roll.duration_ms == 300
 
 
-def test_a_level_that_both_know_does_not_finalize_before_all_are_there() -> None:
+def test_a_level_that_both_releases_support_does_not_finalize_the_roll() -> None:
     """A level that the old software supports is recorded; any other one finalizes the roll."""
     early = r.commit(25, r.level(MV, 20))
     roll = last(up(20, 1), early)
@@ -95,7 +95,7 @@ def test_a_level_that_both_know_does_not_finalize_before_all_are_there() -> None
     assert (done.state, done.ended_ms) == ("finalized", 400)
 
 
-def test_a_ghost_keeps_a_roll_from_being_rolled() -> None:
+def test_a_ghost_keeps_a_roll_incomplete() -> None:
     """A registered node that never returns is behind, until it is unregistered."""
     assert last(up(20, 1), up(30, 2)).state == "rolling"
     roll = last(up(20, 1), up(30, 2), r.commit(45, r.unregister(3)))

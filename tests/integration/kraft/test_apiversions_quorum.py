@@ -114,8 +114,8 @@ async def test_all_brokers_and_controllers_are_found_and_heard(
 ):
     """From one broker's address: six answers, each by its own listener, all complete (F-61)."""
     cluster = request.getfixturevalue(quorum)
-    one = cluster.bootstrap_servers.split(",")[0]
-    async with following(bus, bootstrap_servers=one) as (reader, _):
+    server = cluster.bootstrap_servers.split(",")[0]
+    async with following(bus, bootstrap_servers=server) as (reader, _):
         await reader.until(lambda _: reader.follows())
         await reader.until(lambda _: reader.last_by_node().keys() == BOTH)
         for (role, _), answer in reader.last_by_node().items():
@@ -143,8 +143,8 @@ async def test_all_brokers_and_controllers_are_found_and_heard(
 async def test_controllers_alone_are_heard_through_their_own_listener(request, bus, quorum):
     """With bootstrap controllers only, the controllers list each other."""
     cluster = request.getfixturevalue(quorum)
-    one = cluster.controllers.split(",")[0]
-    async with following(bus, bootstrap_controllers=one) as (reader, _):
+    controller = cluster.controllers.split(",")[0]
+    async with following(bus, bootstrap_controllers=controller) as (reader, _):
         await reader.until(lambda _: len(reader.last_by_node()) == 3)
         assert reader.last_by_node().keys() == {(Role.CONTROLLER, n) for n in (1, 2, 3)}
 

@@ -93,12 +93,12 @@ async def test_a_source_resumes_after_what_it_published_last(quorum: Cluster) ->
     whole = LogSink()
     async with running(settings_for(quorum), whole):
         await until(whole.following)
-    for seen in whole.commits[:6]:
+    for earlier in whole.commits[:6]:
         rest = LogSink()
-        at = OffsetAndEpoch(seen.last_offset, seen.leader_epoch)
+        at = OffsetAndEpoch(earlier.last_offset, earlier.leader_epoch)
         async with running(settings_for(quorum), rest, at):
             await until(rest.following)
-        ids = [commit.id for commit in whole.commits if commit.first_offset > seen.last_offset]
+        ids = [commit.id for commit in whole.commits if commit.first_offset > earlier.last_offset]
         assert [commit.id for commit in rest.commits][: len(ids)] == ids
         assert rest.gaps == []
 

@@ -51,8 +51,8 @@ async def test_a_directory_says_what_the_quorum_says(quorum: Cluster) -> None:
         async with running(from_directory(quorum, node.data), files):
             await until_topic(files, name)
         ids = [commit.id for commit in wire.commits]
-        found = [commit.id for commit in files.commits]
-        assert found[: len(ids)] == ids
+        read_ids = [commit.id for commit in files.commits]
+        assert read_ids[: len(ids)] == ids
         assert [commit.records for commit in files.commits][: len(ids)] == [
             commit.records for commit in wire.commits
         ]

@@ -53,17 +53,17 @@ async def test_a_paused_source_goes_through_the_snapshot(
         await until(early.following)
         await create_topics(cluster, ["early"])
         await until(lambda: "early" in early.topics)
-        seen = source.report().offset
+        offset = source.report().offset
     names = [f"meanwhile-{number:03}" for number in range(60)]
     for at in range(0, len(names), 6):
         await create_topics(cluster, names[at : at + 6])
     log_start = await cut_short(cluster)
-    assert log_start > seen + 1
+    assert log_start > offset + 1
     for directory in (None, cluster.node(1).metadata_log):
-        await resumes(cluster, seen, names, directory)
+        await resumes(cluster, offset, names, directory)
 
 
-async def resumes(cluster: Cluster, seen: int, names: list[str], directory: Path | None) -> None:
+async def resumes(cluster: Cluster, offset: int, names: list[str], directory: Path | None) -> None:
     """Resume at an offset that is gone, and begin from nothing; by quorum or by directory."""
     source: dict[str, object] = (
         {} if directory is None else {"quorum": None, "log_directory": directory}
@@ -71,14 +71,14 @@ async def resumes(cluster: Cluster, seen: int, names: list[str], directory: Path
     epoch = 1
     resumed, anew = LogSink(), LogSink()
     async with running(
-        settings_for(cluster, **source), resumed, OffsetAndEpoch(seen, epoch)
+        settings_for(cluster, **source), resumed, OffsetAndEpoch(offset, epoch)
     ) as live:
         await until(resumed.following)
         await create_topics(cluster, [f"late-{directory is None}"])
         await until(lambda: f"late-{directory is None}" in resumed.topics)
         assert live.report().lag <= 1
     (gap,) = resumed.gaps
-    assert (gap.from_offset, gap.reset) == (seen + 1, False)
+    assert (gap.from_offset, gap.reset) == (offset + 1, False)
     assert [chunk.index for chunk in resumed.chunks] == list(range(len(resumed.chunks)))
     assert [chunk.last for chunk in resumed.chunks][-1]
     assert gap.to_offset == resumed.chunks[-1].end_offset - 1

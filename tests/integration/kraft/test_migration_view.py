@@ -26,11 +26,11 @@ UNDER_WAY, INCOMPLETE = "migration-under-way", "migration-incomplete"
 class Watcher:
     """A source process, a worker, and the cluster that they watch."""
 
-    def __init__(self, cluster: str, said: PublishedOutputs, directory: Path) -> None:
+    def __init__(self, cluster: str, published: PublishedOutputs, directory: Path) -> None:
         self.cluster = cluster
-        self.published = said
+        self.published = published
         self._directory = directory
-        self._worker = Process("worker", ["worker", *said.flags], directory)
+        self._worker = Process("worker", ["worker", *published.flags], directory)
         self._watch: Process | None = None
         self._worker.start()
 
@@ -78,9 +78,11 @@ def test_each_phase_is_told_and_nothing_false(
     protocol = {"inter.broker.protocol.version": "3.8"}
     cluster = make_cluster(zookeeper_mode(1, zookeeper, properties=protocol))
     migration = ClusterMigration(cluster)
-    with watcher(cluster.cluster_id, bus, tmp_path) as seen:
-        seen.watch("--zookeeper", zookeeper)
-        state = seen.until(set(), lambda now: now.controller.node_id == 1 and now.epoch == 0)
+    with watcher(cluster.cluster_id, bus, tmp_path) as watcher_process:
+        watcher_process.watch("--zookeeper", zookeeper)
+        state = watcher_process.until(
+            set(), lambda now: now.controller.node_id == 1 and now.epoch == 0
+        )
         assert (state.authority, state.migration.under_way) == ("zookeeper", False)
         assert (state.controller.kraft_epoch, state.migration.kraft_controller_id) == (-1, -1)
         assert [(node_class.role, node_class.nodes) for node_class in state.classes] == [
@@ -89,19 +91,22 @@ def test_each_phase_is_told_and_nothing_false(
 
         migration.add_controllers()
         both = ("--zookeeper", zookeeper, "--controllers", cluster.controllers)
-        seen.watch(*both)
-        state = seen.until({UNDER_WAY, INCOMPLETE}, lambda now: now.authority == "kraft")
+        watcher_process.watch(*both)
+        state = watcher_process.until({UNDER_WAY, INCOMPLETE}, lambda now: now.authority == "kraft")
         assert (state.migration.state, state.migration.missing) == ("pre-migration", (1,))
         assert (state.controller.node_id, state.leader_id) == (1, 3001)
-        shown = featurewatch(tmp_path, "state", *seen.published.flags)
+        shown = featurewatch(tmp_path, "state", *watcher_process.published.flags)
         assert (
             "migration to KRaft: pre-migration; 1 broker in ZooKeeper, "
             "not registered with the KRaft controllers: 1"
         ) in shown.stdout
-        assert featurewatch(tmp_path, "alerts", "--check", *seen.published.flags).returncode == 3
+        assert (
+            featurewatch(tmp_path, "alerts", "--check", *watcher_process.published.flags).returncode
+            == 3
+        )
 
         migration.enroll_brokers()
-        state = seen.until(
+        state = watcher_process.until(
             {UNDER_WAY},
             lambda now: now.migration.state == "migration" and now.controller.kraft_epoch > 0,
         )
@@ -110,7 +115,7 @@ def test_each_phase_is_told_and_nothing_false(
 
         migration.move_brokers()
         wide = {"kraft.version": (0, 1), "metadata.version": (1, 21)}
-        state = seen.until(
+        state = watcher_process.until(
             {UNDER_WAY},
             lambda now: (
                 [node_class.ranges for node_class in now.classes if node_class.role == "broker"]
@@ -121,7 +126,7 @@ def test_each_phase_is_told_and_nothing_false(
 
         before = state.leader_epoch
         migration.finish()
-        state = seen.until(
+        state = watcher_process.until(
             set(),
             lambda now: now.migration.state == "post-migration" and now.leader_epoch > before,
         )
@@ -129,14 +134,14 @@ def test_each_phase_is_told_and_nothing_false(
         assert state.sources == {"kraft": "following", "zookeeper": "following"}
         assert (state.migration.under_way, state.controller.node_id) == (False, 3001)
         assert state.migration.kraft_controller_id == 3001
-        shown = featurewatch(tmp_path, "state", *seen.published.flags)
+        shown = featurewatch(tmp_path, "state", *watcher_process.published.flags)
         assert "no alert fires" in shown.stdout
         assert "igration" not in shown.stdout
         assert "ZooKeeper" not in shown.stdout
 
-        changes = {change.id: change for change in seen.published.changes}.values()
-        assert [(each.feature, each.before, each.after) for each in changes] == [
+        changes = {change.id: change for change in watcher_process.published.changes}.values()
+        assert [(change.feature, change.before, change.after) for change in changes] == [
             ("metadata.version", 0, 20)
         ]
-        assert {epoch.revision for epoch in seen.published.epochs} == {1}
-        assert {alert.rule for alert in seen.published.alerts} == {UNDER_WAY, INCOMPLETE}
+        assert {epoch.revision for epoch in watcher_process.published.epochs} == {1}
+        assert {alert.rule for alert in watcher_process.published.alerts} == {UNDER_WAY, INCOMPLETE}

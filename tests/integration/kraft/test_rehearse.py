@@ -57,11 +57,12 @@ def test_all_ways_to_a_cluster_give_the_same_image(quorum_391: Cluster) -> None:
     assert len({image.features.levels for image in images}) == 1
     for image in images:
         assert image.ready
-        known = {
-            key: one.capabilities.ranges[METADATA_VERSION] for key, one in image.nodes.nodes.items()
+        ranges = {
+            key: node.capabilities.ranges[METADATA_VERSION]
+            for key, node in image.nodes.nodes.items()
         }
-        assert len(known) == 6
-        assert set(known.values()) == {(1, 21)}
+        assert len(ranges) == 6
+        assert set(ranges.values()) == {(1, 21)}
 
 
 def test_a_live_cluster_is_rehearsed_and_stays_as_it_is(
@@ -75,9 +76,9 @@ def test_a_live_cluster_is_rehearsed_and_stays_as_it_is(
     assert "only supports versions 1-21" in ahead.stdout
     done = featurewatch(tmp_path, *at, *steps, "--json")
     assert (done.returncode, done.stderr) == (0, "")
-    found = json.loads(done.stdout)
-    assert len(found["steps"]) == 13
-    assert found["steps"][-1]["levels"]["metadata.version"] == 30
+    document = json.loads(done.stdout)
+    assert len(document["steps"]) == 13
+    assert document["steps"][-1]["levels"]["metadata.version"] == 30
     image = read_image(Watched(controllers=quorum_391.controllers))
     assert dict(image.features.levels) == {METADATA_VERSION: 21}
 
@@ -94,8 +95,8 @@ def test_a_cluster_that_nobody_answers_for_is_unknown(tmp_path: Path) -> None:
 
 def differences_of(steps: tuple[ComparedStep, ...]) -> dict[str, tuple[str, ...]]:
     """The differences at each step, and where another node in the way is named."""
-    found = {step.outcome.step.text: (*step.differences, *step.remarks) for step in steps}
-    return {words: said for words, said in found.items() if said}
+    differences = {step.outcome.step.text: (*step.differences, *step.remarks) for step in steps}
+    return {words: lines for words, lines in differences.items() if lines}
 
 
 ON_391 = (
@@ -125,15 +126,15 @@ def test_3_9_1_says_what_the_model_says(live: ControllerState, stack_cache: Cach
         broker._replace(fenced=True, session=False) if broker.id == 3 else broker
         for broker in live.brokers
     )
-    asked = replace(live, brokers=brokers)
+    staged = replace(live, brokers=brokers)
     rehearsal = rehearse_on_real_controller(
-        "3.9.1", asked, [parse(step) for step in ON_391], stack_cache
+        "3.9.1", staged, [parse(step) for step in ON_391], stack_cache
     )
     assert differences_of(rehearsal.steps) == {}
-    assert [one.outcome.step.text for one in rehearsal.steps if not one.asked] == []
+    assert [step.outcome.step.text for step in rehearsal.steps if not step.asked] == []
     (only,) = rehearsal.unequal
     assert "do not run: that one has not registered" in only
-    verdicts = {one.outcome.step.text: one.outcome.verdict for one in rehearsal.steps}
+    verdicts = {step.outcome.step.text: step.outcome.verdict for step in rehearsal.steps}
     accepted = {words for words, verdict in verdicts.items() if verdict is StepVerdict.ACCEPTED}
     assert accepted == {
         *("downgrade:metadata.version=3.8", "add-broker:7@4.0", "lose:broker-2"),
@@ -183,15 +184,15 @@ def test_4_3_0_says_what_the_model_says(stack_cache: Cache) -> None:
         "4.3", state, [parse(step) for step in ON_430], stack_cache
     )
     assert differences_of(rehearsal.steps) == {}
-    assert [one.outcome.step.text for one in rehearsal.steps if not one.asked] == [
+    assert [step.outcome.step.text for step in rehearsal.steps if not step.asked] == [
         *("register:controller-1@4.2", "unregister:controller-9"),
     ]
     assert rehearsal.unequal == ("brokers 6 could not be registered at the finalized levels",)
     assert all_levels(rehearsal.staged) == dict(state.levels)
-    raised = next(one for one in rehearsal.steps if "share.version=7" in one.outcome.step.text)
+    raised = next(step for step in rehearsal.steps if "share.version=7" in step.outcome.step.text)
     assert raised.outcome.verdict is StepVerdict.REFUSED
     assert all_levels(raised.outcome.after.state)[KRAFT_VERSION] == 1
-    assert [str(one.outcome.verdict) for one in rehearsal.steps] == [
+    assert [str(step.outcome.verdict) for step in rehearsal.steps] == [
         *("refused", "refused", "accepted", "accepted", "refused", "refused", "accepted"),
         *("accepted", "refused", "accepted", "accepted", "accepted", "refused", "accepted"),
         *("unknown", "refused"),

@@ -37,8 +37,8 @@ async def test_forwarded_requests_have_versions_of_both(
     controller = await connected(cluster.controllers)
     kept = await connected(cluster.bootstrap_servers)
     own = dict(kept.api_versions)
-    asked = (FeatureUpdate(METADATA_VERSION, FeatureLevel(20)),)
-    await update_features(kept.address, asked, dry_run=True)
+    updates = (FeatureUpdate(METADATA_VERSION, FeatureLevel(20)),)
+    await update_features(kept.address, updates, dry_run=True)
     new = await connected(cluster.bootstrap_servers)
     try:
         for key in FORWARDED:

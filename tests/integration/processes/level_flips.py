@@ -54,16 +54,16 @@ def update_level(cluster: Cluster, feature: FeatureName, level: int) -> None:
 
 def wait_until_read(settings: BusSettings, processes: list[Process], timeout_s: float = 60) -> None:
     """Waits until the newest state has the ghost's last ranges, which `flip_levels` writes last."""
-    seen: Snapshot | None = None
+    state: Snapshot | None = None
     with contextlib.closing(TopicReader(settings, STATE)) as reader:
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
             for message in reader.poll(0.5):
-                seen = decode_snapshot(message.value())
-            if seen and any(
+                state = decode_snapshot(message.value())
+            if state and any(
                 GHOST in node_class.nodes and node_class.ranges == LAST_RANGES
-                for node_class in seen.classes
+                for node_class in state.classes
             ):
                 return
     logs = "\n".join(process.log.read_text()[-2000:] for process in processes)
-    raise AssertionError(f"the state did not come to {LAST_RANGES}: {seen}\n{logs}")
+    raise AssertionError(f"the state did not come to {LAST_RANGES}: {state}\n{logs}")

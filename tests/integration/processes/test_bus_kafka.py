@@ -71,11 +71,11 @@ def test_topics_are_made_once_with_equal_partitions(settings, admin):
     """Also changelogs; compacted where they must be; a second call changes nothing."""
     ensure_topics(settings, changelogs=[f"{settings.prefix}-nodes-changelog"])
     ensure_topics(settings, changelogs=[f"{settings.prefix}-nodes-changelog"])
-    there = admin.list_topics(timeout=10).topics
+    existing = admin.list_topics(timeout=10).topics
     names = {settings.topic(topic) for topic in ALL} | {f"{settings.prefix}-nodes-changelog"}
-    assert names <= there.keys()
-    assert {len(there[name].partitions) for name in names} == {3}
-    assert all(p.leader >= 0 for name in names for p in there[name].partitions.values())
+    assert names <= existing.keys()
+    assert {len(existing[name].partitions) for name in names} == {3}
+    assert all(p.leader >= 0 for name in names for p in existing[name].partitions.values())
     resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in names]
     policies = {
         resource.name: future.result()["cleanup.policy"].value
@@ -169,8 +169,8 @@ async def test_nothing_is_lost_or_doubled_while_the_bus_is_away(make_cluster):
     cluster = make_cluster(single_bus())
     settings = BusSettings(cluster.bootstrap_servers, prefix="away", partitions=1)
     await asyncio.to_thread(ensure_topics, settings)
-    said: list[str | None] = []
-    async with Publisher(settings, max_in_flight=50, on_error=said.append) as publisher:
+    errors: list[str | None] = []
+    async with Publisher(settings, max_in_flight=50, on_error=errors.append) as publisher:
 
         async def publish_all() -> None:
             for offset in range(2000):
@@ -183,7 +183,7 @@ async def test_nothing_is_lost_or_doubled_while_the_bus_is_away(make_cluster):
                 await asyncio.sleep(0.01)
         await asyncio.to_thread(cluster.node(1).kill)
         async with asyncio.timeout(60):
-            while not said:
+            while not errors:
                 await asyncio.sleep(0.01)
         assert publisher.in_flight <= 50
         await asyncio.to_thread(cluster.node(1).start)
@@ -192,9 +192,9 @@ async def test_nothing_is_lost_or_doubled_while_the_bus_is_away(make_cluster):
             await publisher.flush()
     values = await asyncio.to_thread(read_all, settings, settings.topic(METADATA_LOG))
     assert offsets_of(values) == list(range(2000))
-    assert said[0] is not None
-    assert said[0].startswith("the bus at")
-    assert said[-1] is None
+    assert errors[0] is not None
+    assert errors[0].startswith("the bus at")
+    assert errors[-1] is None
 
 
 async def test_a_broker_that_hangs_is_said_and_then_forgiven(make_cluster):
@@ -202,19 +202,19 @@ async def test_a_broker_that_hangs_is_said_and_then_forgiven(make_cluster):
     cluster = make_cluster(single_bus())
     settings = BusSettings(cluster.bootstrap_servers, prefix="hangs", partitions=1)
     await asyncio.to_thread(ensure_topics, settings)
-    said: asyncio.Queue[str | None] = asyncio.Queue()
-    async with Publisher(settings, on_error=said.put_nowait) as publisher:
+    errors: asyncio.Queue[str | None] = asyncio.Queue()
+    async with Publisher(settings, on_error=errors.put_nowait) as publisher:
         await (await publisher.publish(METADATA_LOG, commit(1)))
         os.kill(cluster.node(1).pid, signal.SIGSTOP)
         try:
             # The signal takes a moment to stop every thread: the first message may get through.
             async with asyncio.timeout(30):
                 sent = 1
-                while said.empty():
+                while errors.empty():
                     sent += 1
                     await publisher.publish(METADATA_LOG, commit(sent))
                     await asyncio.sleep(0.1)
-            line = said.get_nowait()
+            line = errors.get_nowait()
             assert line is not None
             assert "has acknowledged nothing for 5 s" in line
             assert publisher.error == line

@@ -56,10 +56,12 @@ def test_kills_during_an_upgrade_lose_and_double_nothing(
     by_id = {change.id: change for change in changes}
     for change in changes:
         assert _content(change) == _content(by_id[change.id]), (seed, change)
-    said = sorted(by_id.values(), key=lambda change: change.revision)
-    assert [(each.feature, each.after) for each in said] == levels_on_disk(cluster), seed
-    assert [each.revision for each in said] == list(range(1, len(said) + 1)), seed
-    assert {state.revision for state in _snapshots(settings)} == {each.revision for each in said}
+    in_order = sorted(by_id.values(), key=lambda change: change.revision)
+    assert [(change.feature, change.after) for change in in_order] == levels_on_disk(cluster), seed
+    assert [change.revision for change in in_order] == list(range(1, len(in_order) + 1)), seed
+    assert {state.revision for state in _snapshots(settings)} == {
+        change.revision for change in in_order
+    }
     firing = [alert for alert in _alerts(settings).values() if alert.state is AlertState.FIRING]
     assert firing == [], (seed, firing)
 

@@ -55,7 +55,7 @@ class ReferenceHistory:
         data, stat = retrying(self._zk.get, f"{self._root}/feature")
         levels = orjson.loads(data)["features"]
         self.versions[stat.version] = {
-            name: each["max_version_level"] for name, each in levels.items()
+            name: level["max_version_level"] for name, level in levels.items()
         }
         return int(stat.version)
 
@@ -76,7 +76,7 @@ class ReferenceHistory:
             return
         feature = self._chance.choice(FEATURES)
         level = self.versions[self.read_features()].get(feature, 0)
-        wanted = self._chance.choice([each for each in range(TOP + 1) if each != level])
+        wanted = self._chance.choice([other for other in range(TOP + 1) if other != level])
         kind = UpgradeType.UPGRADE if wanted > level else UpgradeType.SAFE_DOWNGRADE
         update = FeatureUpdate(FeatureName(feature), FeatureLevel(wanted), kind)
         address = Address.parse(node.address)
@@ -179,12 +179,12 @@ def test_kills_while_a_cluster_changes_lose_and_double_nothing(
         assert _content(change) == _content(changes[change.id]), (seed, change)
     epochs = _replayed(list(changes.values()), truth.versions, seed)
     assert {epoch.revision for epoch in published.epochs} == {
-        each.revision for each in changes.values()
+        change.revision for change in changes.values()
     }
     alerts = published.alerts
     _check_alerts(alerts, seed)
-    known = epochs | _missed(alerts)
-    untold = [version for version in range(1, last + 1) if version not in known]
+    covered = epochs | _missed(alerts)
+    untold = [version for version in range(1, last + 1) if version not in covered]
     assert untold == [], (seed, untold, sorted(epochs), sorted(_missed(alerts)))
 
 
@@ -214,8 +214,8 @@ def _disturb(truth: ReferenceHistory, ensemble: Ensemble, told: Callable[[str], 
     controller.wait_ready()
 
 
-def _await(said: PublishedOutputs, cluster: str, rule: str, processes: list[Process]) -> None:
-    said.state(cluster, lambda now, firing: rule in firing, processes)
+def _await(published: PublishedOutputs, cluster: str, rule: str, processes: list[Process]) -> None:
+    published.state(cluster, lambda now, firing: rule in firing, processes)
 
 
 def _content(change: FeatureChange) -> tuple[object, ...]:
@@ -258,7 +258,7 @@ def _missed(alerts: list[Alert]) -> set[int]:
 
 def _check_alerts(alerts: list[Alert], seed: int) -> None:
     """What is told of one alert by one cause is always the same."""
-    known: dict[tuple[str, str], tuple[object, ...]] = {}
+    by_cause: dict[tuple[str, str], tuple[object, ...]] = {}
     for alert in alerts:
         content = (alert.state, alert.severity, alert.summary, dict(alert.evidence))
-        assert known.setdefault((alert.id, alert.cause), content) == content, (seed, alert)
+        assert by_cause.setdefault((alert.id, alert.cause), content) == content, (seed, alert)

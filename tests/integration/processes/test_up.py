@@ -118,7 +118,7 @@ def _wait(up: Up, done: Callable[[], bool], what: str) -> None:
 
 
 def _changes(up: Up) -> dict[str, int]:
-    return {each["feature"]: each["after"] for each in up.printed if "feature" in each}
+    return {line["feature"]: line["after"] for line in up.printed if "feature" in line}
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +146,7 @@ def ups(
 @pytest.mark.parametrize("way", WAYS)
 def test_up_prints_what_comes_once(ups: dict[str, Up], way: str, quorum_430: Cluster) -> None:
     """Each change of a level is one line of JSON, of the right cluster, however it is followed."""
-    changes = [each for each in ups[way].printed if "feature" in each]
+    changes = [line for line in ups[way].printed if "feature" in line]
     assert sorted(change["feature"] for change in changes) == sorted(LEVELS)
     assert {change["cluster"] for change in changes} == {quorum_430.cluster_id}
     assert "Traceback" not in ups[way].log
@@ -177,15 +177,23 @@ def test_metrics_name_the_levels(ups: dict[str, Up], quorum_430: Cluster) -> Non
 @pytest.mark.parametrize("way", WAYS)
 def test_state_holds_levels_and_nodes(ups: dict[str, Up], way: str, quorum_430: Cluster) -> None:
     """One document a cluster: the finalized levels and three nodes that support them."""
-    found: list[dict[str, Any]] = []
+    states: list[dict[str, Any]] = []
 
     def complete() -> bool:
-        found[:] = ups[way].lines("state")
-        nodes = {node for each in found[0]["classes"] for node in each["nodes"]} if found else set()
-        return nodes == {1, 2, 3} and found[0]["ready"]
+        states[:] = ups[way].lines("state")
+        nodes = (
+            {
+                node
+                for capability_class in states[0]["classes"]
+                for node in capability_class["nodes"]
+            }
+            if states
+            else set()
+        )
+        return nodes == {1, 2, 3} and states[0]["ready"]
 
     _wait(ups[way], complete, "the state is not complete")
-    (state,) = found
+    (state,) = states
     assert state["cluster"] == quorum_430.cluster_id
     finalized = {name: level for name, level in state["finalized"].items() if level}
     assert {name: finalized[name] for name in LEVELS} == LEVELS
@@ -313,8 +321,8 @@ def _committed(up: Up) -> dict[tuple[str, int], int]:
 
     _, bootstrap, _, prefix = up.on_bus
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    asked = ConsumerGroupTopicPartitions(f"{prefix}-worker")
-    (future,) = admin.list_consumer_group_offsets([asked]).values()
+    request = ConsumerGroupTopicPartitions(f"{prefix}-worker")
+    (future,) = admin.list_consumer_group_offsets([request]).values()
     return {
         (place.topic, place.partition): place.offset
         for place in future.result().topic_partitions
@@ -359,12 +367,12 @@ def test_up_without_a_bus_brings_its_own(
 
 def _jvms(directory: Path) -> list[str]:
     """The processes whose command line names a directory."""
-    found = []
+    pids = []
     for entry in os.scandir("/proc"):
         try:
             line = Path(entry.path, "cmdline").read_text()
         except OSError:
             continue
         if entry.name.isdecimal() and str(directory) in line and "kafka.Kafka" in line:
-            found.append(entry.name)
-    return found
+            pids.append(entry.name)
+    return pids

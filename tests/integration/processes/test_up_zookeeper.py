@@ -77,7 +77,9 @@ class World:
     def alert(self, cluster: str, rule: str, state: AlertState = AlertState.FIRING) -> Alert:
         """The newest word of a rule about a cluster."""
         alerts = [
-            each for each in self.published.alerts if (each.cluster, each.rule) == (cluster, rule)
+            alert
+            for alert in self.published.alerts
+            if (alert.cluster, alert.rule) == (cluster, rule)
         ]
         assert alerts
         assert alerts[-1].state is state
@@ -98,19 +100,19 @@ class World:
     def waiting(self) -> dict[str, str]:
         """The clusters whose sources do not follow, and why."""
         status, text = self.get(self.ports[0], "/readyz")
-        found = {each["cluster"]: each["reason"] for each in json.loads(text)["waiting"]}
-        assert status == (503 if found else 200)
-        return found
+        waiting = {source["cluster"]: source["reason"] for source in json.loads(text)["waiting"]}
+        assert status == (503 if waiting else 200)
+        return waiting
 
     def until_waiting(self, **whys: str) -> dict[str, str]:
         """Why clusters do not follow, once it is these for these reasons."""
         deadline = time.monotonic() + DEADLINE_S
-        while (found := self.waiting()).keys() != whys.keys() or not all(
-            why in found[cluster] for cluster, why in whys.items()
+        while (waiting := self.waiting()).keys() != whys.keys() or not all(
+            why in waiting[cluster] for cluster, why in whys.items()
         ):
-            assert time.monotonic() < deadline, (found, self.log)
+            assert time.monotonic() < deadline, (waiting, self.log)
             time.sleep(0.1)
-        return found
+        return waiting
 
     @property
     def log(self) -> str:
@@ -125,7 +127,7 @@ class World:
 
 @contextmanager
 def started(
-    said: PublishedOutputs, directory: Path, ports: tuple[int, int]
+    published: PublishedOutputs, directory: Path, ports: tuple[int, int]
 ) -> Iterator[subprocess.Popen[bytes]]:
     """``up`` with the configuration file in a directory."""
     own = {
@@ -135,7 +137,7 @@ def started(
     config = ["--config", str(directory / "featurewatch.yaml")]
     with (directory / "out").open("w") as out, (directory / "err").open("w") as err:
         process = subprocess.Popen(
-            [sys.executable, "-m", "featurewatch", "up", "--json", *config, *said.flags],
+            [sys.executable, "-m", "featurewatch", "up", "--json", *config, *published.flags],
             cwd=ROOT,
             env=environment(directory, **own),
             stdout=out,
@@ -242,14 +244,14 @@ def test_kafka_in_zookeeper_mode_is_followed_beside_it(world: World) -> None:
 def test_what_cannot_be_followed_is_one_line_each(world: World) -> None:
     """A chroot that is not there, a server that is not there and a znode that may not be read are
     named on ``/readyz`` with what to do and stand in the log once; the others follow."""
-    found = world.until_waiting(
+    waiting = world.until_waiting(
         **{
             CLOSED: "reading /feature is forbidden: give READ on it to the login in use",
             ASTRAY: f"{world.roots[ASTRAY]}: the chroot does not exist: check what stands after",
             world.absent: f"ZooKeeper at {world.absent} cannot be used: nobody listens there",
         }
     )
-    for reason in found.values():
+    for reason in waiting.values():
         assert [line for line in world.log.splitlines() if reason in line], world.log
     assert "Traceback" not in world.log
     status, text = world.get(world.ports[0], "/metrics")
@@ -257,7 +259,7 @@ def test_what_cannot_be_followed_is_one_line_each(world: World) -> None:
     for cluster in (world.reference, world.kafka.cluster_id, BROKEN):
         labels = f'cluster="{cluster}",source="zookeeper"'
         assert f"featurewatch_source_following{{{labels}}} 1.0" in text
-    for cluster in found:
+    for cluster in waiting:
         labels = f'cluster="{cluster}",source="zookeeper"'
         assert f"featurewatch_source_following{{{labels}}} 0.0" in text
 
@@ -269,12 +271,12 @@ def test_broken_json_is_kept_told_and_mended(world: World) -> None:
     alert = world.alert(BROKEN, "znode-unreadable")
     assert (alert.severity, dict(alert.subject)) == (Severity.CRITICAL, {"znode": "/feature"})
     assert "have the controller write it again" in alert.summary
-    (letter,) = [
+    (dead_letter,) = [
         dead_letter for dead_letter in world.published.dead_letters if dead_letter.cluster == BROKEN
     ]
-    assert letter.payload == BYTES
-    assert "/feature" in letter.place
-    assert "JSON" in letter.reason
+    assert dead_letter.payload == BYTES
+    assert "/feature" in dead_letter.place
+    assert "JSON" in dead_letter.reason
     world.zk.set(f"{world.roots[BROKEN]}/feature", features(1))
     state = world.until(BROKEN, lambda now, firing: not firing and now.finalized)
     assert (dict(state.finalized), state.epoch, state.revision) == ({"group": 1}, 2, 1)
@@ -301,10 +303,10 @@ def test_a_znode_that_may_not_be_read_is_unknown_until_it_may(world: World) -> N
     assert not state.ready
     assert "give READ" in world.alert(CLOSED, "znode-unreadable").summary
     assert "give READ" in world.alert(CLOSED, "source-stalled").summary
-    (letter,) = [
+    (dead_letter,) = [
         dead_letter for dead_letter in world.published.dead_letters if dead_letter.cluster == CLOSED
     ]
-    assert (letter.place, letter.payload) == ("znode /feature", b"")
+    assert (dead_letter.place, dead_letter.payload) == ("znode /feature", b"")
     answer = world.run_command("alerts", "--check", "--cluster", CLOSED)
     assert answer.returncode == 3, answer
     world.zk.set_acls(f"{world.roots[CLOSED]}/feature", OPEN_ACL_UNSAFE)
@@ -334,7 +336,9 @@ def test_an_update_by_kafkas_own_tool_is_told(world: World, stack_cache: Cache) 
     assert done.returncode == 0, done.stdout + done.stderr
     state = world.until(world.reference, lambda now, firing: now.finalized[TRANSACTION] == 4)
     assert (state.epoch, state.revision) == (1, 2)
-    (change,) = [each for each in world.published.changes if each.id.endswith(f"{TRANSACTION}/2")]
+    (change,) = [
+        change for change in world.published.changes if change.id.endswith(f"{TRANSACTION}/2")
+    ]
     assert (change.cluster, change.kind, change.before, change.after) == (
         world.reference,
         "downgraded",
@@ -343,7 +347,7 @@ def test_an_update_by_kafkas_own_tool_is_told(world: World, stack_cache: Cache) 
     )
     assert (change.epoch, change.from_snapshot) == (1, False)
     deadline = time.monotonic() + DEADLINE_S
-    while not [each for each in world.printed if each.get("after") == 4]:
+    while not [line for line in world.printed if line.get("after") == 4]:
         assert time.monotonic() < deadline, world.printed
         time.sleep(0.05)
     epochs = world.run_command("epochs", "--json", "--cluster", world.reference)

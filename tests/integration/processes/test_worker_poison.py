@@ -84,9 +84,11 @@ async def test_poison_is_kept_and_told_and_stops_nothing(bus: Cluster, tmp_path:
         await publisher.flush()
         await until_offset(worker, 2)
         await asyncio.to_thread(_wait_for_letters, settings, 2 * len(POISON))
-    letters = _letters(settings)
-    assert sorted(letter.payload for letter in letters) == sorted(2 * POISON)
-    assert all(letter.reason and str(letter.cluster) == CLUSTER for letter in letters)
+    dead_letters = _letters(settings)
+    assert sorted(dead_letter.payload for dead_letter in dead_letters) == sorted(2 * POISON)
+    assert all(
+        dead_letter.reason and str(dead_letter.cluster) == CLUSTER for dead_letter in dead_letters
+    )
     firing = [alert for alert in _alerts(settings).values() if alert.state is AlertState.FIRING]
     assert [alert.rule for alert in firing] == ["unreadable"]
     assert firing[0].evidence["count"] == 10  # at least: 1, 2, 5, 10, 20, …

@@ -59,10 +59,10 @@ class DraftCluster:
 
     async def node(self) -> tuple[bytes, ZnodeStat]:
         """The bytes and the stat of the finalized features."""
-        found: tuple[bytes, ZnodeStat] = await asyncio.to_thread(
+        content_and_stat: tuple[bytes, ZnodeStat] = await asyncio.to_thread(
             self._client.get, self.dialect.path
         )
-        return found
+        return content_and_stat
 
     async def join(self, broker_id: int, content: bytes) -> None:
         """Registers a broker by hand."""
@@ -121,12 +121,12 @@ async def test_the_early_drafts_example(scene: MakeScene, version: int) -> None:
     """One request raises a level, lowers one and adds one at level 0, in one write that raises the
     data version by 1; DELETE_FEATURES, key 49, removes two and leaves the third, in one more. The
     answers have no error (F-22, F-26, F-32, F-42, F-51)."""
-    here = await scene(EARLY_DRAFT, {"group": 1, "txn": 4})
-    async with here.client(version=version) as client:
+    cluster = await scene(EARLY_DRAFT, {"group": 1, "txn": 4})
+    async with cluster.client(version=version) as client:
         assert (
             await client.update(("group", 2, ADD), ("txn", 3, LOWER), ("offsets", 0, ADD)) == DONE
         )
-        assert await here.content() == (
+        assert await cluster.content() == (
             {
                 "version": 0,
                 "data": {
@@ -142,13 +142,13 @@ async def test_the_early_drafts_example(scene: MakeScene, version: int) -> None:
         assert await client.features() == (RANGES, {"group": 2, "txn": 3, "offsets": 0}, 1)
         assert await client.delete("group", "txn") == DONE
         left = {"version": 0, "data": {"features": {"offsets": {"version": 0}}}}
-        assert await here.content() == (left, 2)
+        assert await cluster.content() == (left, 2)
 
 
 async def test_the_third_type_of_the_early_draft_deletes(scene: MakeScene) -> None:
     """It removes the feature whatever version the item has (F-23)."""
-    here = await scene(EARLY_DRAFT, {"group": 1, "txn": 4})
-    async with here.client() as client:
+    cluster = await scene(EARLY_DRAFT, {"group": 1, "txn": 4})
+    async with cluster.client() as client:
         assert await client.update(("group", 99, DELETE)) == DONE
         _, levels, epoch = await client.features()
         assert (levels, epoch) == ({"txn": 4}, 1)
@@ -170,24 +170,24 @@ async def test_an_error_leaves_the_early_drafts_znode_as_it_was(
     scene: MakeScene, items: list[tuple[str, int, int]]
 ) -> None:
     """Whatever is wrong with whichever item: the same bytes and the same version (F-44)."""
-    here = await scene(EARLY_DRAFT, {"group": 1, "txn": 4})
-    before = await here.node()
-    async with here.client() as client:
+    cluster = await scene(EARLY_DRAFT, {"group": 1, "txn": 4})
+    before = await cluster.node()
+    async with cluster.client() as client:
         code, message = await client.update(*items)
         assert code != 0
         assert message
-    assert await here.node() == before
+    assert await cluster.node() == before
 
 
 async def test_deleting_what_is_not_finalized_deletes_nothing(scene: MakeScene) -> None:
     """Every named feature must be there; one that is not, and the znode is untouched (F-53)."""
-    here = await scene(EARLY_DRAFT, {"group": 1, "txn": 4})
-    before = await here.node()
-    async with here.client() as client:
+    cluster = await scene(EARLY_DRAFT, {"group": 1, "txn": 4})
+    before = await cluster.node()
+    async with cluster.client() as client:
         code, message = await client.delete("txn", "offsets")
         assert code != 0
         assert message
-        assert await here.node() == before
+        assert await cluster.node() == before
         assert await client.delete("txn") == DONE
         _, levels, _ = await client.features()
         assert levels == {"group": 1}
@@ -199,14 +199,14 @@ async def test_only_the_controller_serves_the_drafts_requests(
 ) -> None:
     """UPDATE_FEATURES, key 48, and DELETE_FEATURES, key 49, are answered NOT_CONTROLLER elsewhere,
     and Metadata says who the controller is (F-19, F-49)."""
-    here = await scene(EARLY_DRAFT, {"group": 1})
-    before = await here.node()
-    async with here.client(controller=False, version=version) as client:
+    cluster = await scene(EARLY_DRAFT, {"group": 1})
+    before = await cluster.node()
+    async with cluster.client(controller=False, version=version) as client:
         assert (await client.update(("group", 2, ADD)))[0] == ErrorCode.NOT_CONTROLLER
         assert (await client.delete("group"))[0] == ErrorCode.NOT_CONTROLLER
         node_id, address = await client.controller()
-    assert await here.node() == before
-    assert (await here.cluster.wait_controller()).settings.node_id == node_id
+    assert await cluster.node() == before
+    assert (await cluster.cluster.wait_controller()).settings.node_id == node_id
     async with await DraftClient.at(address, ApiDialect.EARLY_DRAFT, version) as client:
         assert await client.update(("group", 2, ADD)) == DONE
 
@@ -214,14 +214,14 @@ async def test_only_the_controller_serves_the_drafts_requests(
 async def test_the_later_draft_begins_with_the_greatest_levels(scene: MakeScene) -> None:
     """A starting controller that finds no znode makes it, each of its features at its maximum, and
     serves nothing before that (F-16, F-17)."""
-    here = await scene(
+    cluster = await scene(
         LATER_DRAFT, ranges={"group": SupportedRange(1, 2), "txn": SupportedRange(1, 4)}
     )
-    assert await here.content() == (
+    assert await cluster.content() == (
         {"version": 0, "features": {"group": {"version_level": 2}, "txn": {"version_level": 4}}},
         0,
     )
-    async with here.client() as client:
+    async with cluster.client() as client:
         assert await client.features() == (
             {"group": (1, 2), "txn": (1, 4)},
             {"group": 2, "txn": 4},
@@ -232,8 +232,8 @@ async def test_the_later_draft_begins_with_the_greatest_levels(scene: MakeScene)
 @pytest.mark.parametrize("version", [0, 1])
 async def test_the_later_draft_deletes_by_a_level_below_one(scene: MakeScene, version: int) -> None:
     """Only where the item allows it; levels to add or to change are 1 or more (F-24, F-25)."""
-    here = await scene(LATER_DRAFT, {"group": 1, "txn": 4})
-    async with here.client(version=version) as client:
+    cluster = await scene(LATER_DRAFT, {"group": 1, "txn": 4})
+    async with cluster.client(version=version) as client:
         assert (await client.update(("txn", 0, KEEP)))[0] == ErrorCode.FEATURE_UPDATES_FAILED
         assert (await client.update(("txn", 3, KEEP)))[0] == ErrorCode.FEATURE_UPDATES_FAILED
         assert await client.update(("group", 2, KEEP), ("txn", 3, ALLOW)) == DONE
@@ -245,23 +245,23 @@ async def test_the_later_draft_deletes_by_a_level_below_one(scene: MakeScene, ve
 async def test_one_bad_item_fails_a_request_of_the_later_draft(scene: MakeScene) -> None:
     """FEATURE_UPDATES_FAILED for the whole, and the good items are not applied either (F-30, F-31,
     F-44)."""
-    here = await scene(LATER_DRAFT, {"group": 1, "txn": 4})
-    before = await here.node()
-    async with here.client() as client:
+    cluster = await scene(LATER_DRAFT, {"group": 1, "txn": 4})
+    before = await cluster.node()
+    async with cluster.client() as client:
         code, message = await client.update(("group", 2, KEEP), ("txn", 5, KEEP))
         assert code == ErrorCode.FEATURE_UPDATES_FAILED
         assert message is not None
         assert "txn" in message
-    assert await here.node() == before
+    assert await cluster.node() == before
 
 
 async def test_the_later_draft_takes_one_update_at_a_time(scene: MakeScene) -> None:
     """Of many requests at once those that come while one is processed are told
     FEATURE_UPDATE_IN_PROGRESS, and change nothing: as many writes as successes (F-28, F-29)."""
     ranges = {f"f{number}": SupportedRange(1, 2) for number in range(8)}
-    here = await scene(LATER_DRAFT, dict.fromkeys(ranges, 1), ranges)
+    cluster = await scene(LATER_DRAFT, dict.fromkeys(ranges, 1), ranges)
     async with AsyncExitStack() as stack:
-        clients = [await stack.enter_async_context(here.client()) for _ in ranges]
+        clients = [await stack.enter_async_context(cluster.client()) for _ in ranges]
         answers = await asyncio.gather(
             *(client.update((name, 2, KEEP)) for client, name in zip(clients, ranges, strict=True))
         )
@@ -275,30 +275,32 @@ async def test_the_later_draft_takes_one_update_at_a_time(scene: MakeScene) -> N
 async def test_what_the_early_draft_struck_out_is_pushed(scene: MakeScene) -> None:
     """A success is answered with the epoch and the whole set, and both come to a live broker by
     UpdateMetadata (F-27)."""
-    here = await scene(EARLY_DRAFT_STRUCK, {"group": 1, "txn": 4})
-    heard: asyncio.Queue[UpdateMetadata] = asyncio.Queue()
+    cluster = await scene(EARLY_DRAFT_STRUCK, {"group": 1, "txn": 4})
+    updates: asyncio.Queue[UpdateMetadata] = asyncio.Queue()
 
     async def hear(call: WireRequest) -> Any:
-        await heard.put(asking.read_update_metadata(call))
+        await updates.put(asking.read_update_metadata(call))
         return answers.update_metadata()
 
     server = WireServer(ApiDialect.EARLY_DRAFT_STRUCK, hear)
     await server.start()
     try:
-        node = await here.cluster.wait_controller()
+        node = await cluster.cluster.wait_controller()
         listeners = {"PLAINTEXT": (server.host, server.port, "PLAINTEXT")}
         content = encode_broker(EARLY_DRAFT_STRUCK, BrokerIdentity(9, listeners), RANGES, 0)
-        await here.join(9, content)
+        await cluster.join(9, content)
         async with asyncio.timeout(30):
-            while 9 not in node.live_brokers or 9 not in here.cluster.directory.brokers:
+            while 9 not in node.live_brokers or 9 not in cluster.cluster.directory.brokers:
                 await asyncio.sleep(0.01)
-            async with here.client() as client:
+            async with cluster.client() as client:
                 assert await client.update(("group", 2, ADD)) == DONE
-                told = {feature.name: feature.version for feature in client.last_response.features}
-                assert (client.last_response.features_epoch, told) == (1, {"group": 2, "txn": 4})
-            message = await heard.get()
+                levels = {
+                    feature.name: feature.version for feature in client.last_response.features
+                }
+                assert (client.last_response.features_epoch, levels) == (1, {"group": 2, "txn": 4})
+            message = await updates.get()
             while message.epoch < 1:
-                message = await heard.get()
+                message = await updates.get()
             assert message == UpdateMetadata(1, {"group": 2, "txn": 4})
     finally:
         await server.close()

@@ -61,10 +61,10 @@ def connected(address: str) -> BlockingConnection:
 def controller_of(address: str) -> tuple[int, str] | None:
     """Who this node says is the controller, and where; none: it does not know."""
     with connected(address) as connection:
-        known = connection.request(MetadataRequest(topics=()), MetadataResponse)
-    for broker in known.brokers:
-        if broker.node_id == known.controller_id:
-            return int(known.controller_id), f"{broker.host}:{broker.port}"
+        metadata = connection.request(MetadataRequest(topics=()), MetadataResponse)
+    for broker in metadata.brokers:
+        if broker.node_id == metadata.controller_id:
+            return int(metadata.controller_id), f"{broker.host}:{broker.port}"
     return None
 
 
@@ -105,13 +105,13 @@ def test_a_killed_controller_has_a_successor_that_goes_on(
         reference_process(connect, "--node-id", "1", *FAST, features=WIDE) as first,
         reference_process(connect, "--node-id", "2", *FAST, features=WIDE) as second,
     ):
-        one, two = first.ready()[1], second.ready()[2]
+        first_port, two = first.ready()[1], second.ready()[2]
         third = ReferenceProcess(connect, "--node-id", "3", *FAST, "--features", *WIDE)
         try:
             three = third.ready()[3]
             before = controller_of(two)
             assert before is not None
-            processes = {one: first, two: second, three: third}
+            processes = {first_port: first, two: second, three: third}
             assert update(before[1], 2, downgrade=True) is ErrorCode.none
             epoch, _ = client.get("/controller_epoch")
             processes.pop(before[1]).kill()
@@ -162,7 +162,7 @@ def test_a_level_that_excludes_a_running_broker_ends_it(connect: str, client: Ka
     level includes, stay and have the new content (F-14, F-64)."""
     with reference_process(connect, "--node-id", "1", features=WIDE) as first:
         # The first one finalizes what it supports; the other one alone would finalize level 6.
-        one = first.ready()[1]
+        first_port = first.ready()[1]
         with reference_process(connect, "--node-id", "2", features=["f=5-6"]) as second:
             second.ready()
             # By hand, past the controller, which would refuse it.
@@ -171,7 +171,7 @@ def test_a_level_that_excludes_a_running_broker_ends_it(connect: str, client: Ka
             assert second.end() == 1
             assert "node 2 ended with 1: " in second.errors
             assert eventually(lambda: client.get_children("/brokers/ids") == ["1"])
-            assert eventually(lambda: seen(one) == ({"f": 4}, 1))
+            assert eventually(lambda: seen(first_port) == ({"f": 4}, 1))
 
 
 def test_levels_survive_a_restart_of_all(connect: str, client: KazooClient) -> None:

@@ -38,7 +38,7 @@ async def test_ten_thousand_brokers(make_ensemble: MakeEnsemble) -> None:
     settings = ClusterSettings(
         NodeSettings(connect, 1, NEW, session_timeout_s=30.0),
         BROKERS,
-        light_ranges=lambda each: OLD if each == BROKERS else NEW,
+        light_ranges=lambda node_id: OLD if node_id == BROKERS else NEW,
     )
     cluster = ReferenceCluster(settings)
     try:
@@ -51,10 +51,10 @@ async def test_ten_thousand_brokers(make_ensemble: MakeEnsemble) -> None:
             while node.live_brokers != everybody:
                 await asyncio.sleep(0.1)
         connection = await open_connection(Address.parse(node.address))
-        known = await connection.request(MetadataRequest(topics=()), MetadataResponse, 30.0)
-        assert {broker.node_id for broker in known.brokers} == everybody
-        assert {f"{broker.host}:{broker.port}" for broker in known.brokers} == {
-            each.address for each in cluster.nodes
+        metadata = await connection.request(MetadataRequest(topics=()), MetadataResponse, 30.0)
+        assert {broker.node_id for broker in metadata.brokers} == everybody
+        assert {f"{broker.host}:{broker.port}" for broker in metadata.brokers} == {
+            full_node.address for full_node in cluster.nodes
         }
         assert await upgrade(connection, 3) == (
             ErrorCode.invalid_request,

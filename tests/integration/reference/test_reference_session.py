@@ -153,7 +153,7 @@ async def elsewhere(function: Callable[[], object]) -> None:
 async def test_every_operation_has_its_outcome(connect: str) -> None:
     """Done with what it is done to, or why not; in the order asked."""
     async with Stage(connect) as stage:
-        made, again, written, stale, read, there, not_there, names, gone, nothing = await stage.do(
+        made, again, written, stale, read, existing, missing, names, gone, nothing = await stage.do(
             Create("/a", b"0"),
             Create("/a", b"1"),
             SetData("/a", b"2", 0),
@@ -173,8 +173,8 @@ async def test_every_operation_has_its_outcome(connect: str) -> None:
         assert again == NodeExists()
         assert stale == BadVersion()
         assert read == GetDataResult(b"2", second)
-        assert there == OperationDone((second,))
-        assert not_there == nothing == NoNode()
+        assert existing == OperationDone((second,))
+        assert missing == nothing == NoNode()
         assert isinstance(names, GetChildrenResult)
         assert set(names.names) == {"a", "brokers"}
         assert gone == OperationDone()

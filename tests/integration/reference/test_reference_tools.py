@@ -58,9 +58,9 @@ class Tool:
             r"Feature: (\S+)\tSupportedMinVersion: (\S+)\tSupportedMaxVersion: (\S+)\t"
             r"FinalizedVersionLevel: (\S+)\tEpoch: (\S+)"
         )
-        found = [pattern.fullmatch(line) for line in lines]
-        assert all(found), lines
-        return [match.groups() for match in found if match is not None]  # type: ignore[misc]
+        matches = [pattern.fullmatch(line) for line in lines]
+        assert all(matches), lines
+        return [match.groups() for match in matches if match is not None]  # type: ignore[misc]
 
 
 @pytest.fixture
@@ -137,7 +137,7 @@ def test_kafka_python_works_unchanged(bootstrap: str) -> None:
     client = KafkaAdminClient(bootstrap_servers=bootstrap)
     try:
         described = client.describe_cluster()
-        brokers = [each["broker_id"] for each in described["brokers"]]
+        brokers = [broker["broker_id"] for broker in described["brokers"]]
         assert brokers == [1, 2, 3]
         assert described["controller_id"] in brokers  # which of them: ZooKeeper's election says
         first = client.describe_features()

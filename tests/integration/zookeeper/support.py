@@ -138,12 +138,12 @@ class Watched:
         """Waits until the source knows the newest version of each path, or that it is gone."""
 
         def versions() -> dict[str, Any]:
-            known = (self.sink.znodes.get(path) for path in paths)
-            return {z.path: (z.czxid, z.version) for z in known if z is not None}
+            znodes = (self.sink.znodes.get(path) for path in paths)
+            return {z.path: (z.czxid, z.version) for z in znodes if z is not None}
 
         stats = {path: await asyncio.to_thread(retrying, zk.exists, root + path) for path in paths}
-        there = {path: (s.czxid, s.version) for path, s in stats.items() if s is not None}
-        await self.until(lambda: versions() == there)
+        expected = {path: (s.czxid, s.version) for path, s in stats.items() if s is not None}
+        await self.until(lambda: versions() == expected)
 
 
 @contextlib.asynccontextmanager
@@ -189,8 +189,8 @@ def register(zk: KazooClient, root: str, cluster: str = CLUSTER, brokers: int = 
     zk.create(root + CLUSTER_ID, orjson.dumps({"version": "1", "id": cluster}), makepath=True)
     zk.ensure_path(f"{root}/brokers/ids")
     made = [zk.create_async(f"{root}/brokers/ids/{number}", broker(1)) for number in range(brokers)]
-    for each in made:
-        each.get()
+    for pending in made:
+        pending.get()
     zk.create(f"{root}/feature", features(1))
 
 

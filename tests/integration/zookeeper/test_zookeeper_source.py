@@ -175,8 +175,8 @@ async def test_a_znode_that_may_not_be_read(ensemble):
             line = await watched.stalled("/feature")
             assert line == "reading /feature is forbidden: give READ on it to the login in use"
             assert isinstance(watched.sink.znodes["/feature"].content, UnreadableZnode)
-            (letter,) = watched.sink.dead_letters
-            assert letter.reason == line
+            (dead_letter,) = watched.sink.dead_letters
+            assert dead_letter.reason == line
             zk.set(f"{root}/brokers/ids/0", broker(9))
             await watched.holds(zk, root, "/brokers/ids/0")
             zk.set(f"{root}/feature", features(3))

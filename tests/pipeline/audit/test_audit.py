@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from featurewatch.cli.app import app
 from featurewatch.cli.commands.pipeline import audit as command
 from featurewatch.cli.errors import ExitCode
-from featurewatch.cli.main import app
 from featurewatch.cli.runtime import lake as lake_runtime
 from featurewatch.pipeline.audit.audit import AuditReport, TableCounts, audit
 from featurewatch.pipeline.audit.compare import (

@@ -42,7 +42,7 @@ class ScriptedNode:
     mute: bool = False
     brokers: list[tuple[int, Address]] = field(default_factory=list)
     address: Address = NOWHERE
-    asked: list[int] = field(default_factory=list)
+    api_keys: list[int] = field(default_factory=list)
     """The API keys of the questions that came."""
     connections: int = 0
 
@@ -55,7 +55,7 @@ class ScriptedNode:
                 key, version, correlation = struct.unpack(
                     ">hhi", (await reader.readexactly(length))[:8]
                 )
-                self.asked.append(key)
+                self.api_keys.append(key)
                 if self.mute:
                     continue
                 body = struct.pack(">i", correlation) + self.respond(key, version)

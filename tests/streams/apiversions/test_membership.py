@@ -71,7 +71,7 @@ def quorum(version, voters=(1, 2), listeners=None, error=ErrorCode.none):
     )
 
 
-def test_version_2_of_the_quorum_says_where_controllers_listen():
+def test_version_2_of_the_quorum_has_the_controllers_listeners():
     """Each voter with its listener; one without is nameless."""
     listing = read_quorum(quorum(v2, (1, 2), {1: 9093}))
     assert listing.nodes == {NodeKey(Role.CONTROLLER, NodeId(1)): Address("h", 9093)}
@@ -87,7 +87,7 @@ def test_older_versions_name_the_voters_only(version):
     assert listing.without_address == (1, 2)
 
 
-def test_a_refused_quorum_says_which_right_is_missing():
+def test_a_refused_quorum_request_is_a_warning_with_the_missing_right():
     """Without DESCRIBE on the cluster the controllers stay unseen, and the line says so."""
     refused = quorum(v2, error=ErrorCode.cluster_authorization_failed)
     assert "lack of DESCRIBE on the cluster" in (read_quorum(refused).error or "")
@@ -100,7 +100,7 @@ def test_a_refused_quorum_says_which_right_is_missing():
         (Role.CONTROLLER, "a broker listens here: give the address of a controller"),
     ],
 )
-def test_the_wrong_kind_of_listener_is_said(role, line):
+def test_the_wrong_kind_of_listener_is_a_warning(role, line):
     """Kafka answers MISMATCHED_ENDPOINT_TYPE either way."""
     answer = cluster_v1.DescribeClusterResponse(
         throttle_time=THROTTLE,

@@ -47,7 +47,7 @@ def test_levels_without_an_epoch_are_left_out():
     assert (answer.finalized, answer.epoch) == ({}, -1)
 
 
-def test_a_node_that_knows_no_features_says_nothing():
+def test_a_node_without_features_is_unknown():
     """F-54: versions below 3 have no features; that is unknown, not empty."""
     answer = read_node_features(
         v0.ApiVersionsResponse(error_code=ErrorCode.unsupported_version, api_keys=())

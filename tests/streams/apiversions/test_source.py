@@ -1,6 +1,7 @@
 """The source against scripted nodes: every round is played by hand."""
 
 import asyncio
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -56,7 +57,7 @@ def source_of(
     return ApiVersionsSource(replace(given, **settings), sink, lambda: 1000)
 
 
-async def test_all_listed_nodes_are_asked_and_only_changes_are_published():
+async def test_all_listed_nodes_get_requests_and_only_changes_are_published():
     """Brokers are found through one of them; a finalized level is published once a node says it."""
     nodes, sink = [ScriptedNode(), ScriptedNode()], ApiVersionsSink()
     async with listening(nodes):
@@ -89,7 +90,7 @@ async def test_connections_are_kept():
         for _ in range(5):
             await source.round()
         assert [node.connections for node in nodes] == [1, 1]
-        assert nodes[1].asked.count(18) == 5
+        assert nodes[1].api_keys.count(18) == 5
 
 
 async def test_a_node_without_version_4_is_read_by_version_3():
@@ -103,7 +104,7 @@ async def test_a_node_without_version_4_is_read_by_version_3():
         assert not answer.complete
 
 
-async def test_a_mute_node_holds_nobody_up_and_is_silent_in_the_end():
+async def test_a_mute_node_delays_no_other_and_is_silent_in_the_end():
     """The other nodes' answers are published while one question waits for its timeout."""
     nodes, sink = [ScriptedNode(), ScriptedNode(mute=True)], ApiVersionsSink()
     async with listening(nodes):
@@ -121,7 +122,7 @@ async def test_a_mute_node_holds_nobody_up_and_is_silent_in_the_end():
         assert source.report().state is SourceState.FOLLOWING
 
 
-async def test_a_node_that_closed_our_connection_is_asked_again_at_once():
+async def test_a_closed_connection_is_opened_again_at_once():
     """A node that closes its side, after a restart or to have us ask anew, is asked anew (M-50)."""
     nodes, sink = [ScriptedNode(), ScriptedNode()], ApiVersionsSink()
     async with listening(nodes):
@@ -150,7 +151,7 @@ async def test_a_node_that_is_no_longer_listed_is_gone():
         assert (gone.node_id, gone.gone) == (2, True)
 
 
-async def test_a_minimum_above_the_maximum_is_a_dead_letter_and_the_rest_goes_on():
+async def test_a_minimum_above_the_maximum_is_a_dead_letter():
     """The feature is reported with what the node said; its other features are published."""
     nodes, sink = [ScriptedNode()], ApiVersionsSink()
     nodes[0].supported.append(("broken.version", 5, 2))
@@ -158,11 +159,11 @@ async def test_a_minimum_above_the_maximum_is_a_dead_letter_and_the_rest_goes_on
         source = source_of(nodes, sink)
         await source.round()
         await source.round()
-        letters = [e for e in sink.events if isinstance(e, DeadLetter)]
+        dead_letters = [e for e in sink.events if isinstance(e, DeadLetter)]
         (answer,) = sink.take(NodeAnswer)
         assert answer.supported == {"metadata.version": (7, 30)}
-        (letter,) = letters
-        assert "'broken.version' has the minimum 5 above the maximum 2" in letter.reason
+        (dead_letter,) = dead_letters
+        assert "'broken.version' has the minimum 5 above the maximum 2" in dead_letter.reason
         assert source.report().dead_letters == 1
 
 
@@ -178,7 +179,7 @@ async def test_the_wrong_cluster_stalls_the_source():
         assert "belong to cluster other, not mine" in status.detail
 
 
-async def test_nobody_listening_stalls_the_source_until_somebody_does():
+async def test_the_source_is_stalled_while_no_node_listens():
     """It goes on trying; the report says where nobody listens."""
     node, sink = ScriptedNode(), ApiVersionsSink()
     async with listening([node]):
@@ -196,7 +197,51 @@ async def test_nobody_listening_stalls_the_source_until_somebody_does():
         await source._peers.retain(())
 
 
-async def test_a_source_whose_bus_is_away_does_not_follow():
+async def test_a_stalled_source_follows_again_at_the_first_response():
+    """The state is published while the same round still waits for a node that does not respond."""
+    nodes, sink = [ScriptedNode(), ScriptedNode()], ApiVersionsSink()
+    async with listening(nodes):
+        source = source_of(nodes, sink, listing_interval_s=1e6, timeout_s=0.2)
+        await source.round()
+        for node in nodes:
+            node.mute = True
+        await source.round()
+        assert sink.states == [SourceState.FOLLOWING, SourceState.STALLED]
+        nodes[0].mute = False
+        in_flight = asyncio.create_task(source.round())
+        async with asyncio.timeout(10):
+            while not sink.following():
+                await asyncio.sleep(0.001)
+        assert not in_flight.done()
+        assert sink.of(SourceStatus)[-1].detail == "broker-1 answers again"
+        await in_flight
+        assert source.report().detail == "1 of 2 nodes answer; silent: broker-2"
+
+
+async def test_heartbeats_are_published_during_a_round():
+    """A round of many nodes may take longer than a source may be silent."""
+    nodes, sink = [ScriptedNode() for _ in range(4)], ApiVersionsSink()
+    async with listening(nodes):
+        given = source_of(nodes, sink)._settings
+        times_ms = itertools.count(0, int(given.heartbeat_s * 1000))
+        source = ApiVersionsSource(given, sink, lambda: 1000, lambda: next(times_ms))
+        await source.round()
+        assert len(sink.take(SourceStatus)) == 1
+        await source.round()
+        assert len(sink.take(SourceStatus)) == len(nodes) + 1
+
+
+async def test_status_reports_are_not_counted_as_published():
+    """The counter is of what was read from the cluster."""
+    nodes, sink = [ScriptedNode(), ScriptedNode()], ApiVersionsSink()
+    async with listening(nodes):
+        source = source_of(nodes, sink)
+        await source.round()
+        assert len(sink.of(SourceStatus)) == 1
+        assert source.report().published == len(sink.of(NodeAnswer)) == 2
+
+
+async def test_a_source_without_its_bus_is_stalled():
     """What it sees reaches nobody: the report says so, with the bus' trouble."""
     nodes, sink = [ScriptedNode()], ApiVersionsSink()
     async with listening(nodes):
@@ -209,7 +254,7 @@ async def test_a_source_whose_bus_is_away_does_not_follow():
         assert source.report().state is SourceState.FOLLOWING
 
 
-async def test_a_configured_controller_without_an_id_is_remarked_on():
+async def test_a_configured_controller_without_an_id_is_a_warning():
     """An answer does not say who gives it, so such a controller cannot be asked."""
     nodes, sink = [ScriptedNode()], ApiVersionsSink()
     async with listening(nodes):
@@ -219,14 +264,14 @@ async def test_a_configured_controller_without_an_id_is_remarked_on():
         assert "the controller at 127.0.0.1:1 is not asked" in source.report().detail
 
 
-async def test_a_configured_controller_with_an_id_is_asked():
+async def test_a_configured_controller_with_an_id_gets_requests():
     """``id@host:port`` is enough, whatever the cluster lists."""
     broker, controller, sink = ScriptedNode(), ScriptedNode(), ApiVersionsSink()
     async with listening([broker, controller]):
         broker.brokers = broker.brokers[:1]
         controller.brokers = []
-        known = ControllerAddress(controller.address, NodeId(7))
-        source = source_of([broker], sink, bootstrap_controllers=(known,))
+        identified = ControllerAddress(controller.address, NodeId(7))
+        source = source_of([broker], sink, bootstrap_controllers=(identified,))
         await source.round()
         assert {(a.role, a.node_id) for a in sink.take(NodeAnswer)} == {
             (Role.BROKER, 1),
@@ -256,7 +301,7 @@ def test_controllers_are_written_as_kafka_writes_voters(text, expected):
         ({"bootstrap_servers": "host:1", "concurrency": 0}, "concurrency must be at least 1"),
     ],
 )
-def test_settings_that_cannot_work_are_refused(settings, reason):
+def test_invalid_settings_are_refused(settings, reason):
     """One line says which setting and why."""
     with pytest.raises(ValueError, match=reason):
         ApiVersionsSettings.parse(**settings)

@@ -112,7 +112,7 @@ def test_a_wider_range_is_a_change():
     assert event.supported == {MV: (7, 30)}
 
 
-def test_a_node_is_silent_after_enough_misses_and_speaks_again():
+def test_a_node_is_silent_after_enough_misses_until_it_responds():
     """Two misses are nothing, the third is a silence, said once; the next answer is published."""
     rounds = Rounds("b1")
     rounds.play(b1=19)
@@ -210,21 +210,21 @@ def test_a_missed_question_does_not_end_a_disagreement_but_silence_does():
     assert summaries(rounds.play(b1=None, b2=20)) == ["b1 silent", "disagree 20: broker-2"]
 
 
-def test_an_impossible_range_is_a_dead_letter_once_and_the_rest_goes_on():
+def test_an_impossible_range_is_one_dead_letter():
     """A minimum above the maximum is reported; the node's other features are published."""
     reason = "supported feature 'x' has the minimum 3 above the maximum 1"
     faulty = features_at(19, faults=[(AdvertisedRange("x", 3, 1), reason)])
     rounds = Rounds("b1")
     events = rounds.play(b1=faulty)
     assert summaries(events)[0] == "b1 says {'metadata.version': 19}"
-    (letter,) = (event for event in events if isinstance(event, DeadLetter))
-    assert reason in letter.reason
-    assert letter.payload == b'{"name":"x","low":3,"high":1}'
+    (dead_letter,) = (event for event in events if isinstance(event, DeadLetter))
+    assert reason in dead_letter.reason
+    assert dead_letter.payload == b'{"name":"x","low":3,"high":1}'
     assert rounds.play(b1=faulty) == []
 
 
 @pytest.mark.parametrize("rounds_of_strangers", [1, 3])
-def test_nodes_that_were_never_listed_are_not_heard(rounds_of_strangers):
+def test_responses_of_unlisted_nodes_are_ignored(rounds_of_strangers):
     """A late answer of a node that is gone changes nothing."""
     rounds = Rounds("b1")
     for _ in range(rounds_of_strangers):
@@ -242,10 +242,10 @@ scripts = st.lists(
 
 @settings(deadline=None)
 @given(scripts)
-def test_a_reader_of_the_events_knows_what_the_nodes_said_last(script):
+def test_the_events_give_the_newest_response_of_each_node(script):
     """Folding the events gives each node's newest answer, and the views that hold at the end."""
     rounds = Rounds(*NODES, misses=2)
-    known: dict[str, object] = {}
+    published: dict[str, object] = {}
     views: tuple[int, ...] = ()
     for played in script:
         for event in rounds.play(**played):
@@ -253,15 +253,15 @@ def test_a_reader_of_the_events_knows_what_the_nodes_said_last(script):
                 views = tuple(view.level for view in event.views)
             else:
                 assert not isinstance(event, DeadLetter)
-                known[f"{event.role[0]}{event.node_id}"] = (
+                published[f"{event.role[0]}{event.node_id}"] = (
                     None if isinstance(event, NodeSilent) else event.finalized.get(MV, 0)
                 )
     for node in NODES:
         responses = [played[node] for played in script]
         if responses[-2:] == [None, None]:
-            assert known.get(node) is None
+            assert published.get(node) is None
         elif responses[-1] is not None:
-            assert known[node] == responses[-1]
+            assert published[node] == responses[-1]
     if len(script) >= 2 and script[-1] == script[-2] and None not in script[-1].values():
         levels = tuple(sorted(set(script[-1].values())))
         assert levels == views if len(levels) > 1 else len(views) < 2

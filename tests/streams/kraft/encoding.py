@@ -29,7 +29,7 @@ def value_bytes(kind: str, value: Any, fields: Sequence[Field], version: int) ->
     if kind.startswith("[]"):
         if value is None:
             return b"\x00"
-        body = b"".join(value_bytes(kind[2:], each, fields, version) for each in value)
+        body = b"".join(value_bytes(kind[2:], item, fields, version) for item in value)
         return write_uvarint(len(value) + 1) + body
     if kind == "struct":
         return body_bytes(fields, value, version)
@@ -78,7 +78,7 @@ def metadata_value(
 
 def record_of(kind: str, data: Mapping[str, Any] | None = None, version: int = 0) -> bytes:
     """A metadata record's value by type name."""
-    schema = next(each for each in record_table().records.values() if each.type == kind)
+    schema = next(record for record in record_table().records.values() if record.type == kind)
     return metadata_value(schema, version, data or {})
 
 
@@ -121,10 +121,10 @@ def batch_of(
     return struct.pack(">qi", base_offset, len(rest)) + rest
 
 
-def data_batch(values: Sequence[bytes], base_offset: int = 0, **more: Any) -> bytes:
+def data_batch(values: Sequence[bytes], base_offset: int = 0, **fields: Any) -> bytes:
     """A batch of metadata record values."""
     framed_records = [framed(value, delta) for delta, value in enumerate(values)]
-    return batch_of(framed_records, base_offset, **more)
+    return batch_of(framed_records, base_offset, **fields)
 
 
 HEADER = {"version": 0, "lastContainedLogTimestamp": 1_700_000_000_000}

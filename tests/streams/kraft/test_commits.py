@@ -123,7 +123,7 @@ def test_commits_of_a_log(log: str, commits: str) -> None:
     assert spelled(run(log_of(log.split()))) == commits
 
 
-def test_commit_says_where_it_comes_from() -> None:
+def test_a_commit_has_its_provenance() -> None:
     """A commit has its place, epoch and times, and counts what was skipped."""
     (commit,) = run(log_of(["L", "(TF", "T)"]))[1:]
     assert isinstance(commit, LogCommit)
@@ -151,7 +151,7 @@ def test_dead_letter_has_the_bytes_and_the_reason() -> None:
     assert second.payload == log[scan_batches(log).batches[1].at :]
 
 
-def test_damaged_batch_with_a_secret_keeps_its_header_alone() -> None:
+def test_a_damaged_batch_with_a_secret_keeps_only_its_header() -> None:
     """A credential in a damaged batch gets into no dead letter."""
     secret = b"do-not-tell"
     content = {"name": "u", "mechanism": 1, "iterations": 1}
@@ -160,10 +160,10 @@ def test_damaged_batch_with_a_secret_keeps_its_header_alone() -> None:
     for at in range(17, 90):
         batch = bytearray(data_batch([VALUES["F"], scram]))
         batch[at] ^= 0x04
-        (letter, commit) = run(bytes(batch))
-        assert isinstance(letter, DeadLetter)
-        assert letter.payload == bytes(batch)[:61]
-        assert secret not in repr((letter, commit)).encode()
+        (dead_letter, commit) = run(bytes(batch))
+        assert isinstance(dead_letter, DeadLetter)
+        assert dead_letter.payload == bytes(batch)[:61]
+        assert secret not in repr((dead_letter, commit)).encode()
 
 
 def test_position_stays_before_an_open_transaction() -> None:

@@ -24,12 +24,12 @@ CLUSTER = ClusterId("cluster")
 
 def decoded(text: str) -> list[tuple[int, str]]:
     """Offset and type of what is wanted of a text."""
-    found = scan_text(text.encode(), whole=True)
+    scan = scan_text(text.encode(), whole=True)
     decoder = DumpLogDecoder(DEFAULT_RECORD_TYPES)
     return [
         (record["offset"], record["type"])
-        for one in found.batches
-        for record in decoder.decode(one).records
+        for text_batch in scan.batches
+        for record in decoder.decode(text_batch).records
     ]
 
 
@@ -38,8 +38,8 @@ def test_wanted_records_are_read_and_others_counted() -> None:
     assembler = DumpLogAssembler(CLUSTER)
     events = [
         event
-        for one in scan_text(PRINTED_LOG.encode(), whole=True).batches
-        for event in assembler.add(one, 5)
+        for text_batch in scan_text(PRINTED_LOG.encode(), whole=True).batches
+        for event in assembler.add(text_batch, 5)
     ]
     (commit,) = events
     assert isinstance(commit, LogCommit)
@@ -69,9 +69,9 @@ def test_a_text_in_pieces_gives_the_batches_of_the_whole() -> None:
     for cut in range(len(content) + 1):
         first = scan_text(content[:cut], whole=False)
         rest = scan_text(content[first.consumed :], whole=True)
-        found = [one.base_offset for one in (*first.batches, *rest.batches)]
-        assert found == [0, 1, 4]
-        assert not any(one.error for one in (*first.batches, *rest.batches))
+        offsets = [text_batch.base_offset for text_batch in (*first.batches, *rest.batches)]
+        assert offsets == [0, 1, 4]
+        assert not any(text_batch.error for text_batch in (*first.batches, *rest.batches))
 
 
 def test_a_text_that_is_cut_off_has_a_batch_that_is_damaged() -> None:
@@ -92,16 +92,16 @@ def test_a_text_that_is_cut_off_has_a_batch_that_is_damaged() -> None:
         ('payload: {"type":"FEATURE_LEVEL_RECORD","version":0}', "without a version and data"),
     ],
 )
-def test_a_line_that_says_nothing_is_unreadable(line: str, reason: str) -> None:
+def test_a_line_without_content_is_unreadable(line: str, reason: str) -> None:
     """What the tool could not print stands in its place with a reason, and the rest is read."""
-    (one,) = scan_text(batch(0, line, *payload(LEVEL)).encode(), whole=True).batches
-    found = DumpLogDecoder(DEFAULT_RECORD_TYPES).decode(one)
-    assert [record["type"] for record in found.records] == [UNREADABLE, "FEATURE_LEVEL_RECORD"]
-    assert reason in found.undecoded[0].reason
-    assert found.undecoded[0].payload == b""
+    (text_batch,) = scan_text(batch(0, line, *payload(LEVEL)).encode(), whole=True).batches
+    decoded = DumpLogDecoder(DEFAULT_RECORD_TYPES).decode(text_batch)
+    assert [record["type"] for record in decoded.records] == [UNREADABLE, "FEATURE_LEVEL_RECORD"]
+    assert reason in decoded.undecoded[0].reason
+    assert decoded.undecoded[0].payload == b""
 
 
-def test_sections_are_the_files_that_the_text_tells_of() -> None:
+def test_sections_are_the_files_in_the_text() -> None:
     """Each file's lines are a section with its name, wherever they stand."""
     text = (
         f"Dumping /a/1.log\nLog starting offset: 0\n{PRINTED_LOG}Dumping /b/2.log\n{PRINTED_LOG}"
@@ -109,14 +109,14 @@ def test_sections_are_the_files_that_the_text_tells_of() -> None:
     assert is_dump_log(text)
     first, second = sections(io.BytesIO(text))
     assert (first.name, second.name) == ("/a/1.log", "/b/2.log")
-    for one in (first, second):
-        found = scan_text(text[one.start : one.end], whole=True)
-        assert [batch.base_offset for batch in found.batches] == [0, 1, 4]
+    for section in (first, second):
+        scan = scan_text(text[section.start : section.end], whole=True)
+        assert [batch.base_offset for batch in scan.batches] == [0, 1, 4]
     (only,) = sections(io.BytesIO(PRINTED_LOG.encode()))
     assert (only.name, only.start, only.end) == ("", 0, len(PRINTED_LOG))
 
 
-def test_what_stands_before_the_first_name_is_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_before_the_first_file_name_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """An editor's mark, blank lines and a logger's are left out, batches are not; wherever a read
     ends."""
     named = f"Dumping /a/1.log\n{PRINTED_LOG}".encode()
@@ -129,8 +129,8 @@ def test_what_stands_before_the_first_name_is_no_file(monkeypatch: pytest.Monkey
         assert is_dump_log(before + named)
         for size in (1, 5, 17, 4 << 20):
             monkeypatch.setattr(dump_log, "_PIECE_BYTES", size)
-            *nameless, one = sections(io.BytesIO(before + named))
-            assert one == ("/a/1.log", len(before), len(before + named))
+            *nameless, section = sections(io.BytesIO(before + named))
+            assert section == ("/a/1.log", len(before), len(before + named))
             assert nameless == ([("", 0, len(before))] if before == PRINTED_LOG.encode() else [])
 
 

@@ -57,7 +57,9 @@ def untagged(record: Record) -> Mapping[str, Any]:
 def state_of(snapshot: Path) -> list[Record]:
     """The records of a snapshot file without its frame, sorted."""
     records = [record for record in ours(snapshot) if record["type"] not in SNAPSHOT_FRAME]
-    return sorted(records, key=lambda each: (each["type"], str(sorted(untagged(each).items()))))
+    return sorted(
+        records, key=lambda record: (record["type"], str(sorted(untagged(record).items())))
+    )
 
 
 async def snapshot_after(cluster: Cluster, offset: int) -> Path:
@@ -197,8 +199,8 @@ def snapshot(end: int, values: Sequence[bytes]) -> list[Read]:
     content = batch_of([header], 0, control=True) + data_batch(values, 1)
     content += batch_of([footer], 1 + len(values), control=True)
     name = f"{end:020}-{1:010}.checkpoint"
-    found = list(read_snapshot(io.BytesIO(content), CLUSTER, name, seen_ms=1))
-    return [each for each in found if isinstance(each, SnapshotChunk)]
+    outputs = list(read_snapshot(io.BytesIO(content), CLUSTER, name, seen_ms=1))
+    return [output for output in outputs if isinstance(output, SnapshotChunk)]
 
 
 def take(engine: Engine, events: Iterable[Read]) -> list[StepResult]:
@@ -210,9 +212,9 @@ def take(engine: Engine, events: Iterable[Read]) -> list[StepResult]:
 
 def nodes(engine: Engine) -> dict[str, Any]:
     """What is known of each node, without where it was read."""
-    known = engine.state.image.nodes.nodes
+    registrations = engine.state.image.nodes.nodes
     nowhere = ClusterImage(CLUSTER).log.provenance
-    return {str(key): node._replace(provenance=nowhere) for key, node in known.items()}
+    return {str(key): node._replace(provenance=nowhere) for key, node in registrations.items()}
 
 
 def changes(outcomes: Iterable[StepResult]) -> list[tuple[int, int, int, bool]]:

@@ -67,12 +67,14 @@ def test_large_snapshot_becomes_chunks_of_bounded_size() -> None:
     """No chunk is above its size, only the last is marked, and together they hold everything."""
     chunks = read(b"".join(snapshot_batches([broker(number) for number in range(3000)])))
     assert all(isinstance(chunk, SnapshotChunk) for chunk in chunks)
-    found = [chunk for chunk in chunks if isinstance(chunk, SnapshotChunk)]
-    assert [chunk.index for chunk in found] == list(range(len(found)))
-    assert [chunk.last for chunk in found] == [False] * (len(found) - 1) + [True]
-    assert len(found) > 2
-    assert all(len(orjson.dumps(chunk.records)) <= CHUNK_BYTES * 1.01 for chunk in found)
-    records = [record for chunk in found for record in chunk.records]
+    snapshot_chunks = [chunk for chunk in chunks if isinstance(chunk, SnapshotChunk)]
+    assert [chunk.index for chunk in snapshot_chunks] == list(range(len(snapshot_chunks)))
+    assert [chunk.last for chunk in snapshot_chunks] == [False] * (len(snapshot_chunks) - 1) + [
+        True
+    ]
+    assert len(snapshot_chunks) > 2
+    assert all(len(orjson.dumps(chunk.records)) <= CHUNK_BYTES * 1.01 for chunk in snapshot_chunks)
+    records = [record for chunk in snapshot_chunks for record in chunk.records]
     assert [r["data"]["brokerId"] for r in records[1:]] == list(range(3000))
 
 
@@ -133,10 +135,13 @@ def test_snapshot_that_cannot_be_trusted_is_refused(content: bytes, byte: int, r
 
 def test_unreadable_record_goes_to_the_dead_letters() -> None:
     """One record that cannot be read stands in its place, its bytes apart; the rest is good."""
-    letter, chunk = read(b"".join(snapshot_batches([broker(1), b"\x01\x7e\x00", broker(2)])))
-    assert isinstance(letter, DeadLetter)
-    assert letter.place == "snapshot 1234-7 offset 3"
-    assert (letter.reason, letter.payload) == ("record type 126 is not known", b"\x01\x7e\x00")
+    dead_letter, chunk = read(b"".join(snapshot_batches([broker(1), b"\x01\x7e\x00", broker(2)])))
+    assert isinstance(dead_letter, DeadLetter)
+    assert dead_letter.place == "snapshot 1234-7 offset 3"
+    assert (dead_letter.reason, dead_letter.payload) == (
+        "record type 126 is not known",
+        b"\x01\x7e\x00",
+    )
     assert isinstance(chunk, SnapshotChunk)
     assert [record["type"] for record in chunk.records[1:]] == [
         "REGISTER_BROKER_RECORD",

@@ -89,7 +89,7 @@ async def play(
     return source
 
 
-async def test_following_is_said_after_everything_before_it() -> None:
+async def test_following_is_published_after_all_commits() -> None:
     """Commits come in order, NoOps make none, and `following` comes last with their offset."""
     sink = RecordingSink()
     outputs = [commits(0, LEVEL), commits(1, NOOP), commits(2, LEVEL), commits(3, NOOP)]
@@ -114,12 +114,12 @@ async def test_a_bus_that_takes_nothing_stops_the_reading() -> None:
     assert READERS[0].reads <= 3
 
 
-async def test_a_bad_checksum_is_a_dead_letter_and_the_rest_goes_on() -> None:
+async def test_a_bad_checksum_is_a_dead_letter() -> None:
     """A damaged batch: its bytes and the reason to the dead letters, the next batch as ever."""
     sink = RecordingSink()
     source = await play([commits(0, LEVEL, damaged=True), commits(1, LEVEL)], sink)
-    letters = sink.of(DeadLetter)
-    assert "checksum" in letters[0].reason
+    dead_letters = sink.of(DeadLetter)
+    assert "checksum" in dead_letters[0].reason
     assert [e.first_offset for e in sink.of(LogCommit)] == [0, 1]
     assert source.report().dead_letters == 1
 
@@ -135,7 +135,7 @@ async def test_a_log_that_goes_backwards_is_published_again() -> None:
     assert events[-1].first_offset == 0
 
 
-async def test_a_damaged_snapshot_is_asked_for_again_from_the_old_place() -> None:
+async def test_a_damaged_snapshot_is_fetched_again_from_the_old_position() -> None:
     """Bytes that are no snapshot: a dead letter, and a new reader where we were."""
     sink = RecordingSink()
     source = await play(

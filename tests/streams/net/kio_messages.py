@@ -60,7 +60,11 @@ def instances(kind: Any) -> st.SearchStrategy[Any]:
     """Messages of a class of kio's."""
     hints = get_type_hints(kind)
     return st.builds(
-        kind, **{each.name: _field(hints[each.name], each.metadata) for each in fields(kind)}
+        kind,
+        **{
+            entity_field.name: _field(hints[entity_field.name], entity_field.metadata)
+            for entity_field in fields(kind)
+        },
     )
 
 

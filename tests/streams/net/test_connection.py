@@ -40,7 +40,7 @@ async def read_request(reader: asyncio.StreamReader) -> tuple[int, int, int]:
     return struct.unpack(">hhi", (await reader.readexactly(length))[:8])
 
 
-async def test_a_node_without_version_4_is_asked_again() -> None:
+async def test_a_node_without_version_4_gets_version_3() -> None:
     """A node of an older release refuses ApiVersions 4 and is then asked in version 3."""
     requests = []
 
@@ -61,7 +61,7 @@ async def test_a_node_without_version_4_is_asked_again() -> None:
         await connection.close()
 
 
-async def test_nobody_listens() -> None:
+async def test_a_refused_connection_is_one_line() -> None:
     """An address where nothing listens gives one line with the address."""
     async with listener(lambda *_: asyncio.sleep(0)) as address:
         pass
@@ -80,7 +80,7 @@ async def test_a_listener_that_hangs_up_may_want_tls() -> None:
             await open_connection(address)
 
 
-async def test_a_listener_without_tls_is_told_of_as_such() -> None:
+async def test_a_listener_without_tls_is_recognized() -> None:
     """Kafka drops the connection where the handshake begins: somebody listens there."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -92,7 +92,7 @@ async def test_a_listener_without_tls_is_told_of_as_such() -> None:
             await open_connection(address, secured)
 
 
-async def test_a_stranger_is_told_by_its_frame_length() -> None:
+async def test_a_server_of_another_protocol_is_recognized_by_the_frame_length() -> None:
     """A web server's answer is no frame: it is refused before memory is set aside for it."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

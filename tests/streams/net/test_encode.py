@@ -11,7 +11,9 @@ from kio.schema.fetch import v17 as fetch_17
 from kio.schema.fetch_snapshot import v1 as fetch_snapshot_1
 from kio.schema.update_features import v1 as update_features_1
 
+from featurewatch.streams.net import cluster_messages as cluster
 from featurewatch.streams.net import messages
+from featurewatch.streams.net import sasl_messages as sasl
 from featurewatch.streams.net.decode import read_entity
 from featurewatch.streams.net.encode import write_entity
 from tests.streams.net.kio_messages import RESPONSES, instances, name_of, written
@@ -38,14 +40,14 @@ OURS = [
     (messages.ApiVersionsResponseV0, "api_versions.v0.response.ApiVersionsResponse"),
     (messages.ApiVersionsResponseV3, "api_versions.v3.response.ApiVersionsResponse"),
     (messages.ApiVersionsResponse, "api_versions.v4.response.ApiVersionsResponse"),
-    (messages.MetadataRequest, "metadata.v1.request.MetadataRequest"),
-    (messages.MetadataResponse, "metadata.v1.response.MetadataResponse"),
-    (messages.DescribeClusterRequest, "describe_cluster.v1.request.DescribeClusterRequest"),
-    (messages.DescribeClusterResponse, "describe_cluster.v1.response.DescribeClusterResponse"),
-    (messages.SaslHandshakeRequest, "sasl_handshake.v1.request.SaslHandshakeRequest"),
-    (messages.SaslHandshakeResponse, "sasl_handshake.v1.response.SaslHandshakeResponse"),
-    (messages.SaslAuthenticateRequest, "sasl_authenticate.v0.request.SaslAuthenticateRequest"),
-    (messages.SaslAuthenticateResponse, "sasl_authenticate.v0.response.SaslAuthenticateResponse"),
+    (cluster.MetadataRequest, "metadata.v1.request.MetadataRequest"),
+    (cluster.MetadataResponse, "metadata.v1.response.MetadataResponse"),
+    (cluster.DescribeClusterRequest, "describe_cluster.v1.request.DescribeClusterRequest"),
+    (cluster.DescribeClusterResponse, "describe_cluster.v1.response.DescribeClusterResponse"),
+    (sasl.SaslHandshakeRequest, "sasl_handshake.v1.request.SaslHandshakeRequest"),
+    (sasl.SaslHandshakeResponse, "sasl_handshake.v1.response.SaslHandshakeResponse"),
+    (sasl.SaslAuthenticateRequest, "sasl_authenticate.v0.request.SaslAuthenticateRequest"),
+    (sasl.SaslAuthenticateResponse, "sasl_authenticate.v0.response.SaslAuthenticateResponse"),
 ]
 
 

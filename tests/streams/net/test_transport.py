@@ -66,7 +66,7 @@ def test_a_response_may_come_in_parts() -> None:
         (frame(b"\0\0\0\x01\0\0\xff"), "that is none"),
     ],
 )
-def test_what_is_no_response_is_one_line(content: bytes, error: str) -> None:
+def test_an_invalid_response_is_one_line(content: bytes, error: str) -> None:
     """A stranger, a node that closes, another's response, and one that cannot be read."""
 
     def serve(connected: socket.socket) -> None:
@@ -96,7 +96,7 @@ def test_a_silent_node_times_out() -> None:
         ended.set()
 
 
-def test_nobody_listens() -> None:
+def test_a_refused_connection_is_one_line() -> None:
     """The address and the system's reason."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = Address("127.0.0.1", server.getsockname()[1])

@@ -376,7 +376,7 @@ def test_hostile_bytes_are_refused_in_one_short_line_and_at_once(path, data):
         assert "\n" not in decoded.error
 
 
-def test_a_name_that_stands_twice_counts_once():
+def test_the_last_of_duplicate_names_counts():
     """The last one counts, as in Kafka's own parser."""
     data = b'{"version": 9, "version": "1", "id": "first", "id": "second"}'
     assert read("/cluster/id", data) == ClusterIdZnode("second")

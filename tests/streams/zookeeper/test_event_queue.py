@@ -26,13 +26,13 @@ async def test_what_is_put_by_a_thread_is_taken_in_order():
 
     thread = threading.Thread(target=work)
     thread.start()
-    taken: list[SessionEvent] = []
+    events: list[SessionEvent] = []
     async with asyncio.timeout(30):
-        while len(taken) < len(put):
+        while len(events) < len(put):
             await inbox.wait(5)
-            taken.extend(inbox.take())
+            events.extend(inbox.take())
     thread.join()
-    assert taken == put
+    assert events == put
 
 
 async def test_a_lost_connection_makes_void_what_came_over_it():
@@ -53,7 +53,7 @@ async def test_waiting_ends_with_its_time():
     assert list(inbox.take()) == []
 
 
-def test_a_loop_that_is_closed_hurts_nobody():
+def test_events_for_a_closed_loop_are_dropped():
     """What a thread puts afterwards is dropped."""
 
     async def make() -> EventQueue:

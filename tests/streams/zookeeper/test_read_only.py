@@ -50,7 +50,7 @@ def test_kazoo_is_used_in_one_place():
     assert users == ["session.py"]
 
 
-def test_no_write_of_kazoo_is_named():
+def test_no_write_of_kazoo_is_used():
     """Neither as it is nor as its asynchronous form."""
     session = next(path for path in SOURCES if path.name == "session.py")
     nodes = ast.walk(ast.parse(session.read_text()))
@@ -59,10 +59,10 @@ def test_no_write_of_kazoo_is_named():
 
 
 def _imports(path: Path) -> set[str]:
-    found = set()
+    modules = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            found |= {alias.name.partition(".")[0] for alias in node.names}
+            modules |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            found.add(node.module.partition(".")[0])
-    return found
+            modules.add(node.module.partition(".")[0])
+    return modules

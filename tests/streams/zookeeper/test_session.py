@@ -53,7 +53,7 @@ def test_a_server_that_swallows_packets_does_not_cost_the_session():
         assert 0.5 < time.monotonic() - began < 3
 
 
-async def test_a_watch_is_kept_once_and_tells_only_what_zookeeper_says():
+async def test_equal_watches_are_one_and_ignore_disconnections():
     """Two reads of a znode leave equal watches; that a connection ends is no change."""
     inbox = EventQueue()
     kept = {_Watch(3, FEATURE, inbox), _Watch(3, FEATURE, inbox)}

@@ -32,8 +32,8 @@ def test_passwords_do_not_print():
 )
 def test_hosts_and_chroot(text, servers, root):
     """ZooKeeper's own form; ports may be left out, slashes at the end do not count."""
-    addresses, found = parse_hosts(text)
-    assert (",".join(map(str, addresses)), found) == (servers, root)
+    addresses, chroot = parse_hosts(text)
+    assert (",".join(map(str, addresses)), chroot) == (servers, root)
     assert ZookeeperSettings(text).connect_string == servers + root
     KazooClient(servers + root)
 

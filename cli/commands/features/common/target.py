@@ -2,9 +2,8 @@
 
 import sys
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
 from featurewatch.admin.metadata import FeatureDialect
 from featurewatch.cli.command_line import Exit
@@ -14,15 +13,16 @@ from featurewatch.streams.net.address import Address, parse_addresses
 
 if TYPE_CHECKING:
     from featurewatch.admin.features import FeatureAdmin
+    from featurewatch.admin.reader import FeatureReader
     from featurewatch.streams.net.transport import Connect
 
+_CLIENT = TypeVar("_CLIENT", bound="FeatureReader")
 _RESULT = TypeVar("_RESULT")
 _TIMEOUT_S = 60.0
 _CONNECT_TIMEOUT_S = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterTarget:
+class ClusterTarget(NamedTuple):
     """Addresses of the cluster, its dialect, and the form of what is printed.
 
     ``compat`` is the release whose ``kafka-features`` is followed.
@@ -36,15 +36,26 @@ class ClusterTarget:
     dialect: FeatureDialect
     timeout_s: float | None = None
 
-    def admin(self, connect: "Connect | None" = None) -> "FeatureAdmin":
-        """The admin client; ``connect`` as it takes it. Raises `UsageError` for wrong settings."""
+    def admin(self) -> "FeatureAdmin":
+        """The client that changes features; raises `UsageError` for wrong settings."""
         # Here, so that commands without a cluster need no client.
-        from featurewatch.admin.features import Bootstrap, FeatureAdmin
+        from featurewatch.admin.features import FeatureAdmin
+
+        return self._client(FeatureAdmin)
+
+    def reader(self, connect: "Connect | None" = None) -> "FeatureReader":
+        """The client that reads features; ``connect`` as it takes it. Raises as `admin` does."""
+        from featurewatch.admin.reader import FeatureReader
+
+        return self._client(FeatureReader, connect)
+
+    def _client(self, kind: type[_CLIENT], connect: "Connect | None" = None) -> _CLIENT:
+        from featurewatch.admin.connections import Bootstrap
 
         addresses, config = self._addresses(), read_client_config(self.command_config)
         for warning in config.warnings:
             print_error(warning)
-        return FeatureAdmin(
+        return kind(
             Bootstrap(addresses, controllers=not self.servers, security=config.security),
             dialect=self.dialect,
             timeout_s=self.timeout_s or config.timeout_s or _TIMEOUT_S,
@@ -91,13 +102,13 @@ class ClusterTarget:
         return self._run(lambda: asyncio.run(work), changes=changes)
 
     def run_blocking(
-        self, read: Callable[["FeatureAdmin"], Coroutine[Any, Any, _RESULT]]
+        self, read: Callable[["FeatureReader"], Coroutine[Any, Any, _RESULT]]
     ) -> _RESULT:
         """Runs what reads one node, without an event loop, whose import takes longer."""
         from featurewatch.streams.net.transport import connect_blocking, run_blocking
 
-        admin = self.admin(connect_blocking)
-        return self._run(lambda: run_blocking(read(admin)))
+        reader = self.reader(connect_blocking)
+        return self._run(lambda: run_blocking(read(reader)))
 
     def _run(self, work: Callable[[], _RESULT], *, changes: bool = False) -> _RESULT:
         from featurewatch.admin.errors import AdminError, OutcomeUnknownError, RequestError

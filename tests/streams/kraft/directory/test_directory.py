@@ -136,11 +136,11 @@ async def test_resuming_gives_each_record_once(directory: LogDirectory) -> None:
 
 async def test_a_cut_above_what_was_given_out_is_healed(directory: LogDirectory) -> None:
     """A tail that is cut off and written anew by another leader is read again, nothing is said."""
-    kept = [leader_change(0, 1, 1000), entry(1, 1, 3000)]
-    directory.append(0, *kept, entry(2, 1, 3100), entry(3, 1, 3200))
+    committed = [leader_change(0, 1, 1000), entry(1, 1, 3000)]
+    directory.append(0, *committed, entry(2, 1, 3100), entry(3, 1, 3200))
     reader = directory.reader()
     assert await drain(reader) == ["commit 0-0"]
-    directory.write(0, *kept, leader_change(2, 2, 4000), entry(3, 2, 4500), entry(4, 2, 9000))
+    directory.write(0, *committed, leader_change(2, 2, 4000), entry(3, 2, 4500), entry(4, 2, 9000))
     assert await drain(reader) == ["commit 1-3"]
     await reader.close()
 
@@ -183,7 +183,7 @@ async def test_a_half_written_batch_is_waited_for(directory: LogDirectory) -> No
     await reader.close()
 
 
-async def test_a_damaged_batch_is_passed_on_and_the_rest_goes_on(directory: LogDirectory) -> None:
+async def test_a_damaged_batch_is_passed_on_with_its_error(directory: LogDirectory) -> None:
     """A bad checksum that stays is passed on with its fault, for the dead letters."""
     damaged = bytearray(entry(1, 1, 1000, 3))
     damaged[-1] ^= 0xFF
@@ -194,7 +194,7 @@ async def test_a_damaged_batch_is_passed_on_and_the_rest_goes_on(directory: LogD
     await reader.close()
 
 
-async def test_garbage_is_trouble_and_is_tried_again(directory: LogDirectory) -> None:
+async def test_garbage_stalls_the_reader_until_it_is_gone(directory: LogDirectory) -> None:
     """Bytes that are no batch stop the reader with one line, until they are gone."""
     directory.append(0, leader_change(0, 1, 1000, voters=1), b"\xff" * 100)
     reader = directory.reader()
@@ -207,15 +207,15 @@ async def test_garbage_is_trouble_and_is_tried_again(directory: LogDirectory) ->
     await reader.close()
 
 
-async def test_trouble_that_stays_keeps_its_beginning(directory: LogDirectory) -> None:
+async def test_a_lasting_stall_keeps_its_start(directory: LogDirectory) -> None:
     """Bytes that cannot be read at each new try are one trouble, since the first of them."""
     directory.append(0, b"\xff" * 100)
     reader = directory.reader()
-    seen = []
+    reasons = []
     for _ in range(8):
         await reader.read()
-        seen.append(reader.stall_reason)
-    stalled = list(itertools.dropwhile(lambda reason: reason is None, seen))
+        reasons.append(reader.stall_reason)
+    stalled = list(itertools.dropwhile(lambda reason: reason is None, reasons))
     assert len(stalled) > 4
     assert all(reason is not None for reason in stalled)
     assert len({reason.since_ms for reason in stalled if reason is not None}) == 1
@@ -244,7 +244,7 @@ def test_the_cluster_id_is_found_from_any_path_to_the_log(
         assert cluster_id_of(path) == CLUSTER
 
 
-def test_an_escaped_cluster_id_is_the_one_that_was_meant(directory: LogDirectory) -> None:
+def test_an_escaped_cluster_id_is_unescaped(directory: LogDirectory) -> None:
     """Java writes ``=`` behind a backslash; other bytes are Latin-1 and harm nothing."""
     meta = directory.root / "meta.properties"
     meta.write_bytes(b"#\xe9\xff\ncluster.id=MkU3OEVBNTcwNTJENDM2Qg\\=\\=\n")
@@ -271,7 +271,9 @@ async def test_meta_properties_that_cannot_be_read_are_no_missing_ones(
 
 
 @pytest.mark.parametrize("what", ["nothing", "no log", "only the end"])
-async def test_what_is_no_log_is_said(directory: LogDirectory, what: str) -> None:
+async def test_a_directory_without_a_log_is_a_stall_reason(
+    directory: LogDirectory, what: str
+) -> None:
     """A directory that is not there, holds no log, or only its end: one line says what to do."""
     if what == "nothing":
         shutil.rmtree(directory.root)
@@ -297,10 +299,10 @@ def test_nothing_is_released_before_its_time(steps: Sequence[int]) -> None:
         log += entry(offset, 1 + offset // 7, now)
     rule = CommitRule(settle_ms=1000)
     batches = scan_batches(log).batches
-    for one in batches:
-        rule.observe(one)
+    for batch in batches:
+        rule.observe(batch)
     watermark = rule.high_watermark(batches, -1)
     if watermark > 0:
         epoch = batches[watermark - 1].leader_epoch
-        same = [ms for ms, one in zip(times, batches, strict=True) if one.leader_epoch == epoch]
+        same = [ms for ms, batch in zip(times, batches, strict=True) if batch.leader_epoch == epoch]
         assert max(same) - times[watermark - 1] >= 1000

@@ -77,17 +77,17 @@ def parse_response(
         return requests.RequestFailure(f"{ask.to} is gone", permanent=text.startswith("hopeless"))
     options = dict(re.findall(r"(\w+)=(\S+)", text))
     error = ERRORS.get(text.split()[0], 0)
-    told = place(options["leader"]) if "leader" in options else None
-    leader = LeaderAndEpoch(told.offset, told.epoch) if told else LeaderAndEpoch(-1, -1)
+    position = place(options["leader"]) if "leader" in options else None
+    leader = LeaderAndEpoch(position.offset, position.epoch) if position else LeaderAndEpoch(-1, -1)
     endpoints = {int(id_): node(name) for id_, name in re.findall(r"at (\d+)=(\w+)", text)}
     if isinstance(ask, requests.FetchSnapshotRequest):
-        found = re.search(r"part=(\d+)\+(\d+)/(\d+) of (\S+)", text)
-        if not found:
+        match = re.search(r"part=(\d+)\+(\d+)/(\d+) of (\S+)", text)
+        if not match:
             return requests.FetchSnapshotResponse(error, leader, endpoints)
-        at, length, size = (int(found[i]) for i in (1, 2, 3))
+        at, length, size = (int(match[i]) for i in (1, 2, 3))
         data = bytes(length)
         return requests.FetchSnapshotResponse(
-            error, leader, endpoints, place(found[4]), size, at, data
+            error, leader, endpoints, place(match[4]), size, at, data
         )
     records = log(" ".join(re.findall(r"(?<![=\d])\b\d+(?:-\d+)?@\d+\b", _plain(text))))
     records = records[: len(records) - int(options.get("cut", 0))]

@@ -39,7 +39,7 @@ def test_the_leader_is_found_from_any_controller_in_two_round_trips() -> None:
     )
 
 
-def test_without_addresses_the_bootstrap_controllers_are_asked_in_turn() -> None:
+def test_without_addresses_the_bootstrap_controllers_are_tried_in_turn() -> None:
     """Before Fetch 17 answers have no addresses: the one who answers as leader is remembered."""
     script().play(
         """
@@ -93,7 +93,7 @@ def test_a_leader_that_dies_is_followed_by_the_next() -> None:
     )
 
 
-def test_a_leader_without_a_watermark_keeps_the_known_one() -> None:
+def test_a_leader_without_a_watermark_keeps_the_last_one() -> None:
     """-1 from a new leader neither releases nor forgets anything."""
     run = script()
     run.play(
@@ -139,7 +139,7 @@ def test_before_4_1_the_watermark_is_looked_for_ever_less_often() -> None:
     assert run.waited_ms == 0
 
 
-def test_from_4_1_on_the_leader_says_when_the_watermark_moves() -> None:
+def test_from_4_1_on_the_leader_pushes_the_watermark() -> None:
     """Fetch 18 carries our watermark: the leader answers when it knows better, so we wait there."""
     run = script(bootstrap="a")
     run.play(
@@ -166,7 +166,7 @@ def test_a_cut_off_batch_is_fetched_again() -> None:
     )
 
 
-def test_a_batch_larger_than_the_answer_is_asked_for_with_more() -> None:
+def test_a_batch_larger_than_the_response_is_fetched_with_more_bytes() -> None:
     """No whole batch in an answer: more bytes are asked for, up to the most; then it is trouble."""
     run = script(bootstrap="a", pace=ObserverTiming(max_bytes=100, most_bytes=5000))
     run.play("a 0@0 e0 w0 | FENCED_LEADER_EPOCH leader=1@5 at 1=a |")
@@ -275,7 +275,7 @@ def test_a_rebuilt_cluster_is_recognised_when_all_controllers_are_behind() -> No
     run.play("a 0@0 e0 w0 | FENCED_LEADER_EPOCH leader=1@2 at 1=a |")
 
 
-def test_one_controller_that_is_behind_proves_nothing() -> None:
+def test_one_controller_at_an_older_epoch_is_no_recreated_cluster() -> None:
     """While another controller cannot be asked, an older epoch is not believed, however long."""
     run = script("10@5", bootstrap="ab")
     while run.now_ms < 100_000:
@@ -375,7 +375,7 @@ def test_a_snapshot_that_contradicts_what_was_committed_is_a_reset(answer: str) 
     )
 
 
-def test_a_snapshot_for_an_uncommitted_tail_is_asked_for_again() -> None:
+def test_a_snapshot_for_an_uncommitted_tail_is_fetched_again() -> None:
     """What a snapshot answers may be a tail that never was: ask again from what is committed."""
     script(bootstrap="ab").play(
         """
@@ -400,7 +400,7 @@ def test_a_snapshot_for_an_uncommitted_tail_is_asked_for_again() -> None:
         ("INVALID_REQUEST", "calls our request invalid"),
     ],
 )
-def test_what_will_not_mend_by_itself_is_said_and_tried_again(error: str, line: str) -> None:
+def test_a_permanent_error_is_a_stall_reason_and_is_retried(error: str, line: str) -> None:
     """Each such error is one line with the address and what to do, and the next is asked."""
     run = script(bootstrap="ab")
     run.play(
@@ -413,7 +413,7 @@ def test_what_will_not_mend_by_itself_is_said_and_tried_again(error: str, line: 
     )
 
 
-def test_trouble_keeps_its_beginning() -> None:
+def test_a_stall_reason_keeps_its_start() -> None:
     """How long nothing could be read counts from the first failure, whatever came after."""
     run = script(bootstrap="ab")
     first_ms = run.now_ms
@@ -426,7 +426,7 @@ def test_trouble_keeps_its_beginning() -> None:
     assert run.now_ms - first_ms > 5000
 
 
-def test_what_a_controller_answers_counts_more_than_one_that_is_gone() -> None:
+def test_a_response_outranks_a_lost_connection_as_stall_reason() -> None:
     """The line stays the same in every round, whoever is asked last and however epochs rise."""
     script().play(
         """
@@ -448,7 +448,7 @@ def test_what_a_controller_answers_counts_more_than_one_that_is_gone() -> None:
     )
 
 
-def test_two_leaders_of_one_epoch_are_not_believed() -> None:
+def test_two_leaders_of_one_epoch_are_a_stall_reason() -> None:
     """An epoch has one leader: another that answers for it belongs to another cluster."""
     script(bootstrap="ab").play(
         """
@@ -474,16 +474,16 @@ def test_records_that_are_never_committed_are_not_held_for_ever() -> None:
     )
 
 
-def test_every_phase_knows_every_answer_that_can_follow_its_question() -> None:
+def test_the_transitions_have_every_possible_response() -> None:
     """The table has each pair but those in which the answer fits no question of the phase."""
     parts = {ResponseKind.SNAPSHOT_PART, ResponseKind.SNAPSHOT_WHOLE, ResponseKind.SNAPSHOT_GONE}
     contents = {ResponseKind.RECORDS, ResponseKind.DIVERGED, ResponseKind.SNAPSHOT_NAMED}
-    for phase, heard in product(ObserverState, ResponseKind):
-        impossible = heard in (contents if phase is ObserverState.SNAPSHOT else parts)
-        assert ((phase, heard) in TRANSITIONS) != impossible
+    for phase, response_kind in product(ObserverState, ResponseKind):
+        impossible = response_kind in (contents if phase is ObserverState.SNAPSHOT else parts)
+        assert ((phase, response_kind) in TRANSITIONS) != impossible
 
 
-def test_an_answer_that_was_not_asked_for_is_a_mistake_of_the_shell() -> None:
+def test_a_response_without_a_request_is_an_error_of_the_shell() -> None:
     """Answers come one for each question."""
     observer = Observer(nodes("a"), LOG_START, CLUSTER, lambda: 1.0)
     with pytest.raises(RuntimeError, match="nothing was asked"):

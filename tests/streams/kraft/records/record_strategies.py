@@ -41,20 +41,20 @@ def _scalar(kind: str) -> st.SearchStrategy[Any]:
 
 def _value(field: Field, version: int) -> st.SearchStrategy[Any]:
     kind = field.kind.removeprefix("[]")
-    one = struct_data(field.fields, version) if kind == "struct" else _scalar(kind)
+    element = struct_data(field.fields, version) if kind == "struct" else _scalar(kind)
     if field.kind.startswith("[]"):
-        one = st.lists(one, max_size=4)
-    return st.none() | one if field.nullable else one
+        element = st.lists(element, max_size=4)
+    return st.none() | element if field.nullable else element
 
 
 def struct_data(fields: Sequence[Field], version: int) -> st.SearchStrategy[dict[str, Any]]:
     """What a struct holds; tagged fields are there or not, now and then with their default."""
-    there = [field for field in fields if field.since <= version]
+    present = [field for field in fields if field.since <= version]
     return st.fixed_dictionaries(
-        {field.name: _value(field, version) for field in there if not field.tagged},
+        {field.name: _value(field, version) for field in present if not field.tagged},
         optional={
             field.name: _value(field, version) | st.just(field.default)
-            for field in there
+            for field in present
             if field.tagged
         },
     )

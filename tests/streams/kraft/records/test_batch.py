@@ -99,8 +99,8 @@ def test_impossible_number_of_records_is_faulty(count: int, delta: int) -> None:
     batch = LOG[2]
     content = batch[21:23] + struct.pack(">i", delta) + batch[27:57] + struct.pack(">i", count)
     content += batch[61:]
-    (found,) = scan_batches(batch[:17] + struct.pack(">I", crc32c(content)) + content).batches
-    assert found.error == f"the record batch cannot hold {count} records over {delta + 1} offsets"
+    (scanned,) = scan_batches(batch[:17] + struct.pack(">I", crc32c(content)) + content).batches
+    assert scanned.error == f"the record batch cannot hold {count} records over {delta + 1} offsets"
 
 
 @settings(max_examples=300, deadline=None)

@@ -36,8 +36,8 @@ def test_every_release_has_its_records() -> None:
 
 def test_named_types_exist() -> None:
     """Every type that the code names is one of the table's."""
-    known = set(TYPE_BY_KEY.values())
-    assert known >= DEFAULT_RECORD_TYPES | TRANSACTION_MARKERS | set(REDACTED_RECORD_TYPES)
+    types = set(TYPE_BY_KEY.values())
+    assert types >= DEFAULT_RECORD_TYPES | TRANSACTION_MARKERS | set(REDACTED_RECORD_TYPES)
     assert DEFAULT_RECORD_TYPES.isdisjoint(REDACTED_RECORD_TYPES)
 
 

@@ -66,9 +66,9 @@ def test_every_version_of_every_type_decodes(
 ) -> None:
     """M-12, M-60: what was written comes back as JSON, tags that nobody knows are passed over."""
     content = data.draw(record_data(schema, version))
-    known = {field.tag for field in schema.at(version)}
+    schema_tags = {field.tag for field in schema.at(version)}
     tags = data.draw(st.dictionaries(st.integers(0, 300), st.binary(max_size=200), max_size=3))
-    tags = {tag: raw for tag, raw in tags.items() if tag not in known}
+    tags = {tag: raw for tag, raw in tags.items() if tag not in schema_tags}
     value = metadata_value(schema, version, content, tags)
     batch = one_batch(data_batch([value, record_of("NO_OP_RECORD")], base_offset=7))
     decoded = EVERYTHING.decode(batch)
@@ -223,7 +223,7 @@ RUNS = {
         max_size=8,
     )
 )
-def test_runs_of_unwanted_records_are_skipped_as_one_by_one(runs: list[tuple[str, int]]) -> None:
+def test_runs_of_unwanted_records_are_skipped_like_single_ones(runs: list[tuple[str, int]]) -> None:
     """Records in step are stepped over together, and nothing else is."""
     batch = one_batch(data_batch([RUNS[name] for name, times in runs for _ in range(times)]))
     decoder = RecordDecoder(DEFAULT_RECORD_TYPES)
@@ -294,7 +294,7 @@ SECRETS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("kind", sorted(REDACTED_RECORD_TYPES))
-def test_secrets_are_never_told(kind: str) -> None:
+def test_secrets_are_never_decoded(kind: str) -> None:
     """Of types that carry secrets the rest is never shown, in a record, a reason or lost bytes."""
     assert set(REDACTED_RECORD_TYPES) == set(SECRETS)
     value = record_of(kind, SECRETS[kind])

@@ -173,8 +173,10 @@ class Connection:
         for left in sorted(self.watches):
             generation, target = left
             exists = target.kind is TargetKind.CHILDREN and (generation, target) in self._existence
-            hit = WatchTarget(target.path, TargetKind.DATA) in fire if exists else target in fire
-            if hit:
+            watch_target = (
+                WatchTarget(target.path, TargetKind.DATA) in fire if exists else target in fire
+            )
+            if watch_target:
                 self.watches.discard(left)
                 self.wire.append(WatchFired(generation, target))
 

@@ -226,7 +226,7 @@ def test_a_right_that_is_taken_away_takes_nothing_known():
     assert scene.observer.stall_reason is None
 
 
-def test_brokers_that_may_not_be_listed_are_followed_one_by_one():
+def test_brokers_that_may_not_be_listed_are_followed_singly():
     """Those that were known keep their watches."""
     scene = WatchedEnsemble()
     scene.ensemble.make("/brokers/ids/1", content("/brokers/ids/1", 1))

@@ -15,7 +15,7 @@ SEEDS = 1000
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, 100))
-def test_what_is_said_is_what_zookeeper_holds(first):
+def test_the_events_give_the_state_of_zookeeper(first):
     """Replayed, the events give ZooKeeper's state once all is quiet; what no event shows is counted
     as missed; nothing is said twice and no reading goes back (F-11, F-12)."""
     for seed in range(first, first + 100):
@@ -33,7 +33,7 @@ def test_what_is_said_is_what_zookeeper_holds(first):
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["write", "delete"]), st.integers(0, 10**6))))
-def test_a_reconnect_within_the_session_says_only_what_changed(writes):
+def test_a_reconnect_within_the_session_publishes_only_changes(writes):
     """However much was written in between, no snapshot comes; without a write nothing does."""
     world = WatcherWorld()
     settle(world.connection, world.auditor, 0)

@@ -1,0 +1,65 @@
+"""The command ``featurewatch``: its options, and the names of its commands."""
+
+import sys
+from typing import Annotated, Final
+
+from featurewatch.cli.command_line import Exit, LazyGroup, Option, parameters
+
+SUMMARIES: Final = {
+    "up": "Run everything here: the sources, a worker, and a bus of its own if none is named.",
+    "watch": "Follow clusters and publish what happens to them; reads only.",
+    "worker": "Run a worker: it keeps the tables and publishes what changed and what is wrong.",
+    "state": "Show each cluster: supported ranges by node, finalized levels, epoch, revision, "
+    "alerts.",
+    "changes": "Show every change of a finalized level, oldest first.",
+    "alerts": "Show the alerts that fire now.",
+    "epochs": "Show the state at each feature revision, oldest first.",
+    "readiness": "Assess whether a cluster can go to a release: all blockers, the downgrade path, "
+    "the cost.",
+    "retire": "Retire a source that was taken out of the configuration, with what only it "
+    "reported.",
+    "demo": "Start a real cluster of Kafka 3.9.1, roll it to 4.3.0, and watch it happen.",
+    "stack": "Run real Kafka and ZooKeeper on this machine.",
+    "pipeline": "Fill, maintain and audit the history of the topics as Delta tables, by Spark.",
+    "replay": "Ingest metadata logs, snapshots and support bundles into the lake, offline.",
+    "features": "Read and change the finalized feature levels of a cluster, as kafka-features "
+    "does.",
+    "history": "Show a cluster at any moment, what changed, its upgrades, and a picture of it all.",
+    "fleet": "Show all clusters of a lake: how each is, and where levels differ from the desired "
+    "ones.",
+    "rehearse": "Rehearse changes of a cluster: what its controllers would answer and do.",
+    "storage": "Format a log directory with Kafka's own tool, or show what one was formatted with.",
+}
+"""In the order of the help; each command is in the module of its name, and its help begins so."""
+
+
+def _print_version(is_asked: bool) -> bool:
+    if is_asked:
+        from importlib.metadata import version
+
+        sys.stdout.write(f"featurewatch {version('featurewatch')}\n")
+        raise Exit
+    return is_asked
+
+
+def _options(
+    verbose: Annotated[bool, Option("--verbose", "-v", help="Log more, to stderr.")] = False,
+    version: Annotated[  # noqa: ARG001 - it acts when it is parsed
+        bool, Option("--version", check=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    from featurewatch.cli import logs  # here: help needs none
+
+    logs.set_up(verbose=verbose)
+
+
+_PARAMS, _CALLBACK = parameters(_options)
+app = LazyGroup(
+    "featurewatch",
+    SUMMARIES,
+    "featurewatch.cli.commands.{}",
+    help="Follow the feature levels of Kafka clusters live: what changed, which node is "
+    "incompatible, what blocks the next level.",
+    params=_PARAMS,
+    callback=_CALLBACK,
+)

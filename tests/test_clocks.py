@@ -1,0 +1,66 @@
+"""Clocks are passed in: only the modules listed here read one."""
+
+import ast
+from collections.abc import Iterator, Set
+
+from scripts.draw_tree import FOLDERS
+from tests.paths import ROOT
+
+TIME = {"time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns"}
+CLOCKS = (
+    {("time", name) for name in TIME}
+    | {("datetime", name) for name in ("now", "today", "utcnow")}
+    | {("date", "today")}
+)
+READERS = {"wall_clock_ms", "monotonic_ms", "monotonic_wall_clock"}
+"""Functions of the product that read a clock."""
+
+EXCEPTIONS = {
+    "deploy/process/polling.py": "the deadline of all that `deploy` waits for",
+    "reference/cluster.py": "the time in the znodes of light brokers, written at the start",
+    "reference/zookeeper/client.py": "defines the clock of the reference system",
+    "reference/zookeeper/session.py": "the clock that its callers may replace",
+    "streams/source.py": "defines the clocks of the sources",
+}
+"""Modules that read a clock themselves, each with the reason. Those of `cli` pass clocks in."""
+
+
+def _clock_reads(node: ast.AST, readers: Set[str] = frozenset(READERS)) -> Iterator[int]:
+    """The lines that read a clock, or pass one on; a default of a parameter may be replaced.
+
+    ``readers`` are the functions that read one; a parameter of that name is a clock passed in.
+    """
+    match node:
+        case ast.arguments():
+            return
+        case ast.Attribute(value=ast.Name(id=module), attr=name) if (module, name) in CLOCKS:
+            yield node.lineno
+        case ast.Call(func=ast.Name(id=name)) if name in readers:
+            yield node.lineno
+        case ast.FunctionDef(args=arguments) | ast.AsyncFunctionDef(args=arguments):
+            parameters = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+            readers -= {parameter.arg for parameter in parameters}
+    for child in ast.iter_child_nodes(node):
+        yield from _clock_reads(child, readers)
+
+
+def _imported_clocks(tree: ast.AST) -> set[str]:
+    """The functions of `time` that a module imports by name, which would not be recognized."""
+    return {
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module == "time"
+        for alias in node.names
+    } & TIME
+
+
+def test_only_the_listed_modules_read_a_clock() -> None:
+    """Every other module below the commands gets its clock as an argument."""
+    readers = set()
+    for folder in FOLDERS:
+        for file in sorted((ROOT / folder).rglob("*.py")):
+            tree = ast.parse(file.read_text())
+            assert _imported_clocks(tree) == set(), file
+            if folder != "cli" and any(_clock_reads(tree)):
+                readers.add(str(file.relative_to(ROOT)))
+    assert readers == EXCEPTIONS.keys()
