@@ -17,7 +17,7 @@ def _regression(context: RuleContext, subject: Subject) -> Iterable[Finding]:
             f"The metadata log went backwards: offset {image.log_high} had been committed and is "
             "gone. Find out which controller came back without its data before anything is changed."
         )
-        yield Finding(summary, Severity.CRITICAL, {"was": image.log_high})
+        yield Finding(summary, Severity.CRITICAL, {"previous_max": image.log_high})
 
 
 def _gap(context: RuleContext, subject: Subject) -> Iterable[Finding]:

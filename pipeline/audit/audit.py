@@ -17,8 +17,8 @@ from featurewatch.pipeline.audit.compare import (
     BAD,
     DIFFERENT,
     EQUAL,
+    PENDING,
     REORDERED,
-    UNDER_WAY,
     UNKNOWN,
     VERDICTS,
     findings,
@@ -35,15 +35,15 @@ LATE_S: Final = 10.0
 class TableCounts(NamedTuple):
     """The findings of one table, counted by verdict.
 
-    ``verdicts`` has each of `VERDICTS`. ``late`` and ``twice`` count findings that are also counted
-    there; ``late_ms`` is the largest delay among the late ones (0: none was late).
+    ``verdicts`` has each of `VERDICTS`. ``late`` and ``duplicates`` count findings that are also
+    counted there; ``late_ms`` is the largest delay among the late ones (0: none was late).
     """
 
     table: str
     verdicts: Mapping[str, int]
     late: int
     late_ms: int
-    twice: int
+    duplicates: int
 
 
 class OutputDifference(NamedTuple):
@@ -154,8 +154,8 @@ def _reordered(view: LakeView, compared: DataFrame, late_s: float, limits: Limit
     clusters = clusters.localCheckpoint()
     if clusters.isEmpty():
         return compared
-    is_due = (fn.col("verdict") != UNDER_WAY) & (fn.col("round") <= view.folded)
-    published = compared.where("said_at IS NOT NULL").withColumn("due", is_due)
+    is_due = (fn.col("verdict") != PENDING) & (fn.col("round") <= view.folded)
+    published = compared.where("published_at IS NOT NULL").withColumn("due", is_due)
     folded = view.messages.where(fn.col("round") <= view.folded)
     settled_ms = round((view.clock.timestamp() - late_s) * 1000)
     reordered = reorderable_clusters(folded, clusters, published, settled_ms, limits)
@@ -182,7 +182,7 @@ def _report(view: LakeView, compared: DataFrame, late_s: float, limit: int) -> A
             fn.count("*").alias("findings"),
             fn.count(fn.when(late, 1)).alias("late"),
             fn.max(fn.when(late, fn.col("late_ms"))).alias("late_ms"),
-            fn.count(fn.when(fn.col("copies") > 1, 1)).alias("twice"),
+            fn.count(fn.when(fn.col("copies") > 1, 1)).alias("duplicates"),
         )
         .collect()
     )
@@ -195,7 +195,7 @@ def _report(view: LakeView, compared: DataFrame, late_s: float, limit: int) -> A
                 dict.fromkeys(VERDICTS, 0) | {row["verdict"]: row["findings"] for row in of_table},
                 sum(row["late"] for row in of_table),
                 max((row["late_ms"] or 0 for row in of_table), default=0),
-                sum(row["twice"] for row in of_table),
+                sum(row["duplicates"] for row in of_table),
             )
         )
     report = AuditReport(
@@ -205,7 +205,9 @@ def _report(view: LakeView, compared: DataFrame, late_s: float, limit: int) -> A
 
 
 def _first(compared: DataFrame, limit: int) -> Iterator[OutputDifference]:
-    bad = compared.where(fn.col("verdict").isin(*BAD)).orderBy("cluster", "said_at", "table", "id")
+    bad = compared.where(fn.col("verdict").isin(*BAD)).orderBy(
+        "cluster", "published_at", "table", "id"
+    )
     for row in bad.limit(limit).collect():
         fields = tuple(row["fields"] or ()) if row["verdict"] == DIFFERENT else ()
         identity = (row["table"], row["cluster"], row["id"], row["verdict"])

@@ -61,7 +61,7 @@ MESSAGES: Final = Table(
         "key": "binary",
         "value": "binary",
         "headers": "array<struct<key: string, value: binary>>",
-        "taken_at": "timestamp",
+        "ingested_at": "timestamp",
         "round": "bigint",
         "day": "date",
     },

@@ -95,8 +95,8 @@ def test_json_is_one_document_with_every_node(run_readiness: Callable[..., Resul
         *(("broker", node) for node in (2, 3, 7)),
         *(("controller", node) for node in (2, 3, 9)),
     }
-    assert found["said"]["accepted"] is False
-    assert found["way_back"]["lossless"] is False
+    assert found["controller_response"]["accepted"] is False
+    assert found["downgrade_path"]["lossless"] is False
     assert {one["feature"]: one["target"] for one in found["features"]}["metadata.version"] == 30
 
 

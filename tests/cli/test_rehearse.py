@@ -56,7 +56,7 @@ def said(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
 
 def test_every_step_is_shown_with_its_verdict_and_words(said: Callable[..., Result]) -> None:
     """Who is asked, each verdict, the controller's words, what happens; a refusal exits 3."""
-    result = said(*AT, "-s", "upgrade:metadata.version=4.3-IV0", "-s", "lose:broker-2")
+    result = said(*AT, "-s", "upgrade:metadata.version=4.3-IV0", "-s", "stop:broker-2")
     assert result.exit_code == 3
     lines = result.output.splitlines()
     assert lines[0].startswith("cluster ")
@@ -65,7 +65,7 @@ def test_every_step_is_shown_with_its_verdict_and_words(said: Callable[..., Resu
     assert lines[2] == "nodes   brokers 1-2, registered controllers 1-3"
     assert lines[3] == " 1 upgrade:metadata.version=4.3-IV0  refused"
     assert "Local controller 1 only supports versions 1-21" in lines[4]
-    assert lines[5] == " 2 lose:broker-2  accepted"
+    assert lines[5] == " 2 stop:broker-2  accepted"
     assert lines[6] == "   fences broker 2 when its session ends"
 
 
@@ -82,7 +82,7 @@ def test_a_long_roll_is_one_paragraph(said: Callable[..., Result]) -> None:
         "   controller 1 (Kafka 4.3) becomes active",
     ]
     assert lines[6] == "23 upgrade:metadata.version=4.3-IV0  accepted"
-    assert said(*AT, "-s", "restart:brokers").output.splitlines()[3] == " 1 lose:broker-1  accepted"
+    assert said(*AT, "-s", "restart:brokers").output.splitlines()[3] == " 1 stop:broker-1  accepted"
 
 
 def test_json_is_one_document(said: Callable[..., Result]) -> None:
@@ -116,22 +116,22 @@ def test_another_release_can_be_asked(said: Callable[..., Result]) -> None:
     """--release: as if the active controller ran it."""
     result = said(*AT, "-s", "upgrade:metadata.version=30", "--release", "4.3.0", "--json")
     (step,) = json.loads(result.output)["steps"]
-    assert step["by"] == "controller 1 (Kafka 4.3)"
-    assert "Broker 2 only supports versions 1-21" in step["says"][0]
+    assert step["responder"] == "controller 1 (Kafka 4.3)"
+    assert "Broker 2 only supports versions 1-21" in step["messages"][0]
 
 
 def test_what_is_not_known_exits_with_4(said: Callable[..., Result]) -> None:
     """No majority, a cluster that does not answer, no active controller, software nobody tells."""
     lost = (
         "-s",
-        "lose:controller-1",
+        "stop:controller-1",
         "-s",
-        "lose:controller-2",
+        "stop:controller-2",
         "-s",
         "upgrade:metadata.version=20",
     )
     assert said(*AT, *lost).exit_code == 4
-    step = ("-s", "lose:broker-1")
+    step = ("-s", "stop:broker-1")
     silent = said(
         *AT, *step, seen=ClusterNotReadError("kafka:9093 was not read to its end: nobody listens")
     )
@@ -158,11 +158,11 @@ WRONG = (
     ((*AT,), "give --step"),
     ((*AT, "-s", "melt:broker-1"), "there is no 'melt'"),
     ((*AT, "--steps", "missing.yaml"), "missing.yaml cannot be read"),
-    ((*AT, "-s", "lose:broker-1", "--release", "9.9"), "Kafka '9.9' is not in the table"),
-    (("-s", "lose:broker-1"), "give --bootstrap-controller"),
-    (("-s", "lose:broker-1", "--bootstrap-controller", "nonsense"), "write host:port"),
-    ((*AT, "-s", "lose:broker-1", "--on-real-controller", "3.8"), "choose one of 3.9 to 4.3"),
-    ((*AT, "-s", "lose:broker-1", "--on-real-controller", "new"), "not in the table of levels"),
+    ((*AT, "-s", "stop:broker-1", "--release", "9.9"), "Kafka '9.9' is not in the table"),
+    (("-s", "stop:broker-1"), "give --bootstrap-controller"),
+    (("-s", "stop:broker-1", "--bootstrap-controller", "nonsense"), "write host:port"),
+    ((*AT, "-s", "stop:broker-1", "--on-real-controller", "3.8"), "choose one of 3.9 to 4.3"),
+    ((*AT, "-s", "stop:broker-1", "--on-real-controller", "new"), "not in the table of levels"),
 )
 
 
@@ -184,7 +184,7 @@ def test_wrong_usage_is_one_line(
         (b"[" * 3000, "is nested too deep"),
         (b"\xff", "is no YAML"),
         (b"", "no steps"),
-        (b"- lose: 7", "'7'"),
+        (b"- stop: 7", "'7'"),
         (b"- upgrade: {release: 4.10}", "'4.10'"),
         (b"- upgrade: {metadata.version: 29, metadata.version: 30}", "stands there already"),
     ],
@@ -203,7 +203,7 @@ def test_a_file_without_steps_is_wrong_usage(
 
 def test_a_cluster_in_zookeeper_mode_is_refused(said: Callable[..., Result]) -> None:
     """There is no KRaft controller to speak for."""
-    result = said(*AT, "-s", "lose:broker-1", seen=replace(image(), authority=Authority.ZOOKEEPER))
+    result = said(*AT, "-s", "stop:broker-1", seen=replace(image(), authority=Authority.ZOOKEEPER))
     assert isinstance(result.exception, UsageError)
     assert "ZooKeeper mode" in str(result.exception)
 
@@ -216,7 +216,7 @@ def test_one_of_several_configured_clusters_is_named(
     file.write_text(
         "clusters:\n- {cluster_id: a, servers: 'a:1'}\n- {cluster_id: b, servers: 'b:1'}\n"
     )
-    given = ("-s", "lose:broker-1", "--config", str(file))
+    given = ("-s", "stop:broker-1", "--config", str(file))
     several = said(*given)
     assert isinstance(several.exception, UsageError)
     assert "say which one with --cluster-id" in str(several.exception)
@@ -230,7 +230,9 @@ def test_a_difference_to_the_real_controller_exits_with_1(
 
     def real(name: str, live: ControllerState, steps: list[object]) -> RealRehearsal:
         (outcome,) = play(name, live, steps)  # type: ignore[arg-type]
-        compared = ComparedStep(outcome, asked=True, real=None, differences=("it says otherwise",))
+        compared = ComparedStep(
+            outcome, compared=True, real=None, differences=("it says otherwise",)
+        )
         return RealRehearsal("3.9.1", live, ("the voters 2, 3 do not run",), (compared,))
 
     monkeypatch.setattr(rehearse, "rehearse_on_real_controller", real)

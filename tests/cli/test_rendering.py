@@ -221,7 +221,7 @@ def test_a_migration_is_one_line(migration: Migration, line: str) -> None:
     assert line in [
         each.strip() for each in _text(*rendering.state_view(snapshot, [])).splitlines()
     ]
-    over = replace(snapshot, migration=replace(migration, under_way=False))
+    over = replace(snapshot, migration=replace(migration, in_progress=False))
     assert "migration" not in _text(*rendering.state_view(over, []))
 
 

@@ -64,7 +64,7 @@ def test_a_directory_that_was_never_started(formatted: Path) -> None:
     found = json.loads(info(str(formatted), "--json").output)
     assert found["meta"] == {"version": 1, "cluster": CLUSTER, "node": 7, "directory_id": "AbC="}
     assert found["formatted"]["levels"] == {"metadata.version": 19, "transaction.version": 2}
-    assert (found["now"], found["releases"]["4.3"]) == (None, None)
+    assert (found["committed"], found["releases"]["4.3"]) == (None, None)
 
 
 def test_what_is_at_the_end_of_a_log_may_not_be_committed(formatted: Path) -> None:
@@ -229,7 +229,7 @@ def test_a_quorum_of_dynamic_voters(make_cluster: MakeCluster) -> None:
     cluster = make_cluster(ClusterSpec([node], dynamic_voters=True))
     found = json.loads(info(str(cluster.node(1).data), "--json").output)
     assert (found["formatted"]["kraft_version"], found["formatted"]["voters"]) == (1, [1])
-    assert found["now"]["levels"]["kraft.version"] == 1
-    assert found["now"]["levels"]["metadata.version"] == 30
+    assert found["committed"]["levels"]["kraft.version"] == 1
+    assert found["committed"]["levels"]["metadata.version"] == 30
     able = [name for name, reason in found["releases"].items() if reason is None]
     assert able == ["4.3"]

@@ -83,7 +83,7 @@ def audit(
             for report in follow_lake(opened, every, stop_at_signal(), late_s, settings.limits()):
                 differed = differed or report.has_differences
                 code = _code(report, differed)
-                _show_look(report, as_json=as_json)
+                _show_check(report, as_json=as_json)
     if code is not ExitCode.GOOD:
         raise Exit(code)
 
@@ -115,11 +115,11 @@ def _show(report: "AuditReport", *, as_json: bool) -> None:
         sys.stderr.write(f"featurewatch: {reason}\n")
 
 
-def _show_look(report: "AuditReport", *, as_json: bool) -> None:
+def _show_check(report: "AuditReport", *, as_json: bool) -> None:
     """One line for each of the repeated checks."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     if as_json:
-        _print({"kind": "look", "at": now, **_summary(report), "unknown": report.unknown})
+        _print({"kind": "check", "at": now, **_summary(report), "unknown": report.unknown})
         return
     verdicts = _joined({name: report.count(name) for name in _verdicts(report)})
     why = f" ({'; '.join(report.unknown)})" if report.unknown else ""
@@ -132,19 +132,28 @@ def _verdicts(report: "AuditReport") -> list[str]:
 
 def _summary(report: "AuditReport") -> dict[str, Any]:
     verdicts = {name: report.count(name) for name in _verdicts(report)}
-    late, twice = (
-        sum(getattr(table, name) for table in report.counts) for name in ("late", "twice")
+    late, duplicates = (
+        sum(getattr(table, name) for table in report.counts) for name in ("late", "duplicates")
     )
-    summary = {"folded": report.folded, "verdicts": verdicts, "late": late, "twice": twice}
+    summary = {
+        "folded": report.folded,
+        "verdicts": verdicts,
+        "late": late,
+        "duplicates": duplicates,
+    }
     summary["replayed"] = report.replayed
-    return {**summary, "differ": report.has_differences, "known": report.is_conclusive}
+    return {
+        **summary,
+        "has_differences": report.has_differences,
+        "is_conclusive": report.is_conclusive,
+    }
 
 
 def _in_words(counts: "TableCounts") -> str:
     text = _joined(counts.verdicts)
     if counts.late:
         text += f", {counts.late} late (by up to {counts.late_ms / 1000:.1f} s)"
-    return f"{text}, {counts.twice} said more than once" if counts.twice else text
+    return f"{text}, {counts.duplicates} said more than once" if counts.duplicates else text
 
 
 def _joined(verdicts: Any) -> str:

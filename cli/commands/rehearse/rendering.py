@@ -103,10 +103,10 @@ def _costs(consequences: Sequence[Consequence]) -> list[str]:
 
 def difference_lines(compared: ComparedStep) -> list[Text]:
     """Whether Kafka's own code answers and does the same."""
-    if not compared.asked:
+    if not compared.compared:
         return [Text(f"{_INDENT}not asked of the real controller", style="dim")]
     if not compared.differences:
-        lines = compared.remarks or ("the real controller says and does the same",)
+        lines = compared.other_blockers or ("the real controller says and does the same",)
         return [Text(f"{_INDENT}{plain(text)}", style="dim green") for text in lines]
     return [
         Text(f"{_INDENT}DIFFERENT: {plain(text)}", style="bold magenta")
@@ -133,13 +133,13 @@ def document(
     if real is not None:
         content["on_real_controller"] = {
             "release": real.kafka,
-            "unequal": list(real.unequal),
+            "staging_differences": list(real.staging_differences),
             "differences": real.differences,
         }
         for step, compared in zip(content["steps"], real.steps, strict=True):
-            step["asked"] = compared.asked
+            step["compared"] = compared.compared
             step["differences"] = list(compared.differences)
-            step["remarks"] = list(compared.remarks)
+            step["other_blockers"] = list(compared.other_blockers)
     return content
 
 
@@ -157,13 +157,13 @@ def _step(outcome: StepOutcome) -> dict[str, Any]:
     return {
         "step": outcome.step.text,
         "verdict": str(outcome.verdict),
-        "by": outcome.responder,
+        "responder": outcome.responder,
         "error": answer.error.name if answer else None,
         "features": {
             name: {"error": error.error.name, "text": error.text} for name, error in outcome.results
         },
-        "says": list(outcome.messages),
-        "does": list(outcome.effects),
+        "messages": list(outcome.messages),
+        "effects": list(outcome.effects),
         "notes": list(outcome.notes),
         "consequences": [
             {

@@ -92,7 +92,7 @@ def _steps(given: Sequence[str], file: Path | None) -> list[Step]:
     except StepSyntaxError as error:
         raise UsageError(str(error)) from None
     if not rehearsed:
-        raise UsageError("there is nothing to rehearse: give --step, as in --step lose:broker-2")
+        raise UsageError("there is nothing to rehearse: give --step, as in --step stop:broker-2")
     return rehearsed
 
 
@@ -186,7 +186,7 @@ def _show(
     console = rendering.console()
     for line in head(release, state):
         console.print(line, soft_wrap=True)
-    for text in real.unequal if real else ():
+    for text in real.staging_differences if real else ():
         console.print(
             f"unequal {rendering.plain(text)}", style="yellow", soft_wrap=True, markup=False
         )

@@ -273,7 +273,7 @@ def test_broken_json_is_kept_told_and_mended(world: World) -> None:
         dead_letter for dead_letter in world.published.dead_letters if dead_letter.cluster == BROKEN
     ]
     assert letter.payload == BYTES
-    assert "/feature" in letter.place
+    assert "/feature" in letter.location
     assert "JSON" in letter.reason
     world.zk.set(f"{world.roots[BROKEN]}/feature", features(1))
     state = world.until(BROKEN, lambda now, firing: not firing and now.finalized)
@@ -304,7 +304,7 @@ def test_a_znode_that_may_not_be_read_is_unknown_until_it_may(world: World) -> N
     (letter,) = [
         dead_letter for dead_letter in world.published.dead_letters if dead_letter.cluster == CLOSED
     ]
-    assert (letter.place, letter.payload) == ("znode /feature", b"")
+    assert (letter.location, letter.payload) == ("znode /feature", b"")
     answer = world.run_command("alerts", "--check", "--cluster", CLOSED)
     assert answer.returncode == 3, answer
     world.zk.set_acls(f"{world.roots[CLOSED]}/feature", OPEN_ACL_UNSAFE)

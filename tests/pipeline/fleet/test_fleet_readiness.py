@@ -19,7 +19,7 @@ NEWEST = date(2026, 3, 4)
 
 def readiness_row(cluster: str, verdict: str, day: date = NEWEST, **fields: Any) -> dict[str, Any]:
     """A row about moving to 4.3."""
-    blockers = fields.get("named", [])
+    blockers = fields.get("blocker_names", [])
     return {
         "cluster": cluster,
         "id": f"{cluster}/readiness/{day}/{fields.get('target', '4.3')}",
@@ -29,10 +29,10 @@ def readiness_row(cluster: str, verdict: str, day: date = NEWEST, **fields: Any)
         "finalized": False,
         "state": "mixed",
         "blockers": len(blockers),
-        "named": blockers,
+        "blocker_names": blockers,
         "reasons": [],
         "lossless": False,
-        "back_to": ["4.2"],
+        "downgrade_to": ["4.2"],
         **fields,
     }
 
@@ -73,7 +73,7 @@ def test_the_newest_word_of_each_cluster_counts(root: Path) -> None:
         "Nothing was heard of it since 2026-03-02: is it still followed?"
     ]
     assert readiness["nobody"].day is None
-    assert (readiness["behind"].blockers, len(readiness["behind"].named)) == (7, 7)
+    assert (readiness["behind"].blockers, len(readiness["behind"].blocker_names)) == (7, 7)
 
 
 def test_days_are_counted(root: Path) -> None:
