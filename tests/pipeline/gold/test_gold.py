@@ -6,13 +6,17 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from featurewatch.pipeline import spark
 from featurewatch.pipeline.bronze.kafka import offset_ranges
+from featurewatch.pipeline.errors import LakeError
 from featurewatch.pipeline.fold.messages import fold_message, restore_state, state_rows
+from featurewatch.pipeline.gold.spark_fold import FoldProcessor
 from featurewatch.pipeline.gold.tables import GOLD
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.run import run_once, stages
@@ -39,6 +43,9 @@ from tests.pipeline.gold.parity import (
 )
 from tests.processes import Process, wait_ready
 
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
+
 MakeBus = Callable[[], BusSettings]
 
 
@@ -57,6 +64,15 @@ def test_rows_hold_the_whole_state() -> None:
             rolling += state.past.rolls.before is not None
     assert resyncing > 30
     assert rolling > 10
+
+
+def test_a_state_of_another_version_is_one_line() -> None:
+    """The error names the cluster and what to do; no output is made up for an unreadable state."""
+    rows_ = SimpleNamespace(iterator=lambda: iter([(("o|past/rolls",), (b'{"current":null}',))]))
+    processor = FoldProcessor()
+    processor.init(cast("StatefulProcessorHandle", SimpleNamespace(getMapState=lambda *_: rows_)))
+    with pytest.raises(LakeError, match=r"state of o in the rows of another .*fill a new lake"):
+        next(processor.handleInputRows(("o",), iter(()), None))
 
 
 @pytest.mark.stack
