@@ -45,10 +45,10 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     nobody = Story("nobody")
     nobody.node("broker", 1, "4.2")
     rows = [
-        readiness_row("able", "no", before, named=named[:1]),
+        readiness_row("able", "no", before, blocker_names=named[:1]),
         readiness_row("able", "yes", lossless=True),
         readiness_row("able", "no", target="4.2"),
-        readiness_row("behind", "no", named=named),
+        readiness_row("behind", "no", blocker_names=named),
         readiness_row("late", "yes", before),
         readiness_row("lost", "yes", NEWEST - timedelta(days=2)),
         readiness_row("there", "yes", finalized=True),
