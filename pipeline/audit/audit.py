@@ -65,15 +65,15 @@ class OutputDifference(NamedTuple):
 class AuditReport(NamedTuple):
     """The result of one audit.
 
-    ``folded`` is the last round of bronze that gold has folded (-1: none). ``differences`` are the
-    first ones, up to the limit. ``unknown`` has the reasons for unknown findings. ``replayed``
-    counts the clusters that were left out because they were replayed from files.
+    ``folded_round`` is the last round of bronze that gold has folded (-1: none). ``differences``
+    are the first ones, up to the limit. ``unknown_reasons`` has the reasons for unknown findings.
+    ``replayed`` counts the clusters that were left out because they were replayed from files.
     """
 
-    folded: int = -1
+    folded_round: int = -1
     counts: tuple[TableCounts, ...] = ()
     differences: tuple[OutputDifference, ...] = ()
-    unknown: tuple[str, ...] = ()
+    unknown_reasons: tuple[str, ...] = ()
     replayed: int = 0
 
     def count(self, *verdicts: str) -> int:
@@ -112,7 +112,7 @@ def audit(
     view = pin_view(lake)
     if view is None:
         return AuditReport(
-            unknown=("the lake holds nothing that was folded: run the pipeline first",)
+            unknown_reasons=("the lake holds nothing that was folded: run the pipeline first",)
         )
     # Materialized: every later step would run the whole plan again.
     compared = findings(view, late_s).localCheckpoint()
@@ -201,7 +201,7 @@ def _report(view: LakeView, compared: DataFrame, late_s: float, limit: int) -> A
     report = AuditReport(
         view.folded, tuple(counts), tuple(_first(compared, limit)), replayed=view.replayed_count
     )
-    return report._replace(unknown=tuple(_unknown(view, report)))
+    return report._replace(unknown_reasons=tuple(_unknown(view, report)))
 
 
 def _first(compared: DataFrame, limit: int) -> Iterator[OutputDifference]:

@@ -141,7 +141,7 @@ def gaps_in(
             .cast("bigint")
             .alias("from_offset"),
             (fn.col("offset") - 1).alias("to_offset"),
-            fn.col("ingested_at").alias("found_at"),
+            fn.col("ingested_at").alias("detected_at"),
         )
         .where("from_offset <= to_offset")
     )

@@ -17,7 +17,7 @@ from featurewatch.controller.readiness import ReadinessReport, assess_readiness
 from featurewatch.pipeline.fold.intervals import HistoryRow
 from featurewatch.tables.image.cluster import Authority, ClusterImage
 
-STANDING: Final = "standing"
+READINESS: Final = "readiness"
 """The kind of the rows that this module emits."""
 
 ROW: Final = "days"
@@ -107,7 +107,7 @@ def readiness_rows(image: ClusterImage, day: int) -> Iterator[HistoryRow]:
     for release in releases().values():
         id_ = f"{image.cluster}/readiness/{day_name}/{release.name}"
         yield HistoryRow(
-            STANDING, id_, _fields(day_name, release, assess_readiness(image, release))
+            READINESS, id_, _fields(day_name, release, assess_readiness(image, release))
         )
 
 

@@ -19,7 +19,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from featurewatch.controller.readiness.state_timers import DEFAULT_LIMITS, Limits
 from featurewatch.pipeline.errors import LakeError
-from featurewatch.pipeline.fold.daily_readiness import STANDING
+from featurewatch.pipeline.fold.daily_readiness import READINESS
 from featurewatch.pipeline.fold.intervals import CAPABILITY, EXCLUSION, ROLL
 from featurewatch.pipeline.fold.messages import ALERT, CHANGE, SNAPSHOT, STATE_ROW
 from featurewatch.pipeline.gold.spark_fold import OUTPUT_SCHEMA, by_cluster, fold_batch, fold_stream
@@ -126,7 +126,7 @@ def upgrades(outputs: DataFrame) -> DataFrame:
 
 def readiness_by_day(outputs: DataFrame) -> DataFrame:
     """Rows of `gold.tables.READINESS_BY_DAY` from rows of `OUTPUT_SCHEMA`."""
-    rows = _typed(outputs, STANDING, {**READINESS_BY_DAY.columns})
+    rows = _typed(outputs, READINESS, {**READINESS_BY_DAY.columns})
     return rows.select("cluster", "id", *_columns(READINESS_BY_DAY))
 
 
@@ -164,7 +164,7 @@ TABLES: Final = (
     GoldTableSpec(CAPABILITY_INTERVALS, capability_intervals, CAPABILITY, CLOSES),
     GoldTableSpec(INCOMPATIBILITIES, incompatibilities, EXCLUSION, CLOSES),
     GoldTableSpec(UPGRADES, upgrades, ROLL, "TRUE"),
-    GoldTableSpec(READINESS_BY_DAY, readiness_by_day, STANDING, "TRUE"),
+    GoldTableSpec(READINESS_BY_DAY, readiness_by_day, READINESS, "TRUE"),
 )
 
 

@@ -81,7 +81,7 @@ GAPS: Final = Table(
         "partition": "int",
         "from_offset": "bigint",
         "to_offset": "bigint",
-        "found_at": "timestamp",
+        "detected_at": "timestamp",
     },
     key=("topic", "partition", "from_offset", "to_offset"),
 )

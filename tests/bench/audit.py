@@ -80,7 +80,7 @@ def told(run: str, report: AuditReport, seconds: float) -> dict[str, Any]:
         "value": report.count(*BAD),
         "compared": report.count(*BAD, EQUAL, REORDERED),
         "in_another_order": report.count(REORDERED),
-        "said_twice": sum(each.duplicates for each in report.counts),
+        "duplicates": sum(each.duplicates for each in report.counts),
         "late": sum(each.late for each in report.counts),
         "unknown": report.count(UNKNOWN),
         "audit_s": round(seconds, 2),

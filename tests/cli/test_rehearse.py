@@ -243,7 +243,7 @@ def test_a_difference_to_the_real_controller_exits_with_1(
     assert "unequal the voters 2, 3 do not run" in result.output
     assert result.output.splitlines()[-1] == "1 differences to Kafka 3.9.1"
     found = json.loads(said(*asked, "--json").output)
-    assert found["on_real_controller"]["differences"] == 1
+    assert found["on_real_controller"]["difference_count"] == 1
     assert found["steps"][0]["differences"] == ["it says otherwise"]
 
 

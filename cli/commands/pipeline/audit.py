@@ -100,7 +100,7 @@ def _show(report: "AuditReport", *, as_json: bool) -> None:
             _print({"kind": "table", **counts._asdict()})
         for difference in report.differences:
             _print({"kind": "difference", **difference._asdict()})
-        _print({"kind": "audit", **_summary(report), "unknown": report.unknown})
+        _print({"kind": "audit", **_summary(report)})
         return
     for counts in report.counts:
         print(f"{counts.table}: {_in_words(counts)}")
@@ -111,7 +111,7 @@ def _show(report: "AuditReport", *, as_json: bool) -> None:
         print(f"and {hidden} more")
     if report.replayed:
         print(f"left out: {report.replayed} replayed (of these nothing was said live)")
-    for reason in report.unknown:
+    for reason in report.unknown_reasons:
         sys.stderr.write(f"featurewatch: {reason}\n")
 
 
@@ -119,11 +119,11 @@ def _show_check(report: "AuditReport", *, as_json: bool) -> None:
     """One line for each of the repeated checks."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     if as_json:
-        _print({"kind": "check", "at": now, **_summary(report), "unknown": report.unknown})
+        _print({"kind": "check", "at": now, **_summary(report)})
         return
     verdicts = _joined({name: report.count(name) for name in _verdicts(report)})
-    why = f" ({'; '.join(report.unknown)})" if report.unknown else ""
-    print(f"{now} folded to round {report.folded}: {verdicts}{why}", flush=True)
+    why = f" ({'; '.join(report.unknown_reasons)})" if report.unknown_reasons else ""
+    print(f"{now} folded to round {report.folded_round}: {verdicts}{why}", flush=True)
 
 
 def _verdicts(report: "AuditReport") -> list[str]:
@@ -131,21 +131,15 @@ def _verdicts(report: "AuditReport") -> list[str]:
 
 
 def _summary(report: "AuditReport") -> dict[str, Any]:
-    verdicts = {name: report.count(name) for name in _verdicts(report)}
-    late, duplicates = (
-        sum(getattr(table, name) for table in report.counts) for name in ("late", "duplicates")
-    )
-    summary = {
-        "folded": report.folded,
-        "verdicts": verdicts,
-        "late": late,
-        "duplicates": duplicates,
-    }
-    summary["replayed"] = report.replayed
     return {
-        **summary,
+        "folded_round": report.folded_round,
+        "verdicts": {name: report.count(name) for name in _verdicts(report)},
+        "late": sum(table.late for table in report.counts),
+        "duplicates": sum(table.duplicates for table in report.counts),
+        "replayed": report.replayed,
         "has_differences": report.has_differences,
         "is_conclusive": report.is_conclusive,
+        "unknown_reasons": report.unknown_reasons,
     }
 
 

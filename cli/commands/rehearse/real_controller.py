@@ -95,7 +95,7 @@ class RealRehearsal:
     steps: tuple[ComparedStep, ...]
 
     @property
-    def differences(self) -> int:
+    def difference_count(self) -> int:
         """How many there are."""
         return sum(len(step.differences) for step in self.steps)
 

@@ -101,16 +101,16 @@ def _costs(consequences: Sequence[Consequence]) -> list[str]:
     ]
 
 
-def difference_lines(compared: ComparedStep) -> list[Text]:
+def difference_lines(step: ComparedStep) -> list[Text]:
     """Whether Kafka's own code answers and does the same."""
-    if not compared.compared:
+    if not step.compared:
         return [Text(f"{_INDENT}not asked of the real controller", style="dim")]
-    if not compared.differences:
-        lines = compared.other_blockers or ("the real controller says and does the same",)
+    if not step.differences:
+        lines = step.other_blockers or ("the real controller says and does the same",)
         return [Text(f"{_INDENT}{plain(text)}", style="dim green") for text in lines]
     return [
         Text(f"{_INDENT}DIFFERENT: {plain(text)}", style="bold magenta")
-        for text in compared.differences
+        for text in step.differences
     ]
 
 
@@ -134,12 +134,12 @@ def document(
         content["on_real_controller"] = {
             "release": real.kafka,
             "staging_differences": list(real.staging_differences),
-            "differences": real.differences,
+            "difference_count": real.difference_count,
         }
-        for step, compared in zip(content["steps"], real.steps, strict=True):
-            step["compared"] = compared.compared
-            step["differences"] = list(compared.differences)
-            step["other_blockers"] = list(compared.other_blockers)
+        for fields, step in zip(content["steps"], real.steps, strict=True):
+            fields["compared"] = step.compared
+            fields["differences"] = list(step.differences)
+            fields["other_blockers"] = list(step.other_blockers)
     return content
 
 

@@ -177,7 +177,9 @@ def test_each_kind_of_difference_is_found(commands: Commands) -> None:
     assert whole["verdicts"][PENDING] == pending_count
     assert whole["verdicts"][UNKNOWN] == found[ALERTS.name][UNKNOWN] == gone
     assert gone > 0
-    assert whole["unknown"] == ["messages of alerts partition 0 were gone before they were read"]
+    assert whole["unknown_reasons"] == [
+        "messages of alerts partition 0 were gone before they were read"
+    ]
     assert whole["replayed"] == 1
     assert [one["cluster"], other["cluster"]] == ["cluster-1", "cluster-2"]
     assert [
@@ -204,7 +206,8 @@ def test_each_kind_of_difference_is_found(commands: Commands) -> None:
     assert late["verdicts"][PENDING] == len(news)
     assert (lost["has_differences"], lost["is_conclusive"]) == (False, False)
     assert any(
-        "metadata-log partition 0 (between offsets 3 and 8)" in why for why in lost["unknown"]
+        "metadata-log partition 0 (between offsets 3 and 8)" in why
+        for why in lost["unknown_reasons"]
     )
 
 

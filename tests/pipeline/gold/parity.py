@@ -65,7 +65,7 @@ INTERVALS = {
     "capability": CAPABILITY_INTERVALS,
     "exclusion": INCOMPATIBILITIES,
     "roll": UPGRADES,
-    "standing": READINESS_BY_DAY,
+    "readiness": READINESS_BY_DAY,
 }
 """The tables that are compared in every column, by the kind of the fold's rows."""
 

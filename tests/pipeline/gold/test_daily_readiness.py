@@ -7,7 +7,7 @@ import orjson
 from featurewatch.controller.input_messages import InputMessage
 from featurewatch.controller.kraft import release_of
 from featurewatch.controller.readiness import assess_readiness
-from featurewatch.pipeline.fold.daily_readiness import STANDING
+from featurewatch.pipeline.fold.daily_readiness import READINESS
 from featurewatch.pipeline.fold.messages import (
     FoldOutput,
     FoldState,
@@ -42,7 +42,7 @@ def fold(*events: tuple[int, Event]) -> tuple[FoldState, list[FoldOutput]]:
 
 def readiness(outputs: list[FoldOutput], target: str) -> dict[str, dict[str, object]]:
     """The last row of each day for a release."""
-    rows = [orjson.loads(output.value) for output in outputs if output.kind == STANDING]
+    rows = [orjson.loads(output.value) for output in outputs if output.kind == READINESS]
     return {row["day"]: row for row in rows if row["target"] == target}
 
 
@@ -95,7 +95,7 @@ def test_a_heartbeat_says_nothing_new() -> None:
         position = (METADATA_LOG.name(), 0, 10 + offset, START_MS + 2000 + offset)
         state, outputs = fold_message(state, InputMessage(*position, message.key, message.value))
         state, added = flush_outputs(state)
-        assert not [output for output in outputs + added if output.kind == STANDING]
+        assert not [output for output in outputs + added if output.kind == READINESS]
 
 
 def test_a_day_without_a_message_has_no_row() -> None:
