@@ -138,7 +138,7 @@ def diff_lines(diff: Diff) -> Iterator[Text]:
         yield Text("  nothing differs", style="green")
     for end in (diff.before, diff.after):
         if end["uncertainty"]:
-            yield Text(f"  {end['doubt']}", style="bold yellow")
+            yield Text(f"  {end['uncertainty']}", style="bold yellow")
 
 
 def _change(nodes: NodesDiff) -> str:
