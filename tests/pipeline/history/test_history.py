@@ -311,6 +311,7 @@ def test_diff_and_upgrades_are_printed(root: Path) -> None:
     assert "nodes   broker 101-103: 3.7 → 3.9" in result.stdout
     (document,) = shown(root, "diff", "revision:1", "revision:3", "--cluster", "orders")
     assert document["levels"][-1] == {"feature": FEATURE, "before": 19, "after": 21}
+    assert "the lake ends at" in run(root, "diff", "revision:1", "--cluster", "orders").stdout
     rolls = run(root, "upgrades", "--cluster", "orders", "--nodes").stdout
     assert "upgrade 3.7 → 3.9  finalized  6 nodes  in 1 day, 4:00:00" in rolls
     assert "broker 103 on 3.9" in rolls
