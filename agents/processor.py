@@ -134,7 +134,7 @@ class EventProcessor:
     async def _publish(self, result: ProcessResult) -> None:
         dead_letter = result.dead_letter
         if dead_letter is not None:
-            LOG.error("%s: %s: kept in the dead letters", dead_letter.place, dead_letter.reason)
+            LOG.error("%s: %s: kept in the dead letters", dead_letter.location, dead_letter.reason)
             await (await self._publisher.publish(DEAD_LETTERS, dead_letter))
         deliveries = [
             await self._publisher.send(self._bus.topic(topic_of(output)), encode_output(output))

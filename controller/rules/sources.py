@@ -47,7 +47,7 @@ def _unreadable(context: RuleContext, subject: Subject) -> Iterable[Finding]:
             f"{records.reason}. What is shown of the cluster may be incomplete; its bytes are in "
             "the dead letters."
         )
-        evidence = {"count": count, "place": records.place, "reason": records.reason}
+        evidence = {"count": count, "location": records.place, "reason": records.reason}
         yield Finding(summary, Severity.WARNING, evidence)
 
 

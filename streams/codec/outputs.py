@@ -121,7 +121,7 @@ def _controller(item: dict[str, Any]) -> ZookeeperController:
 def _migration(item: dict[str, Any]) -> Migration:
     return Migration(
         state=item["state"],
-        under_way=item["under_way"],
+        in_progress=item["in_progress"],
         kraft_controller_id=item["kraft_controller_id"],
         brokers_in_zookeeper=item["brokers_in_zookeeper"],
         missing=tuple(item["missing"]),
