@@ -157,7 +157,7 @@ def _of_upgrade(state: MonitorState) -> Iterator[Value]:
         blocker_count = sum(
             len(members)
             for key, members in image.nodes.classes.items()
-            if key.capabilities.ranges.of(feature).maximum < status.newest
+            if key.capabilities.ranges.of(feature).maximum < status.supported_by_any
         )
         yield (
             UPGRADABLE,

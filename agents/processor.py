@@ -174,7 +174,7 @@ class EventProcessor:
     async def _publish(self, writes: "_Writes") -> None:
         dead_letter = writes.result.dead_letter
         if dead_letter is not None:
-            LOG.error("%s: %s: kept in the dead letters", dead_letter.place, dead_letter.reason)
+            LOG.error("%s: %s: kept in the dead letters", dead_letter.location, dead_letter.reason)
         deliveries = [
             await self._publisher.send(topic, message) for topic, message in writes.messages
         ]

@@ -56,7 +56,7 @@ class DowngradePath:
     ``before`` and ``after`` are the releases whose nodes can start with the current and with the
     target levels. ``lossless``: metadata.version can be lowered again to its current level, and all
     of ``before`` can start then. ``floor`` is the lowest metadata.version that can be reached again
-    without loss, and ``to`` are the releases that can start there. ``why`` is a sentence.
+    without loss, and ``to`` are the releases that can start there. ``reason`` is a sentence.
     """
 
     lossless: bool
@@ -64,7 +64,7 @@ class DowngradePath:
     after: tuple[str, ...]
     floor: FeatureLevel
     to: tuple[str, ...]
-    why: str
+    reason: str
 
 
 def downgrade_path(current: Levels, target: Levels) -> DowngradePath | None:
@@ -84,8 +84,8 @@ def downgrade_path(current: Levels, target: Levels) -> DowngradePath | None:
     startable = startable_releases({**kraft, METADATA_VERSION: low})
     crossed = bool(low) and (low >= high or _is_lossless(high, low))
     lossless = crossed and {*before} <= {*startable}
-    why = _why(current, target, floor, startable=startable, to=to)
-    return DowngradePath(lossless, before, startable_releases(target), floor, to, why)
+    reason = _reason(current, target, floor, startable=startable, to=to)
+    return DowngradePath(lossless, before, startable_releases(target), floor, to, reason)
 
 
 def _is_lossless(high: FeatureLevel, low: FeatureLevel) -> bool:
@@ -93,7 +93,7 @@ def _is_lossless(high: FeatureLevel, low: FeatureLevel) -> bool:
     return high <= len(production_levels()) and _release_of_level(high).lossless(high, low)
 
 
-def _why(
+def _reason(
     current: Levels,
     target: Levels,
     floor: FeatureLevel,
@@ -151,7 +151,7 @@ class RollbackPath:
 
     lossless: bool
     to: str
-    why: str
+    reason: str
 
 
 def rollback_path(

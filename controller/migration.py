@@ -68,7 +68,7 @@ def migration_of(image: ClusterImage) -> Migration:
     znode = image.zookeeper.migration
     return Migration(
         state=state_name(image),
-        under_way=in_progress(image),
+        in_progress=in_progress(image),
         kraft_controller_id=-1 if znode is None else znode.kraft_controller_id,
         brokers_in_zookeeper=len(image.brokers),
         missing=tuple(sorted(missing_brokers(image))),

@@ -37,7 +37,7 @@ def snapshot(image: ClusterImage, at_ms: int) -> Snapshot:
         "finalized": finalized,
         "classes": classes,
         "incompatible": incompatible,
-        "migration": (migration.state, migration.under_way, migration.missing),
+        "migration": (migration.state, migration.in_progress, migration.missing),
     }
     return Snapshot(
         cluster=image.cluster,

@@ -1,6 +1,7 @@
 """Maintains the tables of a lake: adds new columns, deletes old rows, compacts and removes files.
 
-Maintenance changes no remaining row, and the queries that follow a table skip its commits.
+Maintenance changes no remaining row, and the queries that follow a table skip its commits. A table
+of silver or gold whose columns were renamed since is removed: its query fills it again from bronze.
 """
 
 from collections.abc import Iterator
@@ -27,13 +28,17 @@ _CHECK: Final = "spark.databricks.delta.retentionDurationCheck.enabled"
 
 
 class MaintenanceResult(NamedTuple):
-    """The changes to one table; ``files_before`` counts its files before rows were deleted."""
+    """The changes to one table; ``files_before`` counts its files before rows were deleted.
+
+    ``is_removed``: its columns were renamed since, and the next run fills it again.
+    """
 
     table: Table
     columns_added: tuple[str, ...]
     rows_deleted: int
     files_before: int
     files_after: int
+    is_removed: bool = False
 
 
 def maintain(
@@ -60,6 +65,9 @@ def maintain(
 def _maintain(
     lake: Lake, table: Table, keep_days: int | None, vacuum_h: float
 ) -> MaintenanceResult:
+    if _is_obsolete(lake, table):
+        lake.files().remove(lake.path(table))
+        return MaintenanceResult(table, (), 0, 0, 0, is_removed=True)
     added = _add_columns(lake, table)
     if lake.is_empty(table):
         return MaintenanceResult(table, added, 0, 0, 0)  # each step would take about a second
@@ -80,10 +88,22 @@ def _files(delta: DeltaTable) -> int:
     return int(delta.detail().select("numFiles").collect()[0]["numFiles"])
 
 
+def _is_obsolete(lake: Lake, table: Table) -> bool:
+    """Whether columns were renamed since the table was created, and bronze can fill it again."""
+    if table not in (*SILVER, *GOLD) or not lake.exists(MESSAGES):
+        return False
+    existing = _columns(lake, table)
+    is_renamed = not table.columns.keys() <= existing and not existing <= table.columns.keys()
+    return is_renamed and EXPIRED not in lake.newest(MESSAGES).properties
+
+
+def _columns(lake: Lake, table: Table) -> set[str]:
+    return {*lake.session.read.format("delta").load(lake.path(table)).columns}
+
+
 def _add_columns(lake: Lake, table: Table) -> tuple[str, ...]:
     """Adds the columns that the table was created without; old rows have nulls in them."""
-    path = lake.path(table)
-    existing = lake.session.read.format("delta").load(path).columns
+    path, existing = lake.path(table), _columns(lake, table)
     missing = {name: type_ for name, type_ in table.columns.items() if name not in existing}
     if missing:
         columns = ", ".join(f"`{name}` {type_}" for name, type_ in missing.items())

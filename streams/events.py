@@ -259,12 +259,12 @@ class ZnodeSnapshot:
     """A chunk of all watched znodes, read again: at the start, or after a session was lost.
 
     Chunks are numbered from 0 and ``last`` marks the final one; together they replace what was
-    known from ZooKeeper before. ``reading`` identifies a snapshot: it is the ZooKeeper session with
+    known from ZooKeeper before. ``resync`` identifies a snapshot: it is the ZooKeeper session with
     a count, and so is never used twice.
     """
 
     cluster: ClusterId
-    reading: str
+    resync: str
     index: int
     last: bool
     znodes: tuple[Znode, ...]
@@ -274,8 +274,8 @@ class ZnodeSnapshot:
 
     @property
     def id(self) -> str:
-        """``cluster/zookeeper/snapshot-reading/index``."""
-        return f"{self.cluster}/zookeeper/snapshot-{self.reading}/{self.index}"
+        """``cluster/zookeeper/snapshot-resync/index``."""
+        return f"{self.cluster}/zookeeper/snapshot-{self.resync}/{self.index}"
 
 
 ZookeeperEvent = ZnodeChange | ZnodeSnapshot | SourceStatus
@@ -288,13 +288,13 @@ Event = LogEvent | ApiVersionsEvent | ZookeeperEvent
 class DeadLetter:
     """Bytes that could not be read, with the reason and where they came from.
 
-    ``place`` is a topic, partition and offset, or a log and its offset, as text. ``payload``
+    ``location`` is a topic, partition and offset, or a log and its offset, as text. ``payload``
     is base64 on the topic, where only its first 64 KiB stand; ``payload_bytes`` and
     ``payload_sha256`` are the length and the SHA-256 of all of it.
     """
 
     cluster: str
-    place: str
+    location: str
     reason: str
     payload: bytes
     seen_ms: int
@@ -310,5 +310,5 @@ class DeadLetter:
 
     @property
     def id(self) -> str:
-        """``cluster/dead/place``."""
-        return f"{self.cluster}/dead/{self.place}"
+        """``cluster/dead/location``."""
+        return f"{self.cluster}/dead/{self.location}"

@@ -139,12 +139,12 @@ class Migration:
     """How far a cluster is on its way from ZooKeeper to KRaft (KIP-866).
 
     ``state`` is the log's: none, pre-migration, migration, post-migration, or unknown.
-    ``kraft_controller_id`` wrote the migration znode (-1: there is none). While it is under way,
+    ``kraft_controller_id`` wrote the migration znode (-1: there is none). While it is in progress,
     ``missing`` are the brokers in ZooKeeper that have not registered with the KRaft controllers.
     """
 
     state: str = "unknown"
-    under_way: bool = False
+    in_progress: bool = False
     kraft_controller_id: int = -1
     brokers_in_zookeeper: int = 0
     missing: tuple[NodeId, ...] = ()

@@ -137,7 +137,7 @@ def state_view(
 
 
 def _migration(migration: Migration) -> list[Text]:
-    if not migration.under_way:
+    if not migration.in_progress:
         return []
     line = Text("  migration to KRaft: ", style="yellow")
     count = migration.brokers_in_zookeeper

@@ -46,8 +46,8 @@ class Blocker:
     """A node that does not support some level that is to be finalized, or may not.
 
     ``software`` is the release with the node's ranges (None: not known). ``registered_ms`` is when
-    it last registered or responded, ``away_ms`` since when it shows no sign of life (ms since the
-    Unix epoch; -1: not known). ``levels`` are those that it does not support, or may not.
+    it last registered or responded, ``offline_ms`` since when it shows no sign of life (ms since
+    the Unix epoch; -1: not known). ``levels`` are those that it does not support, or may not.
     """
 
     role: Role
@@ -56,7 +56,7 @@ class Blocker:
     condition: NodeCondition
     verdict: Verdict
     registered_ms: int
-    away_ms: int
+    offline_ms: int
     levels: tuple[Incompatibility, ...]
     remedy: str
 

@@ -18,11 +18,12 @@ _GRACE_MS: Final = 30_000
 
 @dataclass(frozen=True, slots=True)
 class NodeDivergence:
-    """A node that differs from the log, or does not respond, and how (``what``)."""
+    """A node that differs from the log, or does not respond, and the ``difference`` as a
+    sentence."""
 
     role: Role
     node_id: NodeId
-    what: str
+    difference: str
 
 
 def divergences(image: ClusterImage, now_ms: int) -> tuple[NodeDivergence, ...]:
@@ -37,7 +38,7 @@ def divergences(image: ClusterImage, now_ms: int) -> tuple[NodeDivergence, ...]:
     return tuple(
         sorted(
             set(differing),
-            key=lambda divergence: (divergence.role, divergence.node_id, divergence.what),
+            key=lambda divergence: (divergence.role, divergence.node_id, divergence.difference),
         )
     )
 

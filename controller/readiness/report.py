@@ -53,18 +53,19 @@ Levels = Mapping[FeatureName, FeatureLevel]
 class FeatureReadiness:
     """The readiness of one feature.
 
-    ``since_ms`` is when its state began (ms since the Unix epoch; -1: not known). ``reach`` is the
-    highest level that all registered nodes support (None: not known, or no common level),
-    ``newest`` the highest that any node supports, ``target`` the level to be finalized (None:
-    unchanged). ``consequences`` are those of the levels between ``finalized`` and ``target``.
+    ``since_ms`` is when its state began (ms since the Unix epoch; -1: not known).
+    ``supported_by_all`` is the highest level that all registered nodes support (None: not known, or
+    no common level), ``supported_by_any`` the highest that any node supports, ``target`` the level
+    to be finalized (None: unchanged). ``consequences`` are those of the levels between
+    ``finalized`` and ``target``.
     """
 
     feature: FeatureName
     state: UpgradeState
     since_ms: int
     finalized: FeatureLevel
-    reach: FeatureLevel | None
-    newest: FeatureLevel
+    supported_by_all: FeatureLevel | None
+    supported_by_any: FeatureLevel
     target: FeatureLevel | None
     verdict: Verdict
     consequences: tuple[Consequence, ...]
@@ -99,9 +100,9 @@ class ReadinessReport:
     """Whether levels can be finalized now.
 
     ``reasons`` explain a verdict of no or unknown that no single node causes; ``target`` is the
-    name of the requested release. ``state`` is that of the cluster, since ``since_ms``. ``said`` is
-    the controller's response, None in ZooKeeper mode and where nothing would change. Times are in
-    ms since the Unix epoch.
+    name of the requested release. ``state`` is that of the cluster, since ``since_ms``.
+    ``controller_response`` is the controller's response, None in ZooKeeper mode and where nothing
+    would change. Times are in ms since the Unix epoch.
     """
 
     cluster: str
@@ -114,9 +115,9 @@ class ReadinessReport:
     features: tuple[FeatureReadiness, ...]
     blockers: tuple[Blocker, ...]
     ghosts: tuple[NodeRef, ...]
-    views: tuple[NodeDivergence, ...]
-    said: ControllerResponse | None
-    way_back: DowngradePath | None
+    divergences: tuple[NodeDivergence, ...]
+    controller_response: ControllerResponse | None
+    downgrade_path: DowngradePath | None
 
     @property
     def changes(self) -> bool:
@@ -176,9 +177,9 @@ def assess_readiness(
         features=_features(context, upgrade_state.features, blockers),
         blockers=blockers,
         ghosts=tuple(NodeRef(*key) for key in ghosts_of(context)),
-        views=divergences(image, now_ms),
-        said=response,
-        way_back=_downgrade_path(image, target_levels),
+        divergences=divergences(image, now_ms),
+        controller_response=response,
+        downgrade_path=_downgrade_path(image, target_levels),
     )
 
 
@@ -270,8 +271,8 @@ def _features(
                 if image.ready and since and since.state is feature_state.state
                 else -1,
                 finalized=feature_state.finalized,
-                reach=feature_state.reach,
-                newest=feature_state.newest,
+                supported_by_all=feature_state.supported_by_all,
+                supported_by_any=feature_state.supported_by_any,
                 target=level,
                 verdict=next((verdict for verdict in order if verdict in verdicts), Verdict.YES),
                 consequences=()

@@ -39,14 +39,14 @@ class UpgradeState(StrEnum):
 class FeatureUpgradeState(NamedTuple):
     """The upgrade state of one feature.
 
-    ``reach`` is the highest level that all registered nodes support (None: not known, or no common
-    level), ``newest`` the highest that any node supports.
+    ``supported_by_all`` is the highest level that all registered nodes support (None: not known, or
+    no common level), ``supported_by_any`` the highest that any node supports.
     """
 
     state: UpgradeState
     finalized: FeatureLevel
-    reach: FeatureLevel | None
-    newest: FeatureLevel
+    supported_by_all: FeatureLevel | None
+    supported_by_any: FeatureLevel
 
 
 class ClusterUpgradeState(NamedTuple):
@@ -84,20 +84,22 @@ def _feature_upgrade_state(
 ) -> FeatureUpgradeState:
     finalized = levels.get(feature, FeatureLevel(0))
     ranges = [key.capabilities.ranges.of(feature) for key in classes]
-    newest = FeatureLevel(max((supported.maximum for supported in ranges), default=0))
+    supported_by_any = FeatureLevel(max((supported.maximum for supported in ranges), default=0))
     is_unsure = any(
         feature not in key.capabilities.ranges and not key.capabilities.complete for key in classes
     )
     if is_unsure or not ranges or not all(supported.is_valid for supported in ranges):
-        return FeatureUpgradeState(UpgradeState.UNKNOWN, finalized, None, newest)
+        return FeatureUpgradeState(UpgradeState.UNKNOWN, finalized, None, supported_by_any)
     lowest = max(supported.minimum for supported in ranges)
     highest = min(supported.maximum for supported in ranges)
-    reach = FeatureLevel(highest) if lowest <= highest else None
+    supported_by_all = FeatureLevel(highest) if lowest <= highest else None
     fits = all(supports(key.capabilities, feature, finalized) is Verdict.YES for key in classes)
-    if highest != newest or (finalized and not fits):
-        return FeatureUpgradeState(UpgradeState.MIXED, finalized, reach, newest)
+    if highest != supported_by_any or (finalized and not fits):
+        return FeatureUpgradeState(
+            UpgradeState.MIXED, finalized, supported_by_all, supported_by_any
+        )
     state = UpgradeState.READY if highest > finalized else UpgradeState.FINALIZED
-    return FeatureUpgradeState(state, finalized, reach, newest)
+    return FeatureUpgradeState(state, finalized, supported_by_all, supported_by_any)
 
 
 def _behind(
@@ -118,7 +120,7 @@ def _behind(
         for feature, default in sorted(defaults.items())
         if feature != KRAFT_VERSION
         and (feature_state := features.get(feature)) is not None
-        and feature_state.finalized < default <= (feature_state.reach or 0)
+        and feature_state.finalized < default <= (feature_state.supported_by_all or 0)
     }
 
 

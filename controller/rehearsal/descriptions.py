@@ -85,7 +85,7 @@ def irreversible_notes(before: Levels, after: Levels) -> Iterator[str]:
         if after.get(feature, 0) > before.get(feature, 0)
     )
     if any(raised):
-        yield path.why
+        yield path.reason
     if lost := [name for name in path.before if name not in path.after]:
         yield f"nodes of Kafka {format_releases(lost)} do not start any more"
     if regained := [name for name in path.after if name not in path.before]:

@@ -23,9 +23,9 @@ upgrade:release=4.3           all features, as with kafka-features' --release-ve
 downgrade:…                   the same; downgrade-unsafe: with --unsafe
 disable:FEATURE,…             at level 0; disable-unsafe: with --unsafe
 add-broker:7@4.3              a new node of a release; add-controller likewise
-lose:broker-2                 it stops, and its session ends
+stop:broker-2                 it stops, and its session ends
 register:broker-2             a new process registers with its id; …@4.3: of that release
-restart:broker-2              lose and register; brokers, controllers or all; …@4.3
+restart:broker-2              stop and register; brokers, controllers or all; …@4.3
 unregister:broker-2           its registration is removed"""
 """The syntax of every step, one per line."""
 
@@ -52,7 +52,7 @@ class StopNode:
     @property
     def text(self) -> str:
         """The step in its command-line syntax."""
-        return f"lose:{self.node}"
+        return f"stop:{self.node}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ def parse(text: str) -> Step:
     verb, colon, rest = (part.strip() for part in text.partition(":"))
     if not colon or not rest:
         raise StepSyntaxError(
-            f"{text!r} is no step: write what to do and with what, as in lose:broker-2"
+            f"{text!r} is no step: write what to do and with what, as in stop:broker-2"
         )
     try:
         return _parse(f"{verb}:{rest}", verb, rest)
@@ -124,7 +124,7 @@ def parse(text: str) -> Step:
 def parse_document(content: Any) -> list[Step]:
     """Parses the steps of a YAML document: a list, or a mapping with ``steps``.
 
-    Each step is written as on a command line, or as a mapping of one entry: ``lose: broker-2``,
+    Each step is written as on a command line, or as a mapping of one entry: ``stop: broker-2``,
     ``upgrade: {metadata.version: 4.3-IV0}``.
 
     Raises:
@@ -146,7 +146,7 @@ def _as_text(entry: Any) -> str:
         elif isinstance(what, list):
             what = ",".join(map(str, what))
         return f"{verb}:{what}"
-    raise StepSyntaxError(f"{entry!r} is no step: write it as on the command line, lose:broker-2")
+    raise StepSyntaxError(f"{entry!r} is no step: write it as on the command line, stop:broker-2")
 
 
 def _parse(text: str, verb: str, rest: str) -> Step:
@@ -159,7 +159,7 @@ def _parse(text: str, verb: str, rest: str) -> Step:
             if verb.startswith("disable"):
                 return UpdateLevels(text, tuple(_disabled(name, kind) for name in rest.split(",")))
             return UpdateLevels(text, _levels(text, rest, kind))
-        case "lose":
+        case "stop":
             return StopNode(_node(text, rest))
         case "unregister":
             return UnregisterNode(_node(text, rest))

@@ -59,7 +59,7 @@ class Roll:
     rolled_ms: int | None = None
     finalized_ms: int | None = None
     ended_ms: int | None = None
-    way_back: RollbackPath | None = None
+    rollback_path: RollbackPath | None = None
 
     @property
     def state(self) -> RollState:

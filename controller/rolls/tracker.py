@@ -195,7 +195,7 @@ class _RollTracker:
     def _with_rollback_path(self, roll: Roll) -> Roll:
         newest = next((node.release for node in roll.nodes[::-1] if node.release), "")
         path = rollback_path(roll.direction, self._image.features.levels, roll.old, newest)
-        return roll if path == roll.way_back else replace(roll, way_back=path)
+        return roll if path == roll.rollback_path else replace(roll, rollback_path=path)
 
 
 def _end_if_complete(roll: Roll) -> Roll:

@@ -17,7 +17,7 @@ def _regression(context: RuleContext, subject: Subject) -> Iterable[Finding]:
             f"The metadata log went backwards: offset {log.max_offset} had been committed and is "
             "gone. Find out which controller came back without its data before anything is changed."
         )
-        yield Finding(summary, Severity.CRITICAL, {"was": log.max_offset})
+        yield Finding(summary, Severity.CRITICAL, {"previous_max": log.max_offset})
 
 
 def _gap(context: RuleContext, subject: Subject) -> Iterable[Finding]:

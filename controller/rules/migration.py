@@ -24,7 +24,7 @@ _NAMED: Final = 10
 """The maximum number of missing brokers that are named; above it a coarse count is given."""
 
 
-def _under_way(context: RuleContext, subject: Subject) -> Iterable[Finding]:
+def _in_progress(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     """Sources: "Preparing for migration" in Kafka's operations manual, and
     ``FeatureControlManager.updateMetadataVersion`` of 3.4, 3.5 and 3.9.
     """
@@ -70,10 +70,10 @@ def _incomplete(context: RuleContext, subject: Subject) -> Iterable[Finding]:
 
 MIGRATION_RULES: Final = (
     Rule(
-        "migration-under-way",
+        "migration-in-progress",
         "the cluster is migrating from ZooKeeper to KRaft",
         SubjectKind.MIGRATION,
-        _under_way,
+        _in_progress,
     ),
     Rule(
         "migration-incomplete",

@@ -48,7 +48,7 @@ def _unreadable(context: RuleContext, subject: Subject) -> Iterable[Finding]:
             f"{records.reason}. What is shown of the cluster may be incomplete; its bytes are in "
             "the dead letters."
         )
-        evidence = {"count": count, "place": records.place, "reason": records.reason}
+        evidence = {"count": count, "location": records.place, "reason": records.reason}
         yield Finding(summary, Severity.WARNING, evidence)
 
 
@@ -60,7 +60,7 @@ def _lost(context: RuleContext, subject: Subject) -> Iterable[Finding]:
             f"{records.place}). What is shown of the cluster may be out of date until its source "
             "publishes the whole state again: restart `featurewatch watch`."
         )
-        evidence = {"count": records.count, "place": records.place, "reason": records.reason}
+        evidence = {"count": records.count, "location": records.place, "reason": records.reason}
         yield Finding(summary, Severity.CRITICAL, evidence)
 
 

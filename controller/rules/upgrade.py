@@ -63,12 +63,12 @@ def _blocked(context: RuleContext, subject: Subject) -> Iterable[Finding]:
         f"Nodes of two releases stand beside each other for more than "
         f"{format_duration(context.limits.upgrade_ms)}, and {nodes} "
         f"hold{'s' if count == 1 else ''} metadata.version "
-        f"{level_name(METADATA_VERSION, feature_state.newest)} back: restart "
+        f"{level_name(METADATA_VERSION, feature_state.supported_by_any)} back: restart "
         f"{'it' if count == 1 else 'them'} on the newer release, or unregister what is gone; "
         "`featurewatch readiness` says what to do about each."
     )
     evidence: dict[str, Any] = {
-        "newest": feature_state.newest,
+        "supported_by_any": feature_state.supported_by_any,
         "finalized": feature_state.finalized,
     }
     if count <= _NAMED:
@@ -78,7 +78,7 @@ def _blocked(context: RuleContext, subject: Subject) -> Iterable[Finding]:
 
 def _behind(context: RuleContext, feature_state: FeatureUpgradeState) -> Iterator[NodeKey]:
     for key, ids in context.image.nodes.classes.items():
-        if key.capabilities.ranges.of(METADATA_VERSION).maximum < feature_state.newest:
+        if key.capabilities.ranges.of(METADATA_VERSION).maximum < feature_state.supported_by_any:
             yield from (NodeKey(key.role, node_id) for node_id in ids)
 
 
@@ -88,7 +88,7 @@ def _forgotten(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     if feature_state is not None:
         finalized, newest = (
             level_name(METADATA_VERSION, level)
-            for level in (feature_state.finalized, feature_state.newest)
+            for level in (feature_state.finalized, feature_state.supported_by_any)
         )
         summary = (
             f"An upgrade was not finished: all nodes support metadata.version {newest} for more "
@@ -96,7 +96,7 @@ def _forgotten(context: RuleContext, subject: Subject) -> Iterable[Finding]:
             "Finalize it when you do "
             "not want to go back: `featurewatch readiness` says what that changes."
         )
-        evidence = {"level": feature_state.finalized, "supported": feature_state.newest}
+        evidence = {"level": feature_state.finalized, "supported": feature_state.supported_by_any}
         yield Finding(summary, Severity.WARNING, evidence, METADATA_VERSION)
 
 

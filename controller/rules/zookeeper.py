@@ -71,7 +71,7 @@ def _regression(context: RuleContext, subject: Subject) -> Iterable[Finding]:
             "that hold the higher epoch do not believe a lower one, and brokers end themselves "
             "over it: restart those that were running."
         )
-        yield Finding(summary, Severity.CRITICAL, {"was": peak})
+        yield Finding(summary, Severity.CRITICAL, {"previous_max": peak})
 
 
 def _disabled(context: RuleContext, subject: Subject) -> Iterable[Finding]:

@@ -17,8 +17,8 @@ from featurewatch.pipeline.audit.compare import (
     BAD,
     DIFFERENT,
     EQUAL,
+    PENDING,
     REORDERED,
-    UNDER_WAY,
     UNKNOWN,
     VERDICTS,
     findings,
@@ -36,15 +36,15 @@ LATE_S: Final = 10.0
 class TableCounts(NamedTuple):
     """The findings of one table, counted by verdict.
 
-    ``verdicts`` has each of `VERDICTS`. ``late`` and ``twice`` count findings that are also counted
-    there; ``late_ms`` is the largest delay among the late ones (0: none was late).
+    ``verdicts`` has each of `VERDICTS`. ``late`` and ``duplicates`` count findings that are also
+    counted there; ``late_ms`` is the largest delay among the late ones (0: none was late).
     """
 
     table: str
     verdicts: Mapping[str, int]
     late: int
     late_ms: int
-    twice: int
+    duplicates: int
 
 
 class OutputDifference(NamedTuple):
@@ -66,15 +66,15 @@ class OutputDifference(NamedTuple):
 class AuditReport(NamedTuple):
     """The result of one audit.
 
-    ``folded`` is the last round of bronze that gold has folded (-1: none). ``differences`` are the
-    first ones, up to the limit. ``unknown`` has the reasons for unknown findings. ``replayed``
-    counts the clusters that were left out because they were replayed from files.
+    ``folded_round`` is the last round of bronze that gold has folded (-1: none). ``differences``
+    are the first ones, up to the limit. ``unknown_reasons`` has the reasons for unknown findings.
+    ``replayed`` counts the clusters that were left out because they were replayed from files.
     """
 
-    folded: int = -1
+    folded_round: int = -1
     counts: tuple[TableCounts, ...] = ()
     differences: tuple[OutputDifference, ...] = ()
-    unknown: tuple[str, ...] = ()
+    unknown_reasons: tuple[str, ...] = ()
     replayed: int = 0
 
     def count(self, *verdicts: str) -> int:
@@ -114,7 +114,7 @@ def audit(
     view = pin_view(lake)
     if view is None:
         return AuditReport(
-            unknown=("the lake holds nothing that was folded: run the pipeline first",)
+            unknown_reasons=("the lake holds nothing that was folded: run the pipeline first",)
         )
     # Materialized: every later step would run the whole plan again.
     compared = findings(view, late_s).localCheckpoint()
@@ -156,8 +156,8 @@ def _reordered(view: LakeView, compared: DataFrame, late_s: float, limits: Limit
     clusters = clusters.localCheckpoint()
     if clusters.isEmpty():
         return compared
-    is_due = (fn.col("verdict") != UNDER_WAY) & (fn.col("round") <= view.folded)
-    published = compared.where("said_at IS NOT NULL").withColumn("due", is_due)
+    is_due = (fn.col("verdict") != PENDING) & (fn.col("round") <= view.folded)
+    published = compared.where("published_at IS NOT NULL").withColumn("due", is_due)
     folded = view.messages.where(fn.col("round") <= view.folded)
     settled_ms = round((view.clock.timestamp() - late_s) * 1000)
     reordered = reorderable_clusters(folded, clusters, published, settled_ms, limits)
@@ -184,7 +184,7 @@ def _report(view: LakeView, compared: DataFrame, late_s: float, limit: int) -> A
             fn.count("*").alias("findings"),
             fn.count(fn.when(late, 1)).alias("late"),
             fn.max(fn.when(late, fn.col("late_ms"))).alias("late_ms"),
-            fn.count(fn.when(fn.col("copies") > 1, 1)).alias("twice"),
+            fn.count(fn.when(fn.col("copies") > 1, 1)).alias("duplicates"),
         )
         .collect()
     )
@@ -197,17 +197,19 @@ def _report(view: LakeView, compared: DataFrame, late_s: float, limit: int) -> A
                 dict.fromkeys(VERDICTS, 0) | {row["verdict"]: row["findings"] for row in of_table},
                 sum(row["late"] for row in of_table),
                 max((row["late_ms"] or 0 for row in of_table), default=0),
-                sum(row["twice"] for row in of_table),
+                sum(row["duplicates"] for row in of_table),
             )
         )
     report = AuditReport(
         view.folded, tuple(counts), tuple(_first(compared, limit)), replayed=view.replayed_count
     )
-    return report._replace(unknown=tuple(_unknown(view, report)))
+    return report._replace(unknown_reasons=tuple(_unknown(view, report)))
 
 
 def _first(compared: DataFrame, limit: int) -> Iterator[OutputDifference]:
-    bad = compared.where(fn.col("verdict").isin(*BAD)).orderBy("cluster", "said_at", "table", "id")
+    bad = compared.where(fn.col("verdict").isin(*BAD)).orderBy(
+        "cluster", "published_at", "table", "id"
+    )
     for row in bad.limit(limit).collect():
         fields = tuple(row["fields"] or ()) if row["verdict"] == DIFFERENT else ()
         identity = (row["table"], row["cluster"], row["id"], row["verdict"])

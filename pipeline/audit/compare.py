@@ -3,9 +3,9 @@
 A finding counts as a difference only if both sides have processed the position that it depends on:
 
 - An output that the lake lacks is *extra* if gold has folded its cause and the round of bronze that
-  holds the output itself. Otherwise it is under way.
+  holds the output itself. Otherwise it is pending.
 - An output that the worker did not publish is *missing* if bronze has messages that are newer than
-  its cause by more than the time limit. Until then it is under way.
+  its cause by more than the time limit. Until then it is pending.
 - A finding is *unknown* if it depends on messages that were lost before they were read, or that
   were compacted away.
 """
@@ -29,9 +29,9 @@ DIFFERENT: Final = "different"
 MISSING: Final = "missing"
 EXTRA: Final = "extra"
 UNKNOWN: Final = "unknown"
-UNDER_WAY: Final = "under way"
+PENDING: Final = "pending"
 EXPIRED: Final = "expired"
-VERDICTS: Final = (EQUAL, REORDERED, DIFFERENT, MISSING, EXTRA, UNKNOWN, UNDER_WAY, EXPIRED)
+VERDICTS: Final = (EQUAL, REORDERED, DIFFERENT, MISSING, EXTRA, UNKNOWN, PENDING, EXPIRED)
 BAD: Final = (DIFFERENT, MISSING, EXTRA)
 
 _REVISION: Final = ("cluster", "revision")
@@ -42,9 +42,9 @@ def sides(live: DataFrame, gold: Mapping[str, DataFrame]) -> DataFrame:
 
     ``live`` are messages of bronze, ``gold`` the rows of each table by its name. The result has
     ``table``, ``cluster``, ``id``, ``verdict`` (equal, different, missing or extra, without regard
-    to what is under way), ``fields`` (names of the columns that differ), the texts of both sides
+    to what is pending), ``fields`` (names of the columns that differ), the texts of both sides
     (``live`` and ``lake``), where and how often the output was published (``round``, ``partition``,
-    ``said_at``, ``copies``), and ``cause``, the name of its cause.
+    ``published_at``, ``copies``), and ``cause``, the name of its cause.
     """
     changes = _sides(live_rows(live, FEATURE_CHANGES), gold[FEATURE_CHANGES.name], FEATURE_CHANGES)
     # A snapshot is published with the changes of its revision and has their cause.
@@ -91,7 +91,7 @@ def _sides(live: DataFrame, gold: DataFrame, table: Table) -> DataFrame:
         fn.when(in_live & in_lake, differ).alias("fields"),
         fn.col("live.text").alias("live"),
         fn.col("lake.text").alias("lake"),
-        *("live.copies", "live.said_at", "live.round", "live.partition"),
+        *("live.copies", "live.published_at", "live.round", "live.partition"),
         fn.coalesce("live.cause", "lake.cause").alias("cause"),
     )
 
@@ -111,10 +111,10 @@ def findings(view: LakeView, late_s: float) -> DataFrame:
         caused = caused.join(_home_partitions(caused), ["cluster"], "left")
     else:
         caused = caused.withColumn("home", fn.lit(None).cast("int"))
-    late = fn.unix_millis("said_at") - fn.unix_millis("cause_at")
+    late = fn.unix_millis("published_at") - fn.unix_millis("cause_at")
     return caused.select(
         *("table", "cluster", "id", _verdict(view, late_s).alias("verdict")),
-        *("fields", "live", "lake", "copies", "said_at", "round", "cause", "cause_at"),
+        *("fields", "live", "lake", "copies", "published_at", "round", "cause", "cause_at"),
         late.alias("late_ms"),
     )
 
@@ -130,14 +130,14 @@ def _verdict(view: LakeView, late_s: float) -> Column:
     raw = fn.col("verdict")
     due = fn.lit(view.clock - timedelta(seconds=late_s))
     ahead = (fn.col("round") > view.folded) | (fn.col("cause_round") > view.folded)
-    uncaused = fn.col("cause_at").isNull() & (fn.col("said_at") > due)
+    uncaused = fn.col("cause_at").isNull() & (fn.col("published_at") > due)
     early = fn.col("cause_at") > due
     old = fn.lit(view.expired) & fn.col("cause_at").isNull()
     return (
         fn.when(raw == EQUAL, raw)
         .when(_inputs_lost(view), UNKNOWN)
-        .when((raw == EXTRA) & fn.coalesce(ahead | uncaused, uncaused, fn.lit(False)), UNDER_WAY)
-        .when((raw == MISSING) & fn.coalesce(early, fn.lit(False)), UNDER_WAY)
+        .when((raw == EXTRA) & fn.coalesce(ahead | uncaused, uncaused, fn.lit(False)), PENDING)
+        .when((raw == MISSING) & fn.coalesce(early, fn.lit(False)), PENDING)
         .when((raw == MISSING) & old, EXPIRED)
         .when((raw == MISSING) & _output_lost(view), UNKNOWN)
         .otherwise(raw)

@@ -63,7 +63,7 @@ def live_outputs(messages: DataFrame) -> DataFrame:
         fn.create_map(*kinds)[short_topic()].alias("kind"),
         fn.struct(
             fn.coalesce(header("ce_id"), message_position()).alias("id"),
-            fn.col("kafka_time").alias("said_at"),
+            fn.col("kafka_time").alias("published_at"),
             *("round", "partition", "offset"),
             fn.col("value").cast("string").alias("text"),
         ).alias("id"),
@@ -79,17 +79,17 @@ def live_rows(messages: DataFrame, table: Table) -> DataFrame:
     """Returns the live outputs of a table: one row for each id and content.
 
     The columns are ``cluster``, ``id``, ``content``, ``copies`` (how often it was published),
-    ``cause``, and of the first copy ``said_at``, ``round``, ``partition`` and ``text``.
+    ``cause``, and of the first copy ``published_at``, ``round``, ``partition`` and ``text``.
     """
     outputs = _spec_of(table).build(live_outputs(messages))
     rows = comparable(outputs, table).withColumns({"position": fn.col("id"), "id": fn.col("id.id")})
-    first = fn.min_by("position", "position.said_at")
+    first = fn.min_by("position", "position.published_at")
     distinct = rows.groupBy("cluster", "id", "content").agg(
         fn.count("*").alias("copies"), first.alias("position"), fn.min("cause").alias("cause")
     )
     return distinct.select(
         *("cluster", "id", "content", "copies", "cause"),
-        fn.col("position.said_at").alias("said_at"),
+        fn.col("position.published_at").alias("published_at"),
         fn.col("position.round").alias("round"),
         fn.col("position.partition").alias("partition"),
         fn.col("position.text").alias("text"),

@@ -48,14 +48,14 @@ def reorderable_clusters(
     """Returns the clusters for which a valid order exists, as the column ``cluster``.
 
     ``messages`` are rows of bronze that gold has folded, ``clusters`` has the clusters to check.
-    ``published`` has their live outputs: ``cluster``, ``id``, ``live`` (JSON text), ``said_at``,
-    ``cause``, and ``due``. The outputs of messages up to ``settled_ms`` (Kafka's time, ms) must
-    have been published. ``limits`` are the worker's.
+    ``published`` has their live outputs: ``cluster``, ``id``, ``live`` (JSON text),
+    ``published_at``, ``cause``, and ``due``. The outputs of messages up to ``settled_ms`` (Kafka's
+    time, ms) must have been published. ``limits`` are the worker's.
     """
     of_clusters = by_cluster(messages).join(clusters, "cluster", "left_semi")
     named = messages.select(*_POSITION, cause_names().alias("names"))
     by_cause = published.groupBy("cluster", "cause").agg(
-        fn.unix_millis(fn.max("said_at")).alias("published_ms")
+        fn.unix_millis(fn.max("published_at")).alias("published_ms")
     )
     times = (
         of_clusters.select("cluster", *_POSITION)
@@ -70,7 +70,7 @@ def reorderable_clusters(
         "cluster", *_MESSAGE, "published_ms", settled
     )
     outputs = published.select(
-        "cluster", "id", "live", "due", fn.unix_millis("said_at").alias("published_ms")
+        "cluster", "id", "live", "due", fn.unix_millis("published_at").alias("published_ms")
     )
     both = inputs.groupBy("cluster").cogroup(outputs.groupBy("cluster"))
     return both.applyInPandas(partial(_search, limits), "cluster string")

@@ -56,7 +56,7 @@ def new_messages(
         "key",
         "value",
         "headers",
-        fn.current_timestamp().alias("taken_at"),
+        fn.current_timestamp().alias("ingested_at"),
         fn.lit(round_).cast("bigint").alias("round"),
         fn.to_date("timestamp").alias("day"),
     ).where(_beyond(stored_ends))
@@ -141,7 +141,7 @@ def gaps_in(
             .cast("bigint")
             .alias("from_offset"),
             (fn.col("offset") - 1).alias("to_offset"),
-            fn.col("taken_at").alias("found_at"),
+            fn.col("ingested_at").alias("detected_at"),
         )
         .where("from_offset <= to_offset")
     )

@@ -16,7 +16,7 @@ from featurewatch.pipeline.lake.reader import (
     Row,
 )
 
-HEARD_WITHIN: Final = timedelta(hours=1)
+SEEN_WITHIN: Final = timedelta(hours=1)
 """A cluster without a heartbeat for this long before the end of the lake is silent."""
 UNKNOWN_RELEASE: Final = "?"
 
@@ -27,8 +27,8 @@ class ClusterSummary:
 
     ``revision`` began at ``since`` (0 and None: no level is finalized). ``releases`` counts nodes
     by release, ``alerts`` firing alerts by severity, ``incompatible`` the nodes that some level
-    excludes. ``heard`` is the time of its newest heartbeat (None: none within `HEARD_WITHIN` of the
-    end of the lake).
+    excludes. ``last_seen`` is the time of its newest heartbeat (None: none within `SEEN_WITHIN` of
+    the end of the lake).
     """
 
     cluster: str
@@ -40,7 +40,7 @@ class ClusterSummary:
     releases: Mapping[str, int]
     incompatible: int
     alerts: Mapping[str, int]
-    heard: datetime | None
+    last_seen: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def fleet(lake: LakeReader) -> Fleet:
             releases=dict(sorted(releases[name].items())),
             incompatible=sum(incompatible[name].values()),
             alerts=dict(sorted(alerts[name].items())),
-            heard=last_seen.get(name),
+            last_seen=last_seen.get(name),
         )
     return Fleet(summaries, ends)
 
@@ -131,6 +131,6 @@ def _last_seen(lake: LakeReader, ends: datetime) -> dict[str, datetime]:
         "SELECT cluster, max(seen_at) AS at FROM source_states"
         " WHERE seen_at >= $since GROUP BY cluster",
         SOURCE_STATES,
-        since=ends - HEARD_WITHIN,
+        since=ends - SEEN_WITHIN,
     )
     return {row["cluster"]: row["at"] for row in rows}

@@ -25,7 +25,7 @@ class DriftKind(StrEnum):
     """The feature is not finalized."""
     UNLISTED = "unlisted"
     """The lake has the cluster, but it is in no environment."""
-    UNHEARD = "unheard"
+    UNSEEN = "unseen"
     """The file names the cluster, but the lake has no data of it."""
     SILENT = "silent"
     """Its newest heartbeat is older than that of others: its present state is unknown."""
@@ -40,7 +40,8 @@ class DriftKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """A difference; ``feature``, ``wanted`` and ``found`` are None if it concerns a whole cluster.
+    """A difference; ``feature``, ``desired`` and ``actual`` are None if it concerns a whole
+    cluster.
 
     ``cluster`` may be a pattern that matches no cluster.
     """
@@ -50,8 +51,8 @@ class Drift:
     environment: str | None
     verdict: DriftKind
     feature: str | None = None
-    wanted: int | None = None
-    found: int | None = None
+    desired: int | None = None
+    actual: int | None = None
     detail: str = ""
 
 
@@ -67,9 +68,7 @@ def drift(fleet: Fleet, desired: DesiredLevels, now: datetime) -> list[Drift]:
     for name, environment in desired.expected(fleet.clusters).items():
         label = desired.labels_of(name).name
         detail = "the lake has never heard of it"
-        differences.append(
-            Drift(name, label, environment or None, DriftKind.UNHEARD, detail=detail)
-        )
+        differences.append(Drift(name, label, environment or None, DriftKind.UNSEEN, detail=detail))
     if fleet.ends is not None and fleet.ends < now - STALE_AFTER:
         detail = f"the lake ends at {format_time(fleet.ends)}: run featurewatch pipeline run"
         differences.append(Drift("*", "", None, DriftKind.STALE, detail=detail))
@@ -90,7 +89,7 @@ def _of_cluster(
                 *(cluster, name, environment, _verdict(level, wanted)),
                 *(feature, wanted, level),
             )
-    if fleet.ends is not None and summary.heard is None:
+    if fleet.ends is not None and summary.last_seen is None:
         detail = f"nothing was heard of it in the hour before {format_time(fleet.ends)}"
         yield Drift(cluster, name, environment, DriftKind.SILENT, detail=detail)
 

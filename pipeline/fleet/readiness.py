@@ -20,9 +20,9 @@ class TargetReadiness:
     """The newest verdict on moving a cluster to a release.
 
     ``verdict`` is yes, no or unknown, at the end of ``day`` (None: there never was one).
-    ``finalized``: the levels are finalized already. ``blockers`` counts the blockers, ``named`` has
-    the first of them. ``lossless``: a downgrade without loss is possible (None: unknown), to the
-    releases ``back_to``.
+    ``finalized``: the levels are finalized already. ``blockers`` counts the blockers,
+    ``blocker_names`` has the first of them. ``lossless``: a downgrade without loss is possible
+    (None: unknown), to the releases ``downgrade_to``.
     """
 
     cluster: str
@@ -31,10 +31,10 @@ class TargetReadiness:
     day: date | None
     finalized: bool = False
     blockers: int = 0
-    named: Sequence[str] = ()
+    blocker_names: Sequence[str] = ()
     reasons: Sequence[str] = ()
     lossless: bool | None = None
-    back_to: Sequence[str] = ()
+    downgrade_to: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

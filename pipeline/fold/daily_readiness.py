@@ -112,7 +112,7 @@ def readiness_rows(image: ClusterImage, day: int) -> Iterator[HistoryRow]:
 
 
 def _fields(day: str, release: Release, report: ReadinessReport) -> dict[str, Any]:
-    downgrade_path = report.way_back
+    downgrade_path = report.downgrade_path
     return {
         "day": day,
         "target": release.name,
@@ -121,8 +121,10 @@ def _fields(day: str, release: Release, report: ReadinessReport) -> dict[str, An
         "finalized": downgrade_path is not None and not report.changes,
         "state": report.state,
         "blockers": len(report.blockers),
-        "named": [f"{blocker.role} {blocker.node_id}" for blocker in report.blockers[:NAMED]],
+        "blocker_names": [
+            f"{blocker.role} {blocker.node_id}" for blocker in report.blockers[:NAMED]
+        ],
         "reasons": report.reasons,
         "lossless": None if downgrade_path is None else downgrade_path.lossless,
-        "back_to": [] if downgrade_path is None else downgrade_path.to,
+        "downgrade_to": [] if downgrade_path is None else downgrade_path.to,
     }

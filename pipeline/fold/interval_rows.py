@@ -81,9 +81,9 @@ def intervals_of_rows(rows: Mapping[str, bytes]) -> OpenIntervals:
 
 
 def _exclusion(fields: list[Any]) -> Exclusion:
-    level, bounds, verdict, why, since = fields
+    level, bounds, verdict, reason, since = fields
     range_ = None if bounds is None else (bounds[0], bounds[1])
-    return Exclusion(level, range_, verdict, why, IntervalStart(*since))
+    return Exclusion(level, range_, verdict, reason, IntervalStart(*since))
 
 
 def _fields(capabilities: Capabilities) -> tuple[Any, ...]:
@@ -100,21 +100,21 @@ def _roll_fields(roll: Roll) -> dict[str, Any]:
     content = {name: getattr(roll, name) for name in Roll.__slots__}
     content["old"] = [_fields(capabilities) for capabilities in roll.old]
     content["new"] = [_fields(capabilities) for capabilities in roll.new]
-    content["way_back"] = roll.way_back and asdict(roll.way_back)
+    content["rollback_path"] = roll.rollback_path and asdict(roll.rollback_path)
     return content
 
 
 def _roll(content: dict[str, Any] | None) -> Roll | None:
     if content is None:
         return None
-    way_back = content["way_back"]
+    rollback_path = content["rollback_path"]
     typed = {
         "direction": Direction(content["direction"]),
         "old": tuple(map(_capabilities, content["old"])),
         "new": tuple(map(_capabilities, content["new"])),
         "nodes": tuple(RolledNode(Role(role), *rest) for role, *rest in content["nodes"]),
         "levels": _levels(content["levels"]),
-        "way_back": None if way_back is None else RollbackPath(**way_back),
+        "rollback_path": None if rollback_path is None else RollbackPath(**rollback_path),
     }
     return Roll(**{**content, **typed})
 

@@ -43,12 +43,12 @@ class IntervalStart(NamedTuple):
 
 
 class Exclusion(NamedTuple):
-    """A finalized level that excludes a node, or may; ``why`` is the alert's summary."""
+    """A finalized level that excludes a node, or may; ``reason`` is the alert's summary."""
 
     level: int
     range: tuple[int, int] | None
     verdict: str
-    why: str
+    reason: str
     since: IntervalStart
 
 
@@ -190,7 +190,7 @@ def _exclusion(alert: Alert, cause: Cause) -> Exclusion:
         level=alert.evidence["level"],
         range=None if bounds is None else (bounds[0], bounds[1]),
         verdict=alert.evidence["verdict"],
-        why=alert.summary,
+        reason=alert.summary,
         since=IntervalStart(cause.at_ms, cause.id),
     )
 
@@ -207,7 +207,7 @@ def _exclusion_row(
         "level": exclusion.level,
         "range": exclusion.range,
         "verdict": exclusion.verdict,
-        "why": exclusion.why,
+        "reason": exclusion.reason,
         **_span(exclusion.since, until),
     }
     return _of_node(EXCLUSION, f"{state.image.cluster}/excluded/{key}/{feature}", key, fields)
@@ -245,6 +245,6 @@ def _roll_row(cluster: ClusterId, roll: Roll, number: int) -> HistoryRow:
         "duration_s": None if duration_ms is None else duration_ms // 1000,
         "nodes": [arrival._asdict() for arrival in roll.nodes],
         "levels": dict(sorted(roll.levels.items())),
-        "way_back": roll.way_back,
+        "rollback_path": roll.rollback_path,
     }
     return HistoryRow(ROLL, f"{cluster}/{roll.direction}/{roll.cause}@{roll.started_ms}", fields)

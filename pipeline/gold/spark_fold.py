@@ -16,6 +16,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from featurewatch.controller.input_messages import INPUT_TOPICS, InputMessage
 from featurewatch.controller.readiness.state_timers import DEFAULT_LIMITS, Limits
+from featurewatch.pipeline.errors import LakeError
 from featurewatch.pipeline.fold.messages import (
     STATE_ROW,
     FoldOutput,
@@ -116,7 +117,7 @@ class FoldProcessor(StatefulProcessor):
         """Folds a cluster's messages of one batch, in any order; writes only state rows that
         changed."""
         before = {name: bytes(value) for (name,), (value,) in self._rows.iterator()}
-        state = restore_state(key[0], before)
+        state = _restored(key[0], before)
         outputs: list[FoldOutput] = []
         messages = pd.concat([*rows]).sort_values([*ORDER])
         for fields in messages[[*_MESSAGE]].itertuples(index=False, name=None):
@@ -141,6 +142,16 @@ class FoldProcessor(StatefulProcessor):
 
     def close(self) -> None:
         """Nothing to release."""
+
+
+def _restored(cluster: str, rows: dict[str, bytes]) -> FoldState:
+    try:
+        return restore_state(cluster, rows)
+    except (KeyError, TypeError, ValueError) as error:
+        raise LakeError(
+            f"the checkpoint of gold has the state of {cluster} in the rows of another "
+            f"featurewatch ({error!r}): fill a new lake from the topics"
+        ) from error
 
 
 def fold_stream(

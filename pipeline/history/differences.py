@@ -78,7 +78,7 @@ _BAD = ("role", "node_id", "feature", "level")
 
 
 def _end(state: HistoricalState) -> Mapping[str, Any]:
-    names = ("moment", "at", "revision", "epoch", "leader_id", "digest", "doubt")
+    names = ("moment", "at", "revision", "epoch", "leader_id", "digest", "uncertainty")
     return {name: getattr(state, name) for name in names}
 
 
@@ -137,7 +137,7 @@ def upgrades(
         where = Sql(where + sql(" AND started <= $until", until=until))
     return lake.query(
         "SELECT cluster, id, direction, state, from_releases, to_releases, started, rolled,"
-        " finalized, ended, duration_s, nodes, levels, way_back FROM upgrades WHERE $where"
+        " finalized, ended, duration_s, nodes, levels, rollback_path FROM upgrades WHERE $where"
         " ORDER BY started, cluster, id",
         UPGRADES,
         parts={"where": where},

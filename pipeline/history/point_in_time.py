@@ -33,7 +33,7 @@ from featurewatch.pipeline.lake.reader import (
 Ranges = Mapping[str, list[int]]
 
 _LAG: Final = timedelta(minutes=1)
-"""The usual delay of a lake that is being filled; it raises no doubt."""
+"""The usual delay of a lake that is being filled; it is not an uncertainty."""
 _NAMED_CLUSTERS: Final = 5
 
 
@@ -58,7 +58,7 @@ class HistoricalState:
 
     ``revision`` began at ``since``. ``digest``, ``epoch``, ``leader_id``, ``leader_epoch`` and
     ``provenance`` are those of its snapshot (revision 0: there is none, and they are unknown).
-    ``doubt`` is the reason why the lake may lack later events (None: it has them all).
+    ``uncertainty`` is the reason why the lake may lack later events (None: it has them all).
     """
 
     cluster: str
@@ -75,7 +75,7 @@ class HistoricalState:
     alerts: tuple[Row, ...]
     digest: str | None
     provenance: Mapping[str, Any]
-    doubt: str | None
+    uncertainty: str | None
 
 
 def clusters(lake: LakeReader) -> list[str]:
@@ -143,7 +143,7 @@ def state_at(lake: LakeReader, cluster: str, moment: Moment, now: datetime) -> H
         alerts=tuple(firing(lake, cluster, cut)),
         digest=row.get("digest"),
         provenance={name: value for name, value in provenance.items() if value is not None},
-        doubt=_doubt(lake, cut) if isinstance(moment, AtTime) else None,
+        uncertainty=_uncertainty(lake, cut) if isinstance(moment, AtTime) else None,
     )
 
 
@@ -183,7 +183,7 @@ def _intervals(lake: LakeReader, cluster: str, cut: HistoryCut) -> Iterator[Row]
 
 def _incompatible(lake: LakeReader, cluster: str, cut: HistoryCut) -> tuple[Row, ...]:
     rows = lake.query(
-        "SELECT role, node_id, feature, level, range, verdict, why, since, until, since_cause,"
+        "SELECT role, node_id, feature, level, range, verdict, reason, since, until, since_cause,"
         " until_cause FROM incompatibilities WHERE cluster = $cluster AND $near"
         " ORDER BY role, node_id, feature",
         INCOMPATIBILITIES,
@@ -218,7 +218,7 @@ def firing(lake: LakeReader, cluster: str, cut: HistoryCut) -> list[Row]:
     )
 
 
-def _doubt(lake: LakeReader, cut: HistoryCut) -> str | None:
+def _uncertainty(lake: LakeReader, cut: HistoryCut) -> str | None:
     lake_end = lake.newest(SOURCE_STATES, "seen_at") if lake.has(SOURCE_STATES) else None
     if lake_end is None or cut.time <= lake_end + _LAG:
         return None

@@ -61,7 +61,7 @@ MESSAGES: Final = Table(
         "key": "binary",
         "value": "binary",
         "headers": "array<struct<key: string, value: binary>>",
-        "taken_at": "timestamp",
+        "ingested_at": "timestamp",
         "round": "bigint",
         "day": "date",
     },
@@ -81,7 +81,7 @@ GAPS: Final = Table(
         "partition": "int",
         "from_offset": "bigint",
         "to_offset": "bigint",
-        "found_at": "timestamp",
+        "detected_at": "timestamp",
     },
     key=("topic", "partition", "from_offset", "to_offset"),
 )

@@ -167,7 +167,7 @@ def _into_bronze(
             *("topic", "partition", "offset"),
             time.alias("kafka_time"),
             *("key", "value", "headers"),
-            fn.current_timestamp().alias("taken_at"),
+            fn.current_timestamp().alias("ingested_at"),
             fn.lit(held.round + 1).cast("bigint").alias("round"),
             fn.to_date(time).alias("day"),
         ),

@@ -231,7 +231,7 @@ class SplitReader:
         if isinstance(output, LogCommit):
             position = (METADATA_LOG, CONTENT, output.last_offset)
         else:
-            location = output.place.removeprefix(f"{LOG} ")
+            location = output.location.removeprefix(f"{LOG} ")
             self.stats.problems.append(f"{file_range.label} {location}: {output.reason}")
             position = (DEAD_LETTERS, CONTENT, int(location.rpartition(" ")[2]))
         return self._message(*position, output)

@@ -56,7 +56,7 @@ EVENT: Final[Mapping[str, str]] = {
     "missed": "bigint",
     "recreated": "boolean",
     "zxid": "bigint",
-    "reading": "string",
+    "resync": "string",
     "znodes": f"array<{_ZNODE}>",
 }
 """The fields of all events, as name and type."""

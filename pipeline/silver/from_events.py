@@ -49,7 +49,7 @@ def znode_changes(events: DataFrame) -> DataFrame:
         "event.zxid",
         fn.coalesce("event.missed", fn.lit(0)).alias("missed"),
         fn.coalesce("event.recreated", fn.lit(False)).alias("recreated"),
-        "event.reading",
+        "event.resync",
     )
 
 

@@ -99,7 +99,7 @@ ZNODE_CHANGES: Final = _table(
         "zxid": "bigint",
         "missed": "bigint",
         "recreated": "boolean",
-        "reading": "string",
+        "resync": "string",
     },
     pruned=False,
 )

@@ -183,7 +183,7 @@ class NodeTracker:
             if reason not in reported:
                 yield DeadLetter(
                     cluster=self._cluster,
-                    place=f"ApiVersions answer of {key}, feature {advertised.name!r}",
+                    location=f"ApiVersions answer of {key}, feature {advertised.name!r}",
                     reason=f"{node.address}: {reason}, so it is left out: upgrade or stop the node",
                     payload=orjson.dumps(advertised._asdict()),
                     seen_ms=now_ms,

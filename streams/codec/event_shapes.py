@@ -178,7 +178,7 @@ _DEAD_LETTER = Shape(
     DeadLetter,
     {
         "cluster": a_text,
-        "place": a_text,
+        "location": a_text,
         "reason": a_detail,
         "payload": _payload,
         "seen_ms": TIME,
@@ -204,7 +204,7 @@ _ZNODE_SNAPSHOT = Shape(
     ZnodeSnapshot,
     {
         "cluster": a_name,
-        "reading": a_name,
+        "resync": a_name,
         "index": INT32,
         "last": a_flag,
         "znodes": znodes,

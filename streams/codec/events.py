@@ -141,6 +141,6 @@ def _make_printable(value: dict[str, Any]) -> None:
     def printable(text: str) -> str:
         return text.encode(errors="backslashreplace").decode()
 
-    for name in ("cluster", "place", "reason"):
+    for name in ("cluster", "location", "reason"):
         value[name] = shorten(printable(value[name]))
     value["headers"] = {printable(k): printable(v) for k, v in value["headers"].items()}

@@ -106,7 +106,7 @@ _MIGRATION: Final = Shape(
     Migration,
     {
         "state": a_text,
-        "under_way": a_flag,
+        "in_progress": a_flag,
         "kraft_controller_id": NUMBER,
         "brokers_in_zookeeper": NUMBER,
         "missing": list_of(INT32),

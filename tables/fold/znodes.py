@@ -84,15 +84,15 @@ def fold_znode_snapshot(image: ClusterImage, event: ZnodeSnapshot) -> Folded:
     The next snapshot replaces one that did not end. A repeated chunk changes nothing, and a chunk
     that does not follow the previous one is counted as unreadable.
     """
-    if event.reading == image.zookeeper.snapshot:
+    if event.resync == image.zookeeper.snapshot:
         return image, SKIPPED
     resync = image.zookeeper.resync
-    if event.index == 0 and (resync is None or resync.name != event.reading):
+    if event.index == 0 and (resync is None or resync.name != event.resync):
         serial = image.resyncs + 1
-        resync = ZnodeResync(serial, event.reading)
+        resync = ZnodeResync(serial, event.resync)
         zookeeper = replace(image.zookeeper, resync=resync)
         image = replace(image, resyncs=serial, zookeeper=zookeeper)
-    if resync is None or resync.name != event.reading or event.index > resync.next_index:
+    if resync is None or resync.name != event.resync or event.index > resync.next_index:
         return _out_of_order(image, event), NOTHING
     if event.index < resync.next_index:
         return image, SKIPPED
@@ -249,8 +249,8 @@ def _node(key: NodeKey, znode: Znode, before: Node | None, seen_ms: int) -> Node
 
 
 def _out_of_order(image: ClusterImage, event: ZnodeSnapshot) -> ClusterImage:
-    reason = f"part {event.index} of reading {event.reading} does not follow the one before"
-    first = UnreadableRecords(1, f"reading {event.reading}", reason)
+    reason = f"part {event.index} of reading {event.resync} does not follow the one before"
+    first = UnreadableRecords(1, f"reading {event.resync}", reason)
     unreadable = image.sources.unreadable.set(OUT_OF_ORDER, first)
     return replace(image, sources=image.sources.with_unreadable(unreadable))
 

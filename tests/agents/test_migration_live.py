@@ -97,14 +97,14 @@ async def test_a_migration_is_seen_from_both_sides(
             lambda state: state.ready and state.migration.brokers_in_zookeeper == 1
         )
         assert (state.authority, state.epoch, state.controller.node_id) == ("zookeeper", 0, 1)
-        assert (state.controller.kraft_epoch, state.migration.under_way) == (-1, False)
+        assert (state.controller.kraft_epoch, state.migration.in_progress) == (-1, False)
         assert sink.firing == set()
 
         await asyncio.to_thread(migration.add_controllers)
         async with running(log_of(cluster, sink)):
             state = await sink.until(lambda state: state.ready and state.authority == "kraft")
             assert (state.migration.state, state.migration.missing) == ("pre-migration", (1,))
-            assert sink.firing == {"migration-under-way", "migration-incomplete"}
+            assert sink.firing == {"migration-in-progress", "migration-incomplete"}
 
             await asyncio.to_thread(migration.enroll_brokers)
             state = await sink.until(
@@ -114,16 +114,16 @@ async def test_a_migration_is_seen_from_both_sides(
             )
             assert (state.controller.node_id, state.migration.kraft_controller_id) == (3001, 3001)
             assert (state.migration.brokers_in_zookeeper, state.migration.missing) == (1, ())
-            assert sink.firing == {"migration-under-way"}, sink.engine.state.firing
+            assert sink.firing == {"migration-in-progress"}, sink.engine.state.firing
 
             await asyncio.to_thread(migration.move_brokers)
             state = await sink.until(lambda state: state.migration.brokers_in_zookeeper == 0)
-            assert (state.migration.under_way, state.ready) == (True, True)
+            assert (state.migration.in_progress, state.ready) == (True, True)
 
             await asyncio.to_thread(migration.finish)
             state = await sink.until(lambda state: state.migration.state == "post-migration")
-            assert not state.migration.under_way
+            assert not state.migration.in_progress
             assert not {rule for rule in sink.firing if rule.startswith("migration")}
-            lines = [rule for rule in sink.rules if rule.endswith("migration-under-way")]
-            assert lines.count("-migration-under-way") == 1, sink.rules
-            assert lines[-1] == "-migration-under-way", sink.rules
+            lines = [rule for rule in sink.rules if rule.endswith("migration-in-progress")]
+            assert lines.count("-migration-in-progress") == 1, sink.rules
+            assert lines[-1] == "-migration-in-progress", sink.rules

@@ -80,7 +80,7 @@ def measurement(run: str, report: AuditReport, seconds: float) -> dict[str, Any]
         "value": report.count(*BAD),
         "compared": report.count(*BAD, EQUAL, REORDERED),
         "in_another_order": report.count(REORDERED),
-        "said_twice": sum(counts.twice for counts in report.counts),
+        "duplicates": sum(counts.duplicates for counts in report.counts),
         "late": sum(counts.late for counts in report.counts),
         "unknown": report.count(UNKNOWN),
         "audit_s": round(seconds, 2),

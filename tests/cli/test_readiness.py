@@ -95,8 +95,8 @@ def test_json_is_one_document_with_every_node(run_readiness: Callable[..., Resul
         *(("broker", node) for node in (2, 3, 7)),
         *(("controller", node) for node in (2, 3, 9)),
     }
-    assert report["said"]["accepted"] is False
-    assert report["way_back"]["lossless"] is False
+    assert report["controller_response"]["accepted"] is False
+    assert report["downgrade_path"]["lossless"] is False
     assert {feature["feature"]: feature["target"] for feature in report["features"]}[
         "metadata.version"
     ] == 30

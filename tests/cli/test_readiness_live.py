@@ -38,13 +38,13 @@ def test_a_real_cluster_that_was_not_rolled_yet(quorum_391: Cluster, tmp_path: P
         (role, node.spec.id) for role in ("broker", "controller") for node in quorum_391.nodes
     }
     assert {blocker["software"] for blocker in report["blockers"]} == {"3.9"}
-    assert report["said"]["release"] == "3.9"
-    assert report["said"]["assumed"] is False
+    assert report["controller_response"]["release"] == "3.9"
+    assert report["controller_response"]["assumed"] is False
     watched = Watched(controllers=quorum_391.controllers, servers=quorum_391.bootstrap_servers)
     image = read_image(watched)
     now_ms = wall_clock_ms()
     own = assess_readiness(image, release_of("3.9"), {}, now_ms=now_ms)
-    assert (own.verdict, own.blockers, own.views) == (Verdict.YES, (), ())
+    assert (own.verdict, own.blockers, own.divergences) == (Verdict.YES, (), ())
     assert applied_by_all(image, now_ms)[0] is not Verdict.NO
 
 

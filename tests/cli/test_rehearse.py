@@ -63,7 +63,7 @@ def test_every_step_is_shown_with_its_verdict_and_the_response(
     run_rehearse: Callable[..., Result],
 ) -> None:
     """Who is asked, each verdict, the controller's words, what happens; a refusal exits 3."""
-    result = run_rehearse(*AT, "-s", "upgrade:metadata.version=4.3-IV0", "-s", "lose:broker-2")
+    result = run_rehearse(*AT, "-s", "upgrade:metadata.version=4.3-IV0", "-s", "stop:broker-2")
     assert result.exit_code == 3
     lines = result.output.splitlines()
     assert lines[0].startswith("cluster ")
@@ -72,7 +72,7 @@ def test_every_step_is_shown_with_its_verdict_and_the_response(
     assert lines[2] == "nodes   brokers 1-2, registered controllers 1-3"
     assert lines[3] == " 1 upgrade:metadata.version=4.3-IV0  refused"
     assert "Local controller 1 only supports versions 1-21" in lines[4]
-    assert lines[5] == " 2 lose:broker-2  accepted"
+    assert lines[5] == " 2 stop:broker-2  accepted"
     assert lines[6] == "   fences broker 2 when its session ends"
 
 
@@ -91,7 +91,7 @@ def test_a_long_roll_is_one_paragraph(run_rehearse: Callable[..., Result]) -> No
     assert lines[6] == "23 upgrade:metadata.version=4.3-IV0  accepted"
     assert (
         run_rehearse(*AT, "-s", "restart:brokers").output.splitlines()[3]
-        == " 1 lose:broker-1  accepted"
+        == " 1 stop:broker-1  accepted"
     )
 
 
@@ -130,22 +130,22 @@ def test_release_selects_the_model_of_the_controller(run_rehearse: Callable[...,
     """--release: as if the active controller ran it."""
     result = run_rehearse(*AT, "-s", "upgrade:metadata.version=30", "--release", "4.3.0", "--json")
     (step,) = json.loads(result.output)["steps"]
-    assert step["by"] == "controller 1 (Kafka 4.3)"
-    assert "Broker 2 only supports versions 1-21" in step["says"][0]
+    assert step["responder"] == "controller 1 (Kafka 4.3)"
+    assert "Broker 2 only supports versions 1-21" in step["messages"][0]
 
 
 def test_what_is_not_known_exits_with_4(run_rehearse: Callable[..., Result]) -> None:
     """No majority, a cluster that does not answer, no active controller, software nobody tells."""
     lost = (
         "-s",
-        "lose:controller-1",
+        "stop:controller-1",
         "-s",
-        "lose:controller-2",
+        "stop:controller-2",
         "-s",
         "upgrade:metadata.version=20",
     )
     assert run_rehearse(*AT, *lost).exit_code == 4
-    step = ("-s", "lose:broker-1")
+    step = ("-s", "stop:broker-1")
     silent = run_rehearse(
         *AT, *step, seen=ClusterNotReadError("kafka:9093 was not read to its end: nobody listens")
     )
@@ -174,11 +174,11 @@ WRONG = (
     ((*AT,), "give --step"),
     ((*AT, "-s", "melt:broker-1"), "there is no 'melt'"),
     ((*AT, "--steps", "missing.yaml"), "missing.yaml cannot be read"),
-    ((*AT, "-s", "lose:broker-1", "--release", "9.9"), "Kafka '9.9' is not in the table"),
-    (("-s", "lose:broker-1"), "give --bootstrap-controller"),
-    (("-s", "lose:broker-1", "--bootstrap-controller", "nonsense"), "write host:port"),
-    ((*AT, "-s", "lose:broker-1", "--on-real-controller", "3.8"), "choose one of 3.9 to 4.3"),
-    ((*AT, "-s", "lose:broker-1", "--on-real-controller", "new"), "not in the table of levels"),
+    ((*AT, "-s", "stop:broker-1", "--release", "9.9"), "Kafka '9.9' is not in the table"),
+    (("-s", "stop:broker-1"), "give --bootstrap-controller"),
+    (("-s", "stop:broker-1", "--bootstrap-controller", "nonsense"), "write host:port"),
+    ((*AT, "-s", "stop:broker-1", "--on-real-controller", "3.8"), "choose one of 3.9 to 4.3"),
+    ((*AT, "-s", "stop:broker-1", "--on-real-controller", "new"), "not in the table of levels"),
 )
 
 
@@ -200,7 +200,7 @@ def test_wrong_usage_is_one_line(
         (b"[" * 3000, "is nested too deep"),
         (b"\xff", "is no YAML"),
         (b"", "no steps"),
-        (b"- lose: 7", "'7'"),
+        (b"- stop: 7", "'7'"),
         (b"- upgrade: {release: 4.10}", "'4.10'"),
         (b"- upgrade: {metadata.version: 29, metadata.version: 30}", "stands there already"),
     ],
@@ -220,7 +220,7 @@ def test_a_file_without_steps_is_wrong_usage(
 def test_a_cluster_in_zookeeper_mode_is_refused(run_rehearse: Callable[..., Result]) -> None:
     """There is no KRaft controller to speak for."""
     result = run_rehearse(
-        *AT, "-s", "lose:broker-1", seen=replace(image(), authority=Authority.ZOOKEEPER)
+        *AT, "-s", "stop:broker-1", seen=replace(image(), authority=Authority.ZOOKEEPER)
     )
     assert isinstance(result.exception, UsageError)
     assert "ZooKeeper mode" in str(result.exception)
@@ -234,7 +234,7 @@ def test_one_of_several_configured_clusters_is_named(
     file.write_text(
         "clusters:\n- {cluster_id: a, servers: 'a:1'}\n- {cluster_id: b, servers: 'b:1'}\n"
     )
-    given = ("-s", "lose:broker-1", "--config", str(file))
+    given = ("-s", "stop:broker-1", "--config", str(file))
     several = run_rehearse(*given)
     assert isinstance(several.exception, UsageError)
     assert "say which one with --cluster-id" in str(several.exception)
@@ -248,7 +248,9 @@ def test_a_difference_to_the_real_controller_exits_with_1(
 
     def real(name: str, live: ControllerState, steps: list[object]) -> RealRehearsal:
         (outcome,) = play(name, live, steps)  # type: ignore[arg-type]
-        compared = ComparedStep(outcome, asked=True, real=None, differences=("it says otherwise",))
+        compared = ComparedStep(
+            outcome, compared=True, real=None, differences=("it says otherwise",)
+        )
         return RealRehearsal("3.9.1", live, ("the voters 2, 3 do not run",), (compared,))
 
     monkeypatch.setattr(rehearse, "rehearse_on_real_controller", real)
@@ -259,7 +261,7 @@ def test_a_difference_to_the_real_controller_exits_with_1(
     assert "unequal the voters 2, 3 do not run" in result.output
     assert result.output.splitlines()[-1] == "1 differences to Kafka 3.9.1"
     document = json.loads(run_rehearse(*arguments, "--json").output)
-    assert document["on_real_controller"]["differences"] == 1
+    assert document["on_real_controller"]["difference_count"] == 1
     assert document["steps"][0]["differences"] == ["it says otherwise"]
 
 

@@ -219,7 +219,7 @@ def test_a_migration_is_one_line(migration: Migration, line: str) -> None:
     with the migration."""
     snapshot = replace(_snapshot([_class([1], (7, 30))]), migration=migration)
     assert line in [row.strip() for row in _text(*rendering.state_view(snapshot, [])).splitlines()]
-    over = replace(snapshot, migration=replace(migration, under_way=False))
+    over = replace(snapshot, migration=replace(migration, in_progress=False))
     assert "migration" not in _text(*rendering.state_view(over, []))
 
 

@@ -64,7 +64,7 @@ def test_a_directory_that_was_never_started(formatted: Path) -> None:
     document = json.loads(info(str(formatted), "--json").output)
     assert document["meta"] == {"version": 1, "cluster": CLUSTER, "node": 7, "directory_id": "AbC="}
     assert document["formatted"]["levels"] == {"metadata.version": 19, "transaction.version": 2}
-    assert (document["now"], document["releases"]["4.3"]) == (None, None)
+    assert (document["committed"], document["releases"]["4.3"]) == (None, None)
 
 
 def test_what_is_at_the_end_of_a_log_may_not_be_committed(formatted: Path) -> None:
@@ -231,7 +231,7 @@ def test_a_quorum_of_dynamic_voters(make_cluster: MakeCluster) -> None:
     cluster = make_cluster(ClusterSpec([node], dynamic_voters=True))
     document = json.loads(info(str(cluster.node(1).data), "--json").output)
     assert (document["formatted"]["kraft_version"], document["formatted"]["voters"]) == (1, [1])
-    assert document["now"]["levels"]["kraft.version"] == 1
-    assert document["now"]["levels"]["metadata.version"] == 30
+    assert document["committed"]["levels"]["kraft.version"] == 1
+    assert document["committed"]["levels"]["metadata.version"] == 30
     able = [name for name, reason in document["releases"].items() if reason is None]
     assert able == ["4.3"]

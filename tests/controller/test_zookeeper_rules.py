@@ -81,7 +81,7 @@ def test_an_epoch_that_went_backwards(event: object, summary: str) -> None:
     engine = watching(z.features({TV: 2}, 5, 7))
     engine.apply(event)  # type: ignore[arg-type]
     alert = firing(engine)["znode-regression/znode/feature"]
-    assert (alert.severity, alert.evidence) == (Severity.CRITICAL, {"was": 7})
+    assert (alert.severity, alert.evidence) == (Severity.CRITICAL, {"previous_max": 7})
     assert summary in alert.summary
 
 
@@ -98,7 +98,7 @@ def test_a_migration_warns_of_metadata_version() -> None:
     """The alert fires while the log reports a migration; missing brokers are named."""
     engine = migrating(3)
     alerts = firing(engine)
-    warning = alerts["migration-under-way/migration"]
+    warning = alerts["migration-in-progress/migration"]
     assert (warning.severity, warning.subject) == (Severity.WARNING, {})
     assert warning.evidence == {"state": "pre-migration"}
     assert alerts["migration-incomplete/migration"].evidence == {"missing": 3, "nodes": [0, 1, 2]}

@@ -80,7 +80,7 @@ def _of_a_migration(image: ClusterImage) -> set[str]:
     missing = _missing(image) if is_log else set()
     if image.log.migration != 2:
         missing -= {key.node_id for key in image.nodes.nodes if key.role is Role.BROKER}
-    tails = {"migration-under-way/migration"}
+    tails = {"migration-in-progress/migration"}
     return tails | ({"migration-incomplete/migration"} if missing else set())
 
 

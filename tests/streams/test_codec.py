@@ -79,7 +79,7 @@ def test_dead_letter_with_text_that_is_no_utf8_gets_through():
     dead_letter = DeadLetter("c", "topic \udcff", "bad \ud800", b"\xff", 1, {"h": "\udc80"})
     read = decode(DEAD_LETTERS, encode(DEAD_LETTERS, dead_letter).value)
     assert isinstance(read, DeadLetter)
-    assert (read.place, read.reason) == ("topic \\udcff", "bad \\ud800")
+    assert (read.location, read.reason) == ("topic \\udcff", "bad \\ud800")
 
 
 @settings(deadline=None)

@@ -1,5 +1,6 @@
 """Outputs that somebody else wrote: they are refused, or whoever reads them can show them."""
 
+from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -20,7 +21,11 @@ from featurewatch.streams.codec.outputs import (
 from featurewatch.streams.outputs import Alert, FeatureChange, Snapshot
 from tests.simulation.engine import simulated_outputs
 
-DECODERS = {FeatureChange: decode_change, Alert: decode_alert, Snapshot: decode_snapshot}
+DECODERS: dict[type[Output], Callable[[bytes | None], Output]] = {
+    FeatureChange: decode_change,
+    Alert: decode_alert,
+    Snapshot: decode_snapshot,
+}
 SAMPLES: dict[type[Output], list[dict[str, Any]]] = {shape: [] for shape in DECODERS}
 for _output in simulated_outputs(range(6)):
     SAMPLES[type(_output)].append(orjson.loads(encode_output(_output).value or b""))

@@ -218,7 +218,7 @@ def split_chunks(events: Sequence[Event], dice: Random) -> list[Event]:
     names = count()
     for name, group in groupby(
         events,
-        lambda event: event.reading if isinstance(event, ZnodeSnapshot) else str(next(names)),
+        lambda event: event.resync if isinstance(event, ZnodeSnapshot) else str(next(names)),
     ):
         parts = [*group]
         first = parts[0]
@@ -248,7 +248,7 @@ def repeated(events: Sequence[Event], dice: Random) -> list[Event]:
     for event in events:
         repeated_events.append(event)
         if isinstance(event, ZnodeSnapshot):
-            parts = [*(part for part in parts if part.reading == event.reading), event]
+            parts = [*(part for part in parts if part.resync == event.resync), event]
             if event.last and [part.index for part in parts] == [*range(event.index + 1)]:
                 since = [*parts]
         elif isinstance(event, ZnodeChange):

@@ -27,16 +27,16 @@ class DemoPrinter:
 
     def did(self, text: str) -> None:
         """Something was done to the cluster, or seen of it."""
-        self._tell({"event": "did", "text": text}, Text(f"  {text}"))
+        self._tell({"event": "progress", "text": text}, Text(f"  {text}"))
 
-    def refused(self, request: str, kafka: str, blockers: list[dict[str, Any]]) -> None:
+    def refused(self, request: str, message: str, blockers: list[dict[str, Any]]) -> None:
         """Kafka refused: its text, and every blocker."""
         text = Text("  Kafka refuses ", style="yellow")
-        text.append(f"{request}: {kafka}")
+        text.append(f"{request}: {message}")
         if blockers:
             text.append("\n").append_text(_named(blockers))
         self._tell(
-            {"event": "refused", "request": request, "kafka": kafka, "blockers": blockers}, text
+            {"event": "refused", "request": request, "message": message, "blockers": blockers}, text
         )
 
     def blockers(self, blockers: list[dict[str, Any]]) -> None:

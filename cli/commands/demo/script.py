@@ -179,7 +179,7 @@ class _DemoScript:
         image = self._monitor.image(self.id)
         way = downgrade_path({METADATA_VERSION: START}, image.features.levels) if image else None
         if way is not None:
-            self._narrator.did(f"featurewatch readiness says so beforehand: {way.why}")
+            self._narrator.did(f"featurewatch readiness says so beforehand: {way.reason}")
 
     def _old_controller(self) -> None:
         self._narrator.step(f"Controller {GHOST} comes back on old software")

@@ -52,7 +52,7 @@ def list_clusters(
         for line in clusters.clusters.values():
             print_json(line)
         return
-    title = ("cluster", "environment", "revision", "nodes", "incompatible", "alerts", "heard")
+    title = ("cluster", "environment", "revision", "nodes", "incompatible", "alerts", "last seen")
     _print([(*title, "levels"), *rows])
 
 
@@ -115,7 +115,7 @@ def readiness(
         for cluster in clusters:
             print_json(cluster)
     else:
-        title = ("cluster", f"to {release}", "in the way", "way back")
+        title = ("cluster", f"to {release}", "in the way", "downgrade")
         _print([(*title, ""), *map(_standing, clusters)])
     verdicts = {cluster.verdict for cluster in clusters}
     if NO in verdicts:
@@ -147,7 +147,7 @@ def _line(
         for release, count in line.releases.items()
     )
     alerts = ", ".join(f"{count} {severity}" for severity, count in line.alerts.items())
-    last_seen = format_time(line.heard) if line.heard else "silent" if fleet.ends else "?"
+    last_seen = format_time(line.last_seen) if line.last_seen else "silent" if fleet.ends else "?"
     return (
         _called(line.cluster, desired.labels_of(line.cluster).name if desired else ""),
         (desired.environment_of(line.cluster) or "-") if desired else "",
@@ -164,8 +164,8 @@ _VERDICTS = {"yes": "ready", "no": "not ready", "unknown": "unknown"}
 
 
 def _standing(cluster: "TargetReadiness") -> tuple[str, ...]:
-    unnamed_count = cluster.blockers - min(_NAMED, len(cluster.named))
-    named = ", ".join(cluster.named[:_NAMED]) + (
+    unnamed_count = cluster.blockers - min(_NAMED, len(cluster.blocker_names))
+    named = ", ".join(cluster.blocker_names[:_NAMED]) + (
         f" and {unnamed_count} more" if unnamed_count > 0 else ""
     )
     is_finalized = cluster.finalized and cluster.verdict == "yes"
@@ -197,8 +197,8 @@ def _drift(item: "Drift") -> tuple[str, ...]:
     detail = item.detail
     if item.feature is not None:
         desired, actual = (
-            level(item.feature, item.wanted or 0),
-            level(item.feature, item.found or 0),
+            level(item.feature, item.desired or 0),
+            level(item.feature, item.actual or 0),
         )
         detail = f"{item.feature} is {actual}, shall be {desired}"
     return (

@@ -29,18 +29,18 @@ def state_parts(state: HistoricalState) -> Iterator[Table | Text]:
     yield from _matrix(state)
     for row in state.incompatible[:MAX_ALERTS]:
         since = f"  (since {format_time(row['since'])})"
-        yield Text(f"  incompatible: {plain(row['why'])}{since}", style="bold red")
+        yield Text(f"  incompatible: {plain(row['reason'])}{since}", style="bold red")
     yield from _more(len(state.incompatible), "incompatible nodes")
     for row in state.alerts[:MAX_ALERTS]:
         yield _alert("  ", row)
     yield from _more(len(state.alerts), "alerts")
-    if not state.alerts and not state.doubt:
+    if not state.alerts and not state.uncertainty:
         yield Text("  no alert fired", style="green")
     if state.digest:
         place = ", ".join(f"{name} {value}" for name, value in state.provenance.items())
         yield Text(f"  revision {state.revision} by {plain(place)}; digest {state.digest}", "dim")
-    if state.doubt:
-        yield Text(f"  {state.doubt}", style="bold yellow")
+    if state.uncertainty:
+        yield Text(f"  {state.uncertainty}", style="bold yellow")
 
 
 def _more(count: int, what: str) -> Iterator[Text]:
@@ -137,8 +137,8 @@ def diff_lines(diff: Diff) -> Iterator[Text]:
     if diff.empty:
         yield Text("  nothing differs", style="green")
     for end in (diff.before, diff.after):
-        if end["doubt"]:
-            yield Text(f"  {end['doubt']}", style="bold yellow")
+        if end["uncertainty"]:
+            yield Text(f"  {end['uncertainty']}", style="bold yellow")
 
 
 def _change(nodes: NodesDiff) -> str:
@@ -175,7 +175,7 @@ def roll_lines(roll: Row, *, nodes: bool) -> Iterator[Text]:
             yield Text(f"    {name:<10}{format_time(roll[name])}")
     for name, (before, after) in sorted((roll["levels"] or {}).items()):
         yield Text(f"    level     {plain(name)} {level(name, before)} → {level(name, after)}")
-    if way := roll["way_back"]:
+    if way := roll["rollback_path"]:
         yield Text(f"    way back  {_way_back(way)}", style="" if way["lossless"] else "yellow")
     if nodes:
         for node in sorted(roll["nodes"] or (), key=_when):
@@ -193,5 +193,5 @@ def _when(node: Mapping[str, Any]) -> datetime:
 
 def _way_back(way: Mapping[str, Any]) -> str:
     to = f" to {plain(way['to'])}" if way["to"] else ""
-    why = f": {plain(way['why'])}" if way["why"] else ""
-    return f"{'without loss' if way['lossless'] else 'not without loss'}{to}{why}"
+    reason = f": {plain(way['reason'])}" if way["reason"] else ""
+    return f"{'without loss' if way['lossless'] else 'not without loss'}{to}{reason}"

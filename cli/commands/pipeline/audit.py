@@ -83,7 +83,7 @@ def audit(
             for report in follow_lake(opened, every, stop_at_signal(), late_s, settings.limits()):
                 differed = differed or report.has_differences
                 code = _code(report, differed)
-                _show_look(report, as_json=as_json)
+                _show_check(report, as_json=as_json)
     if code is not ExitCode.GOOD:
         raise Exit(code)
 
@@ -100,7 +100,7 @@ def _show(report: "AuditReport", *, as_json: bool) -> None:
             _print({"kind": "table", **counts._asdict()})
         for difference in report.differences:
             _print({"kind": "difference", **difference._asdict()})
-        _print({"kind": "audit", **_summary(report), "unknown": report.unknown})
+        _print({"kind": "audit", **_summary(report)})
         return
     for counts in report.counts:
         print(f"{counts.table}: {_in_words(counts)}")
@@ -111,19 +111,19 @@ def _show(report: "AuditReport", *, as_json: bool) -> None:
         print(f"and {hidden} more")
     if report.replayed:
         print(f"left out: {report.replayed} replayed (of these nothing was said live)")
-    for reason in report.unknown:
+    for reason in report.unknown_reasons:
         sys.stderr.write(f"featurewatch: {reason}\n")
 
 
-def _show_look(report: "AuditReport", *, as_json: bool) -> None:
+def _show_check(report: "AuditReport", *, as_json: bool) -> None:
     """One line for each of the repeated checks."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     if as_json:
-        _print({"kind": "look", "at": now, **_summary(report), "unknown": report.unknown})
+        _print({"kind": "check", "at": now, **_summary(report)})
         return
     verdicts = _joined({name: report.count(name) for name in _verdicts(report)})
-    why = f" ({'; '.join(report.unknown)})" if report.unknown else ""
-    print(f"{now} folded to round {report.folded}: {verdicts}{why}", flush=True)
+    why = f" ({'; '.join(report.unknown_reasons)})" if report.unknown_reasons else ""
+    print(f"{now} folded to round {report.folded_round}: {verdicts}{why}", flush=True)
 
 
 def _verdicts(report: "AuditReport") -> list[str]:
@@ -131,20 +131,23 @@ def _verdicts(report: "AuditReport") -> list[str]:
 
 
 def _summary(report: "AuditReport") -> dict[str, Any]:
-    verdicts = {name: report.count(name) for name in _verdicts(report)}
-    late, twice = (
-        sum(getattr(table, name) for table in report.counts) for name in ("late", "twice")
-    )
-    summary = {"folded": report.folded, "verdicts": verdicts, "late": late, "twice": twice}
-    summary["replayed"] = report.replayed
-    return {**summary, "differ": report.has_differences, "known": report.is_conclusive}
+    return {
+        "folded_round": report.folded_round,
+        "verdicts": {name: report.count(name) for name in _verdicts(report)},
+        "late": sum(table.late for table in report.counts),
+        "duplicates": sum(table.duplicates for table in report.counts),
+        "replayed": report.replayed,
+        "has_differences": report.has_differences,
+        "is_conclusive": report.is_conclusive,
+        "unknown_reasons": report.unknown_reasons,
+    }
 
 
 def _in_words(counts: "TableCounts") -> str:
     text = _joined(counts.verdicts)
     if counts.late:
         text += f", {counts.late} late (by up to {counts.late_ms / 1000:.1f} s)"
-    return f"{text}, {counts.twice} said more than once" if counts.twice else text
+    return f"{text}, {counts.duplicates} said more than once" if counts.duplicates else text
 
 
 def _joined(verdicts: Any) -> str:

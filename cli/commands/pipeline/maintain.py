@@ -56,6 +56,8 @@ def maintain(
 
 
 def _line(result: "MaintenanceResult") -> str:
+    if result.is_removed:
+        return f"{result.table.path}: removed, pipeline run fills it again with its new columns"
     added = f", added {', '.join(result.columns_added)}" if result.columns_added else ""
     deleted = f", deleted {result.rows_deleted} rows" if result.rows_deleted else ""
     files = f"{result.files_before} files, now {result.files_after}"

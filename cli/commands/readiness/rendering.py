@@ -40,8 +40,8 @@ def view(report: ReadinessReport) -> Group:
     parts: list[RenderableType] = [_headline(report), *_reasons(report), Text()]
     parts += _section("In the way", _blockers(report))
     parts += _section("Levels", [_levels(report.features)])
-    if report.changes and report.way_back is not None:
-        parts += _section("The way back", _way_back(report.way_back))
+    if report.changes and report.downgrade_path is not None:
+        parts += _section("The way back", _way_back(report.downgrade_path))
     parts += _section("What it changes", _consequences(report.features))
     parts += _section("Registered without a living node", _ghosts(report))
     parts += _section("Nodes that see it differently", _views(report))
@@ -51,8 +51,8 @@ def view(report: ReadinessReport) -> Group:
 def essence(report: ReadinessReport) -> list[RenderableType]:
     """The verdict, what is to be done about each node, and the downgrade path."""
     parts: list[RenderableType] = [_headline(report), *_section("In the way", _blockers(report))]
-    if report.changes and report.way_back is not None:
-        parts += _section("The way back", _way_back(report.way_back))
+    if report.changes and report.downgrade_path is not None:
+        parts += _section("The way back", _way_back(report.downgrade_path))
     return parts
 
 
@@ -85,20 +85,20 @@ def _answers(report: ReadinessReport) -> Iterator[Text]:
     for text in report.reasons:
         line = plain(text)
         if (
-            report.said is not None
-            and report.said.refusals
-            and line.endswith(plain(report.said.refusals[0]))
+            report.controller_response is not None
+            and report.controller_response.refusals
+            and line.endswith(plain(report.controller_response.refusals[0]))
         ):
             continue
         yield Text(line, style="yellow")
-    if report.said is not None and not report.said.accepted:
-        yield from _said(report.said)
+    if report.controller_response is not None and not report.controller_response.accepted:
+        yield from _said(report.controller_response)
     elif report.verdict is Verdict.YES and not report.changes:
         yield Text("Every level is where it shall be.", style="green")
-    elif report.verdict is Verdict.YES and report.said is not None:
-        yield Text(f"{_who(report.said)} would accept it.", style="green")
-    elif report.verdict is Verdict.UNKNOWN and report.said is not None:
-        yield Text(f"{_who(report.said)} would accept it, by what is known.")
+    elif report.verdict is Verdict.YES and report.controller_response is not None:
+        yield Text(f"{_who(report.controller_response)} would accept it.", style="green")
+    elif report.verdict is Verdict.UNKNOWN and report.controller_response is not None:
+        yield Text(f"{_who(report.controller_response)} would accept it, by what is known.")
 
 
 def _said(response: ControllerResponse) -> Iterator[Text]:
@@ -185,7 +185,11 @@ def _when(group: Sequence[Blocker], now_ms: int) -> str:
     blocker = group[0]
     if len(group) > 1 or blocker.condition is NodeCondition.RUNNING:
         return ""
-    away = f"no sign of life for {_age(now_ms - blocker.away_ms)}" if blocker.away_ms >= 0 else ""
+    away = (
+        f"no sign of life for {_age(now_ms - blocker.offline_ms)}"
+        if blocker.offline_ms >= 0
+        else ""
+    )
     registered = (
         f"registered {clock(blocker.registered_ms)[:16]}" if blocker.registered_ms >= 0 else ""
     )
@@ -197,7 +201,11 @@ def _levels(features: Sequence[FeatureReadiness]) -> Table:
     for title in ("feature", "finalized", "target", "all nodes", "state", ""):
         table.add_column(title)
     for feature in features:
-        reach = "?" if feature.reach is None else level_name(feature.feature, feature.reach)
+        reach = (
+            "?"
+            if feature.supported_by_all is None
+            else level_name(feature.feature, feature.supported_by_all)
+        )
         target = "-" if feature.target is None else level_name(feature.feature, feature.target)
         table.add_row(
             Text(plain(feature.feature)),
@@ -214,7 +222,7 @@ def _levels(features: Sequence[FeatureReadiness]) -> Table:
 
 
 def _way_back(way: DowngradePath) -> Iterator[Text]:
-    yield Text(plain(way.why), style="green" if way.lossless else "red")
+    yield Text(plain(way.reason), style="green" if way.lossless else "red")
     now, then = format_releases(way.before), format_releases(way.after)
     if now == then:
         yield Text(f"Releases that can start, now and afterwards: {now}")
@@ -265,10 +273,10 @@ def _ghosts(report: ReadinessReport) -> Iterator[Text]:
 
 
 def _views(report: ReadinessReport) -> Iterator[Text]:
-    for divergence in report.views[:_VIEWS]:
-        yield Text(f"{divergence.role} {divergence.node_id} {plain(divergence.what)}")
-    if len(report.views) > _VIEWS:
-        yield Text(f"and {len(report.views) - _VIEWS:,} more: --json names all of them")
+    for divergence in report.divergences[:_VIEWS]:
+        yield Text(f"{divergence.role} {divergence.node_id} {plain(divergence.difference)}")
+    if len(report.divergences) > _VIEWS:
+        yield Text(f"and {len(report.divergences) - _VIEWS:,} more: --json names all of them")
 
 
 def _age(span_ms: int) -> str:

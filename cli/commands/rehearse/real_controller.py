@@ -70,31 +70,32 @@ _UP, _DOWN = 1, 2
 class ComparedStep:
     """A step, the model's result, and where Kafka's own code differs.
 
-    ``asked`` is false where no request could be sent to the real controller; ``real`` is its
-    response. ``remarks`` note where it names another one of several blockers.
+    ``compared`` is false where no request could be sent to the real controller; ``real`` is its
+    response. ``other_blockers`` note where it names another one of several blockers.
     """
 
     outcome: StepOutcome
-    asked: bool
+    compared: bool
     real: ApiResult | None
     differences: tuple[str, ...]
-    remarks: tuple[str, ...] = ()
+    other_blockers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class RealRehearsal:
     """A rehearsal on a real controller.
 
-    ``staged`` is what stood in for the live cluster, ``unequal`` where it was not like it.
+    ``staged`` is what stood in for the live cluster, ``staging_differences`` where it was not like
+    it.
     """
 
     kafka: str
     staged: ControllerState
-    unequal: tuple[str, ...]
+    staging_differences: tuple[str, ...]
     steps: tuple[ComparedStep, ...]
 
     @property
-    def differences(self) -> int:
+    def difference_count(self) -> int:
         """How many there are."""
         return sum(len(step.differences) for step in self.steps)
 
@@ -249,7 +250,7 @@ def _compared(
             outcome = apply_step(scene, single)
             if _is_the_controller(scene, single):
                 # It is one process, and the only voter: it stays what it is.
-                yield ComparedStep(_untouched(outcome), asked=False, real=None, differences=())
+                yield ComparedStep(_untouched(outcome), compared=False, real=None, differences=())
                 continue
             is_asked, response = _ask(stage.real, scene, outcome)
             differences = _differences(stage, outcome, response) if is_asked else ()

@@ -101,16 +101,16 @@ def _costs(consequences: Sequence[Consequence]) -> list[str]:
     ]
 
 
-def difference_lines(compared: ComparedStep) -> list[Text]:
+def difference_lines(step: ComparedStep) -> list[Text]:
     """Whether Kafka's own code answers and does the same."""
-    if not compared.asked:
+    if not step.compared:
         return [Text(f"{_INDENT}not asked of the real controller", style="dim")]
-    if not compared.differences:
-        lines = compared.remarks or ("the real controller says and does the same",)
+    if not step.differences:
+        lines = step.other_blockers or ("the real controller says and does the same",)
         return [Text(f"{_INDENT}{plain(text)}", style="dim green") for text in lines]
     return [
         Text(f"{_INDENT}DIFFERENT: {plain(text)}", style="bold magenta")
-        for text in compared.differences
+        for text in step.differences
     ]
 
 
@@ -133,13 +133,13 @@ def document(
     if real is not None:
         content["on_real_controller"] = {
             "release": real.kafka,
-            "unequal": list(real.unequal),
-            "differences": real.differences,
+            "staging_differences": list(real.staging_differences),
+            "difference_count": real.difference_count,
         }
-        for step, compared in zip(content["steps"], real.steps, strict=True):
-            step["asked"] = compared.asked
-            step["differences"] = list(compared.differences)
-            step["remarks"] = list(compared.remarks)
+        for fields, step in zip(content["steps"], real.steps, strict=True):
+            fields["compared"] = step.compared
+            fields["differences"] = list(step.differences)
+            fields["other_blockers"] = list(step.other_blockers)
     return content
 
 
@@ -157,13 +157,13 @@ def _step(outcome: StepOutcome) -> dict[str, Any]:
     return {
         "step": outcome.step.text,
         "verdict": str(outcome.verdict),
-        "by": outcome.responder,
+        "responder": outcome.responder,
         "error": answer.error.name if answer else None,
         "features": {
             name: {"error": error.error.name, "text": error.text} for name, error in outcome.results
         },
-        "says": list(outcome.messages),
-        "does": list(outcome.effects),
+        "messages": list(outcome.messages),
+        "effects": list(outcome.effects),
         "notes": list(outcome.notes),
         "consequences": [
             {

@@ -92,7 +92,7 @@ def _steps(given: Sequence[str], file: Path | None) -> list[Step]:
     except StepSyntaxError as error:
         raise UsageError(str(error)) from None
     if not rehearsed:
-        raise UsageError("there is nothing to rehearse: give --step, as in --step lose:broker-2")
+        raise UsageError("there is nothing to rehearse: give --step, as in --step stop:broker-2")
     return rehearsed
 
 
@@ -169,7 +169,7 @@ def _on_real(release: str, state: ControllerState, steps: list[Step], *, as_json
     real = rehearse_on_real_controller(release, state, steps)
     outcomes = [compared.outcome for compared in real.steps]
     _show(release_of(release).name, real.staged, outcomes, real, as_json=as_json)
-    return ExitCode.FAILED if real.differences else _CODES[overall(outcomes)]
+    return ExitCode.FAILED if real.difference_count else _CODES[overall(outcomes)]
 
 
 def _show(
@@ -186,14 +186,16 @@ def _show(
     console = rendering.console()
     for line in head(release, state):
         console.print(line, soft_wrap=True)
-    for text in real.unequal if real else ():
+    for text in real.staging_differences if real else ():
         console.print(
             f"unequal {rendering.plain(text)}", style="yellow", soft_wrap=True, markup=False
         )
     for line in _steps_shown(outcomes, real):
         console.print(line, soft_wrap=True)
-    if real and real.differences:
-        console.print(f"{real.differences} differences to Kafka {real.kafka}", style="bold magenta")
+    if real and real.difference_count:
+        console.print(
+            f"{real.difference_count} differences to Kafka {real.kafka}", style="bold magenta"
+        )
 
 
 def _steps_shown(outcomes: Sequence[StepOutcome], real: RealRehearsal | None) -> Iterator[Text]:

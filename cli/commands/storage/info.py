@@ -55,10 +55,10 @@ def print_info(directory: Path, *, as_json: bool) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Info:
-    """A log directory; ``now`` is the image of the committed records, ``end`` that of all."""
+    """A log directory; ``committed`` is the image of the committed records, ``end`` that of all."""
 
     formatted: FormattedDirectory
-    now: ClusterImage | None
+    committed: ClusterImage | None
     end: ClusterImage | None
 
     @property
@@ -75,13 +75,13 @@ class _Info:
         """The levels at the end of the log, where it is not known that they are committed."""
         if self.end is None:
             return None
-        committed = self.now.features.levels if self.now is not None else {}
+        committed = self.committed.features.levels if self.committed is not None else {}
         changed = dict(committed) != dict(self.end.features.levels)
         return dict(self.end.features.levels) if changed else None
 
     def document(self) -> dict[str, Any]:
         """As one JSON document."""
-        formatted, meta, now = self.formatted, self.formatted.meta, self.now
+        formatted, meta, committed = self.formatted, self.formatted.meta, self.committed
         return {
             "directory": str(formatted.directory),
             "meta": {
@@ -97,11 +97,11 @@ class _Info:
                 "kraft_version": formatted.kraft_version or 0,
                 "voters": list(formatted.voters),
             },
-            "now": None
-            if now is None
+            "committed": None
+            if committed is None
             else {
-                "levels": dict(sorted(now.features.levels.items())),
-                "offset": now.log.provenance.offset,
+                "levels": dict(sorted(committed.features.levels.items())),
+                "offset": committed.log.provenance.offset,
             },
             "uncommitted": self.uncommitted,
             "releases": start_refusals(self.levels) if self.levels else {},
@@ -119,9 +119,9 @@ class _Info:
             ("belongs to", f"cluster {cluster}, {node}{own} ({mode})"),
             ("formatted", _initial(formatted)),
         ]
-        if self.now is not None:
-            at = f"offset {self.now.log.provenance.offset}"
-            rows.append(("now", f"{_levels(self.now.features.levels)}, at {at}"))
+        if self.committed is not None:
+            at = f"offset {self.committed.log.provenance.offset}"
+            rows.append(("now", f"{_levels(self.committed.features.levels)}, at {at}"))
         elif self.end is not None:
             rows.append(("now", "nothing in the metadata log is known to be committed"))
         elif formatted.log is not None:

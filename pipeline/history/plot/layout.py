@@ -224,7 +224,9 @@ def _bars(page: _Page, lane: Lane, height: float) -> None:
             page.shapes.append(Line(((x, page.y), (x, page.y + height)), Tone.PAGE, 1))
     for bar in lane.bad:
         x, width = page.x(bar.begin), max(page.x(bar.end) - page.x(bar.begin), 4)
-        tip = f"{lane.title()}: incompatible\n{bar.why}\n{_span(bar.begin, bar.end, page.picture)}"
+        tip = (
+            f"{lane.title()}: incompatible\n{bar.reason}\n{_span(bar.begin, bar.end, page.picture)}"
+        )
         page.shapes.append(Rect(x, page.y, width, height, Tone.BAD, hatched=True, tip=tip))
 
 

@@ -54,12 +54,12 @@ class SoftwareLabel:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A time range with constant capabilities of a node; ``why`` explains an exclusion."""
+    """A time range with constant capabilities of a node; ``reason`` explains an exclusion."""
 
     begin: datetime
     end: datetime
     software: SoftwareLabel
-    why: str = ""
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ def picture(
             f"{format_time(end)}"
         )
     incompatible = lake.query(
-        "SELECT role, node_id, why, since, until FROM incompatibilities"
+        "SELECT role, node_id, reason, since, until FROM incompatibilities"
         " WHERE cluster = $cluster AND since < $end ORDER BY since",
         INCOMPATIBILITIES,
         cluster=cluster,
@@ -225,7 +225,7 @@ def lanes(
         if (bar := _bar(row, software(row["release"], row["ranges"]), begin, end)) is not None:
             nodes[(row["role"], row["node_id"])].append(bar)
     for row in incompatible:
-        if (bar := _bar(row, SoftwareLabel(-1, ""), begin, end, row["why"] or "")) is not None:
+        if (bar := _bar(row, SoftwareLabel(-1, ""), begin, end, row["reason"] or "")) is not None:
             bad[(row["role"], row["node_id"])].append(bar)
     for key, spans in bad.items():
         nodes.setdefault(key, [])
@@ -251,10 +251,10 @@ def software(release: str | None, ranges: Mapping[str, Sequence[int]] | None) ->
 
 
 def _bar(
-    row: Row, runs_on: SoftwareLabel, begin: datetime, end: datetime, why: str = ""
+    row: Row, runs_on: SoftwareLabel, begin: datetime, end: datetime, reason: str = ""
 ) -> Bar | None:
     first, last = max(row["since"], begin), min(row["until"] or end, end)
-    return Bar(first, last, runs_on, why) if first < last else None
+    return Bar(first, last, runs_on, reason) if first < last else None
 
 
 def _joined(bars: Iterable[Bar]) -> list[Bar]:
@@ -262,8 +262,12 @@ def _joined(bars: Iterable[Bar]) -> list[Bar]:
     joined: list[Bar] = []
     for bar in sorted(bars, key=lambda bar: bar.begin):
         last = joined[-1] if joined else None
-        if last and last.end >= bar.begin and (last.software, last.why) == (bar.software, bar.why):
-            joined[-1] = Bar(last.begin, max(last.end, bar.end), bar.software, bar.why)
+        if (
+            last
+            and last.end >= bar.begin
+            and (last.software, last.reason) == (bar.software, bar.reason)
+        ):
+            joined[-1] = Bar(last.begin, max(last.end, bar.end), bar.software, bar.reason)
         else:
             joined.append(bar)
     return joined
@@ -281,7 +285,7 @@ def _alike(
     groups: dict[Any, list[tuple[str, int]]] = defaultdict(list)
     for key, bars in both.items():
         outline = [
-            (time_index[bar.begin], time_index[bar.end], bar.software, bool(bar.why))
+            (time_index[bar.begin], time_index[bar.end], bar.software, bool(bar.reason))
             for bar in bars
         ]
         # A bar within one time index is invisible and does not make the history another one.

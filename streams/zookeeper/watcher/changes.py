@@ -93,7 +93,7 @@ class ChangeRecorder:
         return [
             ZnodeSnapshot(
                 cluster=self.cluster,
-                reading=f"{session & (2**64 - 1):x}-{self._snapshot_count}",
+                resync=f"{session & (2**64 - 1):x}-{self._snapshot_count}",
                 index=index,
                 last=start + self._chunk >= len(znodes),
                 znodes=znodes[start : start + self._chunk],

@@ -40,7 +40,7 @@ def test_the_way_back_of_an_upgrade(
         after,
         to,
     )
-    assert ("There is no way back" in path.why) is not lossless
+    assert ("There is no way back" in path.reason) is not lossless
 
 
 def test_kraft_version_stays_and_may_lock_older_software_out() -> None:
@@ -48,11 +48,11 @@ def test_kraft_version_stays_and_may_lock_older_software_out() -> None:
     path = downgrade_path(levels("3.7"), release_levels(release_of("3.9")))  # type: ignore[arg-type]
     assert path is not None
     assert not path.lossless
-    assert "3.7 to 3.8 cannot start any more" in path.why
+    assert "3.7 to 3.8 cannot start any more" in path.reason
     path = downgrade_path(levels("4.0"), release_levels(release_of("4.2")))  # type: ignore[arg-type]
     assert path is not None
     assert path.lossless
-    assert "it cannot be lowered" in path.why
+    assert "it cannot be lowered" in path.reason
 
 
 def test_a_level_newer_than_the_table_never_counts_as_lossless() -> None:

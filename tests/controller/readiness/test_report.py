@@ -53,8 +53,12 @@ def test_a_cluster_of_one_release_is_ready_for_it() -> None:
     assert (report.verdict, report.blockers) == (YES, ())
     (reason,) = report.reasons
     assert "whether one is away the log does not tell: give --bootstrap-server" in reason
-    assert report.said is not None
-    assert (report.said.controller, report.said.release, report.said.accepted) == (1, "4.3", True)
+    assert report.controller_response is not None
+    assert (
+        report.controller_response.controller,
+        report.controller_response.release,
+        report.controller_response.accepted,
+    ) == (1, "4.3", True)
     levels = {
         feature.feature: (feature.finalized, feature.target, feature.state)
         for feature in report.features
@@ -67,8 +71,8 @@ def test_a_cluster_of_one_release_is_ready_for_it() -> None:
     }
     assert changed[MV] == [*range(22, 31)]
     assert changed[TV] == [1, 2]
-    assert report.way_back is not None
-    assert not report.way_back.lossless
+    assert report.downgrade_path is not None
+    assert not report.downgrade_path.lossless
 
 
 def test_every_node_blocking_is_named_with_what_to_do() -> None:
@@ -113,14 +117,16 @@ def test_the_refusal_is_that_of_kafkas_controller() -> None:
         controller_state(cluster_image),
         UpdateRequest((LevelUpdate(MV, FeatureLevel(30)),), dry_run=True),
     )
-    assert report.said is not None
-    assert report.said.refusals == decided.refusals
-    assert report.said.refusals[0].endswith("Broker 2 only supports versions 1-21")
+    assert report.controller_response is not None
+    assert report.controller_response.refusals == decided.refusals
+    assert report.controller_response.refusals[0].endswith("Broker 2 only supports versions 1-21")
     assert report.target is None
     old = assess_readiness(led_by(image(*controllers("4.3", "3.9", "4.3")), 2), NEW)
-    assert old.said is not None
-    assert (old.said.release, old.said.accepted) == ("3.9", False)
-    assert "Local controller 2 only supports versions 1-21" in " ".join(old.said.refusals)
+    assert old.controller_response is not None
+    assert (old.controller_response.release, old.controller_response.accepted) == ("3.9", False)
+    assert "Local controller 2 only supports versions 1-21" in " ".join(
+        old.controller_response.refusals
+    )
 
 
 def test_voters_that_never_registered() -> None:
@@ -137,7 +143,10 @@ def test_voters_that_never_registered() -> None:
         [*cluster(*controllers("4.3", "4.3"), *nodes("4.3")), r.commit(60, r.kraft_version(1))]
     )
     report = assess_readiness(dynamic, NEW)
-    assert (report.said and report.said.accepted, report.verdict) == (True, UNKNOWN)
+    assert (report.controller_response and report.controller_response.accepted, report.verdict) == (
+        True,
+        UNKNOWN,
+    )
 
 
 def test_controllers_that_do_not_register_are_unknown_until_they_are_asked() -> None:
@@ -210,9 +219,9 @@ def test_the_active_controller_is_known_by_the_nodes_word_alone() -> None:
     report = assess_readiness(
         fold_all([*events, status]), None, {KV: FeatureLevel(1), MV: FeatureLevel(30)}
     )
-    assert report.said is not None
-    assert (report.said.controller, report.said.assumed) == (2, False)
-    assert (report.said.accepted, report.said.refusals) == (True, ())
+    assert report.controller_response is not None
+    assert (report.controller_response.controller, report.controller_response.assumed) == (2, False)
+    assert (report.controller_response.accepted, report.controller_response.refusals) == (True, ())
     assert report.verdict is UNKNOWN, "who is registered stands in the log alone"
 
 
@@ -221,7 +230,12 @@ def test_metadata_version_is_nothing_in_zookeeper_mode() -> None:
     cluster_image = fold_all([*z.reading("s1", (z.broker(1, {}, 10),), 50), z.following()])
     assert cluster_image.authority is Authority.ZOOKEEPER
     stays = assess_readiness(cluster_image, release_of("3.9"))
-    assert (stays.verdict, stays.changes, stays.said, stays.way_back) == (YES, False, None, None)
+    assert (stays.verdict, stays.changes, stays.controller_response, stays.downgrade_path) == (
+        YES,
+        False,
+        None,
+        None,
+    )
     assert MV not in {feature.feature for feature in stays.features if feature.target is not None}
     assert "metadata.version is ignored" in stays.reasons[0]
     leaves = assess_readiness(cluster_image, NEW)
@@ -234,7 +248,7 @@ def test_brokers_in_zookeeper_mode_that_are_asked_alone() -> None:
     answers = [r.answer(node_id, {}, {}, -1, 100 + node_id) for node_id in (1, 2)]
     cluster_image = fold_all([*answers, r.following(0, source="api-versions", seen_ms=300)])
     report = assess_readiness(cluster_image, release_of("3.9"))
-    assert (report.verdict, report.blockers, report.said, report.way_back) == (
+    assert (report.verdict, report.blockers, report.controller_response, report.downgrade_path) == (
         UNKNOWN,
         (),
         None,
@@ -341,8 +355,11 @@ def test_a_lossy_way_down_is_refused_and_a_lossless_one_is_not() -> None:
     """An older target needs the lower levels, all in one request."""
     cluster_image = image(*controllers(*["4.3"] * 3), *nodes("4.3"), level=30)
     refused = assess_readiness(cluster_image, release_of("3.9"))
-    assert refused.said is not None
-    assert "Unsupported metadata.version downgrade from 30 to 21" in refused.said.refusals[0]
+    assert refused.controller_response is not None
+    assert (
+        "Unsupported metadata.version downgrade from 30 to 21"
+        in refused.controller_response.refusals[0]
+    )
     cluster_image = image(*controllers(*["4.3"] * 3), *nodes("4.3"), level=29)
     assert assess_readiness(cluster_image, release_of("4.0")).verdict is YES
     below = assess_readiness(
@@ -359,8 +376,11 @@ def test_one_level_up_and_another_down_are_both_asked_for() -> None:
             cluster_image, None, {TV: FeatureLevel(2), KV: FeatureLevel(1), **levels}
         )
         assert report.verdict is (NO if MV in levels else YES)
-    assert report.said is not None
-    assert "Unsupported metadata.version downgrade from 30 to 21" in report.said.refusals[0]
+    assert report.controller_response is not None
+    assert (
+        "Unsupported metadata.version downgrade from 30 to 21"
+        in report.controller_response.refusals[0]
+    )
 
 
 def test_nodes_that_could_not_be_asked_leave_the_answer_open() -> None:
@@ -383,8 +403,8 @@ def test_kraft_version_waits_for_every_voters_word() -> None:
     )
     assert (report.verdict, report.blockers) == (NO, ())
     assert "start controller 2 on that" in report.reasons[0]
-    assert report.said is not None
-    assert "because not all of the voters support it" in report.said.refusals[0]
+    assert report.controller_response is not None
+    assert "because not all of the voters support it" in report.controller_response.refusals[0]
     cluster_image = image(*controllers("4.3", "4.2", "4.1"), *nodes("4.3"))
     answers = [
         r.answer(id_, ranges("4.1"), {MV: 21}, 9, 100 + id_, role=Role.CONTROLLER) for id_ in VOTERS
@@ -429,8 +449,8 @@ def test_nodes_that_see_it_differently() -> None:
         ]
     )
     divergences = [
-        (divergence.node_id, divergence.what)
-        for divergence in assess_readiness(cluster_image, NEW, now_ms=1000).views
+        (divergence.node_id, divergence.difference)
+        for divergence in assess_readiness(cluster_image, NEW, now_ms=1000).divergences
     ]
     assert divergences == [
         (0, "sees metadata.version at off"),
@@ -467,11 +487,11 @@ def test_what_the_controller_names_is_among_those_who_are_blockers(seed: int) ->
     level = FeatureLevel(chance.choice((20, 21, 25, 29, 30)))
     report = assess_readiness(cluster_image, None, {MV: level})
     blocking = {(blocker.role, blocker.node_id) for blocker in report.blockers}
-    if report.said is None:
+    if report.controller_response is None:
         assert level == 20
         return
-    assert report.said.accepted is not bool(blocking)
-    assert report.verdict is (YES if report.said.accepted else NO)
-    for text in report.said.refusals:
+    assert report.controller_response.accepted is not bool(blocking)
+    assert report.verdict is (YES if report.controller_response.accepted else NO)
+    for text in report.controller_response.refusals:
         role, node = re.search(r"(broker|controller) (\d+)", text, re.IGNORECASE).groups()  # type: ignore[union-attr]
         assert (Role(role.lower()), int(node)) in blocking

@@ -58,7 +58,7 @@ def test_a_roll_from_beginning_to_end() -> None:
         "restart:brokers@4.3",
         "upgrade:metadata.version=4.3-IV0",
         "downgrade:metadata.version=4.2",
-        "lose:broker-2",
+        "stop:broker-2",
         "register:broker-2@3.9",
         "register:controller-2@3.9",
     )
@@ -69,9 +69,9 @@ def test_a_roll_from_beginning_to_end() -> None:
         "versions 1-21",
     )
     assert [words for words, _, _ in lines[1:7]] == [
-        *("lose:controller-2", "register:controller-2@4.3"),
-        *("lose:controller-3", "register:controller-3@4.3"),
-        *("lose:controller-1", "register:controller-1@4.3"),
+        *("stop:controller-2", "register:controller-2@4.3"),
+        *("stop:controller-3", "register:controller-3@4.3"),
+        *("stop:controller-1", "register:controller-1@4.3"),
     ]
     assert (
         lines[5][2] == "controller 2 (Kafka 4.3) becomes active (assumed: another voter could be)"
@@ -104,7 +104,7 @@ def test_a_lost_broker_counts_until_it_is_unregistered() -> None:
         "3.9",
         state,
         "add-broker:9@3.7",
-        "lose:broker-9",
+        "stop:broker-9",
         "upgrade:metadata.version=3.9",
         "unregister:broker-9",
         "upgrade:metadata.version=3.9",
@@ -126,7 +126,7 @@ def test_a_lost_broker_counts_until_it_is_unregistered() -> None:
 def test_an_id_that_is_taken_is_refused_until_the_session_ends() -> None:
     """A process with a live broker's id is a duplicate; after a loss it takes the id over."""
     outcomes = played(
-        "4.3", cluster("4.3", 30), "register:broker-2", "lose:broker-2", "register:broker-2"
+        "4.3", cluster("4.3", 30), "register:broker-2", "stop:broker-2", "register:broker-2"
     )
     assert [outcome.answer.error if outcome.answer else None for outcome in outcomes] == [
         Errors.DUPLICATE_BROKER_REGISTRATION,
@@ -161,9 +161,9 @@ def test_kraft_version_is_raised_when_every_voter_has_reported() -> None:
     """Voters of 4.1 and later report to each new leader; an absent one reports on its return."""
     raising = "upgrade:kraft.version=1"
     state = cluster("4.3", 30)
-    verdicts = [outcome.verdict for outcome in played("4.3", state, "lose:controller-2", raising)]
+    verdicts = [outcome.verdict for outcome in played("4.3", state, "stop:controller-2", raising)]
     assert verdicts[-1] is StepVerdict.ACCEPTED, "the leader remembers"
-    steps = ("lose:controller-1", raising, "register:controller-1", raising)
+    steps = ("stop:controller-1", raising, "register:controller-1", raising)
     verdicts = [outcome.verdict for outcome in played("4.3", state, *steps)]
     assert (verdicts[1], verdicts[3]) == (StepVerdict.REFUSED, StepVerdict.ACCEPTED)
     steps = ("register:controller-2@4.0", raising, "register:controller-2@4.1", raising)
@@ -176,10 +176,10 @@ def test_without_a_majority_nothing_is_answered() -> None:
     outcomes = played(
         "4.3",
         cluster("4.3", 29),
-        "lose:controller-3",
-        "lose:controller-1",
+        "stop:controller-3",
+        "stop:controller-1",
         "upgrade:metadata.version=30",
-        "lose:broker-1",
+        "stop:broker-1",
         "register:broker-9@4.3",
         "register:controller-1",
         "upgrade:metadata.version=30",
@@ -205,13 +205,13 @@ def test_an_impossible_step_is_an_error() -> None:
     outcomes = played(
         "4.3",
         cluster("4.3", 30),
-        "lose:broker-9",
+        "stop:broker-9",
         "register:broker-9",
         "register:controller-9",
         "unregister:broker-9",
         "unregister:controller-3",
-        "lose:broker-3",
-        "lose:broker-3",
+        "stop:broker-3",
+        "stop:broker-3",
     )
     assert [
         outcome.messages[0] if outcome.messages else outcome.effects[0] for outcome in outcomes
@@ -244,7 +244,7 @@ STEPS = st.sampled_from(
         ),
         *("upgrade:release=4.3", "upgrade:transaction.version=2", "disable:transaction.version"),
         *(f"add-broker:{node}@{release}" for node in (2, 7) for release in ("3.8", "4.0", "4.3")),
-        *(f"lose:{role}-{node}" for role in ("broker", "controller") for node in (1, 2, 7)),
+        *(f"stop:{role}-{node}" for role in ("broker", "controller") for node in (1, 2, 7)),
         *(f"register:broker-{node}@{release}" for node in (1, 7) for release in ("3.9", "4.2")),
         *(f"register:controller-{node}@{release}" for node in (1, 2) for release in ("3.9", "4.3")),
         *("unregister:broker-2", "unregister:broker-7", "restart:all@4.3", "restart:brokers"),
@@ -303,13 +303,13 @@ def test_levels_by_name_and_by_release() -> None:
 def test_a_document_of_steps() -> None:
     """A list, or a mapping with ``steps``; an entry has the shell's form or is a mapping."""
     listed = [
-        "lose:broker-2",
+        "stop:broker-2",
         {"upgrade": {"metadata.version": "4.3-IV0", "share.version": 1}},
         {"disable": ["a", "b"]},
         {"restart": "all@4.3"},
     ]
     words = [
-        "lose:broker-2",
+        "stop:broker-2",
         "upgrade:metadata.version=4.3-IV0,share.version=1",
         "disable:a,b",
         "restart:all@4.3",
@@ -321,9 +321,9 @@ def test_a_document_of_steps() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("lose", "'lose' is no step"),
+        ("stop", "'stop' is no step"),
         ("melt:broker-1", "there is no 'melt', but upgrade, downgrade,"),
-        ("lose:2", "'2' is no node: write broker-2 or controller-2"),
+        ("stop:2", "'2' is no node: write broker-2 or controller-2"),
         ("upgrade:metadata.version", "'metadata.version' is not feature=level"),
         ("upgrade:metadata.version=nine", "'nine' is no level of metadata.version"),
         ("upgrade:share.version=4.3", "'4.3' is no level of share.version: write a number"),
@@ -342,7 +342,7 @@ def test_what_is_no_step_is_explained(text: str, message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [None, {}, [], {"steps": "lose:broker-1"}, [3], [{"a": 1, "b": 2}]]
+    "content", [None, {}, [], {"steps": "stop:broker-1"}, [3], [{"a": 1, "b": 2}]]
 )
 def test_what_is_no_document_of_steps_is_refused(content: object) -> None:
     """Neither an empty document nor another type is accepted as a list of steps."""

@@ -136,8 +136,8 @@ def test_a_downgrade_has_the_levels_that_were_lowered_before_it() -> None:
     assert (roll.direction, roll.state) == (Direction.DOWNGRADE, "rolled")
     assert roll.levels == {TV: (2, 0)}
     assert (roll.started_ms, roll.rolled_ms, roll.ended_ms) == (700, 900, 900)
-    assert roll.way_back is not None
-    assert (roll.way_back.lossless, roll.way_back.to) == (True, "4.3")
+    assert roll.rollback_path is not None
+    assert (roll.rollback_path.lossless, roll.rollback_path.to) == (True, "4.3")
 
 
 def test_new_nodes_begin_nothing() -> None:
@@ -243,7 +243,7 @@ def test_the_way_back(
     changed metadata, kraft.version cannot; an unknown level is not lossless."""
     path = rollback_path(Direction.UPGRADE, levels, [capabilities_of(old)], "4.9")  # type: ignore[arg-type]
     assert (path.lossless, path.to) == (lossless, to)
-    assert why in path.why
+    assert why in path.reason
 
 
 def test_histories_keep_the_order_of_the_steps() -> None:

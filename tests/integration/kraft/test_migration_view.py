@@ -20,7 +20,7 @@ from tests.processes import Process
 
 pytestmark = pytest.mark.stack
 
-UNDER_WAY, INCOMPLETE = "migration-under-way", "migration-incomplete"
+IN_PROGRESS, INCOMPLETE = "migration-in-progress", "migration-incomplete"
 
 
 class Watcher:
@@ -83,7 +83,7 @@ def test_each_phase_is_told_and_nothing_false(
         state = watcher_process.until(
             set(), lambda now: now.controller.node_id == 1 and now.epoch == 0
         )
-        assert (state.authority, state.migration.under_way) == ("zookeeper", False)
+        assert (state.authority, state.migration.in_progress) == ("zookeeper", False)
         assert (state.controller.kraft_epoch, state.migration.kraft_controller_id) == (-1, -1)
         assert [(node_class.role, node_class.nodes) for node_class in state.classes] == [
             ("broker", (1,))
@@ -92,7 +92,9 @@ def test_each_phase_is_told_and_nothing_false(
         migration.add_controllers()
         both = ("--zookeeper", zookeeper, "--controllers", cluster.controllers)
         watcher_process.watch(*both)
-        state = watcher_process.until({UNDER_WAY, INCOMPLETE}, lambda now: now.authority == "kraft")
+        state = watcher_process.until(
+            {IN_PROGRESS, INCOMPLETE}, lambda now: now.authority == "kraft"
+        )
         assert (state.migration.state, state.migration.missing) == ("pre-migration", (1,))
         assert (state.controller.node_id, state.leader_id) == (1, 3001)
         shown = featurewatch(tmp_path, "state", *watcher_process.published.flags)
@@ -107,7 +109,7 @@ def test_each_phase_is_told_and_nothing_false(
 
         migration.enroll_brokers()
         state = watcher_process.until(
-            {UNDER_WAY},
+            {IN_PROGRESS},
             lambda now: now.migration.state == "migration" and now.controller.kraft_epoch > 0,
         )
         assert (state.controller.node_id, state.migration.kraft_controller_id) == (3001, 3001)
@@ -116,7 +118,7 @@ def test_each_phase_is_told_and_nothing_false(
         migration.move_brokers()
         wide = {"kraft.version": (0, 1), "metadata.version": (1, 21)}
         state = watcher_process.until(
-            {UNDER_WAY},
+            {IN_PROGRESS},
             lambda now: (
                 [node_class.ranges for node_class in now.classes if node_class.role == "broker"]
                 == [wide]
@@ -132,7 +134,7 @@ def test_each_phase_is_told_and_nothing_false(
         )
         # Its znodes are still there, and still watched.
         assert state.sources == {"kraft": "following", "zookeeper": "following"}
-        assert (state.migration.under_way, state.controller.node_id) == (False, 3001)
+        assert (state.migration.in_progress, state.controller.node_id) == (False, 3001)
         assert state.migration.kraft_controller_id == 3001
         shown = featurewatch(tmp_path, "state", *watcher_process.published.flags)
         assert "no alert fires" in shown.stdout
@@ -144,4 +146,7 @@ def test_each_phase_is_told_and_nothing_false(
             ("metadata.version", 0, 20)
         ]
         assert {epoch.revision for epoch in watcher_process.published.epochs} == {1}
-        assert {alert.rule for alert in watcher_process.published.alerts} == {UNDER_WAY, INCOMPLETE}
+        assert {alert.rule for alert in watcher_process.published.alerts} == {
+            IN_PROGRESS,
+            INCOMPLETE,
+        }

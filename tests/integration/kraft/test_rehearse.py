@@ -86,7 +86,7 @@ def test_a_live_cluster_is_rehearsed_and_stays_as_it_is(
 def test_a_cluster_that_nobody_answers_for_is_unknown(tmp_path: Path) -> None:
     """Exit code 4, and one line that says who does not answer."""
     done = featurewatch(
-        tmp_path, "rehearse", "--bootstrap-controller", "127.0.0.1:1", "-s", "lose:broker-1"
+        tmp_path, "rehearse", "--bootstrap-controller", "127.0.0.1:1", "-s", "stop:broker-1"
     )
     assert (done.returncode, done.stdout) == (4, "")
     assert "nobody listens at 127.0.0.1:1" in done.stderr
@@ -95,7 +95,9 @@ def test_a_cluster_that_nobody_answers_for_is_unknown(tmp_path: Path) -> None:
 
 def differences_of(steps: tuple[ComparedStep, ...]) -> dict[str, tuple[str, ...]]:
     """The differences at each step, and where another node in the way is named."""
-    differences = {step.outcome.step.text: (*step.differences, *step.remarks) for step in steps}
+    differences = {
+        step.outcome.step.text: (*step.differences, *step.other_blockers) for step in steps
+    }
     return {words: lines for words, lines in differences.items() if lines}
 
 
@@ -109,7 +111,7 @@ ON_391 = (
     "add-broker:7@4.0",
     "add-broker:8@3.6",
     "register:broker-1",
-    "lose:broker-2",
+    "stop:broker-2",
     "register:broker-2@4.3",
     "register:broker-2@3.9",
     "unregister:broker-9",
@@ -131,13 +133,13 @@ def test_3_9_1_says_what_the_model_says(live: ControllerState, stack_cache: Cach
         "3.9.1", staged, [parse(step) for step in ON_391], stack_cache
     )
     assert differences_of(rehearsal.steps) == {}
-    assert [step.outcome.step.text for step in rehearsal.steps if not step.asked] == []
-    (only,) = rehearsal.unequal
+    assert [step.outcome.step.text for step in rehearsal.steps if not step.compared] == []
+    (only,) = rehearsal.staging_differences
     assert "do not run: that one has not registered" in only
     verdicts = {step.outcome.step.text: step.outcome.verdict for step in rehearsal.steps}
     accepted = {words for words, verdict in verdicts.items() if verdict is StepVerdict.ACCEPTED}
     assert accepted == {
-        *("downgrade:metadata.version=3.8", "add-broker:7@4.0", "lose:broker-2"),
+        *("downgrade:metadata.version=3.8", "add-broker:7@4.0", "stop:broker-2"),
         *("register:broker-2@4.3", "unregister:broker-3", "add-controller:9@3.8", "disable:foo"),
     }
 
@@ -184,10 +186,12 @@ def test_4_3_0_says_what_the_model_says(stack_cache: Cache) -> None:
         "4.3", state, [parse(step) for step in ON_430], stack_cache
     )
     assert differences_of(rehearsal.steps) == {}
-    assert [step.outcome.step.text for step in rehearsal.steps if not step.asked] == [
+    assert [step.outcome.step.text for step in rehearsal.steps if not step.compared] == [
         *("register:controller-1@4.2", "unregister:controller-9"),
     ]
-    assert rehearsal.unequal == ("brokers 6 could not be registered at the finalized levels",)
+    assert rehearsal.staging_differences == (
+        "brokers 6 could not be registered at the finalized levels",
+    )
     assert all_levels(rehearsal.staged) == dict(state.levels)
     raised = next(step for step in rehearsal.steps if "share.version=7" in step.outcome.step.text)
     assert raised.outcome.verdict is StepVerdict.REFUSED

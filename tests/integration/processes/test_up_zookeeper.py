@@ -275,7 +275,7 @@ def test_broken_json_is_kept_told_and_mended(world: World) -> None:
         dead_letter for dead_letter in world.published.dead_letters if dead_letter.cluster == BROKEN
     ]
     assert dead_letter.payload == BYTES
-    assert "/feature" in dead_letter.place
+    assert "/feature" in dead_letter.location
     assert "JSON" in dead_letter.reason
     world.zk.set(f"{world.roots[BROKEN]}/feature", features(1))
     state = world.until(BROKEN, lambda now, firing: not firing and now.finalized)
@@ -306,7 +306,7 @@ def test_a_znode_that_may_not_be_read_is_unknown_until_it_may(world: World) -> N
     (dead_letter,) = [
         dead_letter for dead_letter in world.published.dead_letters if dead_letter.cluster == CLOSED
     ]
-    assert (dead_letter.place, dead_letter.payload) == ("znode /feature", b"")
+    assert (dead_letter.location, dead_letter.payload) == ("znode /feature", b"")
     answer = world.run_command("alerts", "--check", "--cluster", CLOSED)
     assert answer.returncode == 3, answer
     world.zk.set_acls(f"{world.roots[CLOSED]}/feature", OPEN_ACL_UNSAFE)

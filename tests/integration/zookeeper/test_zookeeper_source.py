@@ -90,7 +90,7 @@ async def test_an_expired_session_gives_a_snapshot(ensemble):
             zk.set(f"{root}/feature", features(3))
             await watched.until(lambda: len(watched.sink.snapshots) == 2)
             first, second = watched.sink.snapshots
-            assert first.reading != second.reading
+            assert first.resync != second.resync
             assert f"session 0x{before[0] & (2**64 - 1):x} was lost" in second.reason
             await watched.holds(zk, root, "/feature")
             zk.set(f"{root}/feature", features(4))

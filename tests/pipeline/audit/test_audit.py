@@ -20,8 +20,8 @@ from featurewatch.pipeline.audit.compare import (
     EQUAL,
     EXTRA,
     MISSING,
+    PENDING,
     REORDERED,
-    UNDER_WAY,
     UNKNOWN,
     VERDICTS,
 )
@@ -174,10 +174,12 @@ def test_each_kind_of_difference_is_found(commands: Commands) -> None:
     }
     assert all(verdicts[EQUAL] > 20 for verdicts in found.values())
     assert whole["verdicts"][REORDERED] > 5
-    assert whole["verdicts"][UNDER_WAY] == pending_count
+    assert whole["verdicts"][PENDING] == pending_count
     assert whole["verdicts"][UNKNOWN] == found[ALERTS.name][UNKNOWN] == gone
     assert gone > 0
-    assert whole["unknown"] == ["messages of alerts partition 0 were gone before they were read"]
+    assert whole["unknown_reasons"] == [
+        "messages of alerts partition 0 were gone before they were read"
+    ]
     assert whole["replayed"] == 1
     assert [one["cluster"], other["cluster"]] == ["cluster-1", "cluster-2"]
     assert [
@@ -190,7 +192,7 @@ def test_each_kind_of_difference_is_found(commands: Commands) -> None:
         ("cluster-4", FEATURE_CHANGES.name, DIFFERENT, ["after", "epoch"]),
     ]
     assert [(table["late"], table["late_ms"]) for table in tables] == [(0, 0), (0, 0), (1, 30_001)]
-    assert [table["twice"] for table in tables] == [1, 0, 0]
+    assert [table["duplicates"] for table in tables] == [1, 0, 0]
 
     news = [*work(topics.publish([*history(31), heartbeat(LATER_MS + 100_000)]))]
     for output, at_ms in news:
@@ -201,10 +203,11 @@ def test_each_kind_of_difference_is_found(commands: Commands) -> None:
     assert code == ExitCode.NO
     late, lost = looks
     assert late["verdicts"][MISSING] == 1 + pending_count
-    assert late["verdicts"][UNDER_WAY] == len(news)
-    assert (lost["differ"], lost["known"]) == (False, False)
+    assert late["verdicts"][PENDING] == len(news)
+    assert (lost["has_differences"], lost["is_conclusive"]) == (False, False)
     assert any(
-        "metadata-log partition 0 (between offsets 3 and 8)" in why for why in lost["unknown"]
+        "metadata-log partition 0 (between offsets 3 and 8)" in why
+        for why in lost["unknown_reasons"]
     )
 
 
@@ -217,9 +220,9 @@ def lose(lake: Lake, topic: str) -> None:
     ("verdicts", "code"),
     [
         ({EQUAL: 5}, ExitCode.GOOD),
-        ({REORDERED: 1, UNDER_WAY: 1}, ExitCode.GOOD),
+        ({REORDERED: 1, PENDING: 1}, ExitCode.GOOD),
         ({EQUAL: 5, UNKNOWN: 1}, ExitCode.UNKNOWN),
-        ({UNDER_WAY: 5}, ExitCode.UNKNOWN),
+        ({PENDING: 5}, ExitCode.UNKNOWN),
         ({EQUAL: 5, UNKNOWN: 1, MISSING: 1}, ExitCode.NO),
         ({EXTRA: 1}, ExitCode.NO),
         ({DIFFERENT: 1}, ExitCode.NO),

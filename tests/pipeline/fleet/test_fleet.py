@@ -71,9 +71,9 @@ def test_a_line_has_levels_nodes_and_what_is_wrong(summary: Fleet) -> None:
     assert stage.levels == {FEATURE: 21, "group.version": 1}
     assert (stage.nodes, stage.releases) == (3, {"3.7": 1, "3.9": 2})
     assert (stage.incompatible, stage.alerts) == (1, {"critical": 1})
-    assert (stage.revision, stage.heard) == (2, START + HOUR)
+    assert (stage.revision, stage.last_seen) == (2, START + HOUR)
     lost = summary.clusters["lost"]
-    assert (lost.levels, lost.revision, lost.nodes, lost.heard) == ({}, 0, 2, None)
+    assert (lost.levels, lost.revision, lost.nodes, lost.last_seen) == ({}, 0, 2, None)
     assert summary.clusters[US].incompatible == 0
     assert [*summary.clusters] == sorted([EU, US, "stage", "lost"])
 
@@ -154,15 +154,16 @@ def test_drift_is_every_level_that_differs(summary: Fleet) -> None:
     text = DESIRED.replace("clusters: stage", "clusters: [stage, lost, never, x*]")
     differences = drift(summary, desired(text), START + 2 * HOUR)
     assert [
-        (each.cluster, each.verdict, each.feature, each.wanted, each.found) for each in differences
+        (each.cluster, each.verdict, each.feature, each.desired, each.actual)
+        for each in differences
     ] == [
         (EU, DriftKind.BEHIND, FEATURE, 25, 21),
         (EU, DriftKind.MISSING, "transaction.version", 2, 0),
         ("lost", DriftKind.MISSING, FEATURE, 21, 0),
         ("lost", DriftKind.SILENT, None, None, None),
         ("stage", DriftKind.AHEAD, "group.version", 0, 1),
-        ("never", DriftKind.UNHEARD, None, None, None),
-        ("x*", DriftKind.UNHEARD, None, None, None),
+        ("never", DriftKind.UNSEEN, None, None, None),
+        ("x*", DriftKind.UNSEEN, None, None, None),
     ]
     assert [each.environment for each in differences if each.name == "orders-eu"] == [
         "production"
@@ -184,7 +185,7 @@ environments:
     differences = drift(summary, desired(text), START + 2 * HOUR)
     assert desired(text).environment_of("stage") == "gold"
     assert [
-        (each.cluster, each.name) for each in differences if each.verdict is DriftKind.UNHEARD
+        (each.cluster, each.name) for each in differences if each.verdict is DriftKind.UNSEEN
     ] == [("gone", "old")]
     assert not any(each.cluster == "stage" for each in differences)
 

@@ -19,7 +19,7 @@ NEWEST = date(2026, 3, 4)
 
 def readiness_row(cluster: str, verdict: str, day: date = NEWEST, **fields: Any) -> dict[str, Any]:
     """A row about moving to 4.3."""
-    blockers = fields.get("named", [])
+    blockers = fields.get("blocker_names", [])
     return {
         "cluster": cluster,
         "id": f"{cluster}/readiness/{day}/{fields.get('target', '4.3')}",
@@ -29,10 +29,10 @@ def readiness_row(cluster: str, verdict: str, day: date = NEWEST, **fields: Any)
         "finalized": False,
         "state": "mixed",
         "blockers": len(blockers),
-        "named": blockers,
+        "blocker_names": blockers,
         "reasons": [],
         "lossless": False,
-        "back_to": ["4.2"],
+        "downgrade_to": ["4.2"],
         **fields,
     }
 
@@ -45,10 +45,10 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     nobody = Story("nobody")
     nobody.node("broker", 1, "4.2")
     rows = [
-        readiness_row("able", "no", before, named=named[:1]),
+        readiness_row("able", "no", before, blocker_names=named[:1]),
         readiness_row("able", "yes", lossless=True),
         readiness_row("able", "no", target="4.2"),
-        readiness_row("behind", "no", named=named),
+        readiness_row("behind", "no", blocker_names=named),
         readiness_row("late", "yes", before),
         readiness_row("lost", "yes", NEWEST - timedelta(days=2)),
         readiness_row("there", "yes", finalized=True),
@@ -73,7 +73,7 @@ def test_the_newest_word_of_each_cluster_counts(root: Path) -> None:
         "Nothing was heard of it since 2026-03-02: is it still followed?"
     ]
     assert readiness["nobody"].day is None
-    assert (readiness["behind"].blockers, len(readiness["behind"].named)) == (7, 7)
+    assert (readiness["behind"].blockers, len(readiness["behind"].blocker_names)) == (7, 7)
 
 
 def test_days_are_counted(root: Path) -> None:

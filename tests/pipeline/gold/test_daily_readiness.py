@@ -68,7 +68,7 @@ def test_each_day_has_the_verdict_of_its_end() -> None:
     days = readiness(outputs, "4.3")
     assert tuple(days) == DAYS
     assert [row["blockers"] for row in days.values()] == [3, 2, 0, 0]
-    assert days[DAYS[1]]["named"] == ["broker 2", "broker 3"]
+    assert days[DAYS[1]]["blocker_names"] == ["broker 2", "broker 3"]
     assert [row["verdict"] for row in days.values()][:2] == ["no", "no"]
     assert [row["finalized"] for row in days.values()] == [False, False, False, False]
     now = assess_readiness(state.monitor.image, release_of("4.3"))

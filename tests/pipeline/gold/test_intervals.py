@@ -118,7 +118,7 @@ def test_a_level_that_excludes_a_node_is_an_interval_of_its_own() -> None:
         (30, 300, 400),
     ]
     assert (rows_[0]["feature"], rows_[0]["range"], rows_[0]["verdict"]) == (MV, [1, 21], "no")
-    assert rows_[0]["why"].startswith("broker 1 supports metadata.version 1-21, and level 25")
+    assert rows_[0]["reason"].startswith("broker 1 supports metadata.version 1-21, and level 25")
 
 
 def test_histories_leave_no_gap_and_no_overlap() -> None:

@@ -113,7 +113,7 @@ async def test_a_real_upgrade_and_downgrade(lake: Lake, make_cluster: MakeCluste
     assert (up["from_releases"], up["to_releases"]) == (["3.9"], ["4.0"])
     assert up["levels"] == {METADATA_VERSION: [LOW, HIGH]}
     assert [node["node_id"] for node in up["nodes"]] == [*BROKERS]
-    assert up["way_back"]["lossless"]
+    assert up["rollback_path"]["lossless"]
     first, last = (node["at_ms"] for node in up["nodes"])
     assert up["started_ms"] == first <= last == up["rolled_ms"] <= up["finalized_ms"]
     assert up["ended_ms"] == up["finalized_ms"] <= down["started_ms"]

@@ -102,7 +102,7 @@ class Story:
         if previous := self._nodes.pop(key, None):
             previous.update(until=self.at, until_cause=cause)
         if exclusion := self._bad.pop(key, None):
-            self.alert("incompatible-node", key, exclusion["why"], since=exclusion["since"])
+            self.alert("incompatible-node", key, exclusion["reason"], since=exclusion["since"])
             exclusion.update(until=self.at, until_cause=cause)
         if release is None:
             return
@@ -123,8 +123,8 @@ class Story:
         self._nodes[key] = row
         self.rows["capability_intervals"].append(row)
         if (level := self.levels.get(FEATURE, 0)) > ranges[FEATURE][1]:
-            why = f"{role} {node_id} supports {FEATURE} up to {ranges[FEATURE][1]}, not {level}"
-            self.alert("incompatible-node", key, why)
+            reason = f"{role} {node_id} supports {FEATURE} up to {ranges[FEATURE][1]}, not {level}"
+            self.alert("incompatible-node", key, reason)
             self._bad[key] = {
                 "cluster": self.cluster,
                 "id": f"{cause}/{role}-{node_id}/{FEATURE}",
@@ -134,7 +134,7 @@ class Story:
                 "level": level,
                 "range": ranges[FEATURE],
                 "verdict": "no",
-                "why": why,
+                "reason": reason,
                 "since": self.at,
                 "until": None,
                 "since_cause": cause,
@@ -239,10 +239,10 @@ class Story:
                 "nodes": arrivals,
                 "duration_s": int((self.at - first).total_seconds()),
                 "levels": {FEATURE: [old_level, level]},
-                "way_back": {
+                "rollback_path": {
                     "lossless": False,
                     "to": old_releases[0],
-                    "why": f"{level} loses metadata",
+                    "reason": f"{level} loses metadata",
                 },
             }
         )

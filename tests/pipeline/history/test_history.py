@@ -79,7 +79,7 @@ def test_levels_and_nodes_of_a_time(lake: LakeReader, story: Story) -> None:
     }
     assert (state.revision, state.epoch, state.leader_id) == (1, 70, 1)
     assert (state.digest, state.provenance["offset"]) == (f"{1:064x}", 70)
-    assert state.doubt is None
+    assert state.uncertainty is None
 
 
 def test_an_instant_belongs_to_what_it_begins(lake: LakeReader, story: Story) -> None:
@@ -95,8 +95,8 @@ def test_who_was_incompatible_and_what_fired(lake: LakeReader, story: Story) -> 
     """An old broker that came back is incompatible, and its alert fires, until it leaves."""
     exclusion = story.rows["incompatibilities"][0]
     state = at(lake, (exclusion["since"] + HOUR).isoformat())
-    assert [(row["node_id"], row["level"], row["why"]) for row in state.incompatible] == [
-        (100, 25, exclusion["why"])
+    assert [(row["node_id"], row["level"], row["reason"]) for row in state.incompatible] == [
+        (100, 25, exclusion["reason"])
     ]
     assert [(row["rule"], row["since"]) for row in state.alerts] == [
         ("incompatible-node", exclusion["since"])
@@ -192,8 +192,8 @@ def test_what_the_history_does_not_hold_is_unknown(
 
 def test_a_lake_that_ended_is_doubted(lake: LakeReader) -> None:
     """The state at a time after the newest heartbeat may be incomplete."""
-    assert "ends at 2026-11-19 08:00:00" in str(at(lake, "now").doubt)
-    assert at(lake, (START + 364 * DAY).isoformat()).doubt is None
+    assert "ends at 2026-11-19 08:00:00" in str(at(lake, "now").uncertainty)
+    assert at(lake, (START + 364 * DAY).isoformat()).uncertainty is None
 
 
 def test_a_difference_has_levels_nodes_and_alerts(lake: LakeReader, story: Story) -> None:
@@ -311,6 +311,7 @@ def test_diff_and_upgrades_are_printed(root: Path) -> None:
     assert "nodes   broker 101-103: 3.7 → 3.9" in result.stdout
     (document,) = shown(root, "diff", "revision:1", "revision:3", "--cluster", "orders")
     assert document["levels"][-1] == {"feature": FEATURE, "before": 19, "after": 21}
+    assert "the lake ends at" in run(root, "diff", "revision:1", "--cluster", "orders").stdout
     rolls = run(root, "upgrades", "--cluster", "orders", "--nodes").stdout
     assert "upgrade 3.7 → 3.9  finalized  6 nodes  in 1 day, 4:00:00" in rolls
     assert "broker 103 on 3.9" in rolls

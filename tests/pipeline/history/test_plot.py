@@ -86,10 +86,10 @@ def test_nodes_that_were_rolled_together_share_a_lane() -> None:
 
 def test_an_incompatible_node_has_no_other_company() -> None:
     """Excluded nodes do not share a lane with others."""
-    why = {"role": "broker", "why": "too old", "since": START + 10 * DAY, "until": END}
-    bad = [{**why, "node_id": 2}, {**why, "node_id": 3}]
+    exclusion = {"role": "broker", "reason": "too old", "since": START + 10 * DAY, "until": END}
+    bad = [{**exclusion, "node_id": 2}, {**exclusion, "node_id": 3}]
     result = lanes_of(*(node(n, ("3.9", 0)) for n in (1, 2, 3, 4)), bad=bad)
-    assert [(lane.nodes, [bar.why for bar in lane.bad]) for lane in result] == [
+    assert [(lane.nodes, [bar.reason for bar in lane.bad]) for lane in result] == [
         *(((1, 4), []), ((2, 3), ["too old"])),
     ]
 

@@ -64,7 +64,7 @@ def filled(lake: Lake, size: int | None) -> dict[str, list[tuple[object, ...]]]:
         lake.merge_new(UPGRADES, upgrades(outputs), (), True, "TRUE", size=size)
     headers = [("h", b"\x00"), ("h", None)]
     message = {"topic": "a b/ä", "partition": 0, "offset": 1, "kafka_time": EPOCH, "round": 1}
-    full = {**message, "key": b"k", "headers": headers, "taken_at": EPOCH, "day": DAY}
+    full = {**message, "key": b"k", "headers": headers, "ingested_at": EPOCH, "day": DAY}
     lake.append(MESSAGES, frame(lake, MESSAGES, full, {**full, "offset": 2, "headers": []}), size)
     tables = (REGISTRATIONS, FENCING, CAPABILITY_INTERVALS, UPGRADES, MESSAGES)
     return {table.name: sorted(rows(lake, table), key=repr) for table in tables}

@@ -13,7 +13,7 @@ from featurewatch.pipeline.errors import LakeError
 from featurewatch.pipeline.gold.query import GoldQuery
 from featurewatch.pipeline.gold.tables import EPOCHS, FEATURE_CHANGES
 from featurewatch.pipeline.lake.lake import Lake
-from featurewatch.pipeline.lake.tables import MESSAGES
+from featurewatch.pipeline.lake.tables import EXPIRED, MESSAGES, Table
 from featurewatch.pipeline.maintain import MaintenanceResult, maintain
 from featurewatch.pipeline.run import run_once
 from featurewatch.pipeline.silver import tables
@@ -159,3 +159,40 @@ def test_a_table_of_an_older_release_gets_its_new_columns(lake: Lake) -> None:
         lake.ensure_table(tables.LEVELS)
     assert maintained(lake)["levels"].columns_added == ("leader_epoch",)
     assert lake.read(tables.LEVELS).schema["leader_epoch"].dataType.simpleString() == "int"
+
+
+def test_tables_with_renamed_columns_are_filled_again(lake: Lake) -> None:
+    """A run says what to do; maintenance removes them, and the next run fills them again. Without
+    the beginning of bronze they stay, with nulls in the new columns."""
+    messages = Messages()
+    messages.add_events([r.commit(0, r.level(MV, 19)), r.commit(1, r.level(MV, 20))])
+    messages.into(lake)
+    run_queries(lake)
+    before = rows(lake, tables.LEVELS), rows(lake, FEATURE_CHANGES)
+    lake.unlock()
+    _rename(lake, tables.LEVELS)
+    _rename(lake, FEATURE_CHANGES)
+    renewed = Lake(lake.session, lake.root)
+    with pytest.raises(LakeError, match=r"no column feature: .* featurewatch pipeline maintain$"):
+        renewed.read(FEATURE_CHANGES)
+    results = maintained(renewed)
+    assert [name for name, result in results.items() if result.is_removed] == [
+        *("levels", "feature_changes"),
+    ]
+    run_queries(renewed)
+    assert (rows(renewed, tables.LEVELS), rows(renewed, FEATURE_CHANGES)) == before
+    renewed.unlock()
+    _rename(lake, FEATURE_CHANGES)
+    expired = f"ALTER TABLE delta.`{lake.path(MESSAGES)}` SET TBLPROPERTIES ('{EXPIRED}' = 'true')"
+    lake.session.sql(expired)
+    kept = maintained(Lake(lake.session, lake.root))["feature_changes"]
+    assert (kept.is_removed, kept.columns_added) == (False, ("feature",))
+    assert rows(Lake(lake.session, lake.root), FEATURE_CHANGES, "feature") == [(None,)] * 2
+
+
+def _rename(lake: Lake, table: Table) -> None:
+    """Gives a table's column ``feature`` the name that it had in an older featurewatch."""
+    old = lake.read(table).withColumnRenamed("feature", "name_of_feature")
+    old.localCheckpoint().write.format("delta").mode("overwrite").option(
+        "overwriteSchema", "true"
+    ).save(lake.path(table))

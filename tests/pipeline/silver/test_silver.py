@@ -113,7 +113,7 @@ def test_each_kind_of_event_has_its_table(lake: Lake) -> None:
         tables.SOURCE_STATES, "source", "state", "log_offset", "high_watermark"
     ) == [(0, "kraft", "following", 40, 41)]
     assert indexed_rows(
-        tables.ZNODE_CHANGES, "path", "gone", "type", "czxid", "missed", "reading"
+        tables.ZNODE_CHANGES, "path", "gone", "type", "czxid", "missed", "resync"
     ) == [
         (0, "/controller", False, "controller", 7, 0, "s-1"),
         (0, "/controller", False, "controller", 7, 2, None),

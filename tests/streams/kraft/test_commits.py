@@ -71,7 +71,7 @@ def spelled(events: Sequence[AssemblerEvent]) -> str:
                 records = "".join(LETTERS[record["type"]] for record in event.records)
                 words.append(f"{event.kind} {event.first_offset}-{event.last_offset} {records}")
             case DeadLetter():
-                words.append(f"dead {event.place.removeprefix('__cluster_metadata-0 ')}")
+                words.append(f"dead {event.location.removeprefix('__cluster_metadata-0 ')}")
     return ", ".join(words)
 
 

@@ -137,7 +137,7 @@ def test_unreadable_record_goes_to_the_dead_letters() -> None:
     """One record that cannot be read stands in its place, its bytes apart; the rest is good."""
     dead_letter, chunk = read(b"".join(snapshot_batches([broker(1), b"\x01\x7e\x00", broker(2)])))
     assert isinstance(dead_letter, DeadLetter)
-    assert dead_letter.place == "snapshot 1234-7 offset 3"
+    assert dead_letter.location == "snapshot 1234-7 offset 3"
     assert (dead_letter.reason, dead_letter.payload) == (
         "record type 126 is not known",
         b"\x01\x7e\x00",

@@ -33,7 +33,7 @@ def preview(metadata: FeatureMetadata, updates: Iterable[FeatureUpdate]) -> Iter
     then = {**metadata.finalized, **{update.feature: update.level for update in updates}}
     whole = downgrade_path(metadata.finalized, then)
     if whole is not None and then != metadata.finalized:
-        yield f"afterwards: {whole.why}"
+        yield f"afterwards: {whole.reason}"
 
 
 def _way_back(release: Release, feature: FeatureName, before: int, after: int) -> str:

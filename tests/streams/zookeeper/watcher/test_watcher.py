@@ -306,7 +306,7 @@ def test_a_bad_znode_is_a_dead_letter_once():
     (letter,) = scene.auditor.dead_letters
     assert isinstance(letter, DeadLetter)
     assert letter.payload == b"junk"
-    assert letter.place.startswith("znode /feature version 0 of transaction ")
+    assert letter.location.startswith("znode /feature version 0 of transaction ")
     assert letter.reason.startswith("/feature cannot be taken as it is: it is not JSON")
     assert len(scene.snapshots()) == 2
 
@@ -346,7 +346,7 @@ def test_no_reading_has_the_name_of_another():
         scene.observer.on_disconnected("away", 0)
         scene.connect(session)
         scene.settle()
-        names.add(scene.snapshots()[-1].reading)
+        names.add(scene.snapshots()[-1].resync)
     assert names == {"1-1", "2-2", f"{2**64 - 3:x}-3", "2-4"}
 
 
