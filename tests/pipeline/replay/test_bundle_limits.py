@@ -68,7 +68,8 @@ def test_a_sparse_file_is_refused(tmp_path: Path, node: Path) -> None:
     with hole.open("wb") as file:
         file.truncate(2 << 30)
     bundle = tmp_path / "bundle.tar"
-    command = ["tar", "--sparse", "-cf", bundle, "-C", tmp_path, "node", "-C", hole.parent, "."]
+    command = ["tar", "--sparse", "-cf", f"{bundle}", "-C", f"{tmp_path}", "node"]
+    command += ["-C", f"{hole.parent}", "."]
     subprocess.run(command, check=True)
     assert bundle.stat().st_size < MIB
     plan, unpacked_bytes = planned(tmp_path, bundle)
