@@ -52,7 +52,7 @@ def replay(
     settings = load(config)
     with tempfile.TemporaryDirectory(prefix="featurewatch-replay-") as scratch:
         try:
-            plan = prepare(paths, cluster, Path(scratch))
+            plan = prepare(paths, cluster, Path(scratch), settings.bundle_limits())
         except ReplayUsageError as error:
             raise UsageError(str(error)) from error
         _say(plan.notes, plan.problems)

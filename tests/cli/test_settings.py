@@ -12,6 +12,7 @@ from featurewatch.cli.config.reference_config import render
 from featurewatch.cli.config.settings import Settings, load
 from featurewatch.cli.errors import UsageError
 from featurewatch.controller.readiness import DEFAULT_LIMITS, Limits
+from featurewatch.deploy.process.private_files import write_private
 from featurewatch.streams.bus.settings import BusSettings
 from tests.paths import ROOT
 
@@ -196,7 +197,7 @@ empty=
 def test_properties_are_read_as_java_reads_them(tmp_path: Path) -> None:
     """Comments, all three separators, lines that go on, and values with signs of their own."""
     file = tmp_path / "client.properties"
-    file.write_text(PROPERTIES)
+    write_private(file, PROPERTIES)
     assert read_properties(file) == {
         "security.protocol": "SASL_SSL",
         "sasl.mechanism": "PLAIN",
@@ -209,7 +210,7 @@ def test_properties_are_read_as_java_reads_them(tmp_path: Path) -> None:
 def test_an_invalid_properties_file_is_in_the_error(tmp_path: Path) -> None:
     """The file and the line are named; a missing file is, too."""
     file = tmp_path / "client.properties"
-    file.write_text("a=b\nnonsense\n")
+    write_private(file, "a=b\nnonsense\n")
     with pytest.raises(UsageError, match=r"client\.properties line 2 is no property"):
         read_properties(file)
     with pytest.raises(UsageError, match="cannot be read"):
