@@ -15,6 +15,7 @@ from featurewatch.streams.events import DeadLetter, Event, SourceState, SourceSt
 from featurewatch.streams.metrics import SourceReport
 from featurewatch.streams.source import Sink
 from featurewatch.streams.source_status import GracePeriods, StallReason, StatusReporter
+from featurewatch.streams.text import shortened
 from featurewatch.streams.topics import DEAD_LETTERS, Topic
 from featurewatch.streams.types import (
     NO_LEADER,
@@ -70,6 +71,7 @@ class SourceShell(ABC):
         self._monotonic_ms = monotonic_ms
         self._interval_s = interval_s
         self._status = StatusReporter(grace, heartbeat_ms, monotonic_ms())
+        self._progress: ProtocolState | None = None
         self._published = self._dead_letters = 0
 
     @abstractmethod
@@ -109,9 +111,16 @@ class SourceShell(ABC):
     async def round(self) -> None:
         """One round: do what is due, then publish the status if it changed or is due."""
         await self._step()
-        state = self._state()
+        state = self._progress = self._state()
         if state is not None:
             await self._publish_status(state)
+
+    async def publish_stall(self, reason: str) -> None:
+        """Publish that the source is stalled, with the progress of its last whole round."""
+        self._status.state = SourceState.STALLED
+        self._status.detail = self._status.last_error = reason
+        if self._progress is not None and self._progress.cluster is not None:
+            await self._publish_state(self._progress, self._progress.cluster)
 
     async def _publish(self, event: Event | DeadLetter) -> None:
         if isinstance(event, DeadLetter):
@@ -134,17 +143,20 @@ class SourceShell(ABC):
             status.state = state
             return
         status.reported(state, now_ms)
+        await self._publish_state(progress, progress.cluster)
+
+    async def _publish_state(self, progress: ProtocolState, cluster: ClusterId) -> None:
         await self._publish(
             SourceStatus(
-                cluster=progress.cluster,
+                cluster=cluster,
                 source=self.name,
-                state=state,
+                state=self._status.state,
                 offset=progress.last.offset,
                 offset_epoch=progress.last.epoch,
                 high_watermark=progress.high_watermark,
                 leader_id=progress.leader.id,
                 leader_epoch=progress.leader.epoch,
-                detail=status.detail,
+                detail=shortened(self._status.detail),
                 seen_ms=self._clock_ms(),
             )
         )

@@ -27,3 +27,8 @@ def shortened(text: str, max_chars: int = MAX_DETAIL_CHARS) -> str:
 def quoted(text: str) -> str:
     """A peer's text inside an error: plain, and at most `MAX_QUOTED_CHARS` of it."""
     return shortened(plain(text), MAX_QUOTED_CHARS)
+
+
+def error_line(error: BaseException) -> str:
+    """An error that nobody expected, for people: its class and its text on one line."""
+    return quoted(f"{type(error).__name__}: {error}".strip(": "))

@@ -72,9 +72,11 @@ def _label_problem(label: str) -> str | None:
         encoded = label if label.isascii() else label.encode("idna")
     except UnicodeError:
         return "has characters that no name has"
-    return f"has a part of more than {_MAX_LABEL_CHARS} characters" if (
-        len(encoded) > _MAX_LABEL_CHARS
-    ) else None
+    return (
+        f"has a part of more than {_MAX_LABEL_CHARS} characters"
+        if (len(encoded) > _MAX_LABEL_CHARS)
+        else None
+    )
 
 
 def parse_addresses(addresses: str | Iterable[str]) -> tuple[Address, ...]:

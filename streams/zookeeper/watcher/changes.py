@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from featurewatch.streams.dead_letters import dead_letter
 from featurewatch.streams.events import DeadLetter, ZnodeChange, ZnodeSnapshot
 from featurewatch.streams.types import ClusterId
 from featurewatch.streams.znodes import UnreadableZnode, Znode
@@ -106,7 +107,7 @@ class ChangeRecorder:
 
     def dead_letter(self, place: str, reason: str, payload: bytes, seen_ms: int) -> DeadLetter:
         """A dead letter, under the cluster's id if it is known."""
-        return DeadLetter(self.cluster or "", place, reason, payload, seen_ms)
+        return dead_letter(self.cluster or "", place, reason, payload, seen_ms)
 
     def _change(self, update: ZnodeUpdate, seen_ms: int) -> list[WatcherEvent]:
         if update.znode is not None:

@@ -1,0 +1,22 @@
+"""Makes the dead letters of sources, each small enough for the bus whatever it quotes."""
+
+import hashlib
+from typing import Final
+
+from featurewatch.streams.events import DeadLetter
+from featurewatch.streams.text import shortened
+
+MAX_PAYLOAD_BYTES: Final = 256 << 10
+"""The bytes that a dead letter carries. A damaged batch may have 16 MiB, and base64 takes a third
+more than the bus accepts of it; what is wrong is seen in the first of them."""
+
+
+def dead_letter(cluster: str, place: str, reason: str, payload: bytes, seen_ms: int) -> DeadLetter:
+    """A dead letter; of a longer payload the beginning, with the length and digest of all of it."""
+    if len(payload) > MAX_PAYLOAD_BYTES:
+        digest = hashlib.sha256(payload).hexdigest()
+        reason = (
+            f"{reason} (the first {MAX_PAYLOAD_BYTES} of {len(payload)} bytes, SHA-256 {digest})"
+        )
+        payload = payload[:MAX_PAYLOAD_BYTES]
+    return DeadLetter(cluster, shortened(place), shortened(reason), payload, seen_ms)
