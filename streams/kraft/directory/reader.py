@@ -273,7 +273,7 @@ class LogDirectoryReader:
         position = file.tell()
         data = file.read(files.READ_BYTES)
         last = not data or position + len(data) >= size
-        part = SnapshotBytes(snapshot, position, data, last)
+        part = SnapshotBytes(snapshot, position, data, last, size)
         if not last:
             return [part]
         file.close()

@@ -87,12 +87,16 @@ class CommittedBatches:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotBytes:
-    """Bytes of a snapshot from ``position`` on; 0 starts it (again), and ``last`` completes it."""
+    """Bytes of a snapshot from ``position`` on; 0 starts it (again), and ``last`` completes it.
+
+    ``size_bytes`` is what the sender announces for all of it.
+    """
 
     snapshot: OffsetAndEpoch
     position: int
     data: bytes
     last: bool
+    size_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
