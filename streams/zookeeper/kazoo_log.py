@@ -13,7 +13,10 @@ _ADVICE: Final = (
     ("Connection refused", "nobody listens there: is ZooKeeper up, are address and port right?"),
     ("Cannot resolve", "{reason}: is the name right?"),
     ("No host resolved", "none of the names can be resolved: are they right?"),
-    ("Too many open files", "this process has no file descriptor left: raise its limit (ulimit -n)"),
+    (
+        "Too many open files",
+        "this process has no file descriptor left: raise its limit (ulimit -n)",
+    ),
     ("RequireSasl", "it takes no session without a login, or not this one: check sasl.username"),
     ("SASL", "the login is refused: check sasl.username and sasl.password"),
     ("AUTH_FAILED", "the login is refused: check sasl.username and sasl.password"),
