@@ -12,6 +12,8 @@ from featurewatch.cli.config.options import (
     ConfigFile,
     Controllers,
     LogDirectory,
+    MaxSnapshotBytes,
+    MaxZookeeperFrameBytes,
     Prefix,
     Servers,
     Zookeeper,
@@ -31,6 +33,8 @@ def up(
     cluster_id: ClusterIdOption = "",
     command_config: CommandConfig = None,
     zookeeper_config: ZookeeperConfig = None,
+    max_snapshot_bytes: MaxSnapshotBytes = None,
+    max_zookeeper_frame_bytes: MaxZookeeperFrameBytes = None,
     as_json: AsJson = False,
 ) -> None:
     """Run everything here: the sources, a worker, and a bus of its own if none is named.
@@ -51,6 +55,8 @@ def up(
         cluster_id=cluster_id,
         command_config=command_config,
         zookeeper_config=zookeeper_config,
+        max_snapshot_bytes=max_snapshot_bytes,
+        max_zookeeper_frame_bytes=max_zookeeper_frame_bytes,
     )
     settings = load(config, bus=options.bus_flags(bus, prefix), clusters=clusters)
     watch = SourceRunner(settings)

@@ -3,10 +3,15 @@
 import asyncio
 import logging
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from featurewatch.cli.config.client_config import read_client_config, read_properties
+from featurewatch.cli.config.client_config import (
+    check_zookeeper_keys,
+    read_client_config,
+    read_properties,
+)
 from featurewatch.cli.config.settings import ClusterSection, Settings
 from featurewatch.cli.errors import UsageError
 from featurewatch.streams.apiversions.connections import ConnectionPool
@@ -23,7 +28,7 @@ from featurewatch.streams.kraft.records.selection import ALL_RECORDS, DEFAULT_RE
 from featurewatch.streams.kraft.source import KraftSettings, KraftSource
 from featurewatch.streams.metrics import SourceReport, SourceReporter
 from featurewatch.streams.net.address import parse_addresses
-from featurewatch.streams.net.security import Security
+from featurewatch.streams.net.security import Security, SecurityError
 from featurewatch.streams.supervisor import SourceSupervisor, run_restarting
 from featurewatch.streams.text import error_line
 from featurewatch.streams.types import ClusterId
@@ -181,28 +186,33 @@ def kraft_settings(
 ) -> KraftSettings:
     """How the metadata log of a cluster is followed."""
     record_types = ALL_RECORDS if cluster.records == "all" else DEFAULT_RECORD_TYPES
+    settings = KraftSettings(
+        cluster_id, wanted=record_types, max_snapshot_bytes=cluster.max_snapshot_bytes
+    )
     if cluster.log_directory is not None:
-        return KraftSettings(cluster_id, log_directory=cluster.log_directory, wanted=record_types)
+        return replace(settings, log_directory=cluster.log_directory)
     quorum = QuorumSettings(cluster_id, parse_addresses(cluster.controllers), security)
-    return KraftSettings(cluster_id, quorum=quorum, wanted=record_types)
+    return replace(settings, quorum=quorum)
 
 
 def zookeeper_settings(cluster: ClusterSection) -> ZookeeperSettings:
     """How the znodes of a cluster are followed; raises `UsageError`."""
     login = ZookeeperLogin()
-    if cluster.zookeeper_config is not None:
+    if (file := cluster.zookeeper_config) is not None:
+        properties = read_properties(file)
+        for warning in check_zookeeper_keys(file, properties):
+            LOG.warning("%s", warning)
         try:
-            login = ZookeeperLogin.from_properties(read_properties(cluster.zookeeper_config))
-        except UsageError:
-            raise
-        except ValueError as error:
-            raise UsageError(f"{cluster.zookeeper_config}: {error}") from None
+            login = ZookeeperLogin.from_properties(properties)
+        except SecurityError as error:
+            raise UsageError(f"{file}: {error}") from None
     everything = cluster.records == "all"
     return ZookeeperSettings(
         cluster.zookeeper,
         cluster=ClusterId(cluster.cluster_id) if cluster.cluster_id else None,
         login=login,
         wanted=WatchScope(partitions=everything, tasks=everything),
+        max_frame_bytes=cluster.max_zookeeper_frame_bytes,
     )
 
 

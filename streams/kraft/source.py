@@ -14,8 +14,8 @@ from typing import Final
 
 from featurewatch.streams.bus.positions import last_log_position
 from featurewatch.streams.bus.publisher import Publisher
-from featurewatch.streams.errors import BusUnavailableError
 from featurewatch.streams.dead_letters import dead_letter
+from featurewatch.streams.errors import BusUnavailableError
 from featurewatch.streams.events import LogGap
 from featurewatch.streams.kraft.commits import AssemblerEvent, CommitAssembler
 from featurewatch.streams.kraft.directory.commit_rule import SETTLE_MS

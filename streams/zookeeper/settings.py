@@ -55,9 +55,9 @@ class ZookeeperSettings:
     ``hosts`` is ZooKeeper's own form, ``host:port,host:port/chroot`` (port 2181 if none is given).
     ``cluster`` is checked against ``/cluster/id``; it may be left out. ``window`` bounds how many
     reads are under way at a time. A session that is silent for ``session_timeout_ms`` expires; the
-    servers may allow less or demand more. A frame of more than ``max_frame_bytes``, or one that takes
-    longer than ``answer_timeout_ms``, ends the connection; so does a read without an answer for so
-    long.
+    servers may allow less or demand more. The connection ends at a frame of more than
+    ``max_frame_bytes``, or one that takes longer than ``answer_timeout_ms``, and if no read is
+    answered for so long.
     """
 
     hosts: str

@@ -2,7 +2,7 @@
 
 import asyncio
 import struct
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 import pytest
@@ -16,6 +16,7 @@ from featurewatch.streams.zookeeper.settings import ZookeeperSettings
 from featurewatch.streams.zookeeper.source import ZookeeperSource
 from tests.hostile import HostileZookeeper, serving
 from tests.streams.recording_sink import RecordingSink
+from tests.waiting import until_async
 
 GRACE = GracePeriods(transient_ms=300, permanent_ms=100, lag_ms=300)
 
@@ -40,24 +41,17 @@ async def following(
                 await task
 
 
-async def until(condition: Callable[[], bool], timeout_s: float = 12) -> None:
-    """Waits for a condition."""
-    async with asyncio.timeout(timeout_s):
-        while not condition():
-            await asyncio.sleep(0.02)
-
-
 @pytest.mark.parametrize("name", ["..", ".", "", "a/b", "a\0b"])
 async def test_a_child_that_cannot_be_stalls_the_source_and_no_more(name: str) -> None:
     """No server lets such a znode be made: the reason names it, and it is not asked for."""
     server, sink = HostileZookeeper(), RecordingSink()
     server.children["/brokers/ids"] = ["1", name]
     async with following(server, sink) as source:
-        await until(lambda: source.report().state is SourceState.STALLED)
+        await until_async(lambda: source.report().state is SourceState.STALLED)
         assert "child that cannot be" in source.report().detail
         assert source.report().detail.isprintable()
         server.children["/brokers/ids"] = []
-        await until(sink.following)
+        await until_async(sink.following)
 
 
 async def test_a_frame_that_trickles_in_is_not_following() -> None:
@@ -72,12 +66,12 @@ async def test_a_frame_that_trickles_in_is_not_following() -> None:
             await asyncio.sleep(0.1)
 
     async with following(server, sink, answer_timeout_ms=500) as source:
-        await until(sink.following)
+        await until_async(sink.following)
         server.on_connect = trickle
-        await until(lambda: "longer than 0.5 s" in source.report().last_error)
-        await until(lambda: server.connections > 2)
+        await until_async(lambda: "longer than 0.5 s" in source.report().last_error)
+        await until_async(lambda: server.connections > 2)
         server.on_connect = None
-        await until(lambda: source.report().state is SourceState.FOLLOWING)
+        await until_async(lambda: source.report().state is SourceState.FOLLOWING)
 
 
 @pytest.mark.parametrize("length", [2**31 - 1, -1, (1 << 20) + 1])
@@ -90,31 +84,31 @@ async def test_a_frame_that_is_too_long_is_not_read(length: int) -> None:
         await writer.drain()
 
     async with following(server, sink, max_frame_bytes=1 << 20) as source:
-        await until(sink.following)
+        await until_async(sink.following)
         server.on_connect = flood
-        await until(lambda: "max_zookeeper_frame_bytes" in source.report().last_error)
+        await until_async(lambda: "max_zookeeper_frame_bytes" in source.report().last_error)
         server.on_connect = None
-        await until(lambda: source.report().state is SourceState.FOLLOWING)
+        await until_async(lambda: source.report().state is SourceState.FOLLOWING)
 
 
 async def test_a_server_that_answers_pings_alone_is_left() -> None:
     """The session lives and no read is answered: stalled, with the reason, on new connections."""
     server, sink = HostileZookeeper(quiet=True), RecordingSink()
     async with following(server, sink, answer_timeout_ms=500) as source:
-        await until(lambda: source.report().state is SourceState.STALLED)
-        await until(lambda: server.connections > 2)
+        await until_async(lambda: source.report().state is SourceState.STALLED)
+        await until_async(lambda: server.connections > 2)
         server.quiet = False
-        await until(lambda: source.report().state is SourceState.FOLLOWING)
+        await until_async(lambda: source.report().state is SourceState.FOLLOWING)
 
 
 async def test_a_session_for_days_is_not_taken() -> None:
     """A granted timeout of 24 days would hide that the server is silent for as long."""
     server, sink = HostileZookeeper(session_ms=2**31 - 1), RecordingSink()
     async with following(server, sink) as source:
-        await until(lambda: source.report().state is SourceState.STALLED)
+        await until_async(lambda: source.report().state is SourceState.STALLED)
         assert "grants a session of 2147483647 ms" in source.report().last_error
         server.session_ms = 3000
-        await until(sink.following)
+        await until_async(sink.following)
 
 
 async def test_a_snapshot_of_large_znodes_comes_in_chunks_that_the_bus_takes() -> None:
@@ -125,7 +119,7 @@ async def test_a_snapshot_of_large_znodes_comes_in_chunks_that_the_bus_takes() -
     server.children["/brokers/ids"] = ["1", "2", "3", "4"]
     server.znodes |= {f"/brokers/ids/{number}": broker for number in range(1, 5)}
     async with following(server, sink):
-        await until(sink.following)
+        await until_async(sink.following)
     chunks = sink.of(ZnodeSnapshot)
     assert max(len(chunk.znodes) for chunk in chunks) <= 3
     assert [chunk.index for chunk in chunks] == list(range(len(chunks)))
@@ -191,9 +185,9 @@ def test_no_frame_ends_the_source(garbage: bytes, framed: bool) -> None:
             raise ConnectionError  # the end of the connection
 
         async with following(server, sink, answer_timeout_ms=500) as source:
-            await until(sink.following)
+            await until_async(sink.following)
             server.on_connect = send
-            await until(lambda: server.on_connect is None)
-            await until(lambda: source.report().state is SourceState.FOLLOWING)
+            await until_async(lambda: server.on_connect is None)
+            await until_async(lambda: source.report().state is SourceState.FOLLOWING)
 
     asyncio.run(attack())
