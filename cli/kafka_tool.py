@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Final
 
+from featurewatch.cli.output.terminal import print_line
 from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, FeatureName
 
 if TYPE_CHECKING:
@@ -271,7 +272,7 @@ def print_features(metadata: "FeatureMetadata", compat: str) -> None:
             tool.level_text(name, metadata.finalized.get(name, 0)),
             "-" if metadata.epoch is None else str(metadata.epoch),
         )
-        print(tool.described(line))
+        print_line(tool.described(line))
 
 
 _TABLE: Final = "kraft/features.json"

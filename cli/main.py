@@ -5,6 +5,7 @@ from typing import Annotated, Final
 
 from featurewatch.cli.command_line import Exit, LazyGroup, Option, parameters, run_main
 from featurewatch.cli.errors import ExitCode, UsageError
+from featurewatch.cli.output.terminal import print_error, print_line
 
 SUMMARIES: Final = {
     "up": "Run everything here: the sources, a worker, and a bus of its own if none is named.",
@@ -38,7 +39,7 @@ def _print_version(is_asked: bool) -> bool:
     if is_asked:
         from importlib.metadata import version
 
-        sys.stdout.write(f"featurewatch {version('featurewatch')}\n")
+        print_line(f"featurewatch {version('featurewatch')}")
         raise Exit
     return is_asked
 
@@ -94,5 +95,5 @@ def _expected(error: Exception) -> str | None:
 
 
 def _fail(text: str, code: ExitCode) -> None:
-    sys.stderr.write(f"featurewatch: {text}\n")
+    print_error(text)
     sys.exit(code)

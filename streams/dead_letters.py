@@ -7,7 +7,7 @@ from featurewatch.streams.events import DeadLetter
 from featurewatch.streams.text import shortened
 
 MAX_PAYLOAD_BYTES: Final = 256 << 10
-"""The bytes that a dead letter carries. A damaged batch may have 16 MiB, and base64 takes a third
+"""The bytes that a dead letter carries. A damaged batch may have 20 MiB, and base64 takes a third
 more than the bus accepts of it; what is wrong is seen in the first of them."""
 
 

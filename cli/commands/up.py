@@ -1,7 +1,5 @@
 """``featurewatch up``: everything in one process."""
 
-import sys
-
 from featurewatch.cli.command_line import command
 from featurewatch.cli.config import options
 from featurewatch.cli.config.options import (
@@ -19,6 +17,7 @@ from featurewatch.cli.config.options import (
     Zookeeper,
     ZookeeperConfig,
 )
+from featurewatch.cli.output.terminal import print_error
 
 
 @command()
@@ -61,8 +60,8 @@ def up(
     settings = load(config, bus=options.bus_flags(bus, prefix), clusters=clusters)
     watch = SourceRunner(settings)
     with run_embedded_bus(settings):
-        sys.stderr.write(
-            f"featurewatch: the bus is {settings.bus.bootstrap_servers}; "
-            "`featurewatch state --follow` shows the clusters, Ctrl-C ends\n"
+        print_error(
+            f"the bus is {settings.bus.bootstrap_servers}; "
+            "`featurewatch state --follow` shows the clusters, Ctrl-C ends"
         )
         run_until_signal(run_everything(watch, settings, as_json=as_json))

@@ -14,6 +14,7 @@ from featurewatch.cli.config.client_config import (
 )
 from featurewatch.cli.config.settings import ClusterSection, Settings
 from featurewatch.cli.errors import UsageError
+from featurewatch.cli.runtime.supervisor import SourceSupervisor, run_restarting
 from featurewatch.streams.apiversions.connections import ConnectionPool
 from featurewatch.streams.apiversions.discovery import discover_nodes
 from featurewatch.streams.apiversions.settings import ApiVersionsSettings
@@ -29,7 +30,6 @@ from featurewatch.streams.kraft.source import KraftSettings, KraftSource
 from featurewatch.streams.metrics import SourceReport, SourceReporter
 from featurewatch.streams.net.address import parse_addresses
 from featurewatch.streams.net.security import Security, SecurityError
-from featurewatch.streams.supervisor import SourceSupervisor, run_restarting
 from featurewatch.streams.text import error_line
 from featurewatch.streams.types import ClusterId
 from featurewatch.streams.zookeeper.paths import WatchScope

@@ -28,8 +28,8 @@ _LOGIN: Final = ResponseLimit(64 << 10, 100)
 """Mechanisms, or one message of SCRAM: some hundred bytes."""
 
 _BY_API_KEY: Final = {
-    1: ResponseLimit(20 << 20, 1_000),
-    # A batch of the metadata log has up to 8 MiB, and is refused above 16 MiB.
+    1: ResponseLimit(24 << 20, 1_000),
+    # A batch of the metadata log has up to 8 MiB, and is refused above 20 MiB.
     17: _LOGIN,
     18: ResponseLimit(LOGIN_FRAME_BYTES, 10_000),
     # About a hundred APIs, and a feature or two for each release.

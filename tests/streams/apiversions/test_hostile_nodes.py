@@ -4,6 +4,7 @@ import asyncio
 import struct
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -102,7 +103,7 @@ async def test_a_process_without_file_descriptors_says_nothing_about_nodes() -> 
         assert sink.of(NodeSilent) == []
 
 
-async def longest_pause_s(work: asyncio.Future[object]) -> float:
+async def longest_pause_s(work: asyncio.Future[Any]) -> float:
     """For how long the event loop did nothing else while ``work`` ran."""
     longest = 0.0
     while not work.done():

@@ -20,7 +20,7 @@ from kio.schema.fetch_snapshot.v1 import response as fetch_snapshot
 from kio.schema.fetch_snapshot.v1.request import FetchSnapshotRequest
 from kio.schema.types import BrokerId, TopicName
 from kio.serial import entity_writer
-from kio.static.primitive import i32, i32Timedelta, i64
+from kio.static.primitive import Records, i32, i32Timedelta, i64
 from kio.static.protocol import Entity
 
 from featurewatch.streams.events import DeadLetter, LogCommit, SnapshotChunk, SourceState
@@ -79,7 +79,7 @@ class HostileController:
             current_leader=fetch.LeaderIdAndEpoch(leader_id=BrokerId(1), leader_epoch=i32(1)),
             aborted_transactions=None,
             preferred_read_replica=BrokerId(-1),
-            records=self.records or None,
+            records=Records(self.records) if self.records else None,
         )
         if self.size is not None:
             snapshot = fetch.SnapshotId(end_offset=i64(100), epoch=i32(1))
@@ -106,7 +106,7 @@ class HostileController:
             ),
             size=i64(self.size),
             position=i64(position),
-            unaligned_records=data,
+            unaligned_records=Records(data),
         )
         topic = fetch_snapshot.TopicSnapshot(
             name=TopicName("__cluster_metadata"), partitions=(partition,)
@@ -125,7 +125,7 @@ def _written(entity: Entity) -> bytes:
 
 @asynccontextmanager
 async def following(
-    controller: HostileController, sink: RecordingSink, **limits: int
+    controller: HostileController, sink: RecordingSink, **limits: Any
 ) -> AsyncIterator[KraftSource]:
     """A source on the controller, whose failure is the test's."""
 
@@ -229,7 +229,7 @@ async def test_a_commit_above_the_limit_of_the_bus_is_made_smaller() -> None:
     controller, sink = HostileController(records=data_batch([*topics, LEVEL])), RecordingSink()
     controller.end = 401
     given = {"wanted": frozenset({"TOPIC_RECORD", "FEATURE_LEVEL_RECORD"})}
-    async with following(controller, sink, **given):  # type: ignore[arg-type]
+    async with following(controller, sink, **given):
         await until_async(lambda: bool(sink.of(LogCommit)), 30)
     (commit,) = sink.of(LogCommit)
     assert [record["type"] for record in commit.records] == ["FEATURE_LEVEL_RECORD"]

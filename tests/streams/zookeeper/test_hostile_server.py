@@ -4,6 +4,7 @@ import asyncio
 import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -23,7 +24,7 @@ GRACE = GracePeriods(transient_ms=300, permanent_ms=100, lag_ms=300)
 
 @asynccontextmanager
 async def following(
-    server: HostileZookeeper, sink: RecordingSink, **limits: int
+    server: HostileZookeeper, sink: RecordingSink, **limits: Any
 ) -> AsyncIterator[ZookeeperSource]:
     """A source on the server, whose failure is the test's."""
     async with serving(server.serve) as address:
