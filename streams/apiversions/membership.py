@@ -23,16 +23,12 @@ from kio.static.protocol import Payload
 
 from featurewatch.streams.net.address import Address
 from featurewatch.streams.text import quoted
-from featurewatch.streams.types import ClusterId, NodeId, NodeKey, Role
+from featurewatch.streams.types import MAX_CLUSTER_ID_CHARS, ClusterId, NodeId, NodeKey, Role
 
 DESCRIBE_CLUSTER: Final = 60
 DESCRIBE_CLUSTER_VERSIONS: Final = (0, 2)
 DESCRIBE_QUORUM: Final = 55
 DESCRIBE_QUORUM_VERSIONS: Final = (0, 2)
-
-MAX_CLUSTER_ID_CHARS: Final = 249
-"""A cluster id in characters: Kafka's own has 22, and the topics' tools cannot use longer ones than
-a topic's name."""
 
 _CONTROLLERS: Final = i8(2)
 _METADATA_TOPIC: Final = TopicName("__cluster_metadata")

@@ -171,8 +171,10 @@ class ApiVersionsSource(SourceShell):
                 response = error
             except Exception as error:
                 # Whatever a node sends is that node's trouble, also what nobody thought of.
-                LOG.exception("%s: an answer of %s", self._cluster, address)
                 response = NodeError(f"{address}: its answer failed with {error_line(error)}")
+                if str(response) not in self._warned:
+                    LOG.exception("%s: %s", self._cluster, response)
+                    self._warned.append(str(response))
         if isinstance(response, NodeError):
             self._status.last_error = str(response)
             await self._publish_all(tracker.on_no_response(key, str(response), self._clock_ms()))

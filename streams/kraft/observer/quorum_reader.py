@@ -70,6 +70,7 @@ class QuorumReader:
             quorum.controllers, next_position, quorum.cluster_id, random.random, quorum.timing
         )
         self._connections: dict[Address, Connection] = {}
+        self._logged: RequestFailure | None = None
 
     @property
     def next_position(self) -> OffsetAndEpoch:
@@ -115,8 +116,10 @@ class QuorumReader:
             failure = RequestFailure(str(error))
         except Exception as error:
             # Whatever a controller sends is its trouble, also what nobody thought of.
-            LOG.exception("%s: an answer of %s", self._quorum.cluster_id, step.to)
             failure = RequestFailure(f"{step.to}: its answer failed with {error_line(error)}")
+            if failure != self._logged:
+                LOG.exception("%s: %s", self._quorum.cluster_id, failure.message)
+                self._logged = failure
         else:
             return self._observer.on_response(response, self._monotonic_ms())
         self._observer.on_failure(failure, self._monotonic_ms())

@@ -7,9 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
 
 from featurewatch.streams.apiversions import ApiVersionsSettings, ApiVersionsSource
 from featurewatch.streams.events import DeadLetter, NodeAnswer, NodeSilent, SourceState
+from featurewatch.streams.net import sasl
 from featurewatch.streams.net.address import Address
 from featurewatch.streams.net.connection import NodeError, open_connection
 from featurewatch.streams.net.security import from_properties
@@ -33,10 +36,10 @@ BAD_ADDRESSES = [
 
 def source_of(nodes: Sequence[ScriptedNode], sink: RecordingSink) -> ApiVersionsSource:
     """A source that lists the nodes in each round."""
-    settings = ApiVersionsSettings(
+    given = ApiVersionsSettings(
         bootstrap_servers=(nodes[0].address,), timeout_s=0.5, listing_interval_s=1e-6
     )
-    return ApiVersionsSource(settings, sink, lambda: 1000)
+    return ApiVersionsSource(given, sink, lambda: 1000)
 
 
 @pytest.mark.parametrize("address", BAD_ADDRESSES, ids=repr)
@@ -205,3 +208,49 @@ async def test_the_rounds_of_a_password_do_not_hold_the_loop() -> None:
         )
         assert await longest_pause_s(work) < 0.5
         assert all("does not know the password" in str(error) for error in await work)
+
+
+@given(st.lists(st.binary(max_size=60), min_size=1, max_size=3), st.booleans())
+@example(["v=é".encode()], True)
+@example([b"r=nn,s=AAAA,i=4096,r=\xc3\xa9"], False)
+@example([b"r=nn,s=AAAA,i=" + b"9" * 5000], False)
+@example([b"r=nn,s=A,i=4096"], False)
+@example([b""], True)
+@settings(max_examples=60, deadline=None)
+def test_no_scram_message_raises_anything_else(messages: list[bytes], is_begun: bool) -> None:
+    """Whatever a server sends: the login goes on, is over, or fails with `SaslError`."""
+    exchange = sasl.scram("SCRAM-SHA-256", "u", "p", lambda: "n")
+    next(exchange)
+    try:
+        if is_begun:
+            exchange.send(b"r=nn,s=AAAA,i=4096")
+        for message in messages:
+            exchange.send(message)
+    except (sasl.SaslError, StopIteration):
+        return
+
+
+@given(st.binary(max_size=80), st.booleans())
+@example(b"", True)
+@example(b"\xff" * 4, False)
+@example(b"\0\0\0\4", False)
+@example(struct.pack(">h", 35), True)
+@example(struct.pack(">h", 0) + b"\xff\xff\xff\xff\x0f", True)
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_no_frame_raises_anything_but_a_line_about_the_node(content: bytes, framed: bool) -> None:
+    """Whatever comes in answer to ApiVersions: a connection, or one printable line."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(4)
+        body = struct.pack(">i", 1) + content
+        writer.write(struct.pack(">i", len(body)) + body if framed else content)
+        await writer.drain()
+
+    async def attack() -> None:
+        async with serving(serve) as address:
+            try:
+                await (await open_connection(address, timeout_s=2)).close()
+            except NodeError as error:
+                assert str(error).isprintable()
+
+    asyncio.run(attack())
