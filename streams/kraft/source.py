@@ -48,7 +48,7 @@ LOG: Final = logging.getLogger("featurewatch.kraft")
 
 SOURCE: Final = "kraft"
 _RETRY_S: Final = 1
-_REFUSED_RETRY_MS: Final = 30_000
+REFUSED_RETRY_MS: Final = 30_000
 """Before a snapshot that was refused is fetched again: there may be room, or another snapshot."""
 
 _IN_LOOP_BYTES: Final = 256 << 10
@@ -251,7 +251,7 @@ class KraftSource(SourceShell):
         now_ms = self._monotonic_ms()
         since_ms = self._refused.since_ms if self._refused is not None else now_ms
         self._refused = StallReason(reason, True, since_ms)
-        self._retry_ms = now_ms + _REFUSED_RETRY_MS
+        self._retry_ms = now_ms + REFUSED_RETRY_MS
         LOG.error("%s: %s", self._settings.cluster, reason)
         await self._close()
 
