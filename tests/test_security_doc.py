@@ -19,11 +19,11 @@ from featurewatch.streams.zookeeper.settings import ZookeeperSettings
 from featurewatch.streams.zookeeper.watcher import changes
 from tests.paths import ROOT
 
-ROWS = dict(
-    (cells[0], cells[1:])
+ROWS = {
+    cells[0]: cells[1:]
     for line in (ROOT / "docs" / "security.md").read_text().splitlines()
     if len(cells := [cell.strip() for cell in line.strip("|").split("|")]) == 4
-)
+}
 
 
 def size(value: int) -> str:

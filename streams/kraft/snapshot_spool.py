@@ -27,7 +27,8 @@ class SnapshotRefusedError(Exception):
 class SnapshotSpool:
     """The bytes of one snapshot of an announced size. Close it when done.
 
-    Raises `SnapshotRefusedError` for a size above ``max_bytes`` or above the room that is left.
+    Raises `SnapshotRefusedError` for a size above ``max_bytes`` or above the room that is left, and
+    where the temporary directory cannot be used.
     """
 
     def __init__(self, part: SnapshotBytes, max_bytes: int) -> None:
@@ -39,7 +40,10 @@ class SnapshotSpool:
                 f"than max_snapshot_bytes={max_bytes}: raise it if the cluster is as large as that"
             )
         if part.size_bytes > MEMORY_BYTES:
-            _check_room(part.size_bytes)
+            try:
+                _check_room(part.size_bytes)
+            except OSError as error:
+                raise self._not_kept(error) from error
         self.file = cast("BinaryIO", tempfile.SpooledTemporaryFile(MEMORY_BYTES))  # noqa: SIM115
 
     def add(self, part: SnapshotBytes) -> None:
@@ -53,11 +57,14 @@ class SnapshotSpool:
         try:
             self.file.write(part.data)
         except OSError as error:
-            reason = local_shortage(error) or error.strerror or str(error)
-            raise SnapshotRefusedError(
-                f"the snapshot of offset {part.snapshot.offset} cannot be kept in "
-                f"{tempfile.gettempdir()} ({reason}): make room, or set TMPDIR"
-            ) from error
+            raise self._not_kept(error) from error
+
+    def _not_kept(self, error: OSError) -> SnapshotRefusedError:
+        reason = local_shortage(error) or error.strerror or str(error)
+        return SnapshotRefusedError(
+            f"the snapshot of offset {self.snapshot.offset} cannot be kept in the temporary "
+            f"directory ({reason}): make room, or set TMPDIR"
+        )
 
     def close(self) -> None:
         """Drops the bytes, and the file if there is one."""

@@ -11,7 +11,7 @@ from featurewatch.cli.runtime.sources import WatchedCluster, run_all
 from featurewatch.streams.errors import BusError, EventTooLargeError, PublishError
 from featurewatch.streams.events import DeadLetter, Event, NodeAnswer, SourceState, SourceStatus
 from featurewatch.streams.topics import Topic
-from tests.hostile import HostileZookeeper, serving
+from tests.hostile import HostileZookeeper, no_file_descriptors, serving
 from tests.streams.apiversions.scripted_node import ScriptedNode, listening
 from tests.streams.recording_sink import RecordingSink
 from tests.waiting import until_async
@@ -98,6 +98,21 @@ async def test_a_hostile_zookeeper_ends_nothing_else() -> None:
         await until_async(lambda: [s.report().state for s in bad.reports()] == ["stalled"], 20)
         await until_async(lambda: [s.report().state for s in good.reports()] == ["following"])
         assert not task.done()
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def test_a_process_without_file_descriptors_is_no_zookeeper_s_fault() -> None:
+    """No connection can be opened: the reason is the process's own, and goes away with it."""
+    server, sink = HostileZookeeper(), RecordingSink()
+    async with serving(server.serve) as address:
+        watched = WatchedCluster(ClusterSection(zookeeper=str(address)))
+        with no_file_descriptors():
+            task = await watch(sink, watched)
+            await until_async(lambda: [s.report().state for s in watched.reports()] == ["stalled"])
+            assert "Too many open files" in next(iter(watched.reports())).report().detail
+        await until_async(lambda: [s.report().state for s in watched.reports()] == ["following"])
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task

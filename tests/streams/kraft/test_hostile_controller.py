@@ -32,7 +32,7 @@ from featurewatch.streams.kraft.source import KraftSettings, KraftSource
 from featurewatch.streams.net.decode import read_entity
 from featurewatch.streams.source_status import GracePeriods
 from featurewatch.streams.types import ClusterId
-from tests.hostile import answering, serving
+from tests.hostile import answering, no_file_descriptors, serving
 from tests.streams.kraft.encoding import data_batch, record_of, snapshot_batches
 from tests.streams.recording_sink import RecordingSink
 from tests.waiting import until_async
@@ -217,8 +217,28 @@ async def test_a_full_disk_is_the_source_s_trouble_and_its_file_is_gone() -> Non
         async with following(controller, sink) as source:
             reason = await stalled(source)
             assert _open_temporary_files() == before
-    assert "cannot be kept in" in reason
+    assert "cannot be kept in the temporary directory (File too large)" in reason
     assert "make room, or set TMPDIR" in reason
+
+
+async def test_a_process_without_file_descriptors_is_no_controller_s_fault() -> None:
+    """The reason is the process's own, and goes away with it."""
+    controller, sink = HostileController(records=data_batch([LEVEL])), RecordingSink()
+    async with serving(answering(controller.answer)) as address:
+        quorum = QuorumSettings("c", (address,), request_timeout_s=5)
+        limited = KraftSettings(ClusterId("c"), quorum=quorum, grace=GRACE)
+
+        async def nothing() -> None:
+            return None
+
+        source = KraftSource(limited, sink, nothing)
+        with no_file_descriptors():
+            task = asyncio.ensure_future(source.run())
+            assert "this process has no file descriptor left" in await stalled(source)
+        await until_async(sink.following)
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
 
 
 async def test_a_commit_above_the_limit_of_the_bus_is_made_smaller() -> None:
