@@ -51,7 +51,7 @@ LIMITS = {
     "time for a response, also one that comes byte by byte": (
         f"{ApiVersionsSettings((Address('h', 1),)).timeout_s:g} s"
     ),
-    "iterations of SCRAM that a node asks for": f"4,096 to {sasl.MAX_ITERATIONS:,}",
+    "iterations of SCRAM that a node requires": f"4,096 to {sasl.MAX_ITERATIONS:,}",
     "cluster id": f"{types.MAX_CLUSTER_ID_CHARS} printable characters",
     "features of a node": f"{node_features.MAX_FEATURES:,}",
     "name of a feature": f"{node_features.MAX_NAME_CHARS} printable characters",

@@ -91,7 +91,7 @@ class ApiVersionsSource(SourceShell):
             await self._poll()
         except LocalResourceError as error:
             # No verdict on any node follows: the round counts for nothing.
-            self._stall(f"no node can be asked: {error}", logging.ERROR)
+            self._stall(f"no node can be queried: {error}", logging.ERROR)
 
     async def _poll(self) -> None:
         now_ms = self._monotonic_ms()
@@ -170,7 +170,7 @@ class ApiVersionsSource(SourceShell):
             except NodeError as error:
                 response = error
             except Exception as error:
-                # Whatever a node sends is that node's trouble, also what nobody thought of.
+                # An unexpected failure, too, counts against this node alone.
                 response = NodeError(f"{address}: its answer failed with {error_line(error)}")
                 if str(response) not in self._warned:
                     LOG.exception("%s: %s", self._cluster, response)

@@ -110,8 +110,8 @@ class CommitAssembler:
 
     The records of an open transaction are held until it ends, and no more than those: with the
     default set a transaction that creates a million partitions holds nothing but one byte a record.
-    With every type wanted a transaction takes as much memory as its records, which Kafka's own
-    loader does too; a source that cannot afford it wants fewer types.
+    With every type wanted it holds its records, and above `MAX_COMMIT_BYTES` only those that a
+    state depends on.
     """
 
     def __init__(
@@ -194,6 +194,9 @@ class CommitAssembler:
         size_bytes = batch.end - batch.start
         if self._open is not None:
             self._open.extend(*records_and_skipped, size_bytes)
+            if self._open.size_bytes > MAX_COMMIT_BYTES:
+                # It may never end: what cannot be published is not held either.
+                self._shrink(self._open, seen_ms, events)
         elif records_and_skipped[0]:
             part = _Part(first)
             part.extend(*records_and_skipped, size_bytes)
@@ -250,7 +253,11 @@ class CommitAssembler:
         seen_ms: int,
         events: list[AssemblerEvent],
     ) -> None:
-        """The commit, made small enough for the bus.
+        self._shrink(part, seen_ms, events)
+        events.append(self._commit(part, last, kind, batch, seen_ms))
+
+    def _shrink(self, part: _Part, seen_ms: int, events: list[AssemblerEvent]) -> None:
+        """Make a commit small enough for the bus, if it is not.
 
         First without the records that no state depends on; if that is not enough, one stand-in
         takes the place of all records, and the readers count it as unreadable.
@@ -258,18 +265,20 @@ class CommitAssembler:
         size_bytes = _json_bytes(part)
         if size_bytes > MAX_COMMIT_BYTES:
             reason = (
-                f"the commit of offsets {part.first} to {last} has {size_bytes} bytes as JSON, and "
-                f"the bus accepts {MAX_COMMIT_BYTES}"
+                f"the commit from offset {part.first} on has {size_bytes} bytes as JSON, and at "
+                f"most {MAX_COMMIT_BYTES} are published"
             )
             _keep_published(part)
-            if _json_bytes(part) > MAX_COMMIT_BYTES:
+            size_bytes = _json_bytes(part)
+            if size_bytes > MAX_COMMIT_BYTES:
                 part.skipped += bytes(_KEY_BY_TYPE[r["type"]] for r in _typed(part.records))
                 part.records = [unreadable(part.first, reason)]
+                size_bytes = len(reason)
             else:
-                reason += ": only the records that a state depends on are published"
-            where = f"offset {part.first}"
-            events.append(self._dead_letter(where, reason, b"", seen_ms))
-        events.append(self._commit(part, last, kind, batch, seen_ms))
+                reason += ": only the records that a state depends on"
+            events.append(self._dead_letter(f"offset {part.first}", reason, b"", seen_ms))
+        if part.size_bytes > MAX_COMMIT_BYTES:
+            part.size_bytes = size_bytes
 
     def _commit(
         self, part: _Part, last: int, kind: CommitKind, batch: RecordBatch, seen_ms: int

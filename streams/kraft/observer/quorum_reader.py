@@ -115,7 +115,7 @@ class QuorumReader:
         except NodeError as error:
             failure = RequestFailure(str(error))
         except Exception as error:
-            # Whatever a controller sends is its trouble, also what nobody thought of.
+            # An unexpected failure, too, counts against this controller alone.
             failure = RequestFailure(f"{step.to}: its answer failed with {error_line(error)}")
             if failure != self._logged:
                 LOG.exception("%s: %s", self._quorum.cluster_id, failure.message)

@@ -283,7 +283,7 @@ def _type_key(buffer: bytes, parts: RecordFrame) -> tuple[int, int]:
 def _may_be_secret(batch: RecordBatch, parts: RecordFrame) -> bool:
     """Whether a value could hold a secret: also where its type or its version is unknown.
 
-    A later release may have records of credentials that this one has never heard of.
+    A later release may have records with credentials that `SECRET_KEYS` does not list.
     """
     try:
         if batch.control:

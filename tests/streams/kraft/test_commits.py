@@ -252,3 +252,23 @@ def test_every_record_is_accounted_for(batches: list[str]) -> None:
 def test_default_set_has_no_partitions() -> None:
     """What a feature monitor reads does not grow with topics and partitions."""
     assert not [kind for kind in DEFAULT_RECORD_TYPES if "TOPIC" in kind or "PARTITION" in kind]
+
+
+def test_a_transaction_without_an_end_is_not_held_as_a_whole() -> None:
+    """60 MiB of topics in one transaction: what cannot be published is counted, the level stays."""
+    topic = record_of("TOPIC_RECORD", {"name": "x" * 30_000, "topicId": "A" * 22})
+    assembler = CommitAssembler(CLUSTER, ALL_RECORDS)
+    events, offset = run(data_batch([VALUES["("], VALUES["F"]]), assembler), 2
+    content = data_batch([topic] * 100)
+    for _ in range(20):
+        events += run(offset.to_bytes(8, "big") + content[8:], assembler)
+        offset += 100
+        assert assembler._open is not None
+        assert len(assembler._open.records) < 600
+    events += run(data_batch([VALUES[")"]], offset), assembler)
+    *letters, commit = events
+    assert isinstance(commit, LogCommit)
+    assert (commit.first_offset, commit.last_offset) == (0, offset)
+    assert commit.records[0]["type"] == "FEATURE_LEVEL_RECORD"
+    assert len(commit.records) - 1 + commit.skipped["TOPIC_RECORD"] == 2_000
+    assert 1 <= len(letters) <= 6

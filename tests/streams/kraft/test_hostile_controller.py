@@ -255,7 +255,7 @@ async def test_a_commit_above_the_limit_of_the_bus_is_made_smaller() -> None:
     (commit,) = sink.of(LogCommit)
     assert [record["type"] for record in commit.records] == ["FEATURE_LEVEL_RECORD"]
     assert commit.skipped == {"TOPIC_RECORD": 400}
-    assert "the bus accepts" in sink.of(DeadLetter)[0].reason
+    assert "at most 12582912 are published" in sink.of(DeadLetter)[0].reason
 
 
 async def test_a_commit_that_stays_too_large_is_one_unreadable_record() -> None:
