@@ -6,9 +6,9 @@ from typing import Final
 from featurewatch.streams.events import DeadLetter
 from featurewatch.streams.text import shortened
 
-MAX_PAYLOAD_BYTES: Final = 256 << 10
-"""The bytes that a dead letter carries. A damaged batch may have 20 MiB, and base64 takes a third
-more than the bus accepts of it; what is wrong is seen in the first of them."""
+MAX_PAYLOAD_BYTES: Final = 4 << 20
+"""The bytes that a dead letter carries: a whole znode, and of a damaged batch, which may have 20
+MiB, the first of them. In base64 they take a third more, which the bus accepts."""
 
 
 def dead_letter(cluster: str, place: str, reason: str, payload: bytes, seen_ms: int) -> DeadLetter:

@@ -122,14 +122,17 @@ def test_describe_shows_a_hostile_node_s_names_plainly(
 def test_replay_shows_a_hostile_bundle_s_names_plainly(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Names in an archive, and the cluster's id, are what whoever packed it wrote."""
+    """Names in an archive are what whoever packed it wrote."""
     bundle = tmp_path / "bundle.zip"
     with zipfile.ZipFile(bundle, "w") as archive:
-        archive.writestr(f"{HOSTILE.replace('/', '')}/{0:020}.log", b"\x01" * 100)
+        name = "\x1b[2Jred"
+        archive.writestr(f"{name}/__cluster_metadata-0/{0:020}.log", b"\x01" * 100)
+        archive.writestr(f"{name}/meta.properties", f"cluster.id={name}\n")
     monkeypatch.setattr("sys.argv", ["featurewatch", "replay", str(bundle)])
     with pytest.raises(SystemExit):
         main()
     out, err = capsys.readouterr()
+    assert "2Jred/__cluster_metadata-0" in err
     assert not set(out + err) & set(OBEYED)
 
 

@@ -279,7 +279,8 @@ async def test_a_damaged_batch_of_13_mib_is_a_small_dead_letter() -> None:
     async with following(controller, sink):
         await until_async(lambda: bool(sink.of(DeadLetter)), 30)
     letter = sink.of(DeadLetter)[0]
-    assert len(letter.payload) <= 256 << 10
+    assert len(letter.payload) == 4 << 20
+    assert "bytes, SHA-256 " in letter.reason
     assert "checksum" in letter.reason
 
 
