@@ -19,3 +19,7 @@ class TopicMismatchError(BusError):
 
 class PublishError(BusError):
     """A message cannot be delivered, and waiting will not help."""
+
+
+class EventTooLargeError(Exception):
+    """One event is larger than the bus accepts; other messages are not affected."""

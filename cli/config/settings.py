@@ -28,6 +28,8 @@ from featurewatch.controller.readiness.state_timers import Limits
 from featurewatch.pipeline.replay.bundle_limits import DEFAULT_BUNDLE_LIMITS, BundleLimits
 from featurewatch.streams import yaml_file
 from featurewatch.streams.bus.settings import BusSettings
+from featurewatch.streams.kraft.snapshot_spool import DEFAULT_MAX_SNAPSHOT_BYTES
+from featurewatch.streams.zookeeper.bounded_socket import DEFAULT_MAX_FRAME_BYTES
 from featurewatch.streams.zookeeper.settings import parse_hosts
 
 
@@ -81,6 +83,10 @@ class ClusterSection(_Section):
     """a properties file for TLS and SASL (DIGEST-MD5) towards its ZooKeeper"""
     records: Literal["features", "all"] = "features"
     """what is published: records and znodes that features depend on, or all but secrets"""
+    max_snapshot_bytes: Annotated[int, Field(ge=1)] = DEFAULT_MAX_SNAPSHOT_BYTES
+    """a larger snapshot of its metadata log is refused; it takes as much of TMPDIR"""
+    max_zookeeper_frame_bytes: Annotated[int, Field(ge=1)] = DEFAULT_MAX_FRAME_BYTES
+    """a larger answer of its ZooKeeper ends the connection: at least the servers' jute.maxbuffer"""
 
 
 class WorkerSection(_Section):

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import orjson
 
 from featurewatch.streams.apiversions.node_features import NodeFeatures
+from featurewatch.streams.dead_letters import dead_letter
 from featurewatch.streams.events import (
     DeadLetter,
     Disagreement,
@@ -19,6 +20,7 @@ from featurewatch.streams.events import (
     NodeAnswer,
     NodeSilent,
 )
+from featurewatch.streams.text import quoted
 from featurewatch.streams.types import ClusterId, FeatureLevel, FeatureName, NodeKey
 
 TrackerEvent = NodeAnswer | NodeSilent | Disagreement | DeadLetter
@@ -181,12 +183,12 @@ class NodeTracker:
         )
         for advertised, reason in answer.invalid:
             if reason not in reported:
-                yield DeadLetter(
-                    cluster=self._cluster,
-                    location=f"ApiVersions answer of {key}, feature {advertised.name!r}",
-                    reason=f"{node.address}: {reason}, so it is left out: upgrade or stop the node",
-                    payload=orjson.dumps(advertised._asdict()),
-                    seen_ms=now_ms,
+                yield dead_letter(
+                    self._cluster,
+                    f"ApiVersions answer of {key}, feature {quoted(advertised.name)!r}",
+                    f"{node.address}: {reason}, so it is left out: upgrade or stop the node",
+                    orjson.dumps(advertised._asdict()),
+                    now_ms,
                 )
 
 

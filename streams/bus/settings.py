@@ -12,6 +12,9 @@ LOG: Final = logging.getLogger("featurewatch.bus")
 MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
 """The largest message: a metadata batch has up to 8 MiB, and JSON needs more room than the log."""
 
+MAX_EVENT_BYTES: Final = MAX_MESSAGE_BYTES - 64 * 1024
+"""The largest event with its key and headers: the rest is for the batch around it."""
+
 Property = str | int | float | bool
 
 
