@@ -35,7 +35,9 @@ async def controller_from_metadata(connection: Connection, timeout_s: float) -> 
 
     check_broker(connection)
     response = await connection.request(MetadataRequest(), MetadataResponse, timeout_s)
-    listeners = {broker.node_id: Address(broker.host, broker.port) for broker in response.brokers}
+    listeners = {
+        broker.node_id: Address.of_peer(broker.host, broker.port) for broker in response.brokers
+    }
     return listeners.get(response.controller_id)
 
 
@@ -67,5 +69,5 @@ async def controller_from_quorum(connection: Connection, timeout_s: float) -> Ad
         )
     if response.error_code:
         return connection.address
-    listeners = {node.broker_id: Address(node.host, node.port) for node in response.brokers}
+    listeners = {node.broker_id: Address.of_peer(node.host, node.port) for node in response.brokers}
     return listeners.get(response.controller_id)

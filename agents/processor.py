@@ -28,11 +28,11 @@ from featurewatch.controller.readiness.state_timers import DEFAULT_LIMITS, Limit
 from featurewatch.controller.rows import rows_of_step, states_of_rows
 from featurewatch.streams.bus.positions import partition_of
 from featurewatch.streams.bus.publisher import Publisher
-from featurewatch.streams.bus.settings import MAX_VALUE_BYTES, BusSettings
+from featurewatch.streams.bus.settings import MAX_EVENT_BYTES, BusSettings
 from featurewatch.streams.codec.cloudevents import LATEST_MS
 from featurewatch.streams.codec.events import Message, encode
 from featurewatch.streams.codec.outputs import encode_output, topic_of
-from featurewatch.streams.errors import FencedError
+from featurewatch.streams.errors import EventTooLargeError, FencedError
 from featurewatch.streams.topics import DEAD_LETTERS, INPUTS, Topic
 from featurewatch.streams.types import ClusterId
 from featurewatch.tables.rows import Row
@@ -209,7 +209,7 @@ def _writes(bus: BusSettings, result: ProcessResult) -> _Writes:
     """Encodes the outputs and rows of a result.
 
     Raises:
-        ValueError: One of them is too large for the bus.
+        EventTooLargeError: The bus would refuse one of them.
     """
     messages = []
     if result.dead_letter is not None:
@@ -218,11 +218,17 @@ def _writes(bus: BusSettings, result: ProcessResult) -> _Writes:
         (bus.topic(topic_of(output)), encode_output(output)) for output in result.step.outputs
     ]
     rows = [] if result.step.state is result.before else rows_of_step(result.before, result.step)
-    values = [*(message.value for _, message in messages), *(value for _, value in rows)]
-    largest = max((len(value) for value in values if value is not None), default=0)
-    if largest > MAX_VALUE_BYTES:
-        raise ValueError(f"it leads to a message of {largest} bytes, over {MAX_VALUE_BYTES}")
+    sizes = [*(message.size for _, message in messages), *map(_size_of_row, rows)]
+    if max(sizes, default=0) > MAX_EVENT_BYTES:
+        raise EventTooLargeError(
+            f"it leads to a message of {max(sizes)} bytes, and the bus accepts {MAX_EVENT_BYTES}"
+        )
     return _Writes(result, messages, rows)
+
+
+def _size_of_row(row: Row) -> int:
+    name, value = row
+    return len(name.encode()) + len(value or b"")
 
 
 def exit_now() -> None:

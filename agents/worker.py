@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Collection
 from typing import Any, Final
 
+from confluent_kafka.admin import AclOperation
 from prometheus_client import generate_latest
 
 from featurewatch.agents.app import create_app
@@ -17,10 +18,11 @@ from featurewatch.agents.settings import WorkerSettings
 from featurewatch.agents.timers import SilenceDetector, Watchdog, publish_states
 from featurewatch.streams.bus.positions import partition_of
 from featurewatch.streams.bus.publisher import Publisher
+from featurewatch.streams.bus.rights import READ, WRITE, check_rights
 from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.health import HealthServer, HealthViews
 from featurewatch.streams.source import wall_clock_ms
-from featurewatch.streams.topics import INPUTS
+from featurewatch.streams.topics import INPUTS, OUTPUTS
 from featurewatch.streams.types import ClusterId
 from featurewatch.tables.faust_table import changelog_topic, image_table
 from featurewatch.tables.image.cluster import ClusterImage
@@ -92,6 +94,10 @@ class Worker:
         settings = self.settings
         changelog = changelog_topic(settings.app_id)
         await asyncio.to_thread(ensure_topics, settings.bus, changelogs=[changelog])
+        both = [changelog, *(settings.bus.topic(topic) for topic in INPUTS)]
+        operations: dict[str, tuple[AclOperation, ...]] = dict.fromkeys(both, (READ, WRITE))
+        operations |= {settings.bus.topic(topic): (WRITE,) for topic in OUTPUTS}
+        await asyncio.to_thread(check_rights, settings.bus, operations, settings.app_id)
         writer = ChangelogWriter(settings.bus, settings.app_id, changelog)
         async with Publisher(settings.bus, max_pause_s=settings.session_timeout_s / 2) as publisher:
             self._publisher = publisher

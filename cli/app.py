@@ -1,9 +1,9 @@
 """The command ``featurewatch``: its options, and the names of its commands."""
 
-import sys
 from typing import Annotated, Final
 
 from featurewatch.cli.command_line import Exit, LazyGroup, Option, parameters
+from featurewatch.cli.output.terminal import print_line
 
 SUMMARIES: Final = {
     "up": "Run everything here: the sources, a worker, and a bus of its own if none is named.",
@@ -37,7 +37,7 @@ def _print_version(is_asked: bool) -> bool:
     if is_asked:
         from importlib.metadata import version
 
-        sys.stdout.write(f"featurewatch {version('featurewatch')}\n")
+        print_line(f"featurewatch {version('featurewatch')}")
         raise Exit
     return is_asked
 

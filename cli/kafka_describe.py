@@ -5,6 +5,7 @@ import pkgutil
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
+from featurewatch.cli.output.terminal import print_line
 from featurewatch.streams.types import METADATA_VERSION
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def print_features(metadata: "FeatureMetadata", compat: str) -> None:
     for name, bounds in sorted(metadata.supported.items()):
         levels = (*bounds, metadata.finalized.get(name, 0))
         texts = (level_text(compat, name, level) for level in levels)
-        print(_LINES[compat].format(name, *texts, epoch))
+        print_line(_LINES[compat].format(name, *texts, epoch))
 
 
 def level_text(compat: str, feature: str, level: int) -> str:

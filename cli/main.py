@@ -5,6 +5,7 @@ import sys
 from typing import NoReturn
 
 from featurewatch.cli.errors import ExitCode, UsageError
+from featurewatch.cli.output.terminal import print_error
 
 
 def main() -> None:
@@ -47,5 +48,5 @@ def _expected(error: Exception) -> str | None:
 
 
 def _fail(text: str, code: ExitCode) -> None:
-    sys.stderr.write(f"featurewatch: {text}\n")
+    print_error(text)
     sys.exit(code)

@@ -9,9 +9,9 @@ from typing import Final, NamedTuple, cast
 
 from featurewatch.controller.monitor import MonitorState, StepResult, step, step_unreadable
 from featurewatch.controller.readiness.state_timers import DEFAULT_LIMITS, Limits
-from featurewatch.streams.codec.bounds import shorten
 from featurewatch.streams.codec.events import MalformedEventError, decode
 from featurewatch.streams.events import DeadLetter, Event
+from featurewatch.streams.text import shortened
 from featurewatch.streams.topics import INPUTS, Topic
 from featurewatch.streams.types import ClusterId
 from featurewatch.tables.image.sources import MessagePosition
@@ -100,8 +100,8 @@ def set_aside(
     """
     topic = input_topic(message.topic)
     position = MessagePosition(topic.short_name, message.offset, message.time_ms)
-    cluster = shorten((message.key or b"").decode(errors="replace"), MAX_NAME) or "unknown"
-    before, reason = state_of(ClusterId(cluster)), shorten(reason)
+    cluster = shortened((message.key or b"").decode(errors="replace"), MAX_NAME) or "unknown"
+    before, reason = state_of(ClusterId(cluster)), shortened(reason)
     place = format_place(message.topic, message.partition, message.offset)
     payload = message.value or b""
     dead_letter = DeadLetter(before.image.cluster, place, reason, payload, message.time_ms)

@@ -6,13 +6,11 @@ Kafka's own classes run wherever the embedded stack runs.
 
 import os
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from jgo.maven import MavenContext
-
 from featurewatch.deploy.java.jars import Cache, java_command
+from featurewatch.deploy.java.lock import path_of
 from featurewatch.deploy.java.runtime import java
 
 COMPILER = "org.eclipse.jdt:ecj:3.45.0"
@@ -23,23 +21,11 @@ def jar(coordinates: str, cache: Cache) -> Path:
     """The jar with the coordinates ``group:artifact:version``, fetched into the cache if missing.
 
     Raises:
-        ArtifactError: if the cache cannot be written.
+        ArtifactError: if it cannot be fetched, or is not as it was locked.
     """
-    group, artifact, version = coordinates.split(":")
-    folder = Path(*group.split("."), artifact, version)
-    path = cache.repository / folder / f"{artifact}-{version}.jar"
-    if path.is_file():
-        return path
-    # Fetched beside the target, then moved: the cache never contains a partial file.
-    with (
-        cache.locked(),
-        tempfile.TemporaryDirectory(prefix=".part-", dir=cache.directory) as staging,
-    ):
-        context = MavenContext(repo_cache=Path(staging), timeout=120)
-        fetched = context.project(group, artifact).at_version(version).artifact().resolve()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        Path(fetched).replace(path)
-    return path
+    path = path_of(coordinates)
+    cache.require([path], coordinates)
+    return cache.repository / path
 
 
 def compile_java(

@@ -23,3 +23,7 @@ class PublishError(BusError):
 
 class FencedError(PublishError):
     """Another process has taken over; this one may not write any more."""
+
+
+class EventTooLargeError(Exception):
+    """One event is larger than the bus accepts; other messages are not affected."""

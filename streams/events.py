@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha256
-from typing import Any
+from typing import Any, Final
 
 from featurewatch.streams.types import (
     ClusterId,
@@ -284,12 +284,17 @@ ZookeeperEvent = ZnodeChange | ZnodeSnapshot | SourceStatus
 Event = LogEvent | ApiVersionsEvent | ZookeeperEvent
 
 
+MAX_PAYLOAD_BYTES: Final = 4 << 20
+"""The bytes that a dead letter carries: a whole znode, and of a damaged batch, which may have 20
+MiB, the first of them. In base64 they take a third more, which the bus accepts."""
+
+
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
     """Bytes that could not be read, with the reason and where they came from.
 
     ``location`` is a topic, partition and offset, or a log and its offset, as text. ``payload``
-    is base64 on the topic, where only its first 64 KiB stand; ``payload_bytes`` and
+    is base64 on the topic, where only its first `MAX_PAYLOAD_BYTES` stand; ``payload_bytes`` and
     ``payload_sha256`` are the length and the SHA-256 of all of it.
     """
 

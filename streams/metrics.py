@@ -29,6 +29,7 @@ class SourceReport:
     records_skipped: int = 0
     published: int = 0
     dead_letters: int = 0
+    restarts: int = 0
     last_error: str = ""
     detail: str = ""
 
@@ -106,6 +107,12 @@ METRICS: Final = (
         "counter",
         "Inputs that could not be read and were published as dead letters.",
         lambda report: report.dead_letters,
+    ),
+    MetricDef(
+        "featurewatch_source_restarts_total",
+        "counter",
+        "Times the source was started again after a failure.",
+        lambda report: report.restarts,
     ),
 )
 """Every metric of a source, apart from its state, which has one series for each state."""

@@ -15,6 +15,7 @@ from featurewatch.streams.events import DeadLetter, Event, SourceState, SourceSt
 from featurewatch.streams.metrics import SourceReport
 from featurewatch.streams.source import Sink
 from featurewatch.streams.source_status import GracePeriods, StallReason, StatusReporter
+from featurewatch.streams.text import shortened
 from featurewatch.streams.topics import DEAD_LETTERS, Topic
 from featurewatch.streams.types import (
     NO_LEADER,
@@ -71,6 +72,7 @@ class SourceShell(ABC):
         self._interval_s = interval_s
         self._status = StatusReporter(grace, heartbeat_ms, monotonic_ms())
         self._status_lock = asyncio.Lock()
+        self._progress: ProtocolState | None = None
         self._published = self._dead_letters = 0
 
     @abstractmethod
@@ -112,6 +114,13 @@ class SourceShell(ABC):
         await self._step()
         await self._publish_status()
 
+    async def publish_stall(self, reason: str) -> None:
+        """Publish that the source is stalled, with the progress of its last whole round."""
+        self._status.state = SourceState.STALLED
+        self._status.detail = self._status.last_error = reason
+        if self._progress is not None and self._progress.cluster is not None:
+            await self._publish_state(self._progress, self._progress.cluster)
+
     async def _publish(self, event: Event | DeadLetter) -> None:
         if isinstance(event, DeadLetter):
             await self._sink.publish(DEAD_LETTERS, event)
@@ -126,7 +135,7 @@ class SourceShell(ABC):
         A source whose rounds are long calls it during a round too.
         """
         async with self._status_lock:
-            progress = self._state()
+            progress = self._progress = self._state()
             if progress is None:
                 return
             status, now_ms = self._status, self._monotonic_ms()
@@ -140,21 +149,24 @@ class SourceShell(ABC):
                 status.state = state
                 return
             status.reported(state, now_ms)
-            await self._sink.publish(
-                self.topic,
-                SourceStatus(
-                    cluster=progress.cluster,
-                    source=self.name,
-                    state=state,
-                    offset=progress.last.offset,
-                    offset_epoch=progress.last.epoch,
-                    high_watermark=progress.high_watermark,
-                    leader_id=progress.leader.id,
-                    leader_epoch=progress.leader.epoch,
-                    detail=status.detail,
-                    seen_ms=self._clock_ms(),
-                ),
-            )
+            await self._publish_state(progress, progress.cluster)
+
+    async def _publish_state(self, progress: ProtocolState, cluster: ClusterId) -> None:
+        await self._sink.publish(
+            self.topic,
+            SourceStatus(
+                cluster=cluster,
+                source=self.name,
+                state=self._status.state,
+                offset=progress.last.offset,
+                offset_epoch=progress.last.epoch,
+                high_watermark=progress.high_watermark,
+                leader_id=progress.leader.id,
+                leader_epoch=progress.leader.epoch,
+                detail=shortened(self._status.detail),
+                seen_ms=self._clock_ms(),
+            ),
+        )
 
     def _report(
         self,

@@ -7,6 +7,10 @@ from typing import Final, NamedTuple, NewType
 ClusterId = NewType("ClusterId", str)
 """Kafka's cluster id, usually 22 characters of base64."""
 
+MAX_CLUSTER_ID_CHARS: Final = 249
+"""A longer id, or one with unprintable characters, is none. It is the key of every message, and a
+label of every metric; a topic's name may be as long."""
+
 NodeId = NewType("NodeId", int)
 """A broker's or a controller's id; a combined node has one id and both roles."""
 

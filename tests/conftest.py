@@ -34,6 +34,7 @@ from cryptography.hazmat.primitives import serialization
 from featurewatch.deploy.java.jars import Cache, default_cache
 from featurewatch.deploy.kafka.cluster import Cluster
 from featurewatch.deploy.kafka.specs import ClusterSpec, combined, single_bus
+from featurewatch.deploy.process.private_files import write_private
 from featurewatch.deploy.zookeeper.ensemble import Ensemble
 from featurewatch.deploy.zookeeper.specs import EnsembleSpec, Tls
 from tests.process_logs import started
@@ -157,5 +158,5 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
             serialization.NoEncryption(),
         )
         chain = b"".join(part.bytes() for part in issued.cert_chain_pems)
-        (directory / f"{name}.pem").write_bytes(pem + chain)
+        write_private(directory / f"{name}.pem", pem + chain)
     return Certificates(*(directory / f"{name}.pem" for name in ("ca", "server", "client")))

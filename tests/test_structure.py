@@ -21,9 +21,9 @@ SHORT = {
     "cli/config/values.py": "the settings and the commands that read none check the same values",
     "cli/errors.py": "every command imports it, and it must be light",
     "cli/runtime/lake_reader.py": "commands that read the lake import neither Spark nor deploy",
+    "cli/runtime/spark_jars.py": "deploy does not know Spark, and pipeline does not import deploy",
     "controller/levels.py": "loads the table of levels when it is imported",
     "deploy/spark/featurewatch_job.py": "spark-submit runs it",
-    "streams/codec/bounds.py": "the tables bound texts too, and import nothing else of the codec",
     "streams/errors.py": "whoever catches these errors must not import what raises them",
 }
 """Modules of fewer than `MIN_LINES` lines, each with the reason that it stands alone.

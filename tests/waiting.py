@@ -1,5 +1,6 @@
 """Waiting for a condition with a deadline."""
 
+import asyncio
 import time
 from collections.abc import Callable
 
@@ -14,3 +15,10 @@ def eventually(condition: Callable[[], bool], deadline_s: float = DEADLINE_S) ->
             return True
         time.sleep(0.02)
     return False
+
+
+async def until_async(condition: Callable[[], bool], deadline_s: float = DEADLINE_S) -> None:
+    """Returns once it is true, while the event loop goes on; raises `TimeoutError`."""
+    async with asyncio.timeout(deadline_s):
+        while not condition():
+            await asyncio.sleep(0.02)

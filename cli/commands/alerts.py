@@ -1,7 +1,6 @@
 """``featurewatch alerts``: the firing alerts, and with ``--follow`` those that begin and end."""
 
 import contextlib
-import sys
 import time
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +15,7 @@ from featurewatch.cli.config.options import (
     Prefix,
 )
 from featurewatch.cli.errors import ExitCode
+from featurewatch.cli.output.terminal import print_error
 
 if TYPE_CHECKING:
     from featurewatch.streams.outputs import Alert
@@ -70,7 +70,7 @@ def alerts(
                 f"{missing_count} of {len(settings.clusters)} clusters were never heard of"
             )
         for reason in unknown:
-            sys.stderr.write(f"featurewatch: {rendering.plain(reason)}\n")
+            print_error(reason)
         if not firing and not unknown and not as_json and not follow:
             console.print("no alert fires", style="green")
         while follow:

@@ -13,6 +13,7 @@ from featurewatch.cli.command_line import Argument, Exit, Option, command
 from featurewatch.cli.config.lake import Master
 from featurewatch.cli.config.options import AsJson, ConfigFile, LakeRoot
 from featurewatch.cli.errors import ExitCode, UsageError
+from featurewatch.cli.output.terminal import console, print_error, print_json_text, print_line
 
 if TYPE_CHECKING:
     from featurewatch.pipeline.lake.lake import Lake
@@ -52,7 +53,7 @@ def replay(
     settings = load(config)
     with tempfile.TemporaryDirectory(prefix="featurewatch-replay-") as scratch:
         try:
-            plan = prepare(paths, cluster, Path(scratch))
+            plan = prepare(paths, cluster, Path(scratch), settings.bundle_limits())
         except ReplayUsageError as error:
             raise UsageError(str(error)) from error
         _say(plan.notes, plan.problems)
@@ -66,9 +67,10 @@ def replay(
             with _bar(opened) as phase:
                 replayed = run(opened, plan, phase, settings.limits())
     for cluster_replay in replayed.clusters:
-        print(
-            json.dumps(_document(cluster_replay)) if as_json else _line(cluster_replay), flush=True
-        )
+        if as_json:
+            print_json_text(json.dumps(_document(cluster_replay)))
+        else:
+            print_line(_line(cluster_replay))
         _say(cluster_replay.notes, cluster_replay.problems)
     if replayed.problems:
         raise Exit(ExitCode.FAILED)
@@ -76,7 +78,7 @@ def replay(
 
 def _say(*lines: list[str]) -> None:
     for line in (line for some in lines for line in some):
-        sys.stderr.write(f"featurewatch: {line}\n")
+        print_error(line)
 
 
 def _document(replayed: "ClusterReplay") -> dict[str, object]:
@@ -104,13 +106,12 @@ def _bar(lake: "Lake") -> Iterator["Phase"]:
     if not sys.stderr.isatty():
         yield lambda *_: None
         return
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     stop = threading.Event()
     with Progress(
-        *columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True
+        *columns, TimeElapsedColumn(), console=console(stderr=True), transient=True
     ) as bar:
         task = bar.add_task("looking", total=None)
 

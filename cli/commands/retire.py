@@ -1,10 +1,10 @@
 """``featurewatch retire``: removes a source that will not come back."""
 
-import sys
 from typing import Annotated
 
 from featurewatch.cli.command_line import Option, command
 from featurewatch.cli.config.options import BusServers, ConfigFile, Prefix
+from featurewatch.cli.output.terminal import print_error
 
 
 @command()
@@ -32,9 +32,9 @@ def retire(
     from featurewatch.cli.runtime.retirement import retire_source
 
     if retire_source(load_bus(config, bus, prefix), cluster, source):
-        sys.stderr.write(f"featurewatch: {source} of {cluster} is retired\n")
+        print_error(f"{source} of {cluster} is retired")
     else:
-        sys.stderr.write(
-            "featurewatch: it is said, and no worker has taken it in yet, or the source "
-            "still runs: look at `featurewatch state`\n"
+        print_error(
+            "it is said, and no worker has taken it in yet, or the source still runs: look at "
+            "`featurewatch state`"
         )

@@ -1,7 +1,5 @@
 """``featurewatch up``: everything in one process."""
 
-import sys
-
 from featurewatch.cli.command_line import command
 from featurewatch.cli.config import options
 from featurewatch.cli.config.options import (
@@ -12,11 +10,14 @@ from featurewatch.cli.config.options import (
     ConfigFile,
     Controllers,
     LogDirectory,
+    MaxSnapshotBytes,
+    MaxZookeeperFrameBytes,
     Prefix,
     Servers,
     Zookeeper,
     ZookeeperConfig,
 )
+from featurewatch.cli.output.terminal import print_error
 
 
 @command()
@@ -31,6 +32,8 @@ def up(
     cluster_id: ClusterIdOption = "",
     command_config: CommandConfig = None,
     zookeeper_config: ZookeeperConfig = None,
+    max_snapshot_bytes: MaxSnapshotBytes = None,
+    max_zookeeper_frame_bytes: MaxZookeeperFrameBytes = None,
     as_json: AsJson = False,
 ) -> None:
     """Run everything here: the sources, a worker, and a bus of its own if none is named.
@@ -51,12 +54,14 @@ def up(
         cluster_id=cluster_id,
         command_config=command_config,
         zookeeper_config=zookeeper_config,
+        max_snapshot_bytes=max_snapshot_bytes,
+        max_zookeeper_frame_bytes=max_zookeeper_frame_bytes,
     )
     settings = load(config, bus=options.bus_flags(bus, prefix), clusters=clusters)
     watch = SourceRunner(settings)
     with run_embedded_bus(settings):
-        sys.stderr.write(
-            f"featurewatch: the bus is {settings.bus.bootstrap_servers}; "
-            "`featurewatch state --follow` shows the clusters, Ctrl-C ends\n"
+        print_error(
+            f"the bus is {settings.bus.bootstrap_servers}; "
+            "`featurewatch state --follow` shows the clusters, Ctrl-C ends"
         )
         run_until_signal(run_everything(watch, settings, as_json=as_json))

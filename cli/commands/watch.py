@@ -9,6 +9,8 @@ from featurewatch.cli.config.options import (
     ConfigFile,
     Controllers,
     LogDirectory,
+    MaxSnapshotBytes,
+    MaxZookeeperFrameBytes,
     Prefix,
     Servers,
     Zookeeper,
@@ -28,6 +30,8 @@ def watch(
     cluster_id: ClusterIdOption = "",
     command_config: CommandConfig = None,
     zookeeper_config: ZookeeperConfig = None,
+    max_snapshot_bytes: MaxSnapshotBytes = None,
+    max_zookeeper_frame_bytes: MaxZookeeperFrameBytes = None,
 ) -> None:
     """Follow clusters and publish what happens to them; reads only."""
     # Here, so that help needs no settings and no engines.
@@ -43,6 +47,8 @@ def watch(
         cluster_id=cluster_id,
         command_config=command_config,
         zookeeper_config=zookeeper_config,
+        max_snapshot_bytes=max_snapshot_bytes,
+        max_zookeeper_frame_bytes=max_zookeeper_frame_bytes,
     )
     settings = load(config, bus=options.bus_flags(bus, prefix), clusters=clusters)
     run_until_signal(run_watch(SourceRunner(settings)))

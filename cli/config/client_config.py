@@ -86,8 +86,6 @@ def _seconds(file: Path, properties: Mapping[str, str], key: str) -> float | Non
 
 def _check_keys(file: Path, properties: Mapping[str, str]) -> Iterator[str]:
     """A warning for each key without effect; raises where a login may depend on it."""
-    import difflib  # here: only a file of properties needs it
-
     keys = _keys()
     for key in properties:
         if key in keys["used"] or key in keys["harmless"]:
@@ -95,11 +93,38 @@ def _check_keys(file: Path, properties: Mapping[str, str]) -> Iterator[str]:
         if key in keys["unused"] or key.startswith(_UNUSED_GROUPS):
             yield f"{file}: {key} has no effect here"
             continue
-        close = difflib.get_close_matches(key, keys["used"], n=1, cutoff=0.8)
-        if close or key.startswith(("sasl.", "ssl.", "security.")):
-            hint = f"did you mean {close[0]}?" if close else "Kafka has none of that name"
-            raise UsageError(f"{file}: there is no setting {key}: {hint}")
+        _refuse_misspelt(file, key, keys["used"], "Kafka has none of that name")
         yield f"{file}: {key} is no setting of an admin client and has no effect"
+
+
+def check_zookeeper_keys(file: Path, properties: Mapping[str, str]) -> tuple[str, ...]:
+    """Warnings about the keys of a ``--zookeeper-config`` that have no effect.
+
+    Raises:
+        UsageError: A key is misspelt, or one of which a login or TLS may be expected has none.
+    """
+    keys = _keys()
+    warnings = []
+    for key in properties:
+        if key in keys["zookeeper"]:
+            continue
+        if key not in keys["harmless"] + keys["unused"] and not key.startswith(_UNUSED_GROUPS):
+            hint = "ZooKeeper takes security.protocol, ssl.*, sasl.username and sasl.password"
+            _refuse_misspelt(file, key, keys["zookeeper"], hint)
+        warnings.append(f"{file}: {key} has no effect for ZooKeeper")
+    return tuple(warnings)
+
+
+def _refuse_misspelt(file: Path, key: str, keys: list[str], otherwise: str) -> None:
+    """Raises `UsageError` if a key may be meant for a login or for TLS."""
+    import difflib  # here: only a file of properties needs it
+
+    # ZooKeeper's own names of the same settings: zookeeper.ssl.truststore.location.
+    bare = key.removeprefix("zookeeper.")
+    close = difflib.get_close_matches(bare, keys, n=1, cutoff=0.8)
+    if close or bare != key or key.startswith(("sasl.", "ssl.", "security.")):
+        hint = f"did you mean {close[0]}?" if close else otherwise
+        raise UsageError(f"{file}: there is no setting {key}: {hint}")
 
 
 _UNUSED_GROUPS: Final = ("sasl.kerberos.", "sasl.login.", "sasl.oauthbearer.")

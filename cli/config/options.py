@@ -83,6 +83,26 @@ ZookeeperConfig = Annotated[
         help="Properties file: TLS and SASL to its ZooKeeper.",
     ),
 ]
+MaxSnapshotBytes = Annotated[
+    int | None,
+    Option(
+        "--max-snapshot-bytes",
+        metavar="BYTES",
+        help="Refuse larger snapshots of the metadata log.",
+        default="2147483648",
+        min=1,
+    ),
+]
+MaxZookeeperFrameBytes = Annotated[
+    int | None,
+    Option(
+        "--max-zookeeper-frame-bytes",
+        metavar="BYTES",
+        help="Refuse larger answers of ZooKeeper; as jute.maxbuffer.",
+        default="4194304",
+        min=1,
+    ),
+]
 LakeRoot = Annotated[
     str,
     Option(
@@ -100,7 +120,7 @@ def bus_flags(bus: str, prefix: str) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value}
 
 
-def cluster_flags(**given: str | Path | None) -> list[dict[str, Any]]:
+def cluster_flags(**given: str | Path | int | None) -> list[dict[str, Any]]:
     """The section ``clusters`` if one was given by flags, which are called as its settings are."""
     named = {name: value for name, value in given.items() if value}
     return [named] if named else []

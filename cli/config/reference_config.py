@@ -13,6 +13,7 @@ from featurewatch.cli.config.settings import (
     BusSection,
     ClusterSection,
     ReadinessSection,
+    ReplaySection,
     WebSection,
     WorkerSection,
 )
@@ -28,6 +29,7 @@ _SECTIONS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("worker", WorkerSection),
     ("readiness", ReadinessSection),
     ("web", WebSection),
+    ("replay", ReplaySection),
 )
 _COMPUTED = {"data_directory": "$XDG_STATE_HOME/featurewatch, or ~/.local/state/featurewatch"}
 

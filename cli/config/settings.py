@@ -25,8 +25,11 @@ from featurewatch.cli.config.values import (
 )
 from featurewatch.cli.errors import UsageError
 from featurewatch.controller.readiness.state_timers import Limits
+from featurewatch.pipeline.replay.bundle_limits import DEFAULT_BUNDLE_LIMITS, BundleLimits
 from featurewatch.streams import yaml_file
 from featurewatch.streams.bus.settings import BusSettings
+from featurewatch.streams.kraft.snapshot_spool import DEFAULT_MAX_SNAPSHOT_BYTES
+from featurewatch.streams.zookeeper.bounded_socket import DEFAULT_MAX_FRAME_BYTES
 from featurewatch.streams.zookeeper.settings import parse_hosts
 
 
@@ -80,6 +83,10 @@ class ClusterSection(_Section):
     """a properties file for TLS and SASL (DIGEST-MD5) towards its ZooKeeper"""
     records: Literal["features", "all"] = "features"
     """what is published: records and znodes that features depend on, or all but secrets"""
+    max_snapshot_bytes: Annotated[int, Field(ge=1)] = DEFAULT_MAX_SNAPSHOT_BYTES
+    """a larger snapshot of its metadata log is refused; it takes as much of TMPDIR"""
+    max_zookeeper_frame_bytes: Annotated[int, Field(ge=1)] = DEFAULT_MAX_FRAME_BYTES
+    """a larger answer of its ZooKeeper ends the connection: at least the servers' jute.maxbuffer"""
 
 
 class WorkerSection(_Section):
@@ -119,6 +126,19 @@ class WebSection(_Section):
     """of the worker (0: any free port)"""
 
 
+class ReplaySection(_Section):
+    """What one support bundle may unpack to."""
+
+    max_unpacked_bytes: Annotated[int, Field(gt=0)] = DEFAULT_BUNDLE_LIMITS.max_unpacked_bytes
+    """bytes of the files that are unpacked from it"""
+    max_compression_ratio: Lasting = DEFAULT_BUNDLE_LIMITS.max_compression_ratio
+    """bytes that come out of an archive per byte of it"""
+    max_files: Annotated[int, Field(gt=0)] = DEFAULT_BUNDLE_LIMITS.max_files
+    """files in it, whether they are used or not"""
+    max_archive_depth: Annotated[int, Field(gt=0)] = DEFAULT_BUNDLE_LIMITS.max_archive_depth
+    """archives in archives; 1 is the bundle itself"""
+
+
 class Settings(BaseSettings):
     """All settings, with their defaults."""
 
@@ -133,6 +153,7 @@ class Settings(BaseSettings):
     worker: WorkerSection = Field(default_factory=WorkerSection)
     readiness: ReadinessSection = Field(default_factory=ReadinessSection)
     web: WebSection = Field(default_factory=WebSection)
+    replay: ReplaySection = Field(default_factory=ReplaySection)
 
     @classmethod
     def settings_customise_sources(
@@ -189,6 +210,10 @@ class Settings(BaseSettings):
             upgrade_ms=round(given.upgrade_after_s * 1000),
             refusal_ms=round(given.refusal_after_s * 1000),
         )
+
+    def bundle_limits(self) -> BundleLimits:
+        """What one support bundle may unpack to."""
+        return BundleLimits(**self.replay.model_dump())
 
 
 def load(file: Path | None, **flags: dict[str, Any] | list[dict[str, Any]]) -> Settings:

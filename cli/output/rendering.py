@@ -1,6 +1,5 @@
 """Renders results: tables and colour for people at a terminal, JSON for programs."""
 
-import sys
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -10,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from featurewatch.cli.output import terminal
 from featurewatch.controller.levels import level_name
 from featurewatch.streams.outputs import (
     Alert,
@@ -20,6 +20,7 @@ from featurewatch.streams.outputs import (
     Severity,
     Snapshot,
 )
+from featurewatch.streams.text import plain as plain
 from featurewatch.streams.types import FeatureLevel, FeatureName, NodeId, Role
 
 MAX_COLUMNS = 6
@@ -40,20 +41,12 @@ STYLES = {
 
 def console() -> Console:
     """The standard output; wide where it is no terminal, so that lines are not broken."""
-    return Console(width=None if sys.stdout.isatty() else 160, highlight=False)
+    return terminal.console()
 
 
 def print_json(value: Any) -> None:
     """One JSON document on one line."""
-    sys.stdout.write(orjson.dumps(value, default=list).decode() + "\n")
-    sys.stdout.flush()
-
-
-def plain(text: object) -> str:
-    """Text from a cluster without what a terminal would obey."""
-    return "".join(
-        sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in str(text)
-    )
+    terminal.print_json_text(orjson.dumps(value, default=list).decode())
 
 
 def clock(time_ms: int) -> str:

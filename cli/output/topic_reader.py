@@ -103,6 +103,9 @@ class TopicReader:
         assert error is not None  # noqa: S101 - both callers have checked
         if error.code() == KafkaError._PARTITION_EOF:
             return True
+        if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+            # librdkafka looks for the coordinator of the group, which is never joined.
+            return False
         if error.fatal() or (error.code() > 0 and not error.retriable()):
             raise BusError(
                 f"{message.topic()} cannot be read ({error.str()}): is it allowed, does it exist?"

@@ -22,6 +22,7 @@ from featurewatch.streams.apiversions.source import ApiVersionsSource
 from featurewatch.streams.events import DeadLetter, Event, SourceState, SourceStatus
 from featurewatch.streams.kraft.source import KraftSource
 from featurewatch.streams.metrics import SourceReport
+from featurewatch.streams.net.connection import LocalResourceError
 from featurewatch.streams.net.security import Security
 from featurewatch.streams.topics import API_VERSIONS, METADATA_LOG, ZOOKEEPER, Topic
 from featurewatch.streams.types import ClusterId
@@ -240,7 +241,10 @@ async def _ask(cluster: ClusterSection, secured: Security, deadline: float) -> C
     peers = ConnectionPool(settings)
     try:
         while True:
-            discovered = await discover_nodes(settings, peers, ())
+            try:
+                discovered = await discover_nodes(settings, peers, ())
+            except LocalResourceError as error:
+                raise ClusterNotReadError(f"{_name(cluster)} was not read: {error}") from error
             if discovered.cluster is not None:
                 return discovered.cluster
             # How to configure a controller whose features are polled is irrelevant for the id.

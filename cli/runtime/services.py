@@ -15,6 +15,7 @@ from featurewatch.agents.worker import Worker, serve_health
 from featurewatch.cli.config.settings import Settings, WebSection
 from featurewatch.cli.errors import ExitCode
 from featurewatch.cli.output.live_printer import LivePrinter
+from featurewatch.cli.output.terminal import print_error
 from featurewatch.cli.runtime.sources import SourceRunner, run_all
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topics import ensure_topics
@@ -59,7 +60,7 @@ def _cancelled_by_signals(task: asyncio.Future[Any]) -> Iterator[None]:
 
 
 def _give_up(why: str) -> None:
-    sys.stderr.write(f"featurewatch: {why}; what was not finished is done at the next start\n")
+    print_error(f"{why}; what was not finished is done at the next start")
     logging.shutdown()
     sys.stderr.flush()
     os._exit(ExitCode.FAILED)

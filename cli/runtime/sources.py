@@ -3,12 +3,18 @@
 import asyncio
 import logging
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from featurewatch.cli.config.client_config import read_client_config, read_properties
+from featurewatch.cli.config.client_config import (
+    check_zookeeper_keys,
+    read_client_config,
+    read_properties,
+)
 from featurewatch.cli.config.settings import ClusterSection, Settings
 from featurewatch.cli.errors import UsageError
+from featurewatch.cli.runtime.supervisor import SourceSupervisor, run_restarting
 from featurewatch.streams.apiversions.connections import ConnectionPool
 from featurewatch.streams.apiversions.discovery import discover_nodes
 from featurewatch.streams.apiversions.settings import ApiVersionsSettings
@@ -23,7 +29,8 @@ from featurewatch.streams.kraft.records.selection import ALL_RECORDS, DEFAULT_RE
 from featurewatch.streams.kraft.source import KraftSettings, KraftSource
 from featurewatch.streams.metrics import SourceReport, SourceReporter
 from featurewatch.streams.net.address import parse_addresses
-from featurewatch.streams.net.security import Security
+from featurewatch.streams.net.security import Security, SecurityError
+from featurewatch.streams.text import error_line
 from featurewatch.streams.types import ClusterId
 from featurewatch.streams.zookeeper.paths import WatchScope
 from featurewatch.streams.zookeeper.settings import ZookeeperLogin, ZookeeperSettings
@@ -32,6 +39,8 @@ from featurewatch.streams.zookeeper.source import ZookeeperSource
 LOG: Final = logging.getLogger("featurewatch.watch")
 
 _RETRY_S: Final = 2.0
+
+_ZookeeperSupervisor = SourceSupervisor[ZookeeperSource] | None
 
 
 class WatchedCluster:
@@ -53,7 +62,7 @@ class WatchedCluster:
         self._znodes = zookeeper_settings(cluster) if cluster.zookeeper else None
         self._trouble = "its cluster id is not known yet"
         self._learning = self._has_nodes
-        self.sources: list[SourceReporter] = []
+        self.sources: list[SourceSupervisor[Any]] = []
 
     @property
     def _has_nodes(self) -> bool:
@@ -77,36 +86,49 @@ class WatchedCluster:
         return SourceReport(self.name, "none", SourceState.STALLED, detail=self._trouble)
 
     async def run(self, publisher: Publisher) -> None:
-        """Follows the cluster until cancelled; raises what the bus cannot mend."""
+        """Follows the cluster until cancelled; raises what the bus cannot mend.
+
+        Whatever else a source fails of is its own trouble: it is started again.
+        """
         running = []
         znodes = None
-        if self._znodes is not None:
-            znodes = ZookeeperSource.on_bus(self._znodes, publisher)
+        if (settings := self._znodes) is not None:
+            znodes = SourceSupervisor(lambda: ZookeeperSource.on_bus(settings, publisher))
             self.sources.append(znodes)
             running.append(znodes.run())
         if self._has_nodes:
             running.append(self._follow_nodes(publisher, znodes))
         await run_all(running)
 
-    async def _follow_nodes(self, publisher: Publisher, znodes: ZookeeperSource | None) -> None:
+    async def _follow_nodes(self, publisher: Publisher, znodes: _ZookeeperSupervisor) -> None:
         """Follows what speaks Kafka's protocol, and the log's files."""
         cluster = self._cluster
-        cluster_id = await self._learn(znodes)
-        self._learning = False
-        running = []
-        if cluster.controllers or cluster.log_directory:
-            settings = kraft_settings(cluster, cluster_id, self._security)
-            log = KraftSource.on_bus(settings, publisher)
-            self.sources.append(log)
-            running.append(log.run())
-        if cluster.servers:
-            asking = api_versions_settings(cluster, cluster_id, self._security)
-            answers = ApiVersionsSource(asking, publisher)
-            self.sources.append(answers)
-            running.append(answers.run())
-        await run_all(running)
+        learned: list[ClusterId] = []
 
-    async def _learn(self, znodes: ZookeeperSource | None) -> ClusterId:
+        async def learn() -> None:
+            learned.append(await self._learn(znodes))
+
+        await run_restarting(learn, self._on_failure)
+        (cluster_id,) = learned
+        self._learning = False
+        supervisors: list[SourceSupervisor[Any]] = []
+        if cluster.controllers or cluster.log_directory:
+            log = kraft_settings(cluster, cluster_id, self._security)
+            supervisors.append(SourceSupervisor(lambda: KraftSource.on_bus(log, publisher)))
+        if cluster.servers:
+            nodes = api_versions_settings(cluster, cluster_id, self._security)
+            supervisors.append(SourceSupervisor(lambda: ApiVersionsSource(nodes, publisher)))
+        self.sources += supervisors
+        await run_all([supervisor.run() for supervisor in supervisors])
+
+    async def _on_failure(self, error: Exception, wait_s: float) -> None:
+        """The cluster's id could not be learned for a reason that nobody expected."""
+        reason = f"learning its cluster id failed, again in {wait_s:g} s ({error_line(error)})"
+        if error_line(error) not in self._trouble:
+            LOG.error("%s: %s", self.name, reason, exc_info=error)
+        self._trouble = reason
+
+    async def _learn(self, znodes: _ZookeeperSupervisor) -> ClusterId:
         """The cluster's id, from the settings or from the first node that returns it."""
         cluster = self._cluster
         if cluster.cluster_id:
@@ -119,9 +141,13 @@ class WatchedCluster:
             cluster.servers, cluster.controllers, security=self._security
         )
         while True:
-            if znodes is not None and znodes.cluster is not None:
-                return znodes.cluster
-            nodes = await discover_nodes(settings, ConnectionPool(settings), ())
+            if znodes is not None and znodes.source.cluster is not None:
+                return znodes.source.cluster
+            connections = ConnectionPool(settings)
+            try:
+                nodes = await discover_nodes(settings, connections, ())
+            finally:
+                await connections.retain(())
             if nodes.cluster is not None:
                 return nodes.cluster
             # How to configure a controller whose features are polled is irrelevant for the id.
@@ -160,28 +186,33 @@ def kraft_settings(
 ) -> KraftSettings:
     """How the metadata log of a cluster is followed."""
     record_types = ALL_RECORDS if cluster.records == "all" else DEFAULT_RECORD_TYPES
+    settings = KraftSettings(
+        cluster_id, wanted=record_types, max_snapshot_bytes=cluster.max_snapshot_bytes
+    )
     if cluster.log_directory is not None:
-        return KraftSettings(cluster_id, log_directory=cluster.log_directory, wanted=record_types)
+        return replace(settings, log_directory=cluster.log_directory)
     quorum = QuorumSettings(cluster_id, parse_addresses(cluster.controllers), security)
-    return KraftSettings(cluster_id, quorum=quorum, wanted=record_types)
+    return replace(settings, quorum=quorum)
 
 
 def zookeeper_settings(cluster: ClusterSection) -> ZookeeperSettings:
     """How the znodes of a cluster are followed; raises `UsageError`."""
     login = ZookeeperLogin()
-    if cluster.zookeeper_config is not None:
+    if (file := cluster.zookeeper_config) is not None:
+        properties = read_properties(file)
+        for warning in check_zookeeper_keys(file, properties):
+            LOG.warning("%s", warning)
         try:
-            login = ZookeeperLogin.from_properties(read_properties(cluster.zookeeper_config))
-        except UsageError:
-            raise
-        except ValueError as error:
-            raise UsageError(f"{cluster.zookeeper_config}: {error}") from None
+            login = ZookeeperLogin.from_properties(properties)
+        except SecurityError as error:
+            raise UsageError(f"{file}: {error}") from None
     everything = cluster.records == "all"
     return ZookeeperSettings(
         cluster.zookeeper,
         cluster=ClusterId(cluster.cluster_id) if cluster.cluster_id else None,
         login=login,
         wanted=WatchScope(partitions=everything, tasks=everything),
+        max_frame_bytes=cluster.max_zookeeper_frame_bytes,
     )
 
 

@@ -1,31 +1,32 @@
-"""Fetches Kafka's jars once, from Maven Central into a cache directory.
+"""Kafka's jars, fetched once from Maven Central into a cache directory, and checked by the lock.
 
-The cache is one Maven repository, so releases share jars. Beside it, a marker file for each class
-path lists its jars with their sizes. The marker is written last: if it exists and the sizes match,
-the class path is complete and nothing touches the network.
+The cache is one Maven repository, so releases share jars. A jar is used if it has the SHA-256 of
+the lock (`deploy.java.lock`). The digest is computed once: a file beside the repository has the
+size and the modification time that each jar had then, and a jar that still has both is not read
+again.
 """
 
 import fcntl
+import hashlib
 import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
 from featurewatch.deploy.errors import ArtifactError
-from featurewatch.deploy.java.progress import Reporter, on_stderr
+from featurewatch.deploy.java.lock import LOCK_FILE, jar_lock
+from featurewatch.deploy.java.progress import on_stderr
 from featurewatch.deploy.java.runtime import java
 
 OLDEST, NEWEST = (3, 3), (4, 3)
 """The range of releases that the stack knows how to configure."""
 
 _RELEASE = re.compile(r"(\d+)\.(\d+)\.(\d+)")
-_SLF4J_BINDING = "org.slf4j:slf4j-simple:1.7.36"
-"""Releases 3.3 to 4.3 log through slf4j 1.7; this binding needs no configuration file."""
 
 
 class Jars(StrEnum):
@@ -89,44 +90,67 @@ class Cache:
         Raises:
             ArtifactError: as `class_path` does.
         """
-        for release, _ in wanted:
+        for release, jars in wanted:
             parse_release(release)
-        found = {class_path: self._complete(*class_path) for class_path in wanted}
-        if not all(found.values()):
-            with self.locked():  # another process may have fetched them meanwhile
-                found = {class_path: self._complete(*class_path) for class_path in wanted}
-                if missing := [class_path for class_path, jars in found.items() if not jars]:
-                    with on_stderr() as reporter:
-                        fetched = _fetch(self.repository, missing, reporter)
-                    for (release, jars), paths in fetched.items():
-                        self._mark(release, jars, paths)
-                    found |= fetched
-        return [found[class_path] or [] for class_path in wanted]
+            if jars not in jar_lock().class_paths.get(release, {}):
+                raise ArtifactError(_not_locked(release, jars))
+        releases = "Kafka " + " and ".join(dict.fromkeys(release for release, _ in wanted))
+        listed = [jar_lock().class_paths[release][jars] for release, jars in wanted]
+        unique = dict.fromkeys(path for paths in listed for path in paths)
+        self.require(list(unique), releases)
+        return [[self.repository / path for path in paths] for paths in listed]
 
-    def _marker(self, release: str, jars: Jars) -> Path:
-        return self.directory / "class-paths" / f"kafka-{release}-{jars}.json"
+    def require(self, paths: Sequence[str], label: str) -> None:
+        """Fetches jars that are missing, or not as they were locked; ``label`` is for messages.
 
-    def _complete(self, release: str, jars: Jars) -> list[Path] | None:
+        Raises:
+            ArtifactError: if one is not in the lock or cannot be fetched, or Maven Central has
+                another than was locked.
+        """
+        if unlocked := [path for path in paths if path not in jar_lock().sha256]:
+            raise ArtifactError(f"{label}: {unlocked[0]} is not in {LOCK_FILE.name}")
+        if not self._unusable(paths):
+            return
+        with self.locked():  # another process may have fetched them meanwhile
+            if missing := self._unusable(paths):
+                for path in missing:  # truncated or altered
+                    (self.repository / path).unlink(missing_ok=True)
+                _fetch(self.repository, missing, label)
+                self._unusable(missing)
+
+    def _unusable(self, paths: Sequence[str]) -> list[str]:
+        """The jars that are missing, or do not have the SHA-256 of the lock."""
+        checked = self._checked()
+        states: dict[str, list[int | str]] = {}
+        for path in paths:
+            file = self.repository / path
+            with suppress(OSError):
+                stat = file.stat()
+                sha256 = jar_lock().sha256[path]
+                state: list[int | str] = [stat.st_size, stat.st_mtime_ns, sha256]
+                if checked.get(path) == state or _digest(file) == sha256:
+                    states[path] = state
+        if any(checked.get(path) != state for path, state in states.items()):
+            with suppress(OSError):  # the cache may be read only
+                self._write_checked(checked | states)
+        return [path for path in paths if path not in states]
+
+    @property
+    def _checked_file(self) -> Path:
+        return self.directory / "checked.json"
+
+    def _checked(self) -> dict[str, list[int | str]]:
+        """Size, modification time and SHA-256 that jars had when they were checked, by path."""
         try:
-            listed = json.loads(self._marker(release, jars).read_text())
+            checked: dict[str, list[int | str]] = json.loads(self._checked_file.read_text())
         except (OSError, ValueError):
-            return None
-        paths: list[Path] = []
-        for name, size_bytes in listed.items():
-            path = self.repository / name
-            if not path.is_file() or path.stat().st_size != size_bytes:
-                path.unlink(missing_ok=True)  # truncated or altered: fetch it again
-                return None
-            paths.append(path)
-        return paths
+            return {}
+        return checked if isinstance(checked, dict) else {}
 
-    def _mark(self, release: str, jars: Jars, paths: list[Path]) -> None:
-        listed = {str(p.relative_to(self.repository)): p.stat().st_size for p in paths}
-        marker = self._marker(release, jars)
-        marker.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = marker.with_suffix(f".{os.getpid()}")
-        unfinished.write_text(json.dumps(listed, indent=1))
-        unfinished.replace(marker)
+    def _write_checked(self, checked: Mapping[str, Sequence[int | str]]) -> None:
+        unfinished = self._checked_file.with_suffix(f".{os.getpid()}")
+        unfinished.write_text(json.dumps(checked, indent=1))
+        unfinished.replace(self._checked_file)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -184,43 +208,53 @@ def java_command(
     ]
 
 
-def _coordinates(release: str, jars: Jars) -> list[str]:
-    group = "org.apache.kafka"
-    coordinates = [f"{group}:kafka_2.13:{release}", _SLF4J_BINDING]
-    if jars is Jars.TOOLS:
-        coordinates += [f"{group}:kafka-tools:{release}", f"{group}:kafka-shell:{release}"]
-    return coordinates
+def _digest(file: Path) -> str:
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
 
 
-def _fetch(
-    repository: Path, wanted: Sequence[ClassPath], reporter: Reporter
-) -> dict[ClassPath, list[Path]]:
+def _not_locked(release: str, jars: Jars) -> str:
+    """Why a class path is refused, with the releases of the same minor that have it."""
+    minor = release.rpartition(".")[0]
+    others = [
+        other
+        for other, of in jar_lock().class_paths.items()
+        if jars in of and other.rpartition(".")[0] == minor
+    ]
+    what = f"Kafka {release}" if jars is Jars.SERVER else f"the tools of Kafka {release}"
+    choice = f"choose {' or '.join(others)}" if others else "choose another release"
+    return f"{what} cannot be started, since its jars are not in {LOCK_FILE.name}: {choice}"
+
+
+def _fetch(repository: Path, paths: Sequence[str], label: str) -> None:
     try:
-        from featurewatch.deploy.java.maven import DOWNLOADS_AT_A_TIME, MavenCentral, reason
+        from featurewatch.deploy.java.maven import (
+            DOWNLOADS_AT_A_TIME,
+            MavenCentral,
+            UnlockedJarError,
+            reason,
+        )
     except ImportError as error:
         raise ArtifactError(
-            "fetching Kafka needs the package jgo; run: pip install 'featurewatch[stack]'"
+            f"fetching {label} needs the package jgo; run: pip install 'featurewatch[stack]'"
         ) from error
-    kafka = "Kafka " + " and ".join(dict.fromkeys(release for release, _ in wanted))
-    reporter.on_phase(f"{kafka}: finding its jars on Maven Central")
-    central = MavenCentral(repository, reporter)
-    try:
-        with ThreadPoolExecutor(DOWNLOADS_AT_A_TIME) as pool:
-            coordinates = [_coordinates(*class_path) for class_path in wanted]
-            resolved = list(pool.map(central.resolve_jars, coordinates))
-            artifacts = {each.cached_path: each for jars in resolved for each in jars}
-            reporter.on_phase(f"{kafka}: fetching {len(artifacts)} jars to {repository.parent}")
-            for done, _ in enumerate(pool.map(central.fetch, artifacts.values()), start=1):
-                reporter.on_files(done, len(artifacts))
-    except OSError as error:  # requests' errors are OSErrors
-        raise ArtifactError(
-            f"{kafka} could not be fetched ({reason(error)}); Maven Central must be "
-            "reachable once, check the network and run it again"
-        ) from error
-    except RuntimeError as error:
-        raise ArtifactError(f"Maven Central has no complete {kafka}: {reason(error)}") from error
-    reporter.on_phase(f"{kafka}: ready")
-    return {
-        class_path: [Path(each.cached_path) for each in jars]
-        for class_path, jars in zip(wanted, resolved, strict=True)
-    }
+    with on_stderr() as reporter:
+        reporter.on_phase(f"{label}: fetching {len(paths)} jars to {repository.parent}")
+        central = MavenCentral(repository, reporter)
+        try:
+            with ThreadPoolExecutor(DOWNLOADS_AT_A_TIME) as pool:
+                fetched = pool.map(lambda path: central.fetch(path, jar_lock().sha256[path]), paths)
+                for done, _ in enumerate(fetched, start=1):
+                    reporter.on_files(done, len(paths))
+        except UnlockedJarError as error:
+            raise ArtifactError(
+                f"{label} is not used: {error}; find out who changed it before you go on"
+            ) from error
+        except OSError as error:  # requests' errors are OSErrors
+            raise ArtifactError(
+                f"{label} could not be fetched ({reason(error)}); Maven Central must be "
+                "reachable once, check the network and run it again"
+            ) from error
+        except RuntimeError as error:
+            raise ArtifactError(f"Maven Central has no complete {label}: {error}") from error
+        reporter.on_phase(f"{label}: ready")

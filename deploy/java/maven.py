@@ -1,15 +1,11 @@
-"""Files of Maven Central in a local repository: there whole, or not there at all."""
+"""Jars of Maven Central in a local repository: there as they were locked, or not there at all."""
 
 import hashlib
 import tempfile
-import zipfile
-from collections.abc import Callable
 from pathlib import Path
-from threading import Lock
-from typing import Any
 
 import requests
-from jgo.maven import MavenContext, PythonResolver
+from jgo.maven import MavenContext
 from requests.adapters import HTTPAdapter
 from urllib3 import Retry
 
@@ -21,97 +17,69 @@ _TIMEOUT_S = 30.0
 _CHUNK = 1 << 16
 
 
-class MavenCentral(PythonResolver):  # type: ignore[misc]  # jgo is not followed by mypy
-    """jgo's resolver over connections that stay open; used by several threads at once.
+class UnlockedJarError(OSError):
+    """A jar that was fetched does not have the SHA-256 of the lock."""
 
-    Several hundred small files make up a release: a connection for each took most of the time.
+
+class MavenCentral:
+    """Fetches jars over connections that stay open; used by several threads at once.
+
+    ``remotes`` are the addresses of repositories, those that jgo is configured with by default.
     """
 
-    def __init__(self, repository: Path, reporter: Reporter) -> None:
-        super().__init__()
+    def __init__(
+        self, repository: Path, reporter: Reporter, remotes: list[str] | None = None
+    ) -> None:
         self._repository = repository
         self._reporter = reporter
-        self._locks: dict[Path, Lock] = {}
+        self._remotes = remotes or list(MavenContext().remote_repos.values())
         self._session = requests.Session()
         busy = Retry(_ATTEMPTS, status_forcelist=(429, 502, 503), backoff_factor=0.5)
         self._session.mount("https://", HTTPAdapter(pool_maxsize=32, max_retries=busy))
 
-    def resolve_jars(self, coordinates: list[str]) -> list[Any]:
-        """The artifacts, ``group:name:version`` each, with all that they need at run time.
+    def fetch(self, path: str, sha256: str) -> None:
+        """Fetches the jar at ``path`` in the repository. A connection that breaks is tried again.
 
         Raises:
-            OSError: if what describes them cannot be fetched.
-            RuntimeError: if Maven Central does not have them.
-        """
-        context = MavenContext(resolver=self, repo_cache=self._repository)
-        wanted = [context.create_dependency(coordinate) for coordinate in coordinates]
-        chosen, others = _retried(lambda: self.resolve(wanted))
-        needed = (None, "compile", "runtime")
-        return [each.artifact for each in (*chosen, *others) if each.scope in needed]
-
-    def fetch(self, artifact: Any) -> Path:
-        """Where the artifact is in the repository, fetched if it is not there yet.
-
-        Raises:
-            OSError: if it cannot be fetched, or arrives damaged each time.
+            UnlockedJarError: if what arrives each time has another SHA-256.
+            OSError: if it cannot be fetched.
             RuntimeError: if Maven Central does not have it.
         """
-        return Path(_retried(artifact.resolve))
+        for attempt in range(_ATTEMPTS):
+            try:
+                self._fetch(path, sha256)
+            except OSError:  # requests' errors are OSErrors
+                if attempt == _ATTEMPTS - 1:
+                    raise
+            else:
+                return
 
-    def download(self, artifact: Any) -> Path:
-        """What jgo calls for a file that is not in the repository."""
-        target = Path(artifact.cached_path)
-        place = f"{artifact.component.path_prefix.as_posix()}/{artifact.filename}"
-        with self._locks.setdefault(target, Lock()):
-            if target.exists():  # another thread fetched it meanwhile
-                return target
-            for remote in artifact.context.remote_repos.values():
-                url = f"{remote}/{place}"
-                with self._session.get(url, stream=True, timeout=_TIMEOUT_S) as found:
-                    if found.ok:
-                        self._store(found, target, f"{url}.sha1")
-                        return target
-        raise RuntimeError(f"there is no {place}")
+    def _fetch(self, path: str, sha256: str) -> None:
+        for remote in self._remotes:
+            with self._session.get(f"{remote}/{path}", stream=True, timeout=_TIMEOUT_S) as response:
+                if response.ok:
+                    self._store(response, self._repository / path, sha256)
+                    return
+        raise RuntimeError(f"there is no {path}")
 
-    def _store(self, response: requests.Response, target: Path, checksum_url: str) -> None:
+    def _store(self, response: requests.Response, target: Path, sha256: str) -> None:
         """Writes beside the repository, checks, and moves."""
         self._repository.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".part-", dir=self._repository) as directory:
             path = Path(directory) / target.name
-            digest = hashlib.sha1(usedforsecurity=False)
+            digest = hashlib.sha256()
             with path.open("wb") as file:
                 for chunk in response.iter_content(_CHUNK):
                     file.write(chunk)
                     digest.update(chunk)
                     self._reporter.on_received(len(chunk))
-            checksum = self._session.get(checksum_url, timeout=_TIMEOUT_S)
-            if checksum.ok and checksum.text.split()[:1] != [digest.hexdigest()]:
-                raise OSError(f"{target.name} arrived damaged")
-            if target.suffix == ".jar":
-                _check_jar(path)
+            if digest.hexdigest() != sha256:
+                raise UnlockedJarError(
+                    f"{target.name} has the SHA-256 {digest.hexdigest()} and not {sha256}, to "
+                    "which this version of featurewatch is locked"
+                )
             target.parent.mkdir(parents=True, exist_ok=True)
             path.replace(target)
-
-
-def _check_jar(path: Path) -> None:
-    try:
-        with zipfile.ZipFile(path) as jar:
-            damaged = jar.testzip()
-    except zipfile.BadZipFile as error:
-        raise OSError(f"{path.name} arrived damaged") from error
-    if damaged is not None:
-        raise OSError(f"{path.name} arrived damaged")
-
-
-def _retried(action: Callable[[], Any]) -> Any:
-    """The action's result; a connection that breaks is tried again."""
-    for attempt in range(_ATTEMPTS):
-        try:
-            return action()
-        except OSError:  # requests' errors are OSErrors
-            if attempt == _ATTEMPTS - 1:
-                raise
-    raise AssertionError("unreachable")
 
 
 def reason(error: Exception) -> str:
@@ -121,4 +89,4 @@ def reason(error: Exception) -> str:
         if not isinstance(inner, BaseException):
             break
         cause = inner
-    return " ".join(str(cause).split())[:200] or type(cause).__name__
+    return " ".join(str(cause).split())[:300] or type(cause).__name__

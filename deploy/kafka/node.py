@@ -12,6 +12,7 @@ from featurewatch.deploy.java.jars import Cache, java_command
 from featurewatch.deploy.kafka.server_properties import Addresses, format_properties
 from featurewatch.deploy.kafka.specs import NodeSpec, Roles
 from featurewatch.deploy.process.ports import LOOPBACK
+from featurewatch.deploy.process.private_files import write_private
 from featurewatch.deploy.process.server import (
     START_TIMEOUT_S,
     Server,
@@ -189,7 +190,7 @@ class KafkaNode(Server):
 
     def _write_properties(self) -> Path:
         path = self.directory / "server.properties"
-        path.write_text(format_properties(dict(self._properties) | dict(self._added)))
+        write_private(path, format_properties(dict(self._properties) | dict(self._added)))
         return path
 
 

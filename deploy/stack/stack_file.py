@@ -1,7 +1,6 @@
 """``stack.json`` in a stack's directory: what the stack is and how to reach its supervisor."""
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 from featurewatch.deploy.errors import StackError
 from featurewatch.deploy.kafka.server_properties import Addresses
 from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec, Roles
+from featurewatch.deploy.process.private_files import write_private
 from featurewatch.deploy.zookeeper.specs import ServerPorts
 
 FILE = "stack.json"
@@ -60,12 +60,7 @@ class StackFile:
     def write(self, directory: Path) -> None:
         """Replaces the file in ``directory`` atomically; only its owner may read it."""
         directory.mkdir(parents=True, exist_ok=True)
-        path = directory / FILE
-        unfinished = path.with_suffix(".unfinished")
-        handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(handle, "w") as file:
-            json.dump(asdict(self), file, indent=1)
-        unfinished.replace(path)
+        write_private(directory / FILE, json.dumps(asdict(self), indent=1))
 
 
 def read(directory: Path) -> StackFile | None:

@@ -19,6 +19,7 @@ from featurewatch.deploy.kafka.specs import KAFKA_WITH_ZOOKEEPER
 from featurewatch.deploy.process.group import Group
 from featurewatch.deploy.process.polling import Deadline, attempts
 from featurewatch.deploy.process.ports import LOOPBACK
+from featurewatch.deploy.process.private_files import write_private
 from featurewatch.deploy.process.server import (
     START_TIMEOUT_S,
     STOP_TIMEOUT_S,
@@ -65,7 +66,7 @@ class ZookeeperServer(Server):
         for name, content in self._files.items():
             path = self.directory / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(content)
+            write_private(path, content)
         self._launch(self._command)
         if wait:
             self.wait_ready(timeout_s)

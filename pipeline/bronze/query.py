@@ -170,7 +170,10 @@ class BronzeQuery:
         """
         ranges = offset_ranges(self._bus)
         if not ranges:
-            LOG.info("none of featurewatch's topics exists on the bus yet; waiting for them")
+            LOG.info(
+                "none of featurewatch's topics exists on the bus yet, or this login may not read "
+                "them; waiting for them"
+            )
         self._resume(ranges)
         pattern = "|".join(self._bus.topic(topic).replace(".", "\\.") for topic in INGESTED_TOPICS)
         raw = (

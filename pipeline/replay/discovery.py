@@ -15,6 +15,11 @@ from typing import Final
 
 from featurewatch.pipeline.errors import ReplayUsageError
 from featurewatch.pipeline.replay import archives
+from featurewatch.pipeline.replay.bundle_limits import (
+    DEFAULT_BUNDLE_LIMITS,
+    BundleLimits,
+    BundleUsage,
+)
 from featurewatch.pipeline.replay.log_format import FileRange, LogFormat
 from featurewatch.streams.kraft import dump_log
 from featurewatch.streams.kraft.directory.files import (
@@ -56,16 +61,22 @@ class DiscoveredLogs:
     notes: list[str] = field(default_factory=list)
 
 
-def discover(paths: Iterable[Path], cluster: str, scratch: Path) -> DiscoveredLogs:
+def discover(
+    paths: Iterable[Path],
+    cluster: str,
+    scratch: Path,
+    limits: BundleLimits = DEFAULT_BUNDLE_LIMITS,
+) -> DiscoveredLogs:
     """Finds the logs in files, directories and archives, which are unpacked below ``scratch``.
 
-    ``cluster`` is the id of logs without a meta.properties (empty: unknown).
+    ``cluster`` is the id of logs without a meta.properties (empty: unknown). ``limits`` hold for
+    each outermost archive.
 
     Raises:
         ReplayUsageError: A path does not exist, the cluster of a log is unknown, or it is not
             ``cluster``.
     """
-    search = _Search(cluster, scratch)
+    search = _Search(cluster, scratch, limits)
     for path in paths:
         if not path.exists():
             raise ReplayUsageError(
@@ -76,9 +87,12 @@ def discover(paths: Iterable[Path], cluster: str, scratch: Path) -> DiscoveredLo
 
 
 class _Search:
-    def __init__(self, cluster: str, scratch: Path) -> None:
+    def __init__(self, cluster: str, scratch: Path, limits: BundleLimits) -> None:
         self._cluster = cluster
         self._scratch = scratch
+        self._limits = limits
+        self._usage = BundleUsage(limits)
+        self._depth = 0
         self._unpacked = 0
         self._seen: set[str] = set()
         self.logs = DiscoveredLogs()
@@ -143,13 +157,21 @@ class _Search:
             yield from (Path(root, name) for name in sorted(names))
 
     def _archive(self, path: Path, label: str, *, is_requested: bool) -> bool:
+        if self._depth == 0:
+            self._usage = BundleUsage(self._limits)
+        refusal = self._usage.refusal(self._depth + 1)
+        if refusal is not None:
+            return not refusal or self._report(f"{label} {refusal}")
         self._unpacked += 1
         into = self._scratch / f"bundle-{self._unpacked}"
-        problems = [f"{label} {line}" for line in archives.unpack(path, into)]
+        problems = [f"{label} {line}" for line in archives.unpack(path, into, self._usage)]
         self.logs.problems += problems
-        return self._directory(into, label, is_requested=is_requested and not problems) or bool(
-            problems
-        )
+        self._depth += 1
+        try:
+            is_useful = self._directory(into, label, is_requested=is_requested and not problems)
+        finally:
+            self._depth -= 1
+        return is_useful or bool(problems)
 
     def _file(self, path: Path, label: str) -> bool:
         """Adds a file if it belongs to a metadata log."""

@@ -12,6 +12,7 @@ from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Final
 
+from featurewatch.pipeline.replay.bundle_limits import DEFAULT_BUNDLE_LIMITS, BundleLimits
 from featurewatch.pipeline.replay.discovery import LogFile, discover
 from featurewatch.pipeline.replay.log_format import READ_BYTES, FileRange, LogFormat
 from featurewatch.pipeline.replay.log_ranges import LogRange, inspect_range
@@ -96,15 +97,21 @@ class ReplayPlan:
     notes: list[str]
 
 
-def prepare(paths: Iterable[Path], cluster: str, scratch: Path) -> ReplayPlan:
+def prepare(
+    paths: Iterable[Path],
+    cluster: str,
+    scratch: Path,
+    limits: BundleLimits = DEFAULT_BUNDLE_LIMITS,
+) -> ReplayPlan:
     """Plans a replay of the logs below some paths; bundles are unpacked below ``scratch``.
 
-    ``cluster`` is the id of logs without a meta.properties. Spark is not needed.
+    ``cluster`` is the id of logs without a meta.properties; ``limits`` hold for each bundle. Spark
+    is not needed.
 
     Raises:
         ReplayUsageError: A path does not exist, or the cluster of a log is unknown.
     """
-    logs = discover(paths, cluster, scratch)
+    logs = discover(paths, cluster, scratch, limits)
     cluster_plans = plan(logs.files, logs.problems)
     if not cluster_plans and not logs.problems:
         logs.problems.append("there is no log and no snapshot in what was given")

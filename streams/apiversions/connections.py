@@ -6,6 +6,7 @@ from featurewatch.streams.apiversions.node_features import NodeFeatures, read_no
 from featurewatch.streams.apiversions.settings import ApiVersionsSettings
 from featurewatch.streams.net.address import Address
 from featurewatch.streams.net.connection import (
+    AnyApiVersionsResponse,
     Connection,
     NodeError,
     ResponseTimeoutError,
@@ -32,9 +33,8 @@ class ConnectionPool:
         reused = self._reusable(key.role, address)
         if reused is not None:
             try:
-                return read_node_features(
-                    await reused.request_api_versions(self._settings.timeout_s)
-                )
+                response = await reused.request_api_versions(self._settings.timeout_s)
+                return _features(address, response)
             except ResponseTimeoutError:
                 raise
             except NodeError:
@@ -43,8 +43,8 @@ class ConnectionPool:
         connection = await self.connection(key.role, address)
         # A new connection begins with an ApiVersions request anyway.
         first = connection.last_api_versions
-        return read_node_features(
-            first or await connection.request_api_versions(self._settings.timeout_s)
+        return _features(
+            address, first or await connection.request_api_versions(self._settings.timeout_s)
         )
 
     async def connection(self, role: Role, address: Address) -> Connection:
@@ -77,3 +77,10 @@ class ConnectionPool:
             if role is Role.CONTROLLER and controllers_security is not None
             else self._settings.security
         )
+
+
+def _features(address: Address, response: AnyApiVersionsResponse) -> NodeFeatures:
+    try:
+        return read_node_features(response)
+    except ValueError as error:
+        raise NodeError(f"{address} sent what cannot be: {error}") from error

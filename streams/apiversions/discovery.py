@@ -9,7 +9,7 @@ from featurewatch.streams.apiversions.connections import ConnectionPool
 from featurewatch.streams.apiversions.membership import NodeListing
 from featurewatch.streams.apiversions.settings import ApiVersionsSettings
 from featurewatch.streams.net.address import Address
-from featurewatch.streams.net.connection import Connection, NodeError
+from featurewatch.streams.net.connection import Connection, LocalResourceError, NodeError
 from featurewatch.streams.types import ClusterId, NodeKey, Role
 
 
@@ -34,7 +34,10 @@ async def discover_nodes(
     peers: ConnectionPool,
     known_nodes: Iterable[tuple[NodeKey, Address]],
 ) -> DiscoveredNodes:
-    """Query brokers, known ones first, and controllers; never raises for a silent node."""
+    """Query brokers, known ones first, and controllers; never raises for a silent node.
+
+    Raises `LocalResourceError`, which says nothing about any node.
+    """
     known_nodes = tuple(known_nodes)
     brokers = [address for key, address in known_nodes if key.role is Role.BROKER]
     controllers = [address for key, address in known_nodes if key.role is Role.CONTROLLER]
@@ -77,6 +80,8 @@ async def _ask_brokers(
         try:
             connection = await peers.connection(Role.BROKER, address)
             return await _list_from_broker(connection, peers.timeout_s), []
+        except LocalResourceError:
+            raise
         except NodeError as error:
             errors.append(str(error))
     return [], errors
@@ -120,6 +125,8 @@ async def _ask_controllers(
             if listing.error is None:
                 return [listing], []
             errors.append(f"{address}: {listing.error}")
+        except LocalResourceError:
+            raise
         except NodeError as error:
             errors.append(str(error))
     return [], errors

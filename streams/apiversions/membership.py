@@ -22,7 +22,8 @@ from kio.static.primitive import i8, i32
 from kio.static.protocol import Payload
 
 from featurewatch.streams.net.address import Address
-from featurewatch.streams.types import ClusterId, NodeId, NodeKey, Role
+from featurewatch.streams.text import quoted
+from featurewatch.streams.types import MAX_CLUSTER_ID_CHARS, ClusterId, NodeId, NodeKey, Role
 
 DESCRIBE_CLUSTER: Final = 60
 DESCRIBE_CLUSTER_VERSIONS: Final = (0, 2)
@@ -103,11 +104,14 @@ def read_cluster(response: DescribeClusterResponse, role: Role) -> NodeListing:
     if response.error_code is not ErrorCode.none:
         return NodeListing(error=_refusal(response.error_code, "DescribeCluster", role))
     nodes = {
-        NodeKey(role, NodeId(int(node.broker_id))): Address(node.host, int(node.port))
+        NodeKey(role, NodeId(int(node.broker_id))): Address.of_peer(node.host, int(node.port))
         for node in response.brokers
         if node.host
     }
-    return NodeListing(ClusterId(response.cluster_id), nodes)
+    cluster = response.cluster_id
+    if not cluster.isprintable() or len(cluster) > MAX_CLUSTER_ID_CHARS:
+        return NodeListing(error=f"its cluster id is none: {quoted(cluster)!r}")
+    return NodeListing(ClusterId(cluster), nodes)
 
 
 def read_quorum(response: DescribeQuorumResponse) -> NodeListing:
@@ -124,7 +128,7 @@ def read_quorum(response: DescribeQuorumResponse) -> NodeListing:
             if node.listeners:
                 listener = node.listeners[0]
                 key = NodeKey(Role.CONTROLLER, NodeId(int(node.node_id)))
-                nodes[key] = Address(listener.host, int(listener.port))
+                nodes[key] = Address.of_peer(listener.host, int(listener.port))
     voters = [NodeId(int(voter.replica_id)) for voter in partitions[0].current_voters]
     return NodeListing(
         nodes=nodes,

@@ -4,7 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from featurewatch.streams.text import quoted
 from featurewatch.streams.types import FeatureLevel, FeatureName, SupportedRange
+
+MAX_NAME_CHARS: Final = 255
+"""A feature's name in characters: Kafka's longest has 32, and each is in every event of a node."""
+
+MAX_FEATURES: Final = 1_000
+"""The features of one node: Kafka 4.3 has seven."""
 
 _HAS_FEATURES: Final = 3
 _HAS_MINIMUM_ZERO: Final = 4
@@ -22,6 +29,8 @@ class AdvertisedRange(NamedTuple):
         """Why it is invalid, as the end of a sentence; None: it is valid."""
         if not self.name:
             return "has no name"
+        if len(self.name) > MAX_NAME_CHARS or not self.name.isprintable():
+            return f"has a name of more than {MAX_NAME_CHARS} characters, or of unprintable ones"
         if self.low < 0:
             return f"has the minimum {self.low}, below 0"
         if self.low > self.high:
@@ -56,9 +65,15 @@ class NodeFeatures:
 
 
 def read_node_features(response: Any) -> NodeFeatures:
-    """The features in a response of any version; below version 3 there are none."""
+    """The features in a response of any version; below version 3 there are none.
+
+    Raises `ValueError` if there are more than `MAX_FEATURES`.
+    """
     if response.__version__ < _HAS_FEATURES:
         return NodeFeatures({}, {}, -1, complete=False)
+    count = max(len(response.supported_features), len(response.finalized_features))
+    if count > MAX_FEATURES:
+        raise ValueError(f"{count} features, and no node has more than {MAX_FEATURES}")
     supported: dict[FeatureName, SupportedRange] = {}
     invalid: list[tuple[AdvertisedRange, str]] = []
     for feature in response.supported_features:
@@ -67,7 +82,7 @@ def read_node_features(response: Any) -> NodeFeatures:
         )
         problem = advertised.problem()
         if problem is not None:
-            invalid.append((advertised, f"supported feature {feature.name!r} {problem}"))
+            invalid.append((advertised, f"supported feature {quoted(feature.name)!r} {problem}"))
         else:
             supported[FeatureName(feature.name)] = SupportedRange(advertised.low, advertised.high)
     finalized: dict[FeatureName, FeatureLevel] = {}
@@ -79,7 +94,7 @@ def read_node_features(response: Any) -> NodeFeatures:
             invalid.append(
                 (
                     AdvertisedRange(level.name, low, high),
-                    f"finalized feature {level.name!r} {problem}",
+                    f"finalized feature {quoted(level.name)!r} {problem}",
                 )
             )
         elif high > 0:

@@ -14,10 +14,11 @@ from featurewatch.streams.apiversions.tracker import NodeTracker, TrackerEvent
 from featurewatch.streams.events import DeadLetter, NodeSilent
 from featurewatch.streams.metrics import SourceReport
 from featurewatch.streams.net.address import Address
-from featurewatch.streams.net.connection import NodeError
+from featurewatch.streams.net.connection import LocalResourceError, NodeError
 from featurewatch.streams.source import Sink, monotonic_ms, wall_clock_ms
 from featurewatch.streams.source_shell import ProtocolState, SourceShell
 from featurewatch.streams.source_status import GracePeriods, StallReason
+from featurewatch.streams.text import error_line
 from featurewatch.streams.topics import API_VERSIONS
 from featurewatch.streams.types import ClusterId, LeaderAndEpoch, NodeKey
 
@@ -90,6 +91,13 @@ class ApiVersionsSource(SourceShell):
 
     async def _step(self) -> None:
         """List the cluster if that is due, request every node's features, publish the changes."""
+        try:
+            await self._poll()
+        except LocalResourceError as error:
+            # No verdict on any node follows: the round counts for nothing.
+            self._stall(f"no node can be queried: {error}", logging.ERROR)
+
+    async def _poll(self) -> None:
         now_ms = self._monotonic_ms()
         if now_ms >= self._next_listing_ms or not self._addresses:
             self._next_listing_ms = now_ms + int(self._settings.listing_interval_s * 1000)
@@ -119,41 +127,58 @@ class ApiVersionsSource(SourceShell):
             return
         if self._tracker is None:
             self._tracker = NodeTracker(ClusterId(self._cluster), self._settings.misses)
-        retained = {k: a for k, a in self._addresses.items() if k.role not in discovered.listed}
+        before = self._addresses
+        retained = {k: a for k, a in before.items() if k.role not in discovered.listed}
         self._addresses = retained | discovered.nodes
         events = self._tracker.on_listing(
             {key: str(address) for key, address in self._addresses.items()}, self._clock_ms()
         )
         # A node is gone only when a second listing lacks it too: until then it gets requests.
         self._addresses = {
-            key: self._addresses.get(key) or Address.parse(address)
-            for key, address in self._tracker.nodes.items()
+            key: self._addresses.get(key) or before[key] for key in self._tracker.nodes
         }
         await self._peers.retain([(key.role, address) for key, address in self._addresses.items()])
         await self._publish_all(events)
 
     async def _request_all(self, tracker: NodeTracker) -> list[NodeKey]:
-        """The nodes that did not respond. Events are published as responses arrive."""
+        """The nodes that did not respond. Events are published as responses arrive.
+
+        Raises `LocalResourceError` once all requests are over, if one of them lacked a resource.
+        """
         spread_s = min(_STAGGER_S, self._settings.interval_s / 2 / max(len(self._addresses), 1))
         nodes = sorted(self._addresses.items())
-        responded = await asyncio.gather(
-            *(
-                self._request(tracker, key, address, index * spread_s)
-                for index, (key, address) in enumerate(nodes)
-            )
-        )
+        requests = [
+            asyncio.ensure_future(self._request(tracker, key, address, index * spread_s))
+            for index, (key, address) in enumerate(nodes)
+        ]
+        try:
+            responded = await asyncio.gather(*requests)
+        finally:
+            for request in requests:
+                request.cancel()
+        for result in responded:
+            if isinstance(result, LocalResourceError):
+                raise result
         return [key for (key, _), is_live in zip(nodes, responded, strict=True) if not is_live]
 
     async def _request(
         self, tracker: NodeTracker, key: NodeKey, address: Address, delay_s: float
-    ) -> bool:
+    ) -> bool | LocalResourceError:
         await asyncio.sleep(delay_s)
         async with self._concurrent:
             response: NodeFeatures | NodeError
             try:
                 response = await self._peers.request_features(key, address)
+            except LocalResourceError as error:
+                return error
             except NodeError as error:
                 response = error
+            except Exception as error:
+                # An unexpected failure, too, counts against this node alone.
+                response = NodeError(f"{address}: its answer failed with {error_line(error)}")
+                if str(response) not in self._warned:
+                    LOG.exception("%s: %s", self._cluster, response)
+                    self._warned.append(str(response))
         if isinstance(response, NodeError):
             self._status.last_error = str(response)
             await self._publish_all(tracker.on_no_response(key, str(response), self._clock_ms()))
@@ -181,15 +206,15 @@ class ApiVersionsSource(SourceShell):
             ]
         )
 
-    def _stall(self, reason: str) -> None:
+    def _stall(self, reason: str, level: int = logging.WARNING) -> None:
         self._stalled = reason
-        self._warn(reason)
+        self._warn(reason, level)
 
-    def _warn(self, text: str) -> None:
+    def _warn(self, text: str, level: int = logging.WARNING) -> None:
         """Log a warning when it is new, not in every round."""
         self._status.last_error = text
         if text not in self._warned:
-            LOG.warning("%s: %s", self._cluster or "unknown cluster", text)
+            LOG.log(level, "%s: %s", self._cluster or "unknown cluster", text)
             self._warned.append(text)
 
     async def _publish_all(self, events: Iterable[TrackerEvent]) -> None:

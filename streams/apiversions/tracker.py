@@ -19,6 +19,7 @@ from featurewatch.streams.events import (
     NodeAnswer,
     NodeSilent,
 )
+from featurewatch.streams.text import quoted
 from featurewatch.streams.types import ClusterId, FeatureLevel, FeatureName, NodeKey
 
 TrackerEvent = NodeAnswer | NodeSilent | Disagreement | DeadLetter
@@ -182,11 +183,11 @@ class NodeTracker:
         for advertised, reason in answer.invalid:
             if reason not in reported:
                 yield DeadLetter(
-                    cluster=self._cluster,
-                    location=f"ApiVersions answer of {key}, feature {advertised.name!r}",
-                    reason=f"{node.address}: {reason}, so it is left out: upgrade or stop the node",
-                    payload=orjson.dumps(advertised._asdict()),
-                    seen_ms=now_ms,
+                    self._cluster,
+                    f"ApiVersions answer of {key}, feature {quoted(advertised.name)!r}",
+                    f"{node.address}: {reason}, so it is left out: upgrade or stop the node",
+                    orjson.dumps(advertised._asdict()),
+                    now_ms,
                 )
 
 

@@ -22,6 +22,8 @@ _TRANSIENT: Final = {
     KafkaError._TRANSPORT,
     KafkaError._RESOLVE,
     KafkaError._TIMED_OUT,
+    # librdkafka looks for the coordinator of a group that this consumer never joins.
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
 }
 _SETTLING: Final = {
     KafkaError.NOT_LEADER_FOR_PARTITION,

@@ -14,9 +14,19 @@ from typing import Any, Final, Self
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from featurewatch.streams.bus.settings import LOG, MAX_MESSAGE_BYTES, BusSettings
+from featurewatch.streams.bus.settings import (
+    LOG,
+    MAX_EVENT_BYTES,
+    MAX_MESSAGE_BYTES,
+    BusSettings,
+)
 from featurewatch.streams.codec import events
-from featurewatch.streams.errors import BusUnavailableError, FencedError, PublishError
+from featurewatch.streams.errors import (
+    BusUnavailableError,
+    EventTooLargeError,
+    FencedError,
+    PublishError,
+)
 from featurewatch.streams.events import DeadLetter, Event
 from featurewatch.streams.topics import Topic
 
@@ -120,7 +130,10 @@ class Publisher:
         Messages of one caller keep their order. The future need not be awaited: `flush` does, and
         a failure is raised from every later call too.
 
-        Raises `PublishError` if this message or one before it can never be delivered.
+        Raises:
+            EventTooLargeError: The bus would refuse the event; nothing is sent, and others are not
+                affected.
+            PublishError: This message or one before it can never be delivered.
         """
         return await self.send(self._bus.topic(topic), events.encode(topic, event))
 
@@ -132,6 +145,11 @@ class Publisher:
         ``partition`` -1 leaves it to the key.
         """
         size = len(message.value or b"") + len(message.key)
+        if message.size > MAX_EVENT_BYTES:
+            raise EventTooLargeError(
+                f"an event of {message.size} bytes for {topic}, and the bus accepts "
+                f"{MAX_EVENT_BYTES}"
+            )
         async with self._lock:
             while self._pending and not self._has_room(size):
                 await self._move()

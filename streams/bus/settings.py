@@ -12,8 +12,8 @@ LOG: Final = logging.getLogger("featurewatch.bus")
 MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
 """The largest message: a metadata batch has up to 8 MiB, and JSON needs more room than the log."""
 
-MAX_VALUE_BYTES: Final = MAX_MESSAGE_BYTES - 256 * 1024
-"""The largest value of a message: its key, its headers and the batch around it need room too."""
+MAX_EVENT_BYTES: Final = MAX_MESSAGE_BYTES - 64 * 1024
+"""The largest event with its key and headers: the rest is for the batch around it."""
 
 Property = str | int | float | bool
 

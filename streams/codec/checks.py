@@ -9,8 +9,8 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any, Final
 
-from featurewatch.streams.codec.bounds import shorten
 from featurewatch.streams.codec.cloudevents import LATEST_MS
+from featurewatch.streams.text import shortened
 from featurewatch.streams.types import SupportedRange
 
 Check = Callable[[Any], Any]
@@ -43,8 +43,8 @@ def a_text(value: Any) -> str:
 
 
 def a_detail(value: Any) -> str:
-    """A string for people to read, cut to `bounds.MAX_REASON` characters."""
-    return shorten(a_text(value))
+    """A string for people to read, cut to `text.MAX_DETAIL_CHARS` characters."""
+    return shortened(a_text(value))
 
 
 def a_name(value: Any) -> str:

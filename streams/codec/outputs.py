@@ -6,12 +6,12 @@ cluster ids.
 """
 
 from dataclasses import MISSING, fields, replace
+from hashlib import sha256
 from typing import Any, Final
 
 import orjson
 
 from featurewatch.streams.codec import cloudevents
-from featurewatch.streams.codec.bounds import MAX_PAYLOAD, MAX_REASON, digest, shorten
 from featurewatch.streams.codec.events import MalformedEventError, Message
 from featurewatch.streams.codec.output_shapes import CHECKS
 from featurewatch.streams.outputs import (
@@ -19,7 +19,11 @@ from featurewatch.streams.outputs import (
     FeatureChange,
     Snapshot,
 )
+from featurewatch.streams.text import MAX_DETAIL_CHARS, shortened
 from featurewatch.streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES, Topic
+
+_MAX_EVIDENCE_BYTES: Final = 64 * 1024
+"""Of an alert, as JSON: it lists hundreds of nodes, and what reads alerts takes no more."""
 
 Output = FeatureChange | Alert | Snapshot
 
@@ -51,12 +55,12 @@ def encode_output(output: Output) -> Message:
 def _bounded(alert: Alert) -> Alert:
     """An alert that people and Alertmanager can take: what it quotes may be of any length."""
     evidence = orjson.dumps(alert.evidence, default=list)
-    if len(alert.summary) <= MAX_REASON and len(evidence) <= MAX_PAYLOAD:
+    if len(alert.summary) <= MAX_DETAIL_CHARS and len(evidence) <= _MAX_EVIDENCE_BYTES:
         return alert
-    if len(evidence) > MAX_PAYLOAD:
-        omitted = {"omitted_bytes": len(evidence), "sha256": digest(evidence)}
+    if len(evidence) > _MAX_EVIDENCE_BYTES:
+        omitted = {"omitted_bytes": len(evidence), "sha256": sha256(evidence).hexdigest()}
         alert = replace(alert, evidence=omitted)
-    return replace(alert, summary=shorten(alert.summary))
+    return replace(alert, summary=shortened(alert.summary))
 
 
 def decode_change(value: bytes | None) -> FeatureChange:

@@ -8,7 +8,9 @@ end or, aborted, not at all (Kafka: ``MetadataBatchLoader``).
 from collections.abc import Collection
 from typing import Final
 
-from featurewatch.streams.events import CommitKind, DeadLetter, LogCommit
+import orjson
+
+from featurewatch.streams.events import UNREADABLE, CommitKind, DeadLetter, LogCommit
 from featurewatch.streams.kraft.records.batch import RecordBatch
 from featurewatch.streams.kraft.records.decoder import (
     DecodedBatch,
@@ -23,10 +25,23 @@ from featurewatch.streams.kraft.records.selection import (
     CONTROL_RECORDS,
     DEFAULT_RECORD_TYPES,
     END,
+    PUBLISHED_RECORD_TYPES,
     TRANSACTION_MARKERS,
+    TYPE_BY_KEY,
     count_types,
 )
 from featurewatch.streams.types import NO_OFFSET, ClusterId, OffsetAndEpoch
+
+MAX_COMMIT_BYTES: Final = 12 << 20
+"""The JSON of the records of one commit: the bus accepts messages of 16 MiB."""
+
+MAX_BATCH_DEAD_LETTERS: Final = 100
+"""The dead letters of one batch, which could hold two million records that cannot be read."""
+
+_SMALL_BYTES: Final = 512 << 10
+"""Records take up to twenty times their bytes as JSON: so many fit without being measured."""
+
+_KEY_BY_TYPE: Final = {name: key for key, name in TYPE_BY_KEY.items()}
 
 LOG: Final = "__cluster_metadata-0"
 
@@ -41,12 +56,14 @@ class _Part:
 
     def __init__(self, first: int) -> None:
         self.first = first
+        self.size_bytes = 0
         self.records: list[Record] = []
         self.skipped = bytearray()
 
-    def extend(self, records: list[Record], skipped: bytes) -> None:
+    def extend(self, records: list[Record], skipped: bytes, size_bytes: int) -> None:
         self.records += records
         self.skipped += skipped
+        self.size_bytes += size_bytes if records else 0
 
 
 class _Transaction(_Part):
@@ -92,8 +109,8 @@ class CommitAssembler:
 
     The records of an open transaction are held until it ends, and no more than those: with the
     default set a transaction that creates a million partitions holds nothing but one byte a record.
-    With every type wanted a transaction takes as much memory as its records, which Kafka's own
-    loader does too; a source that cannot afford it wants fewer types.
+    With every type wanted it holds its records, and above `MAX_COMMIT_BYTES` only those that a
+    state depends on.
     """
 
     def __init__(
@@ -145,9 +162,14 @@ class CommitAssembler:
     ) -> None:
         if not decoded.records and self._open is None:
             return
-        for offset, reason, payload in decoded.undecoded:
-            if offset > self._last.offset:
-                events.append(self._dead_letter(f"offset {offset}", reason, payload, seen_ms))
+        unread = [lost for lost in decoded.undecoded if lost.offset > self._last.offset]
+        for offset, reason, payload in unread[:MAX_BATCH_DEAD_LETTERS]:
+            events.append(self._dead_letter(f"offset {offset}", reason, payload, seen_ms))
+        if len(unread) > MAX_BATCH_DEAD_LETTERS:
+            count = len(unread) - MAX_BATCH_DEAD_LETTERS
+            where = f"batch at offset {batch.base_offset}"
+            reason = f"{count} more of its records cannot be read, without a dead letter each"
+            events.append(self._dead_letter(where, reason, b"", seen_ms))
         first = max(batch.base_offset, self._last.offset + 1)
         cursor = _Cursor(decoded, batch.base_offset)
         cursor.take(first)
@@ -168,13 +190,17 @@ class CommitAssembler:
         events: list[AssemblerEvent],
     ) -> None:
         """Records of a batch between two markers: a commit, or more of the open transaction."""
+        size_bytes = batch.end - batch.start
         if self._open is not None:
-            self._open.extend(*records_and_skipped)
+            self._open.extend(*records_and_skipped, size_bytes)
+            if self._open.size_bytes > MAX_COMMIT_BYTES:
+                # It may never end: what cannot be published is not held either.
+                self._shrink(self._open, seen_ms, events)
         elif records_and_skipped[0]:
             part = _Part(first)
-            part.extend(*records_and_skipped)
+            part.extend(*records_and_skipped, size_bytes)
             last = first + len(records_and_skipped[0]) + len(records_and_skipped[1]) - 1
-            events.append(self._commit(part, last, CommitKind.BATCH, batch, seen_ms))
+            self._add_commit(part, last, CommitKind.BATCH, batch, seen_ms, events)
 
     def _marker(
         self, marker: Record, batch: RecordBatch, seen_ms: int, events: list[AssemblerEvent]
@@ -195,9 +221,8 @@ class CommitAssembler:
             if kind == ABORT:
                 _drop(transaction)
             if transaction.records:
-                events.append(
-                    self._commit(transaction, offset, CommitKind.TRANSACTION, batch, seen_ms)
-                )
+                kind_of_commit = CommitKind.TRANSACTION
+                self._add_commit(transaction, offset, kind_of_commit, batch, seen_ms, events)
 
     def _add_corrupt(self, batch: RecordBatch, seen_ms: int, events: list[AssemblerEvent]) -> None:
         """A batch that must not be read.
@@ -218,6 +243,42 @@ class CommitAssembler:
         )
         events.append(self._commit(part, offset, CommitKind.BATCH, batch, seen_ms))
 
+    def _add_commit(
+        self,
+        part: _Part,
+        last: int,
+        kind: CommitKind,
+        batch: RecordBatch,
+        seen_ms: int,
+        events: list[AssemblerEvent],
+    ) -> None:
+        self._shrink(part, seen_ms, events)
+        events.append(self._commit(part, last, kind, batch, seen_ms))
+
+    def _shrink(self, part: _Part, seen_ms: int, events: list[AssemblerEvent]) -> None:
+        """Make a commit small enough for the bus, if it is not.
+
+        First without the records that no state depends on; if that is not enough, one stand-in
+        takes the place of all records, and the readers count it as unreadable.
+        """
+        size_bytes = _json_bytes(part)
+        if size_bytes > MAX_COMMIT_BYTES:
+            reason = (
+                f"the commit from offset {part.first} on has {size_bytes} bytes as JSON, and at "
+                f"most {MAX_COMMIT_BYTES} are published"
+            )
+            _keep_published(part)
+            size_bytes = _json_bytes(part)
+            if size_bytes > MAX_COMMIT_BYTES:
+                part.skipped += bytes(_KEY_BY_TYPE[r["type"]] for r in _typed(part.records))
+                part.records = [unreadable(part.first, reason)]
+                size_bytes = len(reason)
+            else:
+                reason += ": only the records that a state depends on"
+            events.append(self._dead_letter(f"offset {part.first}", reason, b"", seen_ms))
+        if part.size_bytes > MAX_COMMIT_BYTES:
+            part.size_bytes = size_bytes
+
     def _commit(
         self, part: _Part, last: int, kind: CommitKind, batch: RecordBatch, seen_ms: int
     ) -> LogCommit:
@@ -235,6 +296,27 @@ class CommitAssembler:
 
     def _dead_letter(self, where: str, reason: str, payload: bytes, seen_ms: int) -> DeadLetter:
         return DeadLetter(self._cluster, f"{LOG} {where}", reason, payload, seen_ms)
+
+
+def _json_bytes(part: _Part) -> int:
+    """The JSON of a part's records in bytes; 0 where they cannot be too large."""
+    if part.size_bytes <= _SMALL_BYTES:
+        return 0
+    # One by one: a list of all would take as much memory once more.
+    return sum(len(orjson.dumps(record)) + 1 for record in part.records)
+
+
+def _typed(records: Collection[Record]) -> list[Record]:
+    return [record for record in records if record["type"] != UNREADABLE]
+
+
+def _keep_published(part: _Part) -> None:
+    """Count, and no more, the records that no state depends on."""
+    kept = PUBLISHED_RECORD_TYPES | {UNREADABLE}
+    part.skipped += bytes(
+        _KEY_BY_TYPE[record["type"]] for record in part.records if record["type"] not in kept
+    )
+    part.records = [record for record in part.records if record["type"] in kept]
 
 
 def _drop(part: _Part) -> None:

@@ -6,17 +6,17 @@ that was published.
 """
 
 import asyncio
-import tempfile
+import logging
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, Final, cast
+from typing import Final
 
 from featurewatch.streams.bus.positions import last_log_position
 from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.errors import BusUnavailableError
 from featurewatch.streams.events import DeadLetter, LogGap
-from featurewatch.streams.kraft.commits import CommitAssembler
+from featurewatch.streams.kraft.commits import AssemblerEvent, CommitAssembler
 from featurewatch.streams.kraft.directory.commit_rule import SETTLE_MS
 from featurewatch.streams.kraft.directory.reader import LogDirectoryReader
 from featurewatch.streams.kraft.errors import CorruptSnapshotError
@@ -28,19 +28,30 @@ from featurewatch.streams.kraft.observer.states import (
     SnapshotBytes,
 )
 from featurewatch.streams.kraft.reader import LogReader
+from featurewatch.streams.kraft.records.batch import RecordBatch
 from featurewatch.streams.kraft.records.selection import DEFAULT_RECORD_TYPES
 from featurewatch.streams.kraft.snapshot import read_snapshot, snapshot_name
+from featurewatch.streams.kraft.snapshot_spool import (
+    DEFAULT_MAX_SNAPSHOT_BYTES,
+    SnapshotRefusedError,
+    SnapshotSpool,
+)
 from featurewatch.streams.metrics import SourceReport
 from featurewatch.streams.source import Sink, monotonic_ms, wall_clock_ms
 from featurewatch.streams.source_shell import ProtocolState, SourceShell
-from featurewatch.streams.source_status import GracePeriods
+from featurewatch.streams.source_status import GracePeriods, StallReason
 from featurewatch.streams.topics import METADATA_LOG
 from featurewatch.streams.types import LOG_START, NO_OFFSET, ClusterId, OffsetAndEpoch
 
+LOG: Final = logging.getLogger("featurewatch.kraft")
+
 SOURCE: Final = "kraft"
 _RETRY_S: Final = 1
-_SPOOL_BYTES: Final = 8 << 20
-"""Snapshots up to this stay in memory while they arrive, larger ones go to a temporary file."""
+REFUSED_RETRY_MS: Final = 30_000
+"""Before a snapshot that was refused is fetched again: there may be room, or another snapshot."""
+
+_IN_LOOP_BYTES: Final = 256 << 10
+"""Larger batches are decoded beside the event loop, in which the other clusters are followed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +66,7 @@ class KraftSettings:
     quorum: QuorumSettings | None = None
     log_directory: Path | None = None
     log_directory_settle_ms: int = SETTLE_MS
+    max_snapshot_bytes: int = DEFAULT_MAX_SNAPSHOT_BYTES
     wanted: Collection[str] = DEFAULT_RECORD_TYPES
     heartbeat_ms: int = 3000
     grace: GracePeriods = field(default_factory=GracePeriods)
@@ -95,7 +107,9 @@ class KraftSource(SourceShell):
         self._settings = settings
         self._resume = resume
         self._assembler = CommitAssembler(settings.cluster, settings.wanted)
-        self._spool: BinaryIO | None = None
+        self._spool: SnapshotSpool | None = None
+        self._refused: StallReason | None = None
+        self._retry_ms = 0
         self._reader: LogReader | None = None
 
     @classmethod
@@ -126,6 +140,9 @@ class KraftSource(SourceShell):
 
     def _state(self) -> ProtocolState | None:
         reader = self._reader
+        if self._refused is not None:
+            cluster, position = self._settings.cluster, self._assembler.position
+            return ProtocolState(cluster, False, self._refused, position)
         if reader is None:
             return None
         return ProtocolState(
@@ -152,6 +169,9 @@ class KraftSource(SourceShell):
             return last or NO_OFFSET
 
     async def _step(self) -> None:
+        if self._reader is None and self._monotonic_ms() < self._retry_ms:
+            await asyncio.sleep(_RETRY_S)
+            return
         reader = self._reader = self._reader or self._open_reader()
         for output in await reader.read():
             await self._pass_on(output)
@@ -162,16 +182,23 @@ class KraftSource(SourceShell):
         return self._settings.open(position, self._monotonic_ms)
 
     async def _close(self) -> None:
+        self._drop_spool()
         reader, self._reader = self._reader, None
         if reader is not None:
             await reader.close()
+
+    def _drop_spool(self) -> None:
+        spool, self._spool = self._spool, None
+        if spool is not None:
+            spool.close()
 
     async def _pass_on(self, output: ObserverOutput) -> None:
         match output:
             case CommittedBatches(batches):
                 seen_ms = self._clock_ms()
+                self._refused = None
                 for batch in batches:
-                    for event in self._assembler.add(batch, seen_ms):
+                    for event in await self._decode(batch, seen_ms):
                         await self._publish(event)
                 # During a long catch-up the other tasks of the loop must run too.
                 await asyncio.sleep(0)
@@ -186,28 +213,46 @@ class KraftSource(SourceShell):
                 await self._publish(gap)
                 self._status.fell_behind()
 
+    async def _decode(self, batch: RecordBatch, seen_ms: int) -> list[AssemblerEvent]:
+        if batch.end - batch.start <= _IN_LOOP_BYTES:
+            return self._assembler.add(batch, seen_ms)
+        return await asyncio.to_thread(self._assembler.add, batch, seen_ms)
+
     async def _add_snapshot_bytes(self, part: SnapshotBytes) -> None:
         """Collect a snapshot's bytes; publish its chunks once it is complete."""
-        if part.position == 0 and self._spool is not None:
-            self._spool.close()
-            self._spool = None
-        if self._spool is None:
-            self._spool = cast("BinaryIO", tempfile.SpooledTemporaryFile(_SPOOL_BYTES))  # noqa: SIM115
-        self._spool.write(part.data)
+        try:
+            if part.position == 0:
+                self._drop_spool()
+            self._spool = self._spool or SnapshotSpool(part, self._settings.max_snapshot_bytes)
+            self._spool.add(part)
+        except SnapshotRefusedError as error:
+            await self._refuse_snapshot(str(error))
+            return
         if not part.last:
             return
-        spool, self._spool = self._spool, None
+        self._refused = None
         name = snapshot_name(part.snapshot)
-        with spool:
-            spool.seek(0)
-            cluster, wanted = self._settings.cluster, self._settings.wanted
-            try:
-                for event in read_snapshot(spool, cluster, name, self._clock_ms(), wanted):
-                    await self._publish(event)
-            except CorruptSnapshotError as error:
-                await self._reject_snapshot(name, str(error))
-                return
+        file = self._spool.file
+        file.seek(0)
+        cluster, wanted = self._settings.cluster, self._settings.wanted
+        try:
+            for event in read_snapshot(file, cluster, name, self._clock_ms(), wanted):
+                await self._publish(event)
+        except CorruptSnapshotError as error:
+            await self._reject_snapshot(name, str(error))
+            return
+        finally:
+            self._drop_spool()
         self._assembler.reset(OffsetAndEpoch(part.snapshot.offset - 1, part.snapshot.epoch))
+
+    async def _refuse_snapshot(self, reason: str) -> None:
+        """Stall, and fetch from the old position after a while."""
+        now_ms = self._monotonic_ms()
+        since_ms = self._refused.since_ms if self._refused is not None else now_ms
+        self._refused = StallReason(reason, True, since_ms)
+        self._retry_ms = now_ms + REFUSED_RETRY_MS
+        LOG.error("%s: %s", self._settings.cluster, reason)
+        await self._close()
 
     async def _reject_snapshot(self, name: str, reason: str) -> None:
         """Publish that a snapshot is corrupt; the next round fetches from the old position."""

@@ -3,10 +3,13 @@ once."""
 
 import asyncio
 import ssl
+from collections.abc import Callable
+from typing import TypeVar
 
 from featurewatch.streams.net.address import Address
 from featurewatch.streams.net.transport import Transport, frame_size
 
+_RESULT = TypeVar("_RESULT")
 _CLOSE_S = 1.0
 _HEAD_BYTES = 4
 
@@ -24,7 +27,7 @@ class AsyncioTransport:
         """Whether it was closed from this side."""
         return self._writer.is_closing()
 
-    async def exchange(self, frame: bytes, timeout_s: float) -> bytes:
+    async def exchange(self, frame: bytes, timeout_s: float, max_bytes: int) -> bytes:
         """See `Transport.exchange`; closes the connection unless a whole frame came.
 
         A late response would be taken for that of the next request; also after a cancellation.
@@ -35,13 +38,17 @@ class AsyncioTransport:
                 async with asyncio.timeout(timeout_s):
                     self._writer.write(frame)
                     await self._writer.drain()
-                    size = frame_size(await self._reader.readexactly(_HEAD_BYTES))
+                    size = frame_size(await self._reader.readexactly(_HEAD_BYTES), max_bytes)
                     content = await self._reader.readexactly(size)
                 whole = True
             finally:
                 if not whole:
                     self._writer.close()
         return content
+
+    async def compute(self, work: Callable[[], _RESULT]) -> _RESULT:
+        """See `Transport.compute`."""
+        return await asyncio.to_thread(work)
 
     def close(self) -> None:
         """Closes it; never fails."""

@@ -7,12 +7,14 @@ another one (`streams.net.transport`).
 
 import struct
 from collections.abc import Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NoReturn, TypeVar, cast
 
 from featurewatch.streams.net.address import Address
 from featurewatch.streams.net.decode import DecodeError, read_entity, skip_tags
 from featurewatch.streams.net.encode import write_entity
+from featurewatch.streams.net.limits import LOGIN_FRAME_BYTES, response_limit
 from featurewatch.streams.net.messages import (
     ApiVersionsRequest,
     ApiVersionsRequestV3,
@@ -22,7 +24,9 @@ from featurewatch.streams.net.messages import (
     WireMessage,
 )
 from featurewatch.streams.net.security import PLAINTEXT, Security
+from featurewatch.streams.net.shortage import local_shortage
 from featurewatch.streams.net.transport import Connect, Transport
+from featurewatch.streams.text import quoted
 
 if TYPE_CHECKING:
     import ssl
@@ -53,6 +57,10 @@ class ResponseTimeoutError(NodeError):
     """No response in time; the connection is closed."""
 
 
+class LocalResourceError(NodeError):
+    """This process lacks what a connection takes: nothing follows from it about the node."""
+
+
 class Connection:
     """An open connection. Make one with `open_connection`; close it when done."""
 
@@ -62,6 +70,8 @@ class Connection:
         self.last_api_versions: AnyApiVersionsResponse | None = None
         self.hint = ""
         """What it may mean if the node closes the connection on the next request."""
+        self.is_open = False
+        """Whether the login is over, if there is one; until then only short responses are read."""
         self._transport = transport
         self._client_id = client_id
         self._correlation_id = 0
@@ -117,7 +127,7 @@ class Connection:
             SaslHandshakeRequest(mechanism), SaslHandshakeResponse, timeout_s
         )
         if handshake.error_code:
-            offered = ", ".join(handshake.mechanisms) or "none"
+            offered = quoted(", ".join(handshake.mechanisms)) or "none"
             await self.close()
             raise AuthenticationError(
                 f"{self.address} does not offer SASL {mechanism} (it offers: {offered}): "
@@ -136,18 +146,17 @@ class Connection:
             SaslAuthenticateResponse,
         )
 
-        try:
-            message = next(exchange)
-            while True:
-                response = await self.request(
-                    SaslAuthenticateRequest(message), SaslAuthenticateResponse, timeout_s
-                )
-                if response.error_code:
-                    reason = response.error_message or f"error {response.error_code}"
-                    raise SaslError(f"{reason}: check sasl.username and sasl.password")
-                message = exchange.send(response.auth_bytes)
-        except StopIteration:
-            return
+        message: bytes | None = next(exchange)
+        while message is not None:
+            response = await self.request(
+                SaslAuthenticateRequest(message), SaslAuthenticateResponse, timeout_s
+            )
+            if response.error_code:
+                reason = quoted(response.error_message or f"error {response.error_code}")
+                raise SaslError(f"{reason}: check sasl.username and sasl.password")
+            message = await self._transport.compute(
+                partial(_next_message, exchange, response.auth_bytes)
+            )
 
     async def close(self) -> None:
         """Closes the connection; never fails."""
@@ -158,8 +167,11 @@ class Connection:
         self._correlation_id += 1
         correlation_id = self._correlation_id
         frame = _encode(request, correlation_id, self._client_id)
+        max_bytes = response_limit(request.__api_key__).max_bytes
+        if not self.is_open:
+            max_bytes = min(max_bytes, LOGIN_FRAME_BYTES)
         try:
-            body = await self._transport.exchange(frame, timeout_s)
+            body = await self._transport.exchange(frame, timeout_s, max_bytes)
         except TimeoutError:
             self._transport.close()
             raise ResponseTimeoutError(
@@ -192,8 +204,9 @@ class Connection:
         return memoryview(body)[start:]
 
     def _parse(self, body: memoryview, response_class: type[_RESPONSE]) -> _RESPONSE:
+        max_items = response_limit(response_class.__api_key__).max_items
         try:
-            return cast("_RESPONSE", read_entity(response_class, body)[0])
+            return cast("_RESPONSE", read_entity(response_class, body, max_items=max_items)[0])
         except DecodeError as error:
             self._transport.close()
             name = response_class.__name__
@@ -216,7 +229,10 @@ async def open_connection(
     Raises:
         NodeError: The node is unreachable, closed the connection, or is no Kafka.
         AuthenticationError: TLS or SASL failed.
+        LocalResourceError: This process is out of file descriptors or memory.
     """
+    if (problem := address.problem()) is not None:
+        raise NodeError(f"{address} is no address, {problem}: correct what advertises it")
     connection = await _connect(address, security, timeout_s, client_id, connect)
     try:
         await connection.request_api_versions(timeout_s)
@@ -226,6 +242,7 @@ async def open_connection(
             # A listener with SASL responds to ApiVersions before authentication, and to nothing
             # else.
             connection.hint = ": if it wants a login, set security.protocol and sasl.mechanism"
+        connection.is_open = True
     except ResponseTimeoutError as error:
         await connection.close()
         raise ResponseTimeoutError(f"{error}: {_is_it_tls(security)}") from error
@@ -261,6 +278,8 @@ async def _connect(
         ) from None
     except OSError as error:
         _raise_not_connected(address, security, error)
+    except (ValueError, OverflowError) as error:
+        raise NodeError(f"{address} is no address that can be resolved: {error}") from error
     return Connection(address, transport, client_id)
 
 
@@ -275,6 +294,8 @@ async def _connect_asyncio(
 
 def _raise_not_connected(address: Address, security: Security, error: OSError) -> NoReturn:
     """Raises what an error of the system means for the person who gave the address."""
+    if (shortage := local_shortage(error)) is not None:
+        raise LocalResourceError(f"{address} cannot be connected to: {shortage}") from error
     if _is_tls_error(error):
         if (reason := getattr(error, "verify_message", None)) is not None:
             raise AuthenticationError(
@@ -296,6 +317,14 @@ def _is_tls_error(error: OSError) -> bool:
     import ssl  # here: a connection without TLS need not import it
 
     return isinstance(error, ssl.SSLError)
+
+
+def _next_message(exchange: "Exchange", received: bytes) -> bytes | None:
+    """The next message of a login; None: it is over."""
+    try:
+        return exchange.send(received)
+    except StopIteration:
+        return None
 
 
 def _encode(request: WireMessage, correlation_id: int, client_id: str) -> bytes:

@@ -14,6 +14,8 @@ from functools import cache, partial
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Final, Union, cast, get_args, get_origin, get_type_hints
 
+from featurewatch.streams.net.limits import MAX_STRING_BYTES
+
 if TYPE_CHECKING:
     from uuid import UUID
 
@@ -23,16 +25,22 @@ if TYPE_CHECKING:
 # These are imported where a field has one: they take long, and most messages have none.
 
 
+_ANY_NUMBER: Final = 2**31
+
+
 class DecodeError(ValueError):
     """The bytes are not of the layout."""
 
 
 class ByteReader:
-    """A position in the bytes of a message."""
+    """A position in the bytes of a message, whose arrays hold ``max_items`` items in all."""
 
-    def __init__(self, data: bytes | memoryview, start: int = 0) -> None:
+    def __init__(
+        self, data: bytes | memoryview, start: int = 0, max_items: int = _ANY_NUMBER
+    ) -> None:
         self.data = memoryview(data)
         self.at = start
+        self.items_left = max_items
 
     def take(self, size: int) -> memoryview:
         """The next ``size`` bytes."""
@@ -52,13 +60,15 @@ class ByteReader:
 FieldReader = Callable[[ByteReader], Any]
 
 
-def read_entity(kind: Any, data: bytes | memoryview, start: int = 0) -> tuple[Any, int]:
+def read_entity(
+    kind: Any, data: bytes | memoryview, start: int = 0, max_items: int = _ANY_NUMBER
+) -> tuple[Any, int]:
     """The message of a class of kio's layout that begins at ``start``, and where it ends.
 
     Raises:
-        DecodeError: if there is none.
+        DecodeError: if there is none, or its arrays hold more than ``max_items`` items.
     """
-    cursor = ByteReader(data, start)
+    cursor = ByteReader(data, start, max_items)
     return _entity(kind)(cursor), cursor.at
 
 
@@ -118,10 +128,12 @@ def _tags(cursor: ByteReader, by_tag: dict[int, tuple[str, FieldReader]]) -> dic
     values: dict[str, Any] = {}
     for _ in range(_bounded(cursor, _varint(cursor))):
         tag, size = _varint(cursor), _varint(cursor)
-        content = ByteReader(cursor.take(size))
+        content = cursor.take(size)
         if tag in by_tag:
             name, read = by_tag[tag]
-            values[name] = read(content)
+            inner = ByteReader(content, max_items=cursor.items_left)
+            values[name] = read(inner)
+            cursor.items_left = inner.items_left
     return values
 
 
@@ -172,6 +184,8 @@ def _string(flexible: bool, nullable: bool, cursor: ByteReader) -> str | None:
     if size < 0:
         _check_null(nullable, "a string")
         return None
+    if size > MAX_STRING_BYTES:
+        raise DecodeError(f"a string of {size} bytes is longer than {MAX_STRING_BYTES}")
     try:
         return str(cursor.take(size), "utf-8")
     except UnicodeDecodeError:
@@ -195,6 +209,9 @@ def _bounded(cursor: ByteReader, count: int) -> int:
     # Each item takes a byte at least.
     if count > cursor.left:
         raise DecodeError(f"{count} items are said to follow, in {cursor.left} bytes")
+    if count > cursor.items_left:
+        raise DecodeError(f"{count} more items are said to follow, and {cursor.items_left} may")
+    cursor.items_left -= count
     return count
 
 

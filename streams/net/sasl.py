@@ -10,11 +10,14 @@ import hmac
 import secrets
 from collections.abc import Callable, Generator
 
+from featurewatch.streams.text import quoted
+
 Exchange = Generator[bytes, bytes, None]
 
 _MIN_ITERATIONS = 4096
-_MAX_ITERATIONS = 1_000_000
-"""More than a sane server demands: a hostile one must not keep us busy."""
+MAX_ITERATIONS = 100_000
+"""Rounds of PBKDF2 in one login, which take about 50 ms. Kafka itself allows 16,384 for new
+credentials; a hostile server must not keep us busy."""
 
 SCRAM_HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 MECHANISMS = ("PLAIN", *SCRAM_HASHES)
@@ -49,8 +52,11 @@ def scram(
         raise SaslError("the server's first SCRAM message cannot be read") from None
     if not theirs.startswith(ours) or theirs == ours:
         raise SaslError("the server's SCRAM nonce does not continue ours")
-    if not _MIN_ITERATIONS <= iterations <= _MAX_ITERATIONS:
-        raise SaslError(f"the server asks for {iterations} SCRAM iterations")
+    if not _MIN_ITERATIONS <= iterations <= MAX_ITERATIONS:
+        raise SaslError(
+            f"the server asks for {iterations} SCRAM iterations: allowed are {_MIN_ITERATIONS} to "
+            f"{MAX_ITERATIONS}; create the credential again with as many"
+        )
     salted = hashlib.pbkdf2_hmac(digest, password.encode(), salt, iterations)
     final_bare = f"c=biws,r={theirs}"
     signed = ",".join((first_bare, server_first["raw"], final_bare)).encode()
@@ -61,9 +67,10 @@ def scram(
     final = f"{final_bare},p={base64.b64encode(proof).decode()}"
     server_final = _fields((yield final.encode()))
     if "e" in server_final:
-        raise SaslError(f"the server refuses the login: {server_final['e']}")
+        raise SaslError(f"the server refuses the login: {quoted(server_final['e'])}")
     expected = _mac(_mac(salted, b"Server Key", digest), signed, digest)
-    if not hmac.compare_digest(base64.b64encode(expected).decode(), server_final.get("v", "")):
+    # As bytes: of texts hmac compares only those that are ASCII.
+    if not hmac.compare_digest(base64.b64encode(expected), server_final.get("v", "").encode()):
         raise SaslError("the server does not know the password either: is it the right server?")
 
 

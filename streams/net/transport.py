@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 _RESULT = TypeVar("_RESULT")
 _LENGTH: Final = struct.Struct(">i")
-MAX_FRAME_BYTES: Final = 256 * 1024 * 1024
-"""Longer responses are not Kafka's. The length comes before anything that identifies the peer."""
 
 
 class Transport(Protocol):
@@ -29,14 +27,19 @@ class Transport(Protocol):
     def closed(self) -> bool:
         """Whether it was closed from this side."""
 
-    async def exchange(self, frame: bytes, timeout_s: float) -> bytes:
-        """Sends a whole frame and returns the content of the next one.
+    async def exchange(self, frame: bytes, timeout_s: float, max_bytes: int) -> bytes:
+        """Sends a whole frame and returns the content of the next one, of up to ``max_bytes``.
+
+        ``timeout_s`` is for all of it: a peer that sends a byte now and then has no longer.
 
         Raises:
             TimeoutError: It took longer.
             EOFError: The peer closed the connection.
-            OSError: It broke, or the frame is not Kafka's.
+            OSError: It broke, or the frame is too long or not Kafka's.
         """
+
+    async def compute(self, work: Callable[[], _RESULT]) -> _RESULT:
+        """The result of work that takes the processor for long; other connections go on."""
 
     def close(self) -> None:
         """Closes it; never fails."""
@@ -49,11 +52,14 @@ Connect = Callable[[Address, "ssl.SSLContext | None", float], Awaitable[Transpor
 """Opens a transport to an address, with TLS if there is a context, within so many seconds."""
 
 
-def frame_size(head: bytes) -> int:
+def frame_size(head: bytes, max_bytes: int) -> int:
     """How many bytes follow the head of a frame; raises `OSError` if it cannot be Kafka's."""
     (size,) = _LENGTH.unpack(head)
-    if not 4 <= size <= MAX_FRAME_BYTES:
-        raise OSError(f"a frame of {size} bytes: this is no Kafka listener")
+    if not 4 <= size <= max_bytes:
+        raise OSError(
+            f"a frame of {size} bytes where at most {max_bytes} are expected: this is no Kafka "
+            "listener"
+        )
     return int(size)
 
 
@@ -72,12 +78,17 @@ class BlockingTransport:
         """Whether it was closed from this side."""
         return self._closed
 
-    async def exchange(self, frame: bytes, timeout_s: float) -> bytes:
+    async def exchange(self, frame: bytes, timeout_s: float, max_bytes: int) -> bytes:
         """See `Transport.exchange`."""
         deadline = self._monotonic() + timeout_s
         self._socket.settimeout(timeout_s)
         self._socket.sendall(frame)
-        return self._receive(frame_size(self._receive(_LENGTH.size, deadline)), deadline)
+        size = frame_size(self._receive(_LENGTH.size, deadline), max_bytes)
+        return self._receive(size, deadline)
+
+    async def compute(self, work: Callable[[], _RESULT]) -> _RESULT:
+        """See `Transport.compute`: nothing else waits here."""
+        return work()
 
     def close(self) -> None:
         """Closes it; never fails."""

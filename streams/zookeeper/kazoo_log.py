@@ -3,6 +3,7 @@
 import logging
 from typing import Final
 
+from featurewatch.streams.text import quoted
 from featurewatch.streams.zookeeper.settings import ZookeeperSettings
 
 _TLS_HINT: Final = "is it the port for TLS, and may it be trusted?"
@@ -12,6 +13,10 @@ _ADVICE: Final = (
     ("Connection refused", "nobody listens there: is ZooKeeper up, are address and port right?"),
     ("Cannot resolve", "{reason}: is the name right?"),
     ("No host resolved", "none of the names can be resolved: are they right?"),
+    (
+        "Too many open files",
+        "this process has no file descriptor left: raise its limit (ulimit -n)",
+    ),
     ("RequireSasl", "it takes no session without a login, or not this one: check sasl.username"),
     ("SASL", "the login is refused: check sasl.username and sasl.password"),
     ("AUTH_FAILED", "the login is refused: check sasl.username and sasl.password"),
@@ -46,7 +51,7 @@ class KazooLogHandler(logging.Handler):
 
     def _set_reason(self, text: str) -> None:
         reason = text.removeprefix("Connection dropped: ").removeprefix("socket connection error: ")
-        reason = " ".join(reason.split())[:200]
+        reason = quoted(" ".join(reason.split()))
         template = next((advice for sign, advice in _ADVICE if sign in text), None)
         if template is None:
             template = "{reason}"

@@ -17,6 +17,8 @@ from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.states import EventType, KazooState, KeeperState, ZnodeStat
 from kazoo.retry import KazooRetry
 
+from featurewatch.streams.text import quoted
+from featurewatch.streams.zookeeper.bounded_socket import BoundedSocket
 from featurewatch.streams.zookeeper.event_queue import (
     EventQueue,
     ReadCompleted,
@@ -40,6 +42,9 @@ from featurewatch.streams.zookeeper.watcher.requests import (
     ZnodeAbsent,
     ZnodeVersion,
 )
+
+MAX_CHILDREN: Final = 200_000
+"""The children of one znode: each is read. Kafka is made for as many partitions in a cluster."""
 
 _ALIVE: Final = (KeeperState.EXPIRED_SESSION, KeeperState.CONNECTING)
 
@@ -170,6 +175,8 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo ships
     def __init__(self, settings: ZookeeperSettings) -> None:
         super().__init__()
         self._tls = settings.login.tls
+        self._max_frame_bytes = settings.max_frame_bytes
+        self._answer_s = settings.answer_timeout_ms / 1000
         # kazoo waits for each server for the whole session timeout: one that drops packets would
         # cost the session. Java's client divides the timeout among the servers too.
         servers = settings.connect_string.count(",") + 1
@@ -193,17 +200,17 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo ships
 
     def create_connection(
         self, address: tuple[str, int], hostname: str, timeout: float, **_: Any
-    ) -> socket.socket:
+    ) -> BoundedSocket:
         # kazoo's own connection would trust all authorities of the system as well.
         connection = socket.create_connection(address, min(timeout, self._connect_s))
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if self._tls is None:
-            return connection
-        try:
-            return self._tls.wrap_socket(connection, server_hostname=hostname)
-        except BaseException:
-            connection.close()
-            raise
+        if self._tls is not None:
+            try:
+                connection = self._tls.wrap_socket(connection, server_hostname=hostname)
+            except BaseException:
+                connection.close()
+                raise
+        return BoundedSocket(connection, self._max_frame_bytes, self._answer_s)
 
 
 def _outcome(request: ReadRequest, value: Any) -> ReadResult:
@@ -212,11 +219,21 @@ def _outcome(request: ReadRequest, value: Any) -> ReadResult:
             data, stat = value
             return ReadData(data or b"", _stat(stat))
         case ReadOperation.LIST:
-            return ReadChildren(tuple(value))
+            return _children(value)
         case ReadOperation.SYNC:
             return Synced()
         case _:
             return ZnodeAbsent() if value is None else ReadExists(_stat(value))
+
+
+def _children(names: list[str | None]) -> ReadResult:
+    if len(names) > MAX_CHILDREN:
+        return ReadFailed(f"it has {len(names)} children, more than {MAX_CHILDREN}")
+    for name in names:
+        # No server lets such a znode be made (ZooKeeper: ``PathUtils.validatePath``).
+        if not name or name in (".", "..") or "/" in name or "\0" in name:
+            return ReadFailed(f"it lists a child that cannot be: {quoted(repr(name))}")
+    return ReadChildren(tuple(filter(None, names)))
 
 
 def _stat(stat: ZnodeStat) -> ZnodeVersion:
@@ -228,4 +245,4 @@ def _failure(error: Exception) -> ReadResult:
         return ZnodeAbsent()
     if isinstance(error, NoAuthError):
         return ReadForbidden()
-    return ReadFailed(f"{type(error).__name__} {error}".strip())
+    return ReadFailed(quoted(f"{type(error).__name__} {error}".strip()))

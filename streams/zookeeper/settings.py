@@ -8,6 +8,7 @@ from featurewatch.streams.net.address import Address
 from featurewatch.streams.net.security import SecurityError, from_properties
 from featurewatch.streams.source_status import GracePeriods
 from featurewatch.streams.types import ClusterId
+from featurewatch.streams.zookeeper.bounded_socket import DEFAULT_MAX_FRAME_BYTES
 from featurewatch.streams.zookeeper.paths import WatchScope
 from featurewatch.streams.zookeeper.watcher.requests import WatcherTiming
 
@@ -54,7 +55,9 @@ class ZookeeperSettings:
     ``hosts`` is ZooKeeper's own form, ``host:port,host:port/chroot`` (port 2181 if none is given).
     ``cluster`` is checked against ``/cluster/id``; it may be left out. ``window`` bounds how many
     reads are under way at a time. A session that is silent for ``session_timeout_ms`` expires; the
-    servers may allow less or demand more.
+    servers may allow less or demand more. The connection ends at a frame of more than
+    ``max_frame_bytes``, or one that takes longer than ``answer_timeout_ms``, and if no read is
+    answered for so long.
     """
 
     hosts: str
@@ -64,12 +67,15 @@ class ZookeeperSettings:
     session_timeout_ms: int = 10_000
     heartbeat_ms: int = 3000
     window: int = 512
+    max_frame_bytes: int = DEFAULT_MAX_FRAME_BYTES
+    answer_timeout_ms: int = 10_000
     grace: GracePeriods = field(default_factory=GracePeriods)
     timing: WatcherTiming = field(default_factory=WatcherTiming)
 
     def __post_init__(self) -> None:
         parse_hosts(self.hosts)
-        for name in ("session_timeout_ms", "heartbeat_ms", "window"):
+        positive = ("session_timeout_ms", "heartbeat_ms", "window")
+        for name in (*positive, "max_frame_bytes", "answer_timeout_ms"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1")
 

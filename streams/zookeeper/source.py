@@ -69,6 +69,7 @@ class ZookeeperSource(SourceShell):
         self._session: ZookeeperSession | None = None
         self._down_since_ms: int | None = monotonic_ms()
         self._reopen_ms: int | None = None
+        self._answered_ms = monotonic_ms()
 
     @classmethod
     def on_bus(cls, settings: ZookeeperSettings, publisher: Publisher) -> "ZookeeperSource":
@@ -113,6 +114,7 @@ class ZookeeperSource(SourceShell):
                 self._send()
                 # During a sweep the other tasks of the loop must run too.
                 await asyncio.sleep(0)
+        self._check_answers()
         self._watcher.tick(self._monotonic_ms())
         self._send()
         reason = self._watcher.stall_reason
@@ -135,6 +137,21 @@ class ZookeeperSource(SourceShell):
             self._session = ZookeeperSession(self._settings, queue)
             self._session.open()
 
+    def _check_answers(self) -> None:
+        """Leave a server that keeps the session alive and does not answer reads."""
+        session, now_ms = self._session, self._monotonic_ms()
+        if not self._watcher.under_way:
+            self._answered_ms = now_ms
+        if session is None or now_ms - self._answered_ms <= self._settings.answer_timeout_ms:
+            return
+        session.close()
+        self._session = None
+        self._down_since_ms = self._answered_ms = now_ms
+        seconds = self._settings.answer_timeout_ms / 1000
+        where = self._settings.connect_string
+        reason = f"ZooKeeper at {where} answered no read for {seconds:g} s: is it overloaded?"
+        self._watcher.on_disconnected(reason, now_ms)
+
     async def _close(self) -> None:
         session, self._session, self._queue = self._session, None, None
         if session is None:
@@ -148,6 +165,7 @@ class ZookeeperSource(SourceShell):
         now_ms = self._monotonic_ms()
         match event:
             case ReadCompleted(token, outcome, zxid):
+                self._answered_ms = now_ms
                 events = self._watcher.on_response(token, outcome, zxid, now_ms, self._clock_ms())
                 for published in events:
                     await self._publish(published)

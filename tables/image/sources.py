@@ -6,8 +6,8 @@ from typing import Any, Final, NamedTuple, Self
 
 from immutables import Map
 
-from featurewatch.streams.codec.bounds import shorten
 from featurewatch.streams.events import SourceState, SourceStatus
+from featurewatch.streams.text import shortened
 
 
 class MessagePosition(NamedTuple):
@@ -45,7 +45,7 @@ LOST: Final = "LOST"
 
 def count_unreadable(unreadable: Unreadable, kind: str, place: str, reason: str) -> Unreadable:
     """Counts one more of a kind; location and reason of the first one stay."""
-    first = unreadable.get(kind, UnreadableRecords(0, place, shorten(reason)))
+    first = unreadable.get(kind, UnreadableRecords(0, place, shortened(reason)))
     return unreadable.set(kind, replace(first, count=first.count + 1))
 
 

@@ -5,6 +5,7 @@ import contextlib
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +25,11 @@ from featurewatch.agents.worker import Worker
 from featurewatch.cli.output.topic_reader import TopicReader
 from featurewatch.deploy.kafka.cluster import Cluster
 from featurewatch.streams.bus.publisher import Publisher
-from featurewatch.streams.bus.settings import MAX_VALUE_BYTES, BusSettings
+from featurewatch.streams.bus.settings import MAX_MESSAGE_BYTES, BusSettings
 from featurewatch.streams.bus.topics import ensure_topics
-from featurewatch.streams.codec.bounds import MAX_PAYLOAD, digest
 from featurewatch.streams.codec.events import decode_dead_letter, encode
 from featurewatch.streams.codec.outputs import decode_alert
-from featurewatch.streams.events import DeadLetter
+from featurewatch.streams.events import MAX_PAYLOAD_BYTES, DeadLetter
 from featurewatch.streams.outputs import Alert
 from featurewatch.streams.topics import ALERTS, DEAD_LETTERS, METADATA_LOG, Topic
 from featurewatch.streams.types import ClusterId
@@ -79,7 +79,7 @@ async def _goes_on(worker: Worker) -> None:
 
 def _produce(bus: BusSettings, value: bytes, time_ms: int = 0, **settings: Any) -> None:
     """A message of the cluster on the metadata log's topic, as any producer could write it."""
-    producer = Producer(bus.client(message_max_bytes=MAX_VALUE_BYTES) | settings)
+    producer = Producer(bus.client(message_max_bytes=MAX_MESSAGE_BYTES) | settings)
     errors: list[KafkaError | None] = []
     producer.produce(
         bus.topic(METADATA_LOG),
@@ -140,13 +140,16 @@ async def test_the_marker_of_a_transaction_is_passed_over(worker: Worker, end: s
 
 
 async def test_large_garbage_is_a_dead_letter_cut_to_its_beginning(worker: Worker) -> None:
-    """12 MiB of garbage become a dead letter with their first 64 KiB, length and digest."""
+    """12 MiB of garbage become a dead letter with their first 4 MiB, length and digest."""
     garbage = bytes(range(256)) * (12 * 4096)
     _produce(worker.settings.bus, garbage)
     await _goes_on(worker)
     (letter,) = _dead_letters(worker)
-    assert letter.payload == garbage[:MAX_PAYLOAD]
-    assert (letter.payload_bytes, letter.payload_sha256) == (len(garbage), digest(garbage))
+    assert letter.payload == garbage[:MAX_PAYLOAD_BYTES]
+    assert (letter.payload_bytes, letter.payload_sha256) == (
+        len(garbage),
+        sha256(garbage).hexdigest(),
+    )
 
 
 async def test_a_time_after_the_year_9999_is_clamped(worker: Worker) -> None:

@@ -19,6 +19,7 @@ from featurewatch.deploy.kafka.cluster import Cluster
 from featurewatch.deploy.kafka.server_properties import Addresses
 from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec
 from featurewatch.deploy.process.ports import LOOPBACK, Ports
+from featurewatch.deploy.process.private_files import write_private
 from tests.bench.turns import FEATUREWATCH, line, medians, timed
 
 RELEASE: Final = "4.3.0"
@@ -34,8 +35,9 @@ def run() -> Iterator[dict[str, Any]]:
         authority, server = _certificates(directory)
         spec = ClusterSpec([NodeSpec(1, RELEASE, properties=_properties(own, tls_port, server))])
         client = directory / "client.properties"
-        client.write_text(
-            f"security.protocol=SSL\nssl.truststore.type=PEM\nssl.truststore.location={authority}\n"
+        write_private(
+            client,
+            f"security.protocol=SSL\nssl.truststore.type=PEM\nssl.truststore.location={authority}\n",
         )
         with Cluster(spec, directory / "cluster", temporary=True, addresses={1: own}) as cluster:
             broker = ("--bootstrap-server", cluster.bootstrap_servers)
@@ -81,5 +83,5 @@ def _certificates(directory: Path) -> tuple[Path, Path]:
         serialization.NoEncryption(),
     )
     chain = b"".join(part.bytes() for part in issued.cert_chain_pems)
-    (directory / "server.pem").write_bytes(pem + chain)
+    write_private(directory / "server.pem", pem + chain)
     return directory / "ca.pem", directory / "server.pem"

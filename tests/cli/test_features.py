@@ -16,6 +16,7 @@ import pytest
 from featurewatch.cli.config.client_config import read_client_config, read_properties
 from featurewatch.cli.errors import UsageError
 from featurewatch.cli.kafka_tool import parse_level
+from featurewatch.deploy.process.private_files import write_private
 from featurewatch.reference.machines.requests import FeaturesResponse, UpdateResponse
 from featurewatch.reference.wire.api_keys import ApiDialect
 from tests.admin.scripted import Node, ScriptedCluster
@@ -395,13 +396,16 @@ retries 3
 def test_a_properties_file_is_read_as_java_reads_it(tmp_path: Path) -> None:
     r"""Escapes, ``\u`` ones too, a backslash that is itself escaped, lines that go on."""
     file = tmp_path / "client.properties"
-    file.write_text(r"""a\:b = x\ty\u00e9\\
+    write_private(
+        file,
+        r"""a\:b = x\ty\u00e9\\
 c=1\
    2
 d = C:\\dir
-""")
+""",
+    )
     assert read_properties(file) == {"a:b": "x\tyé\\", "c": "12", "d": r"C:\dir"}
-    file.write_text(PROPERTIES)
+    write_private(file, PROPERTIES)
     config = read_client_config(file)
     assert (config.timeout_s, config.warnings, config.security.tls) == (1.5, (), None)
 
@@ -424,7 +428,7 @@ def test_an_invalid_key_or_value_is_in_the_error(
 ) -> None:
     """With its file, before anything is asked: a misspelt login would go unnoticed."""
     file = tmp_path / "client.properties"
-    file.write_text(line + "\n")
+    write_private(file, line + "\n")
     with pytest.raises(UsageError) as raised:
         read_client_config(file)
     assert says in str(raised.value)
@@ -439,7 +443,7 @@ def test_a_key_without_effect_is_a_warning(tmp_path: Path, ours: FeaturesCommand
     """Others' settings and those that only Java can use: a line each, and the answer all the
     same."""
     file = tmp_path / "client.properties"
-    file.write_text("group.id=g\nssl.engine.factory.class=a.B\n")
+    write_private(file, "group.id=g\nssl.engine.factory.class=a.B\n")
     with ScriptedCluster(Node()) as cluster:
         result = ours(*by(cluster), "--command-config", str(file), "describe")
     assert result.code == 0

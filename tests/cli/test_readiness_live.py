@@ -14,6 +14,7 @@ from featurewatch.controller.kraft import release_of
 from featurewatch.controller.readiness import applied_by_all, assess_readiness
 from featurewatch.deploy.kafka.cluster import Cluster
 from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec
+from featurewatch.deploy.process.private_files import write_private
 from featurewatch.streams.events import (
     LogCommit,
     RecordJson,
@@ -67,7 +68,7 @@ def test_files_do_not_tell_whether_a_controller_is_active(
     completed = featurewatch(tmp_path, *at)
     assert (completed.returncode, "It was read from files" in completed.stdout) == (0, True)
     login = tmp_path / "login.properties"
-    login.write_text("security.protocl=SSL\n")
+    write_private(login, "security.protocl=SSL\n")
     completed = featurewatch(tmp_path, *at, "--command-config", str(login))
     assert (completed.returncode, "did you mean security.protocol?" in completed.stderr) == (
         2,

@@ -2,17 +2,25 @@
 
 import re
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 import yaml
 
 from featurewatch.agents.settings import WorkerSettings
+from featurewatch.cli.commands.watch import watch
 from featurewatch.cli.config.client_config import read_properties
 from featurewatch.cli.config.reference_config import render
-from featurewatch.cli.config.settings import Settings, load
+from featurewatch.cli.config.settings import ClusterSection, Settings, load
 from featurewatch.cli.errors import UsageError
+from featurewatch.cli.runtime.sources import kraft_settings, zookeeper_settings
 from featurewatch.controller.readiness import DEFAULT_LIMITS, Limits
+from featurewatch.deploy.process.private_files import write_private
 from featurewatch.streams.bus.settings import BusSettings
+from featurewatch.streams.kraft.source import KraftSettings
+from featurewatch.streams.net.security import PLAINTEXT
+from featurewatch.streams.types import ClusterId
+from featurewatch.streams.zookeeper.settings import ZookeeperSettings
 from tests.paths import ROOT
 
 
@@ -196,7 +204,7 @@ empty=
 def test_properties_are_read_as_java_reads_them(tmp_path: Path) -> None:
     """Comments, all three separators, lines that go on, and values with signs of their own."""
     file = tmp_path / "client.properties"
-    file.write_text(PROPERTIES)
+    write_private(file, PROPERTIES)
     assert read_properties(file) == {
         "security.protocol": "SASL_SSL",
         "sasl.mechanism": "PLAIN",
@@ -209,8 +217,64 @@ def test_properties_are_read_as_java_reads_them(tmp_path: Path) -> None:
 def test_an_invalid_properties_file_is_in_the_error(tmp_path: Path) -> None:
     """The file and the line are named; a missing file is, too."""
     file = tmp_path / "client.properties"
-    file.write_text("a=b\nnonsense\n")
+    write_private(file, "a=b\nnonsense\n")
     with pytest.raises(UsageError, match=r"client\.properties line 2 is no property"):
         read_properties(file)
     with pytest.raises(UsageError, match="cannot be read"):
         read_properties(tmp_path / "missing")
+
+
+def test_the_limits_of_a_cluster_reach_its_sources(tmp_path: Path) -> None:
+    """What a snapshot and a frame of ZooKeeper may have, by file; else the sources' defaults."""
+    file = _file(
+        tmp_path,
+        "clusters: [{zookeeper: 'z:1', controllers: 'a:1', max_snapshot_bytes: 7, "
+        "max_zookeeper_frame_bytes: 8}, {zookeeper: 'z:1'}]",
+    )
+    limited, default = load(file).clusters
+    log = kraft_settings(limited, ClusterId("c"), PLAINTEXT)
+    assert log.max_snapshot_bytes == 7
+    assert zookeeper_settings(limited).max_frame_bytes == 8
+    assert zookeeper_settings(default).max_frame_bytes == ZookeeperSettings("z:1").max_frame_bytes
+    assert default.max_snapshot_bytes == KraftSettings(ClusterId("c")).max_snapshot_bytes
+
+
+@pytest.mark.parametrize("name", ["max_snapshot_bytes", "max_zookeeper_frame_bytes"])
+def test_the_help_names_the_limits_defaults(name: str) -> None:
+    """The default in the help is the setting's."""
+    default = str(ClusterSection.model_fields[name].default)
+    hints = get_type_hints(watch.callback, include_extras=True)
+    assert hints[name].__metadata__[0].default == default
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("security.protocl=SSL", "did you mean security.protocol"),
+        ("sasl.user=u", "there is no setting sasl.user"),
+        ("sasl.jaas.config=x", "ZooKeeper takes security.protocol"),
+        ("zookeeper.ssl.truststore.location=x", "did you mean ssl.truststore.location"),
+        ("zookeeper.client.secure=true", "ZooKeeper takes security.protocol"),
+    ],
+)
+def test_a_misspelt_key_towards_zookeeper_is_refused(
+    tmp_path: Path, line: str, reason: str
+) -> None:
+    """Otherwise the connection would be plain text, or without a login, without a word."""
+    config = tmp_path / "zookeeper.properties"
+    config.write_text(f"{line}\n")
+    with pytest.raises(UsageError, match=re.escape(reason)):
+        zookeeper_settings(ClusterSection(zookeeper="z:1", zookeeper_config=config))
+
+
+def test_keys_for_kafka_alone_have_no_effect_towards_zookeeper(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A file that serves both is taken, with a line about each key without effect."""
+    config = tmp_path / "both.properties"
+    config.write_text("default.api.timeout.ms=5\nretries=3\nsecurity.protocol=PLAINTEXT\n")
+    zookeeper_settings(ClusterSection(zookeeper="z:1", zookeeper_config=config))
+    assert [record.message.rpartition(": ")[2] for record in caplog.records] == [
+        "default.api.timeout.ms has no effect for ZooKeeper",
+        "retries has no effect for ZooKeeper",
+    ]

@@ -18,6 +18,7 @@ from featurewatch.deploy.kafka.server_properties import (
     node_properties,
 )
 from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec, Roles
+from featurewatch.deploy.process.private_files import write_private
 from tests.conftest import MakeCluster
 from tests.streams.kraft.directory.log_directory import LogDirectory, leader_change
 from tests.streams.kraft.encoding import data_batch, record_of, snapshot_batches
@@ -200,7 +201,9 @@ def test_format_is_kafkas_own(
     node, data = NodeSpec(1, release, Roles.CONTROLLER), tmp_path / "data"
     addresses = {1: Addresses(broker=None, controller=9093)}
     file = tmp_path / "server.properties"
-    file.write_text(format_properties(node_properties(ClusterSpec([node]), node, addresses, data)))
+    write_private(
+        file, format_properties(node_properties(ClusterSpec([node]), node, addresses, data))
+    )
     cluster = random_id()
 
     def tool(*arguments: str) -> tuple[int, str]:

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from featurewatch.cli.app import app
 from featurewatch.cli.output.cluster_states import STALE_AFTER_MS
+from featurewatch.deploy.process.private_files import write_private
 from featurewatch.streams.codec.outputs import Output, encode_output, topic_of
 from featurewatch.streams.outputs import (
     Alert,
@@ -213,7 +214,7 @@ def test_an_invalid_properties_file_for_the_bus_is_wrong_usage(
     from featurewatch.cli.errors import UsageError
 
     file = tmp_path / "bus.properties"
-    file.write_text("no.such.property=1\n")
+    write_private(file, "no.such.property=1\n")
     monkeypatch.setenv("FEATUREWATCH_BUS__COMMAND_CONFIG", str(file))
     with pytest.raises(UsageError, match=r"no\.such\.property"):
         CliRunner().invoke(

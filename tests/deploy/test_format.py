@@ -15,6 +15,7 @@ from featurewatch.deploy.kafka.server_properties import (
     node_properties,
 )
 from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec, Roles
+from featurewatch.deploy.process.private_files import write_private
 from featurewatch.streams.events import SnapshotChunk
 from featurewatch.streams.kraft.snapshot import read_snapshot
 from featurewatch.streams.types import ClusterId
@@ -89,8 +90,9 @@ def formatter(request: pytest.FixtureRequest, stack_cache: Cache, tmp_path: Path
     node = NodeSpec(1, tool.release, Roles.CONTROLLER)
     addresses = {1: Addresses(broker=None, controller=9093)}
     tool.data.mkdir()
-    tool.properties.write_text(
-        format_properties(node_properties(ClusterSpec([node]), node, addresses, tool.data))
+    write_private(
+        tool.properties,
+        format_properties(node_properties(ClusterSpec([node]), node, addresses, tool.data)),
     )
     return tool
 

@@ -1,76 +1,157 @@
 """The cache of jars: complete, offline and repaired, and the errors if jars are not available."""
 
+import hashlib
 import json
+import os
+import re
 import subprocess
-import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from featurewatch.deploy.errors import ArtifactError
+from featurewatch.deploy.java import jars
 from featurewatch.deploy.java.jars import Cache, Jars, default_cache, parse_release, tool_command
-from tests.paths import SRC
+from featurewatch.deploy.java.lock import LOCK_FILE, JarLock, jar_lock, path_of
+from featurewatch.deploy.kafka.specs import KAFKA_WITH_ZOOKEEPER, NEWEST_TESTED
+from featurewatch.pipeline.spark.session import JARS
+from scripts.generate_features import RELEASES as LEVEL_RELEASES
+from scripts.generate_records import RELEASES as RECORD_RELEASES
+from scripts.java_source import COMPILER
+from scripts.lock_jars import render
 
 RELEASE = "3.9.1"
 
 
-def filled(directory: Path, sizes: dict[str, int]) -> Cache:
-    """A cache with a class path that is listed as complete."""
-    cache = Cache(directory)
-    for name, size in sizes.items():
+def lock_of(contents: Mapping[str, bytes]) -> JarLock:
+    """A lock of these jars, which are the server's class path of one release."""
+    sha256 = {path: hashlib.sha256(content).hexdigest() for path, content in contents.items()}
+    return JarLock(sha256, {RELEASE: {"server": list(contents)}})
+
+
+CONTENTS = {"a/a.jar": b"aaa", "b/b.jar": b"bbbb"}
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cache:
+    """A complete cache of two jars, and a lock that lists them; every connection is refused."""
+    cache = Cache(tmp_path)
+    for name, content in CONTENTS.items():
         path = cache.repository / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(b"x" * size)
-    marker = directory / "class-paths" / f"kafka-{RELEASE}-server.json"
-    marker.parent.mkdir()
-    marker.write_text(json.dumps(sizes))
+        path.write_bytes(content)
+    monkeypatch.setattr(jars, "jar_lock", lambda: lock_of(CONTENTS))
+    for proxy in ("HTTPS_PROXY", "HTTP_PROXY"):
+        monkeypatch.setenv(proxy, "http://127.0.0.1:9")  # the discard port: refused
     return cache
 
 
-def without_network(cache: Path) -> subprocess.CompletedProcess[str]:
-    """Requests a class path while every connection is refused."""
-    code = (
-        "import sys\nfrom pathlib import Path\n"
-        "from featurewatch.deploy.java.jars import Cache\n"
-        "from featurewatch.deploy.errors import ArtifactError\n"
-        f"try: print(len(Cache(Path(sys.argv[1])).class_path({RELEASE!r})))\n"
-        "except ArtifactError as error: sys.exit(str(error))\n"
-    )
-    proxy = "http://127.0.0.1:9"  # the discard port: refused
-    environment = {"PYTHONPATH": str(SRC), "HTTPS_PROXY": proxy, "HTTP_PROXY": proxy}
-    return subprocess.run(
-        [sys.executable, "-c", code, str(cache)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+@pytest.fixture
+def digested(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the jars whose bytes were read, in that order."""
+    names: list[str] = []
+    digest = jars._digest
+
+    def recording(file: Path) -> str:
+        names.append(file.name)
+        return digest(file)
+
+    monkeypatch.setattr(jars, "_digest", recording)
+    return names
 
 
-def test_complete_cache_needs_no_network(tmp_path: Path) -> None:
-    """A complete class path is returned without a connection and without output."""
-    filled(tmp_path, {"a/a.jar": 3, "b/b.jar": 4})
-    result = without_network(tmp_path)
-    assert (result.stdout, result.stderr) == ("2\n", "")
+def test_complete_cache_needs_no_network(
+    cache: Cache, capsys: pytest.CaptureFixture[str], digested: list[str]
+) -> None:
+    """A complete class path is returned without a connection and without output; its jars are
+    read once."""
+    expected = [cache.repository / name for name in CONTENTS]
+    assert cache.class_path(RELEASE) == expected
+    assert digested == ["a.jar", "b.jar"]
+    assert cache.class_path(RELEASE) == expected
+    assert digested == ["a.jar", "b.jar"]
+    assert capsys.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("damage", ["cut", "missing"])
-def test_incomplete_cache_is_not_used(tmp_path: Path, damage: str) -> None:
-    """A truncated or missing jar is fetched again; without a network the error is one line."""
-    cache = filled(tmp_path, {"a/a.jar": 3, "b/b.jar": 4})
+@pytest.mark.parametrize("damage", ["cut", "missing", "altered"])
+def test_incomplete_cache_is_not_used(
+    cache: Cache, capsys: pytest.CaptureFixture[str], damage: str
+) -> None:
+    """A truncated, altered or missing jar is fetched again; without a network the error is one
+    line."""
+    cache.class_path(RELEASE)
     jar = cache.repository / "b/b.jar"
-    if damage == "cut":
-        jar.write_bytes(b"x")
-    else:
+    if damage == "missing":
         jar.unlink()
-    result = without_network(tmp_path)
-    assert result.returncode == 1
-    *_, line = result.stderr.splitlines()
-    assert "Kafka 3.9.1 could not be fetched" in line
-    assert "check the network" in line
+    else:
+        jar.write_bytes(b"x" if damage == "cut" else b"evil")
+    with pytest.raises(ArtifactError, match=r"Kafka 3\.9\.1 could not be fetched") as raised:
+        cache.class_path(RELEASE)
+    assert "check the network" in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert "fetching 1 jars" in capsys.readouterr().err
     assert not jar.exists()
     assert not list(cache.repository.glob(".part-*"))
+
+
+def test_a_jar_that_was_touched_is_read_again(cache: Cache, digested: list[str]) -> None:
+    """Another size or modification time, or another lock: the digest decides."""
+    cache.class_path(RELEASE)
+    os.utime(cache.repository / "a/a.jar", ns=(1, 1))
+    digested.clear()
+    cache.class_path(RELEASE)
+    assert digested == ["a.jar"]
+
+
+def test_a_jar_that_is_not_locked_is_refused(cache: Cache) -> None:
+    """Though it lies in the cache; and a release without a lock names its neighbours."""
+    (cache.repository / "c.jar").write_bytes(b"c")
+    with pytest.raises(ArtifactError, match=r"c\.jar is not in jars\.lock\.json"):
+        cache.require(["c.jar"], "Kafka")
+    with pytest.raises(ArtifactError, match=r"^Kafka 3\.9\.77 cannot be started.*choose 3\.9\.1"):
+        cache.class_path("3.9.77")
+
+
+def test_the_lock_has_all_that_is_wanted() -> None:
+    """Each release of the tables and of the tests, Spark's jars, and the compiler; every class path
+    has Kafka's own jars of that release."""
+    lock = jar_lock()
+    assert {".".join(release.split(".")[:2]) for release in lock.class_paths} == {
+        *(f"3.{minor}" for minor in range(3, 10)),
+        *(f"4.{minor}" for minor in range(4)),
+    }
+    assert {*LEVEL_RELEASES.values(), *RECORD_RELEASES} <= set(lock.class_paths)
+    for release in (NEWEST_TESTED, KAFKA_WITH_ZOOKEEPER):
+        assert set(lock.class_paths[release]) == set(Jars)
+    for release, of in lock.class_paths.items():
+        for name, paths in of.items():
+            assert path_of(f"org.apache.kafka:kafka_2.13:{release}") in paths, (release, name)
+            assert all(path in lock.sha256 for path in paths)
+    for coordinate in (*JARS, COMPILER):
+        assert path_of(coordinate) in lock.sha256
+    assert all(re.fullmatch("[0-9a-f]{64}", sha256) for sha256 in lock.sha256.values())
+
+
+def test_the_lock_is_as_the_script_writes_it() -> None:
+    """``python -m scripts.lock_jars`` writes it; nobody edits it by hand."""
+    text = LOCK_FILE.read_text()
+    assert render(json.loads(text)) == text
+
+
+@pytest.mark.stack
+def test_the_cache_of_this_machine_is_as_locked(stack_cache: Cache) -> None:
+    """Every byte of the jars that the tests start."""
+    paths = {
+        path
+        for release in (NEWEST_TESTED, KAFKA_WITH_ZOOKEEPER)
+        for path in jar_lock().class_paths[release]["tools"]
+        if (stack_cache.repository / path).is_file()
+    }
+    assert paths
+    for path in paths:
+        digest = hashlib.sha256((stack_cache.repository / path).read_bytes()).hexdigest()
+        assert digest == jar_lock().sha256[path], path
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,14 @@
-"""Files of Maven Central: stored when they are whole, from a server of the test's own."""
+"""Jars of Maven Central: stored when they are as locked, from a server of the test's own."""
 
 import hashlib
-import io
 import threading
-import zipfile
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path, PurePosixPath
-from types import SimpleNamespace
+from pathlib import Path
 
 import pytest
 
-from featurewatch.deploy.java.maven import MavenCentral
+from featurewatch.deploy.java.maven import MavenCentral, UnlockedJarError
 from featurewatch.deploy.java.progress import on_stderr
 
 Files = dict[str, bytes]
@@ -39,53 +36,38 @@ def served() -> Iterator[tuple[str, Files]]:
         server.shutdown()
 
 
-def jar() -> bytes:
-    """The smallest jar with something in it."""
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w") as archive:
-        archive.writestr("A.class", b"x" * 100)
-    return content.getvalue()
+JAR = b"the bytes of a jar" * 100
+PATH = "g/a/1/a-1.jar"
 
 
-JAR = jar()
-
-
-def download(url: str, repository: Path) -> Path:
-    """Where the one artifact of these tests is stored."""
-    artifact = SimpleNamespace(
-        cached_path=repository / "g/a/1/a-1.jar",
-        filename="a-1.jar",
-        component=SimpleNamespace(path_prefix=PurePosixPath("g/a/1")),
-        context=SimpleNamespace(remote_repos={"test": url}),
-    )
+def fetch(url: str, repository: Path) -> Path:
+    """The one jar of these tests, fetched."""
     with on_stderr() as reporter:
-        return MavenCentral(repository, reporter).download(artifact)
+        central = MavenCentral(repository, reporter, [url])
+        central.fetch(PATH, hashlib.sha256(JAR).hexdigest())
+    return repository / PATH
 
 
 def test_a_whole_file_is_stored(served: tuple[str, Files], tmp_path: Path) -> None:
-    """With a checksum that fits, or none."""
+    """With the digest of the lock."""
     url, files = served
-    files["/g/a/1/a-1.jar"] = JAR
-    assert download(url, tmp_path / "without").read_bytes() == JAR
-    files["/g/a/1/a-1.jar.sha1"] = (
-        hashlib.sha1(JAR, usedforsecurity=False).hexdigest().encode() + b"  a-1.jar\n"
-    )
-    assert download(url, tmp_path / "with").read_bytes() == JAR
+    files[f"/{PATH}"] = JAR
+    assert fetch(url, tmp_path).read_bytes() == JAR
 
 
-@pytest.mark.parametrize("damage", ["checksum", "jar"])
-def test_a_damaged_file_is_not(served: tuple[str, Files], tmp_path: Path, damage: str) -> None:
-    """What is not what the checksum says, or no jar, leaves nothing in the repository."""
+@pytest.mark.parametrize("content", [JAR[:60], JAR.replace(b"bytes", b"bites", 1), b""])
+def test_a_damaged_file_is_not(served: tuple[str, Files], tmp_path: Path, content: bytes) -> None:
+    """A file with another digest leaves nothing in the repository, whatever checksum is published
+    beside it."""
     url, files = served
-    files["/g/a/1/a-1.jar"] = JAR if damage == "checksum" else JAR[:60]
-    if damage == "checksum":
-        files["/g/a/1/a-1.jar.sha1"] = b"0" * 40
-    with pytest.raises(OSError, match=r"a-1\.jar arrived damaged"):
-        download(url, tmp_path)
+    files[f"/{PATH}"] = content
+    files[f"/{PATH}.sha1"] = hashlib.sha1(content, usedforsecurity=False).hexdigest().encode()
+    with pytest.raises(UnlockedJarError, match=r"a-1\.jar has the SHA-256 .* locked"):
+        fetch(url, tmp_path)
     assert list(tmp_path.rglob("*.jar")) == []
 
 
 def test_a_file_that_is_nowhere(served: tuple[str, Files], tmp_path: Path) -> None:
     """It is named."""
     with pytest.raises(RuntimeError, match=r"there is no g/a/1/a-1\.jar"):
-        download(served[0], tmp_path)
+        fetch(served[0], tmp_path)

@@ -7,10 +7,10 @@ import pytest
 
 from featurewatch.streams.bus.positions import last_log_position, partition_of, position_in_message
 from featurewatch.streams.bus.publisher import Publisher
-from featurewatch.streams.bus.settings import BusSettings
+from featurewatch.streams.bus.settings import MAX_EVENT_BYTES, BusSettings
 from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.codec.events import encode
-from featurewatch.streams.errors import BusUnavailableError, PublishError
+from featurewatch.streams.errors import BusUnavailableError, EventTooLargeError, PublishError
 from featurewatch.streams.events import (
     CommitKind,
     LogCommit,
@@ -173,16 +173,23 @@ async def test_a_bus_that_is_down_is_reported_once_and_nothing_fails():
         await publisher.close(timeout_s=0.1)
 
 
-async def test_a_message_that_no_bus_would_take_fails_at_once_and_for_good(mock):
-    """Too large: the error says so, and nothing after it gets through, so that no gap arises."""
-    publisher = Publisher(own_topics(mock, "large"))
-    await publisher.start()
-    with pytest.raises(PublishError, match="was not taken"):
-        await publisher.publish(METADATA_LOG, commit(1, padding=20 * 1024 * 1024))
-    with pytest.raises(PublishError):
-        await publisher.publish(METADATA_LOG, commit(2))
-    with pytest.raises(PublishError):
-        await publisher.close()
+async def test_an_event_that_no_bus_would_take_costs_nothing_but_itself(mock):
+    """Too large: the error says so, and the messages before and after it get through."""
+    async with Publisher(own_topics(mock, "large")) as publisher:
+        before = await publisher.publish(METADATA_LOG, commit(1))
+        with pytest.raises(EventTooLargeError, match="the bus accepts 16711680"):
+            await publisher.publish(METADATA_LOG, commit(2, padding=20 * 1024 * 1024))
+        after = await publisher.publish(METADATA_LOG, commit(3))
+        await asyncio.wait_for(asyncio.gather(before, after), 10)
+        assert publisher.published == 2
+
+
+async def test_the_largest_event_is_taken(mock):
+    """What is just below the limit reaches the bus: librdkafka's own limit is not below ours."""
+    async with Publisher(own_topics(mock, "largest")) as publisher:
+        overhead = len(encode(METADATA_LOG, commit(1)).value or b"") + 500
+        await publisher.publish(METADATA_LOG, commit(1, padding=MAX_EVENT_BYTES - overhead))
+        await asyncio.wait_for(publisher.flush(), 10)
 
 
 async def test_wrong_properties_are_one_clear_line():

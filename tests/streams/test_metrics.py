@@ -21,6 +21,7 @@ FOLLOWING = SourceReport(
     records_skipped=12,
     published=9,
     dead_letters=2,
+    restarts=3,
 )
 STALLED = SourceReport(
     cluster="c2", source="api-versions", state=SourceState.STALLED, detail="nobody listens at h:1"

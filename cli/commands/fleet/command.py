@@ -1,6 +1,5 @@
 """``featurewatch fleet``: all clusters of a lake, and where levels differ from the desired ones."""
 
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -10,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 from featurewatch.cli.command_line import Exit, Option, command
 from featurewatch.cli.config.options import AsJson, LakeRoot
 from featurewatch.cli.errors import ExitCode, UsageError
+from featurewatch.cli.output.terminal import print_line
 from featurewatch.cli.runtime.lake_reader import open_reader
+from featurewatch.streams.text import plain
 
 if TYPE_CHECKING:
     from featurewatch.pipeline.fleet.clusters import ClusterSummary, Fleet
@@ -78,7 +79,7 @@ def drift(desired: DesiredFile = None, lake: LakeRoot = "", as_json: AsJson = Fa
     elif drifts:
         _print([("cluster", "environment", "verdict", ""), *map(_drift, drifts)])
     else:
-        print("every cluster has the levels that it shall have")
+        print_line("every cluster has the levels that it shall have")
     if any(item.verdict.is_level_difference for item in drifts):
         raise Exit(ExitCode.NO)
     if drifts:
@@ -212,8 +213,6 @@ def _called(cluster: str, name: str) -> str:
 
 def _print(rows: Sequence[tuple[str, ...]]) -> None:
     """Prints columns as wide as they must be, without empty ones."""
-    from featurewatch.cli.output.rendering import plain
-
     cells = [[plain(cell) for cell in row] for row in rows]
     columns = [column for column in zip(*cells, strict=True) if any(column[1:])]
     widths = [max(map(len, column)) for column in columns]
@@ -221,4 +220,5 @@ def _print(rows: Sequence[tuple[str, ...]]) -> None:
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in zip(*columns, strict=True)
     )
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    for line in lines:
+        print_line(line)

@@ -1,6 +1,5 @@
 """``featurewatch history``: what was, from the tables of the lake, without a JVM."""
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 from featurewatch.cli.command_line import Argument, Exit, Option, command
 from featurewatch.cli.config.options import AsJson, LakeRoot, OnlyCluster
 from featurewatch.cli.errors import ExitCode, UsageError
+from featurewatch.cli.output.terminal import print_error, print_note
 from featurewatch.cli.runtime.lake_reader import open_reader, require_package
 
 if TYPE_CHECKING:
@@ -189,7 +189,7 @@ def plot(
             out.write_text(html(drawing), encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{out} cannot be written: {error.strerror}") from None
-    sys.stderr.write(f"{out} shows cluster {name}\n")
+    print_note(f"{out} shows cluster {name}")
 
 
 def _moment(given: str, now: datetime) -> "Moment":
@@ -218,5 +218,5 @@ def _known() -> Iterator[None]:
     except MomentError as error:
         raise UsageError(str(error)) from None
     except UnknownMomentError as error:
-        sys.stderr.write(f"featurewatch: {error}\n")
+        print_error(str(error))
         raise Exit(ExitCode.UNKNOWN) from None

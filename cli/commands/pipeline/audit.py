@@ -1,6 +1,5 @@
 """``featurewatch pipeline audit``: the live outputs against what the lake recomputes."""
 
-import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +9,7 @@ from featurewatch.cli.command_line import Exit, Option, command
 from featurewatch.cli.config.lake import Master, finite
 from featurewatch.cli.config.options import AsJson, ConfigFile, LakeRoot
 from featurewatch.cli.errors import ExitCode
+from featurewatch.cli.output.terminal import print_error, print_json_text, print_line
 
 if TYPE_CHECKING:
     from featurewatch.pipeline.audit.audit import AuditReport, OutputDifference, TableCounts
@@ -103,16 +103,16 @@ def _show(report: "AuditReport", *, as_json: bool) -> None:
         _print({"kind": "audit", **_summary(report)})
         return
     for counts in report.counts:
-        print(f"{counts.table}: {_in_words(counts)}")
+        print_line(f"{counts.table}: {_in_words(counts)}")
     for difference in report.differences:
-        print(_line(difference))
+        print_line(_line(difference))
     hidden = report.count("different", "missing", "extra") - len(report.differences)
     if hidden > 0:
-        print(f"and {hidden} more")
+        print_line(f"and {hidden} more")
     if report.replayed:
-        print(f"left out: {report.replayed} replayed (of these nothing was said live)")
+        print_line(f"left out: {report.replayed} replayed (of these nothing was said live)")
     for reason in report.unknown_reasons:
-        sys.stderr.write(f"featurewatch: {reason}\n")
+        print_error(reason)
 
 
 def _show_check(report: "AuditReport", *, as_json: bool) -> None:
@@ -123,7 +123,7 @@ def _show_check(report: "AuditReport", *, as_json: bool) -> None:
         return
     verdicts = _joined({name: report.count(name) for name in _verdicts(report)})
     why = f" ({'; '.join(report.unknown_reasons)})" if report.unknown_reasons else ""
-    print(f"{now} folded to round {report.folded_round}: {verdicts}{why}", flush=True)
+    print_line(f"{now} folded to round {report.folded_round}: {verdicts}{why}")
 
 
 def _verdicts(report: "AuditReport") -> list[str]:
@@ -162,4 +162,4 @@ def _line(difference: "OutputDifference") -> str:
 
 
 def _print(document: dict[str, Any]) -> None:
-    print(orjson.dumps(document).decode(), flush=True)
+    print_json_text(orjson.dumps(document).decode())

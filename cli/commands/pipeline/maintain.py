@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 from featurewatch.cli.command_line import Option, command
 from featurewatch.cli.config.lake import Master, finite
 from featurewatch.cli.config.options import AsJson, ConfigFile, LakeRoot
+from featurewatch.cli.output.terminal import print_json_text, print_line
 
 if TYPE_CHECKING:
     from featurewatch.pipeline.maintain import MaintenanceResult
@@ -50,9 +51,10 @@ def maintain(
 
         for result in maintain_tables(opened, keep_days, vacuum_hours):
             if as_json:
-                print(json.dumps({**result._asdict(), "table": result.table.path}), flush=True)
+                document = {**result._asdict(), "table": result.table.path}
+                print_json_text(json.dumps(document))
             else:
-                print(_line(result), flush=True)
+                print_line(_line(result))
 
 
 def _line(result: "MaintenanceResult") -> str:

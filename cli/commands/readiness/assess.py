@@ -2,7 +2,6 @@
 
 import contextlib
 import re
-import sys
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,6 +13,7 @@ from featurewatch.cli.commands.readiness.rendering import view
 from featurewatch.cli.config.settings import Settings, load
 from featurewatch.cli.errors import ExitCode, UsageError
 from featurewatch.cli.output import rendering
+from featurewatch.cli.output.terminal import print_error
 from featurewatch.cli.output.topic_reader import TopicReader
 from featurewatch.cli.runtime.cluster_image import ClusterNotReadError, read_image
 from featurewatch.controller.compatibility import Verdict
@@ -71,7 +71,7 @@ def run(
         try:
             image = read_image(load(config, clusters=sources).clusters[0])
         except ClusterNotReadError as error:
-            sys.stderr.write(f"featurewatch: {rendering.plain(error)}\n")
+            print_error(str(error))
             raise Exit(ExitCode.UNKNOWN) from None
         report = assess_readiness(image, release, levels, limits=limits, now_ms=now_ms)
         reasons = (_FROM_FILES,) if "log_directory" in sources[0] else ()
@@ -109,10 +109,9 @@ def _show(reports: list[ReadinessReport], *, as_json: bool) -> None:
 def _code(reports: list[ReadinessReport], cluster: str) -> ExitCode:
     if not reports:
         scope = f"the cluster {cluster}" if cluster else "any cluster"
-        sys.stderr.write(
-            f"featurewatch: nothing is known of {rendering.plain(scope)} yet: is it watched, "
-            "and does "
-            "a worker run? --bootstrap-controller asks a cluster itself\n"
+        print_error(
+            f"nothing is known of {scope} yet: is it watched, and does a worker run? "
+            "--bootstrap-controller asks a cluster itself"
         )
         return ExitCode.UNKNOWN
     verdicts = {report.verdict for report in reports}

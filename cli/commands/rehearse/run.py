@@ -1,6 +1,5 @@
 """Rehearses steps on the state of a cluster, and on a real controller where one is wanted."""
 
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -24,6 +23,7 @@ from featurewatch.cli.config import options
 from featurewatch.cli.config.settings import ClusterSection, load
 from featurewatch.cli.errors import ExitCode, UsageError
 from featurewatch.cli.output import rendering
+from featurewatch.cli.output.terminal import print_error
 from featurewatch.cli.runtime.cluster_image import ClusterNotReadError, read_image
 from featurewatch.controller.kraft import (
     ControllerState,
@@ -76,7 +76,7 @@ def run(
             return _on_real(real_release, controller_state(image), rehearsed, as_json=as_json)
         name, state = _active(image, release)
     except ClusterNotReadError as error:
-        sys.stderr.write(f"featurewatch: {rendering.plain(error)}\n")
+        print_error(str(error))
         raise Exit(ExitCode.UNKNOWN) from None
     whole = image.authority is Authority.LOG
     outcomes = rehearse(name, state, rehearsed, voters=image.log.quorum.voters, whole=whole)

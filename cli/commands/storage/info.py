@@ -1,6 +1,5 @@
 """What a log directory was formatted with, its levels now, and the releases that start on it."""
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby
@@ -13,6 +12,7 @@ from featurewatch.cli.command_line import Exit
 from featurewatch.cli.config.settings import ClusterSection
 from featurewatch.cli.errors import ExitCode, UsageError
 from featurewatch.cli.output import rendering
+from featurewatch.cli.output.terminal import print_error
 from featurewatch.cli.runtime.cluster_image import (
     ClusterNotReadError,
     NothingCommittedError,
@@ -43,7 +43,7 @@ def print_info(directory: Path, *, as_json: bool) -> None:
     except NotALogDirectoryError as error:
         raise UsageError(rendering.plain(error)) from None
     except (DamagedDirectoryError, ClusterNotReadError) as error:
-        sys.stderr.write(f"featurewatch: {rendering.plain(error)}\n")
+        print_error(str(error))
         raise Exit(ExitCode.FAILED) from None
     if as_json:
         rendering.print_json(info.document())

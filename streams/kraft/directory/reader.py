@@ -24,6 +24,7 @@ from featurewatch.streams.kraft.observer.states import (
     SnapshotBytes,
 )
 from featurewatch.streams.kraft.observer.tail import UncommittedLog
+from featurewatch.streams.net.shortage import local_shortage
 from featurewatch.streams.source import monotonic_ms
 from featurewatch.streams.source_status import StallReason
 from featurewatch.streams.types import LOG_START, NO_LEADER, LeaderAndEpoch, OffsetAndEpoch
@@ -111,7 +112,8 @@ class LogDirectoryReader:
         except MalformedLogError as error:
             return (), self._fail(f"{self._directory} cannot be read: {error}", permanent=False)
         except OSError as error:
-            message = f"{error.filename or self._directory}: {error.strerror}: is the log mounted?"
+            reason = local_shortage(error) or f"{error.strerror}: is the log mounted?"
+            message = f"{error.filename or self._directory}: {reason}"
             return (), self._fail(message, permanent=True)
         if outputs or not may_continue:
             # Finding the position alone is no success: the records there may be unreadable again.
@@ -273,7 +275,7 @@ class LogDirectoryReader:
         position = file.tell()
         data = file.read(files.READ_BYTES)
         last = not data or position + len(data) >= size
-        part = SnapshotBytes(snapshot, position, data, last)
+        part = SnapshotBytes(snapshot, position, data, last, size)
         if not last:
             return [part]
         file.close()

@@ -178,7 +178,7 @@ def _offset_and_epoch(part: Any) -> OffsetAndEpoch | None:
 
 
 def _endpoints(part: Iterable[Any]) -> MappingProxyType[int, Address]:
-    return MappingProxyType({node.node_id: Address(node.host, node.port) for node in part})
+    return MappingProxyType({node.node_id: Address.of_peer(node.host, node.port) for node in part})
 
 
 def _anonymous(request: Any) -> Payload:

@@ -332,7 +332,7 @@ class Observer:
             )
         self._confirm_leader(request.to)
         last = position == response.size
-        part = SnapshotBytes(request.snapshot, request.position, response.data, last)
+        part = SnapshotBytes(request.snapshot, request.position, response.data, last, response.size)
         if not last:
             self._move(ResponseKind.SNAPSHOT_PART)
             self._download = FetchSnapshotRequest(

@@ -1,9 +1,11 @@
 """The shell around the observer: it owns the connections, and decides nothing."""
 
 import asyncio
+import logging
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from featurewatch.streams.kraft.errors import NotAControllerError
 from featurewatch.streams.kraft.observer import fetch_api
@@ -11,6 +13,7 @@ from featurewatch.streams.kraft.observer.observer import Observer
 from featurewatch.streams.kraft.observer.requests import (
     FetchRequest,
     ObserverRequest,
+    ObserverResponse,
     RequestFailure,
 )
 from featurewatch.streams.kraft.observer.states import (
@@ -23,13 +26,17 @@ from featurewatch.streams.net.address import Address
 from featurewatch.streams.net.connection import (
     AuthenticationError,
     Connection,
+    LocalResourceError,
     NodeError,
     open_connection,
 )
 from featurewatch.streams.net.security import PLAINTEXT, Security
 from featurewatch.streams.source import monotonic_ms
 from featurewatch.streams.source_status import StallReason
+from featurewatch.streams.text import error_line
 from featurewatch.streams.types import LeaderAndEpoch, OffsetAndEpoch
+
+LOG: Final = logging.getLogger("featurewatch.kraft")
 
 _MOST_CONNECTIONS = 8
 """At most so many connections stay open: a quorum has three or five controllers."""
@@ -63,6 +70,7 @@ class QuorumReader:
             quorum.controllers, next_position, quorum.cluster_id, random.random, quorum.timing
         )
         self._connections: dict[Address, Connection] = {}
+        self._logged: RequestFailure | None = None
 
     @property
     def next_position(self) -> OffsetAndEpoch:
@@ -101,11 +109,19 @@ class QuorumReader:
             await asyncio.sleep(step.ms / 1000)
             return ()
         try:
-            return await self._send(step)
-        except (AuthenticationError, NotAControllerError) as error:
+            response = await self._send(step)
+        except (AuthenticationError, NotAControllerError, LocalResourceError) as error:
             failure = RequestFailure(str(error), permanent=True)
         except NodeError as error:
             failure = RequestFailure(str(error))
+        except Exception as error:
+            # An unexpected failure, too, counts against this controller alone.
+            failure = RequestFailure(f"{step.to}: its answer failed with {error_line(error)}")
+            if failure != self._logged:
+                LOG.exception("%s: %s", self._quorum.cluster_id, failure.message)
+                self._logged = failure
+        else:
+            return self._observer.on_response(response, self._monotonic_ms())
         self._observer.on_failure(failure, self._monotonic_ms())
         return ()
 
@@ -116,15 +132,14 @@ class QuorumReader:
         for connection in connections:
             await connection.close()
 
-    async def _send(self, values: ObserverRequest) -> Sequence[ObserverOutput]:
+    async def _send(self, values: ObserverRequest) -> ObserverResponse:
         connection = await self._connection_to(values.to)
         request, response_class, read = fetch_api.encode_request(
             values, self._quorum.cluster_id, connection
         )
         wait_ms = values.max_wait_ms if isinstance(values, FetchRequest) else 0
         timeout_s = self._quorum.request_timeout_s + wait_ms / 1000
-        response = await connection.request(request, response_class, timeout_s)
-        return self._observer.on_response(read(response), self._monotonic_ms())
+        return read(await connection.request(request, response_class, timeout_s))
 
     async def _connection_to(self, address: Address) -> Connection:
         connection = self._connections.pop(address, None)

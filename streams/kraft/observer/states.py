@@ -87,12 +87,16 @@ class CommittedBatches:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotBytes:
-    """Bytes of a snapshot from ``position`` on; 0 starts it (again), and ``last`` completes it."""
+    """Bytes of a snapshot from ``position`` on; 0 starts it (again), and ``last`` completes it.
+
+    ``size_bytes`` is what the sender announces for all of it.
+    """
 
     snapshot: OffsetAndEpoch
     position: int
     data: bytes
     last: bool
+    size_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +118,7 @@ class ObserverTiming:
 
     max_wait_ms: int = 500
     max_bytes: int = 1 << 20
-    most_bytes: int = 64 << 20
+    most_bytes: int = 20 << 20
     """A batch that does not fit into ``max_bytes`` is fetched with a higher limit, up to this."""
 
     tail_bytes: int = 16 << 20

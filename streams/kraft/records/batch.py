@@ -17,7 +17,7 @@ _SMALLEST_RECORD_BYTES: Final = 7
 _COMPRESSION: Final = 0x07
 _CONTROL: Final = 0x20
 
-MAX_BATCH_BYTES: Final = 64 << 20
+MAX_BATCH_BYTES: Final = 20 << 20
 """Controllers write batches of at most 8 MiB: a longer one is a length that cannot be true, and
 waiting for the rest of it would last for ever."""
 

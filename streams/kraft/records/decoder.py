@@ -5,7 +5,9 @@ them, and steps over unwanted ones after reading the API key. Whatever does not 
 careful way, which reads every part and reports errors.
 """
 
+import hashlib
 from collections.abc import Collection
+from contextlib import suppress
 from functools import cache
 from itertools import islice
 from typing import Any, Final, NamedTuple
@@ -35,6 +37,10 @@ from featurewatch.streams.kraft.records.selection import (
 from featurewatch.streams.kraft.records.varint import uvarint
 
 _FRAME_VERSION: Final = 1
+MAX_RECORD_BYTES: Final = 1 << 20
+"""The largest record that is decoded. Those of large registrations have some KiB, and as JSON a
+record may take twelve times its bytes, which the bus must still accept."""
+
 _STREAK: Final = 4
 """After so many unwanted records of one size in a row it pays to look for a run of them."""
 
@@ -42,7 +48,10 @@ Record = dict[str, Any]
 
 
 class UndecodedRecord(NamedTuple):
-    """What could not be read; ``payload`` is empty where it may hold a secret."""
+    """What could not be read; ``payload`` is empty where it may hold a secret.
+
+    Then ``reason`` ends with what may be shown of it: its version, length and digest.
+    """
 
     offset: int
     reason: str
@@ -210,15 +219,21 @@ class RecordDecoder:
         Raises one of `FAILURES` when that cannot be determined.
         """
         at, end = record_end(batch.buffer, p, batch.end)
-        payload = b""
+        payload, withheld = b"", ""
         try:
             parts = frame(batch.buffer, at, end, offset - batch.base_offset)
-            if batch.control or not _may_be_secret(batch.buffer, parts):
+            if _may_be_secret(batch, parts):
+                withheld = _described(batch, parts)
+            else:
                 payload = batch.buffer[parts.start : parts.end]
+            if end - at > MAX_RECORD_BYTES:
+                raise RecordDecodeError(f"it has {end - at} bytes, more than any metadata record")
             read = self._control if batch.control else self._record
             record = read(batch.buffer, parts, offset)
         except FAILURES as failure:
-            _lose(UndecodedRecord(offset, reason_of(failure), payload), records, undecoded)
+            reason = reason_of(failure)
+            records.append(unreadable(offset, reason))
+            undecoded.append(UndecodedRecord(offset, reason + withheld, payload))
         else:
             if isinstance(record, int):
                 skipped.append(record)
@@ -265,14 +280,32 @@ def _type_key(buffer: bytes, parts: RecordFrame) -> tuple[int, int]:
     return uvarint(buffer, at)
 
 
-def _may_be_secret(buffer: bytes, parts: RecordFrame) -> bool:
-    """Whether a value could hold a secret: also where its type is unknown."""
+def _may_be_secret(batch: RecordBatch, parts: RecordFrame) -> bool:
+    """Whether a value could hold a secret: also where its type or its version is unknown.
+
+    A later release may have records with credentials that `SECRET_KEYS` does not list.
+    """
     try:
-        _, at = uvarint(buffer, parts.start)
-        key, at = uvarint(buffer, at)
+        if batch.control:
+            return control_type(batch.buffer, parts) | CONTROL_KEY not in TYPE_BY_KEY
+        key, at = _type_key(batch.buffer, parts)
+        version, at = uvarint(batch.buffer, at)
     except FAILURES:
         return True
-    return at > parts.end or key in SECRET_KEYS
+    schema = record_table().records.get(key)
+    is_known = schema is not None and version <= schema.newest
+    return at > parts.end or not is_known or key in SECRET_KEYS
+
+
+def _described(batch: RecordBatch, parts: RecordFrame) -> str:
+    """What may be shown of a withheld value beside its type: its version, length and digest."""
+    value = batch.buffer[parts.start : parts.end]
+    described = f"{len(value)} bytes, SHA-256 {hashlib.sha256(value).hexdigest()}"
+    if not batch.control:
+        with suppress(*FAILURES):
+            _, at = _type_key(batch.buffer, parts)
+            described = f"version {uvarint(batch.buffer, at)[0]}, {described}"
+    return f" ({described})"
 
 
 def _lose(loss: UndecodedRecord, records: list[Record], undecoded: list[UndecodedRecord]) -> None:

@@ -17,7 +17,7 @@ from featurewatch.streams.codec.checks import (
     brief,
     list_of,
 )
-from featurewatch.streams.types import FeatureName, NodeId, SupportedRange
+from featurewatch.streams.types import MAX_CLUSTER_ID_CHARS, FeatureName, NodeId, SupportedRange
 from featurewatch.streams.znodes import (
     AdminTask,
     AdminZnode,
@@ -162,7 +162,10 @@ def _cluster_id(data: bytes) -> ClusterIdZnode:
     if content.get("version") not in ("1", 1):
         version = brief(content.get("version"))
         raise ZnodeFormatError(f"its version is {version}; known is '1'")
-    return ClusterIdZnode(required(content, "id", a_name))
+    cluster = required(content, "id", a_name)
+    if len(cluster) > MAX_CLUSTER_ID_CHARS or not cluster.isprintable():
+        raise ZnodeFormatError(f"its id is none: {brief(cluster)}")
+    return ClusterIdZnode(cluster)
 
 
 def _migration(data: bytes) -> MigrationZnode:

@@ -1,13 +1,18 @@
 """Events from what was read: changes within a session, a snapshot after a lost one."""
 
 from collections.abc import Mapping
+from typing import Final
 
 from featurewatch.streams.events import DeadLetter, ZnodeChange, ZnodeSnapshot
 from featurewatch.streams.types import ClusterId
 from featurewatch.streams.znodes import UnreadableZnode, Znode
-from featurewatch.streams.zookeeper.decoding.znodes import decode_znode
+from featurewatch.streams.zookeeper.decoding.znodes import DecodedZnode, decode_znode
 from featurewatch.streams.zookeeper.watcher.requests import UNKNOWN, ZnodeVersion
 from featurewatch.streams.zookeeper.watcher.znode_cache import ZnodeCache, ZnodeUpdate
+
+MAX_ZNODE_BYTES: Final = 4 << 20
+"""The largest znode that is decoded, in bytes; ZooKeeper itself allows 1 MiB unless told
+otherwise. Its event is at most twice as large, which the bus accepts."""
 
 WatcherEvent = ZnodeChange | ZnodeSnapshot | DeadLetter
 
@@ -25,6 +30,7 @@ class ChangeRecorder:
         self.snapshot_due: str | None = "the source started"
         self._cache = ZnodeCache()
         self._chunk = chunk
+        self._sizes: dict[str, int] = {}
         self._snapshot_count = 0
         self._published: Mapping[str, Znode] | None = None
         """What was published when the snapshot became due."""
@@ -42,12 +48,18 @@ class ChangeRecorder:
         """Forget everything that was read, transactions included."""
         self.snapshot_due, self.zxid, self._published = reason, 0, None
         self._cache.clear()
+        self._sizes.clear()
 
     def read(self, path: str, data: bytes, stat: ZnodeVersion, seen_ms: int) -> list[WatcherEvent]:
         """A znode was read; raises `StaleReadError` if it was read before in a newer state."""
         if not self._cache.is_new(path, stat):
             return []
-        decoded = decode_znode(path, data)
+        if len(data) > MAX_ZNODE_BYTES:
+            error = f"it has {len(data)} bytes, more than {MAX_ZNODE_BYTES}"
+            decoded = DecodedZnode(UnreadableZnode(error), error)
+        else:
+            decoded = decode_znode(path, data)
+        self._sizes[path] = len(data)
         self.znodes_decoded += 1
         events = self._change(self._cache.put(path, stat, decoded.content), seen_ms)
         if decoded.error is not None:
@@ -75,6 +87,7 @@ class ChangeRecorder:
 
     def gone(self, path: str, seen_ms: int) -> list[WatcherEvent]:
         """The znode does not exist, or is no longer wanted."""
+        self._sizes.pop(path, None)
         update = self._cache.remove(path)
         return self._change(update, seen_ms) if update else []
 
@@ -89,20 +102,32 @@ class ChangeRecorder:
             reason += f"; versions in between that are not told: {missed}"
         self._snapshot_count += 1
         self._published = self.snapshot_due = None
-        starts = range(0, max(len(znodes), 1), self._chunk)
+        chunks = self._chunks(znodes)
         return [
             ZnodeSnapshot(
                 cluster=self.cluster,
                 resync=f"{session & (2**64 - 1):x}-{self._snapshot_count}",
                 index=index,
-                last=start + self._chunk >= len(znodes),
-                znodes=znodes[start : start + self._chunk],
+                last=index == len(chunks) - 1,
+                znodes=chunk,
                 reason=reason,
                 zxid=self.zxid,
                 seen_ms=seen_ms,
             )
-            for index, start in enumerate(starts)
+            for index, chunk in enumerate(chunks)
         ]
+
+    def _chunks(self, znodes: tuple[Znode, ...]) -> list[tuple[Znode, ...]]:
+        """Of up to so many znodes and `MAX_ZNODE_BYTES`; one at least, which may be empty."""
+        chunks: list[list[Znode]] = [[]]
+        size = 0
+        for znode in znodes:
+            size += self._sizes.get(znode.path, 0)
+            if chunks[-1] and (len(chunks[-1]) >= self._chunk or size > MAX_ZNODE_BYTES):
+                chunks.append([])
+                size = self._sizes.get(znode.path, 0)
+            chunks[-1].append(znode)
+        return [tuple(chunk) for chunk in chunks]
 
     def dead_letter(self, place: str, reason: str, payload: bytes, seen_ms: int) -> DeadLetter:
         """A dead letter, under the cluster's id if it is known."""

@@ -12,6 +12,7 @@ from featurewatch.deploy.kafka.cluster import Cluster
 from featurewatch.deploy.kafka.server_properties import Addresses
 from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec
 from featurewatch.deploy.process.ports import LOOPBACK, Ports
+from featurewatch.deploy.process.private_files import write_private
 from tests.conformance.features_tool.kafka_features import (
     COMPAT,
     FeaturesCommand,
@@ -152,9 +153,10 @@ def test_a_login_without_rights_is_refused_as_by_the_tool(
     same words, and describe needs none; nothing is changed (M-18)."""
     cluster, guarded, tool = scene
     config = tmp_path / "client.properties"
-    config.write_text(
+    write_private(
+        config,
         "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
-        f'sasl.jaas.config={JAAS} \\\n  username="guest" password="may-not";\n'
+        f'sasl.jaas.config={JAAS} \\\n  username="guest" password="may-not";\n',
     )
     before = levels(ours, cluster)
     by = ("--bootstrap-server", guarded, "--command-config", str(config))
@@ -178,9 +180,10 @@ def test_a_failed_login_is_one_line(
     """A wrong password, and none where one is wanted: one line, exit code 1, no password in it."""
     _, guarded, _ = scene
     config = tmp_path / "client.properties"
-    config.write_text(
+    write_private(
+        config,
         "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
-        "sasl.username=guest\nsasl.password=guessed\n"
+        "sasl.username=guest\nsasl.password=guessed\n",
     )
     by = ("--bootstrap-server", guarded)
     step = ("upgrade", "--feature", "metadata.version=21")

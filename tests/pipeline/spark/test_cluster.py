@@ -11,6 +11,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from shutil import copytree, ignore_patterns
+from typing import Any
 
 import pyspark
 import pytest
@@ -207,28 +208,52 @@ def test_the_jvm_of_spark_submit_is_known() -> None:
     assert not is_submitted({"PYSPARK_PYTHON": "python3"})
 
 
-def test_the_form_for_kubernetes_runs_what_there_is() -> None:
-    """Every account, claim and service that a manifest names exists, and the commands are the
-    pipeline's, with the entry point of the image."""
-    manifests = [
+@pytest.fixture
+def manifests() -> list[dict[str, Any]]:
+    """All manifests for Kubernetes."""
+    return [
         manifest
         for file in sorted((ROOT / "deploy" / "kubernetes").glob("spark-*.yaml"))
         for manifest in yaml.safe_load_all(file.read_text())
     ]
-    names = {(manifest["kind"], manifest["metadata"]["name"]) for manifest in manifests}
-    assert len(names) == len(manifests)
-    pods = {
-        manifest["kind"]: manifest["spec"]["template"]["spec"]
+
+
+def pods_in(manifests: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The templates of the pods, by the kind of their manifest."""
+    return {
+        manifest["kind"]: manifest["spec"]["template"]
         if manifest["kind"] == "Deployment"
-        else manifest["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+        else manifest["spec"]["jobTemplate"]["spec"]["template"]
         for manifest in manifests
         if manifest["kind"] in ("Deployment", "CronJob")
     }
+
+
+def spark_options(manifests: list[dict[str, Any]]) -> dict[str, str]:
+    """The options with which the driver is submitted."""
+    (container,) = pods_in(manifests)["Deployment"]["spec"]["containers"]
+    (text,) = (
+        variable["value"]
+        for variable in container["env"]
+        if variable["name"] == "FEATUREWATCH_SPARK_OPTIONS"
+    )
+    pairs = (option.strip().partition("=") for option in text.split("--conf") if option.strip())
+    return {name: value for name, _, value in pairs}
+
+
+def test_the_form_for_kubernetes_runs_what_there_is(manifests: list[dict[str, Any]]) -> None:
+    """Every account, claim and service that a manifest names exists, and the commands are the
+    pipeline's, with the entry point of the image."""
+    names = {(manifest["kind"], manifest["metadata"]["name"]) for manifest in manifests}
+    assert len(names) == len(manifests)
+    pods = {kind: template["spec"] for kind, template in pods_in(manifests).items()}
     assert {*pods} == {"Deployment", "CronJob"}
     image = (ROOT / "deploy" / "kubernetes" / "spark.Dockerfile").read_text()
     for pod in pods.values():
         assert ("ServiceAccount", pod["serviceAccountName"]) in names
         for volume in pod["volumes"]:
+            if "secret" in volume:
+                continue
             assert ("PersistentVolumeClaim", volume["persistentVolumeClaim"]["claimName"]) in names
         (container,) = pod["containers"]
         mounted = {mount["name"] for mount in container["volumeMounts"]}
@@ -242,8 +267,56 @@ def test_the_form_for_kubernetes_runs_what_there_is() -> None:
     (service,) = [
         manifest["metadata"]["name"] for manifest in manifests if manifest["kind"] == "Service"
     ]
-    settings = pods["Deployment"]["containers"][0]["env"]
-    options = next(
-        variable["value"] for variable in settings if "SPARK_OPTIONS" in variable["name"]
+    assert spark_options(manifests)["spark.driver.host"] == service
+
+
+def test_driver_and_executors_on_kubernetes_authenticate_each_other(
+    manifests: list[dict[str, Any]],
+) -> None:
+    """By a secret that the document creates, mounted in both; what they send and spill is
+    encrypted."""
+    options = spark_options(manifests)
+    for name in ("authenticate", "network.crypto.enabled", "io.encryption.enabled"):
+        assert options[f"spark.{name}"] == "true"
+    pod = pods_in(manifests)["Deployment"]["spec"]
+    (volume,) = (volume for volume in pod["volumes"] if "secret" in volume)
+    (mount,) = (
+        mount for mount in pod["containers"][0]["volumeMounts"] if mount["name"] == volume["name"]
     )
-    assert f"spark.driver.host={service}" in options
+    secret, directory = volume["secret"]["secretName"], mount["mountPath"]
+    assert options[f"spark.kubernetes.executor.secrets.{secret}"] == directory
+    key = options["spark.authenticate.secret.file"].removeprefix(f"{directory}/")
+    create = f"kubectl create secret generic {secret} --from-literal={key}="
+    assert create in (ROOT / "docs" / "spark-cluster.md").read_text()
+    assert not any(manifest["kind"] == "Secret" for manifest in manifests)
+
+
+def test_only_the_pods_of_the_pipeline_connect_to_each_other(
+    manifests: list[dict[str, Any]],
+) -> None:
+    """Each pod has a policy; driver and executors accept each other, on the ports that the driver
+    is submitted with, and nobody else."""
+    options = spark_options(manifests)
+    driver_port, blocks_port = (
+        int(options[f"spark.{name}.port"]) for name in ("driver", "blockManager")
+    )
+    driver, audit = (
+        template["metadata"]["labels"]["app"]
+        for _, template in sorted(pods_in(manifests).items(), reverse=True)
+    )
+    executor = options["spark.kubernetes.executor.label.app"]
+    accepted = {}
+    for spec in (m["spec"] for m in manifests if m["kind"] == "NetworkPolicy"):
+        assert spec["policyTypes"] == ["Ingress"]
+        accepted[spec["podSelector"]["matchLabels"]["app"]] = [
+            (
+                [peer["podSelector"]["matchLabels"]["app"] for peer in rule["from"]],
+                [port["port"] for port in rule["ports"]],
+            )
+            for rule in spec.get("ingress", [])
+        ]
+    assert accepted == {
+        driver: [([executor], [driver_port, blocks_port])],
+        executor: [([driver, executor], [blocks_port])],
+        audit: [],
+    }

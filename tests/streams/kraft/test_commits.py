@@ -1,5 +1,6 @@
 """Commits out of batches: transactions, what cannot be read, and where to resume."""
 
+import hashlib
 from collections.abc import Sequence
 
 import pytest
@@ -141,11 +142,14 @@ def test_a_commit_has_its_provenance() -> None:
 
 
 def test_dead_letter_has_the_bytes_and_the_reason() -> None:
-    """What cannot be read is kept with its reason; a damaged batch as a whole."""
+    """What cannot be read is kept with its reason, of an unknown type the digest alone."""
     log = log_of(["F?", "!FF"])
     first, _, second, _ = run(log)
     assert isinstance(first, DeadLetter)
-    assert (first.reason, first.payload) == ("record type 126 is not known", VALUES["?"])
+    digest = hashlib.sha256(VALUES["?"]).hexdigest()
+    assert first.payload == b""
+    shown = f"(version 0, {len(VALUES['?'])} bytes, SHA-256 {digest})"
+    assert first.reason == f"record type 126 is not known {shown}"
     assert isinstance(second, DeadLetter)
     assert second.reason == "the checksum of the record batch does not match its content"
     assert second.payload == log[scan_batches(log).batches[1].at :]
@@ -248,3 +252,23 @@ def test_every_record_is_accounted_for(batches: list[str]) -> None:
 def test_default_set_has_no_partitions() -> None:
     """What a feature monitor reads does not grow with topics and partitions."""
     assert not [kind for kind in DEFAULT_RECORD_TYPES if "TOPIC" in kind or "PARTITION" in kind]
+
+
+def test_a_transaction_without_an_end_is_not_held_as_a_whole() -> None:
+    """60 MiB of topics in one transaction: what cannot be published is counted, the level stays."""
+    topic = record_of("TOPIC_RECORD", {"name": "x" * 30_000, "topicId": "A" * 22})
+    assembler = CommitAssembler(CLUSTER, ALL_RECORDS)
+    events, offset = run(data_batch([VALUES["("], VALUES["F"]]), assembler), 2
+    content = data_batch([topic] * 100)
+    for _ in range(20):
+        events += run(offset.to_bytes(8, "big") + content[8:], assembler)
+        offset += 100
+        assert assembler._open is not None
+        assert len(assembler._open.records) < 600
+    events += run(data_batch([VALUES[")"]], offset), assembler)
+    *letters, commit = events
+    assert isinstance(commit, LogCommit)
+    assert (commit.first_offset, commit.last_offset) == (0, offset)
+    assert commit.records[0]["type"] == "FEATURE_LEVEL_RECORD"
+    assert len(commit.records) - 1 + commit.skipped["TOPIC_RECORD"] == 2_000
+    assert 1 <= len(letters) <= 6

@@ -139,7 +139,8 @@ async def test_a_damaged_snapshot_is_fetched_again_from_the_old_position() -> No
     """Bytes that are no snapshot: a dead letter, and a new reader where we were."""
     sink = RecordingSink()
     source = await play(
-        [commits(0, LEVEL), SnapshotBytes(OffsetAndEpoch(9, 1), 0, b"no snapshot" * 9, True)], sink
+        [commits(0, LEVEL), SnapshotBytes(OffsetAndEpoch(9, 1), 0, b"no snapshot" * 9, True, 99)],
+        sink,
     )
     assert [type(e) for e in sink.events if not isinstance(e, SourceStatus)] == [
         LogCommit,

@@ -16,9 +16,10 @@ from featurewatch.cli.commands.features.common.documents import (
     print_document,
 )
 from featurewatch.cli.commands.features.common.preview import preview
-from featurewatch.cli.commands.features.common.target import ClusterTarget, fail, print_error
+from featurewatch.cli.commands.features.common.target import ClusterTarget, fail
 from featurewatch.cli.errors import ExitCode
 from featurewatch.cli.kafka_tool import FeatureOutcome, ToolError, outcome_lines
+from featurewatch.cli.output.terminal import print_error, print_line
 
 _SEEN_S: Final = 5.0
 _PAUSE_S: Final = 0.05
@@ -43,7 +44,7 @@ def apply_updates(
     ``warning`` is printed first.
     """
     try:
-        updates = parse(_quiet if target.as_json else _print)
+        updates = parse(_quiet if target.as_json else print_line)
     except ToolError as error:
         fail(str(error), ExitCode.FAILED)
     if warning is not None and not dry_run:
@@ -78,7 +79,7 @@ def report(
         for item in result.results
     )
     try:
-        outcome_lines(operation, outcomes, dry_run=dry_run, say=_print)
+        outcome_lines(operation, outcomes, dry_run=dry_run, say=print_line)
     except ToolError as error:
         fail(str(error), ExitCode.FAILED)
 
@@ -122,10 +123,6 @@ async def wait_until_applied(
         if seen or time.monotonic() > deadline:
             return metadata
         await asyncio.sleep(_PAUSE_S)
-
-
-def _print(line: str) -> None:
-    print(line)
 
 
 def _quiet(_: str) -> None:

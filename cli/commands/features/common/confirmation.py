@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from featurewatch.cli.command_line import Exit
-from featurewatch.cli.commands.features.common.target import print_error
 from featurewatch.cli.errors import ExitCode
+from featurewatch.cli.output.terminal import print_error, print_note
 
 
 def must_confirm(yes: bool) -> bool:
@@ -28,7 +28,7 @@ def confirm(lines: Iterable[str], question: str = "Go on? [y/N] ") -> None:
                 return
         code = ExitCode.FAILED
     except KeyboardInterrupt:
-        sys.stderr.write("\n")
+        print_note()
         code = ExitCode.INTERRUPTED
     print_error("nothing was sent, nothing is changed")
     raise Exit(code)
@@ -37,12 +37,11 @@ def confirm(lines: Iterable[str], question: str = "Go on? [y/N] ") -> None:
 def _confirmed(lines: Iterable[str], question: str) -> bool:
     sys.stdout.flush()
     for line in lines:
-        sys.stderr.write(f"{line}\n")
-    sys.stderr.write(question)
-    sys.stderr.flush()
+        print_note(line)
+    print_note(question, end="")
     answer = sys.stdin.readline()
     if not answer.endswith("\n") or not sys.stdin.isatty():
-        sys.stderr.write("\n")
+        print_note()
     return answer.strip().lower() in ("y", "yes")
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from featurewatch.admin.metadata import FeatureDialect
+from featurewatch.cli.output.terminal import print_json_text
 
 if TYPE_CHECKING:
     from featurewatch.admin.metadata import FeatureMetadata
@@ -60,4 +61,4 @@ def described_results(
 
 def print_document(content: dict[str, Any], *, indent: int | None = None) -> None:
     """One document on stdout: on one line, or laid out for people."""
-    print(json.dumps(content, indent=indent, ensure_ascii=False), flush=True)
+    print_json_text(json.dumps(content, indent=indent, ensure_ascii=False))

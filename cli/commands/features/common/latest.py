@@ -11,9 +11,10 @@ from featurewatch.cli.commands.features.common.apply import report, show_and_ask
 from featurewatch.cli.commands.features.common.confirmation import must_confirm
 from featurewatch.cli.commands.features.common.documents import document, print_document
 from featurewatch.cli.commands.features.common.drafts import update_by_draft
-from featurewatch.cli.commands.features.common.target import ClusterTarget, print_error
+from featurewatch.cli.commands.features.common.target import ClusterTarget
 from featurewatch.cli.commands.features.common.updates import UPGRADE
 from featurewatch.cli.errors import ExitCode, UsageError
+from featurewatch.cli.output.terminal import print_error, print_line
 from featurewatch.streams.types import Role
 
 
@@ -35,7 +36,7 @@ def enable_latest(target: ClusterTarget, *, dry_run: bool, yes: bool) -> None:
     elif metadata_after is not None:
         print_document(document(metadata_after, target.dialect, []))
     else:
-        print("Every feature is at the highest level that all nodes support.")
+        print_line("Every feature is at the highest level that all nodes support.")
 
 
 async def _controller(admin: FeatureAdmin) -> FeatureMetadata:

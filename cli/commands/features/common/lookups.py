@@ -7,6 +7,7 @@ from featurewatch.cli.commands.features.common.documents import print_document
 from featurewatch.cli.commands.features.common.target import ClusterTarget, fail
 from featurewatch.cli.errors import ExitCode
 from featurewatch.cli.kafka_tool import ToolError
+from featurewatch.cli.output.terminal import print_line
 
 _LEVEL = re.compile(r"(?P<indent> *)(?P<feature>[^=]+)=(?P<level>-?\d+)(?: \((?P<name>[^)]+)\))?")
 
@@ -18,7 +19,7 @@ def look_up(target: ClusterTarget, lines: Iterator[str]) -> None:
             print_document({"features": list(_parsed(lines))})
         else:
             for line in lines:
-                print(line)
+                print_line(line)
     except ToolError as error:
         fail(str(error), ExitCode.FAILED)
 

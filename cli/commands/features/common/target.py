@@ -9,6 +9,7 @@ from featurewatch.admin.metadata import FeatureDialect
 from featurewatch.cli.command_line import Exit
 from featurewatch.cli.config.client_config import read_client_config
 from featurewatch.cli.errors import ExitCode, UsageError
+from featurewatch.cli.output.terminal import print_error, print_note
 from featurewatch.streams.net.address import Address, parse_addresses
 
 if TYPE_CHECKING:
@@ -131,13 +132,8 @@ class ClusterTarget(NamedTuple):
             raise Exit(ExitCode.FAILED) from None
 
 
-def print_error(text: str) -> None:
-    """One line for the person, on stderr."""
-    sys.stderr.write(f"featurewatch: {text}\n")
-
-
 def fail(text: str, code: ExitCode) -> NoReturn:
     """Ends the command; the text is the tool's own and printed as it is."""
     sys.stdout.flush()
-    sys.stderr.write(f"{text}\n")
+    print_note(text)
     raise Exit(code)

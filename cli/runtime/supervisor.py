@@ -1,0 +1,118 @@
+"""Runs sources and starts them again after a failure, each for itself.
+
+What a cluster's nodes send may make its source fail, and must not touch the sources of others. Only
+an error of the bus, which all of them share, is raised.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Final, Generic, TypeVar
+
+from featurewatch.streams.errors import BusError, EventTooLargeError
+from featurewatch.streams.events import SourceState
+from featurewatch.streams.metrics import SourceReport
+from featurewatch.streams.source_shell import SourceShell
+from featurewatch.streams.text import error_line
+
+LOG: Final = logging.getLogger("featurewatch.watch")
+
+_SOURCE = TypeVar("_SOURCE", bound=SourceShell)
+
+
+@dataclass(frozen=True, slots=True)
+class RestartBackoff:
+    """Waits before work that failed is started again, in seconds."""
+
+    first_s: float = 1.0
+    """Before the first restart; each further one waits twice as long."""
+
+    max_s: float = 15.0
+    """The longest wait: shorter than the 20 s after which a worker calls a source silent."""
+
+    steady_s: float = 60.0
+    """Work that ran for so long before it failed waits `first_s` again."""
+
+
+DEFAULT_BACKOFF: Final = RestartBackoff()
+
+
+async def run_restarting(
+    work: Callable[[], Awaitable[None]],
+    on_failure: Callable[[Exception, float], Awaitable[None]],
+    backoff: RestartBackoff = DEFAULT_BACKOFF,
+    monotonic_s: Callable[[], float] = time.monotonic,
+) -> None:
+    """Runs ``work`` until it ends by itself, again and again if it fails.
+
+    ``on_failure`` gets the error and the seconds until the restart. `BusError` is raised.
+    """
+    wait_s = backoff.first_s
+    while True:
+        began_s = monotonic_s()
+        try:
+            await work()
+        except BusError:
+            raise
+        except Exception as error:
+            if monotonic_s() - began_s >= backoff.steady_s:
+                wait_s = backoff.first_s
+            await on_failure(error, wait_s)
+            await asyncio.sleep(wait_s)
+            wait_s = min(wait_s * 2, backoff.max_s)
+        else:
+            return
+
+
+class SourceSupervisor(Generic[_SOURCE]):
+    """One source; ``make`` gives a new one for each start, so that nothing of a failure stays."""
+
+    def __init__(
+        self, make: Callable[[], _SOURCE], backoff: RestartBackoff = DEFAULT_BACKOFF
+    ) -> None:
+        self._make = make
+        self._backoff = backoff
+        self._restart_count = 0
+        self._failure = ""
+        self.source = make()
+        """The source that runs now, or ran last."""
+
+    def report(self) -> SourceReport:
+        """The source's report; between a failure and the restart it is stalled."""
+        report = replace(self.source.report(), restarts=self._restart_count)
+        if not self._failure:
+            return report
+        failure = self._failure
+        return replace(report, state=SourceState.STALLED, detail=failure, last_error=failure)
+
+    async def run(self) -> None:
+        """Follows the cluster until cancelled; raises `BusError`."""
+        await run_restarting(self._run_source, self._on_failure, self._backoff)
+
+    async def _run_source(self) -> None:
+        if self._failure:
+            self.source = self._make()
+            self._restart_count += 1
+            self._failure = ""
+        await self.source.run()
+
+    async def _on_failure(self, error: Exception, wait_s: float) -> None:
+        report = self.source.report()
+        self._failure = (
+            f"the source failed and is started again in {wait_s:g} s ({error_line(error)})"
+        )
+        LOG.error(
+            "%s: %s: %s",
+            report.cluster or "unknown cluster",
+            report.source,
+            self._failure,
+            exc_info=None if isinstance(error, EventTooLargeError) else error,
+        )
+        try:
+            await self.source.publish_stall(self._failure)
+        except BusError:
+            raise
+        except Exception as second:
+            LOG.error("its status was not published either: %s", error_line(second))

@@ -1,0 +1,37 @@
+"""Texts from peers, made fit for a line of a log, an event or a terminal. Pure."""
+
+from hashlib import sha256
+from typing import Final
+
+MAX_DETAIL_CHARS: Final = 4_000
+"""A detail of a status or a reason, in characters: what is longer lists thousands of nodes."""
+
+MAX_QUOTED_CHARS: Final = 200
+"""A text of a peer that an error quotes, in characters."""
+
+
+def plain(text: object) -> str:
+    """Text from a cluster without what a terminal would obey."""
+    text = str(text)
+    if text.isprintable():
+        return text
+    return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in text)
+
+
+def shortened(text: str, max_chars: int = MAX_DETAIL_CHARS) -> str:
+    """The beginning of a text of more than ``max_chars`` characters, its length and digest."""
+    if len(text) <= max_chars:
+        return text
+    digest = sha256(text.encode(errors="replace")).hexdigest()
+    mark = f"... ({len(text)} characters, SHA-256 {digest})"
+    return text[: max(max_chars - len(mark), 0)] + mark
+
+
+def quoted(text: str) -> str:
+    """A peer's text inside an error: plain, and at most `MAX_QUOTED_CHARS` of it."""
+    return shortened(plain(text), MAX_QUOTED_CHARS)
+
+
+def error_line(error: BaseException) -> str:
+    """An error that nobody expected, for people: its class and its text on one line."""
+    return quoted(f"{type(error).__name__}: {error}".strip(": "))

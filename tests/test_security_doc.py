@@ -1,0 +1,95 @@
+"""The table of limits in docs/security.md, beside the code that has them."""
+
+import re
+
+import pytest
+
+from featurewatch.cli.config.settings import ClusterSection
+from featurewatch.cli.runtime.supervisor import DEFAULT_BACKOFF
+from featurewatch.streams import events, types
+from featurewatch.streams.apiversions import node_features
+from featurewatch.streams.apiversions.settings import ApiVersionsSettings
+from featurewatch.streams.bus.settings import MAX_EVENT_BYTES
+from featurewatch.streams.kraft import commits, snapshot_spool, source
+from featurewatch.streams.kraft.records import batch, decoder
+from featurewatch.streams.net import limits, sasl
+from featurewatch.streams.net.address import Address
+from featurewatch.streams.zookeeper import bounded_socket, session
+from featurewatch.streams.zookeeper.settings import ZookeeperSettings
+from featurewatch.streams.zookeeper.watcher import changes
+from tests.paths import ROOT
+
+ROWS = {
+    cells[0]: cells[1:]
+    for line in (ROOT / "docs" / "security.md").read_text().splitlines()
+    if len(cells := [cell.strip() for cell in line.strip("|").split("|")]) == 4
+}
+
+
+def size(value: int) -> str:
+    """Bytes as the table has them."""
+    for unit, shift in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
+        if value >= 1 << shift:
+            return f"{value / (1 << shift):.3g} {unit}"
+    return f"{value:,} bytes"
+
+
+def response(api_key: int) -> str:
+    """The limit of a response."""
+    limit = limits.response_limit(api_key)
+    return f"{size(limit.max_bytes)}, {limit.max_items:,} items"
+
+
+LIMITS = {
+    "response of a Kafka node before the login is over": size(limits.LOGIN_FRAME_BYTES),
+    "response to ApiVersions": response(18),
+    "response to Fetch": size(limits.response_limit(1).max_bytes),
+    "response to FetchSnapshot": size(limits.response_limit(59).max_bytes),
+    "message of a SASL login": size(limits.response_limit(36).max_bytes),
+    "any other response": response(60),
+    "string in a response": f"{limits.MAX_STRING_BYTES:,} bytes",
+    "time for a response, also one that comes byte by byte": (
+        f"{ApiVersionsSettings((Address('h', 1),)).timeout_s:g} s"
+    ),
+    "iterations of SCRAM that a node requires": f"4,096 to {sasl.MAX_ITERATIONS:,}",
+    "cluster id": f"{types.MAX_CLUSTER_ID_CHARS} printable characters",
+    "features of a node": f"{node_features.MAX_FEATURES:,}",
+    "name of a feature": f"{node_features.MAX_NAME_CHARS} printable characters",
+    "record batch of the metadata log": size(batch.MAX_BATCH_BYTES),
+    "metadata record": size(decoder.MAX_RECORD_BYTES),
+    "records of one commit, as JSON": size(commits.MAX_COMMIT_BYTES),
+    "dead letters of one record batch": str(commits.MAX_BATCH_DEAD_LETTERS),
+    "bytes in a dead letter": size(events.MAX_PAYLOAD_BYTES),
+    "snapshot of the metadata log": size(snapshot_spool.DEFAULT_MAX_SNAPSHOT_BYTES),
+    "free room in the temporary directory (`TMPDIR`) for a snapshot": (
+        f"its size and {size(snapshot_spool.RESERVED_BYTES)}"
+    ),
+    "frame of a ZooKeeper server": size(bounded_socket.DEFAULT_MAX_FRAME_BYTES),
+    "time for a frame, and for the answer to a read": (
+        f"{ZookeeperSettings('h').answer_timeout_ms / 1000:g} s"
+    ),
+    "session timeout that a ZooKeeper server grants": f"{bounded_socket.MAX_SESSION_MS // 1000} s",
+    "children of a znode": f"{session.MAX_CHILDREN:,}, with names that ZooKeeper allows",
+    "znode": size(changes.MAX_ZNODE_BYTES),
+    "event": size(MAX_EVENT_BYTES),
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_the_documented_limit_is_the_code_s(name: str) -> None:
+    """Each default is what the code has."""
+    assert ROWS[name][0] == LIMITS[name]
+
+
+def test_the_settings_of_the_table_exist() -> None:
+    """Each ``clusters.`` setting in it is one, and each limit that is one is in it."""
+    named = {name for row in ROWS.values() for name in re.findall(r"`clusters\.(\w+)`", row[1])}
+    assert named == {name for name in ClusterSection.model_fields if name.startswith("max_")}
+
+
+def test_the_restarts_are_as_documented() -> None:
+    """How soon a source that failed is started again, and a refused snapshot fetched."""
+    text = " ".join((ROOT / "docs" / "security.md").read_text().split())
+    assert f"started again after {DEFAULT_BACKOFF.first_s:g} s, then" in text
+    assert f"up to {DEFAULT_BACKOFF.max_s:g} s." in text
+    assert f"every {source.REFUSED_RETRY_MS // 1000} s" in text
