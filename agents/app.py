@@ -1,5 +1,6 @@
 """The Faust app, from a factory: importing this module starts and binds nothing."""
 
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
 import faust
@@ -11,8 +12,14 @@ from featurewatch.streams.net.security import from_properties
 from featurewatch.tables.faust_table import RowTable
 
 
-def create_app(settings: WorkerSettings, tracker: OffsetTracker) -> AtLeastOnceApp:
+def create_app(
+    settings: WorkerSettings,
+    tracker: OffsetTracker,
+    claim: Callable[[Collection[int]], Awaitable[None]],
+) -> AtLeastOnceApp:
     """The Faust app of a worker, which commits the offsets of ``tracker``.
+
+    ``claim`` is awaited with the partitions whose tables are about to be recovered.
 
     Must be called in the event loop in which the app will run. Creates the worker's data directory.
     """
@@ -22,6 +29,7 @@ def create_app(settings: WorkerSettings, tracker: OffsetTracker) -> AtLeastOnceA
     return AtLeastOnceApp(
         settings.app_id,
         tracker=tracker,
+        claim=claim,
         autodiscover=False,
         broker=[f"kafka://{server}" for server in settings.bus.bootstrap_servers.split(",")],
         broker_credentials=_credentials(settings.bus),
@@ -31,6 +39,8 @@ def create_app(settings: WorkerSettings, tracker: OffsetTracker) -> AtLeastOnceA
         broker_heartbeat_interval=settings.session_timeout_s / 4,
         broker_commit_interval=0.5,
         consumer_auto_offset_reset="earliest",
+        # A topic that was made anew is noticed after so long; the default is five minutes.
+        consumer_metadata_max_age_ms=10_000,
         consumer_max_fetch_size=16 * 1024 * 1024,
         datadir=str(directory),
         store=store,

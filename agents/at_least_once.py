@@ -12,13 +12,15 @@ offsets, and may drop messages that arrive in between. `_Recovery` stops the flo
 Commits wait until the bus has all rows and outputs: Faust calls the producer's flush before each.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
 import faust
 from faust.tables.manager import TableManager
 from faust.tables.recovery import Recovery
 from faust.transport.drivers import aiokafka as driver
+
+from featurewatch.agents.consumer_thread import ConsumerThread, JumpLog
 
 
 class IncompleteEventError(RuntimeError):
@@ -83,6 +85,21 @@ class _Consumer(driver.Consumer):  # type: ignore[misc]  # faust is not typed
         if uncommitted:
             await self.seek_wait(await self.earliest_offsets(*uncommitted))
 
+    def _new_consumer_thread(self) -> ConsumerThread:
+        return ConsumerThread(self, loop=self.loop, beacon=self.beacon)
+
+    def _to_message(self, tp: Any, record: Any) -> Any:
+        start = self.jump_start(tp, record.offset)
+        if start is not None and start > record.offset:
+            # The log went back; Faust drops what is below the offsets that it has seen.
+            self._read_offset[tp] = self._committed_offset[tp] = None
+        return super()._to_message(tp, record)
+
+    def jump_start(self, tp: Any, offset: int) -> int | None:
+        """The offset that was due when the message at ``offset`` was fetched (None: that one)."""
+        jumps: JumpLog = self._thread.jumps
+        return jumps.start(tp, offset)
+
     def _new_offset(self, tp: Any) -> int | None:
         super()._new_offset(tp)  # clears the acknowledgements that Faust has counted
         tracker: OffsetTracker = self.app.tracker
@@ -102,6 +119,12 @@ class _Transport(driver.Transport):  # type: ignore[misc]  # faust is not typed
 
 
 class _Recovery(Recovery):  # type: ignore[misc]  # faust is not typed
+    async def _build_highwaters(
+        self, consumer: Any, tps: set[Any], destination: Any, title: str
+    ) -> None:
+        await self.app.claim({tp.partition for tp in tps})
+        await super()._build_highwaters(consumer, tps, destination, title)
+
     async def on_recovery_completed(self, generation_id: int = 0) -> None:
         self.app.consumer.stop_flow()  # the call below resumes it after the seek
         await super().on_recovery_completed(generation_id)
@@ -118,16 +141,31 @@ class _TableManager(TableManager):  # type: ignore[misc]  # faust is not typed
 
 
 class AtLeastOnceApp(faust.App):  # type: ignore[misc]  # faust is not typed
-    """A Faust app that commits the offsets of its ``tracker``."""
+    """A Faust app that commits the offsets of its ``tracker``.
 
-    def __init__(self, *args: Any, tracker: OffsetTracker, **settings: Any) -> None:
+    ``claim`` is awaited with the partitions whose tables are about to be recovered.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        tracker: OffsetTracker,
+        claim: Callable[[Collection[int]], Awaitable[None]],
+        **settings: Any,
+    ) -> None:
         self.tracker = tracker
+        self.claim = claim
         super().__init__(*args, TableManager=_TableManager, **settings)
 
     def committed(self, partition: Any) -> int | None:
         """The committed offset of an assigned partition (None: there is no commit yet)."""
         offset: int | None = self.consumer._committed_offset.get(partition)
         return offset
+
+    def jump_start(self, partition: Any, offset: int) -> int | None:
+        """The offset that was due when the message at ``offset`` was fetched (None: that one)."""
+        start: int | None = self.consumer.jump_start(partition, offset)
+        return start
 
     async def log_start(self, partition: Any) -> int:
         """The first offset that a partition still has; one request to the bus."""

@@ -10,25 +10,32 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from featurewatch.agents.at_least_once import AtLeastOnceApp, OffsetTracker, SkippedOffsetsError
+from featurewatch.agents.changelog import ChangelogWriter
 from featurewatch.agents.metrics import WorkerMetrics
+from featurewatch.controller.alerts import Cause
 from featurewatch.controller.input_messages import (
     InputMessage,
     ProcessResult,
     format_place,
     process,
+    set_aside,
 )
-from featurewatch.controller.monitor import MonitorState, StepResult
+from featurewatch.controller.monitor import MonitorState, step_lost
 from featurewatch.controller.readiness.state_timers import DEFAULT_LIMITS, Limits
 from featurewatch.controller.rows import rows_of_step, states_of_rows
+from featurewatch.streams.bus.positions import partition_of
 from featurewatch.streams.bus.publisher import Publisher
-from featurewatch.streams.bus.settings import BusSettings
-from featurewatch.streams.codec.events import Message
+from featurewatch.streams.bus.settings import MAX_EVENT_BYTES, BusSettings
+from featurewatch.streams.codec.cloudevents import LATEST_MS
+from featurewatch.streams.codec.events import Message, encode
 from featurewatch.streams.codec.outputs import encode_output, topic_of
+from featurewatch.streams.errors import EventTooLargeError, FencedError
 from featurewatch.streams.topics import DEAD_LETTERS, INPUTS, Topic
 from featurewatch.streams.types import ClusterId
+from featurewatch.tables.rows import Row
 
 LOG: Final = logging.getLogger("featurewatch.worker")
 
@@ -41,7 +48,7 @@ class EventProcessor:
         app: AtLeastOnceApp,
         bus: BusSettings,
         publisher: Publisher,
-        changelog: str,
+        changelog: ChangelogWriter,
         metrics: WorkerMetrics,
         monotonic: Callable[[], float],
         limits: Limits = DEFAULT_LIMITS,
@@ -83,17 +90,21 @@ class EventProcessor:
     async def process(self, topic: Topic, event: Any, table: Any) -> None:
         """Processes one message of an input topic, whatever it contains.
 
-        An unexpected error ends the process at once, before the offset can be committed.
+        An unexpected error ends the process at once, before the offset can be committed: it is not
+        the message's, which `_judge` deals with.
         """
         finished = False
         try:
             async with self._lock:
-                if await self._is_due(event.message):
+                if await self._is_due(event.message, table):
                     await self._process(topic, _input_message(event.message), table)
                     self._tracker.mark_processed(event.message.tp, event.message.offset)
             finished = True
         except asyncio.CancelledError:
             raise
+        except FencedError as error:
+            LOG.error("stopping: %s", error)
+            exit_now()
         except BaseException:
             LOG.exception("stopping: %s", _place(event.message))
             exit_now()
@@ -101,12 +112,17 @@ class EventProcessor:
             if not finished:
                 self._tracker.fail()
 
-    async def _is_due(self, message: Any) -> bool:
+    async def _is_due(self, message: Any, table: Any) -> bool:
         """Whether a message is still to be processed; false: it was processed before.
+
+        Messages that the topic no longer has are reported to their clusters.
 
         Raises:
             SkippedOffsetsError: Messages before it were skipped, and the topic still has them.
         """
+        jump_start = self._app.jump_start(message.tp, message.offset)
+        if jump_start is not None and jump_start > message.offset:
+            return True  # the log went back, which `step` reports
         expected = self._tracker.next_offset(message.tp)
         if expected is None:
             expected = self._app.committed(message.tp)
@@ -114,50 +130,105 @@ class EventProcessor:
             expected = await self._app.log_start(message.tp)
         if message.offset <= expected:
             return bool(message.offset == expected)
-        if await self._app.log_start(message.tp) < message.offset:
+        if await self._app.log_start(message.tp) > expected:
+            reason = f"the messages since offset {expected} expired before they were read"
+            await self._report_loss(message, reason, table)
+        elif jump_start != expected:
             raise SkippedOffsetsError(f"offset {expected} was due and did not come")
-        LOG.error("%s: the messages since %d expired unread", _place(message), expected)
         return True
+
+    async def _report_loss(self, message: Any, reason: str, table: Any) -> None:
+        """Counts lost messages in each cluster that has the partition."""
+        LOG.error("%s: %s", _place(message), reason)
+        cause = Cause(_place(message), _input_message(message).time_ms)
+        for cluster, before in list(self.states.items()):
+            if partition_of(cluster.encode(), self._bus.partitions) == message.partition:
+                step = step_lost(before, reason, cause, self._limits)
+                writes = _writes(self._bus, ProcessResult(before, step))
+                await self._apply(writes, message.partition, table)
 
     async def _process(self, topic: Topic, message: InputMessage, table: Any) -> None:
         began_s = self._monotonic()
-        result = process(message, self._state_of, self._limits)
-        cluster = result.before.image.cluster
-        self.last_seen[cluster, topic.short_name] = self._monotonic()
-        await self._publish(result)
-        await self._persist(result.before, result.step, message.partition, table)
-        self._metrics.observe(topic, result.step, self._monotonic() - began_s)
+        writes = self._judge(message)
+        self.last_seen[writes.result.before.image.cluster, topic.short_name] = self._monotonic()
+        await self._apply(writes, message.partition, table)
+        self._metrics.observe(topic, writes.result.step, self._monotonic() - began_s)
+
+    def _judge(self, message: InputMessage) -> "_Writes":
+        """What a message leads to. Whatever is in it, the messages after it are processed too."""
+        try:
+            return _writes(self._bus, process(message, self._state_of, self._limits))
+        except Exception as error:  # its content is foreign, and the judgement has no side effects
+            place = format_place(message.topic, message.partition, message.offset)
+            LOG.exception("%s: cannot be processed", place)
+            reason = f"it cannot be processed: {type(error).__name__}: {error}"
+            return _writes(self._bus, set_aside(message, reason, self._state_of, self._limits))
 
     def _state_of(self, cluster: ClusterId) -> MonitorState:
         return self.states.get(cluster) or MonitorState.of(cluster)
 
-    async def _publish(self, result: ProcessResult) -> None:
-        dead_letter = result.dead_letter
+    async def _apply(self, writes: "_Writes", partition: int, table: Any) -> None:
+        await self._publish(writes)
+        await self._persist(writes, partition, table)
+
+    async def _publish(self, writes: "_Writes") -> None:
+        dead_letter = writes.result.dead_letter
         if dead_letter is not None:
             LOG.error("%s: %s: kept in the dead letters", dead_letter.location, dead_letter.reason)
-            await (await self._publisher.publish(DEAD_LETTERS, dead_letter))
         deliveries = [
-            await self._publisher.send(self._bus.topic(topic_of(output)), encode_output(output))
-            for output in result.step.outputs
+            await self._publisher.send(topic, message) for topic, message in writes.messages
         ]
         for delivery in deliveries:
             await delivery
 
-    async def _persist(
-        self, before: MonitorState, result: StepResult, partition: int, table: Any
-    ) -> None:
-        if result.state is before:
+    async def _persist(self, writes: "_Writes", partition: int, table: Any) -> None:
+        before, after = writes.result.before, writes.result.step.state
+        if after is before:
             return
-        for name, value in rows_of_step(before, result):
+        for name, value in writes.rows:
             key = name.encode()
             if value is not None:
                 table[key] = value
             elif key in table:
                 del table[key]
-            await self._publisher.send(self._changelog, Message(key, value, []), partition)
-        cluster = result.state.image.cluster
-        self.states[cluster] = result.state
+        await self._changelog.write(partition, writes.rows)
+        cluster = after.image.cluster
+        self.states[cluster] = after
         self.dirty.add(cluster)
+
+
+class _Writes(NamedTuple):
+    """What a message leads to, as it will be written: messages with their topics, and rows."""
+
+    result: ProcessResult
+    messages: list[tuple[str, Message]]
+    rows: list[Row]
+
+
+def _writes(bus: BusSettings, result: ProcessResult) -> _Writes:
+    """Encodes the outputs and rows of a result.
+
+    Raises:
+        EventTooLargeError: The bus would refuse one of them.
+    """
+    messages = []
+    if result.dead_letter is not None:
+        messages.append((bus.topic(DEAD_LETTERS), encode(DEAD_LETTERS, result.dead_letter)))
+    messages += [
+        (bus.topic(topic_of(output)), encode_output(output)) for output in result.step.outputs
+    ]
+    rows = [] if result.step.state is result.before else rows_of_step(result.before, result.step)
+    sizes = [*(message.size for _, message in messages), *map(_size_of_row, rows)]
+    if max(sizes, default=0) > MAX_EVENT_BYTES:
+        raise EventTooLargeError(
+            f"it leads to a message of {max(sizes)} bytes, and the bus accepts {MAX_EVENT_BYTES}"
+        )
+    return _Writes(result, messages, rows)
+
+
+def _size_of_row(row: Row) -> int:
+    name, value = row
+    return len(name.encode()) + len(value or b"")
 
 
 def exit_now() -> None:
@@ -168,8 +239,11 @@ def exit_now() -> None:
 
 
 def _input_message(message: Any) -> InputMessage:
-    """The input message of a Faust message, whose timestamp is in seconds."""
-    time_ms = round(message.timestamp * 1000)
+    """The input message of a Faust message, whose timestamp is in seconds.
+
+    Any producer may set it to anything: it is put between the years 1970 and 9999.
+    """
+    time_ms = min(max(round((message.timestamp or 0) * 1000), 0), LATEST_MS)
     position = (message.topic, message.partition, message.offset)
     return InputMessage(*position, time_ms, message.key, message.value)
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from featurewatch.agents.processor import EventProcessor, exit_now
 from featurewatch.controller.snapshot import snapshot
 from featurewatch.streams.bus.publisher import Publisher
-from featurewatch.streams.bus.settings import BusSettings
+from featurewatch.streams.bus.settings import MAX_EVENT_BYTES, BusSettings
 from featurewatch.streams.codec.outputs import encode_output
 from featurewatch.streams.events import SourceState, SourceStatus
 from featurewatch.streams.topics import API_VERSIONS, METADATA_LOG, STATE, ZOOKEEPER, Topic
@@ -31,8 +31,12 @@ async def publish_states(
     clusters, processor.dirty = processor.dirty, set()
     for cluster in clusters:
         state = processor.states.get(cluster)
-        if state is not None:
-            message = encode_output(snapshot(state.image, now_ms))
+        if state is None:
+            continue
+        message = encode_output(snapshot(state.image, now_ms))
+        if message.size > MAX_EVENT_BYTES:
+            LOG.error("the state of %s is not published: it is too large for the bus", cluster)
+        else:
             await publisher.send(bus.topic(STATE), message)
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Final
 
 from confluent_kafka.admin import AclOperation
@@ -10,6 +10,7 @@ from prometheus_client import generate_latest
 
 from featurewatch.agents.app import create_app
 from featurewatch.agents.at_least_once import OffsetTracker
+from featurewatch.agents.changelog import ChangelogWriter
 from featurewatch.agents.input_agents import register_agent
 from featurewatch.agents.metrics import WorkerMetrics
 from featurewatch.agents.processor import EventProcessor
@@ -97,14 +98,23 @@ class Worker:
         operations: dict[str, tuple[AclOperation, ...]] = dict.fromkeys(both, (READ, WRITE))
         operations |= {settings.bus.topic(topic): (WRITE,) for topic in OUTPUTS}
         await asyncio.to_thread(check_rights, settings.bus, operations, settings.app_id)
-        async with Publisher(settings.bus) as publisher:
+        writer = ChangelogWriter(settings.bus, settings.app_id, changelog)
+        async with Publisher(settings.bus, max_pause_s=settings.session_timeout_s / 2) as publisher:
             self._publisher = publisher
-            app = self._app = create_app(settings, OffsetTracker(publisher.flush))
+
+            async def flush() -> None:
+                await publisher.flush()
+                await writer.commit()
+
+            async def claim(partitions: Collection[int]) -> None:
+                await writer.claim(partitions, publisher)
+
+            app = self._app = create_app(settings, OffsetTracker(flush), claim)
             processor = EventProcessor(
                 app,
                 settings.bus,
                 publisher,
-                changelog,
+                writer,
                 self.metrics,
                 self._monotonic,
                 settings.limits,
@@ -117,6 +127,7 @@ class Worker:
                 await self._until_end(app)
             finally:
                 await app.stop()
+                await writer.close()
 
     async def _until_end(self, app: Any) -> None:
         stopped = asyncio.ensure_future(self._stop.wait())

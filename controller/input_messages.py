@@ -11,9 +11,13 @@ from featurewatch.controller.monitor import MonitorState, StepResult, step, step
 from featurewatch.controller.readiness.state_timers import DEFAULT_LIMITS, Limits
 from featurewatch.streams.codec.events import MalformedEventError, decode
 from featurewatch.streams.events import DeadLetter, Event
+from featurewatch.streams.text import shortened
 from featurewatch.streams.topics import INPUTS, Topic
 from featurewatch.streams.types import ClusterId
 from featurewatch.tables.image.sources import MessagePosition
+
+MAX_NAME: Final = 250
+"""Characters of a cluster's name in the key of an unreadable message; Kafka's ids have 22."""
 
 INPUT_TOPICS: Final = {topic.short_name: topic for topic in INPUTS}
 """The input topics, by short name."""
@@ -81,8 +85,23 @@ def process(
     if not isinstance(event, MalformedEventError):
         before = state_of(event.cluster)
         return ProcessResult(before, step(before, event, position, limits))
-    cluster = (message.key or b"").decode(errors="replace") or "unknown"
-    before, reason = state_of(ClusterId(cluster)), str(event)
+    return set_aside(message, str(event), state_of, limits)
+
+
+def set_aside(
+    message: InputMessage,
+    reason: str,
+    state_of: Callable[[ClusterId], MonitorState],
+    limits: Limits = DEFAULT_LIMITS,
+) -> ProcessResult:
+    """A message that cannot be read or processed: counted, and kept as a dead letter. Pure.
+
+    ``state_of`` is `process`'s.
+    """
+    topic = input_topic(message.topic)
+    position = MessagePosition(topic.short_name, message.offset, message.time_ms)
+    cluster = shortened((message.key or b"").decode(errors="replace"), MAX_NAME) or "unknown"
+    before, reason = state_of(ClusterId(cluster)), shortened(reason)
     place = format_place(message.topic, message.partition, message.offset)
     payload = message.value or b""
     dead_letter = DeadLetter(before.image.cluster, place, reason, payload, message.time_ms)

@@ -23,7 +23,7 @@ from featurewatch.streams.codec.outputs import Output
 from featurewatch.streams.events import Event, LogCommit, SnapshotChunk
 from featurewatch.streams.outputs import Alert, ChangeKind, FeatureChange, Snapshot
 from featurewatch.streams.types import ClusterId
-from featurewatch.tables.fold.fold import fold, fold_unreadable
+from featurewatch.tables.fold.fold import fold, fold_lost, fold_unreadable
 from featurewatch.tables.image.cluster import NOTHING, SKIPPED, ClusterDelta, ClusterImage
 from featurewatch.tables.image.sources import MessagePosition
 
@@ -92,7 +92,7 @@ def step(
         skipped = state if unchanged else MonitorState(after, state.firing, state.times)
         return StepResult(skipped, delta, cause)
     if position is not None:
-        after = replace(after, sources=after.sources.mark_applied(position))
+        after = _mark_applied(before, after, position)
     times = advance_timers(state.times, before, after, delta, at_ms, limits)
     times, due = take_due(times, limits, at_ms) if after.ready else (times, [])
     context = RuleContext(after, times, limits, at_ms)
@@ -120,11 +120,38 @@ def step_unreadable(
     if state.image.sources.has_applied(position):
         return StepResult(state, SKIPPED, cause)
     after = fold_unreadable(state.image, place, reason)
-    after = replace(after, sources=after.sources.mark_applied(position))
+    after = _mark_applied(state.image, after, position)
     context = RuleContext(after, state.times, limits, cause.at_ms)
     firing, alert_changes = evaluate(state.image, NOTHING, state.firing, cause, context)
     after_state = MonitorState(after, firing, state.times)
     return StepResult(after_state, NOTHING, cause, alert_changes=alert_changes)
+
+
+def step_lost(
+    state: MonitorState, reason: str, cause: Cause, limits: Limits = DEFAULT_LIMITS
+) -> StepResult:
+    """Counts messages of the cluster that the bus lost before they were read. Pure.
+
+    ``reason`` says which ones, and ``cause`` names the message that came in their place.
+    """
+    after = fold_lost(state.image, cause.id, reason)
+    context = RuleContext(after, state.times, limits, cause.at_ms)
+    firing, alert_changes = evaluate(state.image, NOTHING, state.firing, cause, context)
+    after_state = MonitorState(after, firing, state.times)
+    return StepResult(after_state, NOTHING, cause, alert_changes=alert_changes)
+
+
+def _mark_applied(
+    before: ClusterImage, after: ClusterImage, position: MessagePosition
+) -> ClusterImage:
+    if before.sources.goes_back(position):
+        last = before.sources.read[position.topic]
+        reason = (
+            f"offset {position.offset} came after offset {last.offset}: the topic was made anew, "
+            "or its brokers lost what they had acknowledged"
+        )
+        after = fold_lost(after, position.topic, reason)
+    return replace(after, sources=after.sources.mark_applied(position))
 
 
 def _time_ms(event: Event) -> int:

@@ -21,5 +21,9 @@ class PublishError(BusError):
     """A message cannot be delivered, and waiting will not help."""
 
 
+class FencedError(PublishError):
+    """Another process has taken over; this one may not write any more."""
+
+
 class EventTooLargeError(Exception):
     """One event is larger than the bus accepts; other messages are not affected."""

@@ -9,7 +9,8 @@ header on the topic).
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from hashlib import sha256
+from typing import Any, Final
 
 from featurewatch.streams.types import (
     ClusterId,
@@ -283,12 +284,18 @@ ZookeeperEvent = ZnodeChange | ZnodeSnapshot | SourceStatus
 Event = LogEvent | ApiVersionsEvent | ZookeeperEvent
 
 
+MAX_PAYLOAD_BYTES: Final = 4 << 20
+"""The bytes that a dead letter carries: a whole znode, and of a damaged batch, which may have 20
+MiB, the first of them. In base64 they take a third more, which the bus accepts."""
+
+
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
     """Bytes that could not be read, with the reason and where they came from.
 
     ``location`` is a topic, partition and offset, or a log and its offset, as text. ``payload``
-    is base64 on the topic.
+    is base64 on the topic, where only its first `MAX_PAYLOAD_BYTES` stand; ``payload_bytes`` and
+    ``payload_sha256`` are the length and the SHA-256 of all of it.
     """
 
     cluster: str
@@ -297,6 +304,14 @@ class DeadLetter:
     payload: bytes
     seen_ms: int
     headers: Mapping[str, str] = field(default_factory=dict)
+    payload_bytes: int = -1
+    payload_sha256: str = ""
+
+    def __post_init__(self) -> None:
+        """Takes length and digest of a payload that is whole, as a dead letter's maker has it."""
+        if self.payload_bytes < 0:
+            object.__setattr__(self, "payload_bytes", len(self.payload))
+            object.__setattr__(self, "payload_sha256", sha256(self.payload).hexdigest())
 
     @property
     def id(self) -> str:

@@ -1,5 +1,6 @@
 """Texts from peers, made fit for a line of a log, an event or a terminal. Pure."""
 
+from hashlib import sha256
 from typing import Final
 
 MAX_DETAIL_CHARS: Final = 4_000
@@ -18,10 +19,12 @@ def plain(text: object) -> str:
 
 
 def shortened(text: str, max_chars: int = MAX_DETAIL_CHARS) -> str:
-    """The beginning of a text of more than ``max_chars`` characters, and how long it is."""
+    """The beginning of a text of more than ``max_chars`` characters, its length and digest."""
     if len(text) <= max_chars:
         return text
-    return f"{text[:max_chars]}... ({len(text)} characters)"
+    digest = sha256(text.encode(errors="replace")).hexdigest()
+    mark = f"... ({len(text)} characters, SHA-256 {digest})"
+    return text[: max(max_chars - len(mark), 0)] + mark
 
 
 def quoted(text: str) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from featurewatch.cli.config.settings import ClusterSection
 from featurewatch.cli.runtime.supervisor import DEFAULT_BACKOFF
-from featurewatch.streams import dead_letters, types
+from featurewatch.streams import events, types
 from featurewatch.streams.apiversions import node_features
 from featurewatch.streams.apiversions.settings import ApiVersionsSettings
 from featurewatch.streams.bus.settings import MAX_EVENT_BYTES
@@ -59,7 +59,7 @@ LIMITS = {
     "metadata record": size(decoder.MAX_RECORD_BYTES),
     "records of one commit, as JSON": size(commits.MAX_COMMIT_BYTES),
     "dead letters of one record batch": str(commits.MAX_BATCH_DEAD_LETTERS),
-    "bytes in a dead letter": size(dead_letters.MAX_PAYLOAD_BYTES),
+    "bytes in a dead letter": size(events.MAX_PAYLOAD_BYTES),
     "snapshot of the metadata log": size(snapshot_spool.DEFAULT_MAX_SNAPSHOT_BYTES),
     "free room in the temporary directory (`TMPDIR`) for a snapshot": (
         f"its size and {size(snapshot_spool.RESERVED_BYTES)}"

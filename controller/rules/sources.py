@@ -13,6 +13,7 @@ from featurewatch.controller.rules.rule import (
 )
 from featurewatch.streams.events import SourceState
 from featurewatch.streams.outputs import Severity
+from featurewatch.tables.image.sources import LOST
 
 _FAILED_STATES = (SourceState.STALLED, SourceState.SILENT)
 
@@ -39,7 +40,7 @@ SOURCE_RULES: Final = (
 
 def _unreadable(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     records = context.image.sources.unreadable.get(str(subject.key))
-    if records is not None:
+    if records is not None and subject.key != LOST:
         count = coarse_count(records.count)
         times = "once" if count == 1 else f"at least {count} times"
         summary = (
@@ -51,7 +52,20 @@ def _unreadable(context: RuleContext, subject: Subject) -> Iterable[Finding]:
         yield Finding(summary, Severity.WARNING, evidence)
 
 
+def _lost(context: RuleContext, subject: Subject) -> Iterable[Finding]:
+    records = context.image.sources.unreadable.get(LOST)
+    if records is not None and subject.key == LOST:
+        summary = (
+            f"the bus lost messages of this cluster before they were read: {records.reason} (at "
+            f"{records.place}). What is shown of the cluster may be out of date until its source "
+            "publishes the whole state again: restart `featurewatch watch`."
+        )
+        evidence = {"count": records.count, "location": records.place, "reason": records.reason}
+        yield Finding(summary, Severity.CRITICAL, evidence)
+
+
 RECORD_RULES: Final = (
+    Rule("messages-lost", "the bus lost messages before they were read", SubjectKind.RECORD, _lost),
     Rule(
         "unreadable",
         "a record, a snapshot or a message could not be read",

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 import orjson
 
 from featurewatch.streams.apiversions.node_features import NodeFeatures
-from featurewatch.streams.dead_letters import dead_letter
 from featurewatch.streams.events import (
     DeadLetter,
     Disagreement,
@@ -183,7 +182,7 @@ class NodeTracker:
         )
         for advertised, reason in answer.invalid:
             if reason not in reported:
-                yield dead_letter(
+                yield DeadLetter(
                     self._cluster,
                     f"ApiVersions answer of {key}, feature {quoted(advertised.name)!r}",
                     f"{node.address}: {reason}, so it is left out: upgrade or stop the node",

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
@@ -21,7 +21,12 @@ from featurewatch.streams.bus.settings import (
     BusSettings,
 )
 from featurewatch.streams.codec import events
-from featurewatch.streams.errors import BusUnavailableError, EventTooLargeError, PublishError
+from featurewatch.streams.errors import (
+    BusUnavailableError,
+    EventTooLargeError,
+    FencedError,
+    PublishError,
+)
 from featurewatch.streams.events import DeadLetter, Event
 from featurewatch.streams.topics import Topic
 
@@ -59,7 +64,8 @@ class Publisher:
     """Publishes to the bus; use as ``async with Publisher(settings) as publisher``.
 
     At most ``max_in_flight`` messages and about ``max_bytes`` bytes wait for acknowledgement; one
-    message larger than ``max_bytes`` goes alone. ``on_error`` is called in the event loop.
+    message larger than ``max_bytes`` goes alone. ``on_error`` is called in the event loop. A
+    process that stood still for more than ``max_pause_s`` seconds publishes nothing more.
     ``monotonic`` gives seconds of a clock that does not go back.
     """
 
@@ -70,13 +76,16 @@ class Publisher:
         max_in_flight: int = 1000,
         max_bytes: int = 32 * 1024 * 1024,
         on_error: OnErrorChange | None = None,
+        max_pause_s: float | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._bus = bus
         self._max_in_flight = max_in_flight
         self._max_bytes = max_bytes
         self._on_error = on_error or _ignore
+        self._max_pause_s = max_pause_s
         self._monotonic = monotonic
+        self._alive_s = monotonic()
         self._lock = asyncio.Lock()
         self._moved = asyncio.Event()
         self._pending: dict[_Delivery, float] = {}
@@ -108,9 +117,8 @@ class Publisher:
     async def start(self) -> None:
         """Starts the producer; does not wait for the bus. Raises `PublishError` for settings."""
         self._loop = asyncio.get_running_loop()
-        config = self._bus.client(linger_ms=0, message_max_bytes=MAX_MESSAGE_BYTES) | _GUARANTEES
         try:
-            self._producer = Producer(config | {"error_cb": self._note_error}, logger=LOG)
+            self._producer = Producer(self._config() | {"error_cb": self._note_error}, logger=LOG)
         except KafkaException as error:
             raise PublishError(f"the bus' properties are wrong: {error.args[0].str()}") from error
         self._thread = threading.Thread(target=self._poll, name="featurewatch-bus", daemon=True)
@@ -137,15 +145,15 @@ class Publisher:
         ``partition`` -1 leaves it to the key.
         """
         size = len(message.value or b"") + len(message.key)
-        size_in_all = size + sum(len(name) + len(text) for name, text in message.headers)
-        if size_in_all > MAX_EVENT_BYTES:
+        if message.size > MAX_EVENT_BYTES:
             raise EventTooLargeError(
-                f"an event of {size_in_all} bytes for {topic}, and the bus accepts "
+                f"an event of {message.size} bytes for {topic}, and the bus accepts "
                 f"{MAX_EVENT_BYTES}"
             )
         async with self._lock:
             while self._pending and not self._has_room(size):
                 await self._move()
+            self._check_pause()
             self._check()
             delivery: _Delivery = self._loop.create_future()
 
@@ -153,6 +161,7 @@ class Publisher:
                 self._reports.append((delivery, size, error))
 
             try:
+                self._before_produce()
                 self._producer.produce(
                     topic,
                     value=message.value,
@@ -162,7 +171,8 @@ class Publisher:
                     on_delivery=report,
                 )
             except (KafkaException, BufferError) as error:
-                self._fail(f"a message of {size} bytes was not taken for {topic}: {error}")
+                text = f"a message of {size} bytes was not taken for {topic}: {error}"
+                self._fail(self._failure_of(error.args[0], text))
                 self._check()
             self._pending[delivery] = self._monotonic()
             self._bytes += size
@@ -189,7 +199,7 @@ class Publisher:
                 f"{len(self._pending)} messages within {timeout_s:g} s"
             ) from None
         finally:
-            await self._stop()
+            await self.stop()
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -205,13 +215,21 @@ class Publisher:
         if kind is None:
             await self.close()
         else:
-            await self._stop()
+            await self.stop()
 
-    async def _stop(self) -> None:
+    async def stop(self) -> None:
+        """Stops at once; what is in flight is dropped."""
         self._stopping.set()
         if self._thread is not None:
             await asyncio.to_thread(self._thread.join)
             self._producer.purge()
+
+    def _config(self) -> dict[str, Any]:
+        """The producer's settings."""
+        return self._bus.client(linger_ms=0, message_max_bytes=MAX_MESSAGE_BYTES) | _GUARANTEES
+
+    def _before_produce(self) -> None:
+        """Called before each message is handed to the producer; a subclass may refuse it."""
 
     def _has_room(self, size: int) -> bool:
         return len(self._pending) < self._max_in_flight and self._bytes + size <= self._max_bytes
@@ -239,17 +257,21 @@ class Publisher:
                 if not delivery.done():
                     delivery.set_result(None)
             else:
-                self._fail(f"the bus refused a message: {error.str()}")
+                self._fail(self._failure_of(error, f"the bus refused a message: {error.str()}"))
                 self._reject(delivery)
         if self._failure is None:
             self._set_error(None)
         self._moved.set()
 
-    def _fail(self, text: str) -> None:
+    def _failure_of(self, error: object, text: str) -> PublishError:  # noqa: ARG002 - a subclass's
+        """The failure that a producer's error means; ``text`` describes it in one line."""
+        return PublishError(text)
+
+    def _fail(self, failure: PublishError) -> None:
         """The first failure is the cause; all that is in flight fails with it."""
         if self._failure is None:
-            self._failure = PublishError(text)
-            self._set_error(text)
+            self._failure = failure
+            self._set_error(str(failure))
         for delivery in self._pending:
             self._reject(delivery)
         self._pending.clear()
@@ -274,16 +296,29 @@ class Publisher:
                 f"{_STALL_S:g} s{last_error and f' ({last_error})'}: waiting for it"
             )
 
+    def _check_pause(self) -> None:
+        """Fails if the thread, which runs five times a second, last ran too long ago."""
+        pause_s = self._monotonic() - self._alive_s
+        if self._max_pause_s is not None and pause_s > self._max_pause_s:
+            self._fail(_paused(pause_s))
+
     # In the thread
 
     def _poll(self) -> None:
         while not self._stopping.is_set():
+            now_s = self._monotonic()
+            if self._max_pause_s is not None and now_s - self._alive_s > self._max_pause_s:
+                # At once, before the pause is forgotten: the loop may be about to publish.
+                self._failure = self._failure or _paused(now_s - self._alive_s)
+                self._loop.call_soon_threadsafe(self._fail, self._failure)
+            self._alive_s = now_s
             try:
                 self._producer.poll(_POLL_S)
             except KafkaException as error:
                 # poll raises a fatal error too, besides the error callback.
                 text = f"the producer stopped for good: {error.args[0].str()}"
-                self._loop.call_soon_threadsafe(self._fail, text)
+                failure = self._failure_of(error.args[0], text)
+                self._loop.call_soon_threadsafe(self._fail, failure)
                 return
             if self._reports:
                 reports, self._reports = self._reports, []
@@ -295,9 +330,15 @@ class Publisher:
         """librdkafka's own errors; it recovers by itself unless they are fatal."""
         self._last_error = error.str()
         if error.fatal():
-            self._loop.call_soon_threadsafe(
-                self._fail, f"the producer stopped for good: {error.str()}"
-            )
+            failure = self._failure_of(error, f"the producer stopped for good: {error.str()}")
+            self._loop.call_soon_threadsafe(self._fail, failure)
         elif error.code() in (KafkaError._ALL_BROKERS_DOWN, KafkaError._AUTHENTICATION):
             text = f"the bus at {self._bus.bootstrap_servers} does not answer: {error.str()}"
             self._loop.call_soon_threadsafe(self._set_error, text)
+
+
+def _paused(pause_s: float) -> FencedError:
+    return FencedError(
+        f"this process stood still for {pause_s:.1f} s, longer than its session on the bus: "
+        "another worker may have taken over, so this one ends and begins anew"
+    )

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from featurewatch.streams.codec.cloudevents import LATEST_MS
+from featurewatch.streams.text import shortened
 from featurewatch.streams.types import SupportedRange
 
 Check = Callable[[Any], Any]
@@ -39,6 +40,11 @@ def a_text(value: Any) -> str:
     if type(value) is str:
         return value
     raise ValueError(f"is not a string: {brief(value)}")
+
+
+def a_detail(value: Any) -> str:
+    """A string for people to read, cut to `text.MAX_DETAIL_CHARS` characters."""
+    return shortened(a_text(value))
 
 
 def a_name(value: Any) -> str:

@@ -17,6 +17,7 @@ from featurewatch.streams.codec.checks import (
     TIME,
     TIME_OR_NONE,
     Shape,
+    a_detail,
     a_flag,
     a_name,
     a_text,
@@ -124,7 +125,7 @@ _GAP = Shape(
         "cluster": a_name,
         "from_offset": OFFSET,
         "to_offset": OFFSET,
-        "reason": a_text,
+        "reason": a_detail,
         "reset": a_flag,
         "seen_ms": TIME,
     },
@@ -140,7 +141,7 @@ _STATUS = Shape(
         "high_watermark": OFFSET_OR_NONE,
         "leader_id": INT32_OR_NONE,
         "leader_epoch": INT32_OR_NONE,
-        "detail": a_text,
+        "detail": a_detail,
         "seen_ms": TIME,
     },
 )
@@ -166,7 +167,7 @@ _SILENT = Shape(
         "node_id": INT32,
         "address": a_text,
         "gone": a_flag,
-        "detail": a_text,
+        "detail": a_detail,
         "seen_ms": TIME,
     },
 )
@@ -178,10 +179,12 @@ _DEAD_LETTER = Shape(
     {
         "cluster": a_text,
         "location": a_text,
-        "reason": a_text,
+        "reason": a_detail,
         "payload": _payload,
         "seen_ms": TIME,
         "headers": map_of(a_text),
+        "payload_bytes": OFFSET,
+        "payload_sha256": a_text,
     },
 )
 
@@ -205,7 +208,7 @@ _ZNODE_SNAPSHOT = Shape(
         "index": INT32,
         "last": a_flag,
         "znodes": znodes,
-        "reason": a_text,
+        "reason": a_detail,
         "zxid": OFFSET,
         "seen_ms": TIME,
     },

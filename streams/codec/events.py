@@ -15,6 +15,7 @@ from featurewatch.streams.codec import cloudevents
 from featurewatch.streams.codec.checks import brief
 from featurewatch.streams.codec.event_shapes import KINDS
 from featurewatch.streams.events import (
+    MAX_PAYLOAD_BYTES,
     ApiVersionsEvent,
     DeadLetter,
     Event,
@@ -22,6 +23,7 @@ from featurewatch.streams.events import (
     LogEvent,
     ZookeeperEvent,
 )
+from featurewatch.streams.text import shortened
 from featurewatch.streams.topics import API_VERSIONS, DEAD_LETTERS, METADATA_LOG, ZOOKEEPER, Topic
 
 
@@ -35,6 +37,12 @@ class Message(NamedTuple):
     key: bytes
     value: bytes | None
     headers: cloudevents.Headers
+
+    @property
+    def size(self) -> int:
+        """The bytes of key, value and headers."""
+        headers = sum(len(name) + len(text) for name, text in self.headers)
+        return len(self.value or b"") + len(self.key) + headers
 
 
 def encode(topic: Topic, event: Event | DeadLetter) -> Message:
@@ -52,6 +60,7 @@ def encode(topic: Topic, event: Event | DeadLetter) -> Message:
         value[name] = getattr(event, name)
     if isinstance(event, DeadLetter):
         _make_printable(value)
+        _bound_payload(value)
     headers = cloudevents.headers(topic, kind, event.cluster, event.id, event.seen_ms)
     key = event.cluster.encode(errors="replace")
     return Message(key, orjson.dumps(value, default=_plain), headers)
@@ -128,6 +137,11 @@ def _plain(value: object) -> object:
     raise TypeError(f"{type(value).__name__} cannot stand in an event")
 
 
+def _bound_payload(value: dict[str, Any]) -> None:
+    """A dead letter must fit into a message: base64 makes its payload larger than it was."""
+    value["payload"] = value["payload"][:MAX_PAYLOAD_BYTES]
+
+
 def _make_printable(value: dict[str, Any]) -> None:
     """A dead letter must get through: its texts may quote bytes that are no UTF-8."""
 
@@ -135,5 +149,5 @@ def _make_printable(value: dict[str, Any]) -> None:
         return text.encode(errors="backslashreplace").decode()
 
     for name in ("cluster", "location", "reason"):
-        value[name] = printable(value[name])
+        value[name] = shortened(printable(value[name]))
     value["headers"] = {printable(k): printable(v) for k, v in value["headers"].items()}

@@ -5,27 +5,25 @@ alert's key is its id, so that compaction keeps the newest message of each; all 
 cluster ids.
 """
 
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
+from hashlib import sha256
 from typing import Any, Final
 
 import orjson
 
 from featurewatch.streams.codec import cloudevents
 from featurewatch.streams.codec.events import MalformedEventError, Message
+from featurewatch.streams.codec.output_shapes import CHECKS
 from featurewatch.streams.outputs import (
     Alert,
-    AlertState,
-    CapabilityClass,
-    ChangeKind,
     FeatureChange,
-    IncompatibleNode,
-    Migration,
-    Severity,
     Snapshot,
-    ZookeeperController,
 )
+from featurewatch.streams.text import MAX_DETAIL_CHARS, shortened
 from featurewatch.streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES, Topic
-from featurewatch.streams.types import Role, SupportedRange, SupportedRanges
+
+_MAX_EVIDENCE_BYTES: Final = 64 * 1024
+"""Of an alert, as JSON: it lists hundreds of nodes, and what reads alerts takes no more."""
 
 Output = FeatureChange | Alert | Snapshot
 
@@ -49,32 +47,35 @@ def encode_output(output: Output) -> Message:
     time_ms = output.seen_ms if isinstance(output, FeatureChange) else output.at_ms
     headers = cloudevents.headers(topic, kind, output.cluster, _cause(output), max(time_ms, 0))
     key = output.id if isinstance(output, Alert) else output.cluster
+    if isinstance(output, Alert):
+        output = _bounded(output)
     return Message(key.encode(), orjson.dumps(output, default=list), headers)  # of ranges
+
+
+def _bounded(alert: Alert) -> Alert:
+    """An alert that people and Alertmanager can take: what it quotes may be of any length."""
+    evidence = orjson.dumps(alert.evidence, default=list)
+    if len(alert.summary) <= MAX_DETAIL_CHARS and len(evidence) <= _MAX_EVIDENCE_BYTES:
+        return alert
+    if len(evidence) > _MAX_EVIDENCE_BYTES:
+        omitted = {"omitted_bytes": len(evidence), "sha256": sha256(evidence).hexdigest()}
+        alert = replace(alert, evidence=omitted)
+    return replace(alert, summary=shortened(alert.summary))
 
 
 def decode_change(value: bytes | None) -> FeatureChange:
     """A feature change from its message's value; raises `MalformedEventError`."""
-    content = _content(FeatureChange, value)
-    return FeatureChange(**{**content, "kind": _member(ChangeKind, content["kind"])})
+    return FeatureChange(**_content(FeatureChange, value))
 
 
 def decode_alert(value: bytes | None) -> Alert:
     """An alert from its message's value; raises `MalformedEventError`."""
-    content = _content(Alert, value)
-    state = _member(AlertState, content["state"])
-    return Alert(**{**content, "state": state, "severity": _member(Severity, content["severity"])})
+    return Alert(**_content(Alert, value))
 
 
 def decode_snapshot(value: bytes | None) -> Snapshot:
     """A snapshot from its message's value; raises `MalformedEventError`."""
-    content = _content(Snapshot, value)
-    try:
-        classes = tuple(_class(item) for item in content["classes"])
-        incompatible = tuple(_incompatible(item) for item in content["incompatible"])
-        parts = {name: _PARTS[name](value) for name, value in content.items() if name in _PARTS}
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise MalformedEventError(f"a part of a snapshot: {error!r}") from None
-    return Snapshot(**{**content, **parts, "classes": classes, "incompatible": incompatible})
+    return Snapshot(**_content(Snapshot, value))
 
 
 def _content(shape: type[Output], value: bytes | None) -> dict[str, Any]:
@@ -93,54 +94,15 @@ def _content(shape: type[Output], value: bytes | None) -> dict[str, Any]:
     ]
     if missing:
         raise MalformedEventError(f"{shape.__name__} has no field {', '.join(missing)}")
-    return {field.name: content[field.name] for field in fields(shape) if field.name in content}
-
-
-def _member(enum: Any, value: Any) -> Any:
-    try:
-        return enum(value)
-    except ValueError as error:
-        raise MalformedEventError(str(error)) from None
-
-
-def _class(item: dict[str, Any]) -> CapabilityClass:
-    return CapabilityClass(
-        role=Role(item["role"]),
-        ranges=SupportedRanges(item["ranges"]),
-        complete=item["complete"],
-        nodes=tuple(item["nodes"]),
-        fenced=tuple(item["fenced"]),
-        silent=tuple(item["silent"]),
-    )
-
-
-def _controller(item: dict[str, Any]) -> ZookeeperController:
-    return ZookeeperController(item["node_id"], item["epoch"], item["kraft_epoch"])
-
-
-def _migration(item: dict[str, Any]) -> Migration:
-    return Migration(
-        state=item["state"],
-        in_progress=item["in_progress"],
-        kraft_controller_id=item["kraft_controller_id"],
-        brokers_in_zookeeper=item["brokers_in_zookeeper"],
-        missing=tuple(item["missing"]),
-    )
-
-
-_PARTS: Final = {"controller": _controller, "migration": _migration}
-
-
-def _incompatible(item: dict[str, Any]) -> IncompatibleNode:
-    bounds = item["range"]
-    return IncompatibleNode(
-        role=Role(item["role"]),
-        node_id=item["node_id"],
-        feature=item["feature"],
-        level=item["level"],
-        range=None if bounds is None else SupportedRange(*bounds),
-        verdict=item["verdict"],
-    )
+    checks = CHECKS[shape]
+    checked = {}
+    for field in fields(shape):
+        if field.name in content:
+            try:
+                checked[field.name] = checks[field.name](content[field.name])
+            except ValueError as error:
+                raise MalformedEventError(f"{field.name} of {shape.__name__} {error}") from None
+    return checked
 
 
 def _kind(output: Output) -> str:

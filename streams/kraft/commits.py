@@ -10,7 +10,6 @@ from typing import Final
 
 import orjson
 
-from featurewatch.streams.dead_letters import dead_letter
 from featurewatch.streams.events import UNREADABLE, CommitKind, DeadLetter, LogCommit
 from featurewatch.streams.kraft.records.batch import RecordBatch
 from featurewatch.streams.kraft.records.decoder import (
@@ -296,7 +295,7 @@ class CommitAssembler:
         )
 
     def _dead_letter(self, where: str, reason: str, payload: bytes, seen_ms: int) -> DeadLetter:
-        return dead_letter(self._cluster, f"{LOG} {where}", reason, payload, seen_ms)
+        return DeadLetter(self._cluster, f"{LOG} {where}", reason, payload, seen_ms)
 
 
 def _json_bytes(part: _Part) -> int:

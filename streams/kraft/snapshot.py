@@ -11,7 +11,6 @@ from typing import BinaryIO, Final
 
 import orjson
 
-from featurewatch.streams.dead_letters import dead_letter
 from featurewatch.streams.events import DeadLetter, SnapshotChunk
 from featurewatch.streams.kraft.errors import CorruptSnapshotError
 from featurewatch.streams.kraft.records.batch import RecordBatch, scan_batches
@@ -103,7 +102,7 @@ class SnapshotReader:
         decoded = self._decoder.decode(batch)
         for offset, reason, payload in decoded.undecoded:
             location = f"snapshot {self._snapshot.offset}-{self._snapshot.epoch} offset {offset}"
-            outputs.append(dead_letter(self._cluster, location, reason, payload, seen_ms))
+            outputs.append(DeadLetter(self._cluster, location, reason, payload, seen_ms))
         self._skipped += decoded.skipped
         for record in decoded.records:
             if record["type"] in (_HEADER, _FOOTER):

@@ -14,9 +14,8 @@ from typing import Final
 
 from featurewatch.streams.bus.positions import last_log_position
 from featurewatch.streams.bus.publisher import Publisher
-from featurewatch.streams.dead_letters import dead_letter
 from featurewatch.streams.errors import BusUnavailableError
-from featurewatch.streams.events import LogGap
+from featurewatch.streams.events import DeadLetter, LogGap
 from featurewatch.streams.kraft.commits import AssemblerEvent, CommitAssembler
 from featurewatch.streams.kraft.directory.commit_rule import SETTLE_MS
 from featurewatch.streams.kraft.directory.reader import LogDirectoryReader
@@ -259,6 +258,6 @@ class KraftSource(SourceShell):
         """Publish that a snapshot is corrupt; the next round fetches from the old position."""
         self._status.last_error = reason
         seen_ms = self._clock_ms()
-        await self._publish(dead_letter(self._settings.cluster, name, reason, b"", seen_ms))
+        await self._publish(DeadLetter(self._settings.cluster, name, reason, b"", seen_ms))
         await self._close()
         await asyncio.sleep(_RETRY_S)

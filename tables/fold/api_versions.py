@@ -22,11 +22,13 @@ Folded = tuple[ClusterImage, ClusterDelta]
 
 
 def fold_node_answer(image: ClusterImage, event: NodeAnswer) -> Folded:
-    """Applies a node's ApiVersions response; it is the registration if there is no other source."""
+    """Applies a node's ApiVersions response; it is the registration if there is no other source.
+
+    Responses count in the order of the topic. Their times are the source's, whose clock may have
+    been ahead.
+    """
     node = _node(event)
     before = image.answers.nodes.get(node.key) or image.nodes.get(node.key)
-    if before is not None and _seen_ms(before) > event.seen_ms:
-        return image, SKIPPED
     if before is not None and _seen_ms(before) == event.seen_ms:
         # Applied before; but after a crash perhaps only the node was persisted, and not the levels.
         node = before
@@ -52,7 +54,7 @@ def fold_node_silent(image: ClusterImage, event: NodeSilent) -> Folded:
     key = NodeKey(event.role, event.node_id)
     is_answer = _has_higher_authority(image)
     before = (image.answers.nodes if is_answer else image.nodes).get(key)
-    if before is None or _seen_ms(before) >= event.seen_ms:
+    if before is None or (before.silent and not event.gone):
         return image, SKIPPED
     changes = {key: None if event.gone else before._replace(silent=True)}
     if is_answer:

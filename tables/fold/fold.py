@@ -31,7 +31,7 @@ from featurewatch.tables.image.cluster import (
     ClusterDelta,
     ClusterImage,
 )
-from featurewatch.tables.image.sources import count_unreadable
+from featurewatch.tables.image.sources import LOST, count_unreadable
 from featurewatch.tables.image.zookeeper import NO_ZOOKEEPER, ZookeeperDelta
 
 
@@ -90,6 +90,12 @@ def _with_unregistered(image: ClusterImage, delta: ClusterDelta) -> ClusterImage
 def fold_unreadable(image: ClusterImage, place: str, reason: str) -> ClusterImage:
     """The image after a message that could not be decoded; ``place`` and ``reason`` are text."""
     unreadable = count_unreadable(image.sources.unreadable, "MESSAGE", place, reason)
+    return replace(image, sources=image.sources.with_unreadable(unreadable))
+
+
+def fold_lost(image: ClusterImage, place: str, reason: str) -> ClusterImage:
+    """The image after messages that the bus lost; ``place`` and ``reason`` are text."""
+    unreadable = count_unreadable(image.sources.unreadable, LOST, place, reason)
     return replace(image, sources=image.sources.with_unreadable(unreadable))
 
 

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple, Self
 from immutables import Map
 
 from featurewatch.streams.events import SourceState, SourceStatus
+from featurewatch.streams.text import shortened
 
 
 class MessagePosition(NamedTuple):
@@ -36,12 +37,15 @@ class UnreadableRecords:
 
 
 Unreadable = Map[str, UnreadableRecords]
-"""Unreadable records by kind: a record type, ``SNAPSHOT``, ``MESSAGE`` or ``ZNODES``."""
+"""Unreadable records by kind: a record type, ``SNAPSHOT``, ``MESSAGE``, ``ZNODES`` or `LOST`."""
+
+LOST: Final = "LOST"
+"""The kind of the messages that the bus lost before they were read."""
 
 
 def count_unreadable(unreadable: Unreadable, kind: str, place: str, reason: str) -> Unreadable:
     """Counts one more of a kind; location and reason of the first one stay."""
-    first = unreadable.get(kind, UnreadableRecords(0, place, reason))
+    first = unreadable.get(kind, UnreadableRecords(0, place, shortened(reason)))
     return unreadable.set(kind, replace(first, count=first.count + 1))
 
 
@@ -78,6 +82,16 @@ class SourcesImage:
         if last is None:
             return False
         return delivery.offset <= last.offset and delivery.time_ms <= last.time_ms
+
+    def goes_back(self, delivery: MessagePosition) -> bool:
+        """Whether a message that was not applied has an offset that was.
+
+        Its topic was made anew, or lost messages that its brokers had acknowledged.
+        """
+        last = self.read.get(delivery.topic)
+        return (
+            last is not None and delivery.offset <= last.offset and not self.has_applied(delivery)
+        )
 
     def mark_applied(self, delivery: MessagePosition) -> Self:
         """This image with a message marked as applied."""

@@ -44,11 +44,12 @@ class _Crash:
         """Replaces the methods: from then on the worker kills itself at the point."""
         crash = self
 
-        async def publish(processor: EventProcessor, result: Any) -> None:
-            crash._in_event = any(change.after == LEVEL for change in result.step.changes)
+        async def publish(processor: EventProcessor, writes: Any) -> None:
+            changes = writes.result.step.changes
+            crash._in_event = any(change.after == LEVEL for change in changes)
             crash._was_in_event |= crash._in_event
             crash.reach("before-publish")
-            await crash._publish(processor, result)
+            await crash._publish(processor, writes)
 
         async def persist(processor: EventProcessor, *arguments: Any) -> None:
             crash.reach("before-persist")

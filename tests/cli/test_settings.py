@@ -151,7 +151,7 @@ def test_each_setting_of_the_worker_reaches_it(
 ) -> None:
     """Another value of any setting of these sections gives the worker other settings."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "client.properties").write_text("security.protocol=SSL\n")
+    write_private(tmp_path / "client.properties", "security.protocol=SSL\n")
     sections: dict[str, dict[str, object]] = {"bus": {"bootstrap_servers": "a:1"}}
     default = load(None, **sections)
     value = OTHER_VALUES.get(name) or getattr(getattr(default, section), name) + 2
@@ -262,7 +262,7 @@ def test_a_misspelt_key_towards_zookeeper_is_refused(
 ) -> None:
     """Otherwise the connection would be plain text, or without a login, without a word."""
     config = tmp_path / "zookeeper.properties"
-    config.write_text(f"{line}\n")
+    write_private(config, f"{line}\n")
     with pytest.raises(UsageError, match=re.escape(reason)):
         zookeeper_settings(ClusterSection(zookeeper="z:1", zookeeper_config=config))
 
@@ -272,7 +272,7 @@ def test_keys_for_kafka_alone_have_no_effect_towards_zookeeper(
 ) -> None:
     """A file that serves both is taken, with a line about each key without effect."""
     config = tmp_path / "both.properties"
-    config.write_text("default.api.timeout.ms=5\nretries=3\nsecurity.protocol=PLAINTEXT\n")
+    write_private(config, "default.api.timeout.ms=5\nretries=3\nsecurity.protocol=PLAINTEXT\n")
     zookeeper_settings(ClusterSection(zookeeper="z:1", zookeeper_config=config))
     assert [record.message.rpartition(": ")[2] for record in caplog.records] == [
         "default.api.timeout.ms has no effect for ZooKeeper",

@@ -55,13 +55,17 @@ def test_a_feature_that_is_left_out_is_gone() -> None:
     assert (dict(image.features.levels), image.features.revision) == ({MV: 21}, 2)
 
 
-def test_older_answers_and_silences_are_passed_over() -> None:
-    """Events older than the newest response of a node are skipped."""
-    image = fold_all([r.answer(1, OLD, {}, -1, 10), r.silent(1, 20), r.answer(1, NEW, {}, -1, 30)])
-    for event in (r.answer(1, OLD, {}, -1, 10), r.silent(1, 20), r.silent(1, 20, gone=True)):
-        after, delta = fold(image, event)
-        assert after is image
-        assert delta.skipped
+def test_the_order_is_that_of_the_topic_and_not_of_the_times() -> None:
+    """A source whose clock was ahead once is believed again as soon as its clock was set right."""
+    image = fold_all([r.answer(1, OLD, {}, -1, 1_000_000), r.answer(1, NEW, {}, -1, 30)])
+    node = image.nodes.get(ONE)
+    assert node == fold_all([r.answer(1, NEW, {}, -1, 30)]).nodes.get(ONE)
+    image = fold_all([r.silent(1, 20)], image)
+    silent = image.nodes.get(ONE)
+    assert silent is not None
+    assert silent.silent
+    assert fold(image, r.silent(1, 25))[1].skipped
+    assert fold_all([r.silent(1, 10, gone=True)], image).nodes.get(ONE) is None
 
 
 def test_a_node_whose_levels_were_not_kept_is_heard_again() -> None:

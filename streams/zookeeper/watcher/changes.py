@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Final
 
-from featurewatch.streams.dead_letters import dead_letter
 from featurewatch.streams.events import DeadLetter, ZnodeChange, ZnodeSnapshot
 from featurewatch.streams.types import ClusterId
 from featurewatch.streams.znodes import UnreadableZnode, Znode
@@ -132,7 +131,7 @@ class ChangeRecorder:
 
     def dead_letter(self, place: str, reason: str, payload: bytes, seen_ms: int) -> DeadLetter:
         """A dead letter, under the cluster's id if it is known."""
-        return dead_letter(self.cluster or "", place, reason, payload, seen_ms)
+        return DeadLetter(self.cluster or "", place, reason, payload, seen_ms)
 
     def _change(self, update: ZnodeUpdate, seen_ms: int) -> list[WatcherEvent]:
         if update.znode is not None:

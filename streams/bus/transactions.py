@@ -1,0 +1,98 @@
+"""A publisher that only one process at a time can be: Kafka's broker fences the one before it.
+
+A process that was stopped for longer than its session (SIGSTOP, a paused machine) does not know
+that another one has taken over, and whatever it checks before a write may be outdated when the
+write is made. So the broker decides: each publisher of a transactional id raises the epoch of the
+id, and the broker refuses every write with an older epoch and aborts what was not committed
+(KIP-98).
+"""
+
+import asyncio
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException
+
+from featurewatch.streams.bus.publisher import Publisher
+from featurewatch.streams.bus.settings import BusSettings
+from featurewatch.streams.errors import FencedError, PublishError
+
+_ATTEMPT_S: Final = 5.0
+_TRANSACTION_TIMEOUT_MS: Final = 900_000
+"""The most that a broker allows by default (``transaction.max.timeout.ms``): a transaction has to
+outlast an outage of the bus. A successor aborts it at once and does not wait for this."""
+
+_FENCED: Final = (
+    KafkaError._FENCED,
+    KafkaError.PRODUCER_FENCED,
+    KafkaError.INVALID_PRODUCER_EPOCH,
+)
+
+
+class TransactionalPublisher(Publisher):
+    """Publishes in transactions; after `start` every older publisher of the same id is fenced.
+
+    Messages are readable, with ``isolation.level=read_committed``, after the next `commit`.
+    """
+
+    def __init__(self, bus: BusSettings, transactional_id: str) -> None:
+        super().__init__(bus)
+        self._id = transactional_id
+        self._is_open = False
+
+    async def start(self) -> None:
+        """Starts the producer and fences the older ones; waits for the bus as long as it takes.
+
+        Raises:
+            PublishError: The settings are wrong, or the bus does not allow the transactional id.
+        """
+        await super().start()
+        await self._until_done(self._producer.init_transactions)
+
+    async def commit(self) -> None:
+        """Commits what was sent before; nothing happens if that is nothing.
+
+        Raises:
+            FencedError: Another process has started a publisher of the same id.
+            PublishError: The transaction cannot be committed.
+        """
+        await self.flush()
+        async with self._lock:
+            self._check()
+            if self._is_open:
+                await self.flush()
+                await self._until_done(self._producer.commit_transaction)
+                self._is_open = False
+
+    def _config(self) -> dict[str, Any]:
+        return super()._config() | {
+            "transactional.id": self._id,
+            "transaction.timeout.ms": _TRANSACTION_TIMEOUT_MS,
+        }
+
+    def _before_produce(self) -> None:
+        if not self._is_open:
+            self._producer.begin_transaction()
+            self._is_open = True
+
+    def _failure_of(self, error: object, text: str) -> PublishError:
+        if isinstance(error, KafkaError) and error.code() in _FENCED:
+            return FencedError(
+                f"another process has taken over {self._id}: this one may not write any more"
+            )
+        return super()._failure_of(error, text)
+
+    async def _until_done(self, call: Any) -> None:
+        """Calls a blocking function of the producer until it succeeds or fails for good."""
+        while True:
+            try:
+                await asyncio.to_thread(call, _ATTEMPT_S)
+            except KafkaException as exception:
+                error = exception.args[0]
+                if error.retriable():
+                    self._set_error(f"{self._id} waits for the bus: {error.str()}")
+                    continue
+                self._fail(self._failure_of(error, f"{self._id}: {error.str()}"))
+                self._check()
+            else:
+                self._set_error(None)
+                return

@@ -1,0 +1,44 @@
+"""Messages that the bus lost are an alert, and never silently passed over."""
+
+from featurewatch.controller.alerts import Cause
+from featurewatch.controller.monitor import MonitorState, StepResult, step, step_lost
+from featurewatch.streams.outputs import Severity
+from featurewatch.tables.image.sources import MessagePosition
+from tests.agents.events import CLUSTER, levels
+
+TOPIC = "metadata-log"
+
+
+def _at(bus_offset: int, time_ms: int) -> MessagePosition:
+    return MessagePosition(TOPIC, bus_offset, time_ms)
+
+
+def _rules(result: StepResult) -> list[tuple[str, Severity]]:
+    return [(alert.rule, alert.severity) for alert in result.alerts]
+
+
+def test_an_offset_that_comes_again_with_a_newer_message_is_an_alert() -> None:
+    """A topic made anew starts at 0: its messages count, and the alert says that some are lost."""
+    first = step(MonitorState.of(CLUSTER), levels(1, {"metadata.version": 20}), _at(500, 1000))
+    second = step(first.state, levels(2, {"metadata.version": 21}), _at(0, 2000))
+    assert dict(second.state.image.features.levels) == {"metadata.version": 21}
+    assert _rules(second) == [("messages-lost", Severity.CRITICAL)]
+    assert "offset 0 came after offset 500" in second.alerts[0].summary
+    third = step(second.state, levels(3, {"metadata.version": 22}), _at(1, 3000))
+    assert not third.alerts
+
+
+def test_a_message_that_comes_again_is_no_loss() -> None:
+    """After a crash the bus delivers messages again: same offset and same time."""
+    first = step(MonitorState.of(CLUSTER), levels(1, {"metadata.version": 20}), _at(500, 1000))
+    again = step(first.state, levels(1, {"metadata.version": 20}), _at(500, 1000))
+    assert again.state is first.state
+    assert not again.alerts
+
+
+def test_messages_that_expired_are_an_alert() -> None:
+    """The worker counts them in each cluster of the partition."""
+    lost = step_lost(MonitorState.of(CLUSTER), "the messages since offset 7 expired", Cause("x", 1))
+    assert _rules(lost) == [("messages-lost", Severity.CRITICAL)]
+    assert "since offset 7 expired" in lost.alerts[0].summary
+    assert "watch" in lost.alerts[0].summary
