@@ -106,6 +106,21 @@ def supported_range(value: Any) -> SupportedRange:
     return SupportedRange(low, high)
 
 
+def registered_range(value: Any) -> SupportedRange:
+    """``[min, max]`` as a node registered it: min may be above max."""
+    if type(value) is not list or len(value) != 2:
+        raise ValueError(f"is not a range [min, max]: {brief(value)}")
+    return SupportedRange(INT64(value[0]), INT64(value[1]))
+
+
+def an_object(value: Any) -> dict[str, Any]:
+    """An object, with values of any kind."""
+    if type(value) is dict:
+        return value
+    raise ValueError(f"is not an object: {brief(value)}")
+
+
+INT64: Final = integer(-(2**63), 2**63 - 1)
 OFFSET: Final = integer(0, 2**63 - 1)
 OFFSET_OR_NONE: Final = integer(-1, 2**63 - 1)
 INT32: Final = integer(0, 2**31 - 1)

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from featurewatch.streams.codec.checks import (
     INT32,
+    INT64,
     TIME_OR_NONE,
     Check,
     Shape,
@@ -12,11 +13,11 @@ from featurewatch.streams.codec.checks import (
     a_flag,
     a_name,
     a_text,
-    brief,
-    integer,
+    an_object,
     list_of,
     map_of,
     one_of,
+    registered_range,
 )
 from featurewatch.streams.outputs import (
     Alert,
@@ -32,20 +33,10 @@ from featurewatch.streams.outputs import (
 )
 from featurewatch.streams.types import Role, SupportedRange, SupportedRanges
 
-NUMBER: Final = integer(-(2**63), 2**63 - 1)
-"""An epoch, a level or an offset; -1 where there is none."""
-
-
-def an_object(value: Any) -> dict[str, Any]:
-    """An object, with values of any kind."""
-    if type(value) is dict:
-        return value
-    raise ValueError(f"is not an object: {brief(value)}")
-
 
 def text_or_number(value: Any) -> str | int:
     """A string or an integer."""
-    return value if type(value) is str else int(NUMBER(value))
+    return value if type(value) is str else int(INT64(value))
 
 
 def part(shape: Shape) -> Check:
@@ -60,21 +51,14 @@ def part(shape: Shape) -> Check:
     return check
 
 
-def a_range(value: Any) -> SupportedRange:
-    """``[min, max]``, also one that is none: outputs tell what nodes registered."""
-    if type(value) is not list or len(value) != 2:
-        raise ValueError(f"is not a range [min, max]: {brief(value)}")
-    return SupportedRange(NUMBER(value[0]), NUMBER(value[1]))
-
-
 def a_range_or_none(value: Any) -> SupportedRange | None:
     """``[min, max]`` or null."""
-    return None if value is None else a_range(value)
+    return None if value is None else registered_range(value)
 
 
 def ranges(value: Any) -> SupportedRanges:
     """An object of ``[min, max]``."""
-    return SupportedRanges(map_of(a_range)(value))
+    return SupportedRanges(map_of(registered_range)(value))
 
 
 _CLASS: Final = Shape(
@@ -94,21 +78,21 @@ _INCOMPATIBLE: Final = Shape(
         "role": one_of(Role),
         "node_id": INT32,
         "feature": a_name,
-        "level": NUMBER,
+        "level": INT64,
         "range": a_range_or_none,
         "verdict": a_text,
     },
 )
 _CONTROLLER: Final = Shape(
-    ZookeeperController, {"node_id": NUMBER, "epoch": NUMBER, "kraft_epoch": NUMBER}
+    ZookeeperController, {"node_id": INT64, "epoch": INT64, "kraft_epoch": INT64}
 )
 _MIGRATION: Final = Shape(
     Migration,
     {
         "state": a_text,
         "in_progress": a_flag,
-        "kraft_controller_id": NUMBER,
-        "brokers_in_zookeeper": NUMBER,
+        "kraft_controller_id": INT64,
+        "brokers_in_zookeeper": INT64,
         "missing": list_of(INT32),
     },
 )
@@ -130,11 +114,11 @@ CHECKS: Final[Mapping[type, Mapping[str, Check]]] = {
     FeatureChange: {
         "cluster": a_name,
         "feature": a_name,
-        "before": NUMBER,
-        "after": NUMBER,
+        "before": INT64,
+        "after": INT64,
         "kind": one_of(ChangeKind),
-        "epoch": NUMBER,
-        "revision": NUMBER,
+        "epoch": INT64,
+        "revision": INT64,
         "provenance": an_object,
         "from_snapshot": a_flag,
         "append_ms": TIME_OR_NONE,
@@ -142,13 +126,13 @@ CHECKS: Final[Mapping[type, Mapping[str, Check]]] = {
     },
     Snapshot: {
         "cluster": a_name,
-        "epoch": NUMBER,
-        "revision": NUMBER,
+        "epoch": INT64,
+        "revision": INT64,
         "provenance": an_object,
         "ready": a_flag,
-        "leader_id": NUMBER,
-        "leader_epoch": NUMBER,
-        "finalized": map_of(NUMBER),
+        "leader_id": INT64,
+        "leader_epoch": INT64,
+        "finalized": map_of(INT64),
         "classes": list_of(part(_CLASS)),
         "incompatible": list_of(part(_INCOMPATIBLE)),
         "sources": map_of(a_text),

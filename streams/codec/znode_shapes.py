@@ -6,6 +6,7 @@ from typing import Any, Final, cast
 from featurewatch.streams.codec.checks import (
     INT32,
     INT32_OR_NONE,
+    INT64,
     OFFSET,
     OFFSET_OR_NONE,
     TIME_OR_NONE,
@@ -13,13 +14,14 @@ from featurewatch.streams.codec.checks import (
     a_flag,
     a_name,
     a_text,
+    an_object,
     brief,
     integer,
     list_of,
     map_of,
     one_of,
+    registered_range,
 )
-from featurewatch.streams.types import SupportedRange
 from featurewatch.streams.znodes import (
     AdminTask,
     AdminZnode,
@@ -36,16 +38,8 @@ from featurewatch.streams.znodes import (
     ZnodeContent,
 )
 
-_INT64: Final = integer(-(2**63), 2**63 - 1)
 _LEVEL: Final = integer(0, 2**63 - 1)
-_SESSION: Final = _INT64
-
-
-def _range(value: Any) -> SupportedRange:
-    """Unlike elsewhere the minimum may be above the maximum: it is the broker's own word."""
-    if type(value) is not list or len(value) != 2:
-        raise ValueError(f"is not a range [min, max]: {brief(value)}")
-    return SupportedRange(_INT64(value[0]), _INT64(value[1]))
+_SESSION: Final = INT64
 
 
 def _text_or_none(value: Any) -> str | None:
@@ -58,19 +52,13 @@ def _text_or_number(value: Any) -> str | int | float:
     raise ValueError(f"is neither a string nor a number: {brief(value)}")
 
 
-def _object(value: Any) -> Mapping[str, Any]:
-    if type(value) is dict:
-        return cast("Mapping[str, Any]", value)
-    raise ValueError(f"is not an object: {brief(value)}")
-
-
 CONTENTS: Final[Mapping[str, Shape]] = {
     "broker": Shape(
         BrokerZnode,
         {
             "node_id": INT32,
             "schema": INT32,
-            "features": map_of(_range),
+            "features": map_of(registered_range),
             "addresses": map_of(a_text),
             "rack": _text_or_none,
             "started_ms": TIME_OR_NONE,
@@ -115,7 +103,7 @@ CONTENTS: Final[Mapping[str, Shape]] = {
             "recovering": a_flag,
         },
     ),
-    "admin": Shape(AdminZnode, {"task": one_of(AdminTask), "partitions": list_of(_object)}),
+    "admin": Shape(AdminZnode, {"task": one_of(AdminTask), "partitions": list_of(an_object)}),
     "unreadable": Shape(UnreadableZnode, {"reason": a_text}),
 }
 """The shapes of a znode's content, by its ``type``."""
@@ -144,7 +132,7 @@ _ZNODE: Final = Shape(
 
 def a_znode(value: Any) -> Znode:
     """The znode that a parsed JSON object describes; raises `ValueError`."""
-    return cast("Znode", _ZNODE.decode("the znode", _object(value)))
+    return cast("Znode", _ZNODE.decode("the znode", an_object(value)))
 
 
 def a_znode_or_none(value: Any) -> Znode | None:
