@@ -9,7 +9,8 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
 from featurewatch.agents.at_least_once import AtLeastOnceApp, OffsetTracker, SkippedOffsetsError
@@ -32,7 +33,7 @@ from featurewatch.streams.bus.settings import MAX_EVENT_BYTES, BusSettings
 from featurewatch.streams.codec.cloudevents import LATEST_MS
 from featurewatch.streams.codec.events import Message, encode
 from featurewatch.streams.codec.outputs import encode_output, topic_of
-from featurewatch.streams.errors import EventTooLargeError, FencedError
+from featurewatch.streams.errors import EventTooLargeError, PublishError
 from featurewatch.streams.topics import DEAD_LETTERS, INPUTS, Topic
 from featurewatch.streams.types import ClusterId
 from featurewatch.tables.rows import Row
@@ -97,14 +98,12 @@ class EventProcessor:
         try:
             async with self._lock:
                 if await self._is_due(event.message, table):
-                    await self._process(topic, _input_message(event.message), table)
+                    with exit_on_failure():
+                        await self._process(topic, _input_message(event.message), table)
                     self._tracker.mark_processed(event.message.tp, event.message.offset)
             finished = True
         except asyncio.CancelledError:
             raise
-        except FencedError as error:
-            LOG.error("stopping: %s", error)
-            exit_now()
         except BaseException:
             LOG.exception("stopping: %s", _place(event.message))
             exit_now()
@@ -229,6 +228,16 @@ def _writes(bus: BusSettings, result: ProcessResult) -> _Writes:
 def _size_of_row(row: Row) -> int:
     name, value = row
     return len(name.encode()) + len(value or b"")
+
+
+@contextmanager
+def exit_on_failure() -> Iterator[None]:
+    """Ends the process in one line if it cannot write any more: Faust would go on, or hang."""
+    try:
+        yield
+    except PublishError as error:
+        LOG.error("stopping: %s", error)
+        exit_now()
 
 
 def exit_now() -> None:

@@ -13,7 +13,7 @@ from featurewatch.agents.at_least_once import OffsetTracker
 from featurewatch.agents.changelog import ChangelogWriter
 from featurewatch.agents.input_agents import register_agent
 from featurewatch.agents.metrics import WorkerMetrics
-from featurewatch.agents.processor import EventProcessor
+from featurewatch.agents.processor import EventProcessor, exit_on_failure
 from featurewatch.agents.settings import WorkerSettings
 from featurewatch.agents.timers import SilenceDetector, Watchdog, publish_states
 from featurewatch.streams.bus.positions import partition_of
@@ -103,11 +103,13 @@ class Worker:
             self._publisher = publisher
 
             async def flush() -> None:
-                await publisher.flush()
-                await writer.commit()
+                with exit_on_failure():
+                    await publisher.flush()
+                    await writer.commit()
 
             async def claim(partitions: Collection[int]) -> None:
-                await writer.claim(partitions, publisher)
+                with exit_on_failure():
+                    await writer.claim(partitions, publisher)
 
             app = self._app = create_app(settings, OffsetTracker(flush), claim)
             processor = EventProcessor(

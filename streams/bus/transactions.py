@@ -13,7 +13,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException
 
 from featurewatch.streams.bus.publisher import Publisher
-from featurewatch.streams.bus.settings import BusSettings
+from featurewatch.streams.bus.settings import LOG, BusSettings
 from featurewatch.streams.errors import FencedError, PublishError
 
 _ATTEMPT_S: Final = 5.0
@@ -25,6 +25,11 @@ _FENCED: Final = (
     KafkaError._FENCED,
     KafkaError.PRODUCER_FENCED,
     KafkaError.INVALID_PRODUCER_EPOCH,
+)
+
+_DENIED: Final = (
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
 )
 
 
@@ -79,6 +84,11 @@ class TransactionalPublisher(Publisher):
             return FencedError(
                 f"another process has taken over {self._id}: this one may not write any more"
             )
+        if isinstance(error, KafkaError) and error.code() in _DENIED:
+            return PublishError(
+                f"this login may not do its work on the bus at {self._bus.bootstrap_servers}: "
+                f"grant WRITE on transactional id {self._id}"
+            )
         return super()._failure_of(error, text)
 
     async def _until_done(self, call: Any) -> None:
@@ -89,6 +99,7 @@ class TransactionalPublisher(Publisher):
             except KafkaException as exception:
                 error = exception.args[0]
                 if error.retriable():
+                    LOG.warning("%s waits for the bus: %s", self._id, error.str())
                     self._set_error(f"{self._id} waits for the bus: {error.str()}")
                     continue
                 self._fail(self._failure_of(error, f"{self._id}: {error.str()}"))

@@ -44,6 +44,11 @@ from tests.processes import Process, wait_ready
 ROLES = ("source", "worker", "reader", "pipeline")
 JAAS = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 DOCUMENT = ROOT / "docs" / "security.md"
+_KINDS = {
+    ResourceType.TOPIC: "topic",
+    ResourceType.GROUP: "group",
+    ResourceType.TRANSACTIONAL_ID: "transactional id",
+}
 _OPERATIONS = {operation.name.replace("_", ""): operation for operation in AclOperation}
 
 
@@ -60,7 +65,7 @@ def granted(command: str) -> Iterator[AclBinding]:
     parser.add_argument("--bootstrap-server", required=True, choices=["$BUS", "$CLUSTER"])
     parser.add_argument("--add", action="store_true", required=True)
     parser.add_argument("--allow-principal", required=True)
-    for option in ("--operation", "--topic", "--group"):
+    for option in ("--operation", "--topic", "--group", "--transactional-id"):
         parser.add_argument(option, action="append", default=[])
     parser.add_argument("--cluster", action="store_true")
     parser.add_argument("--resource-pattern-type", default="literal")
@@ -68,6 +73,7 @@ def granted(command: str) -> Iterator[AclBinding]:
     pattern = ResourcePatternType[options.resource_pattern_type.upper()]
     resources = [(ResourceType.TOPIC, name) for name in options.topic]
     resources += [(ResourceType.GROUP, name) for name in options.group]
+    resources += [(ResourceType.TRANSACTIONAL_ID, name) for name in options.transactional_id]
     resources += [(ResourceType.BROKER, "kafka-cluster")] * options.cluster
     for kind, name in resources:
         for operation in options.operation:
@@ -88,7 +94,7 @@ def right(binding: AclBinding) -> tuple[str, str, str]:
     operation = AclOperation(binding.operation).name
     if binding.restype is ResourceType.BROKER:
         return role, "cluster", operation
-    kind = "group" if binding.restype is ResourceType.GROUP else "topic"
+    kind = _KINDS[ResourceType(binding.restype)]
     is_prefix = binding.resource_pattern_type is ResourcePatternType.PREFIXED
     name = f"{kind}s `{binding.name}…`" if is_prefix else f"{kind} `{binding.name}`"
     return role, name, operation
@@ -287,6 +293,9 @@ FAILURES = {
     ("worker", CHANGELOG, "WRITE"): f"grant WRITE on {CHANGELOG.replace('`', '')}",
     ("worker", CHANGELOG, "DESCRIBE_CONFIGS"): "cleanup policy of featurewatch-worker-image-ch",
     ("worker", ALL_TOPICS, "DESCRIBE_CONFIGS"): "cleanup policy of featurewatch.state could not be",
+    ("worker", "transactional ids `featurewatch-worker-…`", "WRITE"): (
+        "grant WRITE on transactional id featurewatch-worker-0"
+    ),
     ("worker", "group `featurewatch-worker`", "READ"): "grant READ on group featurewatch-worker",
 }
 """What a process reports that lacks one of its rights."""
