@@ -44,7 +44,7 @@ Value = tuple[WorkerMetricDef, tuple[str, ...], float]
 class SeriesGroup(NamedTuple):
     """Series of a cluster that belong together: their number, and their values."""
 
-    count: int
+    size: int
     values: Iterable[Value]
 
 
@@ -71,8 +71,8 @@ def feature_groups(state: MonitorState) -> Iterator[SeriesGroup]:
 def node_group(state: MonitorState) -> Iterator[SeriesGroup]:
     """The series of single nodes: one group."""
     classes = state.image.nodes.classes.items()
-    count = sum(2 * len(members) * len(key.capabilities.ranges) for key, members in classes)
-    yield SeriesGroup(count, _of_nodes(state.image))
+    size = sum(2 * len(members) * len(key.capabilities.ranges) for key, members in classes)
+    yield SeriesGroup(size, _of_nodes(state.image))
 
 
 def _of_cluster(state: MonitorState) -> Iterator[Value]:

@@ -149,13 +149,13 @@ class _States(Collector):
         for groups_of in (cluster_group, feature_groups, self._node_group):
             for cluster, state in clusters:
                 for group in groups_of(state):
-                    if omitted[cluster] or group.count > min(
+                    if omitted[cluster] or group.size > min(
                         left, CLUSTER_SERIES - exposed[cluster]
                     ):
-                        omitted[cluster] += group.count
+                        omitted[cluster] += group.size
                         continue
-                    exposed[cluster] += group.count
-                    left -= group.count
+                    exposed[cluster] += group.size
+                    left -= group.size
                     for metric, labels, value in group.values:
                         families[metric].add_metric((cluster, *labels), value)
         omitted = +omitted
