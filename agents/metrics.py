@@ -76,6 +76,9 @@ class WorkerMetrics:
         self._seconds.labels(topic.short_name).observe(seconds)
         for change in result.changes:
             self._count_change(change.cluster, (change.feature, str(change.kind)))
+        if result.state.image.forgotten:
+            forgotten = self._changes.pop(result.state.image.cluster, {})
+            self._change_series -= len(forgotten)
 
     def _count_change(self, cluster: ClusterId, labels: tuple[str, str]) -> None:
         counts = self._changes.get(cluster, Counts())
@@ -142,7 +145,8 @@ class _States(Collector):
             for metric in METRICS
             if metric.kind == "gauge" and metric.labels
         }
-        clusters = sorted(self._states.items(), key=_precedence)
+        known = (item for item in self._states.items() if not item[1].image.forgotten)
+        clusters = sorted(known, key=_precedence)
         exposed: Counts[ClusterId] = Counts()
         omitted: Counts[ClusterId] = Counts()
         left = self._max_series

@@ -9,16 +9,23 @@ import aiohttp
 from prometheus_client.parser import text_string_to_metric_families
 
 from featurewatch.agents.metrics import CLUSTER_CHANGE_SERIES, CLUSTER_SERIES, WorkerMetrics
-from featurewatch.controller.monitor import MonitorState, StepResult, step
+from featurewatch.controller.monitor import MonitorState, StepResult, step, step_unreadable
 from featurewatch.streams.health import HealthServer, HealthViews
 from featurewatch.streams.topics import METADATA_LOG
 from featurewatch.streams.types import ClusterId, FeatureName
+from featurewatch.tables.image.sources import MessagePosition
 from tests.agents.events import following, levels
 from tests.controller.readiness.clusters import cluster, nodes
 from tests.simulation import records as r
 from tests.simulation.engine import Engine
 
 Samples = dict[str, list[tuple[dict[str, str], float]]]
+
+
+UNREADABLE = step_unreadable(
+    MonitorState.of(ClusterId("a")), "a place", "a reason", MessagePosition("topic", 0, 0)
+).state
+"""A cluster of which there is only a message that nobody can read."""
 
 
 def samples(text: bytes) -> Samples:
@@ -74,7 +81,7 @@ def test_clusters_without_a_source_are_left_out_first() -> None:
     """Forged ids do not displace the clusters that are watched, whatever their order by name."""
     watched = Engine()
     watched.apply_all(cluster(*nodes("4.3", "4.3")))
-    states = {ClusterId(f"a{number}"): MonitorState.of(ClusterId("a")) for number in range(3_000)}
+    states = {ClusterId(f"a{number}"): UNREADABLE for number in range(3_000)}
     states[ClusterId("watched")] = watched.state
     found = scraped(WorkerMetrics(max_series=2_000), states)
     assert of_clusters(found) <= 2_000
@@ -123,7 +130,7 @@ def test_changes_and_gauges_share_the_limit() -> None:
     """The series that count changes leave so many fewer to the gauges."""
     metrics = WorkerMetrics(max_series=1_000)
     metrics.observe(METADATA_LOG, _finalized("a", [f"f{n}" for n in range(300)]), 0.1)
-    states = {ClusterId(f"c{n}"): MonitorState.of(ClusterId("c")) for n in range(200)}
+    states = {ClusterId(f"c{n}"): UNREADABLE for n in range(200)}
     assert 900 < of_clusters(scraped(metrics, states)) <= 1_000
 
 
@@ -177,7 +184,7 @@ async def test_scrapes_at_the_same_time_share_one_rendering() -> None:
 def test_a_rendering_is_of_the_states_at_its_start() -> None:
     """The worker goes on changing its states while a thread renders them."""
     metrics = WorkerMetrics()
-    states = {ClusterId("a"): MonitorState.of(ClusterId("a"))}
+    states = {ClusterId("a"): UNREADABLE}
     metrics.expose(states)
     render = metrics.scrape()
     states[ClusterId("b")] = replace(states[ClusterId("a")])
