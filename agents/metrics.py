@@ -77,8 +77,8 @@ class WorkerMetrics:
         for change in result.changes:
             self._count_change(change.cluster, (change.feature, str(change.kind)))
         if result.state.image.forgotten:
-            forgotten = self._changes.pop(result.state.image.cluster, {})
-            self._change_series -= len(forgotten)
+            counts = self._changes.pop(result.state.image.cluster, Counts())
+            self._change_series -= len(counts)
 
     def _count_change(self, cluster: ClusterId, labels: tuple[str, str]) -> None:
         counts = self._changes.get(cluster, Counts())

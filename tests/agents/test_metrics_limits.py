@@ -10,11 +10,12 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from featurewatch.agents.metrics import CLUSTER_CHANGE_SERIES, CLUSTER_SERIES, WorkerMetrics
 from featurewatch.controller.monitor import MonitorState, StepResult, step, step_unreadable
+from featurewatch.streams.events import SourceState
 from featurewatch.streams.health import HealthServer, HealthViews
 from featurewatch.streams.topics import METADATA_LOG
 from featurewatch.streams.types import ClusterId, FeatureName
 from featurewatch.tables.image.sources import MessagePosition
-from tests.agents.events import following, levels
+from tests.agents.events import following, levels, status
 from tests.controller.readiness.clusters import cluster, nodes
 from tests.simulation import records as r
 from tests.simulation.engine import Engine
@@ -132,6 +133,19 @@ def test_changes_and_gauges_share_the_limit() -> None:
     metrics.observe(METADATA_LOG, _finalized("a", [f"f{n}" for n in range(300)]), 0.1)
     states = {ClusterId(f"c{n}"): UNREADABLE for n in range(200)}
     assert 900 < of_clusters(scraped(metrics, states)) <= 1_000
+
+
+def test_a_forgotten_cluster_has_no_series() -> None:
+    """Its gauges vanish, and its changes leave room for those of other clusters."""
+    metrics = WorkerMetrics(max_series=10)
+    finalized = _finalized("a", ["f"])
+    metrics.observe(METADATA_LOG, finalized, 0.1)
+    cluster_id = ClusterId("a")
+    forgotten = step(finalized.state, status(SourceState.RETIRED, -1, cluster_id))
+    metrics.observe(METADATA_LOG, forgotten, 0.1)
+    assert of_clusters(scraped(metrics, {cluster_id: forgotten.state})) == 0
+    metrics.observe(METADATA_LOG, _finalized("b", ["f"]), 0.1)
+    assert len(scraped(metrics, {})["feature_changes_total"]) == 1
 
 
 async def test_a_large_scrape_leaves_the_loop_running() -> None:

@@ -78,7 +78,7 @@ class PublishedOutputs:
             while time.monotonic() < deadline:
                 for message in reader.poll(0.2):
                     if message.value() is None:
-                        states.pop(message.key().decode(), None)
+                        states.pop((message.key() or b"").decode(), None)
                     elif message.topic() == self._bus.topic(STATE):
                         state = decode_snapshot(message.value())
                         states[state.cluster] = state
