@@ -28,10 +28,11 @@ def retire_sources(bus: BusSettings, cluster: str, source: str) -> bool:
     """
     with contextlib.closing(ClusterStates(bus, cluster)) as states:
         snapshot = states.snapshots.get(cluster)
-        if snapshot is None or (source and source not in snapshot.sources):
+        if source and (snapshot is None or source not in snapshot.sources):
             sources = ", ".join(sorted(snapshot.sources)) if snapshot else "none"
-            wanted = f"source {source}" if source else "source"
-            raise UsageError(f"cluster {cluster} has no {wanted}: it has {sources}")
+            raise UsageError(f"cluster {cluster} has no source {source}: it has {sources}")
+        if snapshot is None:
+            raise UsageError(f"nothing is known of the cluster {cluster}")
         # A cluster of which there are only unreadable messages has no source.
         retired = {source} if source else {*snapshot.sources} or {Authority.LOG.value}
         asyncio.run(_publish(bus, ClusterId(cluster), retired))
