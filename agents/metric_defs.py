@@ -124,10 +124,27 @@ GHOSTS: Final = WorkerMetricDef(
     "registered nodes without a sign of life for longer than the limit",
 )
 
+OMITTED_SERIES: Final = WorkerMetricDef(
+    "featurewatch_metrics_omitted_series",
+    "gauge",
+    (),
+    "gauges of clusters, features and nodes left out because there are too many",
+)
+OMITTED_CLUSTERS: Final = WorkerMetricDef(
+    "featurewatch_metrics_omitted_clusters", "gauge", (), "clusters with gauges left out"
+)
+OMITTED_CHANGES: Final = WorkerMetricDef(
+    "featurewatch_metrics_omitted_changes_total",
+    "counter",
+    (),
+    "changes left out of featurewatch_feature_changes_total because it has too many series",
+)
+
 METRICS: Final = (
     *(EVENTS, EVENT_SECONDS, CHANGES),
     *(FINALIZED, EPOCH, REVISION, NODES, MISSING, FIRING, READY),
     *(SUPPORTED_MIN, SUPPORTED_MAX, NODE_MIN, NODE_MAX, RELEASES),
     *(STATE, STATE_SINCE, UPGRADABLE, BLOCKERS, GHOSTS),
+    *(OMITTED_SERIES, OMITTED_CLUSTERS, OMITTED_CHANGES),
 )
 """Every metric of the worker; the documentation's table is checked against it."""

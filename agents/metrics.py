@@ -1,48 +1,46 @@
-"""The worker's metrics: its work is counted, the clusters' states are read at each scrape."""
+"""The worker's metrics: its work is counted, the clusters' states are read at each scrape.
+
+The number of series has a limit, whatever clusters, features and nodes the topics name: what is
+over it is left out, and counted.
+"""
 
 from collections import Counter as Counts
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from featurewatch.agents.cluster_series import (
+    SeriesGroup,
+    cluster_group,
+    feature_groups,
+    node_group,
+)
 from featurewatch.agents.metric_defs import (
-    BLOCKERS,
     CHANGES,
-    EPOCH,
     EVENT_SECONDS,
     EVENTS,
-    FINALIZED,
-    FIRING,
-    GHOSTS,
     METRICS,
-    MISSING,
-    NODE_MAX,
-    NODE_MIN,
-    NODES,
-    READY,
-    RELEASES,
-    REVISION,
-    STATE,
-    STATE_SINCE,
-    SUPPORTED_MAX,
-    SUPPORTED_MIN,
-    UPGRADABLE,
+    OMITTED_CHANGES,
+    OMITTED_CLUSTERS,
+    OMITTED_SERIES,
     WorkerMetricDef,
 )
-from featurewatch.controller.migration import in_progress
 from featurewatch.controller.monitor import MonitorState, StepResult
-from featurewatch.controller.readiness.state_timers import CLUSTER
-from featurewatch.controller.readiness.upgrade_state import UpgradeState, upgrade_state_of
-from featurewatch.controller.rules.upgrade import GHOST
-from featurewatch.controller.software import release_of_capabilities
 from featurewatch.streams.topics import Topic
-from featurewatch.streams.types import KRAFT_VERSION, METADATA_VERSION, ClusterId, Role
-from featurewatch.tables.image.cluster import ClusterImage
+from featurewatch.streams.types import ClusterId
 
-Value = tuple[WorkerMetricDef, tuple[str, ...], float]
-"""A metric, its labels but for the cluster, and its value."""
+CLUSTER_SERIES: Final = 5_000
+"""At most so many gauges of one cluster: 200 nodes of any release have 3,000."""
+CLUSTER_CHANGE_SERIES: Final = 200
+"""At most so many series of one cluster count changes."""
+_CHANGES_SHARE: Final = 10
+"""The part of all series that may count changes is one in so many."""
+
+_ChangeCounts = Mapping[ClusterId, Mapping[tuple[str, str], int]]
+"""The number of changes by cluster, then by feature and kind."""
 
 __all__ = ["METRICS", "WorkerMetricDef", "WorkerMetrics"]
 
@@ -51,125 +49,130 @@ class WorkerMetrics:
     """Counts the worker's messages and exposes the states of its clusters.
 
     In a cluster of more than ``node_series`` nodes, single nodes have no series of their own: ten
-    thousand nodes would have a hundred thousand series.
+    thousand nodes would have a hundred thousand series. All clusters together have at most
+    ``max_series``.
     """
 
-    def __init__(self, node_series: int = 200) -> None:
+    def __init__(self, node_series: int = 200, max_series: int = 20_000) -> None:
         self._node_series = node_series
-        self.registry = CollectorRegistry()
-        self._events = Counter(EVENTS.name, EVENTS.about, EVENTS.labels, registry=self.registry)
+        self._max_series = max_series
+        self._states: Mapping[ClusterId, MonitorState] = {}
+        self._changes: dict[ClusterId, Counts[tuple[str, str]]] = {}
+        self._change_series = 0
+        self._omitted_changes = 0
+        self._registry = CollectorRegistry()
+        self._events = Counter(EVENTS.name, EVENTS.about, EVENTS.labels, registry=self._registry)
         self._seconds = Histogram(
             EVENT_SECONDS.name,
             EVENT_SECONDS.about,
             EVENT_SECONDS.labels,
             buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0),
-            registry=self.registry,
+            registry=self._registry,
         )
-        self._changes = Counter(CHANGES.name, CHANGES.about, CHANGES.labels, registry=self.registry)
 
     def observe(self, topic: Topic, result: StepResult, seconds: float) -> None:
         """Counts one processed message, its duration in seconds and its level changes."""
         self._events.labels(topic.short_name).inc()
         self._seconds.labels(topic.short_name).observe(seconds)
         for change in result.changes:
-            self._changes.labels(change.cluster, change.feature, str(change.kind)).inc()
+            self._count_change(change.cluster, (change.feature, str(change.kind)))
+        if result.state.image.forgotten:
+            counts = self._changes.pop(result.state.image.cluster, Counts())
+            self._change_series -= len(counts)
+
+    def _count_change(self, cluster: ClusterId, labels: tuple[str, str]) -> None:
+        counts = self._changes.get(cluster, Counts())
+        if labels not in counts:
+            is_full = self._change_series >= self._max_series // _CHANGES_SHARE
+            if is_full or len(counts) >= CLUSTER_CHANGE_SERIES:
+                self._omitted_changes += 1
+                return
+            self._change_series += 1
+        counts[labels] += 1
+        self._changes[cluster] = counts
 
     def expose(self, states: Mapping[ClusterId, MonitorState]) -> None:
-        """Registers the gauges of these states, which are read at each scrape."""
-        self.registry.register(_States(states, self._node_series))
+        """Exposes the gauges of these states, which are read at each scrape."""
+        self._states = states
+
+    def scrape(self) -> Callable[[], bytes]:
+        """A function that renders the metrics of this moment as Prometheus' text, in any thread."""
+        frozen = CollectorRegistry()
+        changes = {cluster: Counts(counts) for cluster, counts in self._changes.items()}
+        frozen.register(_Changes(changes, self._omitted_changes))
+        max_series = self._max_series - self._change_series
+        frozen.register(_States(dict(self._states), self._node_series, max_series))
+        return lambda: generate_latest(self._registry) + generate_latest(frozen)
+
+
+class _Changes(Collector):
+    def __init__(self, changes: _ChangeCounts, omitted: int) -> None:
+        self._changes = changes
+        self._omitted = omitted
+
+    def describe(self) -> Iterator[Metric]:
+        return iter(())
+
+    def collect(self) -> Iterator[Metric]:
+        family = CounterMetricFamily(CHANGES.name, CHANGES.about, labels=CHANGES.labels)
+        for cluster, counts in self._changes.items():
+            for labels, count in counts.items():
+                family.add_metric((cluster, *labels), count)
+        yield family
+        yield CounterMetricFamily(OMITTED_CHANGES.name, OMITTED_CHANGES.about, value=self._omitted)
 
 
 class _States(Collector):
-    def __init__(self, states: Mapping[ClusterId, MonitorState], node_series: int) -> None:
+    """The gauges of some states: those of whole clusters first, then of features, then of nodes.
+
+    So the nodes' series are the first to be left out, and the features' the next. Clusters with a
+    source precede those that are only named by messages that nobody can read.
+    """
+
+    def __init__(
+        self, states: Mapping[ClusterId, MonitorState], node_series: int, max_series: int
+    ) -> None:
         self._states = states
         self._node_series = node_series
+        self._max_series = max_series
 
-    def describe(self) -> Iterable[GaugeMetricFamily]:
-        return ()
+    def describe(self) -> Iterator[Metric]:
+        return iter(())
 
-    def collect(self) -> Iterator[GaugeMetricFamily]:
+    def collect(self) -> Iterator[Metric]:
         families = {
             metric: GaugeMetricFamily(metric.name, metric.about, labels=metric.labels)
             for metric in METRICS
-            if metric.kind == "gauge"
+            if metric.kind == "gauge" and metric.labels
         }
-        for cluster, state in self._states.items():
-            values = [*_of_cluster(state), *_of_features(state), *_of_upgrade(state)]
-            if len(state.image.nodes) <= self._node_series:
-                values += _of_nodes(state.image)
-            for metric, labels, value in values:
-                families[metric].add_metric((cluster, *labels), value)
+        known = (item for item in self._states.items() if not item[1].image.forgotten)
+        clusters = sorted(known, key=_precedence)
+        exposed: Counts[ClusterId] = Counts()
+        omitted: Counts[ClusterId] = Counts()
+        left = self._max_series
+        for groups_of in (cluster_group, feature_groups, self._node_group):
+            for cluster, state in clusters:
+                for group in groups_of(state):
+                    if omitted[cluster] or group.size > min(
+                        left, CLUSTER_SERIES - exposed[cluster]
+                    ):
+                        omitted[cluster] += group.size
+                        continue
+                    exposed[cluster] += group.size
+                    left -= group.size
+                    for metric, labels, value in group.values:
+                        families[metric].add_metric((cluster, *labels), value)
+        omitted = +omitted
         yield from families.values()
-
-
-def _of_cluster(state: MonitorState) -> Iterator[Value]:
-    image = state.image
-    counts = dict.fromkeys(Role, 0)
-    releases: Counts[tuple[Role, str]] = Counts()
-    for key, members in image.nodes.classes.items():
-        counts[key.role] += len(members)
-        release = release_of_capabilities(key.capabilities)
-        releases[key.role, release.name if release else "unknown"] += len(members)
-    yield EPOCH, (), image.features.epoch
-    yield REVISION, (), image.features.revision
-    yield READY, (), float(image.ready)
-    for role, count in counts.items():
-        yield NODES, (role,), count
-    for (role, name), count in sorted(releases.items()):
-        yield RELEASES, (role, name), count
-    yield MISSING, (), len(image.zookeeper.unregistered) if in_progress(image) else 0
-    alerts = [alert for firing in state.firing.values() for alert in firing]
-    for rule, count in sorted(Counts(alert.rule for alert in alerts).items()):
-        yield FIRING, (rule,), count
-    ghosts = Counts(alert.subject["role"] for alert in alerts if alert.rule == GHOST)
-    for role in Role:
-        yield GHOSTS, (role,), ghosts[role]
-
-
-def _of_features(state: MonitorState) -> Iterator[Value]:
-    """Levels by feature, and the range that all nodes of a role support.
-
-    The cost follows the number of capability classes, not of nodes.
-    """
-    image = state.image
-    features = {METADATA_VERSION, KRAFT_VERSION, *upgrade_state_of(image).features}
-    for feature in sorted(features):
-        yield FINALIZED, (feature,), image.features.levels.get(feature, 0)
-    for role in Role:
-        role_ranges = [key.capabilities.ranges for key in image.nodes.classes if key.role is role]
-        for feature in sorted({name for ranges in role_ranges for name in ranges}):
-            supported = [ranges.of(feature) for ranges in role_ranges]
-            yield SUPPORTED_MIN, (role, feature), max(bounds.minimum for bounds in supported)
-            yield SUPPORTED_MAX, (role, feature), min(bounds.maximum for bounds in supported)
-
-
-def _of_upgrade(state: MonitorState) -> Iterator[Value]:
-    image = state.image
-    upgrade = upgrade_state_of(image)
-    current = upgrade.state if image.ready else UpgradeState.UNKNOWN
-    for upgrade_state in UpgradeState:
-        yield STATE, (upgrade_state,), float(upgrade_state is current)
-    since = state.times.states.get(CLUSTER)
-    if since is not None:
-        yield STATE_SINCE, (), since.at_ms / 1000
-    for feature, status in upgrade.features.items():
-        is_unknown = status.state is UpgradeState.UNKNOWN or not image.ready
-        blocker_count = sum(
-            len(members)
-            for key, members in image.nodes.classes.items()
-            if key.capabilities.ranges.of(feature).maximum < status.supported_by_any
+        yield GaugeMetricFamily(
+            OMITTED_SERIES.name, OMITTED_SERIES.about, value=sum(omitted.values())
         )
-        yield (
-            UPGRADABLE,
-            (feature,),
-            -1 if is_unknown else float(status.state is not UpgradeState.MIXED),
-        )
-        yield BLOCKERS, (feature,), blocker_count
+        yield GaugeMetricFamily(OMITTED_CLUSTERS.name, OMITTED_CLUSTERS.about, value=len(omitted))
+
+    def _node_group(self, state: MonitorState) -> Iterator[SeriesGroup]:
+        return node_group(state) if len(state.image.nodes) <= self._node_series else iter(())
 
 
-def _of_nodes(image: ClusterImage) -> Iterator[Value]:
-    for key, members in image.nodes.classes.items():
-        for feature, (low, high) in sorted(key.capabilities.ranges.items()):
-            for node_id in members:
-                yield NODE_MIN, (key.role, str(node_id), feature), low
-                yield NODE_MAX, (key.role, str(node_id), feature), high
+def _precedence(item: tuple[ClusterId, MonitorState]) -> tuple[bool, ClusterId]:
+    cluster, state = item
+    return not state.image.sources.statuses, cluster

@@ -27,7 +27,7 @@ class WorkerSettings:
     processed messages may stay uncommitted before the process ends. ``limits`` is how long an
     upgrade may stay unfinished or a registration be without a node; the pipeline evaluates the same
     rules and must get the same limits. ``node_series`` is the number of nodes up to which a
-    cluster's metrics name each of them.
+    cluster's metrics name each of them, ``max_series`` the number of all clusters' series.
     """
 
     bus: BusSettings
@@ -40,6 +40,7 @@ class WorkerSettings:
     stuck_after_s: float = 60.0
     limits: Limits = DEFAULT_LIMITS
     node_series: int = 200
+    max_series: int = 20_000
 
     @property
     def app_id(self) -> str:

@@ -12,6 +12,7 @@ from featurewatch.agents.processor import EventProcessor, exit_now
 from featurewatch.controller.snapshot import snapshot
 from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.bus.settings import MAX_EVENT_BYTES, BusSettings
+from featurewatch.streams.codec.events import Message
 from featurewatch.streams.codec.outputs import encode_output
 from featurewatch.streams.events import SourceState, SourceStatus
 from featurewatch.streams.topics import API_VERSIONS, METADATA_LOG, STATE, ZOOKEEPER, Topic
@@ -24,7 +25,8 @@ LOG: Final = logging.getLogger("featurewatch.worker")
 async def publish_states(
     processor: EventProcessor, bus: BusSettings, publisher: Publisher, now_ms: int
 ) -> None:
-    """Publishes the newest state of each cluster that changed since the last call.
+    """Publishes the newest state of each cluster that changed since the last call, and a message
+    without a value for one that is forgotten.
 
     Not after each event: the cost of a snapshot follows the size of the cluster.
     """
@@ -32,6 +34,9 @@ async def publish_states(
     for cluster in clusters:
         state = processor.states.get(cluster)
         if state is None:
+            continue
+        if state.image.forgotten:
+            await publisher.send(bus.topic(STATE), Message(cluster.encode(), None, []))
             continue
         message = encode_output(snapshot(state.image, now_ms))
         if message.size > MAX_EVENT_BYTES:

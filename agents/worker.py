@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection
 from typing import Any, Final
 
 from confluent_kafka.admin import AclOperation
-from prometheus_client import generate_latest
 
 from featurewatch.agents.app import create_app
 from featurewatch.agents.at_least_once import OffsetTracker
@@ -47,7 +46,7 @@ class Worker:
         self.settings = settings
         self._clock_ms = clock_ms
         self._monotonic = monotonic
-        self.metrics = WorkerMetrics(settings.node_series)
+        self.metrics = WorkerMetrics(settings.node_series, settings.max_series)
         self.ready = asyncio.Event()
         """Set once the tables are recovered."""
         self._stop = asyncio.Event()
@@ -175,5 +174,5 @@ def serve_health(worker: Worker, host: str, port: int) -> HealthServer:
         reasons = worker.not_ready_reasons()
         return not reasons, {"ready": not reasons, "waiting": reasons}
 
-    views = HealthViews(lambda: generate_latest(worker.metrics.registry), readiness)
+    views = HealthViews(worker.metrics.scrape, readiness)
     return HealthServer(views, port=port, host=host)

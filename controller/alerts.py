@@ -86,6 +86,14 @@ def evaluate(
     return firing, dict(sorted(changes.items(), key=lambda item: str(item[0])))
 
 
+def resolve_all(firing: FiringAlerts, cause: Cause) -> AlertChanges:
+    """The end of every alert of a cluster that is forgotten."""
+    return {
+        subject: tuple(_resolved(alert, cause) for alert in alerts)
+        for subject, alerts in sorted(firing.items(), key=lambda item: str(item[0]))
+    }
+
+
 def _alerts(
     context: RuleContext, subject: Subject, old: tuple[Alert, ...], cause: Cause
 ) -> Iterator[Alert]:

@@ -8,7 +8,13 @@ from typing import Self
 
 from immutables import Map
 
-from featurewatch.controller.alerts import AlertChanges, Cause, FiringAlerts, evaluate
+from featurewatch.controller.alerts import (
+    AlertChanges,
+    Cause,
+    FiringAlerts,
+    evaluate,
+    resolve_all,
+)
 from featurewatch.controller.readiness.state_timers import (
     DEFAULT_LIMITS,
     NO_TIMES,
@@ -93,6 +99,9 @@ def step(
         return StepResult(skipped, delta, cause)
     if position is not None:
         after = _mark_applied(before, after, position)
+    if after.forgotten:
+        ended = resolve_all(state.firing, cause)
+        return StepResult(MonitorState(after), delta, cause, alert_changes=ended)
     times = advance_timers(state.times, before, after, delta, at_ms, limits)
     times, due = take_due(times, limits, at_ms) if after.ready else (times, [])
     context = RuleContext(after, times, limits, at_ms)

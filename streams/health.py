@@ -1,5 +1,6 @@
 """``/metrics``, ``/healthz`` and ``/readyz`` of a process."""
 
+import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import TracebackType
@@ -44,9 +45,13 @@ def source_readiness(reports: Iterable[SourceReport]) -> SourceReadiness:
 
 @dataclass(frozen=True, slots=True)
 class HealthViews:
-    """The metrics as Prometheus' text, and whether all sources are ready with a JSON body."""
+    """The metrics as Prometheus' text, and whether all sources are ready with a JSON body.
 
-    metrics: Callable[[], bytes]
+    ``metrics`` copies what they are rendered from, in the event loop, and returns the rendering,
+    which runs in a thread.
+    """
+
+    metrics: Callable[[], Callable[[], bytes]]
     readiness: Callable[[], tuple[bool, dict[str, Any]]]
 
 
@@ -61,14 +66,33 @@ def source_views(sources: Sources) -> HealthViews:
             body["reason"] = "no source runs: configure at least one cluster"
         return state.ready, body
 
-    return HealthViews(lambda: metrics.exposition(registry), ready)
+    def scrape() -> Callable[[], bytes]:
+        text = metrics.exposition(registry)  # as many series as the configuration has sources
+        return lambda: text
+
+    return HealthViews(scrape, ready)
+
+
+class _SharedRendering:
+    """Renders the metrics in a thread, once at a time: scrapes that come meanwhile share it."""
+
+    def __init__(self, scrape: Callable[[], Callable[[], bytes]]) -> None:
+        self._scrape = scrape
+        self._running: asyncio.Future[bytes] | None = None
+
+    async def text(self) -> bytes:
+        if self._running is None or self._running.done():
+            self._running = asyncio.ensure_future(asyncio.to_thread(self._scrape()))
+        return await asyncio.shield(self._running)
 
 
 def make_app(views: HealthViews) -> web.Application:
     """The web application of the three views."""
+    rendering = _SharedRendering(views.metrics)
 
     async def show_metrics(_: web.Request) -> web.Response:
-        return web.Response(body=views.metrics(), headers={"Content-Type": metrics.CONTENT_TYPE})
+        text = await rendering.text()
+        return web.Response(body=text, headers={"Content-Type": metrics.CONTENT_TYPE})
 
     async def show_health(_: web.Request) -> web.Response:
         return _json({"status": "ok"})

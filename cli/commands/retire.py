@@ -1,4 +1,4 @@
-"""``featurewatch retire``: removes a source that will not come back."""
+"""``featurewatch retire``: removes a source, or a whole cluster, that will not come back."""
 
 from typing import Annotated
 
@@ -15,9 +15,9 @@ def retire(
         Option(
             "--source",
             metavar="NAME",
-            help="kraft, zookeeper or api-versions, as `state` shows it.",
+            help="kraft, zookeeper or api-versions, as `state` shows it (default: all).",
         ),
-    ],
+    ] = "",
     config: ConfigFile = None,
     bus: BusServers = "",
     prefix: Prefix = "",
@@ -25,14 +25,15 @@ def retire(
     """Retire a source that was taken out of the configuration, with what only it reported.
 
     Stop its process first: a source that publishes again is used again. If the levels came from
-    this source, the last ones stay, and the cluster is not ready.
+    this source, the last ones stay, and the cluster is not ready. A cluster whose last source is
+    retired is forgotten: its alerts resolve, and its state and metrics vanish.
     """
     # Here, so that help needs no settings and no engines.
     from featurewatch.cli.config.bus import load_bus
-    from featurewatch.cli.runtime.retirement import retire_source
+    from featurewatch.cli.runtime.retirement import retire_sources
 
-    if retire_source(load_bus(config, bus, prefix), cluster, source):
-        print_error(f"{source} of {cluster} is retired")
+    if retire_sources(load_bus(config, bus, prefix), cluster, source):
+        print_error(f"{source} of {cluster} is retired" if source else f"{cluster} is retired")
     else:
         print_error(
             "it is said, and no worker has taken it in yet, or the source still runs: look at "

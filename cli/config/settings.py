@@ -102,6 +102,8 @@ class WorkerSection(_Section):
     """after so many seconds without a word of a source an alert fires"""
     node_series: Annotated[int, Field(ge=0)] = 200
     """the metrics name single nodes in clusters of up to so many"""
+    max_series: Annotated[int, Field(gt=0)] = 20_000
+    """series of all clusters in the metrics; what is left out is counted"""
 
 
 class ReadinessSection(_Section):
@@ -200,6 +202,7 @@ class Settings(BaseSettings):
             silent_after_s=worker.silent_after_s,
             limits=self.limits(),
             node_series=worker.node_series,
+            max_series=worker.max_series,
         )
 
     def limits(self) -> Limits:

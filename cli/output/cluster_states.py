@@ -65,7 +65,9 @@ class ClusterStates:
 
     def _applied(self, messages: Iterable[Message]) -> Iterator[Snapshot | Alert]:
         for message in messages:
-            if message.topic() == self._state_topic:
+            if message.topic() == self._state_topic and message.value() is None:
+                self.snapshots.pop((message.key() or b"").decode(errors="replace"), None)
+            elif message.topic() == self._state_topic:
                 for snapshot in decode_messages([message], decode_snapshot):
                     if self._cluster in ("", snapshot.cluster):
                         self.snapshots[snapshot.cluster] = snapshot

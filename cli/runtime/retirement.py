@@ -1,8 +1,9 @@
-"""Publishes that a source is retired, and waits until a worker has applied it."""
+"""Publishes that sources are retired, and waits until a worker has applied it."""
 
 import asyncio
 import contextlib
 import time
+from collections.abc import Iterable
 from typing import Final
 
 from featurewatch.agents.timers import source_status, topic_of_source
@@ -11,26 +12,32 @@ from featurewatch.cli.output.cluster_states import ClusterStates
 from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.events import SourceState
+from featurewatch.streams.outputs import Snapshot
 from featurewatch.streams.source import wall_clock_ms
 from featurewatch.streams.types import ClusterId
+from featurewatch.tables.image.cluster import Authority
 
 _APPLIED_S: Final = 15.0
 
 
-def retire_source(bus: BusSettings, cluster: str, source: str) -> bool:
-    """Whether a worker applied it in time.
+def retire_sources(bus: BusSettings, cluster: str, source: str) -> bool:
+    """Whether a worker applied in time that a source of a cluster is retired (empty: all).
 
     Raises:
-        UsageError: The cluster has no such source.
+        UsageError: The cluster has no such source, or is not known.
     """
     with contextlib.closing(ClusterStates(bus, cluster)) as states:
         snapshot = states.snapshots.get(cluster)
-        if snapshot is None or source not in snapshot.sources:
+        if source and (snapshot is None or source not in snapshot.sources):
             sources = ", ".join(sorted(snapshot.sources)) if snapshot else "none"
             raise UsageError(f"cluster {cluster} has no source {source}: it has {sources}")
-        asyncio.run(_publish(bus, ClusterId(cluster), source))
+        if snapshot is None:
+            raise UsageError(f"nothing is known of the cluster {cluster}")
+        # A cluster of which there are only unreadable messages has no source.
+        retired = {source} if source else {*snapshot.sources} or {Authority.LOG.value}
+        asyncio.run(_publish(bus, ClusterId(cluster), retired))
         deadline = time.monotonic() + _APPLIED_S
-        while source in states.snapshots[cluster].sources:
+        while _has_any(states.snapshots.get(cluster), source):
             if time.monotonic() > deadline:
                 return False
             for _ in states.poll(0.5):
@@ -38,9 +45,15 @@ def retire_source(bus: BusSettings, cluster: str, source: str) -> bool:
     return True
 
 
-async def _publish(bus: BusSettings, cluster: ClusterId, source: str) -> None:
-    status = source_status(
-        cluster, source, SourceState.RETIRED, "retired by a person", wall_clock_ms()
-    )
+def _has_any(snapshot: Snapshot | None, source: str) -> bool:
+    """Whether a cluster still has the source, or is still known at all (no source named)."""
+    return snapshot is not None and (not source or source in snapshot.sources)
+
+
+async def _publish(bus: BusSettings, cluster: ClusterId, sources: Iterable[str]) -> None:
     async with Publisher(bus) as publisher:
-        await (await publisher.publish(topic_of_source(source), status))
+        for source in sorted(sources):
+            status = source_status(
+                cluster, source, SourceState.RETIRED, "retired by a person", wall_clock_ms()
+            )
+            await (await publisher.publish(topic_of_source(source), status))

@@ -39,7 +39,7 @@ def rows_of_timers(
         yield key, orjson.dumps(nonempty) if nonempty else None
     if after.states is not before.states:
         states = {name: list(since) for name, since in sorted(after.states.items())}
-        yield row_key(cluster, TIMERS), orjson.dumps(states)
+        yield row_key(cluster, TIMERS), orjson.dumps(states) if states else None
 
 
 def timers_of_rows(rows: Mapping[str, bytes]) -> StateTimers:

@@ -97,6 +97,9 @@ def fold_message(
     result = process(message, lambda _: state.monitor, limits).step
     before, after = state.monitor.image, result.state.image
     days, rows = daily_readiness.on_message(state.days, before, message.time_ms)
+    if after.forgotten:
+        days, last = daily_readiness.flush_today(days, before)
+        rows += last
     days = daily_readiness.mark_changed(days, before, after)
     past, interval_ends = update_intervals(state.past, state.monitor, result)
     outputs = [*map(_encoded, result.outputs)]

@@ -14,7 +14,6 @@ from featurewatch.streams.events import LogCommit, LogGap, SnapshotChunk, Source
 from featurewatch.streams.topics import METADATA_LOG
 from featurewatch.streams.types import NO_OFFSET, ClusterId, OffsetAndEpoch
 
-_PUBLISHED_BY_OTHERS: Final = (SourceState.SILENT, SourceState.RETIRED)
 _FIRST_WINDOW: Final = 64
 _GROWTH: Final = 4
 _TRANSIENT: Final = {
@@ -42,8 +41,9 @@ async def last_log_position(
     """What ``source`` published last for a cluster on ``metadata-log``; None: begin at the start.
 
     A commit, a finished snapshot and the source's own status with an offset have a position; a
-    reset means that the log starts again. Messages without one are skipped: the chunks of a
-    snapshot whose last chunk is missing, the worker's status of a silent source, unreadable bytes.
+    reset or the source's retirement means that the log starts again. Messages without one are
+    skipped: the chunks of a snapshot whose last chunk is missing, the worker's status of a silent
+    source, unreadable bytes.
     ``monotonic`` gives seconds of a clock that does not go back.
 
     Raises `BusUnavailableError` if the bus does not respond for ``timeout_s`` seconds,
@@ -68,7 +68,9 @@ def position_in_message(
             return OffsetAndEpoch(event.end_offset - 1, event.leader_epoch)
         case LogGap(reset=True):
             return NO_OFFSET
-        case SourceStatus() if event.source == source and event.state not in _PUBLISHED_BY_OTHERS:
+        case SourceStatus(state=SourceState.RETIRED) if event.source == source:
+            return NO_OFFSET  # the worker may have forgotten the cluster
+        case SourceStatus() if event.source == source and event.state is not SourceState.SILENT:
             if event.offset >= 0 and event.offset_epoch >= 0:
                 return OffsetAndEpoch(event.offset, event.offset_epoch)
     return None

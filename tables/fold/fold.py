@@ -107,6 +107,8 @@ def _fold_status(image: ClusterImage, event: SourceStatus) -> tuple[ClusterImage
     """
     if event.state is SourceState.RETIRED:
         return _without_source(image, event.source)
+    if event.state is SourceState.SILENT and event.source not in image.sources.statuses:
+        return image, SKIPPED  # it was retired in the meantime
     image = replace(image, sources=image.sources.with_status(event))
     is_log_resync = image.log.resync is not None and image.log.resync.reads_log
     is_at_end = event.offset >= 0 and event.high_watermark <= event.offset + 1
@@ -119,9 +121,13 @@ def _fold_status(image: ClusterImage, event: SourceStatus) -> tuple[ClusterImage
 def _without_source(image: ClusterImage, source: str) -> tuple[ClusterImage, ClusterDelta]:
     """The image without a retired source, and without what only that source published.
 
-    What the source of authority published stays, but the image is not ready any more.
+    What the source of authority published stays while the cluster has another source, but the image
+    is not ready any more. A cluster without any source is forgotten.
     """
-    if source not in image.sources.statuses:
+    statuses = image.sources.statuses
+    if not {*statuses} - {source}:
+        return (image, SKIPPED) if image.forgotten else _forget(image)
+    if source not in statuses:
         return image, SKIPPED
     after = replace(image, sources=image.sources.without(source))
     if source == image.authority:
@@ -133,3 +139,11 @@ def _without_source(image: ClusterImage, source: str) -> tuple[ClusterImage, Clu
         answers = AnswersDelta(dict.fromkeys(image.answers.nodes.nodes))
         return replace(after, answers=NO_ANSWERS), ClusterDelta(answers=answers)
     return after, NOTHING
+
+
+def _forget(image: ClusterImage) -> tuple[ClusterImage, ClusterDelta]:
+    """The image without anything about the cluster; no level counts as changed."""
+    zookeeper = ZookeeperDelta(dict.fromkeys(image.zookeeper.nodes.nodes))
+    answers = AnswersDelta(dict.fromkeys(image.answers.nodes.nodes))
+    nodes = dict.fromkeys(image.nodes.nodes)
+    return image.forget(), ClusterDelta(nodes=nodes, zookeeper=zookeeper, answers=answers)

@@ -70,6 +70,25 @@ class ClusterImage:
         """The live brokers of ``/brokers/ids``."""
         return self.nodes if self.authority is Authority.ZOOKEEPER else self.zookeeper.nodes
 
+    @property
+    def forgotten(self) -> bool:
+        """Whether nothing is known of the cluster: it was forgotten, or nothing came of it yet."""
+        has_source = self.authority is not Authority.NONE or bool(self.sources.statuses)
+        return not has_source and self == self.forget()
+
+    def forget(self) -> Self:
+        """This image without anything about the cluster.
+
+        What remains is the count of its revisions and of its resyncs, so that no id is used again
+        if it comes back, and what was applied, so that nothing is applied again.
+        """
+        return type(self)(
+            self.cluster,
+            features=replace(NO_FEATURES, revision=self.features.revision),
+            sources=replace(NO_SOURCES, read=self.sources.read),
+            resyncs=self.resyncs,
+        )
+
     def start_resync(self, end_offset: int = -1, leader_epoch: int = -1) -> Self:
         """This image with a new `Resync`, from a snapshot or from the log itself."""
         serial = self.resyncs + 1

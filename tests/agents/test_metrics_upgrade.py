@@ -1,6 +1,5 @@
 """The gauges of an upgrade, and of clusters with more nodes than ``node_series``."""
 
-from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from featurewatch.agents.metrics import WorkerMetrics
@@ -19,7 +18,7 @@ def values_of(state: MonitorState, node_series: int = 200) -> dict[str, dict[Lab
     """Each metric's values, by their labels without the cluster."""
     metrics = WorkerMetrics(node_series)
     metrics.expose({ClusterId(CLUSTER): state})
-    text = generate_latest(metrics.registry).decode()
+    text = metrics.scrape()().decode()
     return {
         family.name.removeprefix("featurewatch_"): {
             tuple(sorted((k, v) for k, v in sample.labels.items() if k != "cluster")): sample.value

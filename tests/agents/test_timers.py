@@ -125,6 +125,16 @@ async def test_the_newest_state_is_published_once_for_many_events() -> None:
     assert (snapshot.revision, dict(snapshot.finalized)) == (1, {"metadata.version": 21})
 
 
+async def test_the_state_of_a_forgotten_cluster_is_deleted() -> None:
+    """Its key on the compacted topic gets a message without a value."""
+    state = _state(following(2), status(SourceState.RETIRED, -1))
+    processor = SimpleNamespace(dirty={CLUSTER}, states={CLUSTER: state})
+    bus = _Recorder()
+    await publish_states(cast("EventProcessor", processor), BUS, cast("Publisher", bus), 7)
+    ((topic, message),) = bus.sent
+    assert (topic, message.key, message.value) == ("featurewatch.state", CLUSTER.encode(), None)
+
+
 async def test_a_cluster_that_went_to_another_worker_is_not_published() -> None:
     """A cluster that this worker no longer owns is skipped."""
     processor = SimpleNamespace(dirty={CLUSTER}, states={})

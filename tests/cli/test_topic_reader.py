@@ -128,6 +128,16 @@ def _newest(age_ms: int = 0, **other: object) -> Snapshot:
     return replace(SNAPSHOT, at_ms=at_ms, **other)  # type: ignore[arg-type]  # as the test wants it
 
 
+def test_a_forgotten_cluster_is_not_listed(bus: MockBus, put: Put, run: Run) -> None:
+    """A message without a value on the topic of states removes the cluster; others remain."""
+    put(_newest(), _newest(cluster=ClusterId("another")), state=True)
+    bus.put(bus.settings.topic(STATE), CLUSTER.encode(), None, 0)  # type: ignore[arg-type]
+    code, out, _ = run("state", "--json")
+    assert code == 0
+    assert [json.loads(line)["cluster"] for line in out.splitlines()] == ["another"]
+    assert run("state", "--cluster", CLUSTER)[0] == 4
+
+
 def test_check_exits_with_3_while_an_alert_fires(put: Put, run: Run) -> None:
     """Exit code 3 while it fires, 0 once it is resolved; without --check always 0."""
     put(_newest(), state=True)

@@ -77,7 +77,9 @@ class PublishedOutputs:
         with contextlib.closing(TopicReader(self._bus, STATE, ALERTS)) as reader:
             while time.monotonic() < deadline:
                 for message in reader.poll(0.2):
-                    if message.topic() == self._bus.topic(STATE):
+                    if message.value() is None:
+                        states.pop((message.key() or b"").decode(), None)
+                    elif message.topic() == self._bus.topic(STATE):
                         state = decode_snapshot(message.value())
                         states[state.cluster] = state
                     else:

@@ -69,6 +69,8 @@ def own_topics(mock: MockBus, name: str) -> BusSettings:
         (status(12), OffsetAndEpoch(12, 5)),
         (status(-1), None),
         (status(12, SourceState.SILENT), None),
+        (status(-1, SourceState.RETIRED), OffsetAndEpoch(-1, -1)),
+        (status(-1, SourceState.RETIRED, source="api-versions"), None),
         (status(12, source="api-versions"), None),
     ],
     ids=lambda value: type(value).__name__,

@@ -1,10 +1,14 @@
 """A retired source is removed, together with what only that source published."""
 
-from featurewatch.controller.monitor import MonitorState, step
+from featurewatch.controller.monitor import MonitorState, step, step_unreadable
 from featurewatch.streams.events import Event, SourceState
+from featurewatch.streams.outputs import AlertState
 from featurewatch.tables.image.cluster import Authority
+from featurewatch.tables.image.sources import MessagePosition
+from featurewatch.tables.rows import row_key
 from tests.simulation import records as r
 from tests.simulation import znodes as z
+from tests.simulation.engine import Engine
 
 
 def after(*events: Event) -> MonitorState:
@@ -63,3 +67,84 @@ def test_a_source_that_speaks_again_is_taken_up() -> None:
 def test_nobody_is_retired_twice() -> None:
     """An unknown source changes nothing."""
     assert step(after(*MOVED, retired("zookeeper")), retired("zookeeper")).delta.skipped
+
+
+FORGOTTEN: tuple[Event, ...] = (retired("zookeeper"), retired("kraft"))
+"""The retirement of every source of that cluster."""
+
+
+def excluding() -> Engine:
+    """A cluster with two sources, a node that a level excludes, and an alert about it."""
+    engine = Engine()
+    old_node = r.register(7, {"metadata.version": (1, 19)}, fenced=False)
+    engine.apply_all([*MOVED, r.commit(4, old_node), r.following(4)])
+    return engine
+
+
+def test_a_cluster_without_a_source_is_forgotten() -> None:
+    """All alerts resolve, no level counts as changed, and no row but the cluster's own remains."""
+    engine = excluding()
+    firing = {alert.id for alerts in engine.state.firing.values() for alert in alerts}
+    assert any("incompatible-node" in alert_id for alert_id in firing)
+    resolved: set[str] = set()
+    for event in FORGOTTEN:
+        result = engine.apply(event, offset=engine.end)
+        engine.end += 1
+        assert {alert.state for alert in result.alerts} <= {AlertState.RESOLVED}
+        resolved |= {alert.id for alert in result.alerts}
+        assert (result.changes, result.snapshot) == ((), None)
+    assert resolved == firing
+    assert [*engine.rows] == [row_key(r.CLUSTER, "cluster")]
+    engine.restart()
+    assert engine.state.image.forgotten
+    assert engine.state == MonitorState(engine.state.image)
+
+
+def test_forgetting_survives_a_crash_between_any_two_rows() -> None:
+    """Whatever rows were written, the message is applied again and the same rows remain."""
+    whole = excluding()
+    whole.apply_all(FORGOTTEN)
+    for rows_written in range(10):
+        engine = excluding()
+        engine.apply_all(FORGOTTEN[:1])
+        engine.apply(FORGOTTEN[1], rows_written, offset=engine.end)
+        engine.apply(FORGOTTEN[1], offset=engine.end)
+        assert engine.rows == whole.rows
+        assert engine.state.image.forgotten
+
+
+def test_a_forgotten_cluster_stays_forgotten() -> None:
+    """Messages that come again, another retirement and a late status of silence change nothing."""
+    engine = excluding()
+    engine.apply_all(FORGOTTEN)
+    forgotten = engine.state
+    engine.apply_all(MOVED, first=0)
+    engine.apply_all([FORGOTTEN[1], r.status(SourceState.SILENT, 100)])
+    assert engine.state == forgotten
+
+
+def test_a_forgotten_cluster_that_comes_back_begins_anew() -> None:
+    """It has only what came since, and no id is used again."""
+    engine = excluding()
+    before = {event_id for event_id, _ in engine.published}
+    engine.apply_all(FORGOTTEN)
+    published = len(engine.published)
+    engine.apply_all([r.commit(3, r.level("metadata.version", 20)), r.following(3)])
+    image = engine.state.image
+    assert (dict(image.features.levels), len(image.nodes)) == ({"metadata.version": 20}, 0)
+    assert image.ready
+    assert not engine.state.firing
+    after = {event_id for event_id, _ in engine.published[published:]}
+    assert after
+    assert not before & after
+
+
+def test_a_cluster_that_never_had_a_source_can_be_forgotten() -> None:
+    """One that is only known by a message that nobody can read; an unknown one stays unknown."""
+    position = MessagePosition("metadata-log", 0, 0)
+    unreadable = step_unreadable(MonitorState.of(r.CLUSTER), "place", "reason", position).state
+    assert unreadable.firing
+    result = step(unreadable, retired("kraft"))
+    assert result.state.image.forgotten
+    assert [alert.state for alert in result.alerts] == [AlertState.RESOLVED]
+    assert step(MonitorState.of(r.CLUSTER), retired("kraft")).delta.skipped

@@ -27,7 +27,10 @@ def _following(source: str) -> SourceStatus:
 
 
 async def test_a_source_is_forgotten(bus: Cluster, tmp_path: Path) -> None:
-    """It is gone from the state; one that the cluster does not have is named, with those it has."""
+    """It is gone from the state; one that the cluster does not have is named, with those it has.
+
+    Without a source, the whole cluster is forgotten, until a source publishes again.
+    """
     prefix = f"retire-{uuid.uuid4().hex[:8]}"
     published = PublishedOutputs(bus, prefix)
     worker = Process("worker", ["worker", *published.flags], tmp_path)
@@ -40,8 +43,9 @@ async def test_a_source_is_forgotten(bus: Cluster, tmp_path: Path) -> None:
             await publisher.publish(ZOOKEEPER, _following("zookeeper"))
         published.state(CLUSTER, lambda state, _: len(state.sources) == 2, [worker])
 
-        def retire(source: str) -> tuple[int, str]:
-            flags = ["--cluster", CLUSTER, "--source", source, *published.flags]
+        def retire(source: str = "") -> tuple[int, str]:
+            named = ["--source", source] if source else []
+            flags = ["--cluster", CLUSTER, *named, *published.flags]
             done = featurewatch(tmp_path, "retire", *flags)
             return done.returncode, done.stderr
 
@@ -52,5 +56,15 @@ async def test_a_source_is_forgotten(bus: Cluster, tmp_path: Path) -> None:
             2,
             f"featurewatch: cluster {CLUSTER} has no source zookeeper: it has kraft\n",
         )
+        async with Publisher(settings) as publisher:
+            await publisher.publish(ZOOKEEPER, _following("zookeeper"))
+        published.state(CLUSTER, lambda state, _: len(state.sources) == 2, [worker])
+        assert retire() == (0, f"featurewatch: {CLUSTER} is retired\n")
+        assert retire() == (2, f"featurewatch: nothing is known of the cluster {CLUSTER}\n")
+        shown = featurewatch(tmp_path, "state", "--cluster", CLUSTER, *published.flags)
+        assert shown.returncode == 4
+        async with Publisher(settings) as publisher:
+            await publisher.publish(ZOOKEEPER, _following("zookeeper"))
+        published.state(CLUSTER, lambda state, _: set(state.sources) == {"zookeeper"}, [worker])
     finally:
         worker.kill()

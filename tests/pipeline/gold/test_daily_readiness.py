@@ -16,7 +16,7 @@ from featurewatch.pipeline.fold.messages import (
     restore_state,
 )
 from featurewatch.streams.codec.events import encode
-from featurewatch.streams.events import Event
+from featurewatch.streams.events import Event, SourceState
 from featurewatch.streams.topics import METADATA_LOG
 from tests.simulation import records as r
 from tests.simulation.records import CLUSTER, MV
@@ -121,3 +121,13 @@ def test_a_day_that_was_said_is_not_said_again_when_it_is_over() -> None:
     state, outputs = fold_message(state, InputMessage(*position, message.key, message.value))
     assert not readiness(outputs, "4.3")
     assert tuple(readiness(flush_outputs(state)[1], "4.3")) == (DAYS[1],)
+
+
+def test_the_day_on_which_a_cluster_is_forgotten_has_its_last_verdict() -> None:
+    """However the messages are batched; later days have no row."""
+    retired = r.status(SourceState.RETIRED, -1, seen_ms=99)
+    events = [*roll()[:2], (2000, retired), (DAY_MS, retired)]
+    state, outputs = fold(*events)
+    days = readiness(outputs, "4.3")
+    assert days == readiness(fold(*roll()[:2])[1], "4.3")
+    assert state.monitor.image.forgotten
