@@ -70,11 +70,11 @@ async def _until(condition: Callable[[], bool], timeout_s: float = 30) -> None:
             await asyncio.sleep(0.02)
 
 
-async def _goes_on(worker: Worker) -> None:
+async def _goes_on(worker: Worker, timeout_s: float = 30) -> None:
     """The next event of the same cluster is applied."""
     offset = worker.offset(CLUSTER) + 1
     await _publish(worker.settings.bus, [levels(offset, {"metadata.version": 21})])
-    await _until(lambda: worker.offset(CLUSTER) == offset)
+    await _until(lambda: worker.offset(CLUSTER) == offset, timeout_s)
 
 
 def _produce(bus: BusSettings, value: bytes, time_ms: int = 0, **settings: Any) -> None:
@@ -243,7 +243,7 @@ async def test_a_topic_made_anew_is_reported_and_read_from_its_start(worker: Wor
         assert time.monotonic() < deadline
         await asyncio.sleep(0.1)
     await asyncio.to_thread(ensure_topics, bus)
-    await _goes_on(worker)
+    await _goes_on(worker, timeout_s=90)  # the consumer asks for the topics every ten seconds
     await _until(lambda: bool(_alerts(worker, "messages-lost")))
     (alert,) = _alerts(worker, "messages-lost")
     assert "made anew" in alert.summary

@@ -91,6 +91,8 @@ class OutputLog:
                 return
 
     def _take(self, name: str, value: bytes | None, now_ms: float) -> None:
+        if value is None:  # the state of a cluster that was forgotten
+            return
         match self._names[name]:
             case topic if topic is FEATURE_CHANGES:
                 change = decode_change(value)
