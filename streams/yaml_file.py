@@ -37,6 +37,9 @@ def parse(content: str, file: str, *, typed: bool = False) -> Any:
         raise YamlError(f"{file} is no YAML{line}: {error.problem}") from None
     except (yaml.YAMLError, ValueError) as error:  # a time that is none is a ValueError
         raise YamlError(f"{file} is no YAML: {' '.join(str(error).split())}") from None
+    except (LookupError, AttributeError, TypeError, ArithmeticError):
+        # What yaml fails of where a tag asks for another type: !!int on an empty text.
+        raise YamlError(f"{file} is no YAML: a tag does not fit its value") from None
     except RecursionError:
         raise YamlError(f"{file} is nested too deep") from None
 
