@@ -31,8 +31,9 @@ CONFIGURATIONS = st.dictionaries(
 KEYS = ("security.protocol", "sasl.mechanism", "sasl.jaas.config", "ssl.truststore.type",
         "ssl.truststore.location", "default.api.timeout.ms", "sasl.username", "ssl.keystore.key",
         "ssl.protocol", "ssl.cipher.suites", "zookeeper.ssl.x")  # fmt: skip
-VALUES = ("SASL_SSL", "SASL_PLAINTEXT", "SSL", "PLAIN", "SCRAM-SHA-256", "PEM", "/dev/null", "9" * 30,
-          'org.apache.kafka.common.security.plain.PlainLoginModule required username="u";')  # fmt: skip
+MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+VALUES = ("SASL_SSL", "SASL_PLAINTEXT", "SSL", "PLAIN", "SCRAM-SHA-256", "PEM", "/dev/null",
+          "9" * 30, f'{MODULE} required username="u";')  # fmt: skip
 PROPERTIES = st.lists(
     st.tuples(
         st.sampled_from(KEYS) | st.text(max_size=6), st.sampled_from(VALUES) | st.text(max_size=30)
@@ -58,6 +59,8 @@ def test_any_configuration_is_settings_or_a_line(text: str) -> None:
             load(Path(file.name))
         except UsageError as error:
             check(error)
+        finally:
+            Settings.content = {}
     try:
         desired_of(text, "f")
     except DesiredError as error:

@@ -6,10 +6,10 @@ until its share of the minutes is over, and the end of the output has the exampl
 What fails is stored in ``tests/corpus``, which the suite reads too.
 """
 
+import functools
 import time
 from collections import Counter
 from collections.abc import Generator
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -20,7 +20,6 @@ from hypothesis.database import (
     ReadOnlyDatabase,
 )
 
-CORPUS: Final = Path(__file__).parents[1] / "corpus"
 MAX_ROUND: Final = 2_000
 """Examples between two looks at the clock; the last rounds of a test have fewer."""
 
@@ -32,7 +31,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Loads the profile of this run, before any test module is imported."""
-    found = DirectoryBasedExampleDatabase(CORPUS)
+    found = DirectoryBasedExampleDatabase(config.rootpath / "tests" / "corpus")
     own = DirectoryBasedExampleDatabase(config.rootpath / ".hypothesis" / "examples")
     settings.register_profile("suite", database=MultiplexedDatabase(own, ReadOnlyDatabase(found)))
     settings.register_profile(
@@ -68,6 +67,7 @@ class Fuzzer:
         ends_s = time.monotonic() + self._budget_s / len(self._cases) / self._cases[name]
         inner, written = test.hypothesis.inner_test, test._hypothesis_internal_use_settings
 
+        @functools.wraps(inner)  # the database knows a test by its source
         def counted(*args: Any, **kwargs: Any) -> Any:
             self._examples[name] += 1
             return inner(*args, **kwargs)

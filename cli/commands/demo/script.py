@@ -156,7 +156,7 @@ class _DemoScript:
             node.start(NEW)
             for role in Role:
                 self._wait_for_range(NodeKey(role, NodeId(node_id)), NEW_RANGE)
-            self._wait(lambda image, key=NodeKey(Role.BROKER, NodeId(node_id)): _alive(image, key))
+            self._wait_alive(NodeId(node_id))
             self._show()
 
     def _update(self, level: FeatureLevel, kind: UpgradeType = UpgradeType.UPGRADE) -> None:
@@ -197,11 +197,10 @@ class _DemoScript:
         self._wait(lambda image: image.log.quorum.leader_id not in (-1, leader.id))
         image = self._monitor.image(self.id)
         self._narrator.did(f"node {image.log.quorum.leader_id if image else '?'} leads now")
-        key = NodeKey(Role.BROKER, NodeId(leader.id))
-        self._wait(lambda image: not _alive(image, key))
+        self._wait_alive(NodeId(leader.id), False)
         self._narrator.did(f"broker {leader.id} is fenced")
         leader.start()
-        self._wait(lambda image: _alive(image, key))
+        self._wait_alive(NodeId(leader.id))
         self._narrator.did(f"broker {leader.id} is back")
 
     def _burst(self, times: int) -> None:
@@ -226,6 +225,9 @@ class _DemoScript:
             return node is not None and node.capabilities.ranges.get(METADATA_VERSION) == supported
 
         self._wait(done)
+
+    def _wait_alive(self, broker: NodeId, alive: bool = True) -> None:
+        self._wait(lambda image: _alive(image, NodeKey(Role.BROKER, broker)) is alive)
 
     def _wait(self, done: Callable[[ClusterImage], bool]) -> None:
         self._monitor.wait(self.id, done)

@@ -7,6 +7,7 @@ import lzma
 import tarfile
 import tempfile
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,12 @@ SEGMENT = f"{0:020}.log"
 NAMES = st.sampled_from([SEGMENT, "meta.properties", f"n/{SEGMENT}", f"../{SEGMENT}", "a.zip"])
 KINDS = (tarfile.REGTYPE, tarfile.DIRTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE,
          tarfile.GNUTYPE_SPARSE, tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME)  # fmt: skip
-PACKERS = {"tar": bytes, "tar.gz": gzip.compress, "tar.bz2": bz2.compress, "tar.xz": lzma.compress}
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    "tar": bytes,
+    "tar.gz": gzip.compress,
+    "tar.bz2": bz2.compress,
+    "tar.xz": lzma.compress,
+}
 
 
 @st.composite
