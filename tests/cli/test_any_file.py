@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from featurewatch.cli.config.client_config import check_zookeeper_keys, read_client_config
@@ -49,6 +49,7 @@ def check(error: Exception) -> None:
 
 
 @pytest.mark.fuzz
+@example('{"bus": {"\\n": null}}')
 @given(CONFIGURATIONS.map(yaml.safe_dump) | st.text(max_size=60))
 @settings(max_examples=100, deadline=None)
 def test_any_configuration_is_settings_or_a_line(text: str) -> None:

@@ -111,6 +111,7 @@ TOKENS = (
 @settings(max_examples=300, deadline=None)
 @example("!!int ")
 @example("!!float ")
+@example(f"!!float a{'9' * 5_000}")
 @example("!!bool a")
 @example("!!timestamp a")
 @given(st.lists(st.sampled_from(TOKENS) | st.text(max_size=5), max_size=12).map("".join))
