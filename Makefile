@@ -12,7 +12,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 UV := $(shell command -v uv 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast lint types format bench requirements first-minute clean
+.PHONY: help demo test test-fast fuzz lint types format bench requirements first-minute clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +43,12 @@ test: $(VENV)/ready ## Run every test, against real Kafka.
 
 test-fast: $(VENV)/ready ## Run the tests that need neither Kafka nor a network.
 	@$(BIN)/python -m pytest -m 'not stack and not network' $(PYTEST)
+
+# Minutes of `make fuzz`, for all entries together.
+FUZZ_MINUTES ?= 60
+
+fuzz: $(VENV)/ready ## Try random input on every entry, for FUZZ_MINUTES (60); findings go to tests/corpus.
+	@$(BIN)/python -m pytest -m 'fuzz and not stack' --fuzz-minutes $(FUZZ_MINUTES) $(PYTEST)
 
 lint: $(VENV)/ready ## Check style, types and the layers.
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports

@@ -5,6 +5,8 @@ from typing import Any
 
 import yaml
 
+from featurewatch.streams.text import quoted
+
 
 class YamlError(ValueError):
     """The file cannot be read: one line that names it, and where it is wrong."""
@@ -34,9 +36,13 @@ def parse(content: str, file: str, *, typed: bool = False) -> Any:
         return yaml.load(content, _Typed if typed else _Strings)  # noqa: S506 - plain values alone
     except yaml.MarkedYAMLError as error:
         line = f" in line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise YamlError(f"{file} is no YAML{line}: {error.problem}") from None
+        raise YamlError(f"{file} is no YAML{line}: {quoted(str(error.problem))}") from None
     except (yaml.YAMLError, ValueError) as error:  # a time that is none is a ValueError
-        raise YamlError(f"{file} is no YAML: {' '.join(str(error).split())}") from None
+        reason = quoted(" ".join(str(error).split()))
+        raise YamlError(f"{file} is no YAML: {reason}") from None
+    except (LookupError, AttributeError, TypeError, ArithmeticError):
+        # What yaml fails of where a tag asks for another type: !!int on an empty text.
+        raise YamlError(f"{file} is no YAML: a tag does not fit its value") from None
     except RecursionError:
         raise YamlError(f"{file} is nested too deep") from None
 

@@ -39,7 +39,12 @@ from featurewatch.deploy.zookeeper.ensemble import Ensemble
 from featurewatch.deploy.zookeeper.specs import EnsembleSpec, Tls
 from tests.process_logs import started
 
-pytest_plugins = ("tests.plugins.flaky", "tests.plugins.process_logs", "tests.plugins.scheduling")
+pytest_plugins = (
+    "tests.plugins.flaky",
+    "tests.plugins.fuzzing",
+    "tests.plugins.process_logs",
+    "tests.plugins.scheduling",
+)
 
 MakeCluster = Callable[[ClusterSpec], Cluster]
 MakeEnsemble = Callable[..., Ensemble]

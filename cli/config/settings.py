@@ -29,6 +29,7 @@ from featurewatch.pipeline.replay.bundle_limits import DEFAULT_BUNDLE_LIMITS, Bu
 from featurewatch.streams import yaml_file
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.kraft.snapshot_spool import DEFAULT_MAX_SNAPSHOT_BYTES
+from featurewatch.streams.text import plain, shortened
 from featurewatch.streams.zookeeper.bounded_socket import DEFAULT_MAX_FRAME_BYTES
 from featurewatch.streams.zookeeper.settings import parse_hosts
 
@@ -230,9 +231,8 @@ def load(file: Path | None, **flags: dict[str, Any] | list[dict[str, Any]]) -> S
     try:
         return Settings(**{name: given for name, given in flags.items() if given})  # type: ignore[arg-type]
     except ValidationError as error:
-        raise UsageError(
-            explain_validation_error(error, Settings, named, Settings.content)
-        ) from None
+        reason = explain_validation_error(error, Settings, named, Settings.content)
+        raise UsageError(shortened(plain(reason))) from None
     except SettingsError as error:
         cause = f": {error.__cause__}" if error.__cause__ else ""
         raise UsageError(f"the environment cannot be read: {error}{cause}: write JSON") from None

@@ -19,6 +19,7 @@ from featurewatch.pipeline.replay.bundle_limits import (
 )
 from featurewatch.streams.kraft.directory.files import META_PROPERTIES
 from featurewatch.streams.kraft.dump_log import is_dump_log
+from featurewatch.streams.text import plain, quoted, shortened
 
 _ENDS: Final = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".zip")
 _PEEK_BYTES: Final = 4096
@@ -74,13 +75,14 @@ def unpack(path: Path, into: Path, usage: BundleUsage | None = None) -> Iterator
                 else:
                     refusal = member.refusal or _LEADS_OUT
                 if refusal and _is_useful(Path(member.name)):
-                    yield f"holds {member.name}, {refusal}; passed over"
+                    yield f"holds {shortened(plain(member.name))}, {refusal}; passed over"
             except _DAMAGES as error:
                 # An error with a file name comes from the target, not from the archive.
                 if not member.is_independent and not getattr(error, "filename", None):
                     raise
                 if _is_useful(Path(member.name)):
-                    yield f"holds {member.name}, which cannot be unpacked: {_reason(error)}"
+                    name = shortened(plain(member.name))
+                    yield f"holds {name}, which cannot be unpacked: {_reason(error)}"
                 else:
                     reasons.append(_reason(error))
     except BundleLimitError as error:
@@ -94,7 +96,7 @@ def unpack(path: Path, into: Path, usage: BundleUsage | None = None) -> Iterator
 def _in_zip(path: Path, meter: CompressionMeter) -> Iterator[_Member]:
     with zipfile.ZipFile(path) as archive:
         for info in archive.infolist():
-            if not info.is_dir():
+            if not info.filename.endswith("/"):  # `is_dir` fails of a name that is empty
                 open_member = partial(_open_in_zip, archive, info, meter)
                 yield _Member(info.filename, open_member, is_independent=True, key=info)
 
@@ -208,4 +210,4 @@ def _reason(error: Exception) -> str:
     if str(error).startswith("file could not be opened"):
         return "it is no archive, or its beginning is damaged"
     strerror = error.strerror if isinstance(error, OSError) else None
-    return " ".join((strerror or str(error)).split()) or "it is cut off"
+    return quoted(" ".join((strerror or str(error)).split())) or "it is cut off"

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from featurewatch.streams.text import plain, shortened
+
 _UNMEASURED_BYTES: Final = 1 << 20
 """An archive may unpack to this much whatever its own size is: short texts compress very well."""
 
@@ -53,7 +55,9 @@ class BundleUsage:
         if self._file_count > self.limits.max_files:
             self.is_exhausted = True
             raise _exceeded(
-                f"has more than {self.limits.max_files} files, at {name}", "max_files", "bundle"
+                f"has more than {self.limits.max_files} files, at {_short(name)}",
+                "max_files",
+                "bundle",
             )
 
     def count_unpacked(self, name: str, size_bytes: int) -> None:
@@ -61,7 +65,7 @@ class BundleUsage:
         self._unpacked_bytes += size_bytes
         if self._unpacked_bytes > self.limits.max_unpacked_bytes:
             self.is_exhausted = True
-            text = f"unpacks to more than {self.limits.max_unpacked_bytes} bytes, at {name}"
+            text = f"unpacks to more than {self.limits.max_unpacked_bytes} bytes, at {_short(name)}"
             raise _exceeded(text, "max_unpacked_bytes", "bundle")
 
     def refusal(self, depth: int) -> str | None:
@@ -98,6 +102,10 @@ class CompressionMeter:
             ratio = self.limits.max_compression_ratio
             text = f"unpacks to more than {ratio:g} times its {self._archive_bytes} bytes"
             raise _exceeded(text, "max_compression_ratio", "archive")
+
+
+def _short(name: str) -> str:
+    return shortened(plain(name))
 
 
 def _exceeded(text: str, setting: str, subject: str) -> BundleLimitError:

@@ -44,14 +44,18 @@ _FIRST_LINE: Final = re.compile(
 )
 _PIECE_BYTES: Final = 4 << 20
 
+# Gaps and numbers are bounded: a text from a bundle may hold anything, and its lines any length.
 _BATCH_LINE: Final = re.compile(
-    rb"baseOffset: (\d+) lastOffset: (\d+) count: (\d+) .*partitionLeaderEpoch: (-?\d+) .*"
-    rb"isControl: (true|false) .*(?:CreateTime|LogAppendTime): (-?\d+) .*isvalid: (true|false)"
+    rb"baseOffset: (\d{1,18}) lastOffset: (\d{1,18}) count: (\d{1,9}) "
+    rb".{0,400}?partitionLeaderEpoch: (-?\d{1,9}) .{0,400}?isControl: (true|false) "
+    rb".{0,400}?(?:CreateTime|LogAppendTime): (-?\d{1,18}) .{0,400}?isvalid: (true|false)"
 )
 _PAYLOAD: Final = re.compile(
-    rb'\| (?:offset: \d+ .*?)??(?:key: .*? )??payload: (\{"type":"(\w+)".*)'
+    rb'\| (?:offset: \d+ .{0,400}?)??(?:key: .{0,400}? )??payload: (\{"type":"(\w+)".*)'
 )
-_CONTROL: Final = re.compile(rb"\| (?:offset: \d+ .*?headerKeys: \[\] )?(\w+):? (\{.*\})")
+_CONTROL: Final = re.compile(
+    rb"\| (?:offset: \d+ .{0,400}?headerKeys: \[\] )?(\w{1,40}):? (\{.*\})"
+)
 _CONTROL_TYPE: Final = re.compile(rb"\| offset: \d+ .*controlType: (\w+)\(\d+\)")
 _CONTROL_NAMES: Final = {
     b"LeaderChange": "LEADER_CHANGE",
@@ -60,6 +64,8 @@ _CONTROL_NAMES: Final = {
     b"KRaftVersion": "KRAFT_VERSION",
     b"KRaftVoters": "KRAFT_VOTERS",
 }
+_HEADER: Final = "SNAPSHOT_HEADER"
+_WRITABLE_DEPTH: Final = 200
 _KEY_BY_TYPE: Final = {name: key for key, name in TYPE_BY_KEY.items()}
 
 
@@ -215,19 +221,26 @@ class DumpLogDecoder(RecordDecoder):
         key = _KEY_BY_TYPE.get(kind)
         if key is None:
             raise RecordDecodeError("its control record type is not known")
-        if kind == "SNAPSHOT_HEADER" and data is None:
+        if kind == _HEADER and data is None:
             data = {"version": 0, "lastContainedLogTimestamp": -1}
         if kind == "SNAPSHOT_FOOTER" and data is None:
             data = {"version": 0}
         if kind not in self.wanted or data is None:
             return key
-        return {"offset": offset, "type": kind, "version": data.get("version", 0), "data": data}
+        version = data.get("version", 0)
+        needed = [version, data.get("lastContainedLogTimestamp", -1 if kind != _HEADER else None)]
+        if not all(type(number) is int for number in needed):
+            raise RecordDecodeError(f"{kind} is printed without a version and a time")
+        return {"offset": offset, "type": kind, "version": version, "data": data}
 
 
 def _json(text: bytes) -> dict[str, Any]:
     try:
         content = orjson.loads(text)
-    except orjson.JSONDecodeError:
+        # What is nested deeper than this is read, and could not be written again.
+        if text.count(b"{") + text.count(b"[") > _WRITABLE_DEPTH:
+            orjson.dumps(content)
+    except (orjson.JSONDecodeError, orjson.JSONEncodeError):
         raise RecordDecodeError("what is printed of it is cut off or no JSON") from None
     if type(content) is not dict:
         raise RecordDecodeError("what is printed of it is no JSON object")

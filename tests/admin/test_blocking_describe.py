@@ -61,6 +61,7 @@ def answering(content: bytes) -> Address:
     return Address("127.0.0.1", listener.getsockname()[1])
 
 
+@pytest.mark.fuzz
 @given(content=st.binary(max_size=64), framed=st.booleans())
 @settings(deadline=None, max_examples=40)
 def test_invalid_bytes_are_a_node_error(content: bytes, framed: bool) -> None:

@@ -176,6 +176,7 @@ def test_an_unknown_version_of_api_versions_is_no_garbage() -> None:
     assert call == WireRequest(18, 9, 5, None)
 
 
+@pytest.mark.fuzz
 @settings(max_examples=400, deadline=None)
 @given(
     which=st.sampled_from(REQUESTS),

@@ -82,6 +82,7 @@ def test_dead_letter_with_text_that_is_no_utf8_gets_through():
     assert (read.location, read.reason) == ("topic \\udcff", "bad \\ud800")
 
 
+@pytest.mark.fuzz
 @settings(deadline=None)
 @given(TOPICS, st.binary())
 def test_arbitrary_bytes_are_malformed_and_nothing_else(topic, value):
@@ -90,6 +91,7 @@ def test_arbitrary_bytes_are_malformed_and_nothing_else(topic, value):
         decode(topic, value)
 
 
+@pytest.mark.fuzz
 @settings(deadline=None)
 @given(TOPICS, some.json_values)
 def test_arbitrary_json_is_malformed_and_nothing_else(topic, value):
@@ -98,6 +100,7 @@ def test_arbitrary_json_is_malformed_and_nothing_else(topic, value):
         decode(topic, orjson.dumps(value))
 
 
+@pytest.mark.fuzz
 @settings(deadline=None)
 @given(some.log_events, st.data())
 def test_an_event_with_one_field_changed_decodes_or_is_malformed(event, data):

@@ -18,6 +18,7 @@ from featurewatch.streams.codec.outputs import (
     encode_output,
 )
 from featurewatch.streams.outputs import Alert, FeatureChange, Snapshot
+from tests.forging import forge
 from tests.simulation.engine import simulated_outputs
 
 DECODERS: dict[type[Output], Callable[[bytes | None], Output]] = {
@@ -29,38 +30,13 @@ SAMPLES: dict[type[Output], list[dict[str, Any]]] = {shape: [] for shape in DECO
 for _output in simulated_outputs(range(6)):
     SAMPLES[type(_output)].append(orjson.loads(encode_output(_output).value or b""))
 
-JSON = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**63), 2**64 - 1)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=6,
-)
-
-
-def _paths(value: Any) -> list[tuple[Any, ...]]:
-    """The way to each value in a document."""
-    items = value.items() if type(value) is dict else enumerate(value)
-    paths: list[tuple[Any, ...]] = []
-    for key, item in items:
-        paths.append((key,))
-        if type(item) in (dict, list):
-            paths.extend((key, *rest) for rest in _paths(item))
-    return paths
-
 
 @st.composite
 def _forged(draw: st.DrawFn) -> tuple[type[Output], bytes]:
     """A real output with one value, at any depth, replaced by any JSON."""
     shape = draw(st.sampled_from(list(DECODERS)))
     document = orjson.loads(orjson.dumps(draw(st.sampled_from(SAMPLES[shape]))))
-    *way, last = draw(st.sampled_from(_paths(document)))
-    inner = document
-    for key in way:
-        inner = inner[key]
-    inner[last] = draw(JSON)
+    forge(draw, document)
     return shape, orjson.dumps(document)
 
 
@@ -74,6 +50,7 @@ def _show(output: Output) -> None:
     hash(output.id)
 
 
+@pytest.mark.fuzz
 @given(_forged())
 def test_a_forged_output_is_refused_or_can_be_shown(forged: tuple[type[Output], bytes]) -> None:
     """One line says what is wrong with it, or it has all that its readers rely on."""
@@ -87,6 +64,7 @@ def test_a_forged_output_is_refused_or_can_be_shown(forged: tuple[type[Output], 
     _show(output)
 
 
+@pytest.mark.fuzz
 @given(st.binary(max_size=200), st.sampled_from(list(DECODERS)))
 @example(b"[" * 100_000, Alert)
 @example(b'{"id":' * 1000 + b"1" + b"}" * 1000, Alert)

@@ -1,6 +1,8 @@
 """Java properties are read as Java reads them."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from featurewatch.streams.java_properties import properties_in
 
@@ -24,3 +26,14 @@ from featurewatch.streams.java_properties import properties_in
 def test_properties_are_read_as_java_reads_them(content: bytes, found: dict[str, str]) -> None:
     """Separators, comments, lines that go on, escapes, Latin-1; and no content is an error."""
     assert properties_in(content) == found
+
+
+@pytest.mark.fuzz
+@settings(deadline=None)
+@given(
+    st.lists(st.binary(max_size=12) | st.sampled_from(b"\\ = : # ! \n \r \\u00 \\u".split(b" ")))
+)
+def test_no_content_is_an_error(parts: list[bytes]) -> None:
+    """Whatever stands in a file: names and values, and nothing is raised."""
+    for name, value in properties_in(b"".join(parts)).items():
+        assert type(name) is type(value) is str

@@ -81,6 +81,7 @@ def test_what_is_encoded_is_valid(topic, data):
     VALIDATORS[topic.short_name].validate(content)
 
 
+@pytest.mark.fuzz
 @pytest.mark.parametrize("topic", TOPICS, ids=lambda topic: topic.short_name)
 @settings(deadline=None)
 @given(data=st.data())

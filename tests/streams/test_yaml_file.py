@@ -4,6 +4,8 @@ import datetime
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from featurewatch.streams.yaml_file import YamlError, parse, read
 
@@ -59,3 +61,65 @@ def test_an_unreadable_file_is_in_the_error(tmp_path: Path) -> None:
         read(file)
     file.write_text("a: 1")
     assert read(file, typed=True) == {"a": 1}
+
+
+TOKENS = (
+    *(
+        "- ",
+        "? ",
+        ": ",
+        "&a ",
+        "*a",
+        "<<: ",
+        "[",
+        "]",
+        "{",
+        "}",
+        ", ",
+        "\n",
+        "\n  ",
+        "#",
+        "|",
+        ">",
+        "'",
+    ),
+    *(
+        "!!int ",
+        "!!float ",
+        "!!bool ",
+        "!!timestamp ",
+        "!!binary ",
+        "!!set ",
+        "!!omap ",
+        "!!pairs ",
+    ),
+    *(
+        "!!python/name:os.system ",
+        "!!merge ",
+        "%YAML 9.9\n",
+        "---",
+        "...",
+        "\t",
+        '"\\x',
+        "2026-02-30",
+    ),
+    *("a", "0x", "0b", "1:2", "1:", ".inf", "~", "yes", "9" * 5_000, "2026-01-01T00:00:00+99:99"),
+)
+
+
+@pytest.mark.fuzz
+@settings(max_examples=300, deadline=None)
+@example("!!int ")
+@example("!!float ")
+@example(f"!!float a{'9' * 5_000}")
+@example("!!bool a")
+@example("!!timestamp a")
+@given(st.lists(st.sampled_from(TOKENS) | st.text(max_size=5), max_size=12).map("".join))
+def test_any_text_is_plain_values_or_one_line(text: str) -> None:
+    """Whatever a person writes: the values, or `YamlError`."""
+    for typed in (False, True):
+        try:
+            parse(text, "f", typed=typed)
+        except YamlError as error:
+            assert "\n" not in str(error)
+            assert len(str(error)) < 1_000

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from itertools import product
@@ -13,6 +14,7 @@ from featurewatch.cli.commands.demo.blockers import blockers_of_level, now_ms
 from featurewatch.cli.commands.demo.monitor import Monitor
 from featurewatch.cli.commands.demo.output_log import OutputLog
 from featurewatch.cli.commands.demo.printer import DemoPrinter
+from featurewatch.cli.commands.demo.retired import retire_sources
 from featurewatch.cli.commands.demo.summary import summarize
 from featurewatch.cli.commands.demo.zookeeper_script import play_zookeeper
 from featurewatch.cli.config.settings import BusSection, Settings, WebSection, WorkerSection
@@ -74,6 +76,7 @@ def play(directory: Path, narrator: DemoPrinter, *, keep: bool) -> dict[str, Any
         narrator.summary(summary)
         if keep:
             monitor = stack.enter_context(Monitor(settings, bus))
+            retire_sources(bus_settings, feed, feed.states.keys() - {cluster.cluster_id}, narrator)
             _keep(narrator, monitor, bus_settings, cluster)
     return summary
 
@@ -153,7 +156,7 @@ class _DemoScript:
             node.start(NEW)
             for role in Role:
                 self._wait_for_range(NodeKey(role, NodeId(node_id)), NEW_RANGE)
-            self._wait(lambda image, key=NodeKey(Role.BROKER, NodeId(node_id)): _alive(image, key))
+            self._wait_alive(NodeId(node_id))
             self._show()
 
     def _update(self, level: FeatureLevel, kind: UpgradeType = UpgradeType.UPGRADE) -> None:
@@ -191,14 +194,13 @@ class _DemoScript:
         leader = self._cluster.leader()
         self._narrator.step(f"kill -9 of node {leader.id}, the active controller")
         leader.kill()
-        self._wait(lambda image: image.quorum.leader_id not in (-1, leader.id))
+        self._wait(lambda image: image.log.quorum.leader_id not in (-1, leader.id))
         image = self._monitor.image(self.id)
         self._narrator.did(f"node {image.log.quorum.leader_id if image else '?'} leads now")
-        key = NodeKey(Role.BROKER, NodeId(leader.id))
-        self._wait(lambda image: not _alive(image, key))
+        self._wait_alive(NodeId(leader.id), False)
         self._narrator.did(f"broker {leader.id} is fenced")
         leader.start()
-        self._wait(lambda image: _alive(image, key))
+        self._wait_alive(NodeId(leader.id))
         self._narrator.did(f"broker {leader.id} is back")
 
     def _burst(self, times: int) -> None:
@@ -224,7 +226,10 @@ class _DemoScript:
 
         self._wait(done)
 
-    def _wait(self, done: Any) -> None:
+    def _wait_alive(self, broker: NodeId, alive: bool = True) -> None:
+        self._wait(lambda image: _alive(image, NodeKey(Role.BROKER, broker)) is alive)
+
+    def _wait(self, done: Callable[[ClusterImage], bool]) -> None:
         self._monitor.wait(self.id, done)
 
     def _show(self) -> None:

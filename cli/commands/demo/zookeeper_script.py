@@ -17,6 +17,7 @@ from featurewatch.cli.commands.demo.blockers import blockers_of_level
 from featurewatch.cli.commands.demo.monitor import Monitor
 from featurewatch.cli.commands.demo.output_log import OutputLog
 from featurewatch.cli.commands.demo.printer import DemoPrinter
+from featurewatch.cli.commands.demo.retired import retire_sources
 from featurewatch.cli.config.settings import ClusterSection as WatchedCluster
 from featurewatch.cli.config.settings import Settings
 from featurewatch.deploy.errors import StartError
@@ -84,7 +85,9 @@ def play_zookeeper(
             reference.result()
         watched = [WatchedCluster(zookeeper=f"{connect}/{name}") for name in ("reference", "kafka")]
         settings = settings.model_copy(update={"clusters": watched})
+        ended = list(feed.states)
         monitor = stack.enter_context(Monitor(settings, bus))
+        retire_sources(settings.bus_settings(), feed, ended, narrator)
         drama = _ZookeeperScript(f"{connect}/reference", nodes, kafka, monitor, feed, narrator)
         drama.play()
         return drama.finalized

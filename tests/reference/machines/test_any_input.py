@@ -104,6 +104,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.fuzz
 @pytest.mark.parametrize("name", DIALECTS)
 @settings(max_examples=150, deadline=None)
 @given(steps=STEPS, is_broker=st.booleans())

@@ -210,6 +210,7 @@ async def test_the_rounds_of_a_password_do_not_hold_the_loop() -> None:
         assert all("does not know the password" in str(error) for error in await work)
 
 
+@pytest.mark.fuzz
 @given(st.lists(st.binary(max_size=60), min_size=1, max_size=3), st.booleans())
 @example(["v=é".encode()], True)
 @example([b"r=nn,s=AAAA,i=4096,r=\xc3\xa9"], False)
@@ -230,6 +231,7 @@ def test_no_scram_message_raises_anything_else(messages: list[bytes], is_begun: 
         return
 
 
+@pytest.mark.fuzz
 @given(st.binary(max_size=80), st.booleans())
 @example(b"", True)
 @example(b"\xff" * 4, False)

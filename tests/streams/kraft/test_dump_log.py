@@ -1,10 +1,17 @@
 """The text of kafka-dump-log as batches; what the tool really prints is in tests/conformance."""
 
 import io
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any
 
+import orjson
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
-from featurewatch.streams.events import UNREADABLE, LogCommit, SnapshotChunk
+from featurewatch.streams.codec.events import encode
+from featurewatch.streams.events import UNREADABLE, DeadLetter, LogCommit, SnapshotChunk
 from featurewatch.streams.kraft import dump_log
 from featurewatch.streams.kraft.dump_log import (
     DumpLogAssembler,
@@ -16,7 +23,9 @@ from featurewatch.streams.kraft.dump_log import (
 )
 from featurewatch.streams.kraft.errors import CorruptSnapshotError
 from featurewatch.streams.kraft.records.selection import DEFAULT_RECORD_TYPES
+from featurewatch.streams.topics import DEAD_LETTERS, METADATA_LOG
 from featurewatch.streams.types import ClusterId, OffsetAndEpoch
+from tests.forging import JSON
 from tests.streams.kraft.dump_text import LEVEL, NOOP, PRINTED_LOG, batch, payload
 
 CLUSTER = ClusterId("cluster")
@@ -157,3 +166,72 @@ def test_a_printed_snapshot_without_its_footer_is_refused() -> None:
     torn.end_of_text(1)
     with pytest.raises(CorruptSnapshotError, match="cut off before its footer"):
         torn.finish(1)
+
+
+HEADER = 'SnapshotHeader {"version":0,"lastContainedLogTimestamp":9}'
+FOOTER = 'SnapshotFooter {"version":0}'
+PRINTED_SNAPSHOT = (
+    batch(0, HEADER, control=True) + batch(1, *payload(LEVEL)) + batch(2, FOOTER, control=True)
+)
+CONTROL = st.builds(
+    "{} {}".format,
+    st.sampled_from(["SnapshotHeader", "SnapshotFooter", "KRaftVersion", "LeaderChange", "x"]),
+    st.dictionaries(
+        st.sampled_from(["version", "lastContainedLogTimestamp", "leaderId", "voters"]), JSON
+    ).map(lambda data: orjson.dumps(data).decode()),
+)
+DATA = st.builds(
+    'payload: {{"type":"{}","version":{},"data":{}}}'.format,
+    st.sampled_from(["FEATURE_LEVEL_RECORD", "REGISTER_BROKER_RECORD", "x"]),
+    st.sampled_from(["0", "-1", "1.5", "9" * 30, "null"]),
+    JSON.map(lambda data: orjson.dumps(data).decode()) | st.just("[" * 500 + "]" * 500),
+)
+DEEP = f'{{"type":"FEATURE_LEVEL_RECORD","version":0,"data":{{"name":{"[" * 400}{"]" * 400}}}}}'
+NUMBERS = st.sampled_from([0, 1, 2**63 - 1, 2**63, 10**30])
+BATCHES = st.builds(
+    lambda base, lines, is_control: batch(base, *lines, control=is_control),
+    NUMBERS,
+    st.lists(CONTROL | DATA | st.just(HEADER) | st.just(FOOTER), min_size=1, max_size=3),
+    st.booleans(),
+)
+LINES = (
+    *(line + "\n" for line in PRINTED_SNAPSHOT.splitlines()),
+    *("Dumping /x/00000000000000000000.log\n", "\ufeff", "9" * 5_000, "\n", " "),
+    "baseOffset: 0 lastOffset: 0 count: 0 partitionLeaderEpoch: 9 isControl: true "
+    f"CreateTime: {'9' * 5_000} isvalid: true\n",
+)
+TEXTS = st.lists(BATCHES | st.sampled_from(LINES) | st.text(max_size=20), max_size=6).map("".join)
+
+
+def encode_all(events: Iterable[Any]) -> None:
+    """Each as the message that replay ingests."""
+    for event in events:
+        encode(DEAD_LETTERS if isinstance(event, DeadLetter) else METADATA_LOG, event)
+
+
+@pytest.mark.fuzz
+@settings(max_examples=200, deadline=None)
+@example(batch(0, "SnapshotHeader {}", control=True), 0, 0, "")
+@example(batch(10**30, *payload(NOOP)), 0, 0, "")
+@example(LINES[-1], 0, 0, "")
+@example(batch(0, *payload(DEEP)), 0, 0, "")
+@example("baseOffset: 0 lastOffset: 0 count: 0 " + "partitionLeaderEpoch: 1 " * 9_000, 0, 0, "")
+@example(batch(0, "key: " * 200_000), 0, 0, "")
+@given(texts=TEXTS, at=st.integers(0, 3_000), size=st.integers(0, 40), patch=st.text(max_size=20))
+def test_any_text_is_batches_with_records_or_with_an_error(
+    texts: str, at: int, size: int, patch: str
+) -> None:
+    """Random lines, and a printed log that was written over: nothing is raised but what a damaged
+    snapshot raises."""
+    written_over = PRINTED_SNAPSHOT[:at] + patch + PRINTED_SNAPSHOT[at + size :]
+    for text in (texts, written_over):
+        content = text.encode()
+        is_dump_log(content)
+        assert all(section.end <= len(content) for section in sections(io.BytesIO(content)))
+        assembler = DumpLogAssembler(CLUSTER)
+        for scanned in scan_text(content, whole=True).batches:
+            if not scanned.error:
+                encode_all(assembler.add(scanned, 5))
+        reader = DumpLogSnapshotReader(CLUSTER, OffsetAndEpoch(9, 4))
+        with suppress(CorruptSnapshotError):
+            encode_all([*reader.feed(content, 5), *reader.end_of_text(5), reader.finish(5)])

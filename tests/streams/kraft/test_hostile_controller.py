@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
@@ -317,6 +318,7 @@ async def test_a_batch_of_many_unreadable_records_is_few_dead_letters() -> None:
     assert "4900 more of its records" in sink.of(DeadLetter)[-1].reason
 
 
+@pytest.mark.fuzz
 @given(st.binary(max_size=120), st.booleans())
 @example(b"", False)
 @example(b"\0", False)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from featurewatch.streams.codec.events import encode
 from featurewatch.streams.events import DeadLetter, SnapshotChunk
 from featurewatch.streams.kraft.errors import CorruptSnapshotError
 from featurewatch.streams.kraft.records.batch import scan_batches
@@ -19,8 +20,9 @@ from featurewatch.streams.kraft.snapshot import (
     parse_name,
     read_snapshot,
 )
+from featurewatch.streams.topics import METADATA_LOG
 from featurewatch.streams.types import ClusterId, OffsetAndEpoch
-from tests.streams.kraft.encoding import data_batch, record_of, snapshot_batches
+from tests.streams.kraft.encoding import batch_of, data_batch, framed, record_of, snapshot_batches
 
 CLUSTER = ClusterId("a-cluster")
 NAME = "00000000000000001234-0000000007.checkpoint"
@@ -171,3 +173,33 @@ def test_pieces_are_all_that_is_held() -> None:
     batch = scan_batches(content).batches[1]
     assert max(held) < batch.end - batch.start + 1000
     reader.finish(5)
+
+
+@pytest.mark.fuzz
+@settings(max_examples=200, deadline=None)
+@given(raw=st.binary(max_size=300), at=st.integers(0, 500), patch=st.binary(max_size=20))
+def test_arbitrary_bytes_are_chunks_or_one_error(raw: bytes, at: int, patch: bytes) -> None:
+    """Random bytes, and a snapshot that was written over: `CorruptSnapshotError` or its chunks."""
+    whole = HEAD + BODY + FOOT
+    for content in (raw, whole[:at] + patch + whole[at + len(patch) :], HEAD + raw + FOOT):
+        try:
+            *_, last = read(content)
+        except CorruptSnapshotError:
+            continue
+        assert isinstance(last, SnapshotChunk)
+        assert last.last
+
+
+@pytest.mark.fuzz
+@settings(max_examples=100, deadline=None)
+@given(values=st.lists(st.binary(max_size=40), min_size=1, max_size=4), is_control=st.booleans())
+def test_arbitrary_records_are_chunks_or_one_error(values: list[bytes], is_control: bool) -> None:
+    """Batches with valid checksums, whatever their records are."""
+    body = data_batch(values)
+    if is_control:
+        body = batch_of([framed(value, at) for at, value in enumerate(values)], control=True)
+    for content in (body, HEAD + body + FOOT):
+        try:
+            encode(METADATA_LOG, read(content)[-1])
+        except CorruptSnapshotError:
+            continue

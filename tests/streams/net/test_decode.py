@@ -23,6 +23,7 @@ def test_a_response_is_read_as_it_was_written(kind, data):
     assert read_entity(kind, memoryview(content)) == (message, len(content))
 
 
+@pytest.mark.fuzz
 @pytest.mark.parametrize("kind", RESPONSES, ids=name_of)
 @given(data=st.data())
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -34,6 +35,7 @@ def test_a_response_that_was_cut_off_is_refused(kind, data):
         read_entity(kind, content[:end])
 
 
+@pytest.mark.fuzz
 @pytest.mark.parametrize("kind", RESPONSES, ids=name_of)
 @given(st.binary(max_size=200))
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -415,6 +415,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.fuzz
 @given(st.sampled_from(PATHS), JSON.map(orjson.dumps) | st.binary(max_size=40))
 def test_whatever_is_read_can_stand_on_the_topic(path, data):
     """Any bytes give a content, and an event with it comes back from the topic as it was."""

@@ -141,6 +141,7 @@ class Pieces:
         return taken
 
 
+@pytest.mark.fuzz
 @given(
     frames=st.lists(st.binary(max_size=40), max_size=6),
     piece=st.integers(1, 9),
@@ -163,6 +164,7 @@ def test_frames_are_followed_however_they_are_cut(
     assert (good + rest).startswith(received)
 
 
+@pytest.mark.fuzz
 @given(garbage=st.binary(max_size=64), framed=st.booleans())
 @example(garbage=b"", framed=True)
 @example(garbage=struct.pack("!iqi", -1, 0, 0), framed=True)

@@ -103,6 +103,7 @@ def test_impossible_number_of_records_is_faulty(count: int, delta: int) -> None:
     assert scanned.error == f"the record batch cannot hold {count} records over {delta + 1} offsets"
 
 
+@pytest.mark.fuzz
 @settings(max_examples=300, deadline=None)
 @given(raw=st.binary(max_size=300), at=st.integers(0, 250), patch=st.binary(max_size=20))
 def test_arbitrary_bytes_raise_nothing(raw: bytes, at: int, patch: bytes) -> None:

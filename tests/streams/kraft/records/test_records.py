@@ -334,6 +334,7 @@ def total(decoded: DecodedBatch, batch: RecordBatch) -> None:
         )
 
 
+@pytest.mark.fuzz
 @settings(max_examples=300, deadline=None)
 @given(values=st.lists(st.binary(max_size=40), min_size=1, max_size=5), key=st.integers(0, 40))
 def test_arbitrary_values_raise_nothing(values: list[bytes], key: int) -> None:
@@ -344,6 +345,7 @@ def test_arbitrary_values_raise_nothing(values: list[bytes], key: int) -> None:
             total(decoder.decode(batch), batch)
 
 
+@pytest.mark.fuzz
 @settings(max_examples=300, deadline=None)
 @given(data=st.data(), raw=st.binary(max_size=80))
 def test_arbitrary_and_damaged_batches_raise_nothing(data: st.DataObject, raw: bytes) -> None:
