@@ -19,12 +19,17 @@ def plain(text: object) -> str:
 
 
 def shortened(text: str, max_chars: int = MAX_DETAIL_CHARS) -> str:
-    """The beginning of a text of more than ``max_chars`` characters, its length and digest."""
+    """The beginning of a text of more than ``max_chars`` characters, its length and digest.
+
+    The result is shortened no further. A quotation of up to `MAX_QUOTED_CHARS` has no digest.
+    """
     if len(text) <= max_chars:
         return text
+    if max_chars <= MAX_QUOTED_CHARS:
+        return f"{text[:max_chars]}... ({len(text)} characters)"
     digest = sha256(text.encode(errors="replace")).hexdigest()
     mark = f"... ({len(text)} characters, SHA-256 {digest})"
-    return text[: max(max_chars - len(mark), 0)] + mark
+    return text[: max_chars - len(mark)] + mark
 
 
 def quoted(text: str) -> str:

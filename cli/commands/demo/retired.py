@@ -2,24 +2,20 @@
 
 from collections.abc import Iterable
 
-from featurewatch.cli.commands.demo.output_log import OutputLog
 from featurewatch.cli.commands.demo.printer import DemoPrinter
-from featurewatch.cli.runtime.retirement import retire_source
+from featurewatch.cli.runtime import retirement
 from featurewatch.deploy.errors import StackError
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.types import ClusterId
 
 
-def retire_sources(
-    bus: BusSettings, feed: OutputLog, clusters: Iterable[ClusterId], narrator: DemoPrinter
-) -> None:
+def retire_sources(bus: BusSettings, clusters: Iterable[ClusterId], narrator: DemoPrinter) -> None:
     """Retires all sources of clusters that are no longer watched, while a worker runs.
 
     Raises:
         StackError: No worker applied it in time.
     """
     for cluster in clusters:
-        for source in sorted(feed.states[cluster].sources):
-            narrator.did(f"featurewatch retire --cluster {cluster} --source {source}")
-            if not retire_source(bus, cluster, source):
-                raise StackError(f"featurewatch did not retire {source} of {cluster}")
+        narrator.did(f"featurewatch retire --cluster {cluster}")
+        if not retirement.retire_sources(bus, cluster, source=""):
+            raise StackError(f"featurewatch did not retire the cluster {cluster}")

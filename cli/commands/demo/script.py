@@ -76,7 +76,7 @@ def play(directory: Path, narrator: DemoPrinter, *, keep: bool) -> dict[str, Any
         narrator.summary(summary)
         if keep:
             monitor = stack.enter_context(Monitor(settings, bus))
-            retire_sources(bus_settings, feed, feed.states.keys() - {cluster.cluster_id}, narrator)
+            retire_sources(bus_settings, feed.states.keys() - {cluster.cluster_id}, narrator)
             _keep(narrator, monitor, bus_settings, cluster)
     return summary
 

@@ -87,7 +87,7 @@ def play_zookeeper(
         settings = settings.model_copy(update={"clusters": watched})
         ended = list(feed.states)
         monitor = stack.enter_context(Monitor(settings, bus))
-        retire_sources(settings.bus_settings(), feed, ended, narrator)
+        retire_sources(settings.bus_settings(), ended, narrator)
         drama = _ZookeeperScript(f"{connect}/reference", nodes, kafka, monitor, feed, narrator)
         drama.play()
         return drama.finalized

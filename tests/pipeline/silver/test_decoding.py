@@ -32,6 +32,7 @@ TYPES: dict[Any, str] = {
     checks.INT32_OR_NONE: "int",
     checks.a_name: "string",
     checks.a_text: "string",
+    checks.a_detail: "string",
     checks.a_flag: "boolean",
 }
 BY_MAKER = {"one_of": "string", "map_of": "map", "list_of": "array"}
