@@ -89,16 +89,17 @@ class _Consumer(driver.Consumer):  # type: ignore[misc]  # faust is not typed
         return ConsumerThread(self, loop=self.loop, beacon=self.beacon)
 
     def _to_message(self, tp: Any, record: Any) -> Any:
-        start = self.jump_start(tp, record.offset)
+        jumps: JumpLog = self._thread.jumps
+        start = jumps.start(tp, record.offset)
         if start is not None and start > record.offset:
             # The log went back; Faust drops what is below the offsets that it has seen.
             self._read_offset[tp] = self._committed_offset[tp] = None
         return super()._to_message(tp, record)
 
-    def jump_start(self, tp: Any, offset: int) -> int | None:
-        """The offset that was due when the message at ``offset`` was fetched (None: that one)."""
+    def take_jump(self, tp: Any, offset: int) -> int | None:
+        """`JumpLog.take` of the reading thread."""
         jumps: JumpLog = self._thread.jumps
-        return jumps.start(tp, offset)
+        return jumps.take(tp, offset)
 
     def _new_offset(self, tp: Any) -> int | None:
         super()._new_offset(tp)  # clears the acknowledgements that Faust has counted
@@ -162,9 +163,12 @@ class AtLeastOnceApp(faust.App):  # type: ignore[misc]  # faust is not typed
         offset: int | None = self.consumer._committed_offset.get(partition)
         return offset
 
-    def jump_start(self, partition: Any, offset: int) -> int | None:
-        """The offset that was due when the message at ``offset`` was fetched (None: that one)."""
-        start: int | None = self.consumer.jump_start(partition, offset)
+    def take_jump(self, partition: Any, offset: int) -> int | None:
+        """The offset that was due when the message at ``offset`` was fetched (None: that one).
+
+        Returns it once.
+        """
+        start: int | None = self.consumer.take_jump(partition, offset)
         return start
 
     async def log_start(self, partition: Any) -> int:

@@ -44,11 +44,9 @@ class JumpLog:
         """The offset that was due when ``offset`` was fetched (None: that very one was due)."""
         return self._jumps.get(partition, {}).get(offset)
 
-    def passed(self, partition: Any, offset: int) -> None:
-        """Forgets the jump to an offset, once its record was processed."""
-        jumps = self._jumps.get(partition)
-        if jumps:
-            jumps.pop(offset, None)
+    def take(self, partition: Any, offset: int) -> int | None:
+        """What `start` returns, and forgets it: each record is judged once."""
+        return self._jumps.get(partition, {}).pop(offset, None)
 
 
 class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]  # faust is not typed

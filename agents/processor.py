@@ -119,7 +119,7 @@ class EventProcessor:
         Raises:
             SkippedOffsetsError: Messages before it were skipped, and the topic still has them.
         """
-        jump_start = self._app.jump_start(message.tp, message.offset)
+        jump_start = self._app.take_jump(message.tp, message.offset)
         if jump_start is not None and jump_start > message.offset:
             return True  # the log went back, which `step` reports
         expected = self._tracker.next_offset(message.tp)
