@@ -36,6 +36,7 @@ from featurewatch.streams.codec.outputs import encode_output, topic_of
 from featurewatch.streams.errors import EventTooLargeError, PublishError
 from featurewatch.streams.topics import DEAD_LETTERS, INPUTS, Topic
 from featurewatch.streams.types import ClusterId
+from featurewatch.tables.image.sources import MessagePosition
 from featurewatch.tables.rows import Row
 
 LOG: Final = logging.getLogger("featurewatch.worker")
@@ -121,7 +122,7 @@ class EventProcessor:
         """
         jump_start = self._app.take_jump(message.tp, message.offset)
         if jump_start is not None and jump_start > message.offset:
-            return True  # the log went back, which `step` reports
+            return True  # the log went back: `_report_reversal`
         expected = self._tracker.next_offset(message.tp)
         if expected is None:
             expected = self._app.committed(message.tp)
@@ -140,17 +141,43 @@ class EventProcessor:
         """Counts lost messages in each cluster that has the partition."""
         LOG.error("%s: %s", _place(message), reason)
         cause = Cause(_place(message), _input_message(message).time_ms)
-        for cluster, before in list(self.states.items()):
+        for cluster in list(self.states):
             if partition_of(cluster.encode(), self._bus.partitions) == message.partition:
-                step = step_lost(before, reason, cause, self._limits)
-                writes = _writes(self._bus, ProcessResult(before, step))
-                await self._apply(writes, message.partition, table)
+                await self._count_loss(cluster, reason, cause, message.partition, table)
+
+    async def _report_reversal(
+        self, topic: Topic, message: InputMessage, before: MonitorState, table: Any
+    ) -> None:
+        """Counts what was lost if a message of the cluster has an offset that an older one had.
+
+        Its topic was made anew, or lost messages that its brokers had acknowledged.
+        """
+        position = MessagePosition(topic.short_name, message.offset, message.time_ms)
+        if not before.image.sources.goes_back(position):
+            return
+        last_offset = before.image.sources.read[topic.short_name].offset
+        reason = (
+            f"offset {message.offset} came after offset {last_offset}: the topic was made anew, "
+            "or its brokers lost what they had acknowledged"
+        )
+        place = format_place(message.topic, message.partition, message.offset)
+        LOG.error("%s: %s", place, reason)
+        cause = Cause(place, message.time_ms)
+        await self._count_loss(before.image.cluster, reason, cause, message.partition, table)
+
+    async def _count_loss(
+        self, cluster: ClusterId, reason: str, cause: Cause, partition: int, table: Any
+    ) -> None:
+        before = self._state_of(cluster)
+        step = step_lost(before, reason, cause, self._limits)
+        await self._apply(_writes(self._bus, ProcessResult(before, step)), partition, table)
 
     async def _process(self, topic: Topic, message: InputMessage, table: Any) -> None:
         began_s = self._monotonic()
         writes = self._judge(message)
         self.last_seen[writes.result.before.image.cluster, topic.short_name] = self._monotonic()
         await self._apply(writes, message.partition, table)
+        await self._report_reversal(topic, message, writes.result.before, table)
         self._metrics.observe(topic, writes.result.step, self._monotonic() - began_s)
 
     def _judge(self, message: InputMessage) -> "_Writes":

@@ -98,7 +98,7 @@ def step(
         skipped = state if unchanged else MonitorState(after, state.firing, state.times)
         return StepResult(skipped, delta, cause)
     if position is not None:
-        after = _mark_applied(before, after, position)
+        after = replace(after, sources=after.sources.mark_applied(position))
     if after.forgotten:
         ended = resolve_all(state.firing, cause)
         return StepResult(MonitorState(after), delta, cause, alert_changes=ended)
@@ -129,7 +129,7 @@ def step_unreadable(
     if state.image.sources.has_applied(position):
         return StepResult(state, SKIPPED, cause)
     after = fold_unreadable(state.image, place, reason)
-    after = _mark_applied(state.image, after, position)
+    after = replace(after, sources=after.sources.mark_applied(position))
     context = RuleContext(after, state.times, limits, cause.at_ms)
     firing, alert_changes = evaluate(state.image, NOTHING, state.firing, cause, context)
     after_state = MonitorState(after, firing, state.times)
@@ -141,26 +141,14 @@ def step_lost(
 ) -> StepResult:
     """Counts messages of the cluster that the bus lost before they were read. Pure.
 
-    ``reason`` says which ones, and ``cause`` names the message that came in their place.
+    ``reason`` says which ones, and ``cause`` names the message that came in their place. The worker
+    alone notices such a loss: what the lake has ingested is not lost.
     """
     after = fold_lost(state.image, cause.id, reason)
     context = RuleContext(after, state.times, limits, cause.at_ms)
     firing, alert_changes = evaluate(state.image, NOTHING, state.firing, cause, context)
     after_state = MonitorState(after, firing, state.times)
     return StepResult(after_state, NOTHING, cause, alert_changes=alert_changes)
-
-
-def _mark_applied(
-    before: ClusterImage, after: ClusterImage, position: MessagePosition
-) -> ClusterImage:
-    if before.sources.goes_back(position):
-        last = before.sources.read[position.topic]
-        reason = (
-            f"offset {position.offset} came after offset {last.offset}: the topic was made anew, "
-            "or its brokers lost what they had acknowledged"
-        )
-        after = fold_lost(after, position.topic, reason)
-    return replace(after, sources=after.sources.mark_applied(position))
 
 
 def _time_ms(event: Event) -> int:

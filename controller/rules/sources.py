@@ -64,8 +64,11 @@ def _lost(context: RuleContext, subject: Subject) -> Iterable[Finding]:
         yield Finding(summary, Severity.CRITICAL, evidence)
 
 
+MESSAGES_LOST: Final = "messages-lost"
+"""The rule that fires in a worker alone: the lake has other messages, and other losses."""
+
 RECORD_RULES: Final = (
-    Rule("messages-lost", "the bus lost messages before they were read", SubjectKind.RECORD, _lost),
+    Rule(MESSAGES_LOST, "the bus lost messages before they were read", SubjectKind.RECORD, _lost),
     Rule(
         "unreadable",
         "a record, a snapshot or a message could not be read",
