@@ -6,9 +6,14 @@ over is such a hole; what it delivered and Faust dropped is not, and may never b
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from faust.transport.drivers import aiokafka as driver
+
+
+_FETCH_MAX_WAIT_MS: Final = 200
+"""How long a fetch of quiet partitions waits. The requests of a recovery wait behind one, and with
+Faust's 1,500 ms a restart took three seconds longer. New messages end the wait at once."""
 
 
 class JumpLog:
@@ -60,6 +65,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]  # fa
         consumer = super()._create_worker_consumer(transport)
         # Faust asks for it with its own transactions only; ours are those of the changelog.
         consumer._isolation_level = "read_committed"
+        consumer._fetch_max_wait_ms = _FETCH_MAX_WAIT_MS
         return consumer
 
     async def _fetch_records(self, consumer: Any, *args: Any, **kwargs: Any) -> Any:
