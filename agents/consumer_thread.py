@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from faust.transport.drivers import aiokafka as driver
 
-
 _FETCH_MAX_WAIT_MS: Final = 200
 """How long a fetch of quiet partitions waits. The requests of a recovery wait behind one, and with
 Faust's 1,500 ms a restart took three seconds longer. New messages end the wait at once."""
