@@ -57,8 +57,25 @@ class BoundedSocket:
                 errno.ETIMEDOUT, f"one answer took longer than {self._timeout_s:g} s: is it slow?"
             )
         data = self._socket.recv(size)
-        self._follow(memoryview(data), now_s)
+        if self._granted is None and not self._head and len(data) == _LENGTH.size:
+            self._begin(data, now_s)
+        elif self._granted is None and data and len(data) == self._left_bytes:
+            self._end()
+        else:
+            self._follow(memoryview(data), now_s)
         return data
+
+    # kazoo asks for a length, and then for a content: nearly all that comes is one of the two.
+
+    def _begin(self, head: bytes, now_s: float) -> None:
+        self._head = head
+        self._left_bytes = self._checked_length()
+        self._began_s = now_s
+        if not self._left_bytes:
+            self._end()
+
+    def _end(self) -> None:
+        self._head, self._left_bytes, self._began_s = b"", 0, None
 
     def _follow(self, data: memoryview, now_s: float) -> None:
         while data:
@@ -75,7 +92,7 @@ class BoundedSocket:
                 self._left_bytes -= len(content)
                 self._check_session(content)
             if len(self._head) == _LENGTH.size and not self._left_bytes:
-                self._head, self._began_s = b"", None
+                self._end()
 
     def _checked_length(self) -> int:
         (length,) = _LENGTH.unpack(self._head)
