@@ -4,16 +4,19 @@
 may follow from the order of messages.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from threading import Event
-from typing import Final, NamedTuple
+from typing import Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from featurewatch.controller.readiness.state_timers import DEFAULT_LIMITS, Limits
-from featurewatch.pipeline.audit.compare import (
+from featurewatch.pipeline.audit.compare import findings
+from featurewatch.pipeline.audit.lake_view import AUDITED, LakeView, pin_view, state_of_tables
+from featurewatch.pipeline.audit.reordering import disputed_clusters, reorderable_clusters
+from featurewatch.pipeline.audit.report import (
     BAD,
     DIFFERENT,
     EQUAL,
@@ -21,75 +24,16 @@ from featurewatch.pipeline.audit.compare import (
     REORDERED,
     UNKNOWN,
     VERDICTS,
-    findings,
+    AuditReport,
+    OutputDifference,
+    TableCounts,
 )
-from featurewatch.pipeline.audit.lake_view import AUDITED, LakeView, pin_view, state_of_tables
-from featurewatch.pipeline.audit.reordering import disputed_clusters, reorderable_clusters
 from featurewatch.pipeline.gold.tables import AUDIT
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.streams.source import wall_clock_ms
 
 LATE_S: Final = 10.0
 """Default limit, in seconds, between a message and the outputs that follow from it."""
-
-
-class TableCounts(NamedTuple):
-    """The findings of one table, counted by verdict.
-
-    ``verdicts`` has each of `VERDICTS`. ``late`` and ``duplicates`` count findings that are also
-    counted there; ``late_ms`` is the largest delay among the late ones (0: none was late).
-    """
-
-    table: str
-    verdicts: Mapping[str, int]
-    late: int
-    late_ms: int
-    duplicates: int
-
-
-class OutputDifference(NamedTuple):
-    """One output on which the two sides differ.
-
-    ``fields`` names the columns that differ, for the verdict `DIFFERENT` only. ``live`` and
-    ``lake`` are the output on each side, as JSON (None: that side has none).
-    """
-
-    table: str
-    cluster: str
-    id: str
-    verdict: str
-    fields: tuple[str, ...] = ()
-    live: str | None = None
-    lake: str | None = None
-
-
-class AuditReport(NamedTuple):
-    """The result of one audit.
-
-    ``folded_round`` is the last round of bronze that gold has folded (-1: none). ``differences``
-    are the first ones, up to the limit. ``unknown_reasons`` has the reasons for unknown findings.
-    ``replayed`` counts the clusters that were left out because they were replayed from files.
-    """
-
-    folded_round: int = -1
-    counts: tuple[TableCounts, ...] = ()
-    differences: tuple[OutputDifference, ...] = ()
-    unknown_reasons: tuple[str, ...] = ()
-    replayed: int = 0
-
-    def count(self, *verdicts: str) -> int:
-        """Returns how many findings have one of the given verdicts."""
-        return sum(table.verdicts[verdict] for table in self.counts for verdict in verdicts)
-
-    @property
-    def has_differences(self) -> bool:
-        """Whether any output is missing, extra or different."""
-        return self.count(*BAD) > 0
-
-    @property
-    def is_conclusive(self) -> bool:
-        """Whether at least one output was compared and no finding is unknown."""
-        return self.count(UNKNOWN) == 0 and self.count(EQUAL, REORDERED) > 0
 
 
 def audit(

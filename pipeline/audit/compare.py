@@ -21,19 +21,17 @@ from pyspark.sql import functions as fn
 from featurewatch.controller.rules.sources import MESSAGES_LOST
 from featurewatch.pipeline.audit.lake_view import AUDITED, LakeView
 from featurewatch.pipeline.audit.live_outputs import causes, lake_rows, live_rows
+from featurewatch.pipeline.audit.report import (
+    DIFFERENT,
+    EQUAL,
+    EXPIRED,
+    EXTRA,
+    MISSING,
+    PENDING,
+    UNKNOWN,
+)
 from featurewatch.pipeline.gold.tables import ALERTS, EPOCHS, FEATURE_CHANGES
 from featurewatch.pipeline.lake.tables import Table
-
-EQUAL: Final = "equal"
-REORDERED: Final = "reordered"
-DIFFERENT: Final = "different"
-MISSING: Final = "missing"
-EXTRA: Final = "extra"
-UNKNOWN: Final = "unknown"
-PENDING: Final = "pending"
-EXPIRED: Final = "expired"
-VERDICTS: Final = (EQUAL, REORDERED, DIFFERENT, MISSING, EXTRA, UNKNOWN, PENDING, EXPIRED)
-BAD: Final = (DIFFERENT, MISSING, EXTRA)
 
 _REVISION: Final = ("cluster", "revision")
 

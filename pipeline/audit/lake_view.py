@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 
+from featurewatch.pipeline.bronze.kafka import COMPLETE_TOPICS
 from featurewatch.pipeline.bronze.query import stored_ranges
 from featurewatch.pipeline.gold.spark_fold import by_cluster
 from featurewatch.pipeline.gold.tables import ALERTS, EPOCHS, FEATURE_CHANGES
@@ -82,14 +83,15 @@ def pin_view(lake: Lake) -> LakeView | None:
     if clock is None:
         return None
     messages = all_messages.where(f"NOT {_REPLAYED}")
+    expired = EXPIRED in lake.newest(MESSAGES).properties
     return LakeView(
         messages=messages,
         gold=gold,
         folded=folded,
         clock=clock,
-        lost=_lost(messages),
+        lost=_lost(lake, messages, expired=expired),
         lost_inputs=_lost_inputs(lake),
-        expired=EXPIRED in lake.newest(MESSAGES).properties,
+        expired=expired,
         replayed=replayed,
         replayed_count=replayed.count(),
     )
@@ -132,10 +134,12 @@ def _folded(lake: Lake) -> int | None:
     return int(newest or 0)
 
 
-def _lost(messages: DataFrame) -> dict[str, int]:
+def _lost(lake: Lake, messages: DataFrame, *, expired: bool) -> dict[str, int]:
     """The partitions of output topics with missing messages, as in `LakeView.lost`.
 
-    Retention, compaction and the expiry of the lake's oldest days all leave holes.
+    Compaction and the expiry of the lake's oldest days leave holes, and so do transactions, which
+    lose nothing. So a hole counts where one of the first two may have left it, and elsewhere if
+    bronze has noted it as a gap.
     """
     outputs = messages.where(short_topic().isin([*AUDITED]))
     partitions = [
@@ -147,18 +151,32 @@ def _lost(messages: DataFrame) -> dict[str, int]:
         return {}
     names = [f"{topic}/{partition}" for topic, partition in partitions]
     name = fn.concat_ws("/", "topic", fn.col("partition").cast("string"))
-    before = fn.expr(
-        "coalesce(lag(offset) OVER (PARTITION BY topic, partition ORDER BY offset), -1)"
-    )
+    in_order = Window.partitionBy("topic", "partition").orderBy("offset")
+    so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     after_holes = (
         outputs.where(name.isin(names))
-        .select(short_topic().alias("topic"), "partition", "offset", "kafka_time")
-        .withColumn("before", before)
+        .select("topic", "partition", "offset", "kafka_time")
+        .withColumn("before", fn.coalesce(fn.lag("offset").over(in_order), fn.lit(-1)))
+        # Kafka's time may run backwards: the hole is older than the newest time up to here.
+        .withColumn("until", fn.max("kafka_time").over(so_far))
         .where("offset > before + 1")
-        .groupBy("topic", "partition")
-        .agg(fn.unix_millis(fn.max("kafka_time")).alias("until"))
     )
-    return {f"{row['topic']}/{row['partition']}": row["until"] for row in after_holes.collect()}
+    if not expired:
+        gaps = _pinned(lake, GAPS).alias("gap")
+        noted = after_holes.alias("hole").join(
+            gaps,
+            fn.expr(
+                "gap.topic = hole.topic AND gap.partition = hole.partition "
+                "AND gap.from_offset < hole.offset AND gap.to_offset > hole.before"
+            ),
+            "left_semi",
+        )
+        complete = [topic.short_name for topic in COMPLETE_TOPICS]
+        compacted = after_holes.where(~short_topic().isin(complete))
+        after_holes = compacted.unionByName(noted)
+    until = fn.unix_millis(fn.max("until")).alias("until")
+    latest = after_holes.groupBy(short_topic().alias("topic"), "partition").agg(until)
+    return {f"{row['topic']}/{row['partition']}": row["until"] for row in latest.collect()}
 
 
 def _lost_inputs(lake: Lake) -> dict[int, str]:

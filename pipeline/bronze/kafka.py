@@ -4,7 +4,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from featurewatch.pipeline.errors import TopicError
 from featurewatch.streams.bus.settings import LOG, BusSettings
@@ -12,6 +13,11 @@ from featurewatch.streams.topics import ALL, STATE
 
 INGESTED_TOPICS: Final = tuple(topic for topic in ALL if topic is not STATE)
 """The topics that the lake ingests: all but ``state``, which repeats the content of ``epochs``."""
+
+COMPLETE_TOPICS: Final = tuple(
+    topic for topic in INGESTED_TOPICS if topic.config.get("cleanup.policy") != "compact"
+)
+"""The ingested topics whose messages only retention deletes, from the beginning."""
 
 _TIMEOUT_S: Final = 15.0
 _RETRY_S: Final = 0.2
@@ -35,7 +41,10 @@ TopicPartitionKey = tuple[str, int]
 
 
 class OffsetRange(NamedTuple):
-    """The offsets that a partition has: from ``start``, below ``end``."""
+    """The offsets that a partition has: from ``start``, below ``end``.
+
+    ``end`` is the last stable offset: what is not committed yet lies beyond it.
+    """
 
     start: int
     end: int
@@ -49,6 +58,8 @@ def kafka_options(bus: BusSettings) -> dict[str, str]:
         "kafka.client.id": "featurewatch-pipeline",
         "groupIdPrefix": "featurewatch-pipeline",
         **{f"kafka.{name}": value for name, value in properties.items()},
+        # As the worker reads: an aborted transaction never happened.
+        "kafka.isolation.level": "read_committed",
     }
 
 
@@ -79,30 +90,45 @@ def offset_ranges(
     Raises:
         TopicError: The bus does not respond.
     """
-    consumer = Consumer(bus.client(group_id="featurewatch-pipeline"), logger=LOG)
+    admin = AdminClient(bus.client(client_id="featurewatch-pipeline"), logger=LOG)
     deadline = monotonic() + _TIMEOUT_S
-    try:
-        while True:
-            try:
-                return _ranges(consumer, bus)
-            except KafkaException as error:
-                if error.args[0].code() not in _TRANSIENT or monotonic() > deadline:
-                    raise TopicError(
-                        f"the bus at {bus.bootstrap_servers} does not answer "
-                        f"({error.args[0].str()}): check its address, and its security settings"
-                    ) from error
-            time.sleep(_RETRY_S)
-    finally:
-        consumer.close()
+    while True:
+        try:
+            return _ranges(admin, bus)
+        except KafkaException as error:
+            if error.args[0].code() not in _TRANSIENT or monotonic() > deadline:
+                raise TopicError(
+                    f"the bus at {bus.bootstrap_servers} does not answer "
+                    f"({error.args[0].str()}): check its address, and its security settings"
+                ) from error
+        time.sleep(_RETRY_S)
 
 
-def _ranges(consumer: Consumer, bus: BusSettings) -> dict[TopicPartitionKey, OffsetRange]:
-    existing = consumer.list_topics(timeout=_TIMEOUT_S).topics
-    ranges: dict[TopicPartitionKey, OffsetRange] = {}
-    for topic in INGESTED_TOPICS:
-        name = bus.topic(topic)
-        for partition in existing[name].partitions if name in existing else ():
-            topic_partition = TopicPartition(name, partition)
-            low, high = consumer.get_watermark_offsets(topic_partition, timeout=_TIMEOUT_S)
-            ranges[name, partition] = OffsetRange(low, high)
-    return ranges
+def _ranges(admin: AdminClient, bus: BusSettings) -> dict[TopicPartitionKey, OffsetRange]:
+    existing = admin.list_topics(timeout=_TIMEOUT_S).topics
+    partitions = [
+        TopicPartition(name, partition)
+        for name in map(bus.topic, INGESTED_TOPICS)
+        if name in existing
+        for partition in existing[name].partitions
+    ]
+    if not partitions:
+        return {}
+    # confluent_kafka has types for most of its functions
+    starts = _offsets(admin, partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
+    ends = _offsets(admin, partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
+    return {key: OffsetRange(start, ends[key]) for key, start in starts.items()}
+
+
+def _offsets(
+    admin: AdminClient, partitions: list[TopicPartition], spec: OffsetSpec
+) -> dict[TopicPartitionKey, int]:
+    futures = admin.list_offsets(
+        dict.fromkeys(partitions, spec),
+        isolation_level=IsolationLevel.READ_COMMITTED,
+        request_timeout=_TIMEOUT_S,
+    )
+    return {
+        (partition.topic, partition.partition): future.result().offset
+        for partition, future in futures.items()
+    }

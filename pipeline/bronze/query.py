@@ -6,9 +6,10 @@ not matter where the process was killed, or whether the checkpoint is current, o
 checkpoint only saves work. A MERGE would give the same guarantee, but searches the whole table for
 each batch.
 
-A ``round`` is one such commit. Across topics the lake's order is: round, Kafka's time, topic,
-offset. The round comes first because a message may be ingested after a newer one of another topic,
-and folded messages are not folded again in another order.
+A ``round`` is one such commit. Within a partition the lake's order is the offset; across topics it
+is the round, and then Kafka's time (`gold.spark_fold.ORDER`). The round comes first because a
+message may be ingested after a newer one of another topic, and folded messages are not folded again
+in another order.
 """
 
 import json
@@ -21,6 +22,7 @@ from pyspark.sql import functions as fn
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from featurewatch.pipeline.bronze.kafka import (
+    COMPLETE_TOPICS,
     INGESTED_TOPICS,
     OffsetRange,
     TopicPartitionKey,
@@ -35,6 +37,8 @@ from featurewatch.streams.bus.settings import BusSettings
 LOG: Final = logging.getLogger("featurewatch.pipeline")
 
 _QUERIES: Final = ("bronze", "silver", "gold")
+_CHECKED: Final = "bronze-gaps"
+"""Beside the checkpoints: the round whose missing messages were reported."""
 _MAX_LOGGED_GAPS: Final = 100
 """At most this many gaps are logged per round; the table has all of them."""
 
@@ -124,23 +128,28 @@ def stored_ranges(messages: DataFrame) -> dict[TopicPartitionKey, StoredRange]:
 
 
 def gaps_in(
-    messages: DataFrame, stored_ends: Mapping[TopicPartitionKey, int], complete: list[str]
+    messages: DataFrame,
+    stored_ends: Mapping[TopicPartitionKey, int],
+    log_starts: Mapping[TopicPartitionKey, int],
 ) -> DataFrame:
     """Returns rows of `GAPS`: the offsets that are missing between those of some messages.
 
-    ``stored_ends`` maps each partition to the offset at which the messages must begin (default 0).
-    ``complete`` are the topics without compaction, which leaves holes of its own.
+    ``stored_ends`` maps each partition to the offset at which the messages must begin (default 0),
+    ``log_starts`` those to look at to the first offset that their log still had after the messages
+    were read. A missing offset that the log still has was no message: it is the marker of a
+    transaction, or part of an aborted one (KIP-98).
     """
     before = fn.lag("offset").over(Window.partitionBy("topic", "partition").orderBy("offset")) + 1
+    log_start = by_partition(log_starts)
     return (
-        messages.where(fn.col("topic").isin(complete))
+        messages.where(log_start.isNotNull())
         .select(
             "topic",
             "partition",
             fn.coalesce(before, by_partition(stored_ends), fn.lit(0))
             .cast("bigint")
             .alias("from_offset"),
-            (fn.col("offset") - 1).alias("to_offset"),
+            (fn.least(fn.col("offset"), log_start) - 1).alias("to_offset"),
             fn.col("ingested_at").alias("detected_at"),
         )
         .where("from_offset <= to_offset")
@@ -155,11 +164,7 @@ class BronzeQuery:
         self._bus = bus
         self._stored_ends: dict[TopicPartitionKey, int] = {}
         self._round = 0
-        self._complete = [
-            bus.topic(topic)
-            for topic in INGESTED_TOPICS
-            if topic.config.get("cleanup.policy") != "compact"
-        ]
+        self._complete = [bus.topic(topic) for topic in COMPLETE_TOPICS]
 
     def writer(self) -> DataStreamWriter:
         """Returns the query; it needs a trigger and to be started.
@@ -204,8 +209,7 @@ class BronzeQuery:
         if last := rounds["ours"]:
             before = messages.where(is_of_bus & (fn.col("round") < last))
             self._stored_ends = {key: stored.end for key, stored in stored_ranges(before).items()}
-            # Repeated: the process may have been killed between the last round and its gaps.
-            self._advance(messages.where(is_of_bus & (fn.col("round") == last)))
+            self._advance(messages.where(is_of_bus & (fn.col("round") == last)), last)
         self._round = (rounds["all"] or 0) + 1
         for (topic, partition), offsets in ranges.items():
             stored_end = self._stored_ends.get((topic, partition), 0)
@@ -219,20 +223,38 @@ class BronzeQuery:
     def _ingest(self, batch: DataFrame, _: int) -> None:
         """Appends a batch, without the messages that the table already has."""
         self._lake.append(MESSAGES, new_messages(batch, self._stored_ends, self._round))
-        self._advance(self._lake.read(MESSAGES).where(fn.col("round") == self._round))
+        new = self._lake.read(MESSAGES).where(fn.col("round") == self._round)
+        self._advance(new, self._round)
         self._round += 1
 
-    def _advance(self, new: DataFrame) -> None:
-        """Advances the stored ends past a round, and reports the offsets that are missing in it.
+    def _advance(self, new: DataFrame, round_: int) -> None:
+        """Advances the stored ends past a round, and reports the messages that are missing in it.
 
-        Gaps are computed from the stored rows, so a batch needs only one commit.
+        Gaps are computed from the stored rows, so a batch needs only one commit. The process may be
+        killed before they are reported, so the last round is checked again at the next start; but
+        only once, since by then retention may have deleted the markers of its transactions.
         """
         ranges = stored_ranges(new)
-        if any(self._has_gap(key, stored) for key, stored in ranges.items()):
-            self._report(gaps_in(new, self._stored_ends, self._complete))
+        with_holes = [key for key, stored in ranges.items() if self._has_hole(key, stored)]
+        if with_holes and not self._lake.files().exists(self._checked(round_)):
+            offsets = offset_ranges(self._bus)
+            log_starts = {
+                key: offsets[key].start
+                for key in with_holes
+                if key in offsets and offsets[key].start > self._stored_ends.get(key, 0)
+            }
+            if log_starts:
+                self._report(gaps_in(new, self._stored_ends, log_starts))
+            self._lake.files().remove(self._lake.checkpoint(_CHECKED))
+            self._lake.files().create(self._checked(round_))
         self._stored_ends |= {key: stored.end for key, stored in ranges.items()}
 
-    def _has_gap(self, key: TopicPartitionKey, stored: StoredRange) -> bool:
+    def _checked(self, round_: int) -> str:
+        """The file that exists once the missing messages of a round were reported."""
+        return f"{self._lake.checkpoint(_CHECKED)}/{round_}"
+
+    def _has_hole(self, key: TopicPartitionKey, stored: StoredRange) -> bool:
+        """Whether offsets are missing; compaction leaves holes that mean nothing."""
         return key[0] in self._complete and (
             stored.first > self._stored_ends.get(key, 0)
             or stored.message_count < stored.end - stored.first

@@ -27,6 +27,16 @@ class HadoopFiles:
         ignored = (".", "_", besides) if besides else (".", "_")
         return any(not name.startswith(ignored) for name in names)
 
+    def exists(self, name: str) -> bool:
+        """Whether a file or directory exists."""
+        path, system = self._find(name)
+        return bool(system.exists(path))
+
+    def create(self, name: str) -> None:
+        """Creates an empty file, and the directories above it."""
+        path, system = self._find(name)
+        system.create(path).close()
+
     def remove(self, directory: str) -> None:
         """Removes a directory with its content, if it exists."""
         path, system = self._find(directory)

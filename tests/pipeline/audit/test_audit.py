@@ -14,8 +14,8 @@ from featurewatch.cli.app import app
 from featurewatch.cli.commands.pipeline import audit as command
 from featurewatch.cli.errors import ExitCode
 from featurewatch.cli.runtime import lake as lake_runtime
-from featurewatch.pipeline.audit.audit import AuditReport, TableCounts, audit
-from featurewatch.pipeline.audit.compare import (
+from featurewatch.pipeline.audit.audit import audit
+from featurewatch.pipeline.audit.report import (
     DIFFERENT,
     EQUAL,
     EXTRA,
@@ -24,6 +24,8 @@ from featurewatch.pipeline.audit.compare import (
     REORDERED,
     UNKNOWN,
     VERDICTS,
+    AuditReport,
+    TableCounts,
 )
 from featurewatch.pipeline.gold.tables import ALERTS, AUDIT, EPOCHS, FEATURE_CHANGES
 from featurewatch.pipeline.lake.lake import Lake
