@@ -83,7 +83,7 @@ def live_rows(messages: DataFrame, table: Table) -> DataFrame:
     """
     outputs = _spec_of(table).build(live_outputs(messages))
     rows = comparable(outputs, table).withColumns({"position": fn.col("id"), "id": fn.col("id.id")})
-    first = fn.min_by("position", "position.published_at")
+    first = fn.min_by("position", fn.struct("position.round", "position.offset"))
     distinct = rows.groupBy("cluster", "id", "content").agg(
         fn.count("*").alias("copies"), first.alias("position"), fn.min("cause").alias("cause")
     )
@@ -172,13 +172,13 @@ def causes(messages: DataFrame) -> DataFrame:
     named = input_messages(messages).select(
         fn.coalesce(fn.col("key").cast("string"), fn.lit("unknown")).alias("cluster"),
         fn.explode(cause_names()).alias("cause"),
-        *("kafka_time", "round", "partition"),
+        *("kafka_time", "round", "partition", "offset"),
     )
     return (
         named.where("cause IS NOT NULL")
         .groupBy("cluster", "cause")
         .agg(
-            fn.min("kafka_time").alias("cause_at"),
+            fn.min_by("kafka_time", fn.struct("round", "offset")).alias("cause_at"),
             fn.min("round").alias("cause_round"),
             fn.min("partition").alias("cause_partition"),
         )

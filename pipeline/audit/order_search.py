@@ -1,10 +1,11 @@
 """Searches for an order of a cluster's messages in which the fold yields the live outputs.
 
-Messages of one topic are ordered, those of two topics are not: the worker processed them as they
-arrived, the lake folds them by Kafka's time, and the outputs may differ although both are right.
-The search folds the messages in orders that keep that of each topic, until one yields exactly the
-live outputs, with the same content and in the same sequence. The time of an output shows when the
-worker processed its cause, so one of the first orders is mostly the right one.
+Messages of one partition are ordered by their offsets, those of two topics are not: the worker
+processed them as they arrived, the lake folds them by Kafka's time, and the outputs may differ
+although both are right. The search folds the messages in orders that keep that of each topic, until
+one yields exactly the live outputs, with the same content and in the same sequence. The time of an
+output shows when the worker processed its cause, so one of the first orders is mostly the right
+one.
 """
 
 from bisect import bisect_left

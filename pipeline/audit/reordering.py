@@ -81,7 +81,7 @@ def _search(limits: Limits, inputs: pd.DataFrame, outputs: pd.DataFrame) -> pd.D
         return pd.DataFrame({"cluster": []}, dtype=object)
     cluster = str(inputs["cluster"].iloc[0])
     queues = []
-    for _, rows in inputs.sort_values("offset").groupby("topic"):
+    for _, rows in inputs.sort_values("offset").groupby(["topic", "partition"]):
         published = (None if pd.isna(at) else int(at) for at in rows["published_ms"])
         messages = (
             InputMessage(*fields) for fields in rows[[*_MESSAGE]].itertuples(index=False, name=None)

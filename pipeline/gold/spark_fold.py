@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pandas as pd
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
@@ -29,8 +29,14 @@ from featurewatch.pipeline.fold.messages import (
 from featurewatch.pipeline.silver.decoding import short_topic
 
 OUTPUT_SCHEMA: Final = "cluster string, kind string, id string, value binary"
-ORDER: Final = ("round", "time_ms", "topic", "offset")
-"""The order of a cluster's messages."""
+ORDER: Final = ("round", "order_ms", "topic", "offset", "partition")
+"""The order of a cluster's messages in the lake.
+
+``order_ms`` is the newest of Kafka's times in the message's partition and round, up to its offset:
+producers set these times, and those of a partition may run backwards. Within a partition the order
+is the offset, as for the worker; Kafka's time places a message among those of other partitions.
+"""
+_PARTITION: Final = ("round", "topic", "partition")
 
 _MESSAGE: Final = InputMessage._fields
 _OUTPUT_ARROW: Final = pa.schema(
@@ -63,10 +69,21 @@ def fold_batch(messages: DataFrame, limits: Limits = DEFAULT_LIMITS) -> DataFram
 
     Takes rows of `by_cluster` and returns rows of `OUTPUT_SCHEMA`.
     """
-    ordered = messages.repartition("cluster").sortWithinPartitions("cluster", *ORDER)
+    # The window needs no shuffle of its own: its partitions are parts of a cluster.
+    so_far = Window.partitionBy("cluster", *_PARTITION).orderBy("offset")
+    so_far = so_far.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    timed = messages.repartition("cluster").withColumn("order_ms", fn.max("time_ms").over(so_far))
+    ordered = timed.sortWithinPartitions("cluster", *ORDER)
     return ordered.select("cluster", *_MESSAGE).mapInArrow(
         lambda batches: _fold_sorted(batches, limits), OUTPUT_SCHEMA
     )
+
+
+def in_order(messages: pd.DataFrame) -> pd.DataFrame:
+    """Returns a cluster's messages, rows of `by_cluster`, in the lake's order."""
+    by_offset = messages.sort_values("offset")
+    order_ms = by_offset.groupby([*_PARTITION])["time_ms"].cummax()
+    return by_offset.assign(order_ms=order_ms).sort_values([*ORDER])
 
 
 def _fold_sorted(batches: Iterable[pa.RecordBatch], limits: Limits) -> Iterator[pa.RecordBatch]:
@@ -119,7 +136,7 @@ class FoldProcessor(StatefulProcessor):
         before = {name: bytes(value) for (name,), (value,) in self._rows.iterator()}
         state = _restored(key[0], before)
         outputs: list[FoldOutput] = []
-        messages = pd.concat([*rows]).sort_values([*ORDER])
+        messages = in_order(pd.concat([*rows], ignore_index=True))
         for fields in messages[[*_MESSAGE]].itertuples(index=False, name=None):
             state, message_outputs = fold_message(state, InputMessage(*fields), self._limits)
             outputs += message_outputs

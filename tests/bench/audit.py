@@ -1,8 +1,9 @@
 """``audit_differences``: what was said live and not recomputed by the lake, or the other way round.
 
-Three runs: a real cluster whose levels change and whose nodes come with good and bad ranges, with
-the real source, worker and pipeline; the same with kill -9 of source and worker all the time; and a
-thousand simulated clusters, each with several sources, a worker that takes their topics in another
+Four runs: a real cluster whose levels change and whose nodes come with good and bad ranges, with
+the real source, worker and pipeline; the same with kill -9 of source and worker all the time; the
+same with a bus that is killed in the middle and comes back after 20 seconds; and a thousand
+simulated clusters, each with several sources, a worker that takes their topics in another
 order than that of their times, and messages that were published or said again after crashes.
 """
 
@@ -10,6 +11,7 @@ import contextlib
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,8 +20,8 @@ from featurewatch.deploy.java.jars import Cache, default_cache
 from featurewatch.deploy.kafka.cluster import Cluster
 from featurewatch.deploy.kafka.specs import single_bus
 from featurewatch.deploy.wire.light_nodes import LightNodes
-from featurewatch.pipeline.audit.audit import AuditReport, audit
-from featurewatch.pipeline.audit.compare import BAD, EQUAL, REORDERED, UNKNOWN
+from featurewatch.pipeline.audit.audit import audit
+from featurewatch.pipeline.audit.report import BAD, EQUAL, REORDERED, UNKNOWN, AuditReport
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.run import run_once, stages
 from featurewatch.pipeline.spark.session import spark_session
@@ -27,10 +29,12 @@ from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topics import ensure_topics
 from tests.integration.processes.level_flips import flip_levels, wait_until_read
 from tests.pipeline.audit.lakes import START_MS, Topics, fold_gold, heartbeat, with_crashes
-from tests.processes import Process, killed_at_random
+from tests.processes import Process, killed_at_random, wait_ready
 
 CLUSTERS: Final = 1000
 FLIPS: Final = 40
+OUTAGE_AFTER_S: Final = 6.0
+OUTAGE_S: Final = 20.0
 
 
 def simulated(lake: Lake, clusters: int = CLUSTERS) -> None:
@@ -70,6 +74,44 @@ def real(lake: Lake, directory: Path, seed: int, *, killed: bool) -> None:
         run_once(lake, stages(lake, bus))
 
 
+def outage(lake: Lake, directory: Path, seed: int) -> None:
+    """The topics of a real cluster in a lake, from a bus that was away in the middle."""
+    directory.mkdir()
+    with (
+        Cluster(single_bus(), directory / "bus", temporary=True) as bus,
+        Cluster(single_bus(), directory / "kafka", temporary=True) as cluster,
+    ):
+        settings = BusSettings(bus.bootstrap_servers, prefix="audit", replication_factor=1)
+        ensure_topics(settings)
+        on_bus = ["--bus", settings.bootstrap_servers, "--prefix", settings.prefix]
+        watch = ["watch", "--controllers", cluster.controllers, "--cluster-id", cluster.cluster_id]
+        processes = [
+            Process("watch", [*watch, "--servers", cluster.bootstrap_servers, *on_bus], directory),
+            Process("worker", ["worker", *on_bus], directory),
+        ]
+        try:
+            for process in processes:
+                process.start()
+            wait_ready(processes)
+            with (
+                LightNodes(cluster.controllers, cluster.cluster_id, 1) as light,
+                ThreadPoolExecutor(1) as pool,
+            ):
+                flips = pool.submit(flip_levels, cluster, light, seed, FLIPS)
+                time.sleep(OUTAGE_AFTER_S)
+                bus.node(1).kill()
+                time.sleep(OUTAGE_S)
+                bus.node(1).start()
+                for process in processes:
+                    process.start()  # as a service manager would, if it ended
+                flips.result()
+            wait_until_read(settings, processes)
+        finally:
+            for process in processes:
+                process.kill()
+        run_once(lake, stages(lake, settings))
+
+
 def measurement(run: str, report: AuditReport, seconds: float) -> dict[str, Any]:
     """The measure of one run."""
     for difference in report.differences:
@@ -88,16 +130,18 @@ def measurement(run: str, report: AuditReport, seconds: float) -> dict[str, Any]
 
 
 def run() -> Iterator[dict[str, Any]]:
-    """The measure after each of the three runs."""
+    """The measure after each of the four runs."""
     with tempfile.TemporaryDirectory(prefix="featurewatch-") as name:
         root = Path(name)
         jars = spark_jars(Cache(default_cache()))
         session = spark_session(root / "spark", "local[2]", jars, {"spark.driver.memory": "2g"})
         try:
-            for number, run in enumerate(("calm", "crashes", "simulated")):
+            for number, run in enumerate(("calm", "crashes", "outage", "simulated")):
                 lake = Lake(session, str(root / f"lake-{run}"))
                 if run == "simulated":
                     simulated(lake)
+                elif run == "outage":
+                    outage(lake, root / run, 584 + number)
                 else:
                     real(lake, root / run, 584 + number, killed=run == "crashes")
                 lake.unlock()
