@@ -6,6 +6,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from featurewatch.pipeline.lake.lake import Lake
     from featurewatch.pipeline.replay.assembly import ClusterReplay
     from featurewatch.pipeline.replay.run import Phase
+    from featurewatch.pipeline.replayed import SavedReplay
 
 _LOOK_S = 0.2
 
@@ -51,29 +53,53 @@ def replay(
     from featurewatch.pipeline.replay.plan import prepare
 
     settings = load(config)
+    root, bundle_limits = lake or default_lake(settings), settings.bundle_limits()
+    saved = _saved(root, paths, [cluster, repr(bundle_limits)])
+    if saved is not None and (notes_and_clusters := saved.load()) is not None:
+        notes, clusters = notes_and_clusters
+        _say(notes)
+        _show(clusters, as_json=as_json)
+        return
     with tempfile.TemporaryDirectory(prefix="featurewatch-replay-") as scratch:
         try:
-            plan = prepare(paths, cluster, Path(scratch), settings.bundle_limits())
+            plan = prepare(paths, cluster, Path(scratch), bundle_limits)
         except ReplayUsageError as error:
             raise UsageError(str(error)) from error
         _say(plan.notes, plan.problems)
         if not plan.cluster_plans:
             raise Exit(ExitCode.FAILED)
         # A log of millions of records gives small tables.
-        with open_lake(lake or default_lake(settings), master, brief=True) as opened:
+        with open_lake(root, master, brief=True) as opened:
             # Here, since Spark has to be there for it.
             from featurewatch.pipeline.replay.run import replay as run
 
             with _bar(opened) as phase:
                 replayed = run(opened, plan, phase, settings.limits())
-    for cluster_replay in replayed.clusters:
+    _show(replayed.clusters, as_json=as_json)
+    if replayed.problems:
+        raise Exit(ExitCode.FAILED)
+    if saved is not None:
+        saved.save(plan.notes, replayed.clusters)
+
+
+def _saved(root: str, paths: list[Path], arguments: list[str]) -> "SavedReplay | None":
+    """The result of an earlier replay (None: the lake is no directory of this machine)."""
+    if find_spec("deltalake") is None:
+        return None  # `open_lake` names what is missing
+    from featurewatch.pipeline.idle import local_directory
+    from featurewatch.pipeline.replayed import SavedReplay
+
+    directory = local_directory(root)
+    return None if directory is None else SavedReplay(directory, paths, arguments)
+
+
+def _show(replays: "list[ClusterReplay]", *, as_json: bool) -> None:
+    for cluster_replay in replays:
         if as_json:
             print_json_text(json.dumps(_document(cluster_replay)))
         else:
             print_line(_line(cluster_replay))
         _say(cluster_replay.notes, cluster_replay.problems)
-    if replayed.problems:
-        raise Exit(ExitCode.FAILED)
 
 
 def _say(*lines: list[str]) -> None:

@@ -10,12 +10,16 @@ The baseline is a bare Spark read of the same rows: the same ``from_json``, and 
 which Spark parses only the kind; ``parsed_s`` is the same read with each message parsed whole.
 Start-up is left out: all has run once before, and the tables are there.
 
+``pipeline_once_idle_s``: a whole process of ``pipeline run --once`` that finds nothing new; the
+baseline is a process that imports the packages of which it finds that out.
+
 ``stream_latency_p50_s``: from the publishing of a message until its change can be read in gold,
 with a trigger a second, on a real bus.
 """
 
 import random
 import statistics
+import sys
 import tempfile
 import threading
 import time
@@ -37,7 +41,7 @@ from featurewatch.pipeline.gold.tables import FEATURE_CHANGES
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.tables import MESSAGES
 from featurewatch.pipeline.maintain import TABLES
-from featurewatch.pipeline.run import run_on, stages
+from featurewatch.pipeline.run import run_on, run_once, stages
 from featurewatch.pipeline.silver.decoding import input_messages
 from featurewatch.pipeline.silver.event_schema import EVENT, ddl
 from featurewatch.pipeline.silver.from_records import WANTED
@@ -47,6 +51,7 @@ from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.events import CommitKind, Event, LogCommit, SourceState, SourceStatus
 from featurewatch.streams.types import ClusterId
+from tests.bench.turns import FEATUREWATCH, medians
 from tests.bench.worker import level, records
 from tests.pipeline.filling import Messages, put
 
@@ -203,6 +208,20 @@ def latencies(lake: Lake, bus: BusSettings) -> list[float]:
     return found[2:]  # the first ones wait for what starts
 
 
+def idle(lake: Lake, bus: BusSettings) -> dict[str, Any]:
+    """The seconds of a run that finds nothing new."""
+    run_once(lake, stages(lake, bus))
+    lake.unlock()
+    once = (*FEATUREWATCH, "pipeline", "run", "--once", "--bus", bus.bootstrap_servers)
+    imports = (sys.executable, "-c", "import deltalake, confluent_kafka.admin, pydantic")
+    took = medians({"once": (*once, "--lake", lake.root), "imports": imports}, rounds=7)
+    return {
+        "measure": "pipeline_once_idle_s",
+        "value": round(took["once"], 2),
+        "baseline": round(took["imports"], 2),
+    }
+
+
 def run() -> Iterator[dict[str, Any]]:
     """The measures, with their parts."""
     with tempfile.TemporaryDirectory(prefix="featurewatch-") as name:
@@ -218,7 +237,9 @@ def run() -> Iterator[dict[str, Any]]:
             yield bulk(session, root, "silver_gold_vs_bare_spark_published", everything=False)
             with Cluster(single_bus(), root / "bus", cache=cache, temporary=True) as cluster:
                 bus = BusSettings(cluster.bootstrap_servers, partitions=1, replication_factor=1)
-                found = latencies(Lake(session, str(root / "stream")), bus)
+                lake = Lake(session, str(root / "stream"))
+                found = latencies(lake, bus)
+                yield idle(lake, bus)
         finally:
             session.stop()
     yield {

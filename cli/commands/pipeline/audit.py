@@ -1,6 +1,7 @@
 """``featurewatch pipeline audit``: the live outputs against what the lake recomputes."""
 
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Any
 
 import orjson
@@ -12,7 +13,9 @@ from featurewatch.cli.errors import ExitCode
 from featurewatch.cli.output.terminal import print_error, print_json_text, print_line
 
 if TYPE_CHECKING:
-    from featurewatch.pipeline.audit.audit import AuditReport, OutputDifference, TableCounts
+    from featurewatch.controller.readiness.state_timers import Limits
+    from featurewatch.pipeline.audit.report import AuditReport, OutputDifference, TableCounts
+    from featurewatch.pipeline.audit.saved import SavedReport
 
 
 @command()
@@ -69,21 +72,45 @@ def audit(
     from featurewatch.cli.runtime.lake import default_lake, open_lake, stop_at_signal
 
     settings = load(config)
-    with open_lake(lake or default_lake(settings), master) as opened:
+    root = lake or default_lake(settings)
+    saved = None if save or follow else _saved(root, late_s, limit, settings.limits())
+    if saved is not None and (report := saved.load()) is not None:
+        _finish(report, as_json=as_json)
+        return
+    with open_lake(root, master) as opened:
         # Here, since Spark has to be there for it.
         from featurewatch.pipeline.audit.audit import audit as audit_lake
         from featurewatch.pipeline.audit.audit import follow as follow_lake
 
         if not follow:
             report = audit_lake(opened, late_s, limit, save=save, limits=settings.limits())
-            _show(report, as_json=as_json)
-            code = _code(report, report.has_differences)
-        else:
-            code, differed = ExitCode.UNKNOWN, False
-            for report in follow_lake(opened, every, stop_at_signal(), late_s, settings.limits()):
-                differed = differed or report.has_differences
-                code = _code(report, differed)
-                _show_check(report, as_json=as_json)
+            if saved is not None:
+                saved.save(report)
+            _finish(report, as_json=as_json)
+            return
+        code, differed = ExitCode.UNKNOWN, False
+        for report in follow_lake(opened, every, stop_at_signal(), late_s, settings.limits()):
+            differed = differed or report.has_differences
+            code = _code(report, differed)
+            _show_check(report, as_json=as_json)
+    if code is not ExitCode.GOOD:
+        raise Exit(code)
+
+
+def _saved(root: str, late_s: float, limit: int, limits: "Limits") -> "SavedReport | None":
+    """The report of an earlier audit (None: the lake is no directory of this machine)."""
+    if find_spec("deltalake") is None:
+        return None  # `open_lake` names what is missing
+    from featurewatch.pipeline.audit.saved import SavedReport
+    from featurewatch.pipeline.idle import local_directory
+
+    directory = local_directory(root)
+    return None if directory is None else SavedReport(directory, late_s, limit, limits)
+
+
+def _finish(report: "AuditReport", *, as_json: bool) -> None:
+    _show(report, as_json=as_json)
+    code = _code(report, report.has_differences)
     if code is not ExitCode.GOOD:
         raise Exit(code)
 

@@ -1,11 +1,18 @@
 """``featurewatch pipeline run``: fills the lake."""
 
-from typing import Annotated
+import logging
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Annotated, Final
 
 from featurewatch.cli.command_line import Option, command
 from featurewatch.cli.config import options
 from featurewatch.cli.config.lake import Master, finite
 from featurewatch.cli.config.options import BusServers, ConfigFile, LakeRoot, Prefix
+
+if TYPE_CHECKING:
+    from featurewatch.streams.bus.settings import BusSettings
+
+LOG: Final = logging.getLogger("featurewatch.pipeline")
 
 
 @command()
@@ -37,7 +44,10 @@ def run(
 
     settings = load(config, bus=options.bus_flags(bus, prefix))
     bus_settings = settings.bus_settings()
-    with open_lake(lake or default_lake(settings), master) as opened:
+    root = lake or default_lake(settings)
+    if once and _has_nothing_to_do(root, bus_settings):
+        return
+    with open_lake(root, master) as opened:
         # Here, since Spark has to be there for it.
         from featurewatch.pipeline.run import run_on, run_once, stages
 
@@ -46,3 +56,17 @@ def run(
             run_once(opened, filling)
         else:
             run_on(opened, filling, every, stop_at_signal())
+
+
+def _has_nothing_to_do(root: str, bus: "BusSettings") -> bool:
+    """Whether the lake has everything already; found out without Spark, which takes long to
+    start."""
+    if find_spec("deltalake") is None:
+        return False  # `open_lake` names what is missing
+    from featurewatch.pipeline.idle import is_up_to_date, local_directory
+
+    directory = local_directory(root)
+    if directory is None or not is_up_to_date(directory, bus):
+        return False
+    LOG.info("nothing to do: the lake has all messages of the topics, and its tables follow")
+    return True
