@@ -1,10 +1,21 @@
-"""The replicas of a partition, and those that a reassignment adds and removes.
+"""A partition, its replicas, and those that a reassignment adds and removes.
 
 Follows ``kafka.controller.ReplicaAssignment`` of 3.9.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class TopicPartition(NamedTuple):
+    """A partition of a topic; as text ``topic-number``."""
+
+    topic: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.number}"
 
 
 @dataclass(frozen=True, slots=True)
