@@ -136,7 +136,7 @@ class BrokerDirectory:
         return []
 
     def _put(self, broker_id: int, data: bytes) -> None:
-        endpoint = _endpoint(data)
+        endpoint = decode_endpoint(data)
         if endpoint is None:
             self.brokers.pop(broker_id, None)
         else:
@@ -158,7 +158,7 @@ def _cluster_id(data: bytes) -> str | None:
         return None
 
 
-def _endpoint(data: bytes) -> Endpoint | None:
+def decode_endpoint(data: bytes) -> Endpoint | None:
     """A broker's plaintext address; None if it has none, or its znode is unreadable."""
     try:
         content = orjson.loads(data)

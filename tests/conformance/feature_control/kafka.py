@@ -2,7 +2,7 @@
 
 import json
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -53,17 +53,15 @@ def _opened(pipe: IO[str] | None) -> IO[str]:
 
 
 @contextmanager
-def controller_harness(release: str, cache: Cache, directory: Path) -> Iterator[ControllerHarness]:
-    """Compiles the harness into a directory and runs it until the end of the block."""
+def java_harness(
+    sources: Sequence[Path], main_class: str, release: str, cache: Cache, directory: Path
+) -> Iterator[ControllerHarness]:
+    """Compiles sources against a release's jars and runs ``main_class`` until the block ends."""
     jars = cache.class_path(release)
-    sources = [
-        _SOURCES / "Harness.java",
-        *sorted((_SOURCES / ALL_RELEASES[release]).glob("*.java")),
-    ]
     compile_java(sources, directory, cache, jars)
     command = java_command(
         [directory, *jars],
-        "org.apache.kafka.controller.Harness",
+        main_class,
         heap_mb=256,
         options=["-Dorg.slf4j.simpleLogger.defaultLogLevel=off"],
     )
@@ -78,3 +76,15 @@ def controller_harness(release: str, cache: Cache, directory: Path) -> Iterator[
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
                 pipe.close()
+
+
+@contextmanager
+def controller_harness(release: str, cache: Cache, directory: Path) -> Iterator[ControllerHarness]:
+    """Compiles the harness into a directory and runs it until the end of the block."""
+    sources = [
+        _SOURCES / "Harness.java",
+        *sorted((_SOURCES / ALL_RELEASES[release]).glob("*.java")),
+    ]
+    main_class = "org.apache.kafka.controller.Harness"
+    with java_harness(sources, main_class, release, cache, directory) as harness:
+        yield harness

@@ -1,0 +1,72 @@
+"""A partition, its replicas, and those that a reassignment adds and removes.
+
+Follows ``kafka.controller.ReplicaAssignment`` of 3.9.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class TopicPartition(NamedTuple):
+    """A partition of a topic; as text ``topic-number``."""
+
+    topic: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaAssignment:
+    """The broker ids of a partition, the preferred leader first.
+
+    ``replicas`` includes ``adding`` and ``removing``, which are empty unless a reassignment runs.
+    """
+
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+
+    @property
+    def is_being_reassigned(self) -> bool:
+        """Whether a reassignment is unfinished."""
+        return bool(self.adding or self.removing)
+
+    @property
+    def origin(self) -> tuple[int, ...]:
+        """The replicas before the reassignment, in today's order."""
+        return without(self.replicas, self.adding)
+
+    @property
+    def target(self) -> tuple[int, ...]:
+        """The replicas after the reassignment."""
+        return without(self.replicas, self.removing)
+
+    def reassign_to(self, target: Sequence[int]) -> "ReplicaAssignment":
+        """The assignment while this one moves to ``target``, whose members come first.
+
+        The order of the replaced list is lost, so a reassignment that is canceled may leave
+        another preferred leader.
+        """
+        origin = self.origin
+        replicas = tuple(dict.fromkeys((*target, *origin)))
+        return ReplicaAssignment(replicas, without(replicas, origin), without(replicas, target))
+
+    def remove(self, broker_id: int) -> "ReplicaAssignment":
+        """The assignment without one replica, in whatever list it is."""
+        gone = (broker_id,)
+        return ReplicaAssignment(
+            without(self.replicas, gone), without(self.adding, gone), without(self.removing, gone)
+        )
+
+    def is_complete(self, isr: Iterable[int]) -> bool:
+        """Whether nothing is left to wait for: the ISR has every replica of the target."""
+        return not self.is_being_reassigned or {*self.target} <= {*isr}
+
+
+def without(broker_ids: Iterable[int], removed: Iterable[int]) -> tuple[int, ...]:
+    """The ids that are not removed, in their order."""
+    gone = frozenset(removed)
+    return tuple(broker_id for broker_id in broker_ids if broker_id not in gone)

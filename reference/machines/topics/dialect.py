@@ -1,0 +1,96 @@
+"""The two written forms of the controller's operations as data: one field for each difference.
+
+The document is Kafka Controller Internals, which describes Kafka 0.8; the released form is what
+``KafkaController`` of Kafka 2.8 to 3.9 does in ZooKeeper mode.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from featurewatch.controller.partitions.selectors import (
+    DOCUMENT_SELECTORS,
+    RELEASED_SELECTORS,
+    SelectorDialect,
+)
+from featurewatch.controller.partitions.states import (
+    DOCUMENT_PARTITIONS,
+    DOCUMENT_REPLICAS,
+    RELEASED_PARTITIONS,
+    RELEASED_REPLICAS,
+    PartitionTransitions,
+    ReplicaTransitions,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OperationsDialect:
+    """One form of the controller's operations.
+
+    - ``partitions``, ``replicas``: the valid transitions; ``selectors``: the rules of elections;
+    - ``deletes_by_states``: a replica is deleted through the three deletion states; else by the
+      transition from offline to non-existent;
+    - ``informs_leader_only``: after a replica leaves the ISR, only the leader is informed; else all
+      other replicas are, even if nothing was written;
+    - ``keeps_sole_member``: the last member of the ISR stays in it when it goes offline;
+    - ``marks_recovery``: an unclean election marks the leader as recovering;
+    - ``assignment_schema``: the schema of the topic's znode; from 2 on it has the adding and
+      removing replicas, from 3 on the topic's id;
+    - ``restarts_dead``: at the start of a controller the replicas of dead brokers become online
+      too; else they become offline;
+    - ``starts_all_target``: a completing reassignment sets all target replicas online; else only
+      the added ones;
+    - ``replaces_dead_leader``: a completing reassignment elects a leader also if the present one is
+      in the target and dead;
+    - ``moves_single``: a controlled shutdown also handles partitions with one replica;
+    - ``informs_others_first``: when brokers start, the others learn of them before anything else.
+    """
+
+    name: str
+    partitions: PartitionTransitions
+    replicas: ReplicaTransitions
+    selectors: SelectorDialect
+    deletes_by_states: bool
+    informs_leader_only: bool
+    keeps_sole_member: bool
+    marks_recovery: bool
+    assignment_schema: int
+    restarts_dead: bool
+    starts_all_target: bool
+    replaces_dead_leader: bool
+    moves_single: bool
+    informs_others_first: bool
+
+
+DOCUMENT_OPERATIONS: Final = OperationsDialect(
+    name="document",
+    partitions=DOCUMENT_PARTITIONS,
+    replicas=DOCUMENT_REPLICAS,
+    selectors=DOCUMENT_SELECTORS,
+    deletes_by_states=False,
+    informs_leader_only=True,
+    keeps_sole_member=False,
+    marks_recovery=False,
+    assignment_schema=1,
+    restarts_dead=True,
+    starts_all_target=True,
+    replaces_dead_leader=False,
+    moves_single=True,
+    informs_others_first=False,
+)
+
+RELEASED_OPERATIONS: Final = OperationsDialect(
+    name="released",
+    partitions=RELEASED_PARTITIONS,
+    replicas=RELEASED_REPLICAS,
+    selectors=RELEASED_SELECTORS,
+    deletes_by_states=True,
+    informs_leader_only=False,
+    keeps_sole_member=True,
+    marks_recovery=True,
+    assignment_schema=3,
+    restarts_dead=False,
+    starts_all_target=False,
+    replaces_dead_leader=True,
+    moves_single=False,
+    informs_others_first=True,
+)

@@ -1,0 +1,45 @@
+"""The settings of topics that the controller reads for an election."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from featurewatch.reference.machines.encoding import ZnodeDecodeError
+from featurewatch.reference.machines.task_queue import Task
+from featurewatch.reference.machines.topics.znodes import decode_topic_config, topic_config_path
+from featurewatch.reference.machines.zookeeper import (
+    GetData,
+    GetDataResult,
+    NoNode,
+    OperationResult,
+)
+
+UNCLEAN_SETTING: Final = "unclean.leader.election.enable"
+
+
+class TopicConfigs:
+    """Reads topics' own settings; ``unclean_default`` is the controller's own setting."""
+
+    def __init__(self, *, unclean_default: bool = False) -> None:
+        self._unclean_default = unclean_default
+
+    def unclean_elections(self, topics: Iterable[str]) -> Task[dict[str, bool | None]]:
+        """Whether each topic may elect a replica outside the ISR; None: it cannot be read."""
+        names = [*topics]
+        if not names:
+            return {}
+        results = yield tuple(GetData(topic_config_path(topic)) for topic in names)
+        return {
+            topic: self._is_enabled(result) for topic, result in zip(names, results, strict=True)
+        }
+
+    def _is_enabled(self, result: OperationResult) -> bool | None:
+        if isinstance(result, NoNode):
+            return self._unclean_default
+        if not isinstance(result, GetDataResult):
+            return None
+        try:
+            config = decode_topic_config(result.data)
+        except ZnodeDecodeError:
+            return None
+        text = config.get(UNCLEAN_SETTING, str(self._unclean_default)).strip().lower()
+        return {"true": True, "false": False}.get(text)
