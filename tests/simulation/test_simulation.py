@@ -6,6 +6,7 @@ from random import Random
 import pytest
 
 from featurewatch.controller.readiness import Limits
+from featurewatch.streams.events import Event
 from featurewatch.streams.znodes import BrokerZnode
 from featurewatch.tables.image.cluster import Authority
 from featurewatch.tables.image.provenance import ZnodeProvenance
@@ -18,15 +19,17 @@ SEEDS = 1200
 BLOCK = 100
 
 
-def run(seed: int) -> None:
-    """Runs one history, audited at each step, and compares its end with the truth."""
+def run(seed: int) -> tuple[list[Event], Engine]:
+    """Runs one history, audited at each step, and compares its end with the truth.
+
+    Returns the events, which are those of one topic from offset 0 on, and the engine at their end.
+    """
     world = World(Random(seed))
     events = world.history(steps=25)
     engine = Engine()
     engine.limits = Limits(ghost_ms=seed % 400 + 1, upgrade_ms=seed % 300 + 1)
     engine.auditor = Auditor(engine.limits)
-    for event in events:
-        engine.apply(event)
+    engine.apply_all(events)
     image = engine.state.image
     assert image.ready
     assert dict(image.features.levels) == world.levels
@@ -38,6 +41,7 @@ def run(seed: int) -> None:
     assert ("UNREADABLE" in image.sources.unreadable) == world.unreadable
     held = Engine(engine.rows).state
     assert held == engine.state, "rows hold another state"
+    return events, engine
 
 
 def run_zookeeper(seed: int) -> None:

@@ -119,17 +119,22 @@ class Run:
         )
 
 
+def play(seed: int) -> None:
+    """Plays one history, and lets the observer catch up at its end."""
+    run = Run(seed)
+    events = run.random.choices(list(EVENTS), list(EVENTS.values()), k=300)
+    for event in events:
+        run.event(event, run.random.randrange(1000))
+    run.settle()
+
+
 @settings(max_examples=300, deadline=None)
 @given(st.integers(0, 10**9))
 @example(10_000_726)  # a leader that was cut off, heard first after a restart
 @example(10_002_486)
 def test_whatever_happens_each_committed_record_is_given_out_once(seed: int) -> None:
     """Elections, lost and cut answers, snapshots, crashes: the truth, in order, once, whole."""
-    run = Run(seed)
-    events = run.random.choices(list(EVENTS), list(EVENTS.values()), k=300)
-    for event in events:
-        run.event(event, run.random.randrange(1000))
-    run.settle()
+    play(seed)
 
 
 @given(
