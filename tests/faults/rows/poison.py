@@ -1,0 +1,132 @@
+"""Messages that no source would publish, on every topic."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from confluent_kafka import Producer
+
+from featurewatch.streams.topics import ALL, INPUTS
+from tests.faults.fault import Fault
+from tests.faults.stack import Stack
+
+UNREADABLE: Final = ("unreadable",)
+_DAY_MS: Final = 86_400_000
+_ONE_PARTITION: Final = {"FEATUREWATCH_BUS__PARTITIONS": "1"}
+"""Every message, whatever its key, is in the partition of the cluster's own."""
+_FOREIGN: Final = "another-cluster"
+
+
+def _status(cluster: str, **fields: object) -> bytes:
+    """A source's heartbeat as docs/topics.md describes it."""
+    value = {
+        "kind": "status",
+        "cluster": cluster,
+        "source": "kraft",
+        "state": "following",
+        "leader_id": 1,
+        "leader_epoch": 1,
+        "position": 0,
+        "high_watermark": 0,
+        "lag": 0,
+        "detail": "",
+        "seen_ms": int(time.time() * 1000),
+    }
+    return json.dumps(value | fields).encode()
+
+
+Message = tuple[bytes | None, bytes | None, dict[str, Any]]
+"""Key, value, and what else the producer takes."""
+
+KINDS: Final[dict[str, tuple[str, Callable[[str], Message]]]] = {
+    "bytes": ("bytes that are no text", lambda c: (c.encode(), b"\xff\xfe\x00\x80", {})),
+    "not-json": ("text that is no JSON", lambda c: (c.encode(), b"not JSON", {})),
+    "empty": ("an empty value", lambda c: (c.encode(), b"", {})),
+    "tombstone": ("no value", lambda c: (c.encode(), None, {})),
+    "nested": ("JSON nested 50,000 deep", lambda c: (c.encode(), b"[" * 50_000, {})),
+    "huge-integer": (
+        "an integer of 5,000 digits",
+        lambda c: (c.encode(), b'{"kind":"status","cluster":"' + c.encode() + b'","seen_ms":'
+                   + b"9" * 5000 + b"}", {}),
+    ),
+    "unknown-kind": (
+        "an unknown kind of event",
+        lambda c: (c.encode(), json.dumps({"kind": "nonsense", "cluster": c}).encode(), {}),
+    ),
+    "large": ("a value of 8 MiB", lambda c: (c.encode(), b"x" * (8 << 20), {})),
+    "no-key": ("an event without a key", lambda c: (None, _status(c), {})),
+    "strange-key": ("bytes for a key", lambda c: (b"\xff\x00\x1b[31m", _status(c), {})),
+    "foreign-key": (
+        "the key of one cluster and the body of another",
+        lambda c: (_FOREIGN.encode(), _status(c), {}),
+    ),
+    "future": (
+        "an event whose times are a year ahead",
+        lambda c: (
+            c.encode(),
+            _status(c, seen_ms=int(time.time() * 1000) + 365 * _DAY_MS),
+            {"timestamp": int(time.time() * 1000) + 365 * _DAY_MS},
+        ),
+    ),
+    "past": (
+        "an event whose times are 1970",
+        lambda c: (c.encode(), _status(c, seen_ms=1), {"timestamp": 1}),
+    ),
+}
+
+
+@contextmanager
+def poisoned(stack: Stack, kind: str) -> Iterator[None]:
+    """One message of a kind on each topic."""
+    message = KINDS[kind][1]
+    config = {"bootstrap.servers": stack.bus.bootstrap_servers, "message.max.bytes": 16 << 20}
+    producer = Producer(config)
+    for topic in ALL:
+        key, value, more = message(stack.quorum.cluster_id)
+        producer.produce(stack.topic(topic.short_name), value, key, **more)
+    producer.flush(30)
+    yield
+
+
+@contextmanager
+def transactions(stack: Stack) -> Iterator[None]:
+    """Transactions that are committed and aborted leave markers, which are holes in the offsets."""
+    config = {
+        "bootstrap.servers": stack.bus.bootstrap_servers,
+        "transactional.id": f"{stack.prefix}-poison",
+    }
+    producer = Producer(config)
+    producer.init_transactions(30)
+    cluster = stack.quorum.cluster_id
+    for end in (producer.commit_transaction, producer.abort_transaction):
+        producer.begin_transaction()
+        for topic in INPUTS:
+            producer.produce(stack.topic(topic.short_name), b"{}", cluster.encode())
+        producer.flush(30)
+        end(30)
+    yield
+
+
+ROWS: Final = (
+    *(
+        Fault(
+            f"poison-{kind}",
+            f"{about}, on every topic",
+            lambda stack, kind=kind: poisoned(stack, kind),
+            may_fire=UNREADABLE,
+            settle_s=60,
+            environment=_ONE_PARTITION,
+        )
+        for kind, (about, _) in KINDS.items()
+    ),
+    Fault(
+        "poison-transactions",
+        "producers' transactions, committed and aborted, on the inputs",
+        transactions,
+        may_fire=UNREADABLE,
+        settle_s=60,
+        environment=_ONE_PARTITION,
+    ),
+)

@@ -1,0 +1,14 @@
+"""All rows of the table, in its order. A row is added to the tuple of its family."""
+
+from typing import Final
+
+from tests.faults.fault import Fault
+from tests.faults.rows import network, poison, processes, resources, topics
+
+ROWS: Final[tuple[Fault, ...]] = (
+    *processes.ROWS,
+    *network.ROWS,
+    *resources.ROWS,
+    *topics.ROWS,
+    *poison.ROWS,
+)

@@ -1,0 +1,84 @@
+"""Changes of a real cluster's finalized levels, made while a fault lasts."""
+
+import asyncio
+import random
+import threading
+import time
+from collections.abc import Callable
+from typing import Self
+
+from featurewatch.admin.features import FeatureUpdate, UpdateRefusedError, update_features
+from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.streams.net.address import Address
+from featurewatch.streams.net.connection import NodeError
+from featurewatch.streams.types import FeatureLevel, FeatureName, UpgradeType
+from tests.faults.verdict import Level
+
+FLIPPED = (("group.version", 1), ("transaction.version", 2))
+MARKER = ("share.version", 1)
+_PAUSE_S = (0.05, 0.4)
+_TIMEOUT_S = 3.0
+
+
+class Traffic:
+    """Puts levels up and down in a thread, and sets a marker level that nothing else touches."""
+
+    def __init__(self, cluster: Cluster, seed: int) -> None:
+        self.count = 0
+        self._cluster = cluster
+        self._random = random.Random(seed)
+        self._stop = threading.Event()
+        self._levels = {name: top for name, top in (*FLIPPED, MARKER)}
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def wait(self, count: int, hold_s: float, timeout_s: float = 120.0) -> None:
+        """Returns when the fault has lasted ``hold_s`` and ``count`` changes were made in it."""
+        start_s, first = time.monotonic(), self.count
+        while time.monotonic() < start_s + hold_s or self.count < first + count:
+            if time.monotonic() > start_s + hold_s + timeout_s:
+                raise TimeoutError(f"the cluster took {self.count - first} of {count} changes")
+            time.sleep(0.05)
+
+    def mark(self, timeout_s: float = 120.0) -> Level:
+        """Flips the marker; returns it with its new level."""
+        deadline = time.monotonic() + timeout_s
+        while not self._flip(*MARKER):
+            if time.monotonic() > deadline:
+                raise TimeoutError("the cluster takes no change")
+        return MARKER[0], self._levels[MARKER[0]]
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._random.uniform(*_PAUSE_S)):
+            self.count += self._flip(*self._random.choice(FLIPPED))
+
+    def _flip(self, feature: str, top: int) -> bool:
+        level = 0 if self._levels[feature] else top
+        for node in self._cluster.nodes:
+            if not node.running or not node.broker:
+                continue
+            try:
+                set_level(node.broker, feature, level)
+            except UpdateRefusedError:
+                # An attempt whose outcome was unknown has done it.
+                self._levels[feature] = level
+                return False
+            except (NodeError, OSError, TimeoutError):
+                continue
+            self._levels[feature] = level
+            return True
+        return False
+
+
+def set_level(broker: str, feature: str, level: int) -> None:
+    """Finalizes a level (0: removes it); raises what `update_features` raises."""
+    kind = UpgradeType.UPGRADE if level else UpgradeType.UNSAFE_DOWNGRADE
+    update = FeatureUpdate(FeatureName(feature), FeatureLevel(level), kind)
+    asyncio.run(update_features(Address.parse(broker), (update,), timeout_s=_TIMEOUT_S))
