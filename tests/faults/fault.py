@@ -29,8 +29,8 @@ class Fault:
     - ``may_fire``: rules that have a reason to fire while it lasts;
     - ``may_end``: processes may end by themselves, and be started again;
     - ``settle_s``: after so long nothing fires any more;
-    - ``store``, ``environment``, ``properties``: of the worker, the processes, and their
-      connections to the bus, where they differ;
+    - ``store``, ``environment``: of the worker, and of both, where they differ;
+    - ``tls``: source and worker reach the bus by TLS;
     - ``quick``: it belongs to the part that ``make test`` runs.
     """
 
@@ -45,13 +45,13 @@ class Fault:
     changes: int = _CHANGES
     store: str = "memory"
     environment: Mapping[str, str] = field(default_factory=dict)
-    properties: Mapping[str, str] = field(default_factory=dict)
+    tls: bool = False
     quick: bool = False
 
     @property
     def setup(self) -> tuple[object, ...]:
         """Rows of equal setup can share a running stack."""
-        return self.store, tuple(self.environment.items()), tuple(self.properties.items())
+        return self.store, tuple(self.environment.items()), self.tls
 
 
 def play(stack: Stack, fault: Fault, seed: int) -> Verdict:

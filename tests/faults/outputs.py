@@ -1,4 +1,4 @@
-"""Reads what was published, while it is published: messages as JSON, not by featurewatch's codecs."""
+"""Reads what was published, as it is published: JSON, not by featurewatch's codecs."""
 
 import json
 import threading
@@ -108,10 +108,12 @@ class OutputReader:
         except KafkaException:
             return set()
         names = [f"{self._prefix}.{name}" for name in _OUTPUTS]
-        return {(name, number) for name in names if name in topics for number in topics[name].partitions}
+        return {
+            (name, number) for name in names if name in topics for number in topics[name].partitions
+        }
 
     def _on_message(self, message: Message) -> None:
-        value = _parsed(message.value())
+        value = parsed(message.value())
         if value.get("cluster") != self._cluster:
             return
         with self._changed:
@@ -123,7 +125,8 @@ class OutputReader:
             self._changed.notify_all()
 
 
-def _parsed(payload: bytes | None) -> dict[str, Any]:
+def parsed(payload: bytes | None) -> dict[str, Any]:
+    """A message's value as a JSON object; an empty one if it is none."""
     try:
         value = json.loads(payload or b"null")
     except (ValueError, RecursionError):  # poison that a row wrote

@@ -124,9 +124,7 @@ async def _serve() -> None:
             if command.get("certificate"):
                 link.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
                 link.tls.load_cert_chain(command["certificate"])
-            server = await asyncio.start_server(
-                link.serve, LOOPBACK, command["port"], ssl=link.tls
-            )
+            server = await asyncio.start_server(link.serve, LOOPBACK, command["port"], ssl=link.tls)
             servers.append(server)
             answer["port"] = server.sockets[0].getsockname()[1]
         elif "certificate" in command:

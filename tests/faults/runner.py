@@ -11,7 +11,7 @@ from tests.faults.fault import Fault, play
 from tests.faults.servers import Servers, running_servers
 from tests.faults.stack import Stack
 from tests.faults.table import Row
-from tests.faults.unavailable import Unavailable
+from tests.faults.unavailable import UnavailableError
 from tests.faults.verdict import Verdict
 
 Report = Callable[[str], None]
@@ -38,12 +38,12 @@ class Runner:
         """One run of a row.
 
         Raises:
-            Unavailable: this machine cannot make the fault.
+            UnavailableError: this machine cannot make the fault.
         """
         try:
             stack = self._stack_for(fault)
             verdict = play(stack, fault, seed)
-        except Unavailable:
+        except UnavailableError:
             raise
         except Exception as error:
             # What a fault leaves behind may be anything: the next row gets other servers.
@@ -61,7 +61,7 @@ class Runner:
             servers = running_servers(self._directory / f"servers-{time.monotonic_ns()}")
             self._servers = self._servers_stack.enter_context(servers)
         stack = Stack(
-            self._servers, self._directory, fault.environment, fault.store, fault.properties
+            self._servers, self._directory, fault.environment, store=fault.store, tls=fault.tls
         )
         self._stack = self._stack_stack.enter_context(stack.running())
         self._setup = fault.setup
@@ -87,7 +87,7 @@ def runner() -> Iterator[Runner]:
 
 
 def run_rows(rows: Iterable[Fault], repeat: int, report: Report) -> Iterator[Row]:
-    """The rows with their verdicts, each as soon as its runs are over; ``report``: one line a run."""
+    """The rows with their verdicts, as soon as each is done; ``report`` takes a line for each run."""
     with runner() as running:
         for fault in sorted(rows, key=lambda row: str(row.setup)):
             verdicts: list[Verdict] = []
@@ -95,13 +95,15 @@ def run_rows(rows: Iterable[Fault], repeat: int, report: Report) -> Iterator[Row
                 start_s = time.monotonic()
                 try:
                     verdict = running.play(fault, seed=number)
-                except Unavailable as error:
+                except UnavailableError as error:
                     report(f"{fault.name}: not run: {error}")
                     break
                 verdicts.append(verdict)
                 came = ", ".join(verdict.failures) or "held"
-                report(f"{fault.name} {number + 1}/{repeat}: {came} ({_text(verdict)};"
-                       f" {time.monotonic() - start_s:.0f} s)")
+                report(
+                    f"{fault.name} {number + 1}/{repeat}: {came} ({_text(verdict)};"
+                    f" {time.monotonic() - start_s:.0f} s)"
+                )
             yield Row(fault.name, fault.about, tuple(verdicts))
 
 

@@ -3,8 +3,11 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
+
+import trustme
 
 from featurewatch.deploy.kafka.cluster import Cluster
 from featurewatch.deploy.kafka.server_properties import Addresses
@@ -15,16 +18,26 @@ from tests.process_logs import started
 
 USERS: Final = ("source", "worker")
 QUORUM_LINKS: Final = tuple(f"quorum-{number}" for number in (1, 2, 3))
+TLS_LINK: Final = "tls-bus"
 BUS_LINKS: Final = {user: f"{user}-bus" for user in USERS}
 _JAAS: Final = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+
+
+@dataclass(frozen=True)
+class Certificates:
+    """PEM files: an authority, and the bus's certificate with its key, valid and expired."""
+
+    authority: Path
+    valid: Path
+    expired: Path
 
 
 @dataclass(frozen=True)
 class Servers:
     """A quorum of three, a bus of one, and the proxy before them.
 
-    ``controllers`` and ``bus_of`` are the addresses that featurewatch is given; what the harness
-    does itself passes no proxy.
+    ``controllers`` and ``bus_of`` are the addresses that featurewatch is given, the latter for each
+    user, and ``tls`` for both. What the harness does itself passes no proxy.
     """
 
     quorum: Cluster
@@ -32,6 +45,7 @@ class Servers:
     proxy: Proxy
     controllers: str
     bus_of: dict[str, str]
+    certificates: Certificates
 
 
 @contextmanager
@@ -40,9 +54,11 @@ def running_servers(directory: Path) -> Iterator[Servers]:
     ports = Ports()
     with Proxy() as proxy:
         quorum, controllers = _quorum(directory / "quorum", ports, proxy)
-        bus, bus_of = _bus(directory / "bus", ports, proxy)
+        directory.mkdir()
+        certificates = _certificates(directory)
+        bus, bus_of = _bus(directory / "bus", ports, proxy, certificates)
         with started(quorum), started(bus):
-            yield Servers(quorum, bus, proxy, controllers, bus_of)
+            yield Servers(quorum, bus, proxy, controllers, bus_of, certificates)
     ports.release()
 
 
@@ -62,18 +78,22 @@ def _quorum(directory: Path, ports: Ports, proxy: Proxy) -> tuple[Cluster, str]:
     return cluster, ",".join(proxied)
 
 
-def _bus(directory: Path, ports: Ports, proxy: Proxy) -> tuple[Cluster, dict[str, str]]:
+def _bus(
+    directory: Path, ports: Ports, proxy: Proxy, certificates: Certificates
+) -> tuple[Cluster, dict[str, str]]:
     own = Addresses(ports.reserve(), ports.reserve())
     listeners = {"PLAINTEXT": own.broker}
     advertised = dict(listeners)
-    for user, link in BUS_LINKS.items():
-        listeners[user.upper()] = ports.reserve()
-        advertised[user.upper()] = proxy.listen(link, ports.reserve(), listeners[user.upper()])
+    for user, link in (*BUS_LINKS.items(), ("tls", TLS_LINK)):
+        port = listeners[user.upper()] = ports.reserve()
+        shown = certificates.valid if user == "tls" else None
+        advertised[user.upper()] = proxy.listen(link, ports.reserve(), port, shown)
     users = " ".join(f'user_{user}="secret"' for user in USERS)
     jaas = {
-        f"listener.name.{user}.plain.sasl.jaas.config": f"{_JAAS} {users};" for user in USERS
+        f"listener.name.{user}.plain.sasl.jaas.config": f"{_JAAS} {users};"
+        for user in (*USERS, "tls")
     }
-    protocols = ",".join(f"{user.upper()}:SASL_PLAINTEXT" for user in USERS)
+    protocols = ",".join(f"{user.upper()}:SASL_PLAINTEXT" for user in (*USERS, "tls"))
     properties = {
         "listeners": _listeners(listeners) + f",CONTROLLER://{LOOPBACK}:{own.controller}",
         "advertised.listeners": _listeners(advertised),
@@ -88,9 +108,18 @@ def _bus(directory: Path, ports: Ports, proxy: Proxy) -> tuple[Cluster, dict[str
     }
     spec = ClusterSpec([NodeSpec(1, NEWEST_TESTED, properties=properties)], heap_mb=384)
     cluster = Cluster(spec, directory, temporary=True, addresses={1: own})
-    return cluster, {
-        user: f"{LOOPBACK}:{advertised[user.upper()]}" for user in USERS
-    }
+    return cluster, {user: f"{LOOPBACK}:{advertised[user.upper()]}" for user in (*USERS, "tls")}
+
+
+def _certificates(directory: Path) -> Certificates:
+    authority = trustme.CA()
+    files = Certificates(*(directory / f"{name}.pem" for name in ("ca", "valid", "expired")))
+    authority.cert_pem.write_to_path(files.authority)
+    yesterday = datetime.now(UTC) - timedelta(days=1)
+    for file, not_after in ((files.valid, None), (files.expired, yesterday)):
+        issued = authority.issue_cert(LOOPBACK, not_after=not_after)
+        issued.private_key_and_cert_chain_pem.write_to_path(file)
+    return files
 
 
 def _listeners(ports: dict[str, int | None]) -> str:

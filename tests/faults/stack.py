@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient
 from featurewatch.cli.commands.demo.summary import levels_on_disk
 from featurewatch.deploy.process.private_files import write_private
 from tests.faults.outputs import OutputReader
-from tests.faults.servers import USERS, Servers
+from tests.faults.servers import Servers
 from tests.faults.verdict import Level, Outputs
 from tests.processes import Process, is_ready, wait_ready
 
@@ -32,8 +32,9 @@ class Stack:
         servers: Servers,
         directory: Path,
         environment: Mapping[str, str],
-        store: str,
-        properties: Mapping[str, str],
+        *,
+        store: str = "memory",
+        tls: bool = False,
     ) -> None:
         self.servers = servers
         self.quorum, self.bus, self.proxy = servers.quorum, servers.bus, servers.proxy
@@ -48,7 +49,7 @@ class Stack:
             "TMPDIR": str(self.directory / "tmp"),
             **environment,
         }
-        self._properties = properties
+        self._tls = tls
         watch = ["watch", "--controllers", servers.controllers]
         watch += ["--cluster-id", self.quorum.cluster_id]
         self._numbers = itertools.count(1)
@@ -59,22 +60,26 @@ class Stack:
         self._held: set[Process] = set()
         self._stop = threading.Event()
         self._supervisor = threading.Thread(target=self._supervise, daemon=True)
-        self.reader = OutputReader(
-            self.bus.bootstrap_servers, self.prefix, self.quorum.cluster_id
-        )
+        self.reader = OutputReader(self.bus.bootstrap_servers, self.prefix, self.quorum.cluster_id)
 
     def add(self, name: str, user: str, arguments: list[str]) -> Process:
         """A process of featurewatch on the bus as one of the users; it is not started yet."""
         login = self.directory / f"{user}.properties"
         content = {
-            "security.protocol": "SASL_PLAINTEXT",
+            "security.protocol": "SASL_SSL" if self._tls else "SASL_PLAINTEXT",
             "sasl.mechanism": "PLAIN",
             "sasl.username": user,
             "sasl.password": "secret",
-            **self._properties,
         }
+        if self._tls:
+            content["ssl.ca.location"] = str(self.servers.certificates.authority)
         write_private(login, "".join(f"{key}={value}\n" for key, value in content.items()))
-        on_bus = ["--bus", self.servers.bus_of[user], "--prefix", self.prefix]
+        on_bus = [
+            "--bus",
+            self.servers.bus_of["tls" if self._tls else user],
+            "--prefix",
+            self.prefix,
+        ]
         environment = {"FEATUREWATCH_BUS__COMMAND_CONFIG": str(login), **self.environment}
         process = Process(name, [*arguments, *on_bus], self.directory, environment)
         (self.directory / name).mkdir(exist_ok=True)
@@ -150,5 +155,3 @@ class Stack:
         if topics:
             for future in self.admin.delete_topics(topics).values():
                 future.exception()
-
-

@@ -78,8 +78,9 @@ def terminal(rows: Sequence[Row]) -> str:
     marks = ["  ", *("  " if row.held == len(row.verdicts) else "! " for row in rows)]
     widths = [max(len(line[index]) for line in lines) for index in range(len(COLUMNS))]
     return "\n".join(
-        (mark + "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)))
-        .rstrip()
+        (
+            mark + "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        ).rstrip()
         for mark, line in zip(marks, lines, strict=True)
     )
 

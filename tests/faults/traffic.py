@@ -4,7 +4,6 @@ import asyncio
 import random
 import threading
 import time
-from collections.abc import Callable
 from typing import Self
 
 from featurewatch.admin.features import FeatureUpdate, UpdateRefusedError, update_features
@@ -28,7 +27,7 @@ class Traffic:
         self._cluster = cluster
         self._random = random.Random(seed)
         self._stop = threading.Event()
-        self._levels = {name: top for name, top in (*FLIPPED, MARKER)}
+        self._levels = dict((*FLIPPED, MARKER))
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def __enter__(self) -> Self:

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 
-from featurewatch.streams.topics import ALL, INPUTS
+from featurewatch.streams.topics import ALL, INPUTS, METADATA_LOG
 from tests.faults.fault import Fault
+from tests.faults.outputs import parsed
 from tests.faults.stack import Stack
 
 UNREADABLE: Final = ("unreadable",)
@@ -19,60 +20,78 @@ _ONE_PARTITION: Final = {"FEATUREWATCH_BUS__PARTITIONS": "1"}
 _FOREIGN: Final = "another-cluster"
 
 
-def _status(cluster: str, **fields: object) -> bytes:
-    """A source's heartbeat as docs/topics.md describes it."""
-    value = {
-        "kind": "status",
-        "cluster": cluster,
-        "source": "kraft",
-        "state": "following",
-        "offset": 0,
-        "offset_epoch": 0,
-        "high_watermark": 0,
-        "leader_id": 1,
-        "leader_epoch": 1,
-        "detail": "",
-        "seen_ms": int(time.time() * 1000),
+def last_status(stack: Stack) -> dict[str, Any]:
+    """The source's last heartbeat as it stands on its topic."""
+    config = {
+        "bootstrap.servers": stack.bus.bootstrap_servers,
+        "group.id": "faults",
+        "auto.offset.reset": "earliest",
+        "enable.partition.eof": True,
     }
-    return json.dumps(value | fields).encode()
+    consumer = Consumer(config)
+    consumer.assign([TopicPartition(stack.topic(METADATA_LOG.short_name), 0, 0)])
+    found: dict[str, Any] = {}
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        message = consumer.poll(1.0)
+        if message is not None and message.error():
+            break  # the end of the partition
+        value = parsed(message.value()) if message is not None else {}
+        found = value if value.get("kind") == "status" else found
+    consumer.close()
+    return found
+
+
+def _dumped(status: dict[str, Any], **fields: object) -> bytes:
+    return json.dumps(status | fields).encode()
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 Message = tuple[bytes | None, bytes | None, dict[str, Any]]
 """Key, value, and what else the producer takes."""
 
-KINDS: Final[dict[str, tuple[str, Callable[[str], Message]]]] = {
-    "bytes": ("bytes that are no text", lambda c: (c.encode(), b"\xff\xfe\x00\x80", {})),
-    "not-json": ("text that is no JSON", lambda c: (c.encode(), b"not JSON", {})),
-    "empty": ("an empty value", lambda c: (c.encode(), b"", {})),
-    "tombstone": ("no value", lambda c: (c.encode(), None, {})),
-    "nested": ("JSON nested 50,000 deep", lambda c: (c.encode(), b"[" * 50_000, {})),
+KINDS: Final[dict[str, tuple[str, Callable[[str, dict[str, Any]], Message]]]] = {
+    "bytes": ("bytes that are no text", lambda c, status: (c.encode(), b"\xff\xfe\x00\x80", {})),
+    "not-json": ("text that is no JSON", lambda c, status: (c.encode(), b"not JSON", {})),
+    "empty": ("an empty value", lambda c, status: (c.encode(), b"", {})),
+    "tombstone": ("no value", lambda c, status: (c.encode(), None, {})),
+    "nested": ("JSON nested 50,000 deep", lambda c, status: (c.encode(), b"[" * 50_000, {})),
     "huge-integer": (
         "an integer of 5,000 digits",
-        lambda c: (c.encode(), b'{"kind":"status","cluster":"' + c.encode() + b'","seen_ms":'
-                   + b"9" * 5000 + b"}", {}),
+        lambda c, status: (
+            c.encode(),
+            b'{"kind":"status","cluster":"' + c.encode() + b'","seen_ms":' + b"9" * 5000 + b"}",
+            {},
+        ),
     ),
     "unknown-kind": (
         "an unknown kind of event",
-        lambda c: (c.encode(), json.dumps({"kind": "nonsense", "cluster": c}).encode(), {}),
+        lambda c, status: (c.encode(), json.dumps({"kind": "nonsense", "cluster": c}).encode(), {}),
     ),
-    "large": ("a value of 8 MiB", lambda c: (c.encode(), b"x" * (8 << 20), {})),
-    "no-key": ("an event without a key", lambda c: (None, _status(c), {})),
-    "strange-key": ("bytes for a key", lambda c: (b"\xff\x00\x1b[31m", _status(c), {})),
+    "large": ("a value of 8 MiB", lambda c, status: (c.encode(), b"x" * (8 << 20), {})),
+    "no-key": ("an event without a key", lambda c, status: (None, _dumped(status), {})),
+    "strange-key": (
+        "bytes for a key",
+        lambda c, status: (b"\xff\x00\x1b[31m", _dumped(status), {}),
+    ),
     "foreign-key": (
         "the key of one cluster and the body of another",
-        lambda c: (_FOREIGN.encode(), _status(c), {}),
+        lambda c, status: (_FOREIGN.encode(), _dumped(status), {}),
     ),
     "future": (
         "an event whose times are a year ahead",
-        lambda c: (
+        lambda c, status: (
             c.encode(),
-            _status(c, seen_ms=int(time.time() * 1000) + 365 * _DAY_MS),
-            {"timestamp": int(time.time() * 1000) + 365 * _DAY_MS},
+            _dumped(status, seen_ms=_now_ms() + 365 * _DAY_MS),
+            {"timestamp": _now_ms() + 365 * _DAY_MS},
         ),
     ),
     "past": (
         "an event whose times are 1970",
-        lambda c: (c.encode(), _status(c, seen_ms=1), {"timestamp": 1}),
+        lambda c, status: (c.encode(), _dumped(status, seen_ms=1), {"timestamp": 1}),
     ),
 }
 
@@ -82,9 +101,9 @@ def poisoned(stack: Stack, kind: str) -> Iterator[None]:
     """One message of a kind on each topic."""
     message = KINDS[kind][1]
     config = {"bootstrap.servers": stack.bus.bootstrap_servers, "message.max.bytes": 16 << 20}
-    producer = Producer(config)
+    producer, status = Producer(config), last_status(stack)
     for topic in ALL:
-        key, value, more = message(stack.quorum.cluster_id)
+        key, value, more = message(stack.quorum.cluster_id, status)
         producer.produce(stack.topic(topic.short_name), value, key, **more)
     producer.flush(30)
     yield

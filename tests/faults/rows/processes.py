@@ -17,7 +17,6 @@ BUS_BACK_S: Final = 5.0
 """So soon after the return of what it waits for is featurewatch back, however long it was away."""
 
 
-
 @contextmanager
 def killed(stack: Stack, *names: str) -> Iterator[None]:
     """featurewatch's own processes, with SIGKILL."""
@@ -121,7 +120,9 @@ ROWS: Final = (
         quick=True,
     ),
     Fault("kill-in-turns", "kill -9 of source and worker, 12 times in turns", killed_repeatedly),
-    Fault("kill-leader", "kill -9 of the quorum's leader", lambda s: servers_killed(s.quorum.leader())),
+    Fault(
+        "kill-leader", "kill -9 of the quorum's leader", lambda s: servers_killed(s.quorum.leader())
+    ),
     Fault(
         "kill-bus-20s",
         "kill -9 of the bus, back after 20 s",

@@ -3,7 +3,7 @@
 from typing import Final
 
 from tests.faults.fault import Fault
-from tests.faults.rows import network, poison, processes, resources, topics
+from tests.faults.rows import network, poison, processes, resources, rights, topics
 
 ROWS: Final[tuple[Fault, ...]] = (
     *processes.ROWS,
@@ -11,4 +11,5 @@ ROWS: Final[tuple[Fault, ...]] = (
     *resources.ROWS,
     *topics.ROWS,
     *poison.ROWS,
+    *rights.ROWS,
 )

@@ -16,7 +16,7 @@ from tests.faults.rows.network import in_mode
 from tests.faults.rows.processes import STALLED, killed
 from tests.faults.servers import BUS_LINKS, QUORUM_LINKS
 from tests.faults.stack import Stack
-from tests.faults.unavailable import Unavailable
+from tests.faults.unavailable import UnavailableError
 from tests.processes import Process
 
 _FILLER: Final = "filler"
@@ -36,10 +36,10 @@ def small_disk(directory: Path, size_mb: int) -> Iterator[None]:
     """A file system of its own under a directory, with what is in it already.
 
     Raises:
-        Unavailable: the user may not mount.
+        UnavailableError: the user may not mount.
     """
     if os.geteuid() != 0:
-        raise Unavailable("only root can mount a small file system")
+        raise UnavailableError("only root can mount a small file system")
     content = directory.with_name(f"{directory.name}-content")
     directory.rename(content)
     directory.mkdir()
@@ -48,7 +48,7 @@ def small_disk(directory: Path, size_mb: int) -> Iterator[None]:
     if done.returncode:
         directory.rmdir()
         content.rename(directory)
-        raise Unavailable(f"a small file system cannot be mounted: {done.stderr.strip()}")
+        raise UnavailableError(f"a small file system cannot be mounted: {done.stderr.strip()}")
     try:
         subprocess.run(["cp", "-a", f"{content}/.", str(directory)], check=True)
         yield
@@ -116,11 +116,11 @@ def clock_off(stack: Stack, process: Process, offset_s: int) -> Iterator[None]:
     """The clock of one process is off, from its next start on, until another start.
 
     Raises:
-        Unavailable: libfaketime is not installed.
+        UnavailableError: libfaketime is not installed.
     """
     library = next(iter(Path("/usr/lib").glob(_LIBFAKETIME)), None)
     if library is None:
-        raise Unavailable("libfaketime is not installed (Debian: apt-get install libfaketime)")
+        raise UnavailableError("libfaketime is not installed (Debian: apt-get install libfaketime)")
     environment = {
         "LD_PRELOAD": str(library),
         "FAKETIME": f"{offset_s:+d}",

@@ -1,4 +1,4 @@
-"""Topics that are deleted, made anew, or lose messages by retention; and rights and poison on them."""
+"""Topics that are deleted, made anew, or lose messages by retention."""
 
 import time
 from collections.abc import Iterator
