@@ -31,6 +31,7 @@ class Fault:
     - ``settle_s``: after so long nothing fires any more;
     - ``store``, ``environment``: of the worker, and of both, where they differ;
     - ``tls``: source and worker reach the bus by TLS;
+    - ``pipeline``: the pipeline runs too, and the verdict is on what the lake has;
     - ``quick``: it belongs to the part that ``make test`` runs.
     """
 
@@ -46,12 +47,13 @@ class Fault:
     store: str = "memory"
     environment: Mapping[str, str] = field(default_factory=dict)
     tls: bool = False
+    pipeline: bool = False
     quick: bool = False
 
     @property
     def setup(self) -> tuple[object, ...]:
         """Rows of equal setup can share a running stack."""
-        return self.store, tuple(self.environment.items()), self.tls
+        return self.store, tuple(self.environment.items()), self.tls, self.pipeline
 
 
 def play(stack: Stack, fault: Fault, seed: int) -> Verdict:

@@ -5,14 +5,17 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from tests.faults.fault import Fault, play
+from tests.faults.lake import PipelineStack
 from tests.faults.servers import Servers, running_servers
 from tests.faults.stack import Stack
 from tests.faults.table import Row
 from tests.faults.unavailable import UnavailableError
 from tests.faults.verdict import Verdict
+
+_FIRST_READ_S: Final = 120.0
 
 Report = Callable[[str], None]
 
@@ -60,13 +63,18 @@ class Runner:
         if self._servers is None:
             servers = running_servers(self._directory / f"servers-{time.monotonic_ns()}")
             self._servers = self._servers_stack.enter_context(servers)
-        stack = Stack(
-            self._servers, self._directory, fault.environment, store=fault.store, tls=fault.tls
-        )
+        if fault.pipeline:
+            stack: Stack = PipelineStack(self._servers, self._directory, fault.environment)
+        else:
+            stack = Stack(
+                self._servers, self._directory, fault.environment, store=fault.store, tls=fault.tls
+            )
         self._stack = self._stack_stack.enter_context(stack.running())
         self._setup = fault.setup
         truth = self._stack.truth()
-        if not self._stack.reader.wait(lambda outputs: len(outputs.changes) >= len(truth), 60):
+        if not self._stack.reader.wait(
+            lambda outputs: len(outputs.changes) >= len(truth), _FIRST_READ_S
+        ):
             raise TimeoutError("the stack did not read the quorum's log before the fault")
         return self._stack
 
@@ -87,7 +95,7 @@ def runner() -> Iterator[Runner]:
 
 
 def run_rows(rows: Iterable[Fault], repeat: int, report: Report) -> Iterator[Row]:
-    """The rows with their verdicts, as soon as each is done; ``report`` takes a line for each run."""
+    """The rows with their verdicts, each as soon as it is done; ``report`` takes a line a run."""
     with runner() as running:
         for fault in sorted(rows, key=lambda row: str(row.setup)):
             verdicts: list[Verdict] = []

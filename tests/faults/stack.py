@@ -3,10 +3,10 @@
 import itertools
 import threading
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol, Self
 
 from confluent_kafka.admin import AdminClient
 
@@ -19,6 +19,28 @@ from tests.processes import Process, is_ready, wait_ready
 
 _READY_S: Final = 90.0
 _RESTART_S: Final = 1.0
+
+
+class OutputsSource(Protocol):
+    """Where the outputs are read, for the verdict."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def read_again(self) -> None:
+        """Reads from the beginning: a topic was made anew."""
+
+    @property
+    def outputs(self) -> Outputs:
+        """Everything so far."""
+
+    @property
+    def firing(self) -> list[str]:
+        """The rules that fire now."""
+
+    def wait(self, reached: Callable[[Outputs], object], timeout_s: float) -> bool:
+        """Whether the outputs come to it in time."""
 
 
 class Stack:
@@ -42,7 +64,7 @@ class Stack:
         self.directory = directory / self.prefix
         self.directory.mkdir()
         (self.directory / "tmp").mkdir()
-        self.admin = AdminClient({"bootstrap.servers": self.bus.bootstrap_servers})
+        self.admin = AdminClient({"bootstrap.servers": self.bus.bootstrap_servers, "log_level": 0})
         self.environment = {
             "FEATUREWATCH_BUS__REPLICATION_FACTOR": "1",
             "FEATUREWATCH_BUS__PARTITIONS": "2",
@@ -60,7 +82,11 @@ class Stack:
         self._held: set[Process] = set()
         self._stop = threading.Event()
         self._supervisor = threading.Thread(target=self._supervise, daemon=True)
-        self.reader = OutputReader(self.bus.bootstrap_servers, self.prefix, self.quorum.cluster_id)
+        self.serving = [self.source, self.worker]
+        """The processes that answer on ``/readyz``."""
+        self.reader: OutputsSource = OutputReader(
+            self.bus.bootstrap_servers, self.prefix, self.quorum.cluster_id
+        )
 
     def add(self, name: str, user: str, arguments: list[str]) -> Process:
         """A process of featurewatch on the bus as one of the users; it is not started yet."""
@@ -94,7 +120,7 @@ class Stack:
             stack.enter_context(self.reader)
             for process in self.processes:
                 process.start()
-            wait_ready(self.processes)
+            wait_ready(self.serving)
             self._supervisor.start()
             yield self
 
@@ -134,7 +160,7 @@ class Stack:
 
     def are_ready(self) -> bool:
         """Whether each process says so on ``/readyz``."""
-        return all(is_ready(process.port) for process in self.processes)
+        return all(is_ready(process.port) for process in self.serving)
 
     def _supervise(self) -> None:
         """Starts again what ended by itself, as a service manager would, and notes it."""

@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final
 
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -133,7 +134,7 @@ ROWS: Final = (
         Fault(
             f"poison-{kind}",
             f"{about}, on every topic",
-            lambda stack, kind=kind: poisoned(stack, kind),
+            partial(poisoned, kind=kind),
             may_fire=UNREADABLE,
             settle_s=60,
             environment=_ONE_PARTITION,

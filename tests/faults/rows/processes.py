@@ -4,7 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Final
 
 from featurewatch.deploy.process.server import Server
@@ -92,7 +92,9 @@ def second_worker(stack: Stack, worker_id: str, *, kill_first: bool = False) -> 
         stack.processes.remove(second)
 
 
-def _stop(victim: Callable[[Stack], Process | Server]) -> Callable[..., object]:
+def _stop(
+    victim: Callable[[Stack], Process | Server],
+) -> Callable[[Stack], AbstractContextManager[None]]:
     return lambda stack: stopped(victim(stack).pid)
 
 

@@ -3,7 +3,7 @@
 from typing import Final
 
 from tests.faults.fault import Fault
-from tests.faults.rows import network, poison, processes, resources, rights, topics
+from tests.faults.rows import network, pipeline, poison, processes, resources, rights, topics
 
 ROWS: Final[tuple[Fault, ...]] = (
     *processes.ROWS,
@@ -12,4 +12,5 @@ ROWS: Final[tuple[Fault, ...]] = (
     *topics.ROWS,
     *poison.ROWS,
     *rights.ROWS,
+    *pipeline.ROWS,
 )

@@ -7,6 +7,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -19,14 +20,14 @@ from tests.faults.stack import Stack
 from tests.faults.unavailable import UnavailableError
 from tests.processes import Process
 
-_FILLER: Final = "filler"
+FILLER: Final = "filler"
 _LIBFAKETIME: Final = "*/faketime/libfaketimeMT.so.1"
 _DAY_S: Final = 86_400
 
 
 def fill(directory: Path) -> None:
     """Takes all the room that there is."""
-    with (directory / _FILLER).open("ab", buffering=0) as filler, contextlib.suppress(OSError):
+    with (directory / FILLER).open("ab", buffering=0) as filler, contextlib.suppress(OSError):
         while filler.write(bytes(1 << 12)):
             pass
 
@@ -75,7 +76,7 @@ def worker_disk_full(stack: Stack, name: str, *, restarted: bool) -> Iterator[No
         try:
             yield
         finally:
-            (directory / _FILLER).unlink()
+            (directory / FILLER).unlink()
             stack.hold(stack.worker)
     stack.release(stack.worker)
 
@@ -91,7 +92,7 @@ def bus_disk_full(stack: Stack) -> Iterator[None]:
         try:
             yield
         finally:
-            (node.data / _FILLER).unlink()
+            (node.data / FILLER).unlink()
             node.kill()
     _start(node)
 
@@ -112,7 +113,7 @@ def no_descriptors(stack: Stack, process: Process, links: tuple[str, ...]) -> It
 
 
 @contextmanager
-def clock_off(stack: Stack, process: Process, offset_s: int) -> Iterator[None]:
+def clock_off(stack: Stack, name: str, offset_s: int) -> Iterator[None]:
     """The clock of one process is off, from its next start on, until another start.
 
     Raises:
@@ -126,14 +127,15 @@ def clock_off(stack: Stack, process: Process, offset_s: int) -> Iterator[None]:
         "FAKETIME": f"{offset_s:+d}",
         "DONT_FAKE_MONOTONIC": "1",
     }
-    with killed(stack, process.name):
+    (process,) = (one for one in stack.processes if one.name == name)
+    with killed(stack, name):
         process.environment.update(environment)
     try:
         yield
     finally:
-        for name in environment:
-            del process.environment[name]
-        with killed(stack, process.name):
+        for variable in environment:
+            del process.environment[variable]
+        with killed(stack, name):
             pass
 
 
@@ -193,7 +195,7 @@ ROWS: Final = (
         Fault(
             f"clock-{name}-{text}",
             f"the clock of the {name} is a day {direction}, for 20 s",
-            lambda s, name=name, days=days: clock_off(s, getattr(s, name), days * _DAY_S),
+            partial(clock_off, name=name, offset_s=days * _DAY_S),
             hold_s=20,
         )
         for name in ("source", "worker")

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Final
 
 from confluent_kafka.admin import (
@@ -78,7 +79,7 @@ ROWS: Final = (
         Fault(
             f"rights-{user}-{operation.name.lower()}",
             f"the {user} may not {operation.name.lower()} any topic for 20 s",
-            lambda stack, user=user, operation=operation: denied(stack, user, operation),
+            partial(denied, user=user, operation=operation),
             hold_s=20,
             may_fire=STALLED,
         )

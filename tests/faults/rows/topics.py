@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Final
 
 from confluent_kafka import TopicPartition
@@ -92,7 +93,7 @@ ROWS: Final = (
         Fault(
             f"delete-{name}",
             f"the topic {name} is deleted, and stays so unless featurewatch makes it",
-            lambda stack, name=name: deleted(stack, name),
+            partial(deleted, name=name),
             hold_s=10,
             may_fire=LOST,
         )
@@ -102,7 +103,7 @@ ROWS: Final = (
         Fault(
             f"anew-{name}",
             f"the topic {name} is deleted and made anew, empty",
-            lambda stack, name=name: made_anew(stack, name),
+            partial(made_anew, name=name),
             hold_s=10,
             may_fire=LOST,
         )
