@@ -5,6 +5,7 @@ Ends with 1 if a run of a row did not hold, and with 2 if a row could not be run
 
 import argparse
 import fnmatch
+import signal
 import sys
 
 from tests.faults.rows.registry import ROWS
@@ -35,6 +36,9 @@ def main() -> None:
     if options.list:
         sys.stdout.write("".join(f"{row.name}: {row.about}\n" for row in rows))
         return
+    # Processes and mounts are undone at the end, whoever ends this.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     done: list[Row] = []
     try:
         for row in run_rows(rows, options.repeat, _report):

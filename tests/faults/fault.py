@@ -31,6 +31,7 @@ class Fault:
     - ``settle_s``: after so long nothing fires any more;
     - ``store``, ``environment``: of the worker, and of both, where they differ;
     - ``tls``: source and worker reach the bus by TLS;
+    - ``ensemble``: a cluster in ZooKeeper mode is watched;
     - ``pipeline``: the pipeline runs too, and the verdict is on what the lake has;
     - ``quick``: it belongs to the part that ``make test`` runs.
     """
@@ -48,19 +49,20 @@ class Fault:
     environment: Mapping[str, str] = field(default_factory=dict)
     tls: bool = False
     pipeline: bool = False
+    ensemble: bool = False
     quick: bool = False
 
     @property
     def setup(self) -> tuple[object, ...]:
         """Rows of equal setup can share a running stack."""
-        return self.store, tuple(self.environment.items()), self.tls, self.pipeline
+        return self.store, tuple(self.environment.items()), self.tls, self.pipeline, self.ensemble
 
 
 def play(stack: Stack, fault: Fault, seed: int) -> Verdict:
     """One run of a row on a stack where all is well; leaves it running."""
     first_alert = len(stack.reader.outputs.alerts)
     stack.ends.clear()
-    with Traffic(stack.quorum, seed) as traffic:
+    with Traffic(stack.set_level, seed) as traffic:
         with fault.inject(stack):
             traffic.wait(fault.changes, fault.hold_s)
         recovered_s = _recovered_s(stack, traffic)

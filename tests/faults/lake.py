@@ -80,4 +80,4 @@ class PipelineStack(Stack):
         self.environment["JDK_JAVA_OPTIONS"] = BRIEF_JVM
         command = ["pipeline", "run", "--lake", str(self.lake), "--every", "0.5"]
         self.pipeline = self.add("pipeline", "worker", command)
-        self.reader = LakeOutputs(self.lake, self.quorum.cluster_id)
+        self.reader = LakeOutputs(self.lake, self.cluster_id)

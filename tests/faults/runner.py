@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from tests.faults.ensemble import EnsembleStack, WatchedEnsemble, running_ensemble
 from tests.faults.fault import Fault, play
 from tests.faults.lake import PipelineStack
 from tests.faults.servers import Servers, running_servers
@@ -27,6 +28,7 @@ class Runner:
         self._directory = directory
         self._servers_stack = ExitStack()
         self._servers: Servers | None = None
+        self._watched: WatchedEnsemble | None = None
         self._stack_stack = ExitStack()
         self._stack: Stack | None = None
         self._setup: tuple[object, ...] | None = None
@@ -35,7 +37,7 @@ class Runner:
         """Ends everything."""
         self._drop_stack()
         self._servers_stack.close()
-        self._servers = None
+        self._servers = self._watched = None
 
     def play(self, fault: Fault, seed: int) -> Verdict:
         """One run of a row.
@@ -63,8 +65,15 @@ class Runner:
         if self._servers is None:
             servers = running_servers(self._directory / f"servers-{time.monotonic_ns()}")
             self._servers = self._servers_stack.enter_context(servers)
-        if fault.pipeline:
-            stack: Stack = PipelineStack(self._servers, self._directory, fault.environment)
+        if fault.ensemble:
+            if self._watched is None:
+                ensemble = running_ensemble(self._directory, self._servers.proxy)
+                self._watched = self._servers_stack.enter_context(ensemble)
+            stack: Stack = EnsembleStack(
+                self._servers, self._directory, fault.environment, self._watched
+            )
+        elif fault.pipeline:
+            stack = PipelineStack(self._servers, self._directory, fault.environment)
         else:
             stack = Stack(
                 self._servers, self._directory, fault.environment, store=fault.store, tls=fault.tls

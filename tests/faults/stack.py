@@ -14,6 +14,7 @@ from featurewatch.cli.commands.demo.summary import levels_on_disk
 from featurewatch.deploy.process.private_files import write_private
 from tests.faults.outputs import OutputReader
 from tests.faults.servers import Servers
+from tests.faults.traffic import set_level
 from tests.faults.verdict import Level, Outputs
 from tests.processes import Process, is_ready, wait_ready
 
@@ -72,11 +73,9 @@ class Stack:
             **environment,
         }
         self._tls = tls
-        watch = ["watch", "--controllers", servers.controllers]
-        watch += ["--cluster-id", self.quorum.cluster_id]
         self._numbers = itertools.count(1)
         self.processes: list[Process] = []
-        self.source = self.add("source", "source", watch)
+        self.source = self.add("source", "source", ["watch", *self.watched])
         self.worker = self.add("worker", "worker", ["worker", "--store", store])
         self.ends: list[str] = []
         self._held: set[Process] = set()
@@ -139,6 +138,21 @@ class Stack:
     def topic(self, name: str) -> str:
         """The full name of a topic."""
         return f"{self.prefix}.{name}"
+
+    @property
+    def cluster_id(self) -> str:
+        """The id of the watched cluster."""
+        return self.quorum.cluster_id
+
+    @property
+    def watched(self) -> list[str]:
+        """The options with which the source watches it."""
+        return ["--controllers", self.servers.controllers, "--cluster-id", self.cluster_id]
+
+    def set_level(self, feature: str, level: int) -> bool:
+        """Finalizes a level in the watched cluster, as `SetLevel`."""
+        nodes = [node for node in self.quorum.nodes if node.running and node.broker]
+        return set_level([str(node.broker) for node in nodes], feature, level)
 
     def truth(self) -> list[Level]:
         """All changes of levels, as kafka-dump-log reads them from a controller's disk."""

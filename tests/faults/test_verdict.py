@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.faults.ensemble import changes_between, levels_in, missed_versions
 from tests.faults.verdict import Level, Outputs, Value, compare
 
 TRUTH: list[Level] = [("metadata.version", 30), ("group.version", 1), ("group.version", 0)]
@@ -117,3 +118,23 @@ def test_recovery_has_a_limit() -> None:
 def test_a_process_that_ended_fails_the_row() -> None:
     """Whatever else was right."""
     assert failures(WHOLE, notes=["worker ended with 70"]) == ("notes",)
+
+
+def test_the_truth_of_zookeeper_leaves_out_what_was_reported_as_missed() -> None:
+    """Each write of the features znode is a state; the alert names the versions."""
+    first, second = (
+        f'setData /faults/feature,{{"features":{{"a":{{"max_version_level":{level}}}}}}},3'
+        for level in (1, 2)
+    )
+    multi = 'multi check:   /faults/c   ;setData:   /faults/feature    {"features":{}} '
+    other = "create /faults/features,{},[31,s{'world,'anyone}"
+    states = dict(enumerate(levels_in("\n".join([first, other, second, multi]))))
+    assert states == {0: {"a": 1}, 1: {"a": 2}, 2: {}}
+    assert changes_between(states, ()) == [("a", 1), ("a", 2), ("a", 0)]
+    missed = alert(
+        "znode-missed",
+        "firing",
+        evidence={"version": 2, "missed": 1},
+        subject={"znode": "/feature"},
+    )
+    assert changes_between(states, missed_versions([missed])) == [("a", 1), ("a", 0)]

@@ -1,13 +1,14 @@
 """Changes of a real cluster's finalized levels, made while a fault lasts."""
 
 import asyncio
+import contextlib
 import random
 import threading
 import time
+from collections.abc import Callable, Iterable
 from typing import Self
 
 from featurewatch.admin.features import FeatureUpdate, UpdateRefusedError, update_features
-from featurewatch.deploy.kafka.cluster import Cluster
 from featurewatch.streams.net.address import Address
 from featurewatch.streams.net.connection import NodeError
 from featurewatch.streams.types import FeatureLevel, FeatureName, UpgradeType
@@ -18,13 +19,16 @@ MARKER = ("share.version", 1)
 _PAUSE_S = (0.05, 0.4)
 _TIMEOUT_S = 3.0
 
+SetLevel = Callable[[str, int], bool]
+"""Finalizes a level of a feature; whether the cluster took it. Raises `UpdateRefusedError`."""
+
 
 class Traffic:
     """Puts levels up and down in a thread, and sets a marker level that nothing else touches."""
 
-    def __init__(self, cluster: Cluster, seed: int) -> None:
+    def __init__(self, set_level: SetLevel, seed: int) -> None:
         self.count = 0
-        self._cluster = cluster
+        self._set_level = set_level
         self._random = random.Random(seed)
         self._stop = threading.Event()
         self._levels = dict((*FLIPPED, MARKER))
@@ -60,24 +64,32 @@ class Traffic:
 
     def _flip(self, feature: str, top: int) -> bool:
         level = 0 if self._levels[feature] else top
-        for node in self._cluster.nodes:
-            if not node.running or not node.broker:
-                continue
-            try:
-                set_level(node.broker, feature, level)
-            except UpdateRefusedError:
-                # An attempt whose outcome was unknown has done it.
-                self._levels[feature] = level
-                return False
-            except (NodeError, OSError, TimeoutError):
-                continue
+        try:
+            taken = self._set_level(feature, level)
+        except UpdateRefusedError:
+            # An attempt whose outcome was unknown has done it.
             self._levels[feature] = level
-            return True
-        return False
+            return False
+        if taken:
+            self._levels[feature] = level
+        return taken
 
 
-def set_level(broker: str, feature: str, level: int) -> None:
-    """Finalizes a level (0: removes it); raises what `update_features` raises."""
-    kind = UpgradeType.UPGRADE if level else UpgradeType.UNSAFE_DOWNGRADE
+def set_level(
+    brokers: Iterable[str],
+    feature: str,
+    level: int,
+    downgrade: UpgradeType = UpgradeType.UNSAFE_DOWNGRADE,
+) -> bool:
+    """Finalizes a level (0: removes it) by the first broker that answers; False: none did.
+
+    Raises:
+        UpdateRefusedError: the controller refused it.
+    """
+    kind = UpgradeType.UPGRADE if level else downgrade
     update = FeatureUpdate(FeatureName(feature), FeatureLevel(level), kind)
-    asyncio.run(update_features(Address.parse(broker), (update,), timeout_s=_TIMEOUT_S))
+    for broker in brokers:
+        with contextlib.suppress(NodeError, OSError, TimeoutError):
+            asyncio.run(update_features(Address.parse(broker), (update,), timeout_s=_TIMEOUT_S))
+            return True
+    return False

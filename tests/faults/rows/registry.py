@@ -3,7 +3,16 @@
 from typing import Final
 
 from tests.faults.fault import Fault
-from tests.faults.rows import network, pipeline, poison, processes, resources, rights, topics
+from tests.faults.rows import (
+    ensemble,
+    network,
+    pipeline,
+    poison,
+    processes,
+    resources,
+    rights,
+    topics,
+)
 
 ROWS: Final[tuple[Fault, ...]] = (
     *processes.ROWS,
@@ -12,5 +21,6 @@ ROWS: Final[tuple[Fault, ...]] = (
     *topics.ROWS,
     *poison.ROWS,
     *rights.ROWS,
+    *ensemble.ROWS,
     *pipeline.ROWS,
 )
