@@ -13,7 +13,7 @@ from tests.faults.verdict import Outputs, Verdict, compare
 RECOVERY_S: Final = 90.0
 """A stack that has published nothing new after so long counts as never recovered."""
 
-_CATCH_UP_S: Final = 30.0
+_CATCH_UP_S: Final = 60.0
 _SETTLE_S: Final = 30.0
 _CHANGES: Final = 3
 
@@ -90,13 +90,14 @@ def _recovered_s(stack: Stack, traffic: Traffic) -> float | None:
 
 
 def _wait_marker(stack: Stack, traffic: Traffic, timeout_s: float) -> bool:
-    first = len(stack.reader.outputs.changes)
+    # The cluster's own epoch grows with each change: an older one that is published again has less.
+    epoch = max((change["epoch"] for change in stack.reader.outputs.changes), default=-1)
     feature, level = traffic.mark()
 
     def came(outputs: Outputs) -> bool:
         return any(
-            (change["feature"], change["after"]) == (feature, level)
-            for change in outputs.changes[first:]
+            (change["feature"], change["after"]) == (feature, level) and change["epoch"] > epoch
+            for change in outputs.changes
         )
 
     return stack.reader.wait(came, timeout_s)
