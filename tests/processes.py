@@ -71,9 +71,9 @@ class Process:
         return None if code == -signal.SIGKILL else code
 
 
-def wait_ready(processes: list[Process]) -> None:
+def wait_ready(processes: list[Process], timeout_s: float = _DEADLINE_S) -> None:
     """Waits until each process says on ``/readyz`` that it is ready."""
-    deadline = time.monotonic() + _DEADLINE_S
+    deadline = time.monotonic() + timeout_s
     for process in processes:
         while not is_ready(process.port):
             if time.monotonic() > deadline:

@@ -7,10 +7,11 @@ import argparse
 import fnmatch
 import signal
 import sys
+from pathlib import Path
 
 from tests.faults.rows.registry import ROWS
 from tests.faults.runner import run_rows
-from tests.faults.table import Row, json_line, markdown, terminal
+from tests.faults.table import Row, json_line, markdown, read_rows, terminal
 
 
 def _report(line: str) -> None:
@@ -27,7 +28,18 @@ def main() -> None:
     parser.add_argument("--list", action="store_true", help="print the rows' names, and end")
     parser.add_argument("--json", action="store_true", help="a JSON document a row")
     parser.add_argument("--markdown", action="store_true", help="a table for docs/faults.md")
+    parser.add_argument(
+        "--table",
+        nargs="+",
+        type=Path,
+        metavar="FILE",
+        help="print the table of what --json wrote before, and run nothing",
+    )
     options = parser.parse_args()
+    if options.table:
+        lines = [line for file in options.table for line in file.read_text().splitlines()]
+        sys.stdout.write((markdown if options.markdown else terminal)(read_rows(lines)) + "\n")
+        return
     patterns = options.rows or ["*"]
     rows = [row for row in ROWS if any(fnmatch.fnmatch(row.name, one) for one in patterns)]
     rows = [row for row in rows if row.quick or not options.quick]

@@ -18,7 +18,7 @@ from tests.faults.traffic import set_level
 from tests.faults.verdict import Level, Outputs
 from tests.processes import Process, is_ready, wait_ready
 
-_READY_S: Final = 90.0
+_READY_S: Final = 180.0
 _RESTART_S: Final = 1.0
 
 
@@ -119,7 +119,7 @@ class Stack:
             stack.enter_context(self.reader)
             for process in self.processes:
                 process.start()
-            wait_ready(self.serving)
+            wait_ready(self.serving, _READY_S)
             self._supervisor.start()
             yield self
 

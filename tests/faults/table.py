@@ -3,7 +3,7 @@
 import json
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
 
 from tests.faults.verdict import Verdict
@@ -95,6 +95,24 @@ def markdown(rows: Sequence[Row]) -> str:
 
 def _escaped(cells: Sequence[str]) -> list[str]:
     return [cell.replace("|", "\\|").replace("\n", " ") for cell in cells]
+
+
+def read_rows(lines: Iterable[str]) -> list[Row]:
+    """The rows of `json_line`; the runs of a row that is there twice are put together."""
+    rows: dict[str, Row] = {}
+    names = [check.name for check in fields(Verdict)]
+    for line in lines:
+        value = json.loads(line)
+        runs = tuple(
+            Verdict(**{name: _frozen(run[name]) for name in names}) for run in value["runs"]
+        )
+        earlier = rows[value["row"]].verdicts if value["row"] in rows else ()
+        rows[value["row"]] = Row(value["row"], value["about"], (*earlier, *runs))
+    return list(rows.values())
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 def json_line(row: Row) -> str:

@@ -4,7 +4,7 @@ import pytest
 
 from tests.faults.rows.registry import ROWS
 from tests.faults.runner import runner
-from tests.faults.table import Row, markdown, terminal
+from tests.faults.table import Row, json_line, markdown, read_rows, terminal
 from tests.faults.verdict import Verdict
 
 QUICK = [row for row in ROWS if row.quick]
@@ -26,6 +26,8 @@ def test_the_table_marks_what_did_not_hold() -> None:
     ]
     assert "not run" in lines[3]
     assert markdown(rows).count("\n") == 4
+    written = [json_line(row) for row in (*rows, rows[1])]
+    assert read_rows(written) == [rows[0], Row("bad", "about", (good, bad, good, bad)), rows[2]]
 
 
 @pytest.mark.stack

@@ -15,9 +15,9 @@ from random import Random
 from time import perf_counter, process_time
 
 from featurewatch.streams.events import LogGap
-from tests.simulation import test_simulation, test_zookeeper_source
+from tests.simulation import histories, watched_znodes
 from tests.simulation.engine import Engine
-from tests.streams.kraft.observer import test_observer_simulation
+from tests.streams.kraft.observer import simulated_observer
 
 REPORT_EVERY = 10_000
 
@@ -25,7 +25,7 @@ REPORT_EVERY = 10_000
 def play_worker(seed: int) -> None:
     """A history, audited; and again with a worker that dies after any row, for which the bus
     delivers again from somewhere before."""
-    events, calm = test_simulation.run(seed)
+    events, calm = histories.run(seed)
     dice, killed, first = Random(seed), Engine(), 0
     killed.limits = calm.limits
     for end in sorted(dice.sample(range(1, len(events)), 2)):
@@ -41,8 +41,8 @@ def play_worker(seed: int) -> None:
 
 
 PARTS: dict[str, Callable[[int], None]] = {
-    "source": test_observer_simulation.play,
-    "znodes": test_zookeeper_source.run,
+    "source": simulated_observer.play,
+    "znodes": watched_znodes.run,
     "worker": play_worker,
 }
 
