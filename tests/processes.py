@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +22,24 @@ _PORTS = Ports()
 class Process:
     """A command of featurewatch that is started again whenever it ends; stderr goes to a file."""
 
-    def __init__(self, name: str, arguments: list[str], directory: Path) -> None:
+    def __init__(
+        self,
+        name: str,
+        arguments: list[str],
+        directory: Path,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.name = name
         self.starts = 0
         self.port = free_port()
         self.log = directory / f"{name}.log"
         self._command = [sys.executable, "-m", "featurewatch", *arguments]
-        self._environment = {
+        self.environment: dict[str, str] = {
             **os.environ,
             "FEATUREWATCH_WORKER__DATA_DIRECTORY": str(directory / name),
             "FEATUREWATCH_WEB__WORKER_PORT": str(self.port),
             "FEATUREWATCH_WEB__SOURCE_PORT": str(self.port),
+            **(environment or {}),
         }
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -42,7 +49,7 @@ class Process:
             return
         self.starts += 1
         with self.log.open("ab") as log:
-            self._process = subprocess.Popen(self._command, env=self._environment, stderr=log)
+            self._process = subprocess.Popen(self._command, env=self.environment, stderr=log)
 
     def kill(self) -> None:
         """Ends it as a power cut would."""
@@ -64,17 +71,18 @@ class Process:
         return None if code == -signal.SIGKILL else code
 
 
-def wait_ready(processes: list[Process]) -> None:
+def wait_ready(processes: list[Process], timeout_s: float = _DEADLINE_S) -> None:
     """Waits until each process says on ``/readyz`` that it is ready."""
-    deadline = time.monotonic() + _DEADLINE_S
+    deadline = time.monotonic() + timeout_s
     for process in processes:
-        while not _is_ready(process.port):
+        while not is_ready(process.port):
             if time.monotonic() > deadline:
                 raise TimeoutError(f"{process.name} is not ready:\n{process.log.read_text()}")
             time.sleep(0.1)
 
 
-def _is_ready(port: int) -> bool:
+def is_ready(port: int) -> bool:
+    """Whether a process answers on ``/readyz`` that it is ready."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=2) as answer:
             return bool(answer.status == 200)

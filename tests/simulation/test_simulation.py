@@ -1,71 +1,11 @@
 """Whole cluster histories from seeds: the image equals the truth, and the auditor agrees."""
 
-from itertools import count
-from random import Random
-
 import pytest
 
-from featurewatch.controller.readiness import Limits
-from featurewatch.streams.znodes import BrokerZnode
-from featurewatch.tables.image.cluster import Authority
-from featurewatch.tables.image.provenance import ZnodeProvenance
-from tests.simulation.auditor import Auditor
-from tests.simulation.engine import Engine
-from tests.simulation.ensemble import Ensemble
-from tests.simulation.world import World, expected_nodes
+from tests.simulation.histories import run, run_zookeeper
 
 SEEDS = 1200
 BLOCK = 100
-
-
-def run(seed: int) -> None:
-    """Runs one history, audited at each step, and compares its end with the truth."""
-    world = World(Random(seed))
-    events = world.history(steps=25)
-    engine = Engine()
-    engine.limits = Limits(ghost_ms=seed % 400 + 1, upgrade_ms=seed % 300 + 1)
-    engine.auditor = Auditor(engine.limits)
-    for event in events:
-        engine.apply(event)
-    image = engine.state.image
-    assert image.ready
-    assert dict(image.features.levels) == world.levels
-    nodes = {
-        (key.role, key.node_id): (dict(node.capabilities.ranges), node.fenced, node.shutting_down)
-        for key, node in image.nodes.nodes.items()
-    }
-    assert nodes == expected_nodes(world)
-    assert ("UNREADABLE" in image.sources.unreadable) == world.unreadable
-    held = Engine(engine.rows).state
-    assert held == engine.state, "rows hold another state"
-
-
-def run_zookeeper(seed: int) -> None:
-    """Runs one history of a cluster with ZooKeeper as the only source."""
-    random, time = Random(seed), count(1000, 7)
-    ensemble = Ensemble(random, lambda: next(time))
-    events = ensemble.history(steps=25)
-    engine = Engine()
-    engine.auditor = Auditor()
-    for event in events:
-        engine.apply(event)
-    image = engine.state.image
-    assert (image.ready, image.authority) == (True, Authority.ZOOKEEPER)
-    truth = ensemble.znodes
-    assert dict(image.zookeeper.znodes) == {k: v for k, v in truth.items() if "/ids/" not in k}
-    places = {
-        path: (znode.czxid, znode.version) for path, znode in truth.items() if "/ids/" in path
-    }
-    assert {
-        node.provenance.path: (node.provenance.czxid, node.provenance.version)
-        for node in image.nodes.nodes.values()
-        if isinstance(node.provenance, ZnodeProvenance)
-    } == places
-    for node in image.nodes.nodes.values():
-        content = truth[f"/brokers/ids/{node.key.node_id}"].content
-        if isinstance(content, BrokerZnode):
-            assert node.capabilities.ranges == content.features
-    assert Engine(engine.rows).state == engine.state, "rows hold another state"
 
 
 @pytest.mark.parametrize("block", range(0, SEEDS, BLOCK))

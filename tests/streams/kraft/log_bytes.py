@@ -4,6 +4,7 @@
 """
 
 import struct
+from functools import lru_cache
 
 from crc32c import crc32c
 
@@ -46,6 +47,7 @@ def batch(
     return struct.pack(">qi", first, len(rest)) + rest
 
 
+@lru_cache(4096)
 def log(text: str) -> bytes:
     """The batches that ``text`` names, of NoOpRecords."""
     out = b""

@@ -1,0 +1,103 @@
+"""A fault, and a run of it: changes under way, the fault, its end, and what came of it."""
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Final
+
+from tests.faults.stack import Stack
+from tests.faults.traffic import Traffic
+from tests.faults.verdict import Outputs, Verdict, compare
+
+RECOVERY_S: Final = 90.0
+"""A stack that has published nothing new after so long counts as never recovered."""
+
+_CATCH_UP_S: Final = 60.0
+_SETTLE_S: Final = 30.0
+_CHANGES: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A row of the table.
+
+    - ``inject`` does it when it is entered, and undoes it when it is left; changes go on meanwhile;
+    - ``hold_s``: how long it lasts at least, with at least three changes in it; 0 as well for what
+      is over as soon as it is done;
+    - ``limit_s``: within so long after its end a new change is published;
+    - ``may_fire``: rules that have a reason to fire while it lasts;
+    - ``may_end``: processes may end by themselves, and be started again;
+    - ``settle_s``: after so long nothing fires any more;
+    - ``store``, ``environment``: of the worker, and of both, where they differ;
+    - ``tls``: source and worker reach the bus by TLS;
+    - ``ensemble``: a cluster in ZooKeeper mode is watched;
+    - ``pipeline``: the pipeline runs too, and the verdict is on what the lake has;
+    - ``quick``: it belongs to the part that ``make test`` runs.
+    """
+
+    name: str
+    about: str
+    inject: Callable[[Stack], AbstractContextManager[object]]
+    hold_s: float = 2.0
+    limit_s: float = 30.0
+    may_fire: tuple[str, ...] = ()
+    may_end: bool = False
+    settle_s: float = _SETTLE_S
+    changes: int = _CHANGES
+    store: str = "memory"
+    environment: Mapping[str, str] = field(default_factory=dict)
+    tls: bool = False
+    pipeline: bool = False
+    ensemble: bool = False
+    quick: bool = False
+
+    @property
+    def setup(self) -> tuple[object, ...]:
+        """Rows of equal setup can share a running stack."""
+        return self.store, tuple(self.environment.items()), self.tls, self.pipeline, self.ensemble
+
+
+def play(stack: Stack, fault: Fault, seed: int) -> Verdict:
+    """One run of a row on a stack where all is well; leaves it running."""
+    first_alert = len(stack.reader.outputs.alerts)
+    stack.ends.clear()
+    with Traffic(stack.set_level, seed) as traffic:
+        with fault.inject(stack):
+            traffic.wait(fault.changes, fault.hold_s)
+        recovered_s = _recovered_s(stack, traffic)
+    if recovered_s is not None:
+        _wait_marker(stack, traffic, _CATCH_UP_S)
+    truth = stack.truth()
+    stack.wait_outputs(truth, _CATCH_UP_S if recovered_s is not None else 1.0)
+    stack.reader.wait(lambda _: not stack.reader.firing, fault.settle_s)
+    return compare(
+        truth,
+        stack.reader.outputs,
+        may_fire=fault.may_fire,
+        recovered_s=recovered_s,
+        limit_s=fault.limit_s,
+        notes=() if fault.may_end else sorted(set(stack.ends)),
+        first_alert=first_alert,
+    )
+
+
+def _recovered_s(stack: Stack, traffic: Traffic) -> float | None:
+    """From now until a change that is made now has been published."""
+    start_s = time.monotonic()
+    came = _wait_marker(stack, traffic, RECOVERY_S)
+    return round(time.monotonic() - start_s, 1) if came else None
+
+
+def _wait_marker(stack: Stack, traffic: Traffic, timeout_s: float) -> bool:
+    # The cluster's own epoch grows with each change: an older one that is published again has less.
+    epoch = max((change["epoch"] for change in stack.reader.outputs.changes), default=-1)
+    feature, level = traffic.mark()
+
+    def came(outputs: Outputs) -> bool:
+        return any(
+            (change["feature"], change["after"]) == (feature, level) and change["epoch"] > epoch
+            for change in outputs.changes
+        )
+
+    return stack.reader.wait(came, timeout_s)

@@ -1,0 +1,126 @@
+"""The real servers under the harness: a quorum and a bus, whose listeners are behind the proxy."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+import trustme
+
+from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.deploy.kafka.server_properties import Addresses
+from featurewatch.deploy.kafka.specs import NEWEST_TESTED, ClusterSpec, NodeSpec
+from featurewatch.deploy.process.ports import LOOPBACK, Ports
+from tests.faults.proxy import Proxy
+from tests.process_logs import started
+
+USERS: Final = ("source", "worker")
+QUORUM_LINKS: Final = tuple(f"quorum-{number}" for number in (1, 2, 3))
+TLS_LINK: Final = "tls-bus"
+BUS_LINKS: Final = {user: f"{user}-bus" for user in USERS}
+_JAAS: Final = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+
+
+@dataclass(frozen=True)
+class Certificates:
+    """PEM files: an authority, and the bus's certificate with its key, valid and expired."""
+
+    authority: Path
+    valid: Path
+    expired: Path
+
+
+@dataclass(frozen=True)
+class Servers:
+    """A quorum of three, a bus of one, and the proxy before them.
+
+    ``controllers`` and ``bus_of`` are the addresses that featurewatch is given, the latter for each
+    user, and ``tls`` for both. What the harness does itself passes no proxy.
+    """
+
+    quorum: Cluster
+    bus: Cluster
+    proxy: Proxy
+    controllers: str
+    bus_of: dict[str, str]
+    certificates: Certificates
+
+
+@contextmanager
+def running_servers(directory: Path) -> Iterator[Servers]:
+    """The servers, running."""
+    ports = Ports()
+    with Proxy() as proxy:
+        quorum, controllers = _quorum(directory / "quorum", ports, proxy)
+        directory.mkdir()
+        certificates = _certificates(directory)
+        bus, bus_of = _bus(directory / "bus", ports, proxy, certificates)
+        with started(quorum), started(bus):
+            yield Servers(quorum, bus, proxy, controllers, bus_of, certificates)
+    ports.release()
+
+
+def _quorum(directory: Path, ports: Ports, proxy: Proxy) -> tuple[Cluster, str]:
+    nodes, addresses, proxied = [], {}, []
+    for number, link in enumerate(QUORUM_LINKS, start=1):
+        own = addresses[number] = Addresses(ports.reserve(), ports.reserve())
+        assert own.controller is not None
+        port = proxy.listen(link, ports.reserve(), own.controller)
+        proxied.append(f"{LOOPBACK}:{port}")
+        advertised = f"PLAINTEXT://{LOOPBACK}:{own.broker},CONTROLLER://{proxied[-1]}"
+        nodes.append(NodeSpec(number, properties={"advertised.listeners": advertised}))
+    # The truth is read from the whole log: nothing of it may go to a snapshot.
+    properties = {"metadata.log.max.snapshot.interval.ms": "0"}
+    spec = ClusterSpec(nodes, properties=properties)
+    cluster = Cluster(spec, directory, temporary=True, addresses=addresses)
+    return cluster, ",".join(proxied)
+
+
+def _bus(
+    directory: Path, ports: Ports, proxy: Proxy, certificates: Certificates
+) -> tuple[Cluster, dict[str, str]]:
+    own = Addresses(ports.reserve(), ports.reserve())
+    listeners = {"PLAINTEXT": own.broker}
+    advertised = dict(listeners)
+    for user, link in (*BUS_LINKS.items(), ("tls", TLS_LINK)):
+        port = listeners[user.upper()] = ports.reserve()
+        shown = certificates.valid if user == "tls" else None
+        advertised[user.upper()] = proxy.listen(link, ports.reserve(), port, shown)
+    users = " ".join(f'user_{user}="secret"' for user in USERS)
+    jaas = {
+        f"listener.name.{user}.plain.sasl.jaas.config": f"{_JAAS} {users};"
+        for user in (*USERS, "tls")
+    }
+    protocols = ",".join(f"{user.upper()}:SASL_PLAINTEXT" for user in (*USERS, "tls"))
+    properties = {
+        "listeners": _listeners(listeners) + f",CONTROLLER://{LOOPBACK}:{own.controller}",
+        "advertised.listeners": _listeners(advertised),
+        "listener.security.protocol.map": f"PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,{protocols}",
+        "sasl.enabled.mechanisms": "PLAIN",
+        **jaas,
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+        "allow.everyone.if.no.acl.found": "true",
+        "log.cleaner.backoff.ms": "1000",
+        "log.cleaner.dedupe.buffer.size": str(16 << 20),
+    }
+    spec = ClusterSpec([NodeSpec(1, NEWEST_TESTED, properties=properties)], heap_mb=384)
+    cluster = Cluster(spec, directory, temporary=True, addresses={1: own})
+    return cluster, {user: f"{LOOPBACK}:{advertised[user.upper()]}" for user in (*USERS, "tls")}
+
+
+def _certificates(directory: Path) -> Certificates:
+    authority = trustme.CA()
+    files = Certificates(*(directory / f"{name}.pem" for name in ("ca", "valid", "expired")))
+    authority.cert_pem.write_to_path(files.authority)
+    yesterday = datetime.now(UTC) - timedelta(days=1)
+    for file, not_after in ((files.valid, None), (files.expired, yesterday)):
+        issued = authority.issue_cert(LOOPBACK, not_after=not_after)
+        issued.private_key_and_cert_chain_pem.write_to_path(file)
+    return files
+
+
+def _listeners(ports: dict[str, int | None]) -> str:
+    return ",".join(f"{name}://{LOOPBACK}:{port}" for name, port in ports.items())
