@@ -57,8 +57,8 @@ def create_app(
 
 
 def _credentials(bus: BusSettings) -> Any:
-    """Faust's credentials from librdkafka's properties; None for a plain connection."""
-    security = from_properties({str(name): str(value) for name, value in bus.properties.items()})
+    """Faust's credentials from the bus' properties; None for a plain connection."""
+    security = from_properties(bus.properties)
     if security.mechanism is not None:
         return faust.SASLCredentials(
             username=security.username,

@@ -5,6 +5,17 @@ class PortTakenError(Exception):
     """The address cannot be listened on; the text names it and says what to do."""
 
 
+class SecurityError(ValueError):
+    """A client property that cannot be used: the text names it and says what to write instead.
+
+    ``key`` is the property to correct, for a message that says where it is; empty: none.
+    """
+
+    def __init__(self, text: str, key: str = "") -> None:
+        super().__init__(text)
+        self.key = key
+
+
 class BusError(Exception):
     """A request to the bus failed; the text says what, where and what to do."""
 

@@ -57,7 +57,6 @@ class HealthViews:
 
 def source_views(sources: Sources) -> HealthViews:
     """The views over the sources that are there at each request."""
-    registry = metrics.registry_of(sources)
 
     def ready() -> tuple[bool, dict[str, Any]]:
         state = source_readiness(source.report() for source in sources())
@@ -67,8 +66,8 @@ def source_views(sources: Sources) -> HealthViews:
         return state.ready, body
 
     def scrape() -> Callable[[], bytes]:
-        text = metrics.exposition(registry)  # as many series as the configuration has sources
-        return lambda: text
+        reports = [source.report() for source in sources()]
+        return lambda: metrics.exposition(reports)
 
     return HealthViews(scrape, ready)
 

@@ -1,6 +1,6 @@
 """The sources' reports, and the metrics that follow from them: one registry, as data."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -119,17 +119,16 @@ METRICS: Final = (
 
 
 class SourceMetrics:
-    """A Prometheus collector that reads the sources' reports when it is scraped."""
+    """A Prometheus collector over reports of one moment."""
 
-    def __init__(self, sources: Callable[[], Iterable[SourceReporter]]) -> None:
-        self._sources = sources
+    def __init__(self, reports: Collection[SourceReport]) -> None:
+        self._reports = reports
 
     def collect(self) -> Iterator[Metric]:
         """One family for each metric, one series for each source."""
-        reports = [source.report() for source in self._sources()]
         for metric in METRICS:
             family = _family(metric)
-            for report in reports:
+            for report in self._reports:
                 family.add_metric([report.cluster, report.source], metric.value(report))
             yield family
         states = GaugeMetricFamily(
@@ -137,7 +136,7 @@ class SourceMetrics:
             "1 for the source's current state, else 0.",
             labels=(*LABELS, "state"),
         )
-        for report in reports:
+        for report in self._reports:
             for state in SourceState:
                 labels = [report.cluster, report.source, str(state)]
                 states.add_metric(labels, float(report.state is state))
@@ -149,15 +148,10 @@ def _family(metric: MetricDef) -> GaugeMetricFamily | CounterMetricFamily:
     return make(metric.name, metric.help, labels=LABELS)
 
 
-def registry_of(sources: Callable[[], Iterable[SourceReporter]]) -> CollectorRegistry:
-    """A registry with the metrics of the sources that are there at each scrape."""
+def exposition(reports: Collection[SourceReport]) -> bytes:
+    """The reports in Prometheus' text format, of the content type `CONTENT_TYPE`."""
     registry = CollectorRegistry()
-    registry.register(SourceMetrics(sources))
-    return registry
-
-
-def exposition(registry: CollectorRegistry) -> bytes:
-    """The registry in Prometheus' text format, of the content type `CONTENT_TYPE`."""
+    registry.register(SourceMetrics(reports))
     return generate_latest(registry)
 
 
@@ -170,5 +164,4 @@ __all__ = [
     "SourceReport",
     "SourceReporter",
     "exposition",
-    "registry_of",
 ]

@@ -15,7 +15,7 @@ from pydantic_settings import (
 )
 
 from featurewatch.agents.settings import WorkerSettings, default_directory
-from featurewatch.cli.config.client_config import read_properties
+from featurewatch.cli.config.client_config import read_client_config
 from featurewatch.cli.config.validation import explain_validation_error
 from featurewatch.cli.config.values import (
     ENVIRONMENT,
@@ -179,12 +179,9 @@ class Settings(BaseSettings):
             UsageError: No bus is named and none is embedded, or a file cannot be read.
         """
         servers = self.bus.bootstrap_servers or embedded_bus(self.worker.data_directory)
-        properties: dict[str, Any] = {}
-        if self.bus.command_config is not None:
-            properties.update(read_properties(self.bus.command_config))
         return BusSettings(
             servers,
-            properties,
+            read_client_config(self.bus.command_config).properties,
             self.bus.prefix,
             self.bus.partitions,
             self.bus.replication_factor,

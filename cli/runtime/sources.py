@@ -7,11 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from featurewatch.cli.config.client_config import (
-    check_zookeeper_keys,
-    read_client_config,
-    read_properties,
-)
+from featurewatch.cli.config.client_config import read_client_config, read_properties
 from featurewatch.cli.config.settings import ClusterSection, Settings
 from featurewatch.cli.errors import UsageError
 from featurewatch.cli.runtime.supervisor import SourceSupervisor, run_restarting
@@ -21,6 +17,7 @@ from featurewatch.streams.apiversions.settings import ApiVersionsSettings
 from featurewatch.streams.apiversions.source import ApiVersionsSource
 from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.bus.topics import ensure_topics
+from featurewatch.streams.client_config.keys import check_zookeeper_keys
 from featurewatch.streams.events import SourceState
 from featurewatch.streams.health import HealthServer, source_views
 from featurewatch.streams.kraft.directory.files import cluster_id_of
@@ -29,7 +26,7 @@ from featurewatch.streams.kraft.records.selection import ALL_RECORDS, DEFAULT_RE
 from featurewatch.streams.kraft.source import KraftSettings, KraftSource
 from featurewatch.streams.metrics import SourceReport, SourceReporter
 from featurewatch.streams.net.address import parse_addresses
-from featurewatch.streams.net.security import Security, SecurityError
+from featurewatch.streams.net.security import Security
 from featurewatch.streams.text import error_line
 from featurewatch.streams.types import ClusterId
 from featurewatch.streams.zookeeper.paths import WatchScope
@@ -200,12 +197,8 @@ def zookeeper_settings(cluster: ClusterSection) -> ZookeeperSettings:
     login = ZookeeperLogin()
     if (file := cluster.zookeeper_config) is not None:
         properties = read_properties(file)
-        for warning in check_zookeeper_keys(file, properties):
-            LOG.warning("%s", warning)
-        try:
-            login = ZookeeperLogin.from_properties(properties)
-        except SecurityError as error:
-            raise UsageError(f"{file}: {error}") from None
+        properties.checked(check_zookeeper_keys)
+        login = properties.checked(ZookeeperLogin.from_properties)
     everything = cluster.records == "all"
     return ZookeeperSettings(
         cluster.zookeeper,
@@ -224,15 +217,12 @@ def api_versions_settings(
 
 
 def client_security(cluster: ClusterSection) -> Security:
-    """TLS and SASL towards a cluster's nodes; logs which keys of the file have no effect.
+    """TLS and SASL towards a cluster's nodes.
 
     Raises:
         UsageError: The file cannot be read, a key is misspelt, or a value cannot be used.
     """
-    config = read_client_config(cluster.command_config)
-    for warning in config.warnings:
-        LOG.warning("%s", warning)
-    return config.security
+    return read_client_config(cluster.command_config).security
 
 
 class SourceRunner:

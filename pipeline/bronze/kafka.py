@@ -1,7 +1,7 @@
 """Connection settings of Spark for the bus, and the offset ranges of its topics."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
@@ -9,6 +9,8 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from featurewatch.pipeline.errors import TopicError
 from featurewatch.streams.bus.settings import LOG, BusSettings
+from featurewatch.streams.client_config.clients import java_properties
+from featurewatch.streams.errors import SecurityError
 from featurewatch.streams.topics import ALL, STATE
 
 INGESTED_TOPICS: Final = tuple(topic for topic in ALL if topic is not STATE)
@@ -29,13 +31,6 @@ _TRANSIENT: Final = (
 )
 """Transient errors, after a topic was created or while a leader moves."""
 
-_LOGIN: Final = {
-    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
-    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
-    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
-}
-
-
 TopicPartitionKey = tuple[str, int]
 """A topic's full name, and a partition."""
 
@@ -51,8 +46,15 @@ class OffsetRange(NamedTuple):
 
 
 def kafka_options(bus: BusSettings) -> dict[str, str]:
-    """Returns the options of Spark's Kafka source for a bus; they include secrets."""
-    properties = _java_properties({k: str(v) for k, v in bus.properties.items()})
+    """Returns the options of Spark's Kafka source for a bus; they include secrets.
+
+    Raises:
+        TopicError: A property of the bus cannot be used by a Java client.
+    """
+    try:
+        properties = java_properties(bus.properties)
+    except SecurityError as error:
+        raise TopicError(f"the settings of the bus: {error}") from None
     return {
         "kafka.bootstrap.servers": bus.bootstrap_servers,
         "kafka.client.id": "featurewatch-pipeline",
@@ -61,23 +63,6 @@ def kafka_options(bus: BusSettings) -> dict[str, str]:
         # As the worker reads: an aborted transaction never happened.
         "kafka.isolation.level": "read_committed",
     }
-
-
-def _java_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """Translates librdkafka's security properties to those of the Java client."""
-    translated = dict(properties)
-    if mechanisms := translated.pop("sasl.mechanisms", None):
-        translated.setdefault("sasl.mechanism", mechanisms)
-    if authority := translated.pop("ssl.ca.location", None):
-        translated |= {"ssl.truststore.location": authority, "ssl.truststore.type": "PEM"}
-    name, secret = translated.pop("sasl.username", None), translated.pop("sasl.password", None)
-    mechanism = translated.get("sasl.mechanism", "")
-    if name is not None and secret is not None and mechanism in _LOGIN:
-        user, password = (text.replace("\\", "\\\\").replace('"', '\\"') for text in (name, secret))
-        translated["sasl.jaas.config"] = (
-            f'{_LOGIN[mechanism]} required username="{user}" password="{password}";'
-        )
-    return translated
 
 
 def offset_ranges(

@@ -150,7 +150,9 @@ def _at_time(
 def _at_offset(lake: LakeReader, cluster: str, offset: int) -> tuple[HistoryCut, Row | None]:
     bounds = lake.query(
         "SELECT min(place) AS first, max(place) AS last, max(at) FILTER (WHERE place <= $offset)"
-        " AS at FROM (SELECT at, coalesce(place, $placed) AS place FROM ($causes))",
+        " AS at, min(at) FILTER (WHERE place > $offset) AS next_at, count(*) FILTER"
+        " (WHERE place = $offset) AS here"
+        " FROM (SELECT at, coalesce(place, $placed) AS place FROM ($causes))",
         *(EPOCHS, CAPABILITY_INTERVALS, ALERTS),
         parts={"causes": sql(_CAUSES, cluster=cluster), "placed": OFFSET},
         offset=offset,
@@ -163,7 +165,34 @@ def _at_offset(lake: LakeReader, cluster: str, offset: int) -> tuple[HistoryCut,
     if offset > last and offset > (ends_at := max(last, _read_to(lake, cluster))):
         raise UnknownMomentError(f"{_history_of(cluster)} ends at offset {ends_at}")
     row = _revision(lake, cluster, sql("provenance['offset'] <= $offset", offset=offset))
+    if not bounds["here"]:
+        time = _reached_at(lake, cluster, offset, (time, bounds["next_at"]))
     return HistoryCut(time, offset), row
+
+
+def _reached_at(
+    lake: LakeReader, cluster: str, offset: int, between: tuple[datetime, datetime | None]
+) -> datetime:
+    """When a record that caused nothing had been read, by the first heartbeat that reports it.
+
+    ``between`` are the times of the causes before and after it (None: there is none after it). The
+    first of them is the result where no heartbeat is known.
+    """
+    before, after = between
+    if not lake.has(SOURCE_STATES):
+        return before
+    rows = lake.query(
+        "SELECT min(seen_at) AS at FROM source_states"
+        " WHERE cluster = $cluster AND log_offset >= $offset AND seen_at >= $before",
+        SOURCE_STATES,
+        cluster=cluster,
+        offset=offset,
+        before=before,
+    )
+    reached = rows[0]["at"]
+    if reached is None:
+        return before
+    return reached if after is None else max(before, min(reached, after))
 
 
 def _at_epoch(lake: LakeReader, cluster: str, epoch: int) -> tuple[HistoryCut, Row | None]:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from featurewatch.streams.client_config.clients import librdkafka_properties
 from featurewatch.streams.topics import PREFIX, Topic
 
 LOG: Final = logging.getLogger("featurewatch.bus")
@@ -22,13 +23,13 @@ Property = str | int | float | bool
 class BusSettings:
     """Where the bus is and what topics look like there.
 
-    ``properties`` are librdkafka's (``security.protocol``, ``sasl.mechanism``, ``ssl.ca.location``,
-    …) and may contain secrets, so the repr omits them. ``replication_factor`` -1 means the
-    bus' default.
+    ``properties`` are those of a client as Kafka's tools or librdkafka take them
+    (``security.protocol``, ``sasl.jaas.config``, ``ssl.truststore.location``, …) and may contain
+    secrets, so the repr omits them. ``replication_factor`` -1 means the bus' default.
     """
 
     bootstrap_servers: str
-    properties: Mapping[str, Property] = field(default_factory=dict, repr=False)
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)
     prefix: str = PREFIX
     partitions: int = 8
     replication_factor: int = -1
@@ -48,7 +49,7 @@ class BusSettings:
     def client(self, **defaults: Property) -> dict[str, Any]:
         """The configuration of a librdkafka client; ``properties`` go before ``defaults``.
 
-        Names of ``defaults`` have underscores for dots.
+        Names of ``defaults`` have underscores for dots. Raises `streams.errors.SecurityError`.
         """
         named = {name.replace("_", "."): value for name, value in defaults.items()}
         return {
@@ -57,6 +58,6 @@ class BusSettings:
             "reconnect.backoff.max.ms": 2000,
             "socket.nagle.disable": True,
             **named,
-            **self.properties,
+            **librdkafka_properties(self.properties),
             "bootstrap.servers": self.bootstrap_servers,
         }

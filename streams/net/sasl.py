@@ -20,7 +20,6 @@ MAX_ITERATIONS = 100_000
 credentials; a hostile server must not keep us busy."""
 
 SCRAM_HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
-MECHANISMS = ("PLAIN", *SCRAM_HASHES)
 
 
 class SaslError(Exception):

@@ -4,8 +4,9 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from featurewatch.streams.errors import SecurityError
 from featurewatch.streams.net.address import Address
-from featurewatch.streams.net.security import SecurityError, from_properties
+from featurewatch.streams.net.security import from_properties
 from featurewatch.streams.source_status import GracePeriods
 from featurewatch.streams.types import ClusterId
 from featurewatch.streams.zookeeper.bounded_socket import DEFAULT_MAX_FRAME_BYTES
@@ -30,7 +31,7 @@ class ZookeeperLogin:
     def from_properties(cls, properties: Mapping[str, str]) -> "ZookeeperLogin":
         """Read ``security.protocol``, ``ssl.*`` and ``sasl.username``, ``sasl.password``.
 
-        The spellings are those of the other sources. Raises `streams.net.security.SecurityError`.
+        The spellings are those of the other sources. Raises `streams.errors.SecurityError`.
         """
         protocol = properties.get("security.protocol", "PLAINTEXT").upper()
         encrypted = "SSL" if protocol.endswith("SSL") else "PLAINTEXT"
@@ -40,11 +41,14 @@ class ZookeeperLogin:
         mechanism = properties.get("sasl.mechanism") or properties.get("sasl.mechanisms")
         if mechanism not in (None, "DIGEST-MD5"):
             raise SecurityError(
-                f"sasl.mechanism={mechanism} is not supported for ZooKeeper: use DIGEST-MD5"
+                f"sasl.mechanism={mechanism} is not supported for ZooKeeper: use DIGEST-MD5",
+                "sasl.mechanism" if "sasl.mechanism" in properties else "sasl.mechanisms",
             )
         username, password = properties.get("sasl.username"), properties.get("sasl.password")
         if not username or not password:
-            raise SecurityError("sasl.username and sasl.password are needed for ZooKeeper")
+            raise SecurityError(
+                "sasl.username and sasl.password are needed for ZooKeeper", "security.protocol"
+            )
         return cls(tls, username, password)
 
 

@@ -10,7 +10,7 @@ from featurewatch.agents.metrics import WorkerMetrics
 from featurewatch.controller.monitor import MonitorState, step
 from featurewatch.streams import metrics as source
 from featurewatch.streams.events import SourceState
-from featurewatch.streams.metrics import SourceReport, exposition, registry_of
+from featurewatch.streams.metrics import SourceReport, exposition
 from featurewatch.streams.topics import METADATA_LOG
 from featurewatch.streams.types import ClusterId
 from tests.agents.events import CLUSTER, following, levels, registration
@@ -64,14 +64,10 @@ def test_a_worker_exposes_every_metric_of_its_registry() -> None:
         assert name.endswith("_created"), name
 
 
-class _Source:
-    def report(self) -> SourceReport:
-        return SourceReport(ClusterId("c"), "kraft", SourceState.FOLLOWING)
-
-
 def test_a_source_exposes_every_metric_of_its_registry() -> None:
     """One source gives one series of each registered metric."""
-    series = _families(exposition(registry_of(lambda: [_Source()])).decode())
+    report = SourceReport(ClusterId("c"), "kraft", SourceState.FOLLOWING)
+    series = _families(exposition([report]).decode())
     expected = {metric.name: metric.kind for metric in source.METRICS}
     expected[source.SOURCE_STATE] = "gauge"
     assert {name: kind for name, (kind, _) in series.items()} == expected

@@ -8,11 +8,12 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from featurewatch.cli.config.client_config import check_zookeeper_keys, read_client_config
+from featurewatch.cli.config.client_config import read_client_config
 from featurewatch.cli.config.client_config import read_properties as read
 from featurewatch.cli.config.settings import Settings, load
 from featurewatch.cli.errors import UsageError
 from featurewatch.pipeline.fleet.desired import DesiredError, desired_of
+from featurewatch.streams.client_config.keys import check_zookeeper_keys
 from tests.forging import JSON
 
 SECTIONS = sorted(Settings.model_fields)
@@ -77,7 +78,7 @@ def test_any_properties_are_a_login_or_a_line(content: bytes) -> None:
         Path(file.name).write_bytes(content)
         for attempt in (
             read_client_config,
-            lambda path: check_zookeeper_keys(path, read(path)),
+            lambda path: read(path).checked(check_zookeeper_keys),
         ):
             try:
                 attempt(Path(file.name))

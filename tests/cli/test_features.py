@@ -407,7 +407,7 @@ d = C:\\dir
     assert read_properties(file) == {"a:b": "x\tyé\\", "c": "12", "d": r"C:\dir"}
     write_private(file, PROPERTIES)
     config = read_client_config(file)
-    assert (config.timeout_s, config.warnings, config.security.tls) == (1.5, (), None)
+    assert (config.timeout_s, config.security.tls) == (1.5, None)
 
 
 @pytest.mark.parametrize(
@@ -439,16 +439,16 @@ def test_an_invalid_key_or_value_is_in_the_error(
     assert (result.code, result.err.count("\n")) == (2, 1)
 
 
-def test_a_key_without_effect_is_a_warning(tmp_path: Path, ours: FeaturesCommand) -> None:
-    """Others' settings and those that only Java can use: a line each, and the answer all the
-    same."""
+def test_a_harmless_key_of_kafka_is_ignored_and_one_for_java_alone_is_refused(
+    tmp_path: Path, ours: FeaturesCommand
+) -> None:
+    """One file serves several programs: a consumer's settings need no line; a Java class does."""
     file = tmp_path / "client.properties"
-    write_private(file, "group.id=g\nssl.engine.factory.class=a.B\n")
+    write_private(file, "group.id=g\nssl.protocol=TLSv1.3\nschema.registry.url=http://r\n")
     with ScriptedCluster(Node()) as cluster:
         result = ours(*by(cluster), "--command-config", str(file), "describe")
-    assert result.code == 0
+    assert (result.code, result.err) == (0, "")
     assert result.out.count("Feature: ") == 2
-    assert [line.split()[2] for line in result.err.splitlines()] == [
-        "group.id",
-        "ssl.engine.factory.class",
-    ]
+    write_private(file, "group.id=g\nssl.engine.factory.class=a.B\n")
+    with pytest.raises(UsageError, match=r"line 2: ssl\.engine\.factory\.class names a Java class"):
+        read_client_config(file)

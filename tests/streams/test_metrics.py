@@ -1,6 +1,7 @@
 """The sources' metrics, and the health views over HTTP."""
 
 import socket
+import threading
 
 import aiohttp
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from featurewatch.streams.errors import PortTakenError
 from featurewatch.streams.events import SourceState
 from featurewatch.streams.health import HealthServer, source_readiness, source_views
-from featurewatch.streams.metrics import METRICS, SourceReport, exposition, registry_of
+from featurewatch.streams.metrics import METRICS, SourceReport, exposition
 
 FOLLOWING = SourceReport(
     cluster="c1",
@@ -41,7 +42,7 @@ class Source:
 
 def test_every_metric_is_exposed_for_every_source():
     """Each definition gives one series a source, with its value."""
-    text = exposition(registry_of(lambda: [Source(FOLLOWING), Source(STALLED)])).decode()
+    text = exposition([FOLLOWING, STALLED]).decode()
     for metric in METRICS:
         assert f"# TYPE {metric.name} {metric.kind}" in text
         value = float(metric.value(FOLLOWING))
@@ -55,10 +56,34 @@ def test_every_metric_is_exposed_for_every_source():
 def test_each_scrape_reads_the_sources():
     """Nothing is kept: what a source says now is what is shown, new sources included."""
     sources = [Source(STALLED)]
-    registry = registry_of(lambda: sources)
-    assert b'following{cluster="c2",source="api-versions"} 0.0' in exposition(registry)
+    scrape = source_views(lambda: sources).metrics
+    assert b'following{cluster="c2",source="api-versions"} 0.0' in scrape()()
     sources[0].now = FOLLOWING
-    assert b'following{cluster="c1",source="kraft"} 1.0' in exposition(registry)
+    assert b'following{cluster="c1",source="kraft"} 1.0' in scrape()()
+
+
+async def test_the_loop_reads_reports_and_another_thread_renders_them(monkeypatch):
+    """A scrape of many sources does not hold up what follows clusters, and shows one moment."""
+    threads = []
+
+    def rendered(reports):
+        threads.append(threading.get_ident())
+        return exposition(reports)
+
+    monkeypatch.setattr("featurewatch.streams.metrics.exposition", rendered)
+    source = Source(STALLED)
+    views = source_views(lambda: [source])
+    async with (
+        HealthServer(views, port=0) as server,
+        aiohttp.ClientSession(f"http://127.0.0.1:{server.port}") as http,
+        http.get("/metrics") as answer,
+    ):
+        assert answer.status == 200
+    assert threads
+    assert threading.get_ident() not in threads
+    render = views.metrics()
+    source.now = FOLLOWING
+    assert b'cluster="c2"' in render()
 
 
 def test_metrics_are_named_after_their_kind():

@@ -97,7 +97,8 @@ def readiness(
 ) -> None:
     """Show which clusters can go to a release, and the blockers of the others.
 
-    Exits with 3 if any cluster cannot, with 4 if that is unknown for some, else with 0.
+    Exits with 3 if any cluster cannot now, with 4 if that is unknown for some, else with 0; also
+    with `--by-day`.
     """
     from featurewatch.controller.kraft import UnknownReleaseError, release_of
     from featurewatch.pipeline.fleet.readiness import NO, UNKNOWN, by_day, target_readiness
@@ -106,11 +107,11 @@ def readiness(
         release = release_of(target).name
     except UnknownReleaseError as error:
         raise UsageError(f"{error}; give one with --target") from None
+    reader = open_reader(lake)
+    clusters = target_readiness(reader, release)
     if days:
-        _show_days(by_day(open_reader(lake), release), as_json=as_json)
-        return
-    clusters = target_readiness(open_reader(lake), release)
-    if as_json:
+        _show_days(by_day(reader, release), as_json=as_json)
+    elif as_json:
         from featurewatch.cli.output.rendering import print_json
 
         for cluster in clusters:

@@ -106,8 +106,9 @@ def test_documents(root: Path) -> None:
     flags = ["readiness", "--target", "4.3", "--lake", str(root), "--json"]
     documents = [json.loads(line) for line in CliRunner().invoke(fleet, flags).stdout.splitlines()]
     assert [document["cluster"] for document in documents][:2] == ["able", "behind"]
-    days = CliRunner().invoke(fleet, [*flags, "--by-day"]).stdout.splitlines()
-    assert json.loads(days[0])["day"] == "2026-03-02"
+    by_days = CliRunner().invoke(fleet, [*flags, "--by-day"])
+    assert json.loads(by_days.stdout.splitlines()[0])["day"] == "2026-03-02"
+    assert by_days.exit_code == ExitCode.NO
 
 
 def test_a_fleet_of_which_nothing_is_known_is_unknown(tmp_path: Path) -> None:

@@ -291,6 +291,18 @@ def test_show_prints_a_screen_or_a_document(root: Path, story: Story) -> None:
     assert same["levels"][FEATURE] == 25
 
 
+def test_an_offset_that_caused_nothing_has_the_time_of_its_heartbeat(
+    lake: LakeReader, story: Story
+) -> None:
+    """A record that nothing follows from was read long after the last one that something did."""
+    assert at(lake, f"offset:{story.offset}").at == START + 364 * DAY
+    last = at(lake, f"offset:{story.offset - 20}").at
+    assert last < START + 364 * DAY
+    first, second = story.rows["epochs"][:2]
+    between = at(lake, f"offset:{second['provenance']['offset'] - 1}").at
+    assert first["at"] <= between <= second["at"]
+
+
 def test_show_says_what_it_cannot(root: Path) -> None:
     """An unknown moment has its own exit code; two moments, or an ambiguous cluster, are wrong
     usage."""

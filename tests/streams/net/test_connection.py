@@ -10,10 +10,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from featurewatch.streams.errors import SecurityError
 from featurewatch.streams.net import sasl
 from featurewatch.streams.net.address import Address, parse_addresses
 from featurewatch.streams.net.connection import NodeError, ResponseTimeoutError, open_connection
-from featurewatch.streams.net.security import SecurityError, from_properties
+from featurewatch.streams.net.security import from_properties
 from tests.streams.net.handshake import V0_UNSUPPORTED, V3_ANSWER, frame
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -184,7 +185,7 @@ def test_security_from_both_spellings() -> None:
         ({"security.protocol": "TLS"}, "security.protocol=TLS is unknown"),
         ({"security.protocol": "SASL_SSL", "sasl.mechanism": "GSSAPI"}, "GSSAPI is not supported"),
         ({"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}, "needs sasl.username"),
-        ({"security.protocol": "SSL", "ssl.truststore.location": "a.jks"}, "convert it to PEM"),
+        ({"security.protocol": "SSL", "ssl.truststore.location": "a.jks"}, "a.jks cannot be read"),
         ({"security.protocol": "SSL", "ssl.ca.location": "/none.pem"}, "cannot be read"),
     ],
 )

@@ -54,8 +54,6 @@ class ClusterTarget(NamedTuple):
         from featurewatch.admin.connections import Bootstrap
 
         addresses, config = self._addresses(), read_client_config(self.command_config)
-        for warning in config.warnings:
-            print_error(warning)
         return kind(
             Bootstrap(addresses, controllers=not self.servers, security=config.security),
             dialect=self.dialect,

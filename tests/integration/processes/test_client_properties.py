@@ -1,0 +1,235 @@
+"""One properties file, as Kafka's own tool takes it, serves every process and command."""
+
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+from confluent_kafka.admin import (
+    AdminClient,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import pkcs12
+
+from featurewatch.deploy.java.jars import Cache, Jars, tool_command
+from featurewatch.deploy.java.runtime import java
+from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.deploy.kafka.server_properties import Addresses
+from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec
+from featurewatch.deploy.process.ports import LOOPBACK, Ports
+from featurewatch.deploy.process.private_files import write_private
+from tests.conftest import Certificates
+from tests.process_logs import started
+from tests.processes import Process, wait_ready
+
+pytestmark = pytest.mark.stack
+
+RELEASE = "4.3.0"
+PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
+SECRET = 's3"cret\\'  # noqa: S105 - as above
+JAAS_SECRET = SECRET.replace("\\", "\\\\").replace('"', '\\"')
+IN_FILE = JAAS_SECRET.replace("\\", "\\\\")
+CREDENTIALS = f'\\\n  username="watch" \\\n  password="{IN_FILE}";'
+"""On lines that go on, as a properties file escapes them."""
+STORE_SECRET = "storepass"  # noqa: S105 - of a store that the test makes
+HARMLESS = "client.id=upgrade\nrequest.timeout.ms=20000\nacks=1\ngroup.id=x\nssl.protocol=TLSv1.3\n"
+
+
+@dataclass(frozen=True)
+class Secured:
+    """A node that is bus and watched cluster; both listeners demand TLS both ways, and a login."""
+
+    cluster: Cluster
+    bus: str
+    quorum: str
+    directory: Path
+
+    def configuration(self, login: Path) -> Path:
+        """The configuration file, with one properties file for all."""
+        watched = {"controllers": self.quorum, "command_config": str(login)}
+        bus = {"bootstrap_servers": self.bus, "command_config": str(login), "partitions": 1}
+        file = self.directory / f"{login.stem}.yaml"
+        file.write_text(
+            yaml.safe_dump(
+                {"bus": {**bus, "prefix": f"fw-{login.stem}"}, "clusters": [watched]},
+            )
+        )
+        return file
+
+
+def listeners(
+    own: Addresses, bus: int, quorum: int, server: Path, authority: Path
+) -> dict[str, str]:
+    """Two more listeners, with SASL_SSL and client certificates."""
+    name = "listener.name"
+    properties = {
+        "listeners": f"PLAINTEXT://{LOOPBACK}:{own.broker},CONTROLLER://{LOOPBACK}:{own.controller}"
+        f",BUS://{LOOPBACK}:{bus},QUORUM://{LOOPBACK}:{quorum}",
+        "advertised.listeners": f"PLAINTEXT://{LOOPBACK}:{own.broker},BUS://{LOOPBACK}:{bus}",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,"
+        "BUS:SASL_SSL,QUORUM:SASL_SSL",
+        "controller.listener.names": "CONTROLLER,QUORUM",
+        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512",
+    }
+    escaped = JAAS_SECRET.replace("\\", "\\\\")
+    for listener in ("bus", "quorum"):
+        properties |= {
+            f"{name}.{listener}.plain.sasl.jaas.config": f'{PLAIN} user_watch="{escaped}";',
+            f"{name}.{listener}.scram-sha-512.sasl.jaas.config": f"{SCRAM};",
+            f"{name}.{listener}.ssl.client.auth": "required",
+            f"{name}.{listener}.ssl.keystore.type": "PEM",
+            f"{name}.{listener}.ssl.keystore.location": str(server),
+            f"{name}.{listener}.ssl.truststore.type": "PEM",
+            f"{name}.{listener}.ssl.truststore.location": str(authority),
+        }
+    return properties
+
+
+@pytest.fixture(scope="module")
+def secured(
+    stack_cache: Cache, tmp_path_factory: pytest.TempPathFactory, certificates: Certificates
+) -> Iterator[Secured]:
+    """The node, with the user ``watch`` for both mechanisms."""
+    directory = tmp_path_factory.mktemp("client-properties")
+    ports = Ports()
+    own = Addresses(ports.reserve(), ports.reserve())
+    bus, quorum = ports.reserve(), ports.reserve()
+    properties = listeners(own, bus, quorum, certificates.server, certificates.ca)
+    spec = ClusterSpec([NodeSpec(1, RELEASE, properties=properties)])
+    cluster = Cluster(
+        spec, directory / "cluster", cache=stack_cache, temporary=True, addresses={1: own}
+    )
+    with started(cluster):
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+        info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
+        upsertion = UserScramCredentialUpsertion("watch", info, SECRET.encode())
+        for future in admin.alter_user_scram_credentials([upsertion]).values():
+            future.result()
+        yield Secured(cluster, f"{LOOPBACK}:{bus}", f"{LOOPBACK}:{quorum}", directory)
+    ports.release()
+    shutil.rmtree(directory / "cluster", ignore_errors=True)
+
+
+def stores_of_java(directory: Path, certificates: Certificates) -> str:
+    """A JKS trust store by ``keytool``, a PKCS12 key store, and SASL PLAIN."""
+    trust, keys = directory / "trust.jks", directory / "keys.p12"
+    keytool = [str(java()), "-m", "java.base/sun.security.tools.keytool.Main", "-importcert"]
+    keytool += ["-noprompt", "-alias", "ca", "-file", str(certificates.ca), "-keystore", str(trust)]
+    keytool += ["-storetype", "JKS", "-storepass", STORE_SECRET]
+    subprocess.run(keytool, check=True, capture_output=True, timeout=60)
+    text = certificates.client.read_bytes()
+    key = serialization.load_pem_private_key(text, None)
+    assert isinstance(key, ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey)
+    own, *issuers = x509.load_pem_x509_certificates(text)
+    store = pkcs12.serialize_key_and_certificates(
+        b"client",
+        key,
+        own,
+        issuers,
+        serialization.BestAvailableEncryption(STORE_SECRET.encode()),
+    )
+    write_private(keys, store)
+    return (
+        "security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\n"
+        f"sasl.jaas.config={PLAIN} {CREDENTIALS}\n"
+        f"ssl.truststore.location={trust}\nssl.truststore.password={STORE_SECRET}\n"
+        f"ssl.keystore.type=PKCS12\nssl.keystore.location={keys}\n"
+        f"ssl.keystore.password={STORE_SECRET}\nssl.endpoint.identification.algorithm=https\n"
+        + HARMLESS
+    )
+
+
+def pem_in_the_properties(_: Path, certificates: Certificates) -> str:
+    """A PEM trust store, the client's certificate in the file itself, and SASL SCRAM."""
+    key, chain = certificates.client.read_text().split("-----END PRIVATE KEY-----\n")
+    key += "-----END PRIVATE KEY-----\n"
+    inline = {
+        name: "\\\n".join(f"{line}\\n" for line in text.splitlines())
+        for name, text in (("key", key), ("certificate.chain", chain))
+    }
+    return (
+        "security.protocol=SASL_SSL\nsasl.mechanism=SCRAM-SHA-512\n"
+        f"sasl.jaas.config={SCRAM} {CREDENTIALS}\n"
+        f"ssl.truststore.type=PEM\nssl.truststore.location={certificates.ca}\n"
+        f"ssl.keystore.type=PEM\nssl.keystore.key={inline['key']}\n"
+        f"ssl.keystore.certificate.chain={inline['certificate.chain']}\n"
+        "ssl.enabled.protocols=TLSv1.2,TLSv1.3\n" + HARMLESS
+    )
+
+
+@pytest.fixture(scope="module", params=[stores_of_java, pem_in_the_properties])
+def login(request: pytest.FixtureRequest, secured: Secured, certificates: Certificates) -> Path:
+    """The file."""
+    file = secured.directory / f"{request.param.__name__}.properties"
+    write_private(file, request.param(secured.directory, certificates))
+    return file
+
+
+def ours(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """A command of featurewatch, to its end."""
+    command = [sys.executable, "-m", "featurewatch", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=240)
+
+
+def without_epoch(text: str) -> str:
+    """A description without the offset of the log, which grows."""
+    return re.sub(r"Epoch: \d+", "", text)
+
+
+def test_what_serves_kafkas_tool_serves_the_features_commands(
+    secured: Secured, login: Path, stack_cache: Cache
+) -> None:
+    """Both describe the same features, by broker and by controller."""
+    stack_cache.class_path(RELEASE, Jars.TOOLS)
+    for where in (("--bootstrap-server", secured.bus), ("--bootstrap-controller", secured.quorum)):
+        options = (*where, "--command-config", str(login))
+        tool = "org.apache.kafka.tools.FeatureCommand"
+        command = tool_command(RELEASE, tool, *options, "describe", cache=stack_cache)
+        theirs = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+        assert theirs.returncode == 0, theirs.stdout + theirs.stderr
+        result = ours("features", *options, "describe")
+        assert (result.returncode, result.stderr) == (0, "")
+        assert without_epoch(result.stdout) == without_epoch(theirs.stdout)
+
+
+def test_it_serves_source_worker_and_readers(secured: Secured, login: Path) -> None:
+    """watch and worker become ready, and state shows what they published."""
+    configuration = str(secured.configuration(login))
+    processes = [
+        Process(f"{name}-{login.stem}", [name, "--config", configuration], secured.directory)
+        for name in ("worker", "watch")
+    ]
+    try:
+        for process in processes:
+            process.start()
+        wait_ready(processes)
+        deadline = time.monotonic() + 60
+        while secured.cluster.cluster_id not in ours("state", "--config", configuration).stdout:
+            assert time.monotonic() < deadline, processes[0].log.read_text()
+        for process in processes:
+            assert process.ended is None
+    finally:
+        for process in processes:
+            process.kill()
+
+
+def test_it_serves_the_pipeline(secured: Secured, login: Path, tmp_path: Path) -> None:
+    """The topics reach the lake, through Spark's own client."""
+    configuration = str(secured.configuration(login))
+    lake = tmp_path / "lake"
+    result = ours("pipeline", "run", "--once", "--config", configuration, "--lake", str(lake))
+    assert result.returncode == 0, result.stderr[-3000:]
+    assert (lake / "bronze" / "messages" / "_delta_log").is_dir()
+    assert SECRET not in result.stderr
