@@ -44,9 +44,12 @@ _MOST_CONNECTIONS = 8
 
 @dataclass(frozen=True, slots=True)
 class QuorumSettings:
-    """Where a cluster's controllers are, how to reach them, and which cluster they must be of."""
+    """Where a cluster's controllers are, how to reach them, and which cluster they must be of.
 
-    cluster_id: str
+    Without a ``cluster_id`` the controllers do not check it.
+    """
+
+    cluster_id: str | None
     controllers: tuple[Address, ...]
     security: Security = PLAINTEXT
     request_timeout_s: float = 2.0
@@ -73,7 +76,7 @@ class QuorumReader:
         self._observer = Observer(
             quorum.controllers,
             next_position,
-            quorum.cluster_id,
+            quorum.cluster_id or "",
             random.random,
             quorum.timing,
             checksum,
