@@ -13,6 +13,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 from featurewatch.streams.types import (
+    NO_CHECKSUM,
     ClusterId,
     FeatureLevel,
     FeatureName,
@@ -46,7 +47,7 @@ class LogCommit:
     """One committed metadata batch, or one whole metadata transaction.
 
     Offsets are inclusive. ``records`` are those of the wanted types; ``skipped`` counts the others
-    by type.
+    by type. ``checksum`` is the CRC-32C of the record batch that holds the last offset.
     """
 
     cluster: ClusterId
@@ -58,6 +59,7 @@ class LogCommit:
     records: Sequence[RecordJson]
     skipped: Mapping[str, int]
     seen_ms: int
+    checksum: int = NO_CHECKSUM
 
     @property
     def id(self) -> str:
@@ -128,7 +130,8 @@ class SourceStatus:
     """A source's heartbeat, and each change of its state.
 
     ``offset`` is the last offset that the source has published or skipped (-1: none) and
-    ``offset_epoch`` the leader epoch under which it was appended: a source resumes after it.
+    ``offset_epoch`` the leader epoch under which it was appended, ``offset_checksum`` the CRC-32C
+    of its record batch (-1: not known): a source resumes after it.
     ``high_watermark``, ``leader_id`` and ``leader_epoch`` are the cluster's now (-1: not known, or
     not a log).
     """
@@ -143,6 +146,7 @@ class SourceStatus:
     leader_epoch: int
     detail: str
     seen_ms: int
+    offset_checksum: int = NO_CHECKSUM
 
     @property
     def id(self) -> str:

@@ -21,8 +21,8 @@ from featurewatch.streams.types import (
     NO_LEADER,
     NO_OFFSET,
     ClusterId,
+    LastRecord,
     LeaderAndEpoch,
-    OffsetAndEpoch,
 )
 
 
@@ -37,7 +37,7 @@ class ProtocolState:
     cluster: ClusterId | None
     caught_up: bool
     stall_reason: StallReason | None
-    last: OffsetAndEpoch = NO_OFFSET
+    last: LastRecord = NO_OFFSET
     high_watermark: int = -1
     leader: LeaderAndEpoch = NO_LEADER
     detail: str = ""
@@ -165,6 +165,7 @@ class SourceShell(ABC):
                 leader_epoch=progress.leader.epoch,
                 detail=shortened(self._status.detail),
                 seen_ms=self._clock_ms(),
+                offset_checksum=progress.last.checksum,
             ),
         )
 

@@ -89,8 +89,7 @@ class OffsetAndEpoch(NamedTuple):
     """A log offset and the leader epoch of the record at or before it (Kafka: ``OffsetAndEpoch``).
 
     As a position to read from, and as the name of a snapshot, ``offset`` is the next one and
-    ``epoch`` that of the record before it; as the last record that was processed, both are that
-    record's.
+    ``epoch`` that of the record before it.
     """
 
     offset: int
@@ -103,7 +102,28 @@ class OffsetAndEpoch(NamedTuple):
 LOG_START: Final = OffsetAndEpoch(0, 0)
 """The position before the first record (the schema's default epoch -1 gets INVALID_REQUEST)."""
 
-NO_OFFSET: Final = OffsetAndEpoch(-1, -1)
+NO_CHECKSUM: Final = -1
+"""A checksum that is not known."""
+
+
+class LastRecord(NamedTuple):
+    """The last record of a log that was processed: a reader of the log resumes after it.
+
+    ``checksum`` is the CRC-32C in the header of the batch that holds the record. Offset and leader
+    epoch alone also fit a log that replaced this one, the checksum does not.
+    """
+
+    offset: int
+    epoch: int
+    checksum: int = NO_CHECKSUM
+
+    @property
+    def next_position(self) -> OffsetAndEpoch:
+        """Where to read on."""
+        return OffsetAndEpoch(self.offset + 1, self.epoch) if self.offset >= 0 else LOG_START
+
+
+NO_OFFSET: Final = LastRecord(-1, -1)
 """The last record processed, where there is none."""
 
 

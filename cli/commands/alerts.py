@@ -64,11 +64,8 @@ def alerts(
         for alert in sorted(shown, key=lambda alert: (alert.at_ms, alert.id)):
             show(alert)
         unknown = states.unknown_reasons(int(time.time() * 1000))
-        missing_count = len(settings.clusters) - len(states.snapshots)
-        if not cluster and states.snapshots and missing_count > 0:
-            unknown.append(
-                f"{missing_count} of {len(settings.clusters)} clusters were never heard of"
-            )
+        if not cluster and states.snapshots:
+            unknown += states.never_seen(settings.clusters)
         for reason in unknown:
             print_error(reason)
         if not firing and not unknown and not as_json and not follow:

@@ -47,6 +47,14 @@ Servers = Annotated[
     str,
     Option("--servers", metavar=ADDRESSES, help="Brokers, to poll every node for its features."),
 ]
+PolledControllers = Annotated[
+    str,
+    Option(
+        "--polled-controllers",
+        metavar="ID@HOST:PORT,...",
+        help="Controllers to poll for their features, where brokers do not list them.",
+    ),
+]
 LogDirectory = Annotated[
     Path | None,
     Option(
@@ -73,6 +81,14 @@ CommandConfig = Annotated[
         "--command-config",
         metavar="FILE",
         help="Properties file: TLS and SASL to the watched nodes.",
+    ),
+]
+ControllersConfig = Annotated[
+    Path | None,
+    Option(
+        "--controllers-config",
+        metavar="FILE",
+        help="Properties file: TLS and SASL to the controllers, if they have their own.",
     ),
 ]
 ZookeeperConfig = Annotated[

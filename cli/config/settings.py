@@ -1,6 +1,7 @@
 """Settings: flag over environment (``FEATUREWATCH_…``) over one YAML file."""
 
 import os
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -22,6 +23,7 @@ from featurewatch.cli.config.values import (
     TOPIC_NAME,
     TOPIC_NAME_LENGTH,
     checked_addresses,
+    checked_node_addresses,
 )
 from featurewatch.cli.errors import UsageError
 from featurewatch.controller.readiness.state_timers import Limits
@@ -29,6 +31,7 @@ from featurewatch.pipeline.replay.bundle_limits import DEFAULT_BUNDLE_LIMITS, Bu
 from featurewatch.streams import yaml_file
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.kraft.snapshot_spool import DEFAULT_MAX_SNAPSHOT_BYTES
+from featurewatch.streams.net.address import parse_addresses
 from featurewatch.streams.text import plain, shortened
 from featurewatch.streams.zookeeper.bounded_socket import DEFAULT_MAX_FRAME_BYTES
 from featurewatch.streams.zookeeper.settings import parse_hosts
@@ -41,6 +44,7 @@ def _ensemble(text: str) -> str:
 
 
 Addresses = Annotated[str, AfterValidator(checked_addresses)]
+NodeAddresses = Annotated[str, AfterValidator(checked_node_addresses)]
 Ensemble = Annotated[str, AfterValidator(_ensemble)]
 Lasting = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 TopicName = Annotated[str, Field(pattern=TOPIC_NAME, max_length=TOPIC_NAME_LENGTH)]
@@ -66,7 +70,7 @@ class BusSection(_Section):
 
 
 class ClusterSection(_Section):
-    """A watched cluster: one or more of controllers, servers, log_directory and zookeeper."""
+    """A watched cluster: one entry, with at least one of the ways to watch it."""
 
     cluster_id: str = ""
     """its id; it may be left out where brokers or controllers tell it"""
@@ -74,12 +78,16 @@ class ClusterSection(_Section):
     """host:port,… of controller listeners: the metadata log is followed (needs CLUSTER_ACTION)"""
     servers: Addresses = ""
     """host:port,… of brokers: every node is asked for its features (no special rights)"""
+    polled_controllers: NodeAddresses = ""
+    """id@host:port,… of controllers to ask for their features, where brokers do not list them"""
     log_directory: Path | None = None
     """a mounted __cluster_metadata-0: the log is followed there, read only"""
     zookeeper: Ensemble = ""
     """host:port,…/chroot of its ZooKeeper: brokers and features are followed there, read only"""
     command_config: Path | None = None
     """a properties file for TLS and SASL towards its nodes"""
+    controllers_config: Path | None = None
+    """a properties file for TLS and SASL towards its controllers (default: command_config)"""
     zookeeper_config: Path | None = None
     """a properties file for TLS and SASL (DIGEST-MD5) towards its ZooKeeper"""
     records: Literal["features", "all"] = "features"
@@ -88,6 +96,39 @@ class ClusterSection(_Section):
     """a larger snapshot of its metadata log is refused; it takes as much of TMPDIR"""
     max_zookeeper_frame_bytes: Annotated[int, Field(ge=1)] = DEFAULT_MAX_FRAME_BYTES
     """a larger answer of its ZooKeeper ends the connection: at least the servers' jute.maxbuffer"""
+
+    @property
+    def name(self) -> str:
+        """How the cluster is called before its id is known."""
+        addresses = (self.controllers, self.servers, self.polled_controllers, self.zookeeper)
+        return next(filter(None, (self.cluster_id, *addresses)), str(self.log_directory))
+
+
+def _different_clusters(clusters: list[ClusterSection]) -> list[ClusterSection]:
+    """The clusters, if no two of them are one; raises `ValueError`."""
+    first_by_value: dict[tuple[str, str], int] = {}
+    for number, cluster in enumerate(clusters, start=1):
+        for kind, value in _identities(cluster):
+            first = first_by_value.setdefault((kind, value), number)
+            if first != number:
+                raise ValueError(
+                    f"entries {first} and {number} both have {kind} {value}: write one entry for a "
+                    "cluster, with all its addresses"
+                )
+    return clusters
+
+
+def _identities(cluster: ClusterSection) -> Iterator[tuple[str, str]]:
+    """What two clusters cannot have in common."""
+    if cluster.cluster_id:
+        yield "cluster_id", cluster.cluster_id
+    for kind in ("controllers", "servers"):
+        for address in parse_addresses(getattr(cluster, kind)):
+            yield kind, str(address)
+    if cluster.zookeeper:
+        yield "zookeeper", cluster.zookeeper
+    if cluster.log_directory is not None:
+        yield "log_directory", str(cluster.log_directory.absolute())
 
 
 class WorkerSection(_Section):
@@ -152,7 +193,9 @@ class Settings(BaseSettings):
     """the content of the configuration file"""
 
     bus: BusSection = Field(default_factory=BusSection)
-    clusters: list[ClusterSection] = Field(default_factory=list)
+    clusters: Annotated[list[ClusterSection], AfterValidator(_different_clusters)] = Field(
+        default_factory=list
+    )
     worker: WorkerSection = Field(default_factory=WorkerSection)
     readiness: ReadinessSection = Field(default_factory=ReadinessSection)
     web: WebSection = Field(default_factory=WebSection)

@@ -5,6 +5,7 @@ from typing import Final
 
 from confluent_kafka import Message
 
+from featurewatch.cli.config.settings import ClusterSection
 from featurewatch.cli.output.topic_printer import decode_messages
 from featurewatch.cli.output.topic_reader import TopicReader
 from featurewatch.streams.bus.settings import BusSettings
@@ -58,6 +59,26 @@ class ClusterStates:
             for _, snapshot in sorted(self.snapshots.items())
             if (reason := staleness(snapshot, now_ms))
         ]
+
+    def never_seen(self, clusters: Iterable[ClusterSection]) -> list[str]:
+        """The configured clusters that have no state, as reasons why the state is unknown.
+
+        Which state belongs to an entry without ``cluster_id`` is not known here.
+        """
+        entries = tuple(clusters)
+        ids = {entry.cluster_id for entry in entries if entry.cluster_id}
+        reasons = [
+            f"{cluster}: was never heard of: is it watched, and does a worker run?"
+            for cluster in sorted(ids - self.snapshots.keys())
+        ]
+        others = [entry.name for entry in entries if not entry.cluster_id]
+        missing_count = len(others) - len(self.snapshots.keys() - ids)
+        if missing_count > 0:
+            reasons.append(
+                f"{missing_count} of these were never heard of: {'; '.join(others)} (set "
+                "cluster_id, and it is known which; a cluster has one entry)"
+            )
+        return reasons
 
     def close(self) -> None:
         """Closes the consumer."""

@@ -2,33 +2,33 @@
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Coroutine
 from dataclasses import replace
 from typing import Any, Final, Protocol
 
 from featurewatch.cli.config.settings import ClusterSection
 from featurewatch.cli.errors import UsageError
+from featurewatch.cli.runtime.cluster_id import NodeLogins, find_cluster_id
 from featurewatch.cli.runtime.sources import (
     api_versions_settings,
-    client_security,
     cluster_id_in_files,
     kraft_settings,
+    node_logins,
     zookeeper_settings,
 )
-from featurewatch.streams.apiversions.connections import ConnectionPool
-from featurewatch.streams.apiversions.discovery import discover_nodes
-from featurewatch.streams.apiversions.settings import ApiVersionsSettings
 from featurewatch.streams.apiversions.source import ApiVersionsSource
 from featurewatch.streams.events import DeadLetter, Event, SourceState, SourceStatus
 from featurewatch.streams.kraft.source import KraftSource
 from featurewatch.streams.metrics import SourceReport
 from featurewatch.streams.net.connection import LocalResourceError
-from featurewatch.streams.net.security import Security
 from featurewatch.streams.topics import API_VERSIONS, METADATA_LOG, ZOOKEEPER, Topic
 from featurewatch.streams.types import ClusterId
 from featurewatch.streams.zookeeper.source import ZookeeperSource
 from featurewatch.tables.fold.fold import fold
 from featurewatch.tables.image.cluster import Authority, ClusterImage
+
+LOG: Final = logging.getLogger("featurewatch.watch")
 
 TIMEOUT_S: Final = 20.0
 _HEARTBEAT_MS: Final = 500
@@ -67,10 +67,10 @@ def read_image(
 
 
 async def _read(cluster: ClusterSection, timeout_s: float, settle_ms: int | None) -> ClusterImage:
-    secured = client_security(cluster)
-    cluster_id = await _learn(cluster, secured, timeout_s)
+    logins = node_logins(cluster)
+    cluster_id = await _learn(cluster, logins, timeout_s)
     sink = _FoldingSink(ClusterImage(cluster_id))
-    sources = _sources(cluster, cluster_id, secured, sink, settle_ms)
+    sources = _sources(cluster, cluster_id, logins, sink, settle_ms)
     tasks = [asyncio.ensure_future(source.run()) for source in sources.values()]
     tasks.append(asyncio.ensure_future(sink.settled(frozenset(sources), timeout_s)))
     try:
@@ -88,6 +88,9 @@ async def _read(cluster: ClusterSection, timeout_s: float, settle_ms: int | None
         if why := "; ".join(filter(None, errors)):
             raise ClusterNotReadError(f"{_name(cluster)} was not read to its end: {why}")
         raise NothingCommittedError(f"nothing in {_name(cluster)} is known to be committed")
+    for status in sink.image.sources.statuses.values():
+        if status.state is SourceState.STALLED:
+            LOG.warning("%s: %s was not read: %s", _name(cluster), status.source, status.detail)
     return sink.image
 
 
@@ -156,20 +159,22 @@ class _Source(Protocol):
 def _sources(
     cluster: ClusterSection,
     cluster_id: ClusterId,
-    secured: Security,
+    logins: NodeLogins,
     into: _FoldingSink,
     settle_ms: int | None,
 ) -> dict[str, _Source]:
     """The sources by name."""
     by_name: dict[str, _Source] = {}
     if cluster.controllers or cluster.log_directory:
-        settings = replace(kraft_settings(cluster, cluster_id, secured), heartbeat_ms=_HEARTBEAT_MS)
+        settings = replace(
+            kraft_settings(cluster, cluster_id, logins.controllers), heartbeat_ms=_HEARTBEAT_MS
+        )
         if settle_ms is not None:
             settings = replace(settings, log_directory_settle_ms=settle_ms)
         by_name[Authority.LOG] = KraftSource(settings, into, _from_the_beginning)
-    if cluster.servers:
+    if cluster.servers or cluster.polled_controllers:
         by_name[Authority.ANSWERS] = ApiVersionsSource(
-            api_versions_settings(cluster, cluster_id, secured), into
+            api_versions_settings(cluster, cluster_id, logins), into
         )
     if cluster.zookeeper:
         by_name[Authority.ZOOKEEPER] = ZookeeperSource(zookeeper_settings(cluster), into)
@@ -180,9 +185,9 @@ async def _from_the_beginning() -> None:
     """Nothing was published before."""
 
 
-async def _learn(cluster: ClusterSection, secured: Security, timeout_s: float) -> ClusterId:
+async def _learn(cluster: ClusterSection, logins: NodeLogins, timeout_s: float) -> ClusterId:
     """The cluster's id: from the settings, from its files, or from a node."""
-    nodes = cluster.controllers or cluster.servers
+    nodes = cluster.controllers or cluster.servers or cluster.polled_controllers
     if not (nodes or cluster.log_directory or cluster.zookeeper):
         raise UsageError(
             "there is no cluster to read: give --bootstrap-controller, --bootstrap-server or "
@@ -197,7 +202,7 @@ async def _learn(cluster: ClusterSection, secured: Security, timeout_s: float) -
             return cluster_id
     if nodes:
         deadline = asyncio.get_running_loop().time() + min(timeout_s, _ANSWER_S)
-        return await _ask(cluster, secured, deadline)
+        return await _search(cluster, logins, deadline)
     if cluster.zookeeper:
         return await _from_znodes(cluster, timeout_s)
     raise UsageError(f"{_name(cluster)} does not tell the cluster's id: give --cluster-id")
@@ -236,32 +241,20 @@ async def _from_znodes(cluster: ClusterSection, timeout_s: float) -> ClusterId:
         await asyncio.gather(running, return_exceptions=True)
 
 
-async def _ask(cluster: ClusterSection, secured: Security, deadline: float) -> ClusterId:
-    settings = ApiVersionsSettings.parse(cluster.servers, cluster.controllers, security=secured)
-    peers = ConnectionPool(settings)
-    try:
-        while True:
-            try:
-                discovered = await discover_nodes(settings, peers, ())
-            except LocalResourceError as error:
-                raise ClusterNotReadError(f"{_name(cluster)} was not read: {error}") from error
-            if discovered.cluster is not None:
-                return discovered.cluster
-            # How to configure a controller whose features are polled is irrelevant for the id.
-            warnings = [warning for warning in discovered.warnings if "id@host:port" not in warning]
-            why = "; ".join(warnings) or "nobody tells it"
-            if asyncio.get_running_loop().time() >= deadline:
-                raise ClusterNotReadError(
-                    f"the cluster id of {_name(cluster)} is not known ({why}): give --cluster-id "
-                    "if nobody tells it"
-                )
-            await asyncio.sleep(0.2)
-    finally:
-        await peers.retain(())
+async def _search(cluster: ClusterSection, logins: NodeLogins, deadline: float) -> ClusterId:
+    while True:
+        try:
+            search = await find_cluster_id(cluster, logins)
+        except LocalResourceError as error:
+            raise ClusterNotReadError(f"{_name(cluster)} was not read: {error}") from error
+        if search.cluster is not None:
+            return search.cluster
+        if asyncio.get_running_loop().time() >= deadline:
+            raise ClusterNotReadError(f"{_name(cluster)} was not read: {search.reason}")
+        await asyncio.sleep(0.2)
 
 
 def _name(cluster: ClusterSection) -> str:
     if cluster.log_directory is not None:
         return str(cluster.log_directory)
-    given = (cluster.cluster_id, cluster.controllers, cluster.servers, cluster.zookeeper)
-    return next(filter(None, given))
+    return cluster.name

@@ -10,9 +10,8 @@ from typing import Any, Final
 from featurewatch.cli.config.client_config import read_client_config, read_properties
 from featurewatch.cli.config.settings import ClusterSection, Settings
 from featurewatch.cli.errors import UsageError
+from featurewatch.cli.runtime.cluster_id import NodeLogins, find_cluster_id
 from featurewatch.cli.runtime.supervisor import SourceSupervisor, run_restarting
-from featurewatch.streams.apiversions.connections import ConnectionPool
-from featurewatch.streams.apiversions.discovery import discover_nodes
 from featurewatch.streams.apiversions.settings import ApiVersionsSettings
 from featurewatch.streams.apiversions.source import ApiVersionsSource
 from featurewatch.streams.bus.publisher import Publisher
@@ -35,7 +34,8 @@ from featurewatch.streams.zookeeper.source import ZookeeperSource
 
 LOG: Final = logging.getLogger("featurewatch.watch")
 
-_RETRY_S: Final = 2.0
+_REPEAT_S: Final = 60.0
+"""Between two log lines that say for the same reason that a cluster's id is not known."""
 
 _ZookeeperSupervisor = SourceSupervisor[ZookeeperSource] | None
 
@@ -43,19 +43,24 @@ _ZookeeperSupervisor = SourceSupervisor[ZookeeperSource] | None
 class WatchedCluster:
     """One configured cluster: first its id is learned, then its sources run.
 
+    ``watched`` has the clusters of this process by id, as far as they are known.
+
     Raises `UsageError` for settings that are wrong, before any request.
     """
 
-    def __init__(self, cluster: ClusterSection) -> None:
+    def __init__(
+        self, cluster: ClusterSection, watched: dict[ClusterId, "WatchedCluster"] | None = None
+    ) -> None:
         self._cluster = cluster
+        self._watched = {} if watched is None else watched
         if not (self._has_nodes or cluster.zookeeper):
             raise UsageError(
-                "a cluster has neither controllers nor servers nor a log directory nor zookeeper: "
-                "give at least one of them"
+                "a cluster has neither controllers nor servers nor polled controllers nor a log "
+                "directory nor zookeeper: give at least one of them"
             )
         if cluster.log_directory is not None:
             _check_directory(cluster.log_directory, cluster.cluster_id)
-        self._security = client_security(cluster)
+        self._logins = node_logins(cluster)
         self._znodes = zookeeper_settings(cluster) if cluster.zookeeper else None
         self._trouble = "its cluster id is not known yet"
         self._learning = self._has_nodes
@@ -65,14 +70,13 @@ class WatchedCluster:
     def _has_nodes(self) -> bool:
         """Whether there is more to follow than znodes."""
         cluster = self._cluster
-        return bool(cluster.controllers or cluster.servers or cluster.log_directory)
+        polled = cluster.servers or cluster.polled_controllers
+        return bool(cluster.controllers or polled or cluster.log_directory)
 
     @property
     def name(self) -> str:
         """How the cluster is called before its id is known."""
-        cluster = self._cluster
-        given = (cluster.cluster_id, cluster.controllers, cluster.servers, cluster.zookeeper)
-        return next(filter(None, given), str(cluster.log_directory))
+        return self._cluster.name
 
     def reports(self) -> Iterable[SourceReporter]:
         """The sources; this one speaks for those that wait for the cluster's id."""
@@ -107,13 +111,21 @@ class WatchedCluster:
 
         await run_restarting(learn, self._on_failure)
         (cluster_id,) = learned
+        first = self._watched.setdefault(cluster_id, self)
+        if first is not self:
+            self._trouble = (
+                f"it is the cluster {cluster_id}, which is watched already as {first.name}: write "
+                "one entry for a cluster, with all its addresses"
+            )
+            LOG.error("%s: %s", self.name, self._trouble)
+            await asyncio.Event().wait()
         self._learning = False
         supervisors: list[SourceSupervisor[Any]] = []
         if cluster.controllers or cluster.log_directory:
-            log = kraft_settings(cluster, cluster_id, self._security)
+            log = kraft_settings(cluster, cluster_id, self._logins.controllers)
             supervisors.append(SourceSupervisor(lambda: KraftSource.on_bus(log, publisher)))
-        if cluster.servers:
-            nodes = api_versions_settings(cluster, cluster_id, self._security)
+        if cluster.servers or cluster.polled_controllers:
+            nodes = api_versions_settings(cluster, cluster_id, self._logins)
             supervisors.append(SourceSupervisor(lambda: ApiVersionsSource(nodes, publisher)))
         self.sources += supervisors
         await run_all([supervisor.run() for supervisor in supervisors])
@@ -134,27 +146,18 @@ class WatchedCluster:
             cluster_id = cluster_id_in_files(cluster.log_directory)
             if cluster_id is not None:
                 return cluster_id
-        settings = ApiVersionsSettings.parse(
-            cluster.servers, cluster.controllers, security=self._security
-        )
+        logged_s = 0.0
         while True:
             if znodes is not None and znodes.source.cluster is not None:
                 return znodes.source.cluster
-            connections = ConnectionPool(settings)
-            try:
-                nodes = await discover_nodes(settings, connections, ())
-            finally:
-                await connections.retain(())
-            if nodes.cluster is not None:
-                return nodes.cluster
-            # How to configure a controller whose features are polled is irrelevant for the id.
-            warnings = [warning for warning in nodes.warnings if "id@host:port" not in warning]
-            why = "; ".join(warnings) or f"{self.name} does not answer"
-            reason = f"its cluster id is not known ({why}): set cluster_id if nobody tells it"
-            if reason != self._trouble:
-                LOG.warning("%s: %s", self.name, reason)
-                self._trouble = reason
-            await asyncio.sleep(_RETRY_S)
+            search = await find_cluster_id(cluster, self._logins)
+            if search.cluster is not None:
+                return search.cluster
+            now_s = asyncio.get_running_loop().time()
+            if search.reason != self._trouble or now_s - logged_s >= _REPEAT_S:
+                LOG.warning("%s: %s", self.name, search.reason)
+                self._trouble, logged_s = search.reason, now_s
+            await asyncio.sleep(search.retry_s)
 
 
 def _check_directory(directory: Path, cluster_id: str) -> None:
@@ -210,19 +213,33 @@ def zookeeper_settings(cluster: ClusterSection) -> ZookeeperSettings:
 
 
 def api_versions_settings(
-    cluster: ClusterSection, cluster_id: ClusterId, security: Security
+    cluster: ClusterSection, cluster_id: ClusterId, logins: NodeLogins
 ) -> ApiVersionsSettings:
     """How the nodes of a cluster are polled."""
-    return ApiVersionsSettings.parse(cluster.servers, "", cluster=cluster_id, security=security)
+    return ApiVersionsSettings.parse(
+        cluster.servers,
+        cluster.polled_controllers,
+        cluster=cluster_id,
+        security=logins.brokers,
+        controllers_security=logins.controllers,
+    )
 
 
-def client_security(cluster: ClusterSection) -> Security:
-    """TLS and SASL towards a cluster's nodes.
+def node_logins(cluster: ClusterSection) -> NodeLogins:
+    """TLS and SASL towards a cluster's nodes; raises as `client_security` does."""
+    brokers = client_security(cluster.command_config)
+    if cluster.controllers_config is None:
+        return NodeLogins(brokers, brokers)
+    return NodeLogins(brokers, client_security(cluster.controllers_config))
+
+
+def client_security(file: Path | None) -> Security:
+    """TLS and SASL by a properties file.
 
     Raises:
         UsageError: The file cannot be read, a key is misspelt, or a value cannot be used.
     """
-    return read_client_config(cluster.command_config).security
+    return read_client_config(file).security
 
 
 class SourceRunner:
@@ -230,7 +247,8 @@ class SourceRunner:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.clusters = [WatchedCluster(cluster) for cluster in settings.clusters]
+        watched: dict[ClusterId, WatchedCluster] = {}
+        self.clusters = [WatchedCluster(cluster, watched) for cluster in settings.clusters]
         if not self.clusters:
             raise UsageError(
                 "there is no cluster to watch: give --controllers, --servers, --log-directory or "

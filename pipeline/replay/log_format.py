@@ -19,7 +19,7 @@ from featurewatch.streams.kraft.records.batch import (
     RecordBatch,
     scan_batches,
 )
-from featurewatch.streams.types import ClusterId, OffsetAndEpoch
+from featurewatch.streams.types import ClusterId, LastRecord
 
 READ_BYTES: Final = 4 << 20
 LARGEST_READ_BYTES: Final = MAX_BATCH_BYTES + READ_BYTES
@@ -64,7 +64,7 @@ class FormatOps:
     scan: Callable[[bytes, bool], BatchScan]
     scan_some: Callable[[bytes, int, bool], BatchScan]
     candidate: Callable[[bytes, int], int]
-    assembler: Callable[[ClusterId, OffsetAndEpoch], CommitAssembler]
+    assembler: Callable[[ClusterId, LastRecord], CommitAssembler]
 
 
 def _scan_bytes(data: bytes, whole: bool) -> BatchScan:  # noqa: ARG001 - the text format needs it

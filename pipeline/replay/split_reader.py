@@ -21,7 +21,7 @@ from featurewatch.streams.events import DeadLetter, Event, LogCommit, LogGap
 from featurewatch.streams.kraft.commits import LOG, CommitAssembler
 from featurewatch.streams.kraft.records.batch import RecordBatch
 from featurewatch.streams.topics import DEAD_LETTERS, METADATA_LOG, Topic
-from featurewatch.streams.types import ClusterId, OffsetAndEpoch
+from featurewatch.streams.types import ClusterId, LastRecord
 
 CONTENT, ABOUT = 0, 1
 """The partitions of a replayed topic: the log's content, and the status events and gaps."""
@@ -166,7 +166,7 @@ class SplitReader:
         self._split = split
         self._cluster = ClusterId(split.cluster)
         self.stats = SplitStats(split.number)
-        position = OffsetAndEpoch(split.floor - 1, -1)
+        position = LastRecord(split.floor - 1, -1)
         format_ops = FORMATS[split.format]
         self._assembler: CommitAssembler = format_ops.assembler(self._cluster, position)
 
@@ -214,7 +214,7 @@ class SplitReader:
                     stats.notes.append(f"{split_range.file_range.label} {item}")
             elif isinstance(item, SkippedBatches):
                 stats.count_skipped(item)
-                assembler.reset(OffsetAndEpoch(item.end - 1, item.epoch))
+                assembler.reset(LastRecord(item.end - 1, item.epoch))
             elif isinstance(item, CorruptRange):
                 if (missing := _within(item, floor, split_range.ceiling)) is not None:
                     yield from self._corrupt_rows(missing, split_range.file_range)
@@ -259,7 +259,7 @@ class SplitReader:
             gap = LogGap(self._cluster, corrupt.first, corrupt.last, corrupt.reason, False, time_ms)
             yield self._message(METADATA_LOG, ABOUT, corrupt.last, gap)
             # An open transaction may have ended in the missing part.
-            self._assembler.reset(OffsetAndEpoch(corrupt.last, stats.last_epoch))
+            self._assembler.reset(LastRecord(corrupt.last, stats.last_epoch))
             stats.end = corrupt.last + 1
 
 

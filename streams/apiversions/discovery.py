@@ -51,8 +51,9 @@ async def discover_nodes(
     if settings.bootstrap_controllers:
         # Controllers with ids need no listing, but only a listing shows that others came or went.
         listings, errors = await _ask_controllers(peers, [*controllers, *configured])
+        is_listed = any(key.role is Role.CONTROLLER for of in all_listings for key in of.nodes)
         all_listings += listings
-        if not settings.bootstrap_servers:
+        if not is_listed and not (settings.bootstrap_servers and None not in configured.values()):
             warnings += errors
     nodes = {key: address for result in all_listings for key, address in result.nodes.items()}
     listed = frozenset(key.role for key in nodes)
@@ -150,13 +151,13 @@ def uncovered_nodes(
     if hidden:
         warnings.append(
             f"controllers {', '.join(map(str, hidden))} are not asked, their addresses are not "
-            "known: configure them as id@host:port"
+            "known: set polled_controllers to id@host:port,... of each"
         )
     warnings += _shared_addresses(nodes)
     addresses = set(nodes.values())
     warnings += [
-        f"the controller at {controller.address} is not asked, its id is not known: configure it "
-        "as id@host:port"
+        f"the controller at {controller.address} is not asked, its id is not known: write it as "
+        "id@host:port"
         for controller in settings.bootstrap_controllers
         if controller.address not in addresses
     ]

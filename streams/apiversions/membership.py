@@ -143,8 +143,8 @@ def _refusal(code: ErrorCode, request: str, role: Role) -> str:
         case ErrorCode.cluster_authorization_failed:
             right = "DESCRIBE" if request == "DescribeQuorum" else "ALTER"
             return (
-                f"{role}s are not listed for lack of {right} on the cluster: allow it, or "
-                "configure controllers as id@host:port"
+                f"{role}s are not listed for lack of {right} on the cluster: allow it, or set "
+                "polled_controllers to id@host:port,... of each"
             )
         case ErrorCode.mismatched_endpoint_type:
             other = next(other for other in Role if other is not role)

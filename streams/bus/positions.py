@@ -12,7 +12,7 @@ from featurewatch.streams.codec.events import MalformedEventError, decode_log_ev
 from featurewatch.streams.errors import BusError, BusUnavailableError
 from featurewatch.streams.events import LogCommit, LogGap, SnapshotChunk, SourceState, SourceStatus
 from featurewatch.streams.topics import METADATA_LOG
-from featurewatch.streams.types import NO_OFFSET, ClusterId, OffsetAndEpoch
+from featurewatch.streams.types import NO_OFFSET, ClusterId, LastRecord
 
 _FIRST_WINDOW: Final = 64
 _GROWTH: Final = 4
@@ -37,7 +37,7 @@ async def last_log_position(
     source: str = "kraft",
     timeout_s: float = 30,
     monotonic: Callable[[], float] = time.monotonic,
-) -> OffsetAndEpoch | None:
+) -> LastRecord | None:
     """What ``source`` published last for a cluster on ``metadata-log``; None: begin at the start.
 
     A commit, a finished snapshot and the source's own status with an offset have a position; a
@@ -55,7 +55,7 @@ async def last_log_position(
 
 def position_in_message(
     value: bytes | None, key: bytes | None, source: str = "kraft"
-) -> OffsetAndEpoch | None:
+) -> LastRecord | None:
     """The position in one message; offset -1: the log starts again; None: it has none."""
     try:
         event = decode_log_event(value, key)
@@ -63,16 +63,16 @@ def position_in_message(
         return None
     match event:
         case LogCommit():
-            return OffsetAndEpoch(event.last_offset, event.leader_epoch)
+            return LastRecord(event.last_offset, event.leader_epoch, event.checksum)
         case SnapshotChunk(last=True) if event.end_offset > 0:
-            return OffsetAndEpoch(event.end_offset - 1, event.leader_epoch)
+            return LastRecord(event.end_offset - 1, event.leader_epoch)
         case LogGap(reset=True):
             return NO_OFFSET
         case SourceStatus(state=SourceState.RETIRED) if event.source == source:
             return NO_OFFSET  # the worker may have forgotten the cluster
         case SourceStatus() if event.source == source and event.state is not SourceState.SILENT:
             if event.offset >= 0 and event.offset_epoch >= 0:
-                return OffsetAndEpoch(event.offset, event.offset_epoch)
+                return LastRecord(event.offset, event.offset_epoch, event.offset_checksum)
     return None
 
 
@@ -94,7 +94,7 @@ class _Scan:
         self._timeout_s = timeout_s
         self._monotonic = monotonic
 
-    def last(self) -> OffsetAndEpoch | None:
+    def last(self) -> LastRecord | None:
         """The last position; None if there is none, or after a reset. Blocks."""
         consumer = Consumer(
             self._bus.client(
@@ -158,10 +158,10 @@ class _Scan:
 
     def _last_between(
         self, consumer: Consumer, partition: TopicPartition, start: int, end: int
-    ) -> OffsetAndEpoch | None:
+    ) -> LastRecord | None:
         """The last position in messages at offsets from ``start`` up to below ``end``."""
         consumer.assign([TopicPartition(partition.topic, partition.partition, start)])
-        position: OffsetAndEpoch | None = None
+        position: LastRecord | None = None
         deadline = self._monotonic() + self._timeout_s
         while True:
             # `consume` alone would wait for its thousand messages until the timeout.

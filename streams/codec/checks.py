@@ -126,17 +126,22 @@ OFFSET_OR_NONE: Final = integer(-1, 2**63 - 1)
 INT32: Final = integer(0, 2**31 - 1)
 INT32_OR_NONE: Final = integer(-1, 2**31 - 1)
 LEVEL: Final = integer(0, 2**15 - 1)
+CHECKSUM_OR_NONE: Final = integer(-1, 2**32 - 1)
 TIME: Final = integer(0, LATEST_MS)
 TIME_OR_NONE: Final = integer(-1, LATEST_MS)
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A dataclass, the check of each of its fields, and a pair that must not be reversed."""
+    """A dataclass, the check of each of its fields, and a pair that must not be reversed.
+
+    ``optional`` are fields that older versions do not publish: they have the class's defaults.
+    """
 
     cls: type
     checks: Mapping[str, Check]
     ordered: tuple[str, str] | None = None
+    optional: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         declared = {field.name for field in fields(self.cls) if field.init}
@@ -149,7 +154,8 @@ class Shape:
         name = ""
         try:
             for name, check in self.checks.items():
-                values[name] = check(content[name])
+                if name in content or name not in self.optional:
+                    values[name] = check(content[name])
         except KeyError:
             raise ValueError(f"{kind} has no field {name}") from None
         except ValueError as error:

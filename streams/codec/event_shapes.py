@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from featurewatch.streams.codec.checks import (
+    CHECKSUM_OR_NONE,
     INT32,
     INT32_OR_NONE,
     LEVEL,
@@ -102,8 +103,10 @@ _COMMIT = Shape(
         "records": _records,
         "skipped": map_of(OFFSET),
         "seen_ms": TIME,
+        "checksum": CHECKSUM_OR_NONE,
     },
     ordered=("first_offset", "last_offset"),
+    optional=frozenset({"checksum"}),
 )
 _CHUNK = Shape(
     SnapshotChunk,
@@ -143,7 +146,9 @@ _STATUS = Shape(
         "leader_epoch": INT32_OR_NONE,
         "detail": a_detail,
         "seen_ms": TIME,
+        "offset_checksum": CHECKSUM_OR_NONE,
     },
+    optional=frozenset({"offset_checksum"}),
 )
 _ANSWER = Shape(
     NodeAnswer,

@@ -30,7 +30,7 @@ from featurewatch.streams.kraft.records.selection import (
     TYPE_BY_KEY,
     count_types,
 )
-from featurewatch.streams.types import NO_OFFSET, ClusterId, OffsetAndEpoch
+from featurewatch.streams.types import NO_OFFSET, ClusterId, LastRecord
 
 MAX_COMMIT_BYTES: Final = 12 << 20
 """The JSON of the records of one commit: the bus accepts messages of 16 MiB."""
@@ -69,7 +69,7 @@ class _Part:
 class _Transaction(_Part):
     """An open transaction; ``before`` is where to resume so that nothing of it is missed."""
 
-    def __init__(self, first: int, before: OffsetAndEpoch) -> None:
+    def __init__(self, first: int, before: LastRecord) -> None:
         super().__init__(first)
         self.before = before
         self.skipped += _MARKER_KEYS[BEGIN]
@@ -117,7 +117,7 @@ class CommitAssembler:
         self,
         cluster: ClusterId,
         wanted: Collection[str] = DEFAULT_RECORD_TYPES,
-        position: OffsetAndEpoch = NO_OFFSET,
+        position: LastRecord = NO_OFFSET,
     ) -> None:
         self._cluster = cluster
         self._decoder = RecordDecoder((frozenset(wanted) | TRANSACTION_MARKERS) - {_NO_OP})
@@ -129,7 +129,7 @@ class CommitAssembler:
         """Records that were skipped."""
 
     @property
-    def position(self) -> OffsetAndEpoch:
+    def position(self) -> LastRecord:
         """The last record that is finished: in a commit, skipped, or dropped.
 
         A source that resumes after it misses nothing: while a transaction is open it stays before
@@ -137,7 +137,7 @@ class CommitAssembler:
         """
         return self._open.before if self._open else self._last
 
-    def reset(self, position: OffsetAndEpoch) -> None:
+    def reset(self, position: LastRecord) -> None:
         """Continue after ``position``, after a snapshot or a gap; drops an open transaction."""
         self._last = position
         self._open = None
@@ -154,7 +154,7 @@ class CommitAssembler:
             self._add_decoded(batch, decoded, seen_ms, events)
             self.records_read += len(decoded.records)
             self.records_skipped += len(decoded.skipped)
-        self._last = OffsetAndEpoch(batch.last_offset, batch.leader_epoch)
+        self._last = LastRecord(batch.last_offset, batch.leader_epoch, batch.checksum)
         return events
 
     def _add_decoded(
@@ -213,7 +213,8 @@ class CommitAssembler:
             self._part(offset, ([unreadable(offset, reason)], b""), batch, seen_ms, events)
         elif self._open is None:
             inside = offset > batch.base_offset
-            before = OffsetAndEpoch(offset - 1, batch.leader_epoch) if inside else self._last
+            last = LastRecord(offset - 1, batch.leader_epoch, batch.checksum)
+            before = last if inside else self._last
             self._open = _Transaction(offset, before)
         else:
             transaction, self._open = self._open, None
@@ -292,6 +293,7 @@ class CommitAssembler:
             records=part.records,
             skipped=count_types(bytes(part.skipped)),
             seen_ms=seen_ms,
+            checksum=batch.checksum,
         )
 
     def _dead_letter(self, where: str, reason: str, payload: bytes, seen_ms: int) -> DeadLetter:

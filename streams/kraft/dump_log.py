@@ -32,7 +32,7 @@ from featurewatch.streams.kraft.records.selection import (
 )
 from featurewatch.streams.kraft.snapshot import SnapshotOutput as SnapshotOutput
 from featurewatch.streams.kraft.snapshot import SnapshotReader
-from featurewatch.streams.types import NO_OFFSET, ClusterId, OffsetAndEpoch
+from featurewatch.streams.types import NO_CHECKSUM, NO_OFFSET, ClusterId, LastRecord, OffsetAndEpoch
 
 SECTION: Final = b"Dumping "
 BATCH: Final = b"baseOffset: "
@@ -48,7 +48,8 @@ _PIECE_BYTES: Final = 4 << 20
 _BATCH_LINE: Final = re.compile(
     rb"baseOffset: (\d{1,18}) lastOffset: (\d{1,18}) count: (\d{1,9}) "
     rb".{0,400}?partitionLeaderEpoch: (-?\d{1,9}) .{0,400}?isControl: (true|false) "
-    rb".{0,400}?(?:CreateTime|LogAppendTime): (-?\d{1,18}) .{0,400}?isvalid: (true|false)"
+    rb".{0,400}?(?:CreateTime|LogAppendTime): (-?\d{1,18}) "
+    rb".{0,400}?(?:crc: (\d{1,10}) )?isvalid: (true|false)"
 )
 _PAYLOAD: Final = re.compile(
     rb'\| (?:offset: \d+ .{0,400}?)??(?:key: .{0,400}? )??payload: (\{"type":"(\w+)".*)'
@@ -155,13 +156,16 @@ def _batch(data: bytes, at: int, end: int) -> RecordBatch:
     base, last, count, epoch = (int(line[number]) for number in range(1, 5))
     printed = data.count(b"\n" + _RECORD, start - 1, end)
     error = ""
-    if line[7] == b"false":
+    if line[8] == b"false":
         error = "the checksum of the record batch does not match its content"
     elif printed != count or count != last - base + 1:
         error = f"{printed} of the {count} records of the record batch are printed"
     last = base if error else last
     control = line[5] == b"true"
-    return RecordBatch(data, at, start, end, base, last, epoch, int(line[6]), control, count, error)
+    crc = int(line[7]) if line[7] else NO_CHECKSUM
+    return RecordBatch(
+        data, at, start, end, base, last, epoch, int(line[6]), control, count, error, crc
+    )
 
 
 class DumpLogDecoder(RecordDecoder):
@@ -254,7 +258,7 @@ class DumpLogAssembler(CommitAssembler):
         self,
         cluster: ClusterId,
         wanted: Collection[str] = DEFAULT_RECORD_TYPES,
-        position: OffsetAndEpoch = NO_OFFSET,
+        position: LastRecord = NO_OFFSET,
     ) -> None:
         super().__init__(cluster, wanted, position)
         self._decoder = DumpLogDecoder(self._decoder.wanted)

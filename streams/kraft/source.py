@@ -41,7 +41,7 @@ from featurewatch.streams.source import Sink, monotonic_ms, wall_clock_ms
 from featurewatch.streams.source_shell import ProtocolState, SourceShell
 from featurewatch.streams.source_status import GracePeriods, StallReason
 from featurewatch.streams.topics import METADATA_LOG
-from featurewatch.streams.types import LOG_START, NO_OFFSET, ClusterId, OffsetAndEpoch
+from featurewatch.streams.types import NO_OFFSET, ClusterId, LastRecord
 
 LOG: Final = logging.getLogger("featurewatch.kraft")
 
@@ -71,17 +71,18 @@ class KraftSettings:
     heartbeat_ms: int = 3000
     grace: GracePeriods = field(default_factory=GracePeriods)
 
-    def open(self, position: OffsetAndEpoch, monotonic_ms: Callable[[], int]) -> LogReader:
-        """A reader of the log from ``position`` on; ``monotonic_ms`` is the source's clock."""
+    def open(self, last: LastRecord, monotonic_ms: Callable[[], int]) -> LogReader:
+        """A reader of the log after ``last``; ``monotonic_ms`` is the source's clock."""
         if self.quorum is not None:
-            return QuorumReader(self.quorum, position, monotonic_ms)
+            return QuorumReader(self.quorum, last.next_position, monotonic_ms, last.checksum)
         if self.log_directory is not None:
             return LogDirectoryReader(
                 self.log_directory,
                 self.cluster,
-                position,
+                last.next_position,
                 self.log_directory_settle_ms,
                 monotonic_ms=monotonic_ms,
+                checksum=last.checksum,
             )
         raise ValueError(f"neither controllers nor a log directory are given for {self.cluster}")
 
@@ -89,7 +90,7 @@ class KraftSettings:
 class KraftSource(SourceShell):
     """Follows one cluster's metadata log for as long as `run` runs.
 
-    ``resume`` gives the last offset that was published (None: nothing was).
+    ``resume`` gives the last record that was published (None: nothing was).
     """
 
     name = SOURCE
@@ -99,7 +100,7 @@ class KraftSource(SourceShell):
         self,
         settings: KraftSettings,
         sink: Sink,
-        resume: Callable[[], Awaitable[OffsetAndEpoch | None]],
+        resume: Callable[[], Awaitable[LastRecord | None]],
         clock_ms: Callable[[], int] = wall_clock_ms,
         monotonic_ms: Callable[[], int] = monotonic_ms,
     ) -> None:
@@ -157,7 +158,7 @@ class KraftSource(SourceShell):
     async def _start(self) -> None:
         self._assembler.reset(await self._last_position())
 
-    async def _last_position(self) -> OffsetAndEpoch:
+    async def _last_position(self) -> LastRecord:
         while True:
             try:
                 last = await self._resume()
@@ -177,9 +178,7 @@ class KraftSource(SourceShell):
             await self._pass_on(output)
 
     def _open_reader(self) -> LogReader:
-        offset, epoch = self._assembler.position
-        position = OffsetAndEpoch(offset + 1, epoch) if offset >= 0 else LOG_START
-        return self._settings.open(position, self._monotonic_ms)
+        return self._settings.open(self._assembler.position, self._monotonic_ms)
 
     async def _close(self) -> None:
         self._drop_spool()
@@ -243,7 +242,7 @@ class KraftSource(SourceShell):
             return
         finally:
             self._drop_spool()
-        self._assembler.reset(OffsetAndEpoch(part.snapshot.offset - 1, part.snapshot.epoch))
+        self._assembler.reset(LastRecord(part.snapshot.offset - 1, part.snapshot.epoch))
 
     async def _refuse_snapshot(self, reason: str) -> None:
         """Stall, and fetch from the old position after a while."""

@@ -16,7 +16,7 @@ from featurewatch.streams.metrics import SourceReport
 from featurewatch.streams.source import Sink, monotonic_ms, wall_clock_ms
 from featurewatch.streams.source_shell import ProtocolState, SourceShell
 from featurewatch.streams.topics import ZOOKEEPER
-from featurewatch.streams.types import ClusterId, OffsetAndEpoch
+from featurewatch.streams.types import ClusterId, LastRecord
 from featurewatch.streams.zookeeper.event_queue import (
     EventQueue,
     ReadCompleted,
@@ -97,7 +97,7 @@ class ZookeeperSource(SourceShell):
             watcher.cluster,
             watcher.caught_up,
             watcher.stall_reason,
-            OffsetAndEpoch(zxid, -1),
+            LastRecord(zxid, -1),
             high_watermark=zxid,
         )
 

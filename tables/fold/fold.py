@@ -21,7 +21,7 @@ from featurewatch.tables.fold.api_versions import (
     fold_node_answer,
     fold_node_silent,
 )
-from featurewatch.tables.fold.log import end_resync, fold_chunk, fold_commit, fold_gap
+from featurewatch.tables.fold.log import end_resync, fold_chunk, fold_commit, fold_gap, follow_log
 from featurewatch.tables.fold.znodes import fold_znode, fold_znode_snapshot
 from featurewatch.tables.image.answers import NO_ANSWERS, AnswersDelta
 from featurewatch.tables.image.cluster import (
@@ -113,9 +113,10 @@ def _fold_status(image: ClusterImage, event: SourceStatus) -> tuple[ClusterImage
     is_log_resync = image.log.resync is not None and image.log.resync.reads_log
     is_at_end = event.offset >= 0 and event.high_watermark <= event.offset + 1
     is_following = event.state is SourceState.FOLLOWING and is_at_end
-    if event.source == Authority.LOG and is_following and is_log_resync:
-        return end_resync(image)
-    return image, NOTHING
+    if event.source != Authority.LOG or not is_following:
+        return image, NOTHING
+    folded = end_resync(image) if is_log_resync else (image, NOTHING)
+    return follow_log(*folded)
 
 
 def _without_source(image: ClusterImage, source: str) -> tuple[ClusterImage, ClusterDelta]:

@@ -137,6 +137,14 @@ def end_resync(image: ClusterImage) -> Folded:
     return after, delta
 
 
+def follow_log(image: ClusterImage, delta: ClusterDelta) -> Folded:
+    """The log is followed at its end: what it had before it went backwards does not return."""
+    log = image.log
+    if log.resync is None and 0 <= log.provenance.offset < log.max_offset:
+        image = replace(image, log=replace(log, max_offset=log.provenance.offset))
+    return image, delta
+
+
 def _under_log(image: ClusterImage) -> ClusterImage:
     """The image with the log as its authority.
 

@@ -94,9 +94,10 @@ class Resync:
 class LogImage:
     """The metadata log of a cluster.
 
-    ``provenance`` is the last applied position, ``max_offset`` the highest applied offset ever:
-    they differ only after the log was truncated. ``migration`` is the log's ZkMigrationState.
-    ``gap`` is the reason of a gap that no snapshot has filled yet (empty: no gap).
+    ``provenance`` is the last applied position, ``max_offset`` the highest applied offset: they
+    differ from when the log went backwards until it is followed at its end again. ``migration`` is
+    the log's ZkMigrationState. ``gap`` is the reason of a gap that no snapshot has filled yet
+    (empty: no gap).
     """
 
     provenance: LogProvenance = NO_PROVENANCE

@@ -17,7 +17,7 @@ from featurewatch.streams.kraft.source import KraftSettings, KraftSource
 from featurewatch.streams.net.address import parse_addresses
 from featurewatch.streams.outputs import Snapshot
 from featurewatch.streams.topics import Topic
-from featurewatch.streams.types import ClusterId, OffsetAndEpoch
+from featurewatch.streams.types import ClusterId, LastRecord
 from featurewatch.streams.zookeeper.settings import ZookeeperSettings
 from featurewatch.streams.zookeeper.source import ZookeeperSource
 from tests.conftest import MakeCluster, MakeEnsemble
@@ -76,7 +76,7 @@ async def running(source: ZookeeperSource | KraftSource) -> AsyncIterator[None]:
 def log_of(cluster: Cluster, sink: MonitoredSources) -> KraftSource:
     """The source of the controllers' log."""
 
-    async def resume() -> OffsetAndEpoch | None:
+    async def resume() -> LastRecord | None:
         return None
 
     cluster_id = ClusterId(cluster.cluster_id)

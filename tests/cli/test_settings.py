@@ -13,13 +13,20 @@ from featurewatch.cli.config.client_config import read_properties
 from featurewatch.cli.config.reference_config import render
 from featurewatch.cli.config.settings import ClusterSection, Settings, load
 from featurewatch.cli.errors import UsageError
-from featurewatch.cli.runtime.sources import kraft_settings, zookeeper_settings
+from featurewatch.cli.runtime.sources import (
+    api_versions_settings,
+    kraft_settings,
+    node_logins,
+    zookeeper_settings,
+)
 from featurewatch.controller.readiness import DEFAULT_LIMITS, Limits
 from featurewatch.deploy.process.private_files import write_private
+from featurewatch.streams.apiversions.settings import ControllerAddress
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.kraft.source import KraftSettings
+from featurewatch.streams.net.address import Address
 from featurewatch.streams.net.security import PLAINTEXT
-from featurewatch.streams.types import ClusterId
+from featurewatch.streams.types import ClusterId, NodeId
 from featurewatch.streams.zookeeper.settings import ZookeeperLogin, ZookeeperSettings
 from tests.paths import ROOT
 
@@ -224,12 +231,66 @@ def test_an_invalid_properties_file_is_in_the_error(tmp_path: Path) -> None:
         read_properties(tmp_path / "missing")
 
 
+@pytest.mark.parametrize(
+    ("clusters", "both"),
+    [
+        ("{cluster_id: A, controllers: 'a:1'}, {servers: 'b:1'}, {cluster_id: A}", "cluster_id A"),
+        ("{servers: 'a:1,b:1'}, {servers: 'b:1,c:1'}", "servers b:1"),
+        ("{controllers: 'a:1'}, {controllers: 'a:1'}", "controllers a:1"),
+        ("{zookeeper: 'z:1/c'}, {zookeeper: 'z:1/c'}", "zookeeper z:1/c"),
+        ("{log_directory: /l}, {log_directory: /l}", "log_directory /l"),
+    ],
+)
+def test_two_entries_of_one_cluster_are_refused(tmp_path: Path, clusters: str, both: str) -> None:
+    """The line has their numbers and what they have in common."""
+    with pytest.raises(UsageError, match=f"entries 1 and [23] both have {both}: write one entry"):
+        load(_file(tmp_path, f"clusters: [{clusters}]"))
+
+
+def test_clusters_may_share_an_ensemble(tmp_path: Path) -> None:
+    """Below different chroots they are different clusters."""
+    file = _file(tmp_path, "clusters: [{zookeeper: 'z:1/a'}, {zookeeper: 'z:1/b'}]")
+    assert len(load(file).clusters) == 2
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [("a:1", "has no id: write id@host:port"), ("x@a:1", "has no id"), ("1@a", "host:port")],
+)
+def test_a_polled_controller_needs_its_id(tmp_path: Path, value: str, reason: str) -> None:
+    """A response does not name its node."""
+    with pytest.raises(UsageError, match=reason):
+        load(_file(tmp_path, f"clusters: [{{polled_controllers: '{value}'}}]"))
+
+
+def test_controllers_may_have_a_login_of_their_own(tmp_path: Path) -> None:
+    """A file for each role; without one for controllers, both have the same."""
+    for name in ("brokers", "controllers"):
+        write_private(
+            tmp_path / name,
+            "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
+            f"sasl.username={name}\nsasl.password=p\n",
+        )
+    cluster = ClusterSection(
+        polled_controllers="1@b:1",
+        command_config=tmp_path / "brokers",
+        controllers_config=tmp_path / "controllers",
+    )
+    logins = node_logins(cluster)
+    assert (logins.brokers.username, logins.controllers.username) == ("brokers", "controllers")
+    polled = api_versions_settings(cluster, ClusterId("c"), logins)
+    assert polled.controllers_security == logins.controllers
+    assert polled.bootstrap_controllers == (ControllerAddress(Address("b", 1), NodeId(1)),)
+    only = ClusterSection(servers="a:1", command_config=tmp_path / "brokers")
+    assert {login.username for login in node_logins(only)} == {"brokers"}
+
+
 def test_the_limits_of_a_cluster_reach_its_sources(tmp_path: Path) -> None:
     """What a snapshot and a frame of ZooKeeper may have, by file; else the sources' defaults."""
     file = _file(
         tmp_path,
         "clusters: [{zookeeper: 'z:1', controllers: 'a:1', max_snapshot_bytes: 7, "
-        "max_zookeeper_frame_bytes: 8}, {zookeeper: 'z:1'}]",
+        "max_zookeeper_frame_bytes: 8}, {zookeeper: 'z:2'}]",
     )
     limited, default = load(file).clusters
     log = kraft_settings(limited, ClusterId("c"), PLAINTEXT)

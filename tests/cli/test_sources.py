@@ -11,6 +11,7 @@ from featurewatch.cli.runtime.sources import WatchedCluster, run_all
 from featurewatch.streams.errors import BusError, EventTooLargeError, PublishError
 from featurewatch.streams.events import DeadLetter, Event, NodeAnswer, SourceState, SourceStatus
 from featurewatch.streams.topics import Topic
+from featurewatch.streams.types import ClusterId, Role
 from tests.hostile import HostileZookeeper, no_file_descriptors, serving
 from tests.streams.apiversions.scripted_node import ScriptedNode, listening
 from tests.streams.recording_sink import RecordingSink
@@ -85,6 +86,63 @@ async def test_what_the_bus_cannot_mend_ends_all() -> None:
         watched = WatchedCluster(ClusterSection(servers=str(node.address)))
         with pytest.raises(BusError, match="fatal"):
             await run_all([watched.run(FullBus("c", PublishError("fatal")))])  # type: ignore[arg-type]
+
+
+async def test_an_entry_that_turns_out_to_be_a_watched_cluster_is_not_watched_twice() -> None:
+    """The second one says which the first one is, and publishes nothing."""
+    nodes, sink = [ScriptedNode(cluster="one"), ScriptedNode(cluster="one")], RecordingSink()
+    async with listening(nodes):
+        watched: dict[ClusterId, WatchedCluster] = {}
+        sections = [ClusterSection(servers=str(node.address)) for node in nodes]
+        first, second = (WatchedCluster(section, watched) for section in sections)
+        running = await watch(sink, first)
+        await until_async(lambda: [s.report().state for s in first.reports()] == ["following"])
+        count = len(sink.of(NodeAnswer))
+        also_running = await watch(sink, second)
+        await until_async(
+            lambda: "is watched already" in next(iter(second.reports())).report().detail
+        )
+        report = next(iter(second.reports())).report()
+        assert report.state is SourceState.STALLED
+        assert f"the cluster one, which is watched already as {first.name}" in report.detail
+        assert len(sink.of(NodeAnswer)) == count
+        for task in (running, also_running):
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+
+async def test_a_cluster_id_that_is_not_known_is_logged_again(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not once alone: whoever looks later finds the reason too."""
+    monkeypatch.setattr("featurewatch.cli.runtime.sources._REPEAT_S", 0.0)
+    monkeypatch.setattr("featurewatch.cli.runtime.cluster_id.RETRY_S", 0.01)
+    watched = WatchedCluster(ClusterSection(controllers="127.0.0.1:1"))
+    task = await watch(RecordingSink(), watched)
+    await until_async(lambda: caplog.text.count("its cluster id is not known") >= 2, 20)
+    assert "nobody listens at 127.0.0.1:1" in caplog.text
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+
+
+async def test_polled_controllers_are_asked_beside_the_brokers() -> None:
+    """With the id that the settings give, since no broker names their addresses."""
+    broker, controller, sink = ScriptedNode(), ScriptedNode(), RecordingSink()
+    async with listening([broker]), listening([controller]):
+        controller.brokers = []
+        polled = f"7@{controller.address}"
+        section = ClusterSection(servers=str(broker.address), polled_controllers=polled)
+        task = await watch(sink, WatchedCluster(section))
+        await until_async(lambda: len(sink.of(NodeAnswer)) == 2)
+        assert {(a.role, a.node_id) for a in sink.of(NodeAnswer)} == {
+            (Role.BROKER, 1),
+            (Role.CONTROLLER, 7),
+        }
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
 
 
 async def test_a_hostile_zookeeper_ends_nothing_else() -> None:

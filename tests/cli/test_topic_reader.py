@@ -138,6 +138,24 @@ def test_a_forgotten_cluster_is_not_listed(bus: MockBus, put: Put, run: Run) -> 
     assert run("state", "--cluster", CLUSTER)[0] == 4
 
 
+def test_clusters_that_were_never_heard_of_are_named(put: Put, run: Run, tmp_path: Path) -> None:
+    """By their ids, or else by what their entries have; the check is unknown."""
+    put(_newest(), _newest(cluster=ClusterId("another")), state=True)
+    file = tmp_path / "featurewatch.yaml"
+    file.write_text(
+        f"clusters: [{{cluster_id: {CLUSTER}, servers: 'a:1'}}, {{cluster_id: gone}}, "
+        "{controllers: 'c:1'}, {zookeeper: 'z:1'}]"
+    )
+    code, _, err = run("alerts", "--check", "--config", str(file))
+    assert code == 4
+    assert "gone: was never heard of" in err
+    assert "1 of these were never heard of: c:1; z:1" in err
+    file.write_text(
+        f"clusters: [{{cluster_id: {CLUSTER}, servers: 'a:1'}}, {{controllers: 'c:1'}}]"
+    )
+    assert run("alerts", "--check", "--config", str(file))[0] == 0
+
+
 def test_check_exits_with_3_while_an_alert_fires(put: Put, run: Run) -> None:
     """Exit code 3 while it fires, 0 once it is resolved; without --check always 0."""
     put(_newest(), state=True)

@@ -96,15 +96,26 @@ def test_a_source_that_stalls() -> None:
 
 
 def test_a_log_that_went_backwards_is_one_alert() -> None:
-    """It fires once while the log is read again, and is resolved when the log is longer."""
+    """It fires once while the log is read again, and is resolved when the new log is followed."""
     engine = watching(r.level(MV, 21))
     fired = engine.apply(r.gap(3, 10, reset=True, seen_ms=200)).alerts
     assert [a.rule for a in fired] == ["epoch-regression", "log-gap"]
     for last in range(1, 9):
         assert engine.apply(r.commit(last, r.level(MV, 21))).alerts == ()
-    assert [a.rule for a in engine.apply(r.following(8, seen_ms=300)).alerts] == ["log-gap"]
-    (ended,) = engine.apply(r.commit(12, r.register(1, OLD))).alerts
-    assert (ended.rule, ended.state) == ("epoch-regression", AlertState.RESOLVED)
+    ended = engine.apply(r.following(8, seen_ms=300)).alerts
+    assert [a.rule for a in ended] == ["epoch-regression", "log-gap"]
+    assert {a.state for a in ended} == {AlertState.RESOLVED}
+    assert engine.apply(r.commit(9, r.register(1, OLD))).alerts == ()
+
+
+def test_a_log_that_went_backwards_to_a_snapshot_is_followed_too() -> None:
+    """The new log begins with a snapshot that ends below the offset that was there before."""
+    engine = watching(r.level(MV, 21))
+    engine.apply(r.gap(0, 10, reset=True, seen_ms=200))
+    ended = engine.apply(r.chunk(6, 0, r.level(MV, 21), last=True)).alerts
+    assert [a.rule for a in ended] == ["log-gap"]
+    (ended_then,) = engine.apply(r.following(5, seen_ms=300)).alerts
+    assert (ended_then.rule, ended_then.state) == ("epoch-regression", AlertState.RESOLVED)
 
 
 def test_a_message_that_cannot_be_read() -> None:

@@ -173,7 +173,8 @@ class Auditor:
             assert change.revision == new.features.revision
 
     def _offsets(self, old: ClusterImage, new: ClusterImage) -> None:
-        assert new.log.max_offset >= old.log.max_offset
+        is_followed = new.log.resync is None and new.log.max_offset == new.log.provenance.offset
+        assert new.log.max_offset >= old.log.max_offset or is_followed
         assert new.log.max_offset >= new.log.provenance.offset
         is_lower = new.log.provenance.offset < old.log.provenance.offset
         assert not is_lower or (new.log.provenance.offset == -1 and new.log.resync is not None), (

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from dataclasses import replace
 
 import pytest
 
@@ -20,7 +21,7 @@ from featurewatch.streams.events import (
     SourceStatus,
 )
 from featurewatch.streams.topics import METADATA_LOG
-from featurewatch.streams.types import ClusterId, OffsetAndEpoch
+from featurewatch.streams.types import ClusterId, LastRecord
 from tests.streams.mock_bus import MockBus
 
 CLUSTER = ClusterId("a-cluster")
@@ -61,15 +62,17 @@ def own_topics(mock: MockBus, name: str) -> BusSettings:
 @pytest.mark.parametrize(
     ("event", "position"),
     [
-        (commit(7), OffsetAndEpoch(7, 3)),
-        (chunk(50, last=True), OffsetAndEpoch(49, 4)),
+        (commit(7), LastRecord(7, 3)),
+        (chunk(50, last=True), LastRecord(49, 4)),
         (chunk(50, last=False), None),
-        (LogGap(CLUSTER, 3, 9, "", True, 1), OffsetAndEpoch(-1, -1)),
+        (LogGap(CLUSTER, 3, 9, "", True, 1), LastRecord(-1, -1)),
         (LogGap(CLUSTER, 3, 9, "", False, 1), None),
-        (status(12), OffsetAndEpoch(12, 5)),
+        (status(12), LastRecord(12, 5)),
+        (replace(status(12), offset_checksum=7), LastRecord(12, 5, 7)),
+        (replace(commit(7), checksum=2**32 - 1), LastRecord(7, 3, 2**32 - 1)),
         (status(-1), None),
         (status(12, SourceState.SILENT), None),
-        (status(-1, SourceState.RETIRED), OffsetAndEpoch(-1, -1)),
+        (status(-1, SourceState.RETIRED), LastRecord(-1, -1)),
         (status(-1, SourceState.RETIRED, source="api-versions"), None),
         (status(12, source="api-versions"), None),
     ],
@@ -85,12 +88,12 @@ def test_which_messages_say_a_position(event, position):
     ("events", "position"),
     [
         ([], None),
-        ([commit(1), commit(2)], OffsetAndEpoch(2, 3)),
-        ([commit(1), status(4), chunk(90, last=False)], OffsetAndEpoch(4, 5)),
-        ([commit(1), chunk(90, last=False), chunk(90, last=True)], OffsetAndEpoch(89, 4)),
-        ([commit(1), status(9, SourceState.SILENT)], OffsetAndEpoch(1, 3)),
+        ([commit(1), commit(2)], LastRecord(2, 3)),
+        ([commit(1), status(4), chunk(90, last=False)], LastRecord(4, 5)),
+        ([commit(1), chunk(90, last=False), chunk(90, last=True)], LastRecord(89, 4)),
+        ([commit(1), status(9, SourceState.SILENT)], LastRecord(1, 3)),
         ([commit(8), LogGap(CLUSTER, 3, 9, "", True, 1), status(-1)], None),
-        ([commit(8), LogGap(CLUSTER, 3, 9, "", True, 1), commit(0)], OffsetAndEpoch(0, 3)),
+        ([commit(8), LogGap(CLUSTER, 3, 9, "", True, 1), commit(0)], LastRecord(0, 3)),
     ],
     ids=range(7),
 )
@@ -120,7 +123,7 @@ async def test_a_position_far_back_is_found_behind_others_and_garbage(mock):
         for offset in range(1500):
             await publisher.publish(METADATA_LOG, commit(offset, neighbour))
     mock.put(bus.topic(METADATA_LOG), CLUSTER.encode(), b"{", partition_of(CLUSTER.encode(), 4))
-    assert await last_log_position(bus, CLUSTER) == OffsetAndEpoch(41, 3)
+    assert await last_log_position(bus, CLUSTER) == LastRecord(41, 3)
 
 
 async def test_an_unreachable_bus_is_one_clear_line():
@@ -143,7 +146,7 @@ async def test_each_delivery_is_acknowledged_and_the_order_kept(mock):
         await publisher.flush()
         assert all(delivery.done() for delivery in deliveries)
         assert (publisher.in_flight, publisher.published) == (0, 100)
-    assert await last_log_position(bus, CLUSTER) == OffsetAndEpoch(99, 3)
+    assert await last_log_position(bus, CLUSTER) == LastRecord(99, 3)
 
 
 async def test_bytes_in_flight_are_bounded_too():

@@ -227,7 +227,7 @@ def test_a_log_that_went_backwards_is_read_to_its_end_first() -> None:
     after, delta = fold(image, r.following(3, seen_ms=600))
     assert [(c.feature, c.after) for c in delta.levels] == [(TV, 0)]
     assert (dict(after.features.levels), after.nodes, after.ready) == ({MV: 21}, before.nodes, True)
-    assert (after.log.provenance.offset, after.log.max_offset) == (3, 9)
+    assert (image.log.max_offset, after.log.provenance.offset, after.log.max_offset) == (9, 3, 3)
 
 
 def test_a_log_that_went_backwards_twice_keeps_nothing_of_the_first_reading() -> None:

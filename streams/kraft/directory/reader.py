@@ -24,10 +24,17 @@ from featurewatch.streams.kraft.observer.states import (
     SnapshotBytes,
 )
 from featurewatch.streams.kraft.observer.tail import UncommittedLog
+from featurewatch.streams.kraft.records.batch import is_replaced
 from featurewatch.streams.net.shortage import local_shortage
 from featurewatch.streams.source import monotonic_ms
 from featurewatch.streams.source_status import StallReason
-from featurewatch.streams.types import LOG_START, NO_LEADER, LeaderAndEpoch, OffsetAndEpoch
+from featurewatch.streams.types import (
+    LOG_START,
+    NO_CHECKSUM,
+    NO_LEADER,
+    LeaderAndEpoch,
+    OffsetAndEpoch,
+)
 
 POLL_MS: Final = 50
 _ERROR_POLLS: Final = 20
@@ -39,7 +46,8 @@ class LogDirectoryReader:
     """A `streams.kraft.reader.LogReader` over files.
 
     ``directory`` is ``__cluster_metadata-0`` or the ``metadata.log.dir`` that holds it;
-    ``meta.properties`` there must name ``cluster_id``.
+    ``meta.properties`` there must name ``cluster_id``. ``checksum`` is that of the batch before
+    ``next_position``.
     """
 
     def __init__(
@@ -50,6 +58,7 @@ class LogDirectoryReader:
         settle_ms: int = SETTLE_MS,
         poll_ms: int = POLL_MS,
         monotonic_ms: Callable[[], int] = monotonic_ms,
+        checksum: int = NO_CHECKSUM,
     ) -> None:
         self.high_watermark = -1
         self.caught_up = False
@@ -61,7 +70,7 @@ class LogDirectoryReader:
         self._settle_ms = settle_ms
         self._poll_ms = poll_ms
         self._rule = CommitRule(settle_ms)
-        self._log = UncommittedLog(next_position)
+        self._log = UncommittedLog(next_position, checksum)
         self._segment: files.LogSegment | None = None
         self._download: tuple[OffsetAndEpoch, BinaryIO, int] | None = None
         self._missing: MissingOffsets | None = None
@@ -226,8 +235,9 @@ class LogDirectoryReader:
         return [MissingOffsets(valid_until, position.offset - 1, reason, True)]
 
     def _valid_until(self, segment: files.LogSegment) -> int:
-        """The next offset, if the record before it exists and has its epoch; else a lower offset.
+        """The next offset, if the record before it exists, with its epoch and in the same batch.
 
+        Otherwise a lower offset, from which on the log is another one at the latest.
         ``segment`` is positioned at the batch with that record.
         """
         position = self.next_position
@@ -238,7 +248,9 @@ class LogDirectoryReader:
             if end >= position.offset:
                 segment.seek(batch)
                 is_same = (
-                    batch.base_offset < position.offset and batch.leader_epoch == position.epoch
+                    batch.base_offset < position.offset
+                    and batch.leader_epoch == position.epoch
+                    and not is_replaced([batch], self._log.last_record)
                 )
                 return position.offset if is_same else min(batch.base_offset, position.offset - 1)
         return end

@@ -54,7 +54,7 @@ class ApiVersionLookup(Protocol):
 
 
 def encode_request(
-    values: ObserverRequest, cluster_id: str, node: ApiVersionLookup
+    values: ObserverRequest, cluster_id: str | None, node: ApiVersionLookup
 ) -> tuple[Payload, type[Payload], Callable[[Any], ObserverResponse]]:
     """The wire request of ``values``, the class of its response, and its conversion to an
     `ObserverResponse`.
@@ -83,7 +83,7 @@ def encode_request(
     )
 
 
-def fetch_request(values: FetchRequest, cluster_id: str, version: int) -> Payload:
+def fetch_request(values: FetchRequest, cluster_id: str | None, version: int) -> Payload:
     """A Fetch of the metadata log, outside any session, that waits for the first byte."""
     schema = import_module(f"kio.schema.fetch.v{version}.request")
     watermark = {"high_watermark": i64(values.high_watermark)} if version >= _WATERMARK_FROM else {}
@@ -112,7 +112,7 @@ def fetch_request(values: FetchRequest, cluster_id: str, version: int) -> Payloa
     return _anonymous(request)
 
 
-def snapshot_request(values: FetchSnapshotRequest, cluster_id: str, version: int) -> Payload:
+def snapshot_request(values: FetchSnapshotRequest, cluster_id: str | None, version: int) -> Payload:
     """A FetchSnapshot; it names the log by its name, unlike Fetch."""
     schema = import_module(f"kio.schema.fetch_snapshot.v{version}.request")
     partition = schema.PartitionSnapshot(

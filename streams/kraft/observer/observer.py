@@ -17,6 +17,11 @@ the epoch of the record before it. The leader responds with one of three things:
 
 Any other controller names the leader and its epoch. An epoch has one leader, and epochs only grow.
 
+Offset and epoch do not prove that a log is the one that was read before: a recreated cluster begins
+with epoch 1 as the old one did, and may have grown past our position meanwhile. So after a start
+and after a lost connection the first fetch is for the last record that was released, and the
+checksum of its batch must be the one that it had (`is_replaced`).
+
 Why three states suffice: an observer has no vote, so Kafka's voter states (candidate, voted,
 leader, resigned) do not exist here. Only the next request matters: which one, and to whom. That is
 Fetch to any controller (`SEEKING`), Fetch to the leader (`FETCHING`) or FetchSnapshot to the leader
@@ -53,17 +58,23 @@ from featurewatch.streams.kraft.observer.states import (
     SnapshotBytes,
 )
 from featurewatch.streams.kraft.observer.tail import UncommittedLog
-from featurewatch.streams.kraft.records.batch import scan_batches
+from featurewatch.streams.kraft.records.batch import is_replaced, scan_batches
 from featurewatch.streams.net.address import Address
 from featurewatch.streams.source_status import StallReason
-from featurewatch.streams.types import LOG_START, LeaderAndEpoch, OffsetAndEpoch
+from featurewatch.streams.types import (
+    LOG_START,
+    NO_CHECKSUM,
+    LastRecord,
+    LeaderAndEpoch,
+    OffsetAndEpoch,
+)
 
 PUSHES_WATERMARK: Final = 18
 """From this Fetch version on (Kafka 4.1) a leader answers at once when the high watermark moves."""
 
 
 class Observer:
-    """Follows the log from ``next_position`` on.
+    """Follows the log from ``next_position`` on; ``checksum`` is that of the batch before it.
 
     ``random`` gives numbers from 0 to 1 for the backoff's jitter. ``cluster`` is for messages.
     """
@@ -75,6 +86,7 @@ class Observer:
         cluster: str,
         random: Callable[[], float],
         timing: ObserverTiming = DEFAULT_TIMING,
+        checksum: int = NO_CHECKSUM,
     ) -> None:
         self.state = ObserverState.SEEKING
         self.high_watermark = -1
@@ -83,7 +95,9 @@ class Observer:
         self._leadership = Leadership(
             bootstrap, next_position.epoch, cluster, timing.rebuilt_after_ms
         )
-        self._log = UncommittedLog(next_position)
+        self._log = UncommittedLog(next_position, checksum)
+        self._unverified: LastRecord | None = None
+        self._require_check()
         self._download: FetchSnapshotRequest | None = None
         self._pending: ObserverRequest | None = None
         self._not_before_ms = 0
@@ -138,6 +152,7 @@ class Observer:
         """The pending request got no response."""
         request = self._take_pending()
         self._move(ResponseKind.LOST)
+        self._require_check()
         rank = FailureRank.PERMANENT if failure.permanent else FailureRank.SILENT
         self._leadership.on_failure(request.to, failure.message, now_ms, rank)
 
@@ -176,9 +191,18 @@ class Observer:
             return FetchSnapshotRequest(
                 to, epoch, part.snapshot, part.position, self._timing.max_bytes
             )
+        last = self._unverified
+        position = OffsetAndEpoch(last.offset, last.epoch) if last else self._log.end
         return FetchRequest(
-            to, epoch, self._log.end, self.high_watermark, self._wait_ms(), self._max_bytes
+            to, epoch, position, self.high_watermark, self._wait_ms(), self._max_bytes
         )
+
+    def _require_check(self) -> None:
+        """Whoever responds next must have the last released record as it was."""
+        last = self._log.last_record
+        if last.checksum != NO_CHECKSUM:
+            self._log.drop()
+            self._unverified = last
 
     def _wait_ms(self) -> int:
         """Let the leader hold a fetch only where it completes when something is committed.
@@ -217,7 +241,7 @@ class Observer:
         self._learn_watermark(response)
         if response.diverging is not None:
             is_consistent = self._log.truncate(response.diverging)
-            if self._log.end == request.position:
+            if self._log.end == request.position or self._unverified is not None:
                 # The same request would get the same response for ever.
                 is_consistent = is_consistent and len(self._log) > 0
                 self._log.drop()
@@ -229,12 +253,29 @@ class Observer:
                 return []
             reason = f"the leader's log ends at {response.diverging}"
             return self._restart(response.diverging.offset, reason)
+        if self._unverified is not None and self._has_replaced(response, self._unverified):
+            if response.high_watermark < 0:
+                return self._distrust_leader(request, now_ms)
+            self._confirm_leader(request.to)
+            self._move(ResponseKind.DIVERGED)
+            offset = self._unverified.offset
+            return self._restart(0, f"the leader has another log, with another offset {offset}")
         appended = self._append(response)
         self._confirm_leader(request.to)
         self._move(ResponseKind.RECORDS)
         released = self._log.release(self.high_watermark)
         self._schedule_watermark_poll(now_ms, fresh=bool(appended))
         return [CommittedBatches(released)] if released else []
+
+    def _has_replaced(self, response: FetchResponse, last: LastRecord) -> bool:
+        """Whether the leader does not have the last released record as it was."""
+        if not response.records:
+            return True  # its log ends there, or the record would be in the response
+        batches = scan_batches(response.records).batches
+        if not batches or is_replaced(batches, last):
+            return bool(batches)
+        self._unverified = None
+        return False
 
     def _append(self, response: FetchResponse) -> int:
         if self._log_is_full:
@@ -289,6 +330,7 @@ class Observer:
         """The log went backwards: what was released from ``valid_until`` on is not in it."""
         last = self._log.committed.offset - 1
         self._log.restart(LOG_START)
+        self._unverified = None
         self.high_watermark = -1
         self._watermark_epoch = -1
         if last < 0:
@@ -303,9 +345,11 @@ class Observer:
         self, request: FetchRequest, response: FetchResponse, snapshot: OffsetAndEpoch, now_ms: int
     ) -> list[ObserverOutput]:
         self._leadership.locate(request.to)
-        if len(self._log):
-            # The request was for what follows uncommitted records: fetch after committed ones.
+        if len(self._log) or self._unverified is not None:
+            # The request was for what follows uncommitted records, or for a record that is only in
+            # the snapshot: fetch after committed ones.
             self._log.drop()
+            self._unverified = None
             self._move(ResponseKind.DIVERGED)
             return []
         position = self._log.committed

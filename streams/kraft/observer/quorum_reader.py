@@ -34,7 +34,7 @@ from featurewatch.streams.net.security import PLAINTEXT, Security
 from featurewatch.streams.source import monotonic_ms
 from featurewatch.streams.source_status import StallReason
 from featurewatch.streams.text import error_line
-from featurewatch.streams.types import LeaderAndEpoch, OffsetAndEpoch
+from featurewatch.streams.types import NO_CHECKSUM, LeaderAndEpoch, OffsetAndEpoch
 
 LOG: Final = logging.getLogger("featurewatch.kraft")
 
@@ -44,9 +44,12 @@ _MOST_CONNECTIONS = 8
 
 @dataclass(frozen=True, slots=True)
 class QuorumSettings:
-    """Where a cluster's controllers are, how to reach them, and which cluster they must be of."""
+    """Where a cluster's controllers are, how to reach them, and which cluster they must be of.
 
-    cluster_id: str
+    Without a ``cluster_id`` the controllers do not check it.
+    """
+
+    cluster_id: str | None
     controllers: tuple[Address, ...]
     security: Security = PLAINTEXT
     request_timeout_s: float = 2.0
@@ -56,18 +59,27 @@ class QuorumSettings:
 
 
 class QuorumReader:
-    """A `LogReader` over the wire; ``monotonic_ms`` gives milliseconds of a monotonic clock."""
+    """A `LogReader` over the wire; ``monotonic_ms`` gives milliseconds of a monotonic clock.
+
+    ``checksum`` is that of the batch before ``next_position``.
+    """
 
     def __init__(
         self,
         quorum: QuorumSettings,
         next_position: OffsetAndEpoch,
         monotonic_ms: Callable[[], int] = monotonic_ms,
+        checksum: int = NO_CHECKSUM,
     ) -> None:
         self._monotonic_ms = monotonic_ms
         self._quorum = quorum
         self._observer = Observer(
-            quorum.controllers, next_position, quorum.cluster_id, random.random, quorum.timing
+            quorum.controllers,
+            next_position,
+            quorum.cluster_id or "",
+            random.random,
+            quorum.timing,
+            checksum,
         )
         self._connections: dict[Address, Connection] = {}
         self._logged: RequestFailure | None = None
@@ -143,7 +155,10 @@ class QuorumReader:
 
     async def _connection_to(self, address: Address) -> Connection:
         connection = self._connections.pop(address, None)
-        if connection is None or connection.closed:
+        if connection is not None and connection.closed:
+            # The observer must know: behind the next one there may be another log.
+            raise NodeError(f"{address} closed the connection")
+        if connection is None:
             if len(self._connections) >= _MOST_CONNECTIONS:
                 await self.close()
             quorum = self._quorum

@@ -2,17 +2,18 @@
 
 from featurewatch.streams.kraft.errors import MalformedLogError
 from featurewatch.streams.kraft.records.batch import BatchScan, RecordBatch
-from featurewatch.streams.types import OffsetAndEpoch
+from featurewatch.streams.types import NO_CHECKSUM, LastRecord, OffsetAndEpoch
 
 
 class UncommittedLog:
     """Whole batches in order; those below the high watermark are released.
 
-    ``committed`` is the position after the last released batch.
+    ``committed`` is the position after the last released batch, and ``checksum`` that batch's.
     """
 
-    def __init__(self, committed: OffsetAndEpoch) -> None:
+    def __init__(self, committed: OffsetAndEpoch, checksum: int = NO_CHECKSUM) -> None:
         self.committed = committed
+        self._checksum = checksum
         self.size_bytes = 0
         self._batches: list[RecordBatch] = []
         self._after_fault = False
@@ -24,6 +25,11 @@ class UncommittedLog:
     def end(self) -> OffsetAndEpoch:
         """The position after the last batch held: where to fetch next."""
         return _after(self._batches[-1]) if self._batches else self.committed
+
+    @property
+    def last_record(self) -> LastRecord:
+        """The record before `committed`."""
+        return LastRecord(self.committed.offset - 1, self.committed.epoch, self._checksum)
 
     @property
     def batches(self) -> tuple[RecordBatch, ...]:
@@ -70,6 +76,7 @@ class UncommittedLog:
         if released:
             self._hold(self._batches[count:])
             self.committed = _after(released[-1])
+            self._checksum = released[-1].checksum
         return released
 
     def truncate(self, diverging: OffsetAndEpoch) -> bool:
@@ -95,6 +102,7 @@ class UncommittedLog:
         """Forget everything and continue from ``position``."""
         self.drop()
         self.committed = position
+        self._checksum = NO_CHECKSUM
         self._after_fault = False
 
     def _hold(self, batches: list[RecordBatch]) -> None:

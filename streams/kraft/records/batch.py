@@ -1,9 +1,13 @@
 """Record batches of the metadata log: format v2, checked with CRC-32C, records left as bytes."""
 
+from collections.abc import Iterable
 from struct import Struct
 from typing import Final, NamedTuple
 
 from crc32c import crc32c
+
+from featurewatch.streams.kraft.errors import MalformedLogError
+from featurewatch.streams.types import NO_CHECKSUM, LastRecord
 
 _HEADER: Final = Struct(">qiibIhiqqqhii")
 """Base offset, length, leader epoch, magic, CRC, attributes, last offset delta, base and newest
@@ -27,7 +31,8 @@ class RecordBatch(NamedTuple):
 
     Offsets are inclusive. ``append_ms`` is when the leader appended it. Of a batch with a ``error``
     only the length and the first offset can be relied on, which the checksum does not cover:
-    ``last_offset`` is then the first, and the records must not be read.
+    ``last_offset`` is then the first, and the records must not be read. ``checksum`` is the one in
+    the header, a CRC-32C over what follows it (`NO_CHECKSUM`: not known).
     """
 
     buffer: bytes
@@ -41,6 +46,7 @@ class RecordBatch(NamedTuple):
     control: bool
     record_count: int
     error: str
+    checksum: int = NO_CHECKSUM
 
 
 class BatchScan(NamedTuple):
@@ -97,4 +103,19 @@ def _batch(buffer: bytes, at: int, end: int) -> RecordBatch:
     last = base if error else base + delta
     count = min(max(count, 0), most)
     control = bool(attributes & _CONTROL)
-    return RecordBatch(buffer, at, start, end, base, last, epoch, newest_ms, control, count, error)
+    return RecordBatch(
+        buffer, at, start, end, base, last, epoch, newest_ms, control, count, error, crc
+    )
+
+
+def is_replaced(batches: Iterable[RecordBatch], last: LastRecord) -> bool:
+    """Whether the log that ``batches`` are of has another batch where ``last`` was.
+
+    All controllers of a quorum hold the same bytes, so a different checksum is another log. Bytes
+    that are corrupt now prove nothing. Raises `MalformedLogError` if no batch holds the offset.
+    """
+    for batch in batches:
+        if batch.base_offset <= last.offset and (batch.error or batch.last_offset >= last.offset):
+            is_other = (batch.leader_epoch, batch.checksum) != (last.epoch, last.checksum)
+            return is_other and not batch.error and last.checksum != NO_CHECKSUM
+    raise MalformedLogError(f"no batch holds offset {last.offset}")

@@ -21,7 +21,7 @@ from featurewatch.streams.events import (
 from featurewatch.streams.kraft.observer.quorum_reader import QuorumSettings
 from featurewatch.streams.kraft.source import KraftSettings, KraftSource
 from featurewatch.streams.net.address import parse_addresses
-from featurewatch.streams.types import ClusterId, OffsetAndEpoch
+from featurewatch.streams.types import ClusterId, LastRecord
 from tests.streams.recording_sink import RecordingSink
 
 WANTED = frozenset(
@@ -81,11 +81,11 @@ def settings_for(cluster: Cluster, **changes: object) -> KraftSettings:
 
 @asynccontextmanager
 async def running(
-    settings: KraftSettings, sink: RecordingSink, resume: OffsetAndEpoch | None = None
+    settings: KraftSettings, sink: RecordingSink, resume: LastRecord | None = None
 ) -> AsyncIterator[KraftSource]:
     """A source that runs in the background; what it raises fails the test."""
 
-    async def resumed() -> OffsetAndEpoch | None:
+    async def resumed() -> LastRecord | None:
         return resume
 
     source = KraftSource(settings, sink, resumed)

@@ -20,7 +20,7 @@ from featurewatch.streams.events import SourceState
 from featurewatch.streams.kraft.observer.quorum_reader import QuorumSettings
 from featurewatch.streams.net.address import parse_addresses
 from featurewatch.streams.net.connection import ResponseTimeoutError, open_connection
-from featurewatch.streams.types import OffsetAndEpoch
+from featurewatch.streams.types import LastRecord
 from tests.integration.kraft.support import (
     LogSink,
     create_topics,
@@ -95,7 +95,7 @@ async def test_a_source_resumes_after_what_it_published_last(quorum: Cluster) ->
         await until(whole.following)
     for earlier in whole.commits[:6]:
         rest = LogSink()
-        at = OffsetAndEpoch(earlier.last_offset, earlier.leader_epoch)
+        at = LastRecord(earlier.last_offset, earlier.leader_epoch)
         async with running(settings_for(quorum), rest, at):
             await until(rest.following)
         ids = [commit.id for commit in whole.commits if commit.first_offset > earlier.last_offset]

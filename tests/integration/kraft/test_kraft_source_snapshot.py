@@ -8,7 +8,7 @@ import pytest
 from featurewatch.deploy.kafka.cluster import Cluster
 from featurewatch.deploy.kafka.specs import ClusterSpec, combined
 from featurewatch.streams.kraft.directory.files import segments, snapshots
-from featurewatch.streams.types import OffsetAndEpoch
+from featurewatch.streams.types import LastRecord
 from tests.integration.kraft.support import LogSink, create_topics, running, settings_for, until
 
 pytestmark = pytest.mark.stack
@@ -70,9 +70,7 @@ async def resumes(cluster: Cluster, offset: int, names: list[str], directory: Pa
     )
     epoch = 1
     resumed, anew = LogSink(), LogSink()
-    async with running(
-        settings_for(cluster, **source), resumed, OffsetAndEpoch(offset, epoch)
-    ) as live:
+    async with running(settings_for(cluster, **source), resumed, LastRecord(offset, epoch)) as live:
         await until(resumed.following)
         await create_topics(cluster, [f"late-{directory is None}"])
         await until(lambda: f"late-{directory is None}" in resumed.topics)

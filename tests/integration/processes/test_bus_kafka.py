@@ -19,7 +19,7 @@ from featurewatch.streams.codec.events import decode_log_event, encode
 from featurewatch.streams.errors import BusError, PublishError, TopicMismatchError
 from featurewatch.streams.events import CommitKind, LogCommit
 from featurewatch.streams.topics import ALERTS, ALL, METADATA_LOG, STATE
-from featurewatch.streams.types import ClusterId, OffsetAndEpoch
+from featurewatch.streams.types import ClusterId, LastRecord
 
 pytestmark = pytest.mark.stack
 
@@ -139,7 +139,7 @@ async def test_a_position_that_retention_took_is_gone_and_a_later_one_is_found(s
         for offset in range(100):
             await publisher.publish(METADATA_LOG, commit(offset))
     partition = partition_of(CLUSTER.encode(), 3)
-    for keep_from, expected in ((60, OffsetAndEpoch(99, 3)), (100, None)):
+    for keep_from, expected in ((60, LastRecord(99, 3)), (100, None)):
         place = TopicPartition(settings.topic(METADATA_LOG), partition, keep_from)
         for future in admin.delete_records([place]).values():
             future.result(30)
@@ -158,7 +158,7 @@ async def test_a_position_behind_half_a_million_messages_of_others(settings, rec
         producer.produce(topic, other.value, other.key, partition=partition)
     assert producer.flush(120) == 0
     started = time.monotonic()
-    assert await last_log_position(settings, CLUSTER) == OffsetAndEpoch(17, 3)
+    assert await last_log_position(settings, CLUSTER) == LastRecord(17, 3)
     took_s = time.monotonic() - started
     record_property("found_behind_500000_s", took_s)
     assert took_s < 30

@@ -125,8 +125,8 @@ def test_nodes_that_are_not_covered_are_reported():
     settings = ApiVersionsSettings.parse("h:9092")
     remarks = uncovered_nodes([NodeListing(without_address=(NodeId(3),))], nodes, settings)
     assert remarks == [
-        "controllers 3 are not asked, their addresses are not known: configure them as "
-        "id@host:port",
+        "controllers 3 are not asked, their addresses are not known: set polled_controllers to "
+        "id@host:port,... of each",
         "broker-1 and broker-2 all advertise h:9092, so one of them answers for all: correct "
         "their advertised.listeners",
     ]

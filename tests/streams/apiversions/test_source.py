@@ -262,6 +262,7 @@ async def test_a_configured_controller_without_an_id_is_a_warning():
         source = source_of(nodes, sink, bootstrap_controllers=(unknown,))
         await source.round()
         assert "the controller at 127.0.0.1:1 is not asked" in source.report().detail
+        assert "nobody listens at 127.0.0.1:1" in source.report().detail
 
 
 async def test_a_configured_controller_with_an_id_gets_requests():

@@ -11,7 +11,7 @@ from featurewatch.streams.events import DeadLetter, LogCommit
 from featurewatch.streams.kraft.commits import AssemblerEvent, CommitAssembler
 from featurewatch.streams.kraft.records.batch import scan_batches
 from featurewatch.streams.kraft.records.selection import ALL_RECORDS, DEFAULT_RECORD_TYPES
-from featurewatch.streams.types import ClusterId, OffsetAndEpoch
+from featurewatch.streams.types import ClusterId, LastRecord
 from tests.streams.kraft.encoding import batch_of, control_framed, data_batch, record_of
 
 CLUSTER = ClusterId("a-cluster")
@@ -176,17 +176,35 @@ def test_position_stays_before_an_open_transaction() -> None:
     positions = []
     for batch in scan_batches(log_of(["L", "F(F", "F", ")N", "L", "(", "x"])).batches:
         assembler.add(batch, SEEN_MS)
-        positions.append(tuple(assembler.position))
+        positions.append(assembler.position[:2])
     assert positions == [(0, 1), (1, 1), (1, 1), (6, 1), (7, 2), (7, 2), (9, 2)]
     assert (assembler.records_read, assembler.records_skipped) == (9, 1)
+
+
+def test_the_position_has_the_checksum_of_its_batch() -> None:
+    """Of the batch that holds it: also before a transaction that is open, and inside a batch."""
+    batches = scan_batches(log_of(["L", "F(F", ")N", "(", "x"])).batches
+    assembler, seen = CommitAssembler(CLUSTER), []
+    for batch in batches:
+        events = assembler.add(batch, SEEN_MS)
+        checksums = [event.checksum for event in events if isinstance(event, LogCommit)]
+        seen.append((checksums, assembler.position.checksum))
+    control, mixed, end, _, abort = (batch.checksum for batch in batches)
+    assert seen == [
+        ([control], control),
+        ([mixed], mixed),
+        ([end], end),
+        ([], end),
+        ([], abort),
+    ]
 
 
 def test_restart_forgets_an_open_transaction() -> None:
     """After a snapshot the log goes on elsewhere, with nothing open."""
     assembler = CommitAssembler(CLUSTER)
     run(log_of(["(F"]), assembler)
-    assembler.reset(OffsetAndEpoch(99, 7))
-    assert assembler.position == (99, 7)
+    assembler.reset(LastRecord(99, 7))
+    assert assembler.position == LastRecord(99, 7)
     later = data_batch([VALUES["F"]], base_offset=100, leader_epoch=7)
     assert spelled(run(later, assembler)) == "batch 100-100 F"
 

@@ -26,7 +26,7 @@ from featurewatch.streams.types import (
     NO_OFFSET,
     ClusterId,
     FeatureLevel,
-    OffsetAndEpoch,
+    LastRecord,
     UpgradeType,
 )
 from featurewatch.tables.image.cluster import ClusterImage
@@ -180,7 +180,7 @@ def unfenced(node_id: int) -> bytes:
 Read = LogCommit | SnapshotChunk | LogGap
 
 
-def log(values: Sequence[bytes], first: int = 0, after: OffsetAndEpoch = NO_OFFSET) -> list[Read]:
+def log(values: Sequence[bytes], first: int = 0, after: LastRecord = NO_OFFSET) -> list[Read]:
     """What a source reads of a log with one record a batch."""
     content = b"".join(data_batch([value], first + n) for n, value in enumerate(values))
     assembler = CommitAssembler(CLUSTER, position=after)
@@ -243,7 +243,7 @@ def test_a_snapshot_right_before_the_change(known: int) -> None:
     jumped = Engine()
     outcomes = take(jumped, log(BEFORE[:known]))
     outcomes += take(jumped, snapshot(end, BEFORE))
-    outcomes += take(jumped, log(CHANGE, end, OffsetAndEpoch(end - 1, 1)))
+    outcomes += take(jumped, log(CHANGE, end, LastRecord(end - 1, 1)))
     first = (0, 21, 0, False) if known else (0, 21, end - 1, True)
     assert changes(outcomes) == [first, (21, 25, end, False)]
     image, other = alone.state.image, jumped.state.image
@@ -258,7 +258,7 @@ def test_state_rewritten_at_the_new_level_is_the_same_state() -> None:
     """
     lived, anew = Engine(), Engine()
     take(lived, log([level(5), registered(1, version=0, top=7), unfenced(1)]))
-    take(lived, log([level(7)], 3, OffsetAndEpoch(2, 1)))
+    take(lived, log([level(7)], 3, LastRecord(2, 1)))
     rewritten = snapshot(9, [level(7), registered(1, version=1, top=7, fenced=False)])
     before = nodes(lived)
     (outcome,) = take(lived, rewritten)
@@ -279,7 +279,7 @@ def test_the_snapshot_of_a_lossy_downgrade() -> None:
         engine,
         log([level(17), registered(1, version=3, top=19, fenced=False), controller(9, 19)]),
     )
-    outcomes += take(engine, log([level(14)], 3, OffsetAndEpoch(2, 1)))
+    outcomes += take(engine, log([level(14)], 3, LastRecord(2, 1)))
     before = nodes(engine)
     assert set(before) == {"broker-1", "controller-9"}
     outcomes += take(

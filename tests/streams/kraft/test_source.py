@@ -15,7 +15,13 @@ from featurewatch.streams.kraft.reader import LogReader
 from featurewatch.streams.kraft.records.batch import scan_batches
 from featurewatch.streams.kraft.source import KraftSettings, KraftSource
 from featurewatch.streams.source_status import StallReason
-from featurewatch.streams.types import LOG_START, ClusterId, LeaderAndEpoch, OffsetAndEpoch
+from featurewatch.streams.types import (
+    LOG_START,
+    ClusterId,
+    LastRecord,
+    LeaderAndEpoch,
+    OffsetAndEpoch,
+)
 from tests.streams.kraft.log_bytes import NOOP, batch
 from tests.streams.recording_sink import RecordingSink
 
@@ -52,13 +58,13 @@ class Reader:
 class Settings(KraftSettings):
     """Settings that open prepared readers."""
 
-    def open(self, place: OffsetAndEpoch, monotonic_ms: Callable[[], int]) -> LogReader:
+    def open(self, place: LastRecord, monotonic_ms: Callable[[], int]) -> LogReader:
         """The next reader; the place it was asked for is noted."""
         OPENED.append(place)
         return READERS[min(len(OPENED), len(READERS)) - 1]
 
 
-OPENED: list[OffsetAndEpoch] = []
+OPENED: list[LastRecord] = []
 READERS: list[Reader] = []
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from featurewatch.streams.kraft.directory.reader import LogDirectoryReader
-from featurewatch.streams.types import LOG_START, OffsetAndEpoch
+from featurewatch.streams.types import LOG_START, NO_CHECKSUM, OffsetAndEpoch
 from tests.streams.kraft.log_bytes import NOOP, batch
 
 CLUSTER = "k3nkSGPhQsiT8EDDBw8qVg"
@@ -46,6 +46,10 @@ class LogDirectory:
         """Write a snapshot file; its content is not looked into here."""
         (self.log / f"{end:020}-{epoch:010}.checkpoint").write_bytes(data)
 
-    def reader(self, at: OffsetAndEpoch = LOG_START) -> LogDirectoryReader:
+    def reader(
+        self, at: OffsetAndEpoch = LOG_START, checksum: int = NO_CHECKSUM
+    ) -> LogDirectoryReader:
         """A reader with a settling time of one second."""
-        return LogDirectoryReader(self.root, CLUSTER, at, settle_ms=1000, poll_ms=1)
+        return LogDirectoryReader(
+            self.root, CLUSTER, at, settle_ms=1000, poll_ms=1, checksum=checksum
+        )

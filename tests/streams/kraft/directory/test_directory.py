@@ -145,6 +145,35 @@ async def test_a_cut_above_what_was_given_out_is_healed(directory: LogDirectory)
     await reader.close()
 
 
+async def test_a_log_that_was_replaced_while_nobody_read_it_is_a_reset(
+    directory: LogDirectory,
+) -> None:
+    """It has the offset and the epoch of the position: the checksum of the batch is another one."""
+    (before,) = scan_batches(entry(1, 1, 1100, 2)).batches
+    directory.append(0, leader_change(0, 1, 5000), entry(1, 1, 5100, 2), entry(3, 1, 9000))
+    reader = directory.reader(OffsetAndEpoch(3, 1), before.checksum)
+    assert await drain(reader) == ["reset 1-2", "commit 0-2"]
+    await reader.close()
+    (unchanged,) = scan_batches(entry(1, 1, 5100, 2)).batches
+    reader = directory.reader(OffsetAndEpoch(3, 1), unchanged.checksum)
+    directory.append(0, entry(4, 1, 20_000))
+    assert await drain(reader) == ["commit 3-3"]
+    await reader.close()
+
+
+async def test_a_log_that_was_replaced_while_it_was_read_is_a_reset(
+    directory: LogDirectory,
+) -> None:
+    """Another directory takes its place, with the offsets and the epoch that were read."""
+    directory.append(0, leader_change(0, 1, 1000), entry(1, 1, 1100, 2), entry(3, 1, 9000))
+    reader = directory.reader()
+    assert await drain(reader) == ["commit 0-2"]
+    (directory.log / f"{0:020}.log").unlink()
+    directory.append(0, leader_change(0, 1, 21_000), entry(1, 1, 21_100, 2), entry(3, 1, 29_000))
+    assert await drain(reader) == ["reset 1-2", "commit 0-2"]
+    await reader.close()
+
+
 async def test_a_cut_below_what_was_given_out_is_a_reset(directory: LogDirectory) -> None:
     """A log that lost what was given out went backwards: said so, and read from the start."""
     log = [leader_change(0, 1, 1000), entry(1, 1, 1000), entry(2, 1, 1000), entry(3, 1, 9000)]

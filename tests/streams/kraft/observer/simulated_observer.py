@@ -11,7 +11,8 @@ from featurewatch.streams.kraft.observer.states import (
     ObserverOutput,
     SnapshotBytes,
 )
-from featurewatch.streams.types import LOG_START, OffsetAndEpoch
+from featurewatch.streams.kraft.records.batch import RecordBatch
+from featurewatch.streams.types import LOG_START, NO_CHECKSUM, OffsetAndEpoch
 from tests.streams.kraft.observer.simulated_quorum import Quorum
 
 EVENTS = {
@@ -69,11 +70,14 @@ class Run:
         self.auditor = Auditor(self.quorum)
         self.version = VERSIONS[seed % len(VERSIONS)]
         self.now_ms = 0
+        self.last: RecordBatch | None = None
         self.observer = self._observer(LOG_START)
 
     def _observer(self, place: OffsetAndEpoch) -> Observer:
         bootstrap = [node.address for node in self.quorum.nodes]
-        return Observer(bootstrap, place, "simulated", self.random.random)
+        is_known = self.last is not None and self.last.last_offset == place.offset - 1
+        checksum = self.last.checksum if self.last and is_known else NO_CHECKSUM
+        return Observer(bootstrap, place, "simulated", self.random.random, checksum=checksum)
 
     def event(self, name: str, number: int) -> None:
         """One thing that happens."""
@@ -97,7 +101,10 @@ class Run:
         if lost or answer is None:
             self.observer.on_failure(RequestFailure("lost"), self.now_ms)
             return
-        self.auditor.check(self.observer, self.observer.on_response(answer, self.now_ms))
+        outputs = self.observer.on_response(answer, self.now_ms)
+        for output in outputs:
+            self.last = output.batches[-1] if isinstance(output, CommittedBatches) else self.last
+        self.auditor.check(self.observer, outputs)
 
     def settle(self) -> None:
         """Nothing goes wrong any more: the observer must catch up."""
