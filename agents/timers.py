@@ -13,7 +13,7 @@ from featurewatch.controller.snapshot import snapshot
 from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.bus.settings import MAX_EVENT_BYTES, BusSettings
 from featurewatch.streams.codec.events import Message
-from featurewatch.streams.codec.outputs import encode_output
+from featurewatch.streams.codec.outputs import encode_state
 from featurewatch.streams.events import SourceState, SourceStatus
 from featurewatch.streams.topics import API_VERSIONS, METADATA_LOG, STATE, ZOOKEEPER, Topic
 from featurewatch.streams.types import ClusterId
@@ -38,7 +38,7 @@ async def publish_states(
         if state.image.forgotten:
             await publisher.send(bus.topic(STATE), Message(cluster.encode(), None, []))
             continue
-        message = encode_output(snapshot(state.image, now_ms))
+        message = encode_state(snapshot(state.image, now_ms))
         if message.size > MAX_EVENT_BYTES:
             LOG.error("the state of %s is not published: it is too large for the bus", cluster)
         else:

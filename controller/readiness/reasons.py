@@ -23,6 +23,7 @@ from featurewatch.streams.types import (
     Role,
 )
 from featurewatch.tables.image.cluster import Authority, ClusterImage
+from featurewatch.tables.image.sources import AHEAD
 
 Reason = tuple[Verdict, str]
 """A verdict and the sentence that explains it; with yes the sentence is a note."""
@@ -82,7 +83,8 @@ def _doubts(image: ClusterImage, now_ms: int) -> list[str]:
     if image.log.gap:
         doubts.append(f"A part of the metadata log was missed: {image.log.gap}.")
     for kind, records in sorted(image.sources.unreadable.items()):
-        doubts.append(f"{kind} could not be read, first at {records.place}: {records.reason}.")
+        if kind != AHEAD:
+            doubts.append(f"{kind} could not be read, first at {records.place}: {records.reason}.")
     return doubts
 
 

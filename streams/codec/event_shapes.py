@@ -28,6 +28,7 @@ from featurewatch.streams.codec.checks import (
 )
 from featurewatch.streams.codec.znode_shapes import a_znode_or_none, znodes
 from featurewatch.streams.events import (
+    Acknowledgement,
     CommitKind,
     DeadLetter,
     Disagreement,
@@ -145,6 +146,16 @@ _STATUS = Shape(
         "seen_ms": TIME,
     },
 )
+_ACKNOWLEDGEMENT = Shape(
+    Acknowledgement,
+    {
+        "cluster": a_name,
+        "alert": a_name,
+        "by": a_detail,
+        "reason": a_detail,
+        "seen_ms": TIME,
+    },
+)
 _ANSWER = Shape(
     NodeAnswer,
     {
@@ -221,6 +232,7 @@ KINDS: Final[Mapping[str, Mapping[str, Shape]]] = {
         "snapshot-chunk": _CHUNK,
         "gap": _GAP,
         "status": _STATUS,
+        "acknowledgement": _ACKNOWLEDGEMENT,
     },
     API_VERSIONS.short_name: {
         "node-answer": _ANSWER,
