@@ -1,6 +1,6 @@
 """Rules about sources that cannot read, and about what they could not decode."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from featurewatch.controller.rules.rule import (
@@ -13,7 +13,7 @@ from featurewatch.controller.rules.rule import (
     format_duration,
 )
 from featurewatch.streams.events import SourceState
-from featurewatch.streams.outputs import Severity
+from featurewatch.streams.outputs import Alert, Severity
 from featurewatch.tables.image.sources import AHEAD, FAILED_STATES, LOST
 
 
@@ -30,6 +30,12 @@ def _stalled(context: RuleContext, subject: Subject) -> Iterable[Finding]:
         # The position is left out: it may still change, and each change would be another alert.
         severity = Severity.CRITICAL if is_long else Severity.WARNING
         yield Finding(summary, severity, {"state": str(status.state)})
+
+
+def is_critical(firing: Mapping[Subject, tuple[Alert, ...]], source: str) -> bool:
+    """Whether the alert about a source that reads nothing is critical."""
+    alerts = firing.get(Subject(SubjectKind.SOURCE, source), ())
+    return any(alert.severity is Severity.CRITICAL for alert in alerts)
 
 
 SOURCE_RULES: Final = (
