@@ -131,8 +131,7 @@ def _voter_reasons(context: ReadinessContext) -> list[Reason]:
             f"start {_controllers(outdated)} on that."
         )
         return [(Verdict.NO, text)] if outdated else []  # the others are blockers
-    answers = {voter: image.answers.nodes.get(NodeKey(Role.CONTROLLER, voter)) for voter in voters}
-    silent = [voter for voter, answer in answers.items() if answer is None or answer.silent]
+    silent = [voter for voter in voters if not image.responds(NodeKey(Role.CONTROLLER, voter))]
     if not silent or len(voters) == 1:
         return []
     if Authority.ANSWERS in image.sources.caught_up:

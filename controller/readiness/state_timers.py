@@ -149,7 +149,8 @@ def is_offline(image: ClusterImage, key: NodeKey) -> bool:
 
     A broker: it is fenced and does not respond to ApiVersions. A controller: it does not respond,
     or it is not polled and not a voter. If the log is not the authority: the node is silent.
-    Brokers in ZooKeeper are alive, since their znodes are ephemeral.
+    Brokers in ZooKeeper are alive, since their znodes are ephemeral. A response of a node counts
+    while the source that polls it reads; after that the log alone decides.
     """
     node = image.nodes.nodes.get(key)
     if node is None:
@@ -157,8 +158,10 @@ def is_offline(image: ClusterImage, key: NodeKey) -> bool:
     if image.authority is not Authority.LOG:
         return node.silent
     answer = image.answers.nodes.nodes.get(key)
-    if answer is not None:
-        return answer.silent and (node.fenced or key.role is Role.CONTROLLER)
+    if image.responds(key):
+        return False
+    if answer is not None and answer.silent:
+        return node.fenced or key.role is Role.CONTROLLER
     if key.role is Role.BROKER:
         return node.fenced
     voters = image.log.quorum.voters
@@ -218,6 +221,8 @@ def affected_beyond_delta(
     keys: dict[NodeKey, None] = dict.fromkeys(delta.answers.nodes)
     if not times.states or before.authority is not after.authority:
         keys |= dict.fromkeys((*after.nodes.nodes, *after.answers.nodes.nodes))
+    if before.has_current_answers is not after.has_current_answers:
+        keys |= dict.fromkeys(after.answers.nodes.nodes)
     if before.log.quorum.voters != after.log.quorum.voters:
         keys |= dict.fromkeys(_members(after, Role.CONTROLLER))
     if before.features.levels is not after.features.levels:
