@@ -7,7 +7,7 @@ import pytest
 from featurewatch.cli.runtime.unreached import report_unreached
 from featurewatch.controller.monitor import MonitorState, step
 from featurewatch.streams.events import SourceStatus
-from featurewatch.streams.outputs import AlertState
+from featurewatch.streams.outputs import Alert, AlertState
 from featurewatch.streams.topics import METADATA_LOG, Topic
 from featurewatch.streams.types import ClusterId
 
@@ -65,7 +65,8 @@ async def test_it_is_stalled_until_its_id_is_known() -> None:
     name = ClusterId("b1:9092,b2:9092")
     assert {status.cluster for status in statuses} == {name}
     assert len(statuses) == 11  # every 5 s, from 10 s on, and the retirement
-    state, alerts = MonitorState.of(name), []
+    state = MonitorState.of(name)
+    alerts: list[Alert] = []
     for status in statuses:
         result = step(state, status)
         state = result.state

@@ -40,7 +40,7 @@ def test_the_controllers_come_first() -> None:
     before = image(
         *controllers("3.7", "3.7", "3.7"), r.register(1, left_out("4.1"), fenced=False), level=19
     )
-    remedies = {
+    remedies: dict[tuple[Role, int], str] = {
         (blocker.role, blocker.node_id): blocker.remedy
         for blocker in assess_readiness(before, TARGET, now_ms=10_000).blockers
     }

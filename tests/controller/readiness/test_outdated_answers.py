@@ -7,12 +7,17 @@ import pytest
 from featurewatch.streams.events import SourceState
 from featurewatch.streams.types import Role
 from tests.controller.readiness.clusters import cluster, controllers, nodes, ranges
-from tests.controller.readiness.test_state_timers import firing
 from tests.simulation import records as r
 from tests.simulation.engine import Engine
 
 HOUR: Final = 3_600_000
 GHOST: Final = "ghost-registration/node/broker-2"
+
+
+def firing(engine: Engine) -> set[str]:
+    """The firing alerts, by the tail of the id."""
+    alerts = (alert for alerts in engine.state.firing.values() for alert in alerts)
+    return {alert.id.partition("/")[2] for alert in alerts}
 
 
 def polled() -> Engine:
