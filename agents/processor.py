@@ -175,8 +175,10 @@ class EventProcessor:
     async def _process(self, topic: Topic, message: InputMessage, table: Any) -> None:
         began_s = self._monotonic()
         writes = self._judge(message)
-        self.last_seen[writes.result.before.image.cluster, topic.short_name] = self._monotonic()
         await self._apply(writes, message.partition, table)
+        cluster = writes.result.before.image.cluster
+        if cluster in self.states:  # a key alone makes no cluster
+            self.last_seen[cluster, topic.short_name] = self._monotonic()
         await self._report_reversal(topic, message, writes.result.before, table)
         self._metrics.observe(topic, writes.result.step, self._monotonic() - began_s)
 

@@ -9,11 +9,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from featurewatch.agents.processor import EventProcessor, exit_now
+from featurewatch.controller.monitor import MonitorState
+from featurewatch.controller.readiness.state_timers import DEFAULT_LIMITS, Limits
+from featurewatch.controller.rules.sources import is_critical
 from featurewatch.controller.snapshot import snapshot
 from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.bus.settings import MAX_EVENT_BYTES, BusSettings
 from featurewatch.streams.codec.events import Message
-from featurewatch.streams.codec.outputs import encode_output
+from featurewatch.streams.codec.outputs import encode_state
 from featurewatch.streams.events import SourceState, SourceStatus
 from featurewatch.streams.topics import API_VERSIONS, METADATA_LOG, STATE, ZOOKEEPER, Topic
 from featurewatch.streams.types import ClusterId
@@ -38,7 +41,7 @@ async def publish_states(
         if state.image.forgotten:
             await publisher.send(bus.topic(STATE), Message(cluster.encode(), None, []))
             continue
-        message = encode_output(snapshot(state.image, now_ms))
+        message = encode_state(snapshot(state.image, now_ms))
         if message.size > MAX_EVENT_BYTES:
             LOG.error("the state of %s is not published: it is too large for the bus", cluster)
         else:
@@ -52,16 +55,22 @@ class SilenceDetector:
     """
 
     def __init__(
-        self, processor: EventProcessor, publisher: Publisher, silent_after_s: float
+        self,
+        processor: EventProcessor,
+        publisher: Publisher,
+        silent_after_s: float,
+        limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         self._processor = processor
         self._publisher = publisher
         self._silent_after_s = silent_after_s
+        self._limits = limits
 
     async def check(self, now_s: float, now_ms: int) -> None:
         """Checks each source of each cluster once: monotonic seconds, and epoch milliseconds."""
         for state in list(self._processor.states.values()):
-            for status in silent_statuses(state.image, self._silent_s(state.image, now_s), now_ms):
+            silent_s = self._silent_s(state.image, now_s)
+            for status in silent_statuses(state, silent_s, now_ms, self._limits):
                 await self._publisher.publish(topic_of_source(status.source), status)
 
     def _silent_s(self, image: ClusterImage, now_s: float) -> dict[str, float]:
@@ -100,23 +109,30 @@ def source_status(
 
 
 def silent_statuses(
-    image: ClusterImage, silent_s: Mapping[str, float], now_ms: int
+    state: MonitorState,
+    silent_s: Mapping[str, float],
+    now_ms: int,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> list[SourceStatus]:
     """The SILENT statuses of a cluster's sources.
 
-    ``silent_s`` holds the seconds of silence by source; a source whose status is SILENT is left
-    out.
+    ``silent_s`` holds the seconds of silence by source. A source whose status is SILENT gets
+    another one only when its alert is to become critical: nothing else of it would come.
     """
     return [
         source_status(
-            image.cluster,
+            state.image.cluster,
             name,
             SourceState.SILENT,
             f"nothing was heard of it for {silent_s[name]:.0f} s; is its process running?",
             now_ms,
         )
-        for name, status in image.sources.statuses.items()
-        if name in silent_s and status.state is not SourceState.SILENT
+        for name, status in state.image.sources.statuses.items()
+        if name in silent_s
+        and (
+            status.state is not SourceState.SILENT
+            or (now_ms - status.seen_ms >= limits.source_ms and not is_critical(state.firing, name))
+        )
     ]
 
 

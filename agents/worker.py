@@ -153,7 +153,7 @@ class Worker:
             self.ready.set()
 
         table.on_recover(recovered)
-        silence = SilenceDetector(processor, publisher, settings.silent_after_s)
+        silence = SilenceDetector(processor, publisher, settings.silent_after_s, settings.limits)
         watchdog = Watchdog(lambda: app.consumer._committed_offset, settings.stuck_after_s)
 
         async def states() -> None:

@@ -31,6 +31,7 @@ __all__ = [
     "LazyGroup",
     "Option",
     "command",
+    "is_alone",
     "parameters",
     "run_main",
 ]
@@ -260,14 +261,16 @@ class LazyGroup(click.Group):
     """A group of commands, by name with their summaries.
 
     ``module`` names the module of each: ``{}`` stands for the command's name. One of its attributes
-    is the command, or a group.
+    is the command, or a group. With ``invoke_without_command`` the callback runs, and `is_alone`
+    tells it whether no command was named.
     """
 
     context_class = _Context
 
     def __init__(self, name: str, summaries: Mapping[str, str], module: str, **others: Any) -> None:
         settings = {**_SETTINGS, **others.pop("context_settings", {})}
-        super().__init__(name, no_args_is_help=True, context_settings=settings, **others)
+        shows_help = not others.get("invoke_without_command")
+        super().__init__(name, no_args_is_help=shows_help, context_settings=settings, **others)
         self.summaries = summaries
         self._module = module
 
@@ -298,6 +301,11 @@ class LazyGroup(click.Group):
         """The names and summaries, whole."""
         with formatter.section("Commands"):
             formatter.write_dl(list(self.summaries.items()))
+
+
+def is_alone() -> bool:
+    """Whether the group whose callback runs was called without one of its commands."""
+    return click.get_current_context().invoked_subcommand is None
 
 
 def run_main(group: click.Group) -> NoReturn:

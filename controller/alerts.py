@@ -33,11 +33,19 @@ FiringAlerts = Map[Subject, tuple[Alert, ...]]
 """The firing alerts, by subject."""
 
 
+RESOLVED: Final = "Resolved"
+"""The beginning of the summary of an alert whose condition ended."""
+
+
 class Cause(NamedTuple):
-    """The event by which alerts begin or end: its id, and when its own cause happened."""
+    """The event by which alerts begin or end: its id, and when its own cause happened.
+
+    ``ending`` begins the summary of an alert that ends by it.
+    """
 
     id: str
     at_ms: int
+    ending: str = RESOLVED
 
 
 AlertChanges = Mapping[Subject, tuple[Alert, ...]]
@@ -142,7 +150,14 @@ def _same(before: Alert, after: Alert) -> bool:
 
 
 def _resolved(alert: Alert, cause: Cause) -> Alert:
-    return replace(alert, state=AlertState.RESOLVED, at_ms=cause.at_ms, cause=cause.id)
+    """The end of an alert: its summary says so first, and then what was wrong."""
+    return replace(
+        alert,
+        state=AlertState.RESOLVED,
+        summary=f"{cause.ending}; it was: {alert.summary}",
+        at_ms=cause.at_ms,
+        cause=cause.id,
+    )
 
 
 def _touched_subjects(

@@ -7,13 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple, cast
 
+from featurewatch.controller.alerts import Cause
 from featurewatch.controller.monitor import MonitorState, StepResult, step, step_unreadable
 from featurewatch.controller.readiness.state_timers import DEFAULT_LIMITS, Limits
+from featurewatch.streams.codec.checks import brief
 from featurewatch.streams.codec.events import MalformedEventError, decode
 from featurewatch.streams.events import DeadLetter, Event
 from featurewatch.streams.text import shortened
 from featurewatch.streams.topics import INPUTS, Topic
 from featurewatch.streams.types import ClusterId
+from featurewatch.tables.image.cluster import SKIPPED
 from featurewatch.tables.image.sources import MessagePosition
 
 MAX_NAME: Final = 250
@@ -62,7 +65,12 @@ def input_topic(name: str) -> Topic:
 def decode_input(
     topic: Topic, key: bytes | None, value: bytes | None
 ) -> Event | MalformedEventError:
-    """The event in a message of an input topic, or the error that makes it unreadable."""
+    """The event in a message of an input topic, or the error that makes it unreadable.
+
+    A message without a key may be on another partition than its cluster's other messages.
+    """
+    if not key:
+        return MalformedEventError("the message has no key: it must be the cluster's id")
     try:
         return cast("Event", decode(topic, value, key))  # dead letters are on a topic of their own
     except MalformedEventError as error:
@@ -83,6 +91,9 @@ def process(
     position = MessagePosition(topic.short_name, message.offset, message.time_ms)
     event = decode_input(topic, message.key, message.value)
     if not isinstance(event, MalformedEventError):
+        if not _is_accepted(event.cluster, limits):
+            reason = f"the cluster {brief(event.cluster)} is not in bus.accepted_clusters"
+            return set_aside(message, reason, state_of, limits)
         before = state_of(event.cluster)
         return ProcessResult(before, step(before, event, position, limits))
     return set_aside(message, str(event), state_of, limits)
@@ -94,17 +105,27 @@ def set_aside(
     state_of: Callable[[ClusterId], MonitorState],
     limits: Limits = DEFAULT_LIMITS,
 ) -> ProcessResult:
-    """A message that cannot be read or processed: counted, and kept as a dead letter. Pure.
+    """A message that cannot be read or processed: kept as a dead letter, and counted. Pure.
 
-    ``state_of`` is `process`'s.
+    It counts for the cluster that its key names if that is known by a message that could be read:
+    no key makes a cluster of its own. ``state_of`` is `process`'s.
     """
     topic = input_topic(message.topic)
     position = MessagePosition(topic.short_name, message.offset, message.time_ms)
-    cluster = shortened((message.key or b"").decode(errors="replace"), MAX_NAME) or "unknown"
-    before, reason = state_of(ClusterId(cluster)), shortened(reason)
+    key = (message.key or b"").decode(errors="replace")
+    cluster = ClusterId(shortened(key, MAX_NAME) or "unknown")
+    before, reason = state_of(cluster), shortened(reason)
     place = format_place(message.topic, message.partition, message.offset)
     payload = message.value or b""
-    dead_letter = DeadLetter(before.image.cluster, place, reason, payload, message.time_ms)
+    dead_letter = DeadLetter(cluster, place, reason, payload, message.time_ms)
+    is_known = before.image.cluster == cluster and not before.image.forgotten
+    if not is_known or not _is_accepted(cluster, limits):
+        nothing = StepResult(before, SKIPPED, Cause(place, message.time_ms))
+        return ProcessResult(before, nothing, dead_letter)
     return ProcessResult(
         before, step_unreadable(before, place, reason, position, limits), dead_letter
     )
+
+
+def _is_accepted(cluster: ClusterId, limits: Limits) -> bool:
+    return not limits.accepted_clusters or cluster in limits.accepted_clusters

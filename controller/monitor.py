@@ -4,11 +4,12 @@ Every engine calls `step`, so the same events have the same outputs in each of t
 """
 
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import Final, Self, TypeGuard
 
 from immutables import Map
 
 from featurewatch.controller.alerts import (
+    RESOLVED,
     AlertChanges,
     Cause,
     FiringAlerts,
@@ -26,12 +27,18 @@ from featurewatch.controller.readiness.state_timers import (
 from featurewatch.controller.rules import RuleContext
 from featurewatch.controller.snapshot import provenance_fields, snapshot
 from featurewatch.streams.codec.outputs import Output
-from featurewatch.streams.events import Event, LogCommit, SnapshotChunk
+from featurewatch.streams.events import Acknowledgement, Event, LogCommit, SnapshotChunk
 from featurewatch.streams.outputs import Alert, ChangeKind, FeatureChange, Snapshot
 from featurewatch.streams.types import ClusterId
-from featurewatch.tables.fold.fold import fold, fold_lost, fold_unreadable
+from featurewatch.tables.fold.fold import fold, fold_ahead, fold_lost, fold_unreadable
 from featurewatch.tables.image.cluster import NOTHING, SKIPPED, ClusterDelta, ClusterImage
 from featurewatch.tables.image.sources import MessagePosition
+
+MAX_AHEAD_MS: Final = 30_000
+"""How far the time of an event may lie ahead of the time at which the bus received its message:
+the clocks of machines differ a little, and the shortest limit of a rule is a minute."""
+
+_NEVER_MS: Final = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +93,15 @@ def step(
 
     ``position`` is the position of the event's message on the bus, if it came from there; it
     identifies messages that the bus delivers again after a crash. ``limits`` are the durations
-    after which conditions become alerts, measured in event time.
+    after which conditions become alerts, measured in event time. An event's time is at most
+    `MAX_AHEAD_MS` after that of its message: a clock that is ahead moves no timer of the cluster,
+    and every reader of the topic comes to the same time.
     """
-    before, at_ms = state.image, _time_ms(event)
-    cause = Cause(event.id, at_ms)
+    before, claimed_ms = state.image, _time_ms(event)
+    received_ms = claimed_ms if position is None else position.time_ms
+    is_ahead = claimed_ms - received_ms > MAX_AHEAD_MS
+    at_ms = received_ms if is_ahead else claimed_ms
+    cause = Cause(event.id, at_ms, _ending(event))
     if position is not None and before.sources.has_applied(position):
         return StepResult(state, SKIPPED, cause)
     after, delta = fold(before, event)
@@ -99,12 +111,15 @@ def step(
         return StepResult(skipped, delta, cause)
     if position is not None:
         after = replace(after, sources=after.sources.mark_applied(position))
+    if is_ahead and not after.forgotten:
+        after = fold_ahead(after, event.id, _ahead_reason(event, claimed_ms - received_ms))
+    after = _at_time(after, received_ms, limits)
     if after.forgotten:
         ended = resolve_all(state.firing, cause)
         return StepResult(MonitorState(after), delta, cause, alert_changes=ended)
     times = advance_timers(state.times, before, after, delta, at_ms, limits)
     times, due = take_due(times, limits, at_ms) if after.ready else (times, [])
-    context = RuleContext(after, times, limits, at_ms)
+    context = RuleContext(after, times, limits, at_ms, received_ms)
     firing, alert_changes = evaluate(before, delta, state.firing, cause, context, due)
     raised = after.features.revision != before.features.revision
     return StepResult(
@@ -130,7 +145,8 @@ def step_unreadable(
         return StepResult(state, SKIPPED, cause)
     after = fold_unreadable(state.image, place, reason)
     after = replace(after, sources=after.sources.mark_applied(position))
-    context = RuleContext(after, state.times, limits, cause.at_ms)
+    after = _at_time(after, position.time_ms, limits)
+    context = RuleContext(after, state.times, limits, cause.at_ms, position.time_ms)
     firing, alert_changes = evaluate(state.image, NOTHING, state.firing, cause, context)
     after_state = MonitorState(after, firing, state.times)
     return StepResult(after_state, NOTHING, cause, alert_changes=alert_changes)
@@ -144,18 +160,42 @@ def step_lost(
     ``reason`` says which ones, and ``cause`` names the message that came in their place. The worker
     alone notices such a loss: what the lake has ingested is not lost.
     """
-    after = fold_lost(state.image, cause.id, reason)
-    context = RuleContext(after, state.times, limits, cause.at_ms)
+    after = _at_time(fold_lost(state.image, cause.id, reason), cause.at_ms, limits)
+    context = RuleContext(after, state.times, limits, cause.at_ms, cause.at_ms)
     firing, alert_changes = evaluate(state.image, NOTHING, state.firing, cause, context)
     after_state = MonitorState(after, firing, state.times)
     return StepResult(after_state, NOTHING, cause, alert_changes=alert_changes)
 
 
+def _at_time(image: ClusterImage, received_ms: int, limits: Limits) -> ClusterImage:
+    """The image after a message of this time on the bus; what is quiet for long enough ends.
+
+    While the log is read anew, what could not be read is still to be replaced.
+    """
+    quiet_ms = limits.quiet_ms if image.log.resync is None else _NEVER_MS
+    sources = image.sources.at_time(received_ms, quiet_ms)
+    return image if sources is image.sources else replace(image, sources=sources)
+
+
+def _ahead_reason(event: Event, ahead_ms: int) -> str:
+    clock = "the controller's" if _has_append_time(event) else "the source's"
+    return f"by {clock} clock it happened {ahead_ms // 1000} s after the bus received it"
+
+
+def _ending(event: Event) -> str:
+    """How the alerts that end by an event begin their summary."""
+    if isinstance(event, Acknowledgement):
+        return f"Acknowledged by {event.by} ({event.reason})"
+    return RESOLVED
+
+
+def _has_append_time(event: Event) -> TypeGuard[LogCommit | SnapshotChunk]:
+    return isinstance(event, (LogCommit, SnapshotChunk)) and event.append_ms >= 0
+
+
 def _time_ms(event: Event) -> int:
     """The time of an event's cause (ms since the Unix epoch): Kafka's append time if it has one."""
-    if isinstance(event, (LogCommit, SnapshotChunk)) and event.append_ms >= 0:
-        return event.append_ms
-    return event.seen_ms
+    return event.append_ms if _has_append_time(event) else event.seen_ms
 
 
 def _changes(after: ClusterImage, delta: ClusterDelta, event: Event) -> tuple[FeatureChange, ...]:

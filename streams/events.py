@@ -12,6 +12,7 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import Any, Final
 
+from featurewatch.streams.text import shortened
 from featurewatch.streams.types import (
     NO_CHECKSUM,
     ClusterId,
@@ -154,7 +155,26 @@ class SourceStatus:
         return f"{self.cluster}/{self.source}/{self.state}-{self.seen_ms}"
 
 
-LogEvent = LogCommit | SnapshotChunk | LogGap | SourceStatus
+@dataclass(frozen=True, slots=True)
+class Acknowledgement:
+    """A person has seen an alert about something that is over, which ends it.
+
+    ``alert`` is the alert's id, ``by`` who acknowledged it, ``reason`` why.
+    """
+
+    cluster: ClusterId
+    alert: str
+    by: str
+    reason: str
+    seen_ms: int
+
+    @property
+    def id(self) -> str:
+        """``alert/acknowledged-seen_ms``."""
+        return f"{self.alert}/acknowledged-{self.seen_ms}"
+
+
+LogEvent = LogCommit | SnapshotChunk | LogGap | SourceStatus | Acknowledgement
 """The events on ``featurewatch.metadata-log``."""
 
 
@@ -319,5 +339,7 @@ class DeadLetter:
 
     @property
     def id(self) -> str:
-        """``cluster/dead/location``."""
-        return f"{self.cluster}/dead/{self.location}"
+        """``cluster/dead/location/digest``: a node may fail at one place in several ways."""
+        content = f"{self.payload_sha256} {shortened(self.reason)}"
+        digest = sha256(content.encode(errors="backslashreplace")).hexdigest()
+        return f"{self.cluster}/dead/{self.location}/{digest[:16]}"

@@ -67,6 +67,8 @@ class BusSection(_Section):
     """partitions of each topic"""
     replication_factor: Annotated[int, Field(ge=-1)] = -1
     """-1: the bus' default"""
+    accepted_clusters: list[str] = []
+    """ids of the clusters whose messages count (empty: all), for worker and pipeline alike"""
 
 
 class ClusterSection(_Section):
@@ -157,6 +159,10 @@ class ReadinessSection(_Section):
     """nodes of two releases beside each other, or levels that could be finalized and are not"""
     refusal_after_s: Lasting = 60.0
     """a node that would be refused at its next registration; a restart takes a moment"""
+    source_critical_after_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 60.0
+    """a source that reads nothing is a warning, and after so long critical"""
+    unreadable_ends_after_s: Lasting = 3600.0
+    """the alert about unreadable input ends after so long without more of its kind"""
 
 
 class WebSection(_Section):
@@ -253,6 +259,9 @@ class Settings(BaseSettings):
             ghost_ms=round(given.ghost_after_s * 1000),
             upgrade_ms=round(given.upgrade_after_s * 1000),
             refusal_ms=round(given.refusal_after_s * 1000),
+            source_ms=round(given.source_critical_after_s * 1000),
+            quiet_ms=round(given.unreadable_ends_after_s * 1000),
+            accepted_clusters=frozenset(self.bus.accepted_clusters),
         )
 
     def bundle_limits(self) -> BundleLimits:

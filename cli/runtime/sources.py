@@ -12,6 +12,7 @@ from featurewatch.cli.config.settings import ClusterSection, Settings
 from featurewatch.cli.errors import UsageError
 from featurewatch.cli.runtime.cluster_id import NodeLogins, find_cluster_id
 from featurewatch.cli.runtime.supervisor import SourceSupervisor, run_restarting
+from featurewatch.cli.runtime.unreached import report_unreached
 from featurewatch.streams.apiversions.settings import ApiVersionsSettings
 from featurewatch.streams.apiversions.source import ApiVersionsSource
 from featurewatch.streams.bus.publisher import Publisher
@@ -78,6 +79,22 @@ class WatchedCluster:
         """How the cluster is called before its id is known."""
         return self._cluster.name
 
+    @property
+    def first_source(self) -> str:
+        """The name of its source, the first if it has several."""
+        if self._cluster.controllers or self._cluster.log_directory:
+            return KraftSource.name
+        return ApiVersionsSource.name if self._cluster.servers else ZookeeperSource.name
+
+    def unreached_reason(self) -> str | None:
+        """Why its id is not known; None: it is known."""
+        if self._has_nodes:
+            return self._trouble if self._learning else None
+        reports = [source.report() for source in self.sources]
+        if any(source.source.cluster for source in self.sources):
+            return None
+        return "; ".join(report.detail for report in reports if report.detail) or self._trouble
+
     def reports(self) -> Iterable[SourceReporter]:
         """The sources; this one speaks for those that wait for the cluster's id."""
         return [*self.sources, *([self] if self._learning else [])]
@@ -99,6 +116,8 @@ class WatchedCluster:
             running.append(znodes.run())
         if self._has_nodes:
             running.append(self._follow_nodes(publisher, znodes))
+        if not self._cluster.cluster_id:
+            running.append(report_unreached(self, publisher))
         await run_all(running)
 
     async def _follow_nodes(self, publisher: Publisher, znodes: _ZookeeperSupervisor) -> None:

@@ -12,9 +12,13 @@ from featurewatch.controller.compatibility import (
     controllers_register,
     incompatibilities,
 )
+from featurewatch.controller.readiness.active_controller import active_controller
 from featurewatch.controller.readiness.state_timers import Limits, StateTimers
 from featurewatch.controller.software import (
+    FIRST_COMPLETE_RELEASE,
     format_releases,
+    is_left_out,
+    registers_completely,
     release_of_capabilities,
     startable_releases,
 )
@@ -72,6 +76,19 @@ class ReadinessContext:
     now_ms: int
 
 
+def restart_remedy(image: ClusterImage) -> str:
+    """What to do about a node whose software supports a level that its registration lacks."""
+    if registers_completely(active_controller(image).release):
+        return (
+            "restart it once more, now that the controllers are new: its software supports that, "
+            "and it registered at older controllers, which do not register it"
+        )
+    return (
+        f"upgrade the controllers to Kafka {FIRST_COMPLETE_RELEASE} or newer, then restart it once "
+        "more: its software supports that, and older controllers do not register it"
+    )
+
+
 def blockers_of(context: ReadinessContext) -> tuple[Blocker, ...]:
     """All blockers, brokers first. The cost follows their number, not the size of the cluster."""
     blockers = [*_registered_blockers(context), *_voter_blockers(context)]
@@ -92,9 +109,9 @@ def _nonvoters(image: ClusterImage) -> Iterator[NodeKey]:
     for key, ids in image.nodes.classes.items():
         if key.role is Role.CONTROLLER and voters:
             for node_id in ids:
-                answer = image.answers.nodes.get(NodeKey(Role.CONTROLLER, node_id))
-                if node_id not in voters and (answer is None or answer.silent):
-                    yield NodeKey(Role.CONTROLLER, node_id)
+                node_key = NodeKey(Role.CONTROLLER, node_id)
+                if node_id not in voters and not image.responds(node_key):
+                    yield node_key
 
 
 def _is_ghost(context: ReadinessContext, key: NodeKey) -> bool:
@@ -128,8 +145,9 @@ def _class_blockers(
     release = release_of_capabilities(key.capabilities)
     name = release.name if release else None
     releases = _supporting_releases(context)
+    start = _start(context.image, key, levels, releases)
     remedies = {
-        condition: _remedy(key.role, condition, levels, releases) for condition in NodeCondition
+        condition: _remedy(key.role, condition, start, releases) for condition in NodeCondition
     }
     offline, voters = context.times.offline, context.image.log.quorum.voters
     for node in context.image.nodes.members(key):
@@ -190,7 +208,7 @@ def _voter_blockers(context: ReadinessContext) -> Iterator[Blocker]:
         if node is not None or image.authority is not Authority.LOG:
             continue
         levels = () if answer is None else incompatibilities(answer.capabilities, context.target)
-        is_responding = answer is not None and not answer.silent
+        is_responding = image.responds(key)
         if is_responding and not levels and not controllers_register(image):
             continue
         release = answer and release_of_capabilities(answer.capabilities)
@@ -207,7 +225,12 @@ def _voter_blockers(context: ReadinessContext) -> Iterator[Blocker]:
                 context.times.offline.get(key, -1),
                 levels,
             ),
-            _remedy(Role.CONTROLLER, condition, levels, _supporting_releases(context)),
+            _remedy(
+                Role.CONTROLLER,
+                condition,
+                _start_on(levels, _supporting_releases(context)),
+                _supporting_releases(context),
+            ),
         )
 
 
@@ -226,16 +249,29 @@ def _supporting_releases(context: ReadinessContext) -> tuple[str, ...]:
     )
 
 
-def _remedy(
-    role: Role,
-    condition: NodeCondition,
+def _start(
+    image: ClusterImage,
+    key: CapabilityKey,
     levels: tuple[Incompatibility, ...],
     releases: tuple[str, ...],
 ) -> str:
-    """What to do about a node, with ``{id}`` in place of its id."""
+    """How nodes of a class come to support the levels."""
+    if image.authority is not Authority.LOG or key.role is not Role.BROKER:
+        return _start_on(levels, releases)
+    if all(is_left_out(key.capabilities, item) for item in levels):
+        return restart_remedy(image)
+    return _start_on(levels, releases)
+
+
+def _start_on(levels: tuple[Incompatibility, ...], releases: tuple[str, ...]) -> str:
     start = f"start it on {_release_choice(releases)}"
     if any(item.verdict is Verdict.UNKNOWN for item in levels):
         start = "find out what it runs: it does not tell all, or not what can be; then " + start
+    return start
+
+
+def _remedy(role: Role, condition: NodeCondition, start: str, releases: tuple[str, ...]) -> str:
+    """What to do about a node, with ``{id}`` in place of its id; ``start``: if it comes back."""
     unregister = "kafka-cluster.sh unregister --bootstrap-server HOST:PORT --id {id}"
     match condition:
         case NodeCondition.UNREGISTERED:

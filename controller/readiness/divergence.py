@@ -89,7 +89,7 @@ def has_applied_levels(image: ClusterImage, key: NodeKey, now_ms: int) -> Verdic
     """
     answer = image.answers.nodes.get(key)
     provenance = answer and answer.provenance
-    if answer is None or answer.silent or not isinstance(provenance, AnswerProvenance):
+    if not image.responds(key) or not isinstance(provenance, AnswerProvenance):
         return Verdict.UNKNOWN
     if provenance.epoch < 0:
         return Verdict.NO

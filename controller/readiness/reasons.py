@@ -23,6 +23,7 @@ from featurewatch.streams.types import (
     Role,
 )
 from featurewatch.tables.image.cluster import Authority, ClusterImage
+from featurewatch.tables.image.sources import AHEAD
 
 Reason = tuple[Verdict, str]
 """A verdict and the sentence that explains it; with yes the sentence is a note."""
@@ -82,7 +83,8 @@ def _doubts(image: ClusterImage, now_ms: int) -> list[str]:
     if image.log.gap:
         doubts.append(f"A part of the metadata log was missed: {image.log.gap}.")
     for kind, records in sorted(image.sources.unreadable.items()):
-        doubts.append(f"{kind} could not be read, first at {records.place}: {records.reason}.")
+        if kind != AHEAD:
+            doubts.append(f"{kind} could not be read, first at {records.place}: {records.reason}.")
     return doubts
 
 
@@ -129,8 +131,7 @@ def _voter_reasons(context: ReadinessContext) -> list[Reason]:
             f"start {_controllers(outdated)} on that."
         )
         return [(Verdict.NO, text)] if outdated else []  # the others are blockers
-    answers = {voter: image.answers.nodes.get(NodeKey(Role.CONTROLLER, voter)) for voter in voters}
-    silent = [voter for voter, answer in answers.items() if answer is None or answer.silent]
+    silent = [voter for voter in voters if not image.responds(NodeKey(Role.CONTROLLER, voter))]
     if not silent or len(voters) == 1:
         return []
     if Authority.ANSWERS in image.sources.caught_up:

@@ -44,14 +44,17 @@ def restart_refusal(image: ClusterImage, key: NodeKey) -> str | None:
     The active controller refuses a broker; a controller stops by itself when it replays a record.
     All releases check ranges alike, so a broker's error has the text of the newest release. The
     ranges are those of the node's ApiVersions response, or of its registration if it does not
-    respond. None too if they are unknown, for a broker that still runs with ZooKeeper, and for a
-    node that is registered with ranges that exclude a finalized level: another rule reports that.
+    respond or is not polled any more. None too if they are unknown, for a broker that still runs
+    with ZooKeeper, and for a node that is registered with ranges that exclude a finalized level:
+    another rule reports that.
     """
     if image.authority is not Authority.LOG:
         return None
     # Reads the maps directly: this runs for each node that an event touches.
     node, answer = image.nodes.nodes.get(key), image.answers.nodes.nodes.get(key)
-    advertised = node if answer is None or answer.silent else answer
+    advertised = answer if image.responds(key) else node
+    if node is None and answer is not None and not answer.silent:
+        advertised = answer  # as it was known last; a registration would count instead
     if advertised is None or advertised.migrating or (node is not None and node.migrating):
         return None
     is_registered = node is not None and node.capabilities is advertised.capabilities

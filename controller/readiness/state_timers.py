@@ -25,16 +25,23 @@ CLUSTER: Final = FeatureName("")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long a condition may last before it is an alert, in milliseconds.
+    """What worker and pipeline must judge alike: how long conditions may last, in milliseconds.
 
     ``ghost_ms``: a registration without a living node. ``upgrade_ms``: nodes of two releases, or
     levels that could be finalized and are not. ``refusal_ms``: a node that would be refused at its
-    next registration, which is normal for a moment while it restarts.
+    next registration, which is normal for a moment while it restarts. ``source_ms``: a source that
+    reads nothing, until that is critical. ``quiet_ms``: after so long without another one, the
+    alert about unreadable input of a kind ends.
+
+    ``accepted_clusters``: the ids whose messages count (empty: all).
     """
 
     ghost_ms: int = 3_600_000
     upgrade_ms: int = 86_400_000
     refusal_ms: int = 60_000
+    source_ms: int = 60_000
+    quiet_ms: int = 3_600_000
+    accepted_clusters: frozenset[str] = frozenset()
 
 
 DEFAULT_LIMITS: Final = Limits()
@@ -142,7 +149,8 @@ def is_offline(image: ClusterImage, key: NodeKey) -> bool:
 
     A broker: it is fenced and does not respond to ApiVersions. A controller: it does not respond,
     or it is not polled and not a voter. If the log is not the authority: the node is silent.
-    Brokers in ZooKeeper are alive, since their znodes are ephemeral.
+    Brokers in ZooKeeper are alive, since their znodes are ephemeral. A response of a node counts
+    while the source that polls it reads; after that the log alone decides.
     """
     node = image.nodes.nodes.get(key)
     if node is None:
@@ -150,8 +158,10 @@ def is_offline(image: ClusterImage, key: NodeKey) -> bool:
     if image.authority is not Authority.LOG:
         return node.silent
     answer = image.answers.nodes.nodes.get(key)
-    if answer is not None:
-        return answer.silent and (node.fenced or key.role is Role.CONTROLLER)
+    if image.responds(key):
+        return False
+    if answer is not None and answer.silent:
+        return node.fenced or key.role is Role.CONTROLLER
     if key.role is Role.BROKER:
         return node.fenced
     voters = image.log.quorum.voters
@@ -211,6 +221,8 @@ def affected_beyond_delta(
     keys: dict[NodeKey, None] = dict.fromkeys(delta.answers.nodes)
     if not times.states or before.authority is not after.authority:
         keys |= dict.fromkeys((*after.nodes.nodes, *after.answers.nodes.nodes))
+    if before.has_current_answers is not after.has_current_answers:
+        keys |= dict.fromkeys(after.answers.nodes.nodes)
     if before.log.quorum.voters != after.log.quorum.voters:
         keys |= dict.fromkeys(_members(after, Role.CONTROLLER))
     if before.features.levels is not after.features.levels:

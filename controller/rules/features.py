@@ -3,11 +3,12 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
-from featurewatch.controller.compatibility import Verdict, supports
+from featurewatch.controller.compatibility import Incompatibility, Verdict, supports
 from featurewatch.controller.levels import level_name
 from featurewatch.controller.rules.rule import Finding, Rule, RuleContext, Subject, SubjectKind
+from featurewatch.controller.software import is_left_out
 from featurewatch.streams.outputs import Severity
-from featurewatch.streams.types import FeatureLevel, FeatureName
+from featurewatch.streams.types import FeatureLevel, FeatureName, Role
 from featurewatch.tables.image.cluster import Authority
 
 
@@ -15,9 +16,12 @@ def _above_support(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     image, feature = context.image, FeatureName(str(subject.key))
     level = image.features.levels.get(feature, FeatureLevel(0))
     below: list[dict[str, Any]] = []
+    left_out = image.authority is Authority.LOG
     for key, members in image.nodes.classes.items():
         supported = key.capabilities.ranges.of(feature)
         if supports(key.capabilities, feature, level) is Verdict.NO and supported.maximum < level:
+            item = Incompatibility(feature, level, key.capabilities.ranges.get(feature), Verdict.NO)
+            left_out = left_out and key.role is Role.BROKER and is_left_out(key.capabilities, item)
             below.append({"role": str(key.role), "range": [*supported], "nodes": len(members)})
     # Sorted, since the order of the classes differs between processes.
     below.sort(key=lambda item: (item["role"], item["range"], item["nodes"]))
@@ -29,9 +33,10 @@ def _above_support(context: RuleContext, subject: Subject) -> Iterable[Finding]:
         is_zookeeper = (
             image.authority is Authority.ZOOKEEPER
         )  # its registrations end with the session
+        start = f"restart {them} once more" if left_out else f"start {them} on a newer release"
         summary = (
             f"{feature} is finalized at {level_name(feature, level)}, above what {count} "
-            f"{'live' if is_zookeeper else 'registered'} {nodes}: start {them} on a newer release"
+            f"{'live' if is_zookeeper else 'registered'} {nodes}: {start}"
             f"{'.' if is_zookeeper else f', or unregister {gone}.'}"
         )
         yield Finding(summary, Severity.CRITICAL, {"level": level, "below": below}, feature)

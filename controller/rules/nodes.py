@@ -7,9 +7,12 @@ from immutables import Map
 
 from featurewatch.controller.compatibility import Incompatibility, Verdict, incompatibilities
 from featurewatch.controller.levels import level_name
+from featurewatch.controller.readiness.blockers import restart_remedy
 from featurewatch.controller.rules.rule import Finding, Rule, RuleContext, Subject, SubjectKind
+from featurewatch.controller.software import is_left_out
 from featurewatch.streams.outputs import Severity
-from featurewatch.streams.types import FeatureLevel, FeatureName, NodeKey
+from featurewatch.streams.types import FeatureLevel, FeatureName, NodeKey, Role
+from featurewatch.tables.image.cluster import Authority
 from featurewatch.tables.image.nodes import Capabilities, Node
 from featurewatch.tables.image.provenance import ZnodeProvenance
 
@@ -82,6 +85,15 @@ def _missing(context: RuleContext, subject: Subject) -> Iterable[Finding]:
             summary = (
                 f"{_name(node)} does not say whether it supports {item.feature}, and level {level} "
                 f"is finalized: {remedy}."
+            )
+        elif (
+            context.image.authority is Authority.LOG
+            and node.key.role is Role.BROKER
+            and is_left_out(node.capabilities, item)
+        ):
+            summary = (
+                f"{_name(node)} is registered without {item.feature}, and level {level} is "
+                f"finalized: {restart_remedy(context.image)}."
             )
         else:
             summary = (

@@ -61,12 +61,16 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class RuleContext:
-    """A cluster at the time of an event, in milliseconds since the Unix epoch."""
+    """A cluster at the time of an event, in milliseconds since the Unix epoch.
+
+    ``received_ms`` is when the bus received the event's message.
+    """
 
     image: ClusterImage
     times: StateTimers
     limits: Limits
     now_ms: int
+    received_ms: int
 
 
 Grounds = Callable[[Capabilities, Map[FeatureName, FeatureLevel]], object]
@@ -116,3 +120,12 @@ def coarse_count(count: int) -> int:
     """The largest of 1, 2, 5, 10, 20, 50, … up to ``count``, so that a flood makes few alerts."""
     size = int("1" + "0" * (len(str(count)) - 1))
     return next(step * size for step in (5, 2, 1) if step * size <= count)
+
+
+def format_duration(limit_ms: int) -> str:
+    """Formats a limit for people, in its largest whole unit."""
+    for unit_ms, name in ((3_600_000, "hour"), (60_000, "minute"), (1000, "second")):
+        if limit_ms >= unit_ms and limit_ms % unit_ms == 0:
+            count = limit_ms // unit_ms
+            return f"{count} {name}{'' if count == 1 else 's'}"
+    return f"{limit_ms} ms"

@@ -1,6 +1,6 @@
 """Rules about sources that cannot read, and about what they could not decode."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from featurewatch.controller.rules.rule import (
@@ -10,22 +10,32 @@ from featurewatch.controller.rules.rule import (
     Subject,
     SubjectKind,
     coarse_count,
+    format_duration,
 )
 from featurewatch.streams.events import SourceState
-from featurewatch.streams.outputs import Severity
-from featurewatch.tables.image.sources import LOST
-
-_FAILED_STATES = (SourceState.STALLED, SourceState.SILENT)
+from featurewatch.streams.outputs import Alert, Severity
+from featurewatch.tables.image.sources import AHEAD, FAILED_STATES, LOST
 
 
 def _stalled(context: RuleContext, subject: Subject) -> Iterable[Finding]:
-    status = context.image.sources.statuses.get(str(subject.key))
-    if status is not None and status.state in _FAILED_STATES:
+    """A warning at first: a node that restarts, and an election, take less than the limit."""
+    sources = context.image.sources
+    status = sources.statuses.get(str(subject.key))
+    if status is not None and status.state in FAILED_STATES:
+        since_ms = sources.failing_since.get(status.source, context.received_ms)
+        is_long = context.received_ms - since_ms >= context.limits.source_ms
         summary = f"The source {status.source} is {status.state}: {status.detail}"
         if status.state is SourceState.SILENT:
             summary += " If it was taken out of the configuration: featurewatch retire."
         # The position is left out: it may still change, and each change would be another alert.
-        yield Finding(summary, Severity.CRITICAL, {"state": str(status.state)})
+        severity = Severity.CRITICAL if is_long else Severity.WARNING
+        yield Finding(summary, severity, {"state": str(status.state)})
+
+
+def is_critical(firing: Mapping[Subject, tuple[Alert, ...]], source: str) -> bool:
+    """Whether the alert about a source that reads nothing is critical."""
+    alerts = firing.get(Subject(SubjectKind.SOURCE, source), ())
+    return any(alert.severity is Severity.CRITICAL for alert in alerts)
 
 
 SOURCE_RULES: Final = (
@@ -40,13 +50,14 @@ SOURCE_RULES: Final = (
 
 def _unreadable(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     records = context.image.sources.unreadable.get(str(subject.key))
-    if records is not None and subject.key != LOST:
+    if records is not None and subject.key not in (LOST, AHEAD):
         count = coarse_count(records.count)
         times = "once" if count == 1 else f"at least {count} times"
         summary = (
             f"{subject.key} could not be read, {times}, first at {records.place}: "
             f"{records.reason}. What is shown of the cluster may be incomplete; its bytes are in "
-            "the dead letters."
+            "the dead letters. This ends when none came for "
+            f"{format_duration(context.limits.quiet_ms)}, or by `featurewatch alerts acknowledge`."
         )
         evidence = {"count": count, "location": records.place, "reason": records.reason}
         yield Finding(summary, Severity.WARNING, evidence)
@@ -64,6 +75,19 @@ def _lost(context: RuleContext, subject: Subject) -> Iterable[Finding]:
         yield Finding(summary, Severity.CRITICAL, evidence)
 
 
+def _ahead(context: RuleContext, subject: Subject) -> Iterable[Finding]:
+    records = context.image.sources.unreadable.get(AHEAD)
+    if records is not None and subject.key == AHEAD:
+        count = coarse_count(records.count)
+        times = "once" if count == 1 else f"at least {count} times"
+        summary = (
+            f"An event of this cluster came from the future, {times}, first {records.place}: "
+            f"{records.reason}. The time of the bus counts instead: set that clock, or the bus's."
+        )
+        evidence = {"count": count, "location": records.place, "reason": records.reason}
+        yield Finding(summary, Severity.WARNING, evidence)
+
+
 MESSAGES_LOST: Final = "messages-lost"
 """The rule that fires in a worker alone: the lake has other messages, and other losses."""
 
@@ -74,5 +98,11 @@ RECORD_RULES: Final = (
         "a record, a snapshot or a message could not be read",
         SubjectKind.RECORD,
         _unreadable,
+    ),
+    Rule(
+        "clock-ahead",
+        "an event's time lies ahead of the bus's clock",
+        SubjectKind.RECORD,
+        _ahead,
     ),
 )

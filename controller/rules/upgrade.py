@@ -22,6 +22,7 @@ from featurewatch.controller.rules.rule import (
     Subject,
     SubjectKind,
     coarse_count,
+    format_duration,
 )
 from featurewatch.controller.software import release_of_capabilities
 from featurewatch.streams.outputs import Severity
@@ -29,7 +30,6 @@ from featurewatch.streams.types import METADATA_VERSION, NodeKey, Role
 from featurewatch.tables.image.cluster import Authority
 from featurewatch.tables.image.nodes import Node
 
-_HOUR_MS: Final = 3_600_000
 _NAMED: Final = 10
 
 GHOST: Final = "ghost-registration"
@@ -174,15 +174,6 @@ def _refused(context: RuleContext, subject: Subject) -> Iterable[Finding]:
             "software fits the finalized levels."
         )
         yield Finding(summary, Severity.CRITICAL, {"refusal": refusal})
-
-
-def format_duration(limit_ms: int) -> str:
-    """Formats a limit for people, in its largest whole unit."""
-    for unit_ms, name in ((_HOUR_MS, "hour"), (60_000, "minute"), (1000, "second")):
-        if limit_ms >= unit_ms and limit_ms % unit_ms == 0:
-            count = limit_ms // unit_ms
-            return f"{count} {name}{'' if count == 1 else 's'}"
-    return f"{limit_ms} ms"
 
 
 UPGRADE_RULES: Final = (

@@ -7,6 +7,8 @@ from typing import Final
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (
     AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
     ConfigResource,
     NewTopic,
     TopicMetadata,
@@ -17,6 +19,7 @@ from featurewatch.streams.errors import BusError, BusUnavailableError, TopicMism
 from featurewatch.streams.topics import ALL, Topic
 
 _POLICY: Final = "cleanup.policy"
+_TIME: Final = "message.timestamp.type"
 _POLL_S: Final = 0.05
 
 _Seconds = Callable[[], float]
@@ -133,7 +136,8 @@ def _check_policies(
     for resource, future in admin.describe_configs(resources).items():
         required = wanted[resource.name].get(_POLICY, "delete")
         try:
-            policy = str(future.result()[_POLICY].value)
+            configs = future.result()
+            policy = str(configs[_POLICY].value)
         except KafkaException as error:
             LOG.warning(
                 "the cleanup policy of %s could not be read (%s): it must be %s",
@@ -147,3 +151,25 @@ def _check_policies(
                 f"topic {resource.name} has the cleanup policy {policy} and must have {required}: "
                 f"change {_POLICY} of the topic, or choose another prefix than {bus.prefix}"
             )
+        time_type = wanted[resource.name].get(_TIME)
+        if time_type is not None and _TIME in configs and configs[_TIME].value != time_type:
+            _set_time_type(admin, resource.name, time_type)
+
+
+def _set_time_type(admin: AdminClient, topic: str, time_type: str) -> None:
+    """An older featurewatch made its topics with the producers' times."""
+    operation = AlterConfigOpType.SET
+    entry = ConfigEntry(_TIME, time_type, incremental_operation=operation)
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
+    try:
+        for future in admin.incremental_alter_configs([resource]).values():
+            future.result()
+    except KafkaException as error:
+        LOG.warning(
+            "%s has the times of its producers, so a wrong clock moves the limits of alerts, and "
+            "that could not be changed (%s): kafka-configs.sh --bootstrap-server HOST:PORT "
+            "--alter --topic %s --add-config %s=%s",
+            *(topic, error.args[0].str(), topic, _TIME, time_type),
+        )
+    else:
+        LOG.info("%s has the bus's times from now on (%s=%s)", topic, _TIME, time_type)

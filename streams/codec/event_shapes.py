@@ -29,6 +29,7 @@ from featurewatch.streams.codec.checks import (
 )
 from featurewatch.streams.codec.znode_shapes import a_znode_or_none, znodes
 from featurewatch.streams.events import (
+    Acknowledgement,
     CommitKind,
     DeadLetter,
     Disagreement,
@@ -150,6 +151,16 @@ _STATUS = Shape(
     },
     optional=frozenset({"offset_checksum"}),
 )
+_ACKNOWLEDGEMENT = Shape(
+    Acknowledgement,
+    {
+        "cluster": a_name,
+        "alert": a_name,
+        "by": a_detail,
+        "reason": a_detail,
+        "seen_ms": TIME,
+    },
+)
 _ANSWER = Shape(
     NodeAnswer,
     {
@@ -226,6 +237,7 @@ KINDS: Final[Mapping[str, Mapping[str, Shape]]] = {
         "snapshot-chunk": _CHUNK,
         "gap": _GAP,
         "status": _STATUS,
+        "acknowledgement": _ACKNOWLEDGEMENT,
     },
     API_VERSIONS.short_name: {
         "node-answer": _ANSWER,

@@ -20,7 +20,7 @@ from featurewatch.streams.outputs import (
     Snapshot,
 )
 from featurewatch.streams.text import MAX_DETAIL_CHARS, shortened
-from featurewatch.streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES, Topic
+from featurewatch.streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES, STATE, Topic
 
 _MAX_EVIDENCE_BYTES: Final = 64 * 1024
 """Of an alert, as JSON: it lists hundreds of nodes, and what reads alerts takes no more."""
@@ -32,7 +32,7 @@ TOPICS: Final[dict[type[Output], Topic]] = {
     Alert: ALERTS,
     Snapshot: EPOCHS,
 }
-"""Where each output goes; a snapshot also goes to ``state``."""
+"""Where each output goes; a snapshot also goes to ``state``, by `encode_state`."""
 
 
 def topic_of(output: Output) -> Topic:
@@ -50,6 +50,16 @@ def encode_output(output: Output) -> Message:
     if isinstance(output, Alert):
         output = _bounded(output)
     return Message(key.encode(), orjson.dumps(output, default=list), headers)  # of ranges
+
+
+def encode_state(snapshot: Snapshot) -> Message:
+    """The message of a snapshot on ``state``: the same revision has many, and each its own id."""
+    value = orjson.dumps(snapshot, default=list)
+    event_id = f"{snapshot.id}/{sha256(value).hexdigest()}"
+    headers = cloudevents.headers(
+        STATE, "snapshot", snapshot.cluster, event_id, max(snapshot.at_ms, 0)
+    )
+    return Message(snapshot.cluster.encode(), value, headers)
 
 
 def _bounded(alert: Alert) -> Alert:
@@ -112,7 +122,10 @@ def _kind(output: Output) -> str:
 
 
 def _cause(output: Output) -> str:
-    """The ``ce_id``: an alert fires and resolves under one id, by different causes."""
+    """The ``ce_id``: an alert fires and resolves under one id, by different causes.
+
+    The time belongs to it, since a log that was made anew has the same offsets again.
+    """
     if isinstance(output, Alert):
-        return f"{output.id}/{output.state}/{output.cause}"
+        return f"{output.id}/{output.state}/{output.cause}@{output.at_ms}"
     return output.id

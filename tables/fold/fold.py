@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from featurewatch.streams.events import (
+    Acknowledgement,
     Disagreement,
     Event,
     LogCommit,
@@ -16,6 +17,7 @@ from featurewatch.streams.events import (
     ZnodeChange,
     ZnodeSnapshot,
 )
+from featurewatch.tables.fold.acknowledgements import fold_acknowledgement
 from featurewatch.tables.fold.api_versions import (
     fold_disagreement,
     fold_node_answer,
@@ -31,7 +33,7 @@ from featurewatch.tables.image.cluster import (
     ClusterDelta,
     ClusterImage,
 )
-from featurewatch.tables.image.sources import LOST, count_unreadable
+from featurewatch.tables.image.sources import AHEAD, LOST, count_unreadable
 from featurewatch.tables.image.zookeeper import NO_ZOOKEEPER, ZookeeperDelta
 
 
@@ -75,6 +77,8 @@ def _fold(image: ClusterImage, event: Event) -> tuple[ClusterImage, ClusterDelta
             return fold_znode(image, event)
         case ZnodeSnapshot():
             return fold_znode_snapshot(image, event)
+        case Acknowledgement():
+            return fold_acknowledgement(image, event)
         case _:
             assert_never(event)
 
@@ -96,6 +100,13 @@ def fold_unreadable(image: ClusterImage, place: str, reason: str) -> ClusterImag
 def fold_lost(image: ClusterImage, place: str, reason: str) -> ClusterImage:
     """The image after messages that the bus lost; ``place`` and ``reason`` are text."""
     unreadable = count_unreadable(image.sources.unreadable, LOST, place, reason)
+    return replace(image, sources=image.sources.with_unreadable(unreadable))
+
+
+def fold_ahead(image: ClusterImage, place: str, reason: str) -> ClusterImage:
+    """The image after an event whose time lies ahead of the bus's; its texts are ``place``, its id,
+    and ``reason``."""
+    unreadable = count_unreadable(image.sources.unreadable, AHEAD, place, reason)
     return replace(image, sources=image.sources.with_unreadable(unreadable))
 
 

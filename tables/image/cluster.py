@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final, Self
 
-from featurewatch.streams.types import ClusterId
+from featurewatch.streams.types import ClusterId, NodeKey
 from featurewatch.tables.image.answers import (
     ANSWERS_UNCHANGED,
     NO_ANSWERS,
@@ -69,6 +69,19 @@ class ClusterImage:
     def brokers(self) -> NodesImage:
         """The live brokers of ``/brokers/ids``."""
         return self.nodes if self.authority is Authority.ZOOKEEPER else self.zookeeper.nodes
+
+    @property
+    def has_current_answers(self) -> bool:
+        """Whether the source of the nodes' ApiVersions responses still reads them.
+
+        If it is stalled or silent, a node that responded may be gone since.
+        """
+        return not self.sources.is_failing(Authority.ANSWERS)
+
+    def responds(self, key: NodeKey) -> bool:
+        """Whether a node is known to respond to ApiVersions now."""
+        answer = self.answers.nodes.nodes.get(key)
+        return answer is not None and not answer.silent and self.has_current_answers
 
     @property
     def forgotten(self) -> bool:

@@ -9,6 +9,9 @@ from immutables import Map
 from featurewatch.streams.events import SourceState, SourceStatus
 from featurewatch.streams.text import shortened
 
+FAILED_STATES: Final = (SourceState.STALLED, SourceState.SILENT)
+"""The states of a source that reads nothing."""
+
 
 class MessagePosition(NamedTuple):
     """The position of a message on the bus: input topic, offset, and time in Unix milliseconds."""
@@ -20,33 +23,50 @@ class MessagePosition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UnreadableRecords:
-    """The unreadable records of one kind: their number, and location and reason of the first."""
+    """The unreadable records of one kind: their number, and location and reason of the first.
+
+    ``last_ms`` is when the bus received the newest one (ms since the Unix epoch; -1: with the
+    message that is being applied).
+    """
 
     count: int
     place: str
     reason: str
+    last_ms: int = field(default=-1, compare=False)
 
     def to_row(self) -> dict[str, Any]:
         """The fields of a row."""
-        return {"count": self.count, "place": self.place, "reason": self.reason}
+        return {
+            "count": self.count,
+            "place": self.place,
+            "reason": self.reason,
+            "last_ms": self.last_ms,
+        }
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Self:
         """The unreadable records that a row's fields hold."""
-        return cls(row["count"], row["place"], row["reason"])
+        return cls(row["count"], row["place"], row["reason"], row.get("last_ms", -1))
 
 
 Unreadable = Map[str, UnreadableRecords]
-"""Unreadable records by kind: a record type, ``SNAPSHOT``, ``MESSAGE``, ``ZNODES`` or `LOST`."""
+"""Unreadable records by kind: a record type, ``SNAPSHOT``, ``MESSAGE``, ``ZNODES``, `LOST` or
+`AHEAD`."""
 
 LOST: Final = "LOST"
 """The kind of the messages that the bus lost before they were read."""
+
+AHEAD: Final = "CLOCK"
+"""The kind of the events whose time lies ahead of the bus's clock."""
+
+_LASTING: Final = (LOST,)
+"""The kinds that no quiet time ends: what was lost is missing until it is published again."""
 
 
 def count_unreadable(unreadable: Unreadable, kind: str, place: str, reason: str) -> Unreadable:
     """Counts one more of a kind; location and reason of the first one stay."""
     first = unreadable.get(kind, UnreadableRecords(0, place, shortened(reason)))
-    return unreadable.set(kind, replace(first, count=first.count + 1))
+    return unreadable.set(kind, replace(first, count=first.count + 1, last_ms=-1))
 
 
 def unreadable_to_row(unreadable: Unreadable) -> dict[str, Any]:
@@ -66,12 +86,21 @@ class SourcesImage:
     ``statuses`` has the newest status of each source. ``caught_up`` are the sources that have
     reached the end of their input and have not reported a lag since. ``read`` is the last applied
     message of each input topic: after a crash the bus delivers some messages again.
+    ``failing_since`` is when the bus received the first report that a source is stalled or silent,
+    of each source that still is (ms since the Unix epoch; -1: with the message that is being
+    applied).
     """
 
     statuses: Map[str, SourceStatus] = field(default_factory=Map)
     caught_up: frozenset[str] = frozenset()
     unreadable: Unreadable = field(default_factory=Map)
     read: Map[str, MessagePosition] = field(default_factory=Map, compare=False)
+    failing_since: Map[str, int] = field(default_factory=Map, compare=False)
+
+    def is_failing(self, source: str) -> bool:
+        """Whether a source reads nothing now, so that what it published last may be outdated."""
+        status = self.statuses.get(source)
+        return status is not None and status.state in FAILED_STATES
 
     def has_applied(self, delivery: MessagePosition) -> bool:
         """Whether this message was applied before.
@@ -99,7 +128,28 @@ class SourcesImage:
         if last is not None and last.time_ms > delivery.time_ms:
             delivery = delivery._replace(time_ms=last.time_ms)
         read = self.read.set(delivery.topic, delivery)
-        return type(self)(self.statuses, self.caught_up, self.unreadable, read)
+        return type(self)(self.statuses, self.caught_up, self.unreadable, read, self.failing_since)
+
+    def at_time(self, received_ms: int, quiet_ms: int) -> Self:
+        """This image after a message that the bus received at ``received_ms``.
+
+        What the message reported is dated. A kind of unreadable records ends when none came for
+        ``quiet_ms``: their place is passed, and the image is what the newer records made of it.
+        """
+        if not self.unreadable and not self.failing_since:
+            return self
+        unreadable, failing_since = self.unreadable, self.failing_since
+        for kind, records in self.unreadable.items():
+            if records.last_ms < 0:
+                unreadable = unreadable.set(kind, replace(records, last_ms=received_ms))
+            elif kind not in _LASTING and received_ms - records.last_ms >= quiet_ms:
+                unreadable = unreadable.delete(kind)
+        for source, since_ms in self.failing_since.items():
+            if since_ms < 0:
+                failing_since = failing_since.set(source, received_ms)
+        if unreadable is self.unreadable and failing_since is self.failing_since:
+            return self
+        return replace(self, unreadable=unreadable, failing_since=failing_since)
 
     def with_status(self, status: SourceStatus) -> Self:
         """This image with one source's newest status."""
@@ -108,13 +158,25 @@ class SourcesImage:
             caught_up = caught_up | {status.source}
         elif status.state is SourceState.CATCHING_UP:
             caught_up = caught_up - {status.source}
-        statuses = self.statuses.set(status.source, status)
-        return replace(self, statuses=statuses, caught_up=caught_up)
+        statuses, failing_since = self.statuses.set(status.source, status), self.failing_since
+        if status.state not in FAILED_STATES:
+            if status.source in failing_since:
+                failing_since = failing_since.delete(status.source)
+        elif status.source not in failing_since:
+            failing_since = failing_since.set(status.source, -1)
+        return replace(self, statuses=statuses, caught_up=caught_up, failing_since=failing_since)
 
     def without(self, source: str) -> Self:
         """This image without a source that has a status."""
-        statuses, caught_up = self.statuses.delete(source), self.caught_up - {source}
-        return replace(self, statuses=statuses, caught_up=caught_up)
+        failing_since = self.failing_since
+        if source in failing_since:
+            failing_since = failing_since.delete(source)
+        return replace(
+            self,
+            statuses=self.statuses.delete(source),
+            caught_up=self.caught_up - {source},
+            failing_since=failing_since,
+        )
 
     def with_unreadable(self, unreadable: Unreadable) -> Self:
         """This image with these unreadable records; this very object if they are the same."""
@@ -129,6 +191,7 @@ class SourcesImage:
             "caught_up": sorted(self.caught_up),
             "unreadable": unreadable_to_row(self.unreadable),
             "read": {topic: (last.offset, last.time_ms) for topic, last in self.read.items()},
+            "failing_since": dict(self.failing_since.items()),
         }
 
     @classmethod
@@ -140,6 +203,7 @@ class SourcesImage:
             caught_up=frozenset(row["caught_up"]),
             unreadable=unreadable_from_row(row["unreadable"]),
             read=Map(read),
+            failing_since=Map(row.get("failing_since", {})),
         )
 
 

@@ -15,6 +15,7 @@ from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.codec.events import Message
 from featurewatch.streams.codec.outputs import decode_snapshot
 from featurewatch.streams.events import SourceState, SourceStatus
+from featurewatch.streams.outputs import Severity
 from featurewatch.streams.topics import Topic
 from tests.agents.events import CLUSTER, following, levels, registration, status
 
@@ -30,19 +31,25 @@ def _state(*events: Any) -> MonitorState:
 
 def test_a_silent_source_gets_a_silent_status() -> None:
     """Each silent source gets a status of its own, whose detail has the seconds."""
-    image = _state(following(3)).image
-    (silent,) = silent_statuses(image, {"kraft": 21.4}, now_ms=5)
+    state = _state(following(3))
+    (silent,) = silent_statuses(state, {"kraft": 21.4}, now_ms=5)
     assert (silent.cluster, silent.source, silent.state) == (CLUSTER, "kraft", SourceState.SILENT)
     assert silent.seen_ms == 5
     assert "21 s" in silent.detail
 
 
 def test_silence_is_published_once() -> None:
-    """A silent source gets no second SILENT status until its next event."""
-    silent = _state(following(3), status(SourceState.SILENT, -1)).image
-    assert silent_statuses(silent, {"kraft": 60}, now_ms=5) == []
-    image = _state(following(3), status(SourceState.SILENT, -1), following(4)).image
-    assert len(silent_statuses(image, {"kraft": 60}, now_ms=5)) == 1
+    """A silent source gets no second SILENT status until its next event, but one that makes its
+    alert critical."""
+    silent_event = status(SourceState.SILENT, -1)
+    silent, since_ms = _state(following(3), silent_event), silent_event.seen_ms
+    assert silent_statuses(silent, {"kraft": 60}, now_ms=since_ms + 59_999) == []
+    (again,) = silent_statuses(silent, {"kraft": 80}, now_ms=since_ms + 60_000)
+    critical = step(silent, again)
+    assert [alert.severity for alert in critical.alerts] == [Severity.CRITICAL]
+    assert silent_statuses(critical.state, {"kraft": 999}, now_ms=since_ms + 999_000) == []
+    state = _state(following(3), silent_event, following(4))
+    assert len(silent_statuses(state, {"kraft": 60}, now_ms=5)) == 1
 
 
 async def test_each_source_is_silent_by_itself() -> None:

@@ -141,6 +141,7 @@ OTHER_VALUES = {
     "id": "2",
     "store": "rocksdb",
     "data_directory": "/elsewhere",
+    "accepted_clusters": ["c"],
 }
 """Values of settings other than numbers, none of which is the default."""
 

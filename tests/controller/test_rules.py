@@ -84,7 +84,7 @@ def test_no_finding_without_grounds(
     levels = (r.level(MV, level), r.level(TV, other))
     image = fold_all([r.commit(1, *levels, r.register(1, ranges, fenced=False))])
     key = NodeKey(Role.BROKER, NodeId(1))
-    context = RuleContext(image, NO_TIMES, DEFAULT_LIMITS, now_ms=0)
+    context = RuleContext(image, NO_TIMES, DEFAULT_LIMITS, now_ms=0, received_ms=0)
     node = image.nodes.get(key)
     assert node is not None
     for rule in RULES_BY_KIND[SubjectKind.NODE]:

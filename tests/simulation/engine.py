@@ -49,7 +49,7 @@ class Engine:
 
         ``offset`` is that of the event on its topic (None: it comes from no topic).
         """
-        delivery = None if offset is None else MessagePosition("topic", offset, offset)
+        delivery = None if offset is None else MessagePosition("topic", offset, event.seen_ms)
         result = step(self.state, event, delivery, self.limits)
         if self.auditor is not None:
             self.auditor.check(self.state, result, event)

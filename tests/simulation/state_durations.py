@@ -106,6 +106,9 @@ def _is_away(image: ClusterImage, node: Node) -> bool:
     if image.authority != "kraft":
         return node.silent
     answer = image.answers.nodes.get(node.key)
+    polled = image.sources.statuses.get("api-versions")
+    if polled is not None and polled.state in ("stalled", "silent"):
+        answer = answer if answer is not None and answer.silent else None
     if node.key.role is Role.BROKER:
         return node.fenced and (answer is None or answer.silent)
     if answer is not None:

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from featurewatch.streams.codec.cloudevents import LATEST_MS
 from featurewatch.streams.events import (
+    Acknowledgement,
     CommitKind,
     DeadLetter,
     Disagreement,
@@ -102,7 +103,8 @@ dead_letters = st.builds(
     st.dictionaries(names, texts, max_size=3),
 )  # fmt: skip
 
-log_events = commits() | chunks | gaps | statuses
+acknowledgements = st.builds(Acknowledgement, names, names, texts, texts, times)
+log_events = commits() | chunks | gaps | statuses | acknowledgements
 api_versions_events = answers | silences | disagreements | statuses
 
 int64s = st.integers(-(2**63), 2**63 - 1)

@@ -1,19 +1,23 @@
 """Outputs to messages and back."""
 
+from dataclasses import replace
+
 import orjson
 import pytest
 
-from featurewatch.streams.codec.events import MalformedEventError
+from featurewatch.streams.codec.events import MalformedEventError, decode_dead_letter, encode
 from featurewatch.streams.codec.outputs import (
     Output,
     decode_alert,
     decode_change,
     decode_snapshot,
     encode_output,
+    encode_state,
     topic_of,
 )
+from featurewatch.streams.events import DeadLetter
 from featurewatch.streams.outputs import Alert, FeatureChange, Snapshot
-from featurewatch.streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES
+from featurewatch.streams.topics import ALERTS, DEAD_LETTERS, EPOCHS, FEATURE_CHANGES, STATE
 from tests.simulation.engine import simulated_outputs
 
 DECODERS = {FeatureChange: decode_change, Alert: decode_alert, Snapshot: decode_snapshot}
@@ -37,6 +41,35 @@ def test_topics_and_keys() -> None:
         assert headers["ce_source"].decode() == f"/clusters/{output.cluster}/{topic.short_name}"
         kinds.add(topic.short_name)
     assert kinds == {topic.short_name for topic in (FEATURE_CHANGES, ALERTS, EPOCHS)}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_id_has_two_contents(seed: int) -> None:
+    """A consumer may drop a message whose id it has seen; on state each snapshot has its own."""
+    contents: dict[tuple[bytes, bytes], bytes | None] = {}
+    *outputs, state = simulated_outputs(range(seed, seed + 1))
+    for output in (*outputs, state):
+        messages = [(topic_of(output), encode_output(output))] if output is not state else []
+        if isinstance(output, Snapshot):
+            later = [replace(output, at_ms=output.at_ms + after_ms) for after_ms in (0, 500)]
+            messages += [(STATE, encode_state(snapshot)) for snapshot in later]
+        for topic, message in messages:
+            headers = dict(message.headers)
+            key = (headers["ce_source"], headers["ce_id"])
+            assert contents.setdefault(key, message.value) == message.value
+            assert headers["ce_type"].decode().startswith(f"featurewatch.{topic.short_name}.")
+
+
+def test_dead_letters_of_one_place_have_ids_of_their_own() -> None:
+    """The id follows from payload and reason too, and is the same after the message."""
+    letters = [
+        DeadLetter("c", "answer of broker-1", reason, payload, 1)
+        for payload, reason in ((b"a", "x"), (b"b", "x"), (b"", "x"), (b"", "y"))
+    ]
+    messages = [encode(DEAD_LETTERS, letter) for letter in letters]
+    assert len({dict(message.headers)["ce_id"] for message in messages}) == len(letters)
+    for letter, message in zip(letters, messages, strict=True):
+        assert decode_dead_letter(message.value).id == letter.id
 
 
 def test_unknown_fields_are_passed_over() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from featurewatch.controller.readiness import DEFAULT_LIMITS, UpgradeState
 from featurewatch.controller.rules import RULES
-from featurewatch.controller.rules.upgrade import format_duration
+from featurewatch.controller.rules.rule import format_duration
 
 TEXT = (Path(__file__).parents[3] / "docs" / "readiness.md").read_text()
 

@@ -18,7 +18,7 @@ from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.codec.events import decode_log_event, encode
 from featurewatch.streams.errors import BusError, PublishError, TopicMismatchError
 from featurewatch.streams.events import CommitKind, LogCommit
-from featurewatch.streams.topics import ALERTS, ALL, METADATA_LOG, STATE
+from featurewatch.streams.topics import ALERTS, ALL, INPUTS, METADATA_LOG, STATE
 from featurewatch.streams.types import ClusterId, LastRecord
 
 pytestmark = pytest.mark.stack
@@ -87,6 +87,23 @@ def test_topics_are_made_once_with_equal_partitions(settings, admin):
         settings.topic(STATE),
         f"{settings.prefix}-nodes-changelog",
     }
+
+
+def test_an_older_topic_gets_the_times_of_the_bus(settings, admin):
+    """The input topics of an older featurewatch have the times of their producers."""
+    name = settings.topic(METADATA_LOG)
+    older = NewTopic(name, 3, 1, config={"message.timestamp.type": "CreateTime"})
+    for future in admin.create_topics([older]).values():
+        future.result(30)
+    ensure_topics(settings)
+    for topic in INPUTS:
+        resource = ConfigResource(ConfigResource.Type.TOPIC, settings.topic(topic))
+        deadline = time.monotonic() + 20
+        while True:
+            (described,) = admin.describe_configs([resource]).values()
+            if described.result()["message.timestamp.type"].value == "LogAppendTime":
+                break
+            assert time.monotonic() < deadline, topic.short_name
 
 
 def test_a_topic_with_other_partitions_is_refused(settings, admin):

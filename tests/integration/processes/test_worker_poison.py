@@ -77,6 +77,8 @@ async def test_poison_is_kept_and_told_and_stops_nothing(bus: Cluster, tmp_path:
     async with running(settings, tmp_path) as worker, Publisher(settings) as publisher:
         await publisher.publish(METADATA_LOG, level(1, 19))
         await publisher.publish(METADATA_LOG, status)
+        await publisher.flush()
+        await until_offset(worker, 1)  # unreadable messages count for clusters that are known
         for topic in (METADATA_LOG, API_VERSIONS):
             for payload in POISON:
                 await publisher.send(settings.topic(topic), Message(KEY, payload, []))

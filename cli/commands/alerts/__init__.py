@@ -1,10 +1,14 @@
-"""``featurewatch alerts``: the firing alerts, and with ``--follow`` those that begin and end."""
+"""``featurewatch alerts``: the firing alerts, and with ``--follow`` those that begin and end.
+
+Alone it shows them; its commands change them.
+"""
 
 import contextlib
 import time
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Annotated, Final
 
-from featurewatch.cli.command_line import Exit, Option, command
+from featurewatch.cli.command_line import Exit, LazyGroup, Option, is_alone, parameters
 from featurewatch.cli.config import options
 from featurewatch.cli.config.options import (
     AsJson,
@@ -18,11 +22,17 @@ from featurewatch.cli.errors import ExitCode
 from featurewatch.cli.output.terminal import print_error
 
 if TYPE_CHECKING:
+    from featurewatch.cli.config.settings import ClusterSection
+    from featurewatch.cli.output.cluster_states import ClusterStates
     from featurewatch.streams.outputs import Alert
 
 
-@command()
-def alerts(
+SUMMARIES: Final = {
+    "acknowledge": "End alerts about what is over: it was lost, or could not be read.",
+}
+
+
+def _show(
     config: ConfigFile = None,
     bus: BusServers = "",
     prefix: Prefix = "",
@@ -43,6 +53,8 @@ def alerts(
     ] = False,
 ) -> None:
     """Show the alerts that fire now."""
+    if not is_alone():
+        return
     # Here, so that help needs no settings and no engines.
     from featurewatch.cli.config.settings import load
     from featurewatch.cli.output import rendering
@@ -63,9 +75,7 @@ def alerts(
         shown = list(states.alerts.values()) if everything else firing
         for alert in sorted(shown, key=lambda alert: (alert.at_ms, alert.id)):
             show(alert)
-        unknown = states.unknown_reasons(int(time.time() * 1000))
-        if not cluster and states.snapshots:
-            unknown += states.never_seen(settings.clusters)
+        unknown = _unknown_reasons(states, () if cluster else settings.clusters)
         for reason in unknown:
             print_error(reason)
         if not firing and not unknown and not as_json and not follow:
@@ -78,3 +88,23 @@ def alerts(
         raise Exit(ExitCode.NO)
     if check and unknown:
         raise Exit(ExitCode.UNKNOWN)
+
+
+def _unknown_reasons(
+    states: "ClusterStates", configured: Collection["ClusterSection"]
+) -> list[str]:
+    """Why it is unknown whether alerts fire; the ``configured`` clusters must be known."""
+    reasons = states.unknown_reasons(int(time.time() * 1000))
+    return reasons + states.never_seen(configured) if states.snapshots else reasons
+
+
+_PARAMS, _CALLBACK = parameters(_show)
+alerts = LazyGroup(
+    "alerts",
+    SUMMARIES,
+    "featurewatch.cli.commands.alerts.{}",
+    help="Show the alerts that fire now.",
+    params=_PARAMS,
+    callback=_CALLBACK,
+    invoke_without_command=True,
+)
