@@ -15,11 +15,25 @@ from featurewatch.streams.bus.settings import MAX_EVENT_BYTES, BusSettings
 from featurewatch.streams.codec.events import Message
 from featurewatch.streams.codec.outputs import encode_output
 from featurewatch.streams.events import SourceState, SourceStatus
-from featurewatch.streams.topics import API_VERSIONS, METADATA_LOG, STATE, ZOOKEEPER, Topic
+from featurewatch.streams.topics import (
+    API_VERSIONS,
+    INPUTS,
+    METADATA_LOG,
+    STATE,
+    ZOOKEEPER,
+    Topic,
+)
 from featurewatch.streams.types import ClusterId
 from featurewatch.tables.image.cluster import Authority, ClusterImage
 
 LOG: Final = logging.getLogger("featurewatch.worker")
+
+SOURCE_OF_TOPIC: Final = {
+    METADATA_LOG.short_name: Authority.LOG.value,
+    ZOOKEEPER.short_name: Authority.ZOOKEEPER.value,
+    API_VERSIONS.short_name: Authority.ANSWERS.value,
+}
+"""The source that publishes on each input topic, by the short name of the topic."""
 
 
 async def publish_states(
@@ -77,7 +91,7 @@ class SilenceDetector:
 
 def topic_of_source(source: str) -> Topic:
     """The topic on which a source publishes."""
-    topics = {Authority.LOG.value: METADATA_LOG, Authority.ZOOKEEPER.value: ZOOKEEPER}
+    topics = {SOURCE_OF_TOPIC[topic.short_name]: topic for topic in INPUTS}
     return topics.get(source, API_VERSIONS)
 
 

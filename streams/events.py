@@ -317,3 +317,22 @@ class DeadLetter:
     def id(self) -> str:
         """``cluster/dead/location``."""
         return f"{self.cluster}/dead/{self.location}"
+
+
+@dataclass(frozen=True, slots=True)
+class ResyncRequest:
+    """A source is to publish the whole state of its cluster anew.
+
+    ``source`` is kraft, zookeeper or api-versions, or empty for every source of the cluster.
+    ``reason`` is for people. ``seen_ms`` is the time of the request in Unix milliseconds.
+    """
+
+    cluster: ClusterId
+    source: str
+    reason: str
+    seen_ms: int
+
+    @property
+    def id(self) -> str:
+        """``cluster/resync/source/time``."""
+        return f"{self.cluster}/resync/{self.source or 'all'}/{self.seen_ms}"

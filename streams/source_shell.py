@@ -74,6 +74,7 @@ class SourceShell(ABC):
         self._status_lock = asyncio.Lock()
         self._progress: ProtocolState | None = None
         self._published = self._dead_letters = 0
+        self._anew_reason: str | None = None
 
     @abstractmethod
     def report(self) -> SourceReport:
@@ -113,6 +114,10 @@ class SourceShell(ABC):
         """One round: do what is due, then publish the status if it changed or is due."""
         await self._step()
         await self._publish_status()
+
+    def publish_anew(self, reason: str) -> None:
+        """Publish the whole state of the cluster anew, from the next round on."""
+        self._anew_reason = reason
 
     async def publish_stall(self, reason: str) -> None:
         """Publish that the source is stalled, with the progress of its last whole round."""

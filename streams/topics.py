@@ -41,7 +41,12 @@ ALERTS = Topic("alerts", "alerts that fire and resolve; key: alert id", _COMPACT
 EPOCHS = Topic("epochs", "a snapshot of the cluster's state at each feature revision")
 STATE = Topic("state", "the latest snapshot of each cluster", _COMPACTED)
 DEAD_LETTERS = Topic("dead-letters", "input that could not be read, with its bytes and the reason")
+RESYNC_REQUESTS = Topic(
+    "resync-requests",
+    "requests that a source publish the whole state of its cluster anew",
+    {"retention.ms": "86400000"},
+)
 
 INPUTS = (METADATA_LOG, API_VERSIONS, ZOOKEEPER)
 OUTPUTS = (FEATURE_CHANGES, ALERTS, EPOCHS, STATE, DEAD_LETTERS)
-ALL = (*INPUTS, *OUTPUTS)
+ALL = (*INPUTS, *OUTPUTS, RESYNC_REQUESTS)

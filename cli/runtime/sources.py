@@ -14,6 +14,7 @@ from featurewatch.cli.config.client_config import (
 )
 from featurewatch.cli.config.settings import ClusterSection, Settings
 from featurewatch.cli.errors import UsageError
+from featurewatch.cli.runtime.resync import follow_resync_requests
 from featurewatch.cli.runtime.supervisor import SourceSupervisor, run_restarting
 from featurewatch.streams.apiversions.connections import ConnectionPool
 from featurewatch.streams.apiversions.discovery import discover_nodes
@@ -266,7 +267,11 @@ class SourceRunner:
             Publisher(bus, on_error=_tell) as publisher,
         ):
             LOG.info("the sources' health and metrics: http://%s:%d", health.host, health.port)
-            await run_all([cluster.run(publisher) for cluster in self.clusters])
+            requests = follow_resync_requests(bus, self._supervisors)
+            await run_all([requests, *(cluster.run(publisher) for cluster in self.clusters)])
+
+    def _supervisors(self) -> Iterable[SourceSupervisor[Any]]:
+        return [supervisor for cluster in self.clusters for supervisor in cluster.sources]
 
 
 async def run_all(running: Iterable[object]) -> None:

@@ -8,9 +8,9 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from featurewatch.pipeline.errors import TopicError
 from featurewatch.streams.bus.settings import LOG, BusSettings
-from featurewatch.streams.topics import ALL, STATE
+from featurewatch.streams.topics import INPUTS, OUTPUTS, STATE
 
-INGESTED_TOPICS: Final = tuple(topic for topic in ALL if topic is not STATE)
+INGESTED_TOPICS: Final = tuple(topic for topic in (*INPUTS, *OUTPUTS) if topic is not STATE)
 """The topics that the lake ingests: all but ``state``, which repeats the content of ``epochs``."""
 
 _TIMEOUT_S: Final = 15.0

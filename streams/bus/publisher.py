@@ -27,7 +27,6 @@ from featurewatch.streams.errors import (
     FencedError,
     PublishError,
 )
-from featurewatch.streams.events import DeadLetter, Event
 from featurewatch.streams.topics import Topic
 
 OnErrorChange = Callable[[str | None], None]
@@ -43,6 +42,9 @@ _GUARANTEES: Final = {
     # source resumes after what it published last, and would never see the gap.
     "enable.gapless.guarantee": True,
     "message.timeout.ms": 0,
+    # A topic that was deleted is made again (`streams.bus.topic_keeper`): messages wait for it. The
+    # default gives a topic up, and with it the producer, after 30 s.
+    "topic.metadata.propagation.max.ms": 3_600_000,
     # The same partition for a key as Java's and aiokafka's partitioners.
     "partitioner": "murmur2_random",
 }
@@ -124,7 +126,7 @@ class Publisher:
         self._thread = threading.Thread(target=self._poll, name="featurewatch-bus", daemon=True)
         self._thread.start()
 
-    async def publish(self, topic: Topic, event: Event | DeadLetter) -> asyncio.Future[None]:
+    async def publish(self, topic: Topic, event: events.AnyEvent) -> asyncio.Future[None]:
         """Hands an event over, once there is room; the future is done when the bus has it.
 
         Messages of one caller keep their order. The future need not be awaited: `flush` does, and

@@ -36,13 +36,20 @@ from featurewatch.streams.events import (
     LogGap,
     NodeAnswer,
     NodeSilent,
+    ResyncRequest,
     SnapshotChunk,
     SourceState,
     SourceStatus,
     ZnodeChange,
     ZnodeSnapshot,
 )
-from featurewatch.streams.topics import API_VERSIONS, DEAD_LETTERS, METADATA_LOG, ZOOKEEPER
+from featurewatch.streams.topics import (
+    API_VERSIONS,
+    DEAD_LETTERS,
+    METADATA_LOG,
+    RESYNC_REQUESTS,
+    ZOOKEEPER,
+)
 from featurewatch.streams.types import Role
 
 
@@ -187,6 +194,9 @@ _DEAD_LETTER = Shape(
         "payload_sha256": a_text,
     },
 )
+_RESYNC_REQUEST = Shape(
+    ResyncRequest, {"cluster": a_name, "source": a_text, "reason": a_detail, "seen_ms": TIME}
+)
 
 _ZNODE_CHANGE = Shape(
     ZnodeChange,
@@ -234,5 +244,6 @@ KINDS: Final[Mapping[str, Mapping[str, Shape]]] = {
         "status": _STATUS,
     },
     DEAD_LETTERS.short_name: {"dead-letter": _DEAD_LETTER},
+    RESYNC_REQUESTS.short_name: {"resync-request": _RESYNC_REQUEST},
 }
 """The shapes of each topic, by its short name and by kind."""

@@ -14,6 +14,7 @@ from featurewatch.streams.events import (
     LogGap,
     NodeAnswer,
     NodeSilent,
+    ResyncRequest,
     SnapshotChunk,
     SourceState,
     SourceStatus,
@@ -164,3 +165,4 @@ znode_snapshots = st.builds(
     times,
 )
 zookeeper_events = znode_changes | znode_snapshots | statuses
+resync_requests = st.builds(ResyncRequest, names, texts, texts, times)
