@@ -79,6 +79,11 @@ class TransactionalPublisher(Publisher):
             self._producer.begin_transaction()
             self._is_open = True
 
+    def _park(self, delivery: Any, pending: Any) -> None:
+        """A transaction that lacks one message cannot be committed: it fails as a whole."""
+        del delivery
+        self._fail(PublishError(f"topic {pending.topic} was deleted"))
+
     def _failure_of(self, error: object, text: str) -> PublishError:
         if isinstance(error, KafkaError) and error.code() in _FENCED:
             return FencedError(

@@ -46,6 +46,7 @@ from featurewatch.streams.events import (
     Event,
     NodeAnswer,
     NodeSilent,
+    ResyncRequest,
     SourceStatus,
     ZnodeChange,
     ZnodeSnapshot,
