@@ -37,6 +37,7 @@ from featurewatch.streams.events import (
     NodeAnswer,
     NodeSilent,
     SnapshotChunk,
+    SourceResync,
     SourceState,
     SourceStatus,
     ZnodeChange,
@@ -145,6 +146,16 @@ _STATUS = Shape(
         "seen_ms": TIME,
     },
 )
+_RESYNC = Shape(
+    SourceResync,
+    {
+        "cluster": a_name,
+        "source": a_name,
+        "finished": a_flag,
+        "reason": a_detail,
+        "seen_ms": TIME,
+    },
+)
 _ANSWER = Shape(
     NodeAnswer,
     {
@@ -220,12 +231,14 @@ KINDS: Final[Mapping[str, Mapping[str, Shape]]] = {
         "transaction": _COMMIT,
         "snapshot-chunk": _CHUNK,
         "gap": _GAP,
+        "resync": _RESYNC,
         "status": _STATUS,
     },
     API_VERSIONS.short_name: {
         "node-answer": _ANSWER,
         "node-silent": _SILENT,
         "disagreement": _DISAGREEMENT,
+        "resync": _RESYNC,
         "status": _STATUS,
     },
     ZOOKEEPER.short_name: {
