@@ -21,6 +21,7 @@ from featurewatch.controller.input_messages import (
     InputMessage,
     ProcessResult,
     format_place,
+    input_topic,
     process,
     set_aside,
 )
@@ -141,9 +142,10 @@ class EventProcessor:
         """Counts lost messages in each cluster that has the partition."""
         LOG.error("%s: %s", _place(message), reason)
         cause = Cause(_place(message), _input_message(message).time_ms)
+        topic = input_topic(message.topic)
         for cluster in list(self.states):
             if partition_of(cluster.encode(), self._bus.partitions) == message.partition:
-                await self._count_loss(cluster, reason, cause, message.partition, table)
+                await self._count_loss(cluster, topic, reason, cause, message.partition, table)
 
     async def _report_reversal(
         self, topic: Topic, message: InputMessage, before: MonitorState, table: Any
@@ -163,13 +165,19 @@ class EventProcessor:
         place = format_place(message.topic, message.partition, message.offset)
         LOG.error("%s: %s", place, reason)
         cause = Cause(place, message.time_ms)
-        await self._count_loss(before.image.cluster, reason, cause, message.partition, table)
+        await self._count_loss(before.image.cluster, topic, reason, cause, message.partition, table)
 
     async def _count_loss(
-        self, cluster: ClusterId, reason: str, cause: Cause, partition: int, table: Any
+        self,
+        cluster: ClusterId,
+        topic: Topic,
+        reason: str,
+        cause: Cause,
+        partition: int,
+        table: Any,
     ) -> None:
         before = self._state_of(cluster)
-        step = step_lost(before, reason, cause, self._limits)
+        step = step_lost(before, topic.short_name, reason, cause, self._limits)
         await self._apply(_writes(self._bus, ProcessResult(before, step)), partition, table)
 
     async def _process(self, topic: Topic, message: InputMessage, table: Any) -> None:

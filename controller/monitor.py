@@ -137,14 +137,15 @@ def step_unreadable(
 
 
 def step_lost(
-    state: MonitorState, reason: str, cause: Cause, limits: Limits = DEFAULT_LIMITS
+    state: MonitorState, topic: str, reason: str, cause: Cause, limits: Limits = DEFAULT_LIMITS
 ) -> StepResult:
     """Counts messages of the cluster that the bus lost before they were read. Pure.
 
-    ``reason`` says which ones, and ``cause`` names the message that came in their place. The worker
-    alone notices such a loss: what the lake has ingested is not lost.
+    ``topic`` is the input topic's short name, ``reason`` says which ones, and ``cause`` names the
+    message that came in their place. The worker alone notices such a loss: what the lake has
+    ingested is not lost.
     """
-    after = fold_lost(state.image, cause.id, reason)
+    after = fold_lost(state.image, topic, cause.id, reason)
     context = RuleContext(after, state.times, limits, cause.at_ms)
     firing, alert_changes = evaluate(state.image, NOTHING, state.firing, cause, context)
     after_state = MonitorState(after, firing, state.times)

@@ -150,7 +150,29 @@ class SourceStatus:
         return f"{self.cluster}/{self.source}/{self.state}-{self.seen_ms}"
 
 
-LogEvent = LogCommit | SnapshotChunk | LogGap | SourceStatus
+@dataclass(frozen=True, slots=True)
+class SourceResync:
+    """A source publishes its whole state again, in the events between two of these.
+
+    It replaces what the source published before, once all of it is there: for the metadata log when
+    the source is following again, for ApiVersions at the event with ``finished``. ZooKeeper's
+    source publishes a `ZnodeSnapshot` instead.
+    """
+
+    cluster: ClusterId
+    source: str
+    finished: bool
+    reason: str
+    seen_ms: int
+
+    @property
+    def id(self) -> str:
+        """``cluster/source/resync-seen_ms``, or ``resynced-…`` at the end."""
+        verb = "resynced" if self.finished else "resync"
+        return f"{self.cluster}/{self.source}/{verb}-{self.seen_ms}"
+
+
+LogEvent = LogCommit | SnapshotChunk | LogGap | SourceResync | SourceStatus
 """The events on ``featurewatch.metadata-log``."""
 
 
@@ -224,7 +246,7 @@ class Disagreement:
         return f"{self.cluster}/api-versions/disagreement-{self.feature}/{self.seen_ms}"
 
 
-ApiVersionsEvent = NodeAnswer | NodeSilent | Disagreement | SourceStatus
+ApiVersionsEvent = NodeAnswer | NodeSilent | Disagreement | SourceResync | SourceStatus
 """The events on ``featurewatch.api-versions``."""
 
 

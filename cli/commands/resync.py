@@ -29,7 +29,7 @@ def resync(
     """
     # Here, so that help needs no settings and no engines.
     from featurewatch.cli.config.bus import load_bus
-    from featurewatch.cli.runtime.resync import request_resync
+    from featurewatch.cli.runtime.resync import publish_request
 
-    request_resync(load_bus(config, bus, prefix), cluster, source, "a person has requested it")
+    publish_request(load_bus(config, bus, prefix), cluster, source, "a person has requested it")
     print_error(f"requested: {source or 'every source'} of {cluster} publishes its state anew")

@@ -82,7 +82,7 @@ class ResyncRequests:
                 "%s: %s publishes its whole state anew: %s",
                 *(cluster, source.name, shortened(reason, 400)),
             )
-            source.publish_anew(reason)
+            source.request_resync(reason)
 
 
 async def follow_resync_requests(
@@ -145,7 +145,7 @@ def _check(message: Message) -> None:
         raise KafkaException(error)
 
 
-def request_resync(bus: BusSettings, cluster: str, source: str, reason: str) -> None:
+def publish_request(bus: BusSettings, cluster: str, source: str, reason: str) -> None:
     """Writes a request for a source of a cluster (empty: for all); returns when the bus has it.
 
     Raises `streams.errors.BusError` if the bus does not take it.

@@ -13,7 +13,7 @@ from featurewatch.controller.rules.rule import (
 )
 from featurewatch.streams.events import SourceState
 from featurewatch.streams.outputs import Severity
-from featurewatch.tables.image.sources import LOST
+from featurewatch.tables.image.sources import lost_topic
 
 _FAILED_STATES = (SourceState.STALLED, SourceState.SILENT)
 
@@ -40,7 +40,7 @@ SOURCE_RULES: Final = (
 
 def _unreadable(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     records = context.image.sources.unreadable.get(str(subject.key))
-    if records is not None and subject.key != LOST:
+    if records is not None and not lost_topic(str(subject.key)):
         count = coarse_count(records.count)
         times = "once" if count == 1 else f"at least {count} times"
         summary = (
@@ -53,14 +53,21 @@ def _unreadable(context: RuleContext, subject: Subject) -> Iterable[Finding]:
 
 
 def _lost(context: RuleContext, subject: Subject) -> Iterable[Finding]:
-    records = context.image.sources.unreadable.get(LOST)
-    if records is not None and subject.key == LOST:
+    records = context.image.sources.unreadable.get(str(subject.key))
+    topic = lost_topic(str(subject.key))
+    if records is not None and topic:
         summary = (
-            f"the bus lost messages of this cluster before they were read: {records.reason} (at "
-            f"{records.place}). What is shown of the cluster may be out of date until its source "
-            "publishes the whole state again: restart `featurewatch watch`."
+            f"the bus lost messages of this cluster on {topic} before they were read: "
+            f"{records.reason} (at {records.place}). Changes in between cannot be had again. The "
+            "state of the cluster counts as unknown until its source has published it again, which "
+            "it was requested to do."
         )
-        evidence = {"count": records.count, "location": records.place, "reason": records.reason}
+        evidence = {
+            "count": records.count,
+            "topic": topic,
+            "location": records.place,
+            "reason": records.reason,
+        }
         yield Finding(summary, Severity.CRITICAL, evidence)
 
 

@@ -10,7 +10,14 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from featurewatch.streams.bus.settings import LOG, BusSettings
 from featurewatch.streams.codec.events import MalformedEventError, decode_log_event
 from featurewatch.streams.errors import BusError, BusUnavailableError
-from featurewatch.streams.events import LogCommit, LogGap, SnapshotChunk, SourceState, SourceStatus
+from featurewatch.streams.events import (
+    LogCommit,
+    LogGap,
+    SnapshotChunk,
+    SourceResync,
+    SourceState,
+    SourceStatus,
+)
 from featurewatch.streams.topics import METADATA_LOG
 from featurewatch.streams.types import NO_OFFSET, ClusterId, OffsetAndEpoch
 
@@ -41,10 +48,10 @@ async def last_log_position(
     """What ``source`` published last for a cluster on ``metadata-log``; None: begin at the start.
 
     A commit, a finished snapshot and the source's own status with an offset have a position; a
-    reset or the source's retirement means that the log starts again. Messages without one are
-    skipped: the chunks of a snapshot whose last chunk is missing, the worker's status of a silent
-    source, unreadable bytes.
-    ``monotonic`` gives seconds of a clock that does not go back.
+    reset, a resync or the source's retirement means that the log is read from its start. Messages
+    without one are skipped: the chunks of a snapshot whose last chunk is missing, the worker's
+    status of a silent source, unreadable bytes. ``monotonic`` gives seconds of a clock that does
+    not go back.
 
     Raises `BusUnavailableError` if the bus does not respond for ``timeout_s`` seconds,
     `BusError` if the topic is missing or may not be read.
@@ -67,6 +74,8 @@ def position_in_message(
         case SnapshotChunk(last=True) if event.end_offset > 0:
             return OffsetAndEpoch(event.end_offset - 1, event.leader_epoch)
         case LogGap(reset=True):
+            return NO_OFFSET
+        case SourceResync() if event.source == source:
             return NO_OFFSET
         case SourceStatus(state=SourceState.RETIRED) if event.source == source:
             return NO_OFFSET  # the worker may have forgotten the cluster

@@ -38,6 +38,7 @@ from featurewatch.streams.events import (
     NodeSilent,
     ResyncRequest,
     SnapshotChunk,
+    SourceResync,
     SourceState,
     SourceStatus,
     ZnodeChange,
@@ -152,6 +153,16 @@ _STATUS = Shape(
         "seen_ms": TIME,
     },
 )
+_RESYNC = Shape(
+    SourceResync,
+    {
+        "cluster": a_name,
+        "source": a_name,
+        "finished": a_flag,
+        "reason": a_detail,
+        "seen_ms": TIME,
+    },
+)
 _ANSWER = Shape(
     NodeAnswer,
     {
@@ -230,12 +241,14 @@ KINDS: Final[Mapping[str, Mapping[str, Shape]]] = {
         "transaction": _COMMIT,
         "snapshot-chunk": _CHUNK,
         "gap": _GAP,
+        "resync": _RESYNC,
         "status": _STATUS,
     },
     API_VERSIONS.short_name: {
         "node-answer": _ANSWER,
         "node-silent": _SILENT,
         "disagreement": _DISAGREEMENT,
+        "resync": _RESYNC,
         "status": _STATUS,
     },
     ZOOKEEPER.short_name: {

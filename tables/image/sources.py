@@ -37,10 +37,23 @@ class UnreadableRecords:
 
 
 Unreadable = Map[str, UnreadableRecords]
-"""Unreadable records by kind: a record type, ``SNAPSHOT``, ``MESSAGE``, ``ZNODES`` or `LOST`."""
+"""Unreadable records by kind: a record type, ``SNAPSHOT``, ``MESSAGE``, ``ZNODES`` or a
+`lost_kind`."""
 
-LOST: Final = "LOST"
-"""The kind of the messages that the bus lost before they were read."""
+_LOST: Final = "LOST "
+
+
+def lost_kind(topic: str) -> str:
+    """The kind of the messages of an input topic that the bus lost before they were read.
+
+    ``topic`` is its short name.
+    """
+    return _LOST + topic
+
+
+def lost_topic(kind: str) -> str:
+    """The input topic of a `lost_kind`; empty for the other kinds."""
+    return kind.removeprefix(_LOST) if kind.startswith(_LOST) else ""
 
 
 def count_unreadable(unreadable: Unreadable, kind: str, place: str, reason: str) -> Unreadable:
@@ -121,6 +134,16 @@ class SourcesImage:
         if unreadable is self.unreadable:
             return self
         return replace(self, unreadable=unreadable)
+
+    def has_lost(self, topic: str) -> bool:
+        """Whether the bus lost messages of an input topic, and its source's state is incomplete."""
+        return lost_kind(topic) in self.unreadable
+
+    def without_lost(self, topic: str) -> Self:
+        """This image after the whole state was published again on an input topic."""
+        if not self.has_lost(topic):
+            return self
+        return self.with_unreadable(self.unreadable.delete(lost_kind(topic)))
 
     def to_row(self) -> dict[str, Any]:
         """The fields in the cluster's row."""

@@ -27,7 +27,7 @@ class Source:
         """The part of a report that names the cluster."""
         return SimpleNamespace(cluster=self.cluster)
 
-    def publish_anew(self, reason: str) -> None:
+    def request_resync(self, reason: str) -> None:
         """Notes the reason."""
         self.reasons.append(reason)
 

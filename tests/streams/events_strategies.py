@@ -16,6 +16,7 @@ from featurewatch.streams.events import (
     NodeSilent,
     ResyncRequest,
     SnapshotChunk,
+    SourceResync,
     SourceState,
     SourceStatus,
     ZnodeChange,
@@ -103,8 +104,9 @@ dead_letters = st.builds(
     st.dictionaries(names, texts, max_size=3),
 )  # fmt: skip
 
-log_events = commits() | chunks | gaps | statuses
-api_versions_events = answers | silences | disagreements | statuses
+resyncs = st.builds(SourceResync, names.map(ClusterId), names, st.booleans(), texts, times)
+log_events = commits() | chunks | gaps | resyncs | statuses
+api_versions_events = answers | silences | disagreements | resyncs | statuses
 
 int64s = st.integers(-(2**63), 2**63 - 1)
 wide_levels = st.dictionaries(names, offsets, max_size=3)
