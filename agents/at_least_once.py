@@ -12,13 +12,15 @@ offsets, and may drop messages that arrive in between. `_Recovery` stops the flo
 Commits wait until the bus has all rows and outputs: Faust calls the producer's flush before each.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Collection
-from typing import Any
+from typing import Any, NoReturn
 
 import faust
 from faust.tables.manager import TableManager
 from faust.tables.recovery import Recovery
 from faust.transport.drivers import aiokafka as driver
+from faust.types import TP
 
 from featurewatch.agents.consumer_thread import ConsumerThread, JumpLog
 
@@ -55,8 +57,13 @@ class OffsetTracker:
         self._next[partition] = offset + 1
 
     def fail(self) -> None:
-        """Forbids all further commits of this process: an event was not processed to its end."""
+        """Forbids all further commits of this run: an event was not processed to its end."""
         self._has_failed = True
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether no offset may be committed any more."""
+        return self._has_failed
 
     async def wait_acknowledged(self) -> None:
         """Waits until the bus has acknowledged everything that was sent.
@@ -77,6 +84,9 @@ class _Consumer(driver.Consumer):  # type: ignore[misc]  # faust is not typed
         fetched and dropped during a rebalance.
         """
         await super().perform_seek()
+        restarted, self.app.restarted = self.app.restarted, set()
+        for tp in restarted:
+            self._read_offset[tp] = self._committed_offset[tp] = None
         uncommitted = [
             tp
             for tp in self.assignment()
@@ -84,6 +94,13 @@ class _Consumer(driver.Consumer):  # type: ignore[misc]  # faust is not typed
         ]
         if uncommitted:
             await self.seek_wait(await self.earliest_offsets(*uncommitted))
+
+    async def commit(self, topics: Any = None, start_new_transaction: bool = True) -> bool:
+        """Commits what is processed, unless an event was not processed to its end."""
+        tracker: OffsetTracker = self.app.tracker
+        if tracker.has_failed:
+            return False
+        return bool(await super().commit(topics, start_new_transaction))
 
     def _new_consumer_thread(self) -> ConsumerThread:
         return ConsumerThread(self, loop=self.loop, beacon=self.beacon)
@@ -156,12 +173,34 @@ class AtLeastOnceApp(faust.App):  # type: ignore[misc]  # faust is not typed
     ) -> None:
         self.tracker = tracker
         self.claim = claim
+        self.restarted: set[Any] = set()
+        """The partitions that are read from their beginning after the next recovery."""
+        self.ended: asyncio.Future[NoReturn] = asyncio.get_running_loop().create_future()
+        """Raises why the run of this app has ended."""
         super().__init__(*args, TableManager=_TableManager, **settings)
+
+    def end_run(self, error: Exception) -> None:
+        """Ends the run: nothing is committed any more, and `ended` raises the first error."""
+        self.tracker.fail()
+        if not self.ended.done():
+            self.ended.set_exception(error)
+            self.ended.exception()  # retrieved: the run may be ending for another reason
 
     def committed(self, partition: Any) -> int | None:
         """The committed offset of an assigned partition (None: there is no commit yet)."""
         offset: int | None = self.consumer._committed_offset.get(partition)
         return offset
+
+    async def restart(self, topic: str, number: int) -> None:
+        """Makes a partition of a topic be read from its beginning, whatever was committed.
+
+        To be called before the recovery of the tables is complete.
+        """
+        partition = TP(topic, number)
+        if partition in self.consumer.assignment():
+            self.restarted.add(partition)
+            # So that it is read from there too if this process ends before the next commit.
+            await self.consumer._commit({partition: await self.log_start(partition)})
 
     def take_jump(self, partition: Any, offset: int) -> int | None:
         """The offset that was due when the message at ``offset`` was fetched (None: that one).

@@ -9,8 +9,9 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from featurewatch.agents.at_least_once import AtLeastOnceApp, OffsetTracker, SkippedOffsetsError
@@ -25,22 +26,46 @@ from featurewatch.controller.input_messages import (
     process,
     set_aside,
 )
-from featurewatch.controller.monitor import MonitorState, step_lost
+from featurewatch.controller.monitor import (
+    MonitorState,
+    StepResult,
+    step_acknowledged,
+    step_lost,
+    step_lost_outputs,
+)
 from featurewatch.controller.readiness.state_timers import DEFAULT_LIMITS, Limits
 from featurewatch.controller.rows import rows_of_step, states_of_rows
+from featurewatch.controller.rules import Subject, SubjectKind
+from featurewatch.controller.snapshot import snapshot
 from featurewatch.streams.bus.positions import partition_of
 from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.bus.settings import MAX_EVENT_BYTES, BusSettings
 from featurewatch.streams.codec.cloudevents import LATEST_MS
 from featurewatch.streams.codec.events import Message, encode
 from featurewatch.streams.codec.outputs import encode_output, topic_of
-from featurewatch.streams.errors import EventTooLargeError, PublishError
-from featurewatch.streams.topics import DEAD_LETTERS, INPUTS, Topic
+from featurewatch.streams.errors import (
+    EventTooLargeError,
+    PublishError,
+    TopicDeletedError,
+    TopicsChangedError,
+)
+from featurewatch.streams.topics import (
+    ALERTS,
+    DEAD_LETTERS,
+    EPOCHS,
+    INPUTS,
+    OUTPUTS,
+    STATE,
+    Topic,
+)
 from featurewatch.streams.types import ClusterId
-from featurewatch.tables.image.sources import MessagePosition
+from featurewatch.tables.image.sources import MessagePosition, lost_kind
 from featurewatch.tables.rows import Row
 
 LOG: Final = logging.getLogger("featurewatch.worker")
+
+LOST_OUTPUTS_MS: Final = 3_600_000
+"""How long the alert about lost outputs fires, in milliseconds: nothing that comes would end it."""
 
 
 class EventProcessor:
@@ -101,7 +126,8 @@ class EventProcessor:
             async with self._lock:
                 if await self._is_due(event.message, table):
                     with exit_on_failure():
-                        await self._process(topic, _input_message(event.message), table)
+                        async with ending_run(self._app):
+                            await self._process(topic, _input_message(event.message), table)
                     self._tracker.mark_processed(event.message.tp, event.message.offset)
             finished = True
         except asyncio.CancelledError:
@@ -167,6 +193,66 @@ class EventProcessor:
         cause = Cause(place, message.time_ms)
         await self._count_loss(before.image.cluster, topic, reason, cause, message.partition, table)
 
+    async def lose_input(self, cluster: ClusterId, topic: Topic, reason: str, cause: Cause) -> None:
+        """Counts that messages of an input topic are lost, which is read from its beginning."""
+        state = self._state_of(cluster)
+        sources = state.image.sources.with_restarted(topic.short_name)
+        before = replace(state, image=replace(state.image, sources=sources))
+        step = step_lost(before, topic.short_name, reason, cause, self._limits)
+        await self._apply_step(before, step)
+
+    async def lose_output(
+        self, cluster: ClusterId, topic: Topic, reason: str, cause: Cause
+    ) -> None:
+        """Counts that what was published of a cluster on an output topic is lost."""
+        before = self._state_of(cluster)
+        step = step_lost_outputs(before, topic.short_name, reason, cause, self._limits)
+        await self._apply_step(before, step)
+
+    async def end_lost_outputs(self, now_ms: int) -> None:
+        """Ends the reports of lost outputs that are older than `LOST_OUTPUTS_MS`."""
+        for before in list(self.states.values()):
+            for topic in OUTPUTS:
+                subject = Subject(SubjectKind.RECORD, lost_kind(topic.short_name))
+                since_ms = [alert.since_ms for alert in before.firing.get(subject, ())]
+                if since_ms and now_ms - min(since_ms) > LOST_OUTPUTS_MS:
+                    async with self._lock:
+                        state = self._state_of(before.image.cluster)
+                        cause = Cause(f"{self._bus.topic(topic)} after a time", now_ms)
+                        step = step_acknowledged(state, topic.short_name, cause, self._limits)
+                        await self._apply_step(state, step)
+
+    async def publish_again(
+        self, cluster: ClusterId, outputs: Collection[Topic], now_ms: int
+    ) -> None:
+        """Publishes what a cluster has now on output topics that were made anew."""
+        state = self._state_of(cluster)
+        if STATE in outputs:
+            self.dirty.add(cluster)
+        messages = []
+        if ALERTS in outputs:
+            alerts = (alert for alerts in state.firing.values() for alert in alerts)
+            messages += [(ALERTS, encode_output(alert)) for alert in alerts]
+        if EPOCHS in outputs and state.image.features.revision:
+            messages.append((EPOCHS, encode_output(snapshot(state.image, now_ms))))
+        for topic, message in messages:
+            if message.size <= MAX_EVENT_BYTES:
+                await self._publisher.send(self._bus.topic(topic), message)
+
+    async def write_rows(self, partition: int, rows: Iterable[Row]) -> None:
+        """Writes rows to the changelog of a partition."""
+        await self._changelog.write(partition, rows)
+
+    async def commit_rows(self) -> None:
+        """Waits until the bus has all outputs, then commits the rows that were written."""
+        await self._publisher.flush()
+        await self._changelog.commit()
+
+    async def _apply_step(self, before: MonitorState, step: StepResult) -> None:
+        """Applies what follows from no message."""
+        partition = partition_of(before.image.cluster.encode(), self._bus.partitions)
+        await self._apply(_writes(self._bus, ProcessResult(before, step)), partition, None)
+
     async def _count_loss(
         self,
         cluster: ClusterId,
@@ -219,7 +305,8 @@ class EventProcessor:
         before, after = writes.result.before, writes.result.step.state
         if after is before:
             return
-        for name, value in writes.rows:
+        # Without a message there is no table to write: it gets the rows from the changelog.
+        for name, value in writes.rows if table is not None else ():
             key = name.encode()
             if value is not None:
                 table[key] = value
@@ -263,6 +350,16 @@ def _writes(bus: BusSettings, result: ProcessResult) -> _Writes:
 def _size_of_row(row: Row) -> int:
     name, value = row
     return len(name.encode()) + len(value or b"")
+
+
+@asynccontextmanager
+async def ending_run(app: AtLeastOnceApp) -> AsyncIterator[None]:
+    """Ends the run, and waits to be cancelled with it, if the topic of the tables was deleted."""
+    try:
+        yield
+    except TopicDeletedError as error:
+        app.end_run(TopicsChangedError(str(error)))
+        await asyncio.Future()
 
 
 @contextmanager

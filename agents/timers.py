@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from featurewatch.agents.processor import EventProcessor, exit_now
+from featurewatch.agents.resync_requests import SOURCE_OF_TOPIC
 from featurewatch.controller.snapshot import snapshot
 from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.bus.settings import MAX_EVENT_BYTES, BusSettings
@@ -18,22 +19,13 @@ from featurewatch.streams.events import SourceState, SourceStatus
 from featurewatch.streams.topics import (
     API_VERSIONS,
     INPUTS,
-    METADATA_LOG,
     STATE,
-    ZOOKEEPER,
     Topic,
 )
 from featurewatch.streams.types import ClusterId
-from featurewatch.tables.image.cluster import Authority, ClusterImage
+from featurewatch.tables.image.cluster import ClusterImage
 
 LOG: Final = logging.getLogger("featurewatch.worker")
-
-SOURCE_OF_TOPIC: Final = {
-    METADATA_LOG.short_name: Authority.LOG.value,
-    ZOOKEEPER.short_name: Authority.ZOOKEEPER.value,
-    API_VERSIONS.short_name: Authority.ANSWERS.value,
-}
-"""The source that publishes on each input topic, by the short name of the topic."""
 
 
 async def publish_states(

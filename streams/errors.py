@@ -13,12 +13,20 @@ class BusUnavailableError(BusError):
     """The bus does not respond."""
 
 
+class TopicsChangedError(BusError):
+    """Topics were made anew: who reads or writes them must begin anew."""
+
+
 class TopicMismatchError(BusError):
     """A topic exists with other partitions or another cleanup policy than it must have."""
 
 
 class PublishError(BusError):
     """A message cannot be delivered, and waiting will not help."""
+
+
+class TopicDeletedError(PublishError):
+    """A transaction lacks a message whose topic was deleted: it must be begun anew."""
 
 
 class FencedError(PublishError):

@@ -21,6 +21,7 @@ from featurewatch.streams.apiversions.discovery import discover_nodes
 from featurewatch.streams.apiversions.settings import ApiVersionsSettings
 from featurewatch.streams.apiversions.source import ApiVersionsSource
 from featurewatch.streams.bus.publisher import Publisher
+from featurewatch.streams.bus.topic_keeper import TopicKeeper
 from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.events import SourceState
 from featurewatch.streams.health import HealthServer, source_views
@@ -267,8 +268,8 @@ class SourceRunner:
             Publisher(bus, on_error=_tell) as publisher,
         ):
             LOG.info("the sources' health and metrics: http://%s:%d", health.host, health.port)
-            requests = follow_resync_requests(bus, self._supervisors)
-            await run_all([requests, *(cluster.run(publisher) for cluster in self.clusters)])
+            beside = [follow_resync_requests(bus, self._supervisors), TopicKeeper(bus).run()]
+            await run_all([*beside, *(cluster.run(publisher) for cluster in self.clusters)])
 
     def _supervisors(self) -> Iterable[SourceSupervisor[Any]]:
         return [supervisor for cluster in self.clusters for supervisor in cluster.sources]

@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.bus.settings import LOG, BusSettings
-from featurewatch.streams.errors import FencedError, PublishError
+from featurewatch.streams.errors import FencedError, PublishError, TopicDeletedError
 
 _ATTEMPT_S: Final = 5.0
 _TRANSACTION_TIMEOUT_MS: Final = 900_000
@@ -82,7 +82,7 @@ class TransactionalPublisher(Publisher):
     def _park(self, delivery: Any, pending: Any) -> None:
         """A transaction that lacks one message cannot be committed: it fails as a whole."""
         del delivery
-        self._fail(PublishError(f"topic {pending.topic} was deleted"))
+        self._fail(TopicDeletedError(f"topic {pending.topic} was deleted"))
 
     def _failure_of(self, error: object, text: str) -> PublishError:
         if isinstance(error, KafkaError) and error.code() in _FENCED:

@@ -121,6 +121,12 @@ def fold_lost(image: ClusterImage, topic: str, place: str, reason: str) -> Clust
     return replace(image, answers=replace(image.answers, resync=None))
 
 
+def fold_lost_outputs(image: ClusterImage, topic: str, place: str, reason: str) -> ClusterImage:
+    """The image after the bus lost what was published on an output topic, as in `fold_lost`."""
+    unreadable = count_unreadable(image.sources.unreadable, lost_kind(topic), place, reason)
+    return replace(image, sources=image.sources.with_unreadable(unreadable))
+
+
 def _fold_status(image: ClusterImage, event: SourceStatus) -> tuple[ClusterImage, ClusterDelta]:
     """Applies a source's status, which may end a resync from the start of the log.
 

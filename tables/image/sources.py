@@ -44,7 +44,7 @@ _LOST: Final = "LOST "
 
 
 def lost_kind(topic: str) -> str:
-    """The kind of the messages of an input topic that the bus lost before they were read.
+    """The kind of the messages of a topic that the bus lost: of an input, before they were read.
 
     ``topic`` is its short name.
     """
@@ -52,7 +52,7 @@ def lost_kind(topic: str) -> str:
 
 
 def lost_topic(kind: str) -> str:
-    """The input topic of a `lost_kind`; empty for the other kinds."""
+    """The topic of a `lost_kind`; empty for the other kinds."""
     return kind.removeprefix(_LOST) if kind.startswith(_LOST) else ""
 
 
@@ -144,6 +144,12 @@ class SourcesImage:
         if not self.has_lost(topic):
             return self
         return self.with_unreadable(self.unreadable.delete(lost_kind(topic)))
+
+    def with_restarted(self, topic: str) -> Self:
+        """This image where an input topic starts again: none of its messages was applied."""
+        if topic not in self.read:
+            return self
+        return replace(self, read=self.read.delete(topic))
 
     def to_row(self) -> dict[str, Any]:
         """The fields in the cluster's row."""

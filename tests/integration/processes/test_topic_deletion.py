@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import uuid
+from functools import partial
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
@@ -46,13 +47,16 @@ async def test_messages_wait_for_a_topic_that_was_deleted(bus: Cluster, absence_
         acknowledged: list[int] = []
         sent = 0
 
+        def note(number: int, _: object) -> None:
+            acknowledged.append(number)
+
         async def send(count: int) -> None:
             nonlocal sent
             for _ in range(count):
                 number, sent = sent, sent + 1
                 message = Message(b"k", str(number).encode(), [])
                 delivery = await publisher.send(gone, message)
-                delivery.add_done_callback(lambda _, number=number: acknowledged.append(number))
+                delivery.add_done_callback(partial(note, number))
                 await publisher.send(other, message)
                 await asyncio.sleep(0.001)
 
