@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import uuid
 from collections.abc import AsyncIterator, Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -130,7 +131,7 @@ class Run:
             assert contents.setdefault(change.revision, content) == content
         chain = [contents[revision] for revision in sorted(contents)]
         assert all(
-            before[1] == after[0] for before, after in zip(chain, chain[1:], strict=False)
+            before[1] == after[0] for before, after in pairwise(chain)
         ), chain
         assert chain[-1][1] == self.source.level
 
