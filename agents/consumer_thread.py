@@ -8,11 +8,38 @@ over is such a hole; what it delivered and Faust dropped is not, and may never b
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from aiokafka.protocol.group import JoinGroupRequest, SyncGroupRequest
 from faust.transport.drivers import aiokafka as driver
 
 _FETCH_MAX_WAIT_MS: Final = 200
 """How long a fetch of quiet partitions waits. The requests of a recovery wait behind one, and with
 Faust's 1,500 ms a restart took three seconds longer. New messages end the wait at once."""
+
+_REQUEST_TIMEOUT_MS: Final = 4_000
+"""How long a request may take before its connection counts as dead. A connection that swallows
+what is sent is noticed by this alone, and with Faust's 90 s nothing was read for so long."""
+
+_JOIN_TIMEOUT_S: Final = 20.0
+"""The bus answers a member that joins once all others have joined or their sessions have ended."""
+
+
+class Freshness:
+    """How long ago values changed last, by key. Pure; times are monotonic seconds."""
+
+    def __init__(self) -> None:
+        self._changed: dict[Any, tuple[Any, float]] = {}
+
+    def observe(self, values: Mapping[Any, Any], now_s: float) -> None:
+        """Notes the current values; keys that are not among them are forgotten."""
+        changed = {}
+        for key, value in values.items():
+            last = self._changed.get(key)
+            changed[key] = last if last is not None and last[0] == value else (value, now_s)
+        self._changed = changed
+
+    def unchanged(self, for_s: float, now_s: float) -> set[Any]:
+        """The keys whose values have not changed for ``for_s`` seconds or more."""
+        return {key for key, (_, since_s) in self._changed.items() if now_s - since_s >= for_s}
 
 
 class JumpLog:
@@ -65,7 +92,28 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]  # fa
         # Faust asks for it with its own transactions only; ours are those of the changelog.
         consumer._isolation_level = "read_committed"
         consumer._fetch_max_wait_ms = _FETCH_MAX_WAIT_MS
+        _set_timeouts(consumer._client)
         return consumer
+
+    def fetch_times(self) -> dict[tuple[str, int], Any]:
+        """When each assigned partition was fetched last, by topic and number; for comparisons."""
+        assignment = self._assignment()
+        return {
+            (partition.topic, partition.partition): assignment.state_value(partition).timestamp
+            for partition in (assignment.tps if assignment is not None else ())
+        }
+
+    def refresh_time(self) -> Any:
+        """When a broker answered a metadata request last; for comparisons."""
+        return self._consumer and self._consumer._client.cluster._last_successful_refresh_ms
+
+    def has_coordinator(self) -> bool:
+        """Whether the broker that coordinates the consumer group is known and answers."""
+        return bool(self._consumer and self._consumer._coordinator.coordinator_id is not None)
+
+    def _assignment(self) -> Any:
+        subscription = self._consumer and self._consumer._subscription.subscription
+        return subscription and subscription.assignment
 
     async def _fetch_records(self, consumer: Any, *args: Any, **kwargs: Any) -> Any:
         assignment = consumer._subscription.subscription.assignment
@@ -92,3 +140,23 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]  # fa
         for partition in list(self.jumps._next):
             self.jumps.sought(partition)
         return await super().seek_to_committed()
+
+
+def _set_timeouts(client: Any) -> None:
+    """Limits each request of an aiokafka client, and gives requests that join a group longer."""
+    client._request_timeout_ms = _REQUEST_TIMEOUT_MS
+    send = client.send
+
+    async def send_with_timeout(node_id: Any, request: Any, **group: Any) -> Any:
+        if not isinstance(request, (JoinGroupRequest, SyncGroupRequest)):
+            return await send(node_id, request, **group)
+        connection = await client._get_conn(node_id, **group)
+        if connection is not None:
+            connection._request_timeout = _JOIN_TIMEOUT_S
+        try:
+            return await send(node_id, request, **group)
+        finally:
+            if connection is not None:
+                connection._request_timeout = _REQUEST_TIMEOUT_MS / 1000
+
+    client.send = send_with_timeout

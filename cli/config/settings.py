@@ -62,7 +62,7 @@ class BusSection(_Section):
     partitions: Annotated[int, Field(ge=1)] = 8
     """partitions of each topic"""
     replication_factor: Annotated[int, Field(ge=-1)] = -1
-    """-1: the bus' default"""
+    """-1: three, or as many as the bus has brokers"""
 
 
 class ClusterSection(_Section):

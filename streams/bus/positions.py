@@ -98,7 +98,7 @@ class _Scan:
         """The last position; None if there is none, or after a reset. Blocks."""
         consumer = Consumer(
             self._bus.client(
-                group_id="featurewatch-positions",
+                group_id=self._bus.group("positions"),
                 enable_auto_commit=False,
                 auto_offset_reset="earliest",
                 enable_partition_eof=True,

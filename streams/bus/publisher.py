@@ -25,6 +25,7 @@ from featurewatch.streams.errors import (
     BusUnavailableError,
     EventTooLargeError,
     FencedError,
+    PublishDeniedError,
     PublishError,
 )
 from featurewatch.streams.events import DeadLetter, Event
@@ -115,12 +116,18 @@ class Publisher:
         return self._error
 
     async def start(self) -> None:
-        """Starts the producer; does not wait for the bus. Raises `PublishError` for settings."""
+        """Starts the producer; does not wait for the bus.
+
+        Raises:
+            PublishDeniedError: The settings are wrong.
+        """
         self._loop = asyncio.get_running_loop()
         try:
             self._producer = Producer(self._config() | {"error_cb": self._note_error}, logger=LOG)
         except KafkaException as error:
-            raise PublishError(f"the bus' properties are wrong: {error.args[0].str()}") from error
+            raise PublishDeniedError(
+                f"the bus' properties are wrong: {error.args[0].str()}"
+            ) from error
         self._thread = threading.Thread(target=self._poll, name="featurewatch-bus", daemon=True)
         self._thread.start()
 

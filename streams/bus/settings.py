@@ -23,8 +23,8 @@ class BusSettings:
     """Where the bus is and what topics look like there.
 
     ``properties`` are librdkafka's (``security.protocol``, ``sasl.mechanism``, ``ssl.ca.location``,
-    …) and may contain secrets, so the repr omits them. ``replication_factor`` -1 means the
-    bus' default.
+    …) and may contain secrets, so the repr omits them. ``replication_factor`` -1 means three, or
+    as many as the bus has brokers.
     """
 
     bootstrap_servers: str
@@ -40,6 +40,10 @@ class BusSettings:
             raise ValueError("the topic prefix is empty")
         if self.partitions < 1:
             raise ValueError(f"topics need at least one partition, not {self.partitions}")
+
+    def group(self, name: str) -> str:
+        """The full name of a consumer group: the prefix keeps installations on one bus apart."""
+        return f"{self.prefix}-{name}"
 
     def topic(self, topic: Topic) -> str:
         """The full name of a topic."""

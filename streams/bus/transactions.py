@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.bus.settings import LOG, BusSettings
-from featurewatch.streams.errors import FencedError, PublishError
+from featurewatch.streams.errors import FencedError, PublishDeniedError, PublishError
 
 _ATTEMPT_S: Final = 5.0
 _TRANSACTION_TIMEOUT_MS: Final = 900_000
@@ -85,7 +85,7 @@ class TransactionalPublisher(Publisher):
                 f"another process has taken over {self._id}: this one may not write any more"
             )
         if isinstance(error, KafkaError) and error.code() in _DENIED:
-            return PublishError(
+            return PublishDeniedError(
                 f"this login may not do its work on the bus at {self._bus.bootstrap_servers}: "
                 f"grant WRITE on transactional id {self._id}"
             )
