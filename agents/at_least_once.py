@@ -14,7 +14,7 @@ Commits wait until the bus has all rows and outputs: Faust calls the producer's 
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Coroutine
 from typing import Any, Final
 
 import faust
@@ -167,7 +167,9 @@ class _TableManager(TableManager):  # type: ignore[misc]  # faust is not typed
 class AtLeastOnceApp(faust.App):  # type: ignore[misc]  # faust is not typed
     """A Faust app that commits the offsets of its ``tracker``.
 
-    ``claim`` is awaited with the partitions whose tables are about to be recovered.
+    ``claim`` is awaited with the partitions whose tables are about to be recovered,
+    ``check_membership`` with the member id that the consumer group does not know any more, before
+    the app joins again.
     """
 
     def __init__(
@@ -175,10 +177,12 @@ class AtLeastOnceApp(faust.App):  # type: ignore[misc]  # faust is not typed
         *args: Any,
         tracker: OffsetTracker,
         claim: Callable[[Collection[int]], Awaitable[None]],
+        check_membership: Callable[[str], Coroutine[Any, Any, None]],
         **settings: Any,
     ) -> None:
         self.tracker = tracker
         self.claim = claim
+        self.check_membership = check_membership
         super().__init__(*args, TableManager=_TableManager, **settings)
 
     def committed(self, partition: Any) -> int | None:

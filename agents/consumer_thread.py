@@ -5,19 +5,18 @@ offset, an aborted transaction leaves its offsets out, and messages expire. What
 over is such a hole; what it delivered and Faust dropped is not, and may never be passed over.
 """
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
 from aiokafka.protocol.group import JoinGroupRequest, SyncGroupRequest
 from faust.transport.drivers import aiokafka as driver
 
+from featurewatch.streams.bus.settings import REQUEST_TIMEOUT_S
+
 _FETCH_MAX_WAIT_MS: Final = 200
 """How long a fetch of quiet partitions waits. The requests of a recovery wait behind one, and with
 Faust's 1,500 ms a restart took three seconds longer. New messages end the wait at once."""
-
-_REQUEST_TIMEOUT_MS: Final = 4_000
-"""How long a request may take before its connection counts as dead. A connection that swallows
-what is sent is noticed by this alone, and with Faust's 90 s nothing was read for so long."""
 
 _JOIN_TIMEOUT_S: Final = 20.0
 """The bus answers a member that joins once all others have joined or their sessions have ended."""
@@ -87,6 +86,16 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]  # fa
         super().__init__(*args, **kwargs)
         self.jumps = JumpLog()
 
+    async def on_start(self) -> None:
+        """Starts the consumer, as Faust's."""
+        await super().on_start()
+        _check_before_rejoin(self._consumer._coordinator, self._membership_lost)
+
+    async def _membership_lost(self, member_id: str) -> None:
+        check = self.consumer.app.check_membership(member_id)
+        checking = asyncio.run_coroutine_threadsafe(check, self.parent_loop)
+        await asyncio.wrap_future(checking)
+
     def _create_worker_consumer(self, transport: Any) -> Any:
         consumer = super()._create_worker_consumer(transport)
         # Faust asks for it with its own transactions only; ours are those of the changelog.
@@ -142,9 +151,38 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]  # fa
         return await super().seek_to_committed()
 
 
+def _check_before_rejoin(coordinator: Any, check: Callable[[str], Awaitable[None]]) -> None:
+    """Awaits ``check`` before an aiokafka coordinator that lost its membership joins again.
+
+    It gets the member id that was lost. aiokafka forgets the id where the bus does not know it.
+    """
+    lost: list[str] = []
+    reset, ensure = coordinator.reset_generation, coordinator.ensure_active_group
+
+    def reset_generation() -> None:
+        if coordinator.generation > 0 and not coordinator._closing.done():
+            lost[:] = [coordinator.member_id]
+        reset()
+
+    async def ensure_active_group(*args: Any) -> Any:
+        if lost:
+            checking = asyncio.ensure_future(check(lost.pop()))
+            await asyncio.wait(
+                {checking, coordinator._closing}, return_when=asyncio.FIRST_COMPLETED
+            )
+            if coordinator._closing.done():
+                checking.cancel()
+                return None
+            checking.result()
+        return await ensure(*args)
+
+    coordinator.reset_generation = reset_generation
+    coordinator.ensure_active_group = ensure_active_group
+
+
 def _set_timeouts(client: Any) -> None:
     """Limits each request of an aiokafka client, and gives requests that join a group longer."""
-    client._request_timeout_ms = _REQUEST_TIMEOUT_MS
+    client._request_timeout_ms = round(REQUEST_TIMEOUT_S * 1000)
     send = client.send
 
     async def send_with_timeout(node_id: Any, request: Any, **group: Any) -> Any:
@@ -157,6 +195,6 @@ def _set_timeouts(client: Any) -> None:
             return await send(node_id, request, **group)
         finally:
             if connection is not None:
-                connection._request_timeout = _REQUEST_TIMEOUT_MS / 1000
+                connection._request_timeout = REQUEST_TIMEOUT_S
 
     client.send = send_with_timeout

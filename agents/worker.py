@@ -14,6 +14,7 @@ from featurewatch.agents.at_least_once import OffsetTracker
 from featurewatch.agents.changelog import ChangelogWriter
 from featurewatch.agents.consumer_thread import Freshness
 from featurewatch.agents.input_agents import register_agent
+from featurewatch.agents.membership import WorkerIdTakenError, find_member
 from featurewatch.agents.metrics import WorkerMetrics
 from featurewatch.agents.processor import EventProcessor
 from featurewatch.agents.run_failure import RunFailure, exit_now
@@ -27,6 +28,7 @@ from featurewatch.agents.timers import (
 from featurewatch.streams.bus.positions import partition_of
 from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.bus.rights import READ, WRITE, check_rights
+from featurewatch.streams.bus.settings import REQUEST_TIMEOUT_S
 from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.source import wall_clock_ms
 from featurewatch.streams.text import error_line
@@ -107,6 +109,19 @@ class Worker:
                     reasons.append(f"{name} partition {partition.partition}: {lag} messages left")
         return reasons
 
+    async def _check_membership(self, lost_member_id: str, failure: RunFailure) -> None:
+        """Ends the run if another process has taken this worker's place in the consumer group."""
+        settings = self.settings
+        holder = await asyncio.to_thread(
+            find_member, settings.bus, settings.app_id, settings.instance_id
+        )
+        if holder is not None and holder.member_id != lost_member_id:
+            error = WorkerIdTakenError(
+                f"another process, on {holder.host}, runs with the id {settings.worker_id} of this "
+                "worker: give each its own id by --id or worker.id"
+            )
+            await failure.end_run(error)
+
     def _bus_error(self) -> str | None:
         """Why the bus cannot be written, read or committed to now (None: it can)."""
         if self._publisher is not None and self._publisher.error is not None:
@@ -133,7 +148,11 @@ class Worker:
         operations |= {settings.bus.topic(topic): (WRITE,) for topic in OUTPUTS}
         await asyncio.to_thread(check_rights, settings.bus, operations, settings.app_id)
         writer = ChangelogWriter(settings.bus, settings.app_id, changelog)
-        async with Publisher(settings.bus, max_pause_s=settings.session_timeout_s / 2) as publisher:
+        async with Publisher(
+            settings.bus,
+            max_pause_s=settings.session_timeout_s / 2,
+            request_timeout_s=REQUEST_TIMEOUT_S,
+        ) as publisher:
             self._publisher = publisher
 
             async def flush() -> None:
@@ -147,7 +166,11 @@ class Worker:
 
             tracker = OffsetTracker(flush)
             failure = RunFailure(tracker)
-            app = self._app = create_app(settings, tracker, claim)
+
+            async def check_membership(lost_member_id: str) -> None:
+                await self._check_membership(lost_member_id, failure)
+
+            app = self._app = create_app(settings, tracker, claim, check_membership)
             processor = EventProcessor(
                 app,
                 settings.bus,

@@ -5,14 +5,17 @@ import contextlib
 import logging
 import os
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Coroutine, Iterator
+from dataclasses import replace
 from typing import Any, Final
 
+from featurewatch.agents.membership import WorkerIdTakenError, own_worker_id
 from featurewatch.agents.settings import WorkerSettings
 from featurewatch.cli.config.settings import Settings, WebSection
-from featurewatch.cli.errors import ExitCode
+from featurewatch.cli.errors import ExitCode, UsageError
 from featurewatch.cli.output.live_printer import LivePrinter
 from featurewatch.cli.output.terminal import print_error
 from featurewatch.cli.runtime.bus import wait_for_topics
@@ -65,7 +68,27 @@ def _give_up(why: str) -> None:
 
 
 async def run_worker(settings: WorkerSettings, web: WebSection) -> None:
-    """Runs a worker with its web views until cancelled; then what was begun is finished."""
+    """Runs a worker with its web views until cancelled; then what was begun is finished.
+
+    Raises:
+        UsageError: Another process has the worker's id, or its directory cannot be written.
+    """
+    directory = settings.data_directory
+    with contextlib.ExitStack() as stack:
+        own = own_worker_id(directory, socket.gethostname(), settings.worker_id)
+        try:
+            worker_id = stack.enter_context(own)
+        except WorkerIdTakenError as error:
+            raise UsageError(str(error)) from None
+        except OSError as error:
+            raise UsageError(
+                f"{directory} cannot be written ({error.strerror}): set worker.data_directory"
+            ) from None
+        await _run_worker(replace(settings, worker_id=worker_id), web)
+
+
+async def _run_worker(settings: WorkerSettings, web: WebSection) -> None:
+    LOG.info("the worker's id is %s", settings.worker_id)
     worker = WorkerSupervisor(settings)
     async with serve_health(worker, web.host, web.worker_port) as health:
         LOG.info("the worker's health and metrics: http://%s:%d", health.host, health.port)

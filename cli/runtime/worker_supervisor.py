@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from featurewatch.agents.at_least_once import SkippedOffsetsError
+from featurewatch.agents.membership import WorkerIdTakenError, find_member
 from featurewatch.agents.metrics import WorkerMetrics
 from featurewatch.agents.settings import WorkerSettings
 from featurewatch.agents.timers import StuckCommitsError
@@ -23,6 +24,9 @@ from featurewatch.streams.health import HealthServer, HealthViews
 from featurewatch.streams.text import error_line
 
 LOG: Final = logging.getLogger("featurewatch.worker")
+
+_LOOK_S: Final = 5.0
+"""Between two looks at who has the worker's membership."""
 
 
 class WorkerSupervisor:
@@ -43,7 +47,7 @@ class WorkerSupervisor:
         self._make = make or (lambda settings, metrics: Worker(settings, metrics=metrics))
         self._failure = ""
         self._task: asyncio.Future[None] | None = None
-        self._has_run = self._has_been_ready = False
+        self._has_run = self._has_been_ready = self._is_replaced = False
         self._worker = self._make(settings, self.metrics)
 
     def not_ready_reasons(self) -> list[str]:
@@ -69,10 +73,13 @@ class WorkerSupervisor:
             self._task.cancel()  # no worker runs
 
     async def _run_worker(self) -> None:
+        settings = self._settings
         if self._has_run:
-            self._worker = self._make(self._settings, self.metrics)
-        self._failure = f"waiting for the bus at {self._settings.bus.bootstrap_servers}"
-        await wait_for_topics(self._settings.bus)
+            self._worker = self._make(settings, self.metrics)
+        if self._is_replaced:
+            await self._wait_until_id_is_free()
+        self._failure = f"waiting for the bus at {settings.bus.bootstrap_servers}"
+        await wait_for_topics(settings.bus)
         self._failure = ""
         self._has_run = True
         try:
@@ -80,13 +87,25 @@ class WorkerSupervisor:
         finally:
             self._has_been_ready |= self._worker.ready.is_set()
 
+    async def _wait_until_id_is_free(self) -> None:
+        """Leaves the membership to the process that has it, for as long as that one runs."""
+        settings = self._settings
+        member = settings.bus, settings.app_id, settings.instance_id
+        while await asyncio.to_thread(find_member, *member) is not None:
+            await asyncio.sleep(_LOOK_S)
+        self._is_replaced = False
+
     def _is_final(self, error: Exception) -> bool:
         return must_be_set_up(error) and not self._has_been_ready
 
     async def _on_failure(self, error: Exception, wait_s: float) -> None:
-        self._failure = f"the worker begins anew in {wait_s:g} s ({error_line(error)})"
+        self._is_replaced = isinstance(error, WorkerIdTakenError)
+        when = "when that one has ended" if self._is_replaced else f"in {wait_s:g} s"
+        self._failure = f"the worker begins anew {when} ({error_line(error)})"
         self.metrics.count_restart()
-        is_expected = isinstance(error, BusError | StuckCommitsError | SkippedOffsetsError)
+        is_expected = isinstance(
+            error, BusError | StuckCommitsError | SkippedOffsetsError | WorkerIdTakenError
+        )
         LOG.error("%s", self._failure, exc_info=None if is_expected else error)
 
 

@@ -132,14 +132,22 @@ class _Scan:
             consumer.close()
 
     def _partition(self, consumer: Consumer) -> TopicPartition:
+        """The partition of the cluster; waits until the broker that answers knows the topic."""
         topic = self._topic
-        metadata = consumer.list_topics(topic, timeout=self._timeout_s).topics[topic]
-        if metadata.error is not None or not metadata.partitions:
-            raise BusError(
-                f"topic {topic} on the bus at {self._bus.bootstrap_servers} cannot be read "
-                f"({metadata.error}): create it, or allow it to be read"
-            )
-        return TopicPartition(topic, partition_of(self._key, len(metadata.partitions)))
+        deadline = self._monotonic() + self._timeout_s
+        while True:
+            metadata = consumer.list_topics(topic, timeout=self._timeout_s).topics[topic]
+            error = metadata.error
+            if error is None and metadata.partitions:
+                return TopicPartition(topic, partition_of(self._key, len(metadata.partitions)))
+            # A topic that was created a moment ago is not known to all brokers yet.
+            is_settling = error is None or error.code() in _SETTLING
+            if not is_settling or self._monotonic() > deadline:
+                raise BusError(
+                    f"topic {topic} on the bus at {self._bus.bootstrap_servers} cannot be read "
+                    f"({error}): create it, or allow it to be read"
+                )
+            time.sleep(0.05)
 
     def _bounds(self, consumer: Consumer, partition: TopicPartition) -> tuple[int, int]:
         """The first offset of a partition and the one after its last; waits for a leader."""

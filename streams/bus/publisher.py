@@ -66,7 +66,8 @@ class Publisher:
 
     At most ``max_in_flight`` messages and about ``max_bytes`` bytes wait for acknowledgement; one
     message larger than ``max_bytes`` goes alone. ``on_error`` is called in the event loop. A
-    process that stood still for more than ``max_pause_s`` seconds publishes nothing more.
+    process that stood still for more than ``max_pause_s`` seconds publishes nothing more. A
+    connection on which a request takes longer than ``request_timeout_s`` seconds is made anew.
     ``monotonic`` gives seconds of a clock that does not go back.
     """
 
@@ -78,6 +79,7 @@ class Publisher:
         max_bytes: int = 32 * 1024 * 1024,
         on_error: OnErrorChange | None = None,
         max_pause_s: float | None = None,
+        request_timeout_s: float = 60.0,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._bus = bus
@@ -85,6 +87,7 @@ class Publisher:
         self._max_bytes = max_bytes
         self._on_error = on_error or _ignore
         self._max_pause_s = max_pause_s
+        self._request_timeout_ms = round(request_timeout_s * 1000)
         self._monotonic = monotonic
         self._alive_s = monotonic()
         self._lock = asyncio.Lock()
@@ -233,7 +236,13 @@ class Publisher:
 
     def _config(self) -> dict[str, Any]:
         """The producer's settings."""
-        return self._bus.client(linger_ms=0, message_max_bytes=MAX_MESSAGE_BYTES) | _GUARANTEES
+        client = self._bus.client(
+            linger_ms=0,
+            message_max_bytes=MAX_MESSAGE_BYTES,
+            socket_timeout_ms=self._request_timeout_ms,
+            socket_connection_setup_timeout_ms=min(self._request_timeout_ms, 30_000),
+        )
+        return client | _GUARANTEES
 
     def _before_produce(self) -> None:
         """Called before each message is handed to the producer; a subclass may refuse it."""

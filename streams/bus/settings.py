@@ -15,6 +15,10 @@ MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
 MAX_EVENT_BYTES: Final = MAX_MESSAGE_BYTES - 64 * 1024
 """The largest event with its key and headers: the rest is for the batch around it."""
 
+REQUEST_TIMEOUT_S: Final = 4.0
+"""How long a request of a worker may take before its connection counts as dead. A connection that
+swallows what is sent is noticed by this alone; the clients' own limits are up to 90 s."""
+
 Property = str | int | float | bool
 
 

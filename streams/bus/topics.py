@@ -13,7 +13,12 @@ from confluent_kafka.admin import (
     TopicMetadata,
 )
 
-from featurewatch.streams.bus.settings import LOG, MAX_MESSAGE_BYTES, BusSettings
+from featurewatch.streams.bus.settings import (
+    LOG,
+    MAX_MESSAGE_BYTES,
+    REQUEST_TIMEOUT_S,
+    BusSettings,
+)
 from featurewatch.streams.errors import BusSetupError, BusUnavailableError, TopicMismatchError
 from featurewatch.streams.topics import ALL, Topic
 
@@ -54,7 +59,8 @@ def ensure_topics(
     compacted = {_POLICY: "compact", "min.cleanable.dirty.ratio": "0.1"}
     wanted: dict[str, Mapping[str, str]] = {bus.topic(topic): topic.config for topic in topics}
     wanted |= dict.fromkeys(changelogs, compacted)
-    admin = AdminClient(bus.client(), logger=LOG)
+    timeout_ms = round(REQUEST_TIMEOUT_S * 1000)
+    admin = AdminClient(bus.client(socket_timeout_ms=timeout_ms), logger=LOG)
     deadline = monotonic() + timeout_s
 
     def left_s() -> float:
@@ -69,9 +75,14 @@ def ensure_topics(
 
 def _metadata(admin: AdminClient, bus: BusSettings, left_s: _Seconds) -> ClusterMetadata:
     """All topics: a request by name could create a topic with the bus' defaults."""
-    try:
-        return admin.list_topics(timeout=max(left_s(), 1))
-    except KafkaException as error:
+    while True:
+        try:
+            # A request that the bus swallowed is not answered when the bus is back.
+            return admin.list_topics(timeout=max(min(left_s(), REQUEST_TIMEOUT_S), 1))
+        except KafkaException as exception:
+            if left_s() > 0:
+                continue
+            error = exception
         raise BusUnavailableError(
             f"the bus at {bus.bootstrap_servers} does not answer ({error.args[0].str()}): "
             "check its address, and its security settings"

@@ -13,7 +13,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException
 
 from featurewatch.streams.bus.publisher import Publisher
-from featurewatch.streams.bus.settings import LOG, BusSettings
+from featurewatch.streams.bus.settings import LOG, REQUEST_TIMEOUT_S, BusSettings
 from featurewatch.streams.errors import FencedError, PublishDeniedError, PublishError
 
 _ATTEMPT_S: Final = 5.0
@@ -40,7 +40,7 @@ class TransactionalPublisher(Publisher):
     """
 
     def __init__(self, bus: BusSettings, transactional_id: str) -> None:
-        super().__init__(bus)
+        super().__init__(bus, request_timeout_s=REQUEST_TIMEOUT_S)
         self._id = transactional_id
         self._is_open = False
 
