@@ -99,7 +99,7 @@ class FaultyLink:
                 if self._fault is Fault.DELAYED:
                     await asyncio.sleep(DELAY_S)
                 if self._fault is Fault.GARBAGE and answers:
-                    chunk = os.urandom(len(chunk))  # noqa: PLW2901
+                    chunk = os.urandom(len(chunk))
                 writer.write(chunk)
                 await writer.drain()
         writer.close()
