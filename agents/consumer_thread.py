@@ -9,7 +9,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
-from aiokafka.protocol.group import JoinGroupRequest, SyncGroupRequest
+from aiokafka.errors import RequestTimedOutError
+from aiokafka.protocol.group import JoinGroupRequest
 from faust.transport.drivers import aiokafka as driver
 
 from featurewatch.streams.bus.settings import REQUEST_TIMEOUT_S
@@ -19,7 +20,8 @@ _FETCH_MAX_WAIT_MS: Final = 200
 Faust's 1,500 ms a restart took three seconds longer. New messages end the wait at once."""
 
 _JOIN_TIMEOUT_S: Final = 20.0
-"""The bus answers a member that joins once all others have joined or their sessions have ended."""
+"""How long a request to join may take at most: the bus answers it once all other members have
+joined or their sessions have ended."""
 
 
 class Freshness:
@@ -181,18 +183,26 @@ def _check_before_rejoin(coordinator: Any, check: Callable[[str], Awaitable[None
 
 
 def _set_timeouts(client: Any) -> None:
-    """Limits each request of an aiokafka client, and gives requests that join a group longer."""
+    """Limits each request of an aiokafka client; a request to join gets longer each time."""
     client._request_timeout_ms = round(REQUEST_TIMEOUT_S * 1000)
     send = client.send
+    join_timeout_s = REQUEST_TIMEOUT_S
 
     async def send_with_timeout(node_id: Any, request: Any, **group: Any) -> Any:
-        if not isinstance(request, (JoinGroupRequest, SyncGroupRequest)):
+        nonlocal join_timeout_s
+        if not isinstance(request, JoinGroupRequest):
             return await send(node_id, request, **group)
         connection = await client._get_conn(node_id, **group)
         if connection is not None:
-            connection._request_timeout = _JOIN_TIMEOUT_S
+            connection._request_timeout = join_timeout_s
         try:
-            return await send(node_id, request, **group)
+            response = await send(node_id, request, **group)
+        except RequestTimedOutError:
+            join_timeout_s = min(join_timeout_s * 2, _JOIN_TIMEOUT_S)
+            raise
+        else:
+            join_timeout_s = REQUEST_TIMEOUT_S
+            return response
         finally:
             if connection is not None:
                 connection._request_timeout = REQUEST_TIMEOUT_S

@@ -77,6 +77,7 @@ class Worker:
         self._stop = asyncio.Event()
         self._app: Any = None
         self._publisher: Publisher | None = None
+        self._changelog: ChangelogWriter | None = None
         self._processor: EventProcessor | None = None
 
     def offset(self, cluster: ClusterId) -> int:
@@ -124,8 +125,9 @@ class Worker:
 
     def _bus_error(self) -> str | None:
         """Why the bus cannot be written, read or committed to now (None: it can)."""
-        if self._publisher is not None and self._publisher.error is not None:
-            return self._publisher.error
+        for writer in (self._publisher, self._changelog):
+            if writer is not None and writer.error is not None:
+                return writer.error
         servers = self.settings.bus.bootstrap_servers
         if not self._app.reader.has_coordinator():
             return f"the bus at {servers} does not coordinate the consumer group now"
@@ -147,7 +149,7 @@ class Worker:
         operations: dict[str, tuple[AclOperation, ...]] = dict.fromkeys(both, (READ, WRITE))
         operations |= {settings.bus.topic(topic): (WRITE,) for topic in OUTPUTS}
         await asyncio.to_thread(check_rights, settings.bus, operations, settings.app_id)
-        writer = ChangelogWriter(settings.bus, settings.app_id, changelog)
+        writer = self._changelog = ChangelogWriter(settings.bus, settings.app_id, changelog)
         async with Publisher(
             settings.bus,
             max_pause_s=settings.session_timeout_s / 2,

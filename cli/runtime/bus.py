@@ -25,11 +25,14 @@ async def wait_for_topics(bus: BusSettings) -> None:
     Raises:
         streams.errors.BusSetupError: The bus cannot be used as it is set up.
     """
+    reason = ""
     while True:
         try:
             await _in_daemon_thread(lambda: ensure_topics(bus, timeout_s=_ATTEMPT_S))
         except BusUnavailableError as error:
-            LOG.warning("waiting for the bus: %s", error)
+            if str(error) != reason:
+                reason = str(error)
+                LOG.warning("waiting for the bus: %s", reason)
             await asyncio.sleep(_PAUSE_S)
         else:
             return

@@ -16,6 +16,8 @@ from featurewatch.streams.types import NO_OFFSET, ClusterId, OffsetAndEpoch
 
 _FIRST_WINDOW: Final = 64
 _GROWTH: Final = 4
+_KNOWN_S: Final = 5.0
+"""How long a topic that was just created may be unknown to the broker that is asked."""
 _TRANSIENT: Final = {
     KafkaError._ALL_BROKERS_DOWN,
     KafkaError._TRANSPORT,
@@ -134,7 +136,7 @@ class _Scan:
     def _partition(self, consumer: Consumer) -> TopicPartition:
         """The partition of the cluster; waits until the broker that answers knows the topic."""
         topic = self._topic
-        deadline = self._monotonic() + self._timeout_s
+        deadline = self._monotonic() + _KNOWN_S
         while True:
             metadata = consumer.list_topics(topic, timeout=self._timeout_s).topics[topic]
             error = metadata.error

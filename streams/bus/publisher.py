@@ -36,6 +36,7 @@ OnErrorChange = Callable[[str | None], None]
 
 _POLL_S: Final = 0.2
 _STALL_S: Final = 5.0
+_PROBE_S: Final = 1.0
 
 _GUARANTEES: Final = {
     "enable.idempotence": True,
@@ -312,6 +313,10 @@ class Publisher:
                 f"{_STALL_S:g} s{last_error and f' ({last_error})'}: waiting for it"
             )
 
+    def _note_answer(self) -> None:
+        if self._failure is None and not self._pending:
+            self._set_error(None)
+
     def _check_pause(self) -> None:
         """Fails if the thread, which runs five times a second, last ran too long ago."""
         pause_s = self._monotonic() - self._alive_s
@@ -341,6 +346,17 @@ class Publisher:
                 self._loop.call_soon_threadsafe(self._settle, reports)
             else:
                 self._loop.call_soon_threadsafe(self._check_stall, self._last_error)
+                if self._error is not None and not self._pending:
+                    self._probe()
+
+    def _probe(self) -> None:
+        """Ends the error of a bus that answers again: no message that is sent would show it."""
+        try:
+            self._producer.list_topics(timeout=_PROBE_S)
+        except KafkaException:
+            return
+        self._loop.call_soon_threadsafe(self._note_answer)
+        self._stopping.wait(_PROBE_S)
 
     def _note_error(self, error: KafkaError) -> None:
         """librdkafka's own errors; it recovers by itself unless they are fatal."""

@@ -99,8 +99,10 @@ class TransactionalPublisher(Publisher):
             except KafkaException as exception:
                 error = exception.args[0]
                 if error.retriable():
-                    LOG.warning("%s waits for the bus: %s", self._id, error.str())
-                    self._set_error(f"{self._id} waits for the bus: {error.str()}")
+                    reason = f"{self._id} waits for the bus: {error.str()}"
+                    if reason != self._error:  # once, not every five seconds
+                        LOG.warning("%s", reason)
+                    self._set_error(reason)
                     continue
                 self._fail(self._failure_of(error, f"{self._id}: {error.str()}"))
                 self._check()
