@@ -13,16 +13,22 @@ Commits wait until the bus has all rows and outputs: Faust calls the producer's 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
-from typing import Any, NoReturn
+import logging
+from collections.abc import Awaitable, Callable, Collection, Coroutine
+from typing import Any, Final
 
 import faust
+from aiokafka.errors import KafkaError
 from faust.tables.manager import TableManager
 from faust.tables.recovery import Recovery
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
 from featurewatch.agents.consumer_thread import ConsumerThread, JumpLog
+
+LOG: Final = logging.getLogger("featurewatch.worker")
+
+_RETRY_S: Final = 0.5
 
 
 class IncompleteEventError(RuntimeError):
@@ -31,6 +37,10 @@ class IncompleteEventError(RuntimeError):
 
 class SkippedOffsetsError(RuntimeError):
     """Events were skipped: the process must end and restart from the last commit."""
+
+
+class RevokedError(RuntimeError):
+    """A partition is not this worker's any more."""
 
 
 class OffsetTracker:
@@ -105,18 +115,18 @@ class _Consumer(driver.Consumer):  # type: ignore[misc]  # faust is not typed
     def _new_consumer_thread(self) -> ConsumerThread:
         return ConsumerThread(self, loop=self.loop, beacon=self.beacon)
 
-    def _to_message(self, tp: Any, record: Any) -> Any:
+    @property
+    def jumps(self) -> JumpLog:
+        """Where what the thread fetched was not consecutive."""
         jumps: JumpLog = self._thread.jumps
-        start = jumps.start(tp, record.offset)
+        return jumps
+
+    def _to_message(self, tp: Any, record: Any) -> Any:
+        start = self.jumps.start(tp, record.offset)
         if start is not None and start > record.offset:
             # The log went back; Faust drops what is below the offsets that it has seen.
             self._read_offset[tp] = self._committed_offset[tp] = None
         return super()._to_message(tp, record)
-
-    def take_jump(self, tp: Any, offset: int) -> int | None:
-        """`JumpLog.take` of the reading thread."""
-        jumps: JumpLog = self._thread.jumps
-        return jumps.take(tp, offset)
 
     def _new_offset(self, tp: Any) -> int | None:
         super()._new_offset(tp)  # clears the acknowledgements that Faust has counted
@@ -127,6 +137,8 @@ class _Consumer(driver.Consumer):  # type: ignore[misc]  # faust is not typed
 class _Producer(driver.Producer):  # type: ignore[misc]  # faust is not typed
     async def flush(self) -> None:
         tracker: OffsetTracker = self.app.tracker
+        if tracker.has_failed:
+            return  # nothing is committed after it, and the app must be able to stop
         await tracker.wait_acknowledged()
         await super().flush()
 
@@ -161,7 +173,9 @@ class _TableManager(TableManager):  # type: ignore[misc]  # faust is not typed
 class AtLeastOnceApp(faust.App):  # type: ignore[misc]  # faust is not typed
     """A Faust app that commits the offsets of its ``tracker``.
 
-    ``claim`` is awaited with the partitions whose tables are about to be recovered.
+    ``claim`` is awaited with the partitions whose tables are about to be recovered,
+    ``check_membership`` with the member id that the consumer group does not know any more, before
+    the app joins again.
     """
 
     def __init__(
@@ -169,22 +183,15 @@ class AtLeastOnceApp(faust.App):  # type: ignore[misc]  # faust is not typed
         *args: Any,
         tracker: OffsetTracker,
         claim: Callable[[Collection[int]], Awaitable[None]],
+        check_membership: Callable[[str], Coroutine[Any, Any, None]],
         **settings: Any,
     ) -> None:
         self.tracker = tracker
         self.claim = claim
         self.restarted: set[Any] = set()
         """The partitions that are read from their beginning after the next recovery."""
-        self.ended: asyncio.Future[NoReturn] = asyncio.get_running_loop().create_future()
-        """Raises why the run of this app has ended."""
+        self.check_membership = check_membership
         super().__init__(*args, TableManager=_TableManager, **settings)
-
-    def end_run(self, error: Exception) -> None:
-        """Ends the run: nothing is committed any more, and `ended` raises the first error."""
-        self.tracker.fail()
-        if not self.ended.done():
-            self.ended.set_exception(error)
-            self.ended.exception()  # retrieved: the run may be ending for another reason
 
     def committed(self, partition: Any) -> int | None:
         """The committed offset of an assigned partition (None: there is no commit yet)."""
@@ -207,13 +214,30 @@ class AtLeastOnceApp(faust.App):  # type: ignore[misc]  # faust is not typed
 
         Returns it once.
         """
-        start: int | None = self.consumer.take_jump(partition, offset)
-        return start
+        jumps: JumpLog = self.consumer.jumps
+        return jumps.take(partition, offset)
 
     async def log_start(self, partition: Any) -> int:
-        """The first offset that a partition still has; one request to the bus."""
-        offsets = await self.consumer.earliest_offsets(partition)
-        return int(offsets[partition])
+        """The first offset that a partition still has; waits for the bus as long as it takes.
+
+        Raises:
+            RevokedError: The partition is not this worker's any more.
+        """
+        while partition in self.consumer.assignment():
+            try:
+                offsets = await self.consumer.earliest_offsets(partition)
+            except KafkaError as error:
+                LOG.warning("%s: its first offset is not known yet: %r", partition, error)
+                await asyncio.sleep(_RETRY_S)
+            else:
+                return int(offsets[partition])
+        raise RevokedError(f"{partition} is not this worker's any more")
+
+    @property
+    def reader(self) -> ConsumerThread:
+        """The thread that reads the bus."""
+        thread: ConsumerThread = self.consumer._thread
+        return thread
 
     def _new_transport(self) -> _Transport:
         return _Transport(self.conf.broker_consumer, self, loop=self.loop)

@@ -7,16 +7,19 @@ that are published again have the same keys.
 
 import asyncio
 import logging
-import os
-import sys
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from featurewatch.agents.at_least_once import AtLeastOnceApp, OffsetTracker, SkippedOffsetsError
+from featurewatch.agents.at_least_once import (
+    AtLeastOnceApp,
+    OffsetTracker,
+    RevokedError,
+    SkippedOffsetsError,
+)
 from featurewatch.agents.changelog import ChangelogWriter
 from featurewatch.agents.metrics import WorkerMetrics
+from featurewatch.agents.run_failure import RunFailure
 from featurewatch.controller.alerts import Cause
 from featurewatch.controller.input_messages import (
     InputMessage,
@@ -43,12 +46,7 @@ from featurewatch.streams.bus.settings import MAX_EVENT_BYTES, BusSettings
 from featurewatch.streams.codec.cloudevents import LATEST_MS
 from featurewatch.streams.codec.events import Message, encode
 from featurewatch.streams.codec.outputs import encode_output, topic_of
-from featurewatch.streams.errors import (
-    EventTooLargeError,
-    PublishError,
-    TopicDeletedError,
-    TopicsChangedError,
-)
+from featurewatch.streams.errors import EventTooLargeError, PublishError
 from featurewatch.streams.topics import (
     ALERTS,
     DEAD_LETTERS,
@@ -78,6 +76,7 @@ class EventProcessor:
         publisher: Publisher,
         changelog: ChangelogWriter,
         metrics: WorkerMetrics,
+        failure: RunFailure,
         monotonic: Callable[[], float],
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
@@ -93,6 +92,7 @@ class EventProcessor:
         self._tracker: OffsetTracker = app.tracker
         self._changelog = changelog
         self._metrics = metrics
+        self._failure = failure
         self._monotonic = monotonic
         self._limits = limits
         # The agents of all topics share the states: one message at a time.
@@ -115,26 +115,31 @@ class EventProcessor:
         nodes = sum(len(state.image.nodes) for state in self.states.values())
         LOG.info("recovered %d clusters with %d nodes", len(self.states), nodes)
 
+    def partition(self, topic: Topic, cluster: ClusterId) -> tuple[str, int]:
+        """The full name of an input topic, and the partition that has a cluster's messages."""
+        return self._bus.topic(topic), partition_of(cluster.encode(), self._bus.partitions)
+
     async def process(self, topic: Topic, event: Any, table: Any) -> None:
         """Processes one message of an input topic, whatever it contains.
 
-        An unexpected error ends the process at once, before the offset can be committed: it is not
-        the message's, which `_judge` deals with.
+        An unexpected error ends the run before the offset can be committed: it is not the
+        message's, which `_judge` deals with.
         """
         finished = False
         try:
             async with self._lock:
-                if await self._is_due(event.message, table):
-                    with exit_on_failure():
-                        async with ending_run(self._app):
-                            await self._process(topic, _input_message(event.message), table)
-                    self._tracker.mark_processed(event.message.tp, event.message.offset)
+                try:
+                    if await self._is_due(event.message, table):
+                        await self._process(topic, _input_message(event.message), table)
+                        self._tracker.mark_processed(event.message.tp, event.message.offset)
+                except RevokedError:
+                    pass  # it is read again by whoever has the partition next
+                except PublishError as error:
+                    await self._failure.end_run(error)
+                except Exception as error:
+                    LOG.exception("%s: the worker cannot go on", _place(event.message))
+                    await self._failure.end_run(error)  # holds the lock: nothing is processed
             finished = True
-        except asyncio.CancelledError:
-            raise
-        except BaseException:
-            LOG.exception("stopping: %s", _place(event.message))
-            exit_now()
         finally:
             if not finished:
                 self._tracker.fail()
@@ -146,6 +151,7 @@ class EventProcessor:
 
         Raises:
             SkippedOffsetsError: Messages before it were skipped, and the topic still has them.
+            RevokedError: This worker has lost the partition.
         """
         jump_start = self._app.take_jump(message.tp, message.offset)
         if jump_start is not None and jump_start > message.offset:
@@ -350,33 +356,6 @@ def _writes(bus: BusSettings, result: ProcessResult) -> _Writes:
 def _size_of_row(row: Row) -> int:
     name, value = row
     return len(name.encode()) + len(value or b"")
-
-
-@asynccontextmanager
-async def ending_run(app: AtLeastOnceApp) -> AsyncIterator[None]:
-    """Ends the run, and waits to be cancelled with it, if the topic of the tables was deleted."""
-    try:
-        yield
-    except TopicDeletedError as error:
-        app.end_run(TopicsChangedError(str(error)))
-        await asyncio.Future()
-
-
-@contextmanager
-def exit_on_failure() -> Iterator[None]:
-    """Ends the process in one line if it cannot write any more: Faust would go on, or hang."""
-    try:
-        yield
-    except PublishError as error:
-        LOG.error("stopping: %s", error)
-        exit_now()
-
-
-def exit_now() -> None:
-    """Ends the process without Faust's orderly stop, which would commit unprocessed messages."""
-    logging.shutdown()
-    sys.stderr.flush()
-    os._exit(70)  # EX_SOFTWARE
 
 
 def _input_message(message: Any) -> InputMessage:

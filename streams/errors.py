@@ -17,7 +17,11 @@ class TopicsChangedError(BusError):
     """Topics were made anew: who reads or writes them must begin anew."""
 
 
-class TopicMismatchError(BusError):
+class BusSetupError(BusError):
+    """The bus cannot be used as it is set up; waiting will not help, a person has to change it."""
+
+
+class TopicMismatchError(BusSetupError):
     """A topic exists with other partitions or another cleanup policy than it must have."""
 
 
@@ -25,8 +29,8 @@ class PublishError(BusError):
     """A message cannot be delivered, and waiting will not help."""
 
 
-class TopicDeletedError(PublishError):
-    """A transaction lacks a message whose topic was deleted: it must be begun anew."""
+class PublishDeniedError(PublishError, BusSetupError):
+    """The bus' properties are wrong, or this login may not write."""
 
 
 class FencedError(PublishError):

@@ -27,7 +27,9 @@ _COMPACTED = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.1"}
 
 # A worker that starts without its tables reads its inputs from their beginning: they are kept.
 # What a feature monitor needs of a metadata log is little.
-_KEPT = {"retention.ms": "-1"}
+# Producers' clocks differ, and what waited for the bus has an old time: only the time at which the
+# bus appended a message never runs backwards along the offsets.
+_KEPT = {"retention.ms": "-1", "message.timestamp.type": "LogAppendTime"}
 
 METADATA_LOG = Topic(
     "metadata-log", "committed batches, transactions and snapshots of the metadata log", _KEPT

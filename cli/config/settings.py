@@ -21,6 +21,7 @@ from featurewatch.cli.config.values import (
     ENVIRONMENT,
     TOPIC_NAME,
     TOPIC_NAME_LENGTH,
+    WORKER_ID,
     checked_addresses,
 )
 from featurewatch.cli.errors import UsageError
@@ -62,7 +63,7 @@ class BusSection(_Section):
     partitions: Annotated[int, Field(ge=1)] = 8
     """partitions of each topic"""
     replication_factor: Annotated[int, Field(ge=-1)] = -1
-    """-1: the bus' default"""
+    """-1: three, or as many as the bus has brokers"""
 
 
 class ClusterSection(_Section):
@@ -93,8 +94,8 @@ class ClusterSection(_Section):
 class WorkerSection(_Section):
     """The worker."""
 
-    id: TopicName = "1"
-    """static member of the consumer group; each running worker has its own"""
+    id: Annotated[str, Field(pattern=WORKER_ID, max_length=TOPIC_NAME_LENGTH)] = ""
+    """its own id in the consumer group (empty: made of the host's name)"""
     store: Literal["memory", "rocksdb"] = "memory"
     """where tables are kept while it runs"""
     data_directory: Path = Field(default_factory=default_directory)

@@ -47,7 +47,7 @@ def kafka_options(bus: BusSettings) -> dict[str, str]:
     return {
         "kafka.bootstrap.servers": bus.bootstrap_servers,
         "kafka.client.id": "featurewatch-pipeline",
-        "groupIdPrefix": "featurewatch-pipeline",
+        "groupIdPrefix": bus.group("pipeline"),
         **{f"kafka.{name}": value for name, value in properties.items()},
     }
 
@@ -79,7 +79,7 @@ def offset_ranges(
     Raises:
         TopicError: The bus does not respond.
     """
-    consumer = Consumer(bus.client(group_id="featurewatch-pipeline"), logger=LOG)
+    consumer = Consumer(bus.client(group_id=bus.group("pipeline")), logger=LOG)
     deadline = monotonic() + _TIMEOUT_S
     try:
         while True:

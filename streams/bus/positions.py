@@ -23,6 +23,8 @@ from featurewatch.streams.types import NO_OFFSET, ClusterId, OffsetAndEpoch
 
 _FIRST_WINDOW: Final = 64
 _GROWTH: Final = 4
+_KNOWN_S: Final = 5.0
+"""How long a topic that was just created may be unknown to the broker that is asked."""
 _TRANSIENT: Final = {
     KafkaError._ALL_BROKERS_DOWN,
     KafkaError._TRANSPORT,
@@ -107,7 +109,7 @@ class _Scan:
         """The last position; None if there is none, or after a reset. Blocks."""
         consumer = Consumer(
             self._bus.client(
-                group_id="featurewatch-positions",
+                group_id=self._bus.group("positions"),
                 enable_auto_commit=False,
                 auto_offset_reset="earliest",
                 enable_partition_eof=True,
@@ -141,14 +143,22 @@ class _Scan:
             consumer.close()
 
     def _partition(self, consumer: Consumer) -> TopicPartition:
+        """The partition of the cluster; waits until the broker that answers knows the topic."""
         topic = self._topic
-        metadata = consumer.list_topics(topic, timeout=self._timeout_s).topics[topic]
-        if metadata.error is not None or not metadata.partitions:
-            raise BusError(
-                f"topic {topic} on the bus at {self._bus.bootstrap_servers} cannot be read "
-                f"({metadata.error}): create it, or allow it to be read"
-            )
-        return TopicPartition(topic, partition_of(self._key, len(metadata.partitions)))
+        deadline = self._monotonic() + _KNOWN_S
+        while True:
+            metadata = consumer.list_topics(topic, timeout=self._timeout_s).topics[topic]
+            error = metadata.error
+            if error is None and metadata.partitions:
+                return TopicPartition(topic, partition_of(self._key, len(metadata.partitions)))
+            # A topic that was created a moment ago is not known to all brokers yet.
+            is_settling = error is None or error.code() in _SETTLING
+            if not is_settling or self._monotonic() > deadline:
+                raise BusError(
+                    f"topic {topic} on the bus at {self._bus.bootstrap_servers} cannot be read "
+                    f"({error}): create it, or allow it to be read"
+                )
+            time.sleep(0.05)
 
     def _bounds(self, consumer: Consumer, partition: TopicPartition) -> tuple[int, int]:
         """The first offset of a partition and the one after its last; waits for a leader."""

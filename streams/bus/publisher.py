@@ -28,6 +28,7 @@ from featurewatch.streams.errors import (
     BusUnavailableError,
     EventTooLargeError,
     FencedError,
+    PublishDeniedError,
     PublishError,
 )
 from featurewatch.streams.topics import Topic
@@ -37,6 +38,7 @@ OnErrorChange = Callable[[str | None], None]
 
 _POLL_S: Final = 0.2
 _STALL_S: Final = 5.0
+_PROBE_S: Final = 1.0
 
 _GUARANTEES: Final = {
     "enable.idempotence": True,
@@ -85,7 +87,8 @@ class Publisher:
 
     At most ``max_in_flight`` messages and about ``max_bytes`` bytes wait for acknowledgement; one
     message larger than ``max_bytes`` goes alone. ``on_error`` is called in the event loop. A
-    process that stood still for more than ``max_pause_s`` seconds publishes nothing more.
+    process that stood still for more than ``max_pause_s`` seconds publishes nothing more. A
+    connection on which a request takes longer than ``request_timeout_s`` seconds is made anew.
     ``monotonic`` gives seconds of a clock that does not go back.
     """
 
@@ -97,6 +100,7 @@ class Publisher:
         max_bytes: int = 32 * 1024 * 1024,
         on_error: OnErrorChange | None = None,
         max_pause_s: float | None = None,
+        request_timeout_s: float = 60.0,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._bus = bus
@@ -104,6 +108,7 @@ class Publisher:
         self._max_bytes = max_bytes
         self._on_error = on_error or _ignore
         self._max_pause_s = max_pause_s
+        self._request_timeout_ms = round(request_timeout_s * 1000)
         self._monotonic = monotonic
         self._alive_s = monotonic()
         self._lock = asyncio.Lock()
@@ -137,12 +142,18 @@ class Publisher:
         return self._error
 
     async def start(self) -> None:
-        """Starts the producer; does not wait for the bus. Raises `PublishError` for settings."""
+        """Starts the producer; does not wait for the bus.
+
+        Raises:
+            PublishDeniedError: The settings are wrong.
+        """
         self._loop = asyncio.get_running_loop()
         try:
             self._producer = Producer(self._config() | {"error_cb": self._note_error}, logger=LOG)
         except KafkaException as error:
-            raise PublishError(f"the bus' properties are wrong: {error.args[0].str()}") from error
+            raise PublishDeniedError(
+                f"the bus' properties are wrong: {error.args[0].str()}"
+            ) from error
         self._thread = threading.Thread(target=self._poll, name="featurewatch-bus", daemon=True)
         self._thread.start()
 
@@ -237,7 +248,13 @@ class Publisher:
 
     def _config(self) -> dict[str, Any]:
         """The producer's settings."""
-        return self._bus.client(linger_ms=0, message_max_bytes=MAX_MESSAGE_BYTES) | _GUARANTEES
+        client = self._bus.client(
+            linger_ms=0,
+            message_max_bytes=MAX_MESSAGE_BYTES,
+            socket_timeout_ms=self._request_timeout_ms,
+            socket_connection_setup_timeout_ms=min(self._request_timeout_ms, 30_000),
+        )
+        return client | _GUARANTEES
 
     def _before_produce(self) -> None:
         """Called before each message is handed to the producer; a subclass may refuse it."""
@@ -363,6 +380,10 @@ class Publisher:
                 f"{_STALL_S:g} s{last_error and f' ({last_error})'}: waiting for it"
             )
 
+    def _note_answer(self) -> None:
+        if self._failure is None and not self._pending:
+            self._set_error(None)
+
     def _check_pause(self) -> None:
         """Fails if the thread, which runs five times a second, last ran too long ago."""
         pause_s = self._monotonic() - self._alive_s
@@ -392,6 +413,8 @@ class Publisher:
                 self._loop.call_soon_threadsafe(self._settle, reports)
             else:
                 self._loop.call_soon_threadsafe(self._check_stall, self._last_error)
+                if self._error is not None and not self._pending:
+                    self._probe()
             if self._parked:
                 self._find_topics()
 
@@ -403,6 +426,15 @@ class Publisher:
             self._last_error = error.args[0].str()
         else:
             self._loop.call_soon_threadsafe(self._unpark)
+
+    def _probe(self) -> None:
+        """Ends the error of a bus that answers again: no message that is sent would show it."""
+        try:
+            self._producer.list_topics(timeout=_PROBE_S)
+        except KafkaException:
+            return
+        self._loop.call_soon_threadsafe(self._note_answer)
+        self._stopping.wait(_PROBE_S)
 
     def _note_error(self, error: KafkaError) -> None:
         """librdkafka's own errors; it recovers by itself unless they are fatal."""

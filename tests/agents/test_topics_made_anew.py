@@ -130,9 +130,7 @@ class Run:
             content = change.before, change.after
             assert contents.setdefault(change.revision, content) == content
         chain = [contents[revision] for revision in sorted(contents)]
-        assert all(
-            before[1] == after[0] for before, after in pairwise(chain)
-        ), chain
+        assert all(before[1] == after[0] for before, after in pairwise(chain)), chain
         assert chain[-1][1] == self.source.level
 
 
