@@ -1,6 +1,6 @@
 """The Faust app, from a factory: importing this module starts and binds nothing."""
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Coroutine
 from typing import Any
 
 import faust
@@ -16,10 +16,11 @@ def create_app(
     settings: WorkerSettings,
     tracker: OffsetTracker,
     claim: Callable[[Collection[int]], Awaitable[None]],
+    check_membership: Callable[[str], Coroutine[Any, Any, None]],
 ) -> AtLeastOnceApp:
     """The Faust app of a worker, which commits the offsets of ``tracker``.
 
-    ``claim`` is awaited with the partitions whose tables are about to be recovered.
+    ``claim`` and ``check_membership`` are those of `AtLeastOnceApp`.
 
     Must be called in the event loop in which the app will run. Creates the worker's data directory.
     """
@@ -30,11 +31,12 @@ def create_app(
         settings.app_id,
         tracker=tracker,
         claim=claim,
+        check_membership=check_membership,
         autodiscover=False,
         broker=[f"kafka://{server}" for server in settings.bus.bootstrap_servers.split(",")],
         broker_credentials=_credentials(settings.bus),
         # With Faust's defaults the group waits a minute for a worker that was killed.
-        consumer_group_instance_id=f"{settings.app_id}-{settings.worker_id}",
+        consumer_group_instance_id=settings.instance_id,
         broker_session_timeout=settings.session_timeout_s,
         broker_heartbeat_interval=settings.session_timeout_s / 4,
         broker_commit_interval=0.5,

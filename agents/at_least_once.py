@@ -12,15 +12,23 @@ offsets, and may drop messages that arrive in between. `_Recovery` stops the flo
 Commits wait until the bus has all rows and outputs: Faust calls the producer's flush before each.
 """
 
-from collections.abc import Awaitable, Callable, Collection
-from typing import Any
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Collection, Coroutine
+from typing import Any, Final
 
 import faust
+from aiokafka.errors import KafkaError
 from faust.tables.manager import TableManager
 from faust.tables.recovery import Recovery
 from faust.transport.drivers import aiokafka as driver
+from faust.types import TP
 
 from featurewatch.agents.consumer_thread import ConsumerThread, JumpLog
+
+LOG: Final = logging.getLogger("featurewatch.worker")
+
+_RETRY_S: Final = 0.5
 
 
 class IncompleteEventError(RuntimeError):
@@ -29,6 +37,10 @@ class IncompleteEventError(RuntimeError):
 
 class SkippedOffsetsError(RuntimeError):
     """Events were skipped: the process must end and restart from the last commit."""
+
+
+class RevokedError(RuntimeError):
+    """A partition is not this worker's any more."""
 
 
 class OffsetTracker:
@@ -55,8 +67,13 @@ class OffsetTracker:
         self._next[partition] = offset + 1
 
     def fail(self) -> None:
-        """Forbids all further commits of this process: an event was not processed to its end."""
+        """Forbids all further commits of this run: an event was not processed to its end."""
         self._has_failed = True
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether no offset may be committed any more."""
+        return self._has_failed
 
     async def wait_acknowledged(self) -> None:
         """Waits until the bus has acknowledged everything that was sent.
@@ -77,6 +94,9 @@ class _Consumer(driver.Consumer):  # type: ignore[misc]  # faust is not typed
         fetched and dropped during a rebalance.
         """
         await super().perform_seek()
+        restarted, self.app.restarted = self.app.restarted, set()
+        for tp in restarted:
+            self._read_offset[tp] = self._committed_offset[tp] = None
         uncommitted = [
             tp
             for tp in self.assignment()
@@ -85,21 +105,28 @@ class _Consumer(driver.Consumer):  # type: ignore[misc]  # faust is not typed
         if uncommitted:
             await self.seek_wait(await self.earliest_offsets(*uncommitted))
 
+    async def commit(self, topics: Any = None, start_new_transaction: bool = True) -> bool:
+        """Commits what is processed, unless an event was not processed to its end."""
+        tracker: OffsetTracker = self.app.tracker
+        if tracker.has_failed:
+            return False
+        return bool(await super().commit(topics, start_new_transaction))
+
     def _new_consumer_thread(self) -> ConsumerThread:
         return ConsumerThread(self, loop=self.loop, beacon=self.beacon)
 
-    def _to_message(self, tp: Any, record: Any) -> Any:
+    @property
+    def jumps(self) -> JumpLog:
+        """Where what the thread fetched was not consecutive."""
         jumps: JumpLog = self._thread.jumps
-        start = jumps.start(tp, record.offset)
+        return jumps
+
+    def _to_message(self, tp: Any, record: Any) -> Any:
+        start = self.jumps.start(tp, record.offset)
         if start is not None and start > record.offset:
             # The log went back; Faust drops what is below the offsets that it has seen.
             self._read_offset[tp] = self._committed_offset[tp] = None
         return super()._to_message(tp, record)
-
-    def take_jump(self, tp: Any, offset: int) -> int | None:
-        """`JumpLog.take` of the reading thread."""
-        jumps: JumpLog = self._thread.jumps
-        return jumps.take(tp, offset)
 
     def _new_offset(self, tp: Any) -> int | None:
         super()._new_offset(tp)  # clears the acknowledgements that Faust has counted
@@ -110,6 +137,8 @@ class _Consumer(driver.Consumer):  # type: ignore[misc]  # faust is not typed
 class _Producer(driver.Producer):  # type: ignore[misc]  # faust is not typed
     async def flush(self) -> None:
         tracker: OffsetTracker = self.app.tracker
+        if tracker.has_failed:
+            return  # nothing is committed after it, and the app must be able to stop
         await tracker.wait_acknowledged()
         await super().flush()
 
@@ -144,7 +173,9 @@ class _TableManager(TableManager):  # type: ignore[misc]  # faust is not typed
 class AtLeastOnceApp(faust.App):  # type: ignore[misc]  # faust is not typed
     """A Faust app that commits the offsets of its ``tracker``.
 
-    ``claim`` is awaited with the partitions whose tables are about to be recovered.
+    ``claim`` is awaited with the partitions whose tables are about to be recovered,
+    ``check_membership`` with the member id that the consumer group does not know any more, before
+    the app joins again.
     """
 
     def __init__(
@@ -152,10 +183,14 @@ class AtLeastOnceApp(faust.App):  # type: ignore[misc]  # faust is not typed
         *args: Any,
         tracker: OffsetTracker,
         claim: Callable[[Collection[int]], Awaitable[None]],
+        check_membership: Callable[[str], Coroutine[Any, Any, None]],
         **settings: Any,
     ) -> None:
         self.tracker = tracker
         self.claim = claim
+        self.restarted: set[Any] = set()
+        """The partitions that are read from their beginning after the next recovery."""
+        self.check_membership = check_membership
         super().__init__(*args, TableManager=_TableManager, **settings)
 
     def committed(self, partition: Any) -> int | None:
@@ -163,18 +198,46 @@ class AtLeastOnceApp(faust.App):  # type: ignore[misc]  # faust is not typed
         offset: int | None = self.consumer._committed_offset.get(partition)
         return offset
 
+    async def restart(self, topic: str, number: int) -> None:
+        """Makes a partition of a topic be read from its beginning, whatever was committed.
+
+        To be called before the recovery of the tables is complete.
+        """
+        partition = TP(topic, number)
+        if partition in self.consumer.assignment():
+            self.restarted.add(partition)
+            # So that it is read from there too if this process ends before the next commit.
+            await self.consumer._commit({partition: await self.log_start(partition)})
+
     def take_jump(self, partition: Any, offset: int) -> int | None:
         """The offset that was due when the message at ``offset`` was fetched (None: that one).
 
         Returns it once.
         """
-        start: int | None = self.consumer.take_jump(partition, offset)
-        return start
+        jumps: JumpLog = self.consumer.jumps
+        return jumps.take(partition, offset)
 
     async def log_start(self, partition: Any) -> int:
-        """The first offset that a partition still has; one request to the bus."""
-        offsets = await self.consumer.earliest_offsets(partition)
-        return int(offsets[partition])
+        """The first offset that a partition still has; waits for the bus as long as it takes.
+
+        Raises:
+            RevokedError: The partition is not this worker's any more.
+        """
+        while partition in self.consumer.assignment():
+            try:
+                offsets = await self.consumer.earliest_offsets(partition)
+            except KafkaError as error:
+                LOG.warning("%s: its first offset is not known yet: %r", partition, error)
+                await asyncio.sleep(_RETRY_S)
+            else:
+                return int(offsets[partition])
+        raise RevokedError(f"{partition} is not this worker's any more")
+
+    @property
+    def reader(self) -> ConsumerThread:
+        """The thread that reads the bus."""
+        thread: ConsumerThread = self.consumer._thread
+        return thread
 
     def _new_transport(self) -> _Transport:
         return _Transport(self.conf.broker_consumer, self, loop=self.loop)

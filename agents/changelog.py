@@ -33,6 +33,12 @@ class ChangelogWriter:
         self._topic = topic
         self._owned: dict[int, TransactionalPublisher] = {}
 
+    @property
+    def error(self) -> str | None:
+        """Why the bus accepts no rows now, in one line; None: no error is known."""
+        errors = (owned.error for owned in self._owned.values())
+        return next((error for error in errors if error is not None), None)
+
     async def claim(self, partitions: Collection[int], publisher: Publisher) -> None:
         """Fences the earlier owners of partitions, and gives up those that were claimed before.
 

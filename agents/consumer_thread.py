@@ -5,14 +5,42 @@ offset, an aborted transaction leaves its offsets out, and messages expire. What
 over is such a hole; what it delivered and Faust dropped is not, and may never be passed over.
 """
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
+from aiokafka.errors import RequestTimedOutError
+from aiokafka.protocol.group import JoinGroupRequest
 from faust.transport.drivers import aiokafka as driver
+
+from featurewatch.streams.bus.settings import REQUEST_TIMEOUT_S
 
 _FETCH_MAX_WAIT_MS: Final = 200
 """How long a fetch of quiet partitions waits. The requests of a recovery wait behind one, and with
 Faust's 1,500 ms a restart took three seconds longer. New messages end the wait at once."""
+
+_JOIN_TIMEOUT_S: Final = 20.0
+"""How long a request to join may take at most: the bus answers it once all other members have
+joined or their sessions have ended."""
+
+
+class Freshness:
+    """How long ago values changed last, by key. Pure; times are monotonic seconds."""
+
+    def __init__(self) -> None:
+        self._changed: dict[Any, tuple[Any, float]] = {}
+
+    def observe(self, values: Mapping[Any, Any], now_s: float) -> None:
+        """Notes the current values; keys that are not among them are forgotten."""
+        changed = {}
+        for key, value in values.items():
+            last = self._changed.get(key)
+            changed[key] = last if last is not None and last[0] == value else (value, now_s)
+        self._changed = changed
+
+    def unchanged(self, for_s: float, now_s: float) -> set[Any]:
+        """The keys whose values have not changed for ``for_s`` seconds or more."""
+        return {key for key, (_, since_s) in self._changed.items() if now_s - since_s >= for_s}
 
 
 class JumpLog:
@@ -60,12 +88,43 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]  # fa
         super().__init__(*args, **kwargs)
         self.jumps = JumpLog()
 
+    async def on_start(self) -> None:
+        """Starts the consumer, as Faust's."""
+        await super().on_start()
+        _check_before_rejoin(self._consumer._coordinator, self._membership_lost)
+
+    async def _membership_lost(self, member_id: str) -> None:
+        check = self.consumer.app.check_membership(member_id)
+        checking = asyncio.run_coroutine_threadsafe(check, self.parent_loop)
+        await asyncio.wrap_future(checking)
+
     def _create_worker_consumer(self, transport: Any) -> Any:
         consumer = super()._create_worker_consumer(transport)
         # Faust asks for it with its own transactions only; ours are those of the changelog.
         consumer._isolation_level = "read_committed"
         consumer._fetch_max_wait_ms = _FETCH_MAX_WAIT_MS
+        _set_timeouts(consumer._client)
         return consumer
+
+    def fetch_times(self) -> dict[tuple[str, int], Any]:
+        """When each assigned partition was fetched last, by topic and number; for comparisons."""
+        assignment = self._assignment()
+        return {
+            (partition.topic, partition.partition): assignment.state_value(partition).timestamp
+            for partition in (assignment.tps if assignment is not None else ())
+        }
+
+    def refresh_time(self) -> Any:
+        """When a broker answered a metadata request last; for comparisons."""
+        return self._consumer and self._consumer._client.cluster._last_successful_refresh_ms
+
+    def has_coordinator(self) -> bool:
+        """Whether the broker that coordinates the consumer group is known and answers."""
+        return bool(self._consumer and self._consumer._coordinator.coordinator_id is not None)
+
+    def _assignment(self) -> Any:
+        subscription = self._consumer and self._consumer._subscription.subscription
+        return subscription and subscription.assignment
 
     async def _fetch_records(self, consumer: Any, *args: Any, **kwargs: Any) -> Any:
         assignment = consumer._subscription.subscription.assignment
@@ -92,3 +151,60 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]  # fa
         for partition in list(self.jumps._next):
             self.jumps.sought(partition)
         return await super().seek_to_committed()
+
+
+def _check_before_rejoin(coordinator: Any, check: Callable[[str], Awaitable[None]]) -> None:
+    """Awaits ``check`` before an aiokafka coordinator that lost its membership joins again.
+
+    It gets the member id that was lost. aiokafka forgets the id where the bus does not know it.
+    """
+    lost: list[str] = []
+    reset, ensure = coordinator.reset_generation, coordinator.ensure_active_group
+
+    def reset_generation() -> None:
+        if coordinator.generation > 0 and not coordinator._closing.done():
+            lost[:] = [coordinator.member_id]
+        reset()
+
+    async def ensure_active_group(*args: Any) -> Any:
+        if lost:
+            checking = asyncio.ensure_future(check(lost.pop()))
+            await asyncio.wait(
+                {checking, coordinator._closing}, return_when=asyncio.FIRST_COMPLETED
+            )
+            if coordinator._closing.done():
+                checking.cancel()
+                return None
+            checking.result()
+        return await ensure(*args)
+
+    coordinator.reset_generation = reset_generation
+    coordinator.ensure_active_group = ensure_active_group
+
+
+def _set_timeouts(client: Any) -> None:
+    """Limits each request of an aiokafka client; a request to join gets longer each time."""
+    client._request_timeout_ms = round(REQUEST_TIMEOUT_S * 1000)
+    send = client.send
+    join_timeout_s = REQUEST_TIMEOUT_S
+
+    async def send_with_timeout(node_id: Any, request: Any, **group: Any) -> Any:
+        nonlocal join_timeout_s
+        if not isinstance(request, JoinGroupRequest):
+            return await send(node_id, request, **group)
+        connection = await client._get_conn(node_id, **group)
+        if connection is not None:
+            connection._request_timeout = join_timeout_s
+        try:
+            response = await send(node_id, request, **group)
+        except RequestTimedOutError:
+            join_timeout_s = min(join_timeout_s * 2, _JOIN_TIMEOUT_S)
+            raise
+        else:
+            join_timeout_s = REQUEST_TIMEOUT_S
+            return response
+        finally:
+            if connection is not None:
+                connection._request_timeout = REQUEST_TIMEOUT_S
+
+    client.send = send_with_timeout

@@ -23,6 +23,12 @@ EVENT_SECONDS: Final = WorkerMetricDef(
     ("topic",),
     "time from receiving a message until its outputs are on the bus",
 )
+RESTARTS: Final = WorkerMetricDef(
+    "featurewatch_worker_restarts_total",
+    "counter",
+    (),
+    "times the worker began anew after a failure",
+)
 CHANGES: Final = WorkerMetricDef(
     "featurewatch_feature_changes_total",
     "counter",
@@ -141,7 +147,7 @@ OMITTED_CHANGES: Final = WorkerMetricDef(
 )
 
 METRICS: Final = (
-    *(EVENTS, EVENT_SECONDS, CHANGES),
+    *(EVENTS, EVENT_SECONDS, RESTARTS, CHANGES),
     *(FINALIZED, EPOCH, REVISION, NODES, MISSING, FIRING, READY),
     *(SUPPORTED_MIN, SUPPORTED_MAX, NODE_MIN, NODE_MAX, RELEASES),
     *(STATE, STATE_SINCE, UPGRADABLE, BLOCKERS, GHOSTS),

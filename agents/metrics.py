@@ -26,6 +26,7 @@ from featurewatch.agents.metric_defs import (
     OMITTED_CHANGES,
     OMITTED_CLUSTERS,
     OMITTED_SERIES,
+    RESTARTS,
     WorkerMetricDef,
 )
 from featurewatch.controller.monitor import MonitorState, StepResult
@@ -62,6 +63,7 @@ class WorkerMetrics:
         self._omitted_changes = 0
         self._registry = CollectorRegistry()
         self._events = Counter(EVENTS.name, EVENTS.about, EVENTS.labels, registry=self._registry)
+        self._restarts = Counter(RESTARTS.name, RESTARTS.about, registry=self._registry)
         self._seconds = Histogram(
             EVENT_SECONDS.name,
             EVENT_SECONDS.about,
@@ -90,6 +92,10 @@ class WorkerMetrics:
             self._change_series += 1
         counts[labels] += 1
         self._changes[cluster] = counts
+
+    def count_restart(self) -> None:
+        """Counts that the worker begins anew after a failure."""
+        self._restarts.inc()
 
     def expose(self, states: Mapping[ClusterId, MonitorState]) -> None:
         """Exposes the gauges of these states, which are read at each scrape."""

@@ -7,26 +7,39 @@ that are published again have the same keys.
 
 import asyncio
 import logging
-import os
-import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from featurewatch.agents.at_least_once import AtLeastOnceApp, OffsetTracker, SkippedOffsetsError
+from featurewatch.agents.at_least_once import (
+    AtLeastOnceApp,
+    OffsetTracker,
+    RevokedError,
+    SkippedOffsetsError,
+)
 from featurewatch.agents.changelog import ChangelogWriter
 from featurewatch.agents.metrics import WorkerMetrics
+from featurewatch.agents.run_failure import RunFailure
 from featurewatch.controller.alerts import Cause
 from featurewatch.controller.input_messages import (
     InputMessage,
     ProcessResult,
     format_place,
+    input_topic,
     process,
     set_aside,
 )
-from featurewatch.controller.monitor import MonitorState, step_lost
+from featurewatch.controller.monitor import (
+    MonitorState,
+    StepResult,
+    step_acknowledged,
+    step_lost,
+    step_lost_outputs,
+)
 from featurewatch.controller.readiness.state_timers import DEFAULT_LIMITS, Limits
 from featurewatch.controller.rows import rows_of_step, states_of_rows
+from featurewatch.controller.rules import Subject, SubjectKind
+from featurewatch.controller.snapshot import snapshot
 from featurewatch.streams.bus.positions import partition_of
 from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.bus.settings import MAX_EVENT_BYTES, BusSettings
@@ -34,12 +47,23 @@ from featurewatch.streams.codec.cloudevents import LATEST_MS
 from featurewatch.streams.codec.events import Message, encode
 from featurewatch.streams.codec.outputs import encode_output, topic_of
 from featurewatch.streams.errors import EventTooLargeError, PublishError
-from featurewatch.streams.topics import DEAD_LETTERS, INPUTS, Topic
+from featurewatch.streams.topics import (
+    ALERTS,
+    DEAD_LETTERS,
+    EPOCHS,
+    INPUTS,
+    OUTPUTS,
+    STATE,
+    Topic,
+)
 from featurewatch.streams.types import ClusterId
-from featurewatch.tables.image.sources import MessagePosition
+from featurewatch.tables.image.sources import MessagePosition, lost_kind
 from featurewatch.tables.rows import Row
 
 LOG: Final = logging.getLogger("featurewatch.worker")
+
+LOST_OUTPUTS_MS: Final = 3_600_000
+"""How long the alert about lost outputs fires, in milliseconds: nothing that comes would end it."""
 
 
 class EventProcessor:
@@ -52,6 +76,7 @@ class EventProcessor:
         publisher: Publisher,
         changelog: ChangelogWriter,
         metrics: WorkerMetrics,
+        failure: RunFailure,
         monotonic: Callable[[], float],
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
@@ -67,6 +92,7 @@ class EventProcessor:
         self._tracker: OffsetTracker = app.tracker
         self._changelog = changelog
         self._metrics = metrics
+        self._failure = failure
         self._monotonic = monotonic
         self._limits = limits
         # The agents of all topics share the states: one message at a time.
@@ -89,25 +115,31 @@ class EventProcessor:
         nodes = sum(len(state.image.nodes) for state in self.states.values())
         LOG.info("recovered %d clusters with %d nodes", len(self.states), nodes)
 
+    def partition(self, topic: Topic, cluster: ClusterId) -> tuple[str, int]:
+        """The full name of an input topic, and the partition that has a cluster's messages."""
+        return self._bus.topic(topic), partition_of(cluster.encode(), self._bus.partitions)
+
     async def process(self, topic: Topic, event: Any, table: Any) -> None:
         """Processes one message of an input topic, whatever it contains.
 
-        An unexpected error ends the process at once, before the offset can be committed: it is not
-        the message's, which `_judge` deals with.
+        An unexpected error ends the run before the offset can be committed: it is not the
+        message's, which `_judge` deals with.
         """
         finished = False
         try:
             async with self._lock:
-                if await self._is_due(event.message, table):
-                    with exit_on_failure():
+                try:
+                    if await self._is_due(event.message, table):
                         await self._process(topic, _input_message(event.message), table)
-                    self._tracker.mark_processed(event.message.tp, event.message.offset)
+                        self._tracker.mark_processed(event.message.tp, event.message.offset)
+                except RevokedError:
+                    pass  # it is read again by whoever has the partition next
+                except PublishError as error:
+                    await self._failure.end_run(error)
+                except Exception as error:
+                    LOG.exception("%s: the worker cannot go on", _place(event.message))
+                    await self._failure.end_run(error)  # holds the lock: nothing is processed
             finished = True
-        except asyncio.CancelledError:
-            raise
-        except BaseException:
-            LOG.exception("stopping: %s", _place(event.message))
-            exit_now()
         finally:
             if not finished:
                 self._tracker.fail()
@@ -119,6 +151,7 @@ class EventProcessor:
 
         Raises:
             SkippedOffsetsError: Messages before it were skipped, and the topic still has them.
+            RevokedError: This worker has lost the partition.
         """
         jump_start = self._app.take_jump(message.tp, message.offset)
         if jump_start is not None and jump_start > message.offset:
@@ -141,9 +174,10 @@ class EventProcessor:
         """Counts lost messages in each cluster that has the partition."""
         LOG.error("%s: %s", _place(message), reason)
         cause = Cause(_place(message), _input_message(message).time_ms)
+        topic = input_topic(message.topic)
         for cluster in list(self.states):
             if partition_of(cluster.encode(), self._bus.partitions) == message.partition:
-                await self._count_loss(cluster, reason, cause, message.partition, table)
+                await self._count_loss(cluster, topic, reason, cause, message.partition, table)
 
     async def _report_reversal(
         self, topic: Topic, message: InputMessage, before: MonitorState, table: Any
@@ -163,13 +197,79 @@ class EventProcessor:
         place = format_place(message.topic, message.partition, message.offset)
         LOG.error("%s: %s", place, reason)
         cause = Cause(place, message.time_ms)
-        await self._count_loss(before.image.cluster, reason, cause, message.partition, table)
+        await self._count_loss(before.image.cluster, topic, reason, cause, message.partition, table)
+
+    async def lose_input(self, cluster: ClusterId, topic: Topic, reason: str, cause: Cause) -> None:
+        """Counts that messages of an input topic are lost, which is read from its beginning."""
+        state = self._state_of(cluster)
+        sources = state.image.sources.with_restarted(topic.short_name)
+        before = replace(state, image=replace(state.image, sources=sources))
+        step = step_lost(before, topic.short_name, reason, cause, self._limits)
+        await self._apply_step(before, step)
+
+    async def lose_output(
+        self, cluster: ClusterId, topic: Topic, reason: str, cause: Cause
+    ) -> None:
+        """Counts that what was published of a cluster on an output topic is lost."""
+        before = self._state_of(cluster)
+        step = step_lost_outputs(before, topic.short_name, reason, cause, self._limits)
+        await self._apply_step(before, step)
+
+    async def end_lost_outputs(self, now_ms: int) -> None:
+        """Ends the reports of lost outputs that are older than `LOST_OUTPUTS_MS`."""
+        for before in list(self.states.values()):
+            for topic in OUTPUTS:
+                subject = Subject(SubjectKind.RECORD, lost_kind(topic.short_name))
+                since_ms = [alert.since_ms for alert in before.firing.get(subject, ())]
+                if since_ms and now_ms - min(since_ms) > LOST_OUTPUTS_MS:
+                    async with self._lock:
+                        state = self._state_of(before.image.cluster)
+                        cause = Cause(f"{self._bus.topic(topic)} after a time", now_ms)
+                        step = step_acknowledged(state, topic.short_name, cause, self._limits)
+                        await self._apply_step(state, step)
+
+    async def publish_again(
+        self, cluster: ClusterId, outputs: Collection[Topic], now_ms: int
+    ) -> None:
+        """Publishes what a cluster has now on output topics that were made anew."""
+        state = self._state_of(cluster)
+        if STATE in outputs:
+            self.dirty.add(cluster)
+        messages = []
+        if ALERTS in outputs:
+            alerts = (alert for alerts in state.firing.values() for alert in alerts)
+            messages += [(ALERTS, encode_output(alert)) for alert in alerts]
+        if EPOCHS in outputs and state.image.features.revision:
+            messages.append((EPOCHS, encode_output(snapshot(state.image, now_ms))))
+        for topic, message in messages:
+            if message.size <= MAX_EVENT_BYTES:
+                await self._publisher.send(self._bus.topic(topic), message)
+
+    async def write_rows(self, partition: int, rows: Iterable[Row]) -> None:
+        """Writes rows to the changelog of a partition."""
+        await self._changelog.write(partition, rows)
+
+    async def commit_rows(self) -> None:
+        """Waits until the bus has all outputs, then commits the rows that were written."""
+        await self._publisher.flush()
+        await self._changelog.commit()
+
+    async def _apply_step(self, before: MonitorState, step: StepResult) -> None:
+        """Applies what follows from no message."""
+        partition = partition_of(before.image.cluster.encode(), self._bus.partitions)
+        await self._apply(_writes(self._bus, ProcessResult(before, step)), partition, None)
 
     async def _count_loss(
-        self, cluster: ClusterId, reason: str, cause: Cause, partition: int, table: Any
+        self,
+        cluster: ClusterId,
+        topic: Topic,
+        reason: str,
+        cause: Cause,
+        partition: int,
+        table: Any,
     ) -> None:
         before = self._state_of(cluster)
-        step = step_lost(before, reason, cause, self._limits)
+        step = step_lost(before, topic.short_name, reason, cause, self._limits)
         await self._apply(_writes(self._bus, ProcessResult(before, step)), partition, table)
 
     async def _process(self, topic: Topic, message: InputMessage, table: Any) -> None:
@@ -213,7 +313,8 @@ class EventProcessor:
         before, after = writes.result.before, writes.result.step.state
         if after is before:
             return
-        for name, value in writes.rows:
+        # Without a message there is no table to write: it gets the rows from the changelog.
+        for name, value in writes.rows if table is not None else ():
             key = name.encode()
             if value is not None:
                 table[key] = value
@@ -257,23 +358,6 @@ def _writes(bus: BusSettings, result: ProcessResult) -> _Writes:
 def _size_of_row(row: Row) -> int:
     name, value = row
     return len(name.encode()) + len(value or b"")
-
-
-@contextmanager
-def exit_on_failure() -> Iterator[None]:
-    """Ends the process in one line if it cannot write any more: Faust would go on, or hang."""
-    try:
-        yield
-    except PublishError as error:
-        LOG.error("stopping: %s", error)
-        exit_now()
-
-
-def exit_now() -> None:
-    """Ends the process without Faust's orderly stop, which would commit unprocessed messages."""
-    logging.shutdown()
-    sys.stderr.flush()
-    os._exit(70)  # EX_SOFTWARE
 
 
 def _input_message(message: Any) -> InputMessage:

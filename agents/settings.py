@@ -21,8 +21,9 @@ def default_directory() -> Path:
 class WorkerSettings:
     """How a worker runs.
 
-    ``worker_id`` is its static membership in the consumer group: a worker that was killed rejoins
-    at once under the same id, and two running workers must have different ones. ``silent_after_s``
+    ``worker_id`` is in its static membership in the consumer group: a worker that was killed
+    rejoins at once under the same id, and two running workers must have different ones. Empty: it
+    is chosen when the worker starts (`membership.own_worker_id`). ``silent_after_s``
     is how long a source may publish nothing before an alert fires. ``stuck_after_s`` is how long
     processed messages may stay uncommitted before the process ends. ``limits`` is how long an
     upgrade may stay unfinished or a registration be without a node; the pipeline evaluates the same
@@ -46,3 +47,8 @@ class WorkerSettings:
     def app_id(self) -> str:
         """The name of the consumer group, and the prefix of the changelog topic."""
         return f"{self.bus.prefix}-worker"
+
+    @property
+    def instance_id(self) -> str:
+        """The worker's static membership in the consumer group."""
+        return f"{self.app_id}-{self.worker_id}"

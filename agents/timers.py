@@ -5,10 +5,11 @@ seconds on the monotonic clock.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
-from featurewatch.agents.processor import EventProcessor, exit_now
+from featurewatch.agents.processor import EventProcessor
+from featurewatch.agents.resync_requests import SOURCE_OF_TOPIC
 from featurewatch.controller.monitor import MonitorState
 from featurewatch.controller.readiness.state_timers import DEFAULT_LIMITS, Limits
 from featurewatch.controller.rules.sources import is_critical
@@ -18,9 +19,14 @@ from featurewatch.streams.bus.settings import MAX_EVENT_BYTES, BusSettings
 from featurewatch.streams.codec.events import Message
 from featurewatch.streams.codec.outputs import encode_state
 from featurewatch.streams.events import SourceState, SourceStatus
-from featurewatch.streams.topics import API_VERSIONS, METADATA_LOG, STATE, ZOOKEEPER, Topic
+from featurewatch.streams.topics import (
+    API_VERSIONS,
+    INPUTS,
+    STATE,
+    Topic,
+)
 from featurewatch.streams.types import ClusterId
-from featurewatch.tables.image.cluster import Authority, ClusterImage
+from featurewatch.tables.image.cluster import ClusterImage
 
 LOG: Final = logging.getLogger("featurewatch.worker")
 
@@ -52,6 +58,8 @@ class SilenceDetector:
     """Publishes a SILENT status of each silent source, as an event on the source's topic.
 
     It is an event and not an alert, so that replaying the topic leads to the same alerts.
+    ``unread`` gives the partitions, by full topic name and number, that the worker could not read
+    just now: what a source published there is not known, so it does not count as silent.
     """
 
     def __init__(
@@ -59,26 +67,46 @@ class SilenceDetector:
         processor: EventProcessor,
         publisher: Publisher,
         silent_after_s: float,
+        unread: Callable[[], Collection[tuple[str, int]]],
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         self._processor = processor
         self._publisher = publisher
         self._silent_after_s = silent_after_s
         self._limits = limits
+        self._unread = unread
+        self._pending: dict[tuple[ClusterId, str], float] = {}
 
     async def check(self, now_s: float, now_ms: int) -> None:
         """Checks each source of each cluster once: monotonic seconds, and epoch milliseconds."""
+        self._restart_unread(now_s)
         for state in list(self._processor.states.values()):
             silent_s = self._silent_s(state.image, now_s)
             for status in silent_statuses(state, silent_s, now_ms, self._limits):
-                await self._publisher.publish(topic_of_source(status.source), status)
+                source = status.cluster, status.source
+                last_seen_s = self._last_seen_s(*source, now_s)
+                # Once for each silence, however long the bus takes to bring the status back.
+                if self._pending.get(source) != last_seen_s:
+                    self._pending[source] = last_seen_s
+                    await self._publisher.publish(topic_of_source(status.source), status)
+
+    def _restart_unread(self, now_s: float) -> None:
+        """The silence of sources whose topic cannot be read begins anew."""
+        unread = self._unread()
+        for cluster in self._processor.states if unread else ():
+            for topic in INPUTS:
+                if self._processor.partition(topic, cluster) in unread:
+                    self._processor.last_seen[cluster, topic.short_name] = now_s
+
+    def _last_seen_s(self, cluster: ClusterId, source: str, now_s: float) -> float:
+        topic = topic_of_source(source).short_name
+        return self._processor.last_seen.get((cluster, topic), now_s)
 
     def _silent_s(self, image: ClusterImage, now_s: float) -> dict[str, float]:
         """The seconds of silence of each source that was silent for too long, by source."""
         silent = {}
         for name in image.sources.statuses:
-            topic = topic_of_source(name).short_name
-            seconds = now_s - self._processor.last_seen.get((image.cluster, topic), now_s)
+            seconds = now_s - self._last_seen_s(image.cluster, name, now_s)
             if seconds >= self._silent_after_s:
                 silent[name] = seconds
         return silent
@@ -86,7 +114,7 @@ class SilenceDetector:
 
 def topic_of_source(source: str) -> Topic:
     """The topic on which a source publishes."""
-    topics = {Authority.LOG.value: METADATA_LOG, Authority.ZOOKEEPER.value: ZOOKEEPER}
+    topics = {SOURCE_OF_TOPIC[topic.short_name]: topic for topic in INPUTS}
     return topics.get(source, API_VERSIONS)
 
 
@@ -136,36 +164,49 @@ def silent_statuses(
     ]
 
 
-class Watchdog:
-    """Ends the process when messages are read and their offsets are not committed.
+class StuckCommitsError(RuntimeError):
+    """Messages are read and their offsets are not committed, and the bus is not the reason."""
 
-    Faust can get into a state in which it never commits again; the worker that replaces this one
-    continues from the last commit. ``stuck_after_s`` is in seconds.
+
+class Watchdog:
+    """Finds that messages are read and their offsets are not committed.
+
+    Faust can get into a state in which it never commits again; the run that replaces this one
+    continues from the last commit. ``stuck_after_s`` is in seconds. While ``is_bus_away`` is true
+    nobody can commit, and no time is counted.
     """
 
     def __init__(
-        self, committed: Callable[[], Mapping[Any, int | None]], stuck_after_s: float
+        self,
+        committed: Callable[[], Mapping[Any, int | None]],
+        is_bus_away: Callable[[], bool],
+        stuck_after_s: float,
     ) -> None:
         self._committed = committed
+        self._is_bus_away = is_bus_away
         self._stuck_after_s = stuck_after_s
         self._last: dict[Any, tuple[int | None, float]] = {}
 
     def check(self, read: Mapping[Any, int | None], now_s: float) -> None:
-        """Compares the last read offset of each partition with its committed offset."""
+        """Compares the last read offset of each partition with its committed offset.
+
+        Raises:
+            StuckCommitsError: A partition was read and not committed for too long.
+        """
         committed = self._committed()
+        is_bus_away = self._is_bus_away()
         for partition, offset in read.items():
             committed_offset = committed.get(partition)
             last_offset, since_s = self._last.get(partition, (None, now_s))
             is_behind = offset is not None and (
                 committed_offset is None or committed_offset <= offset
             )
-            if not is_behind or committed_offset != last_offset:
+            if not is_behind or is_bus_away or committed_offset != last_offset:
                 self._last[partition] = (committed_offset, now_s)
             elif now_s - since_s > self._stuck_after_s:
-                LOG.critical(
-                    "stopping: %s was read to %s and is committed to %s for %.0f s",
-                    *(partition, offset, committed_offset, now_s - since_s),
+                raise StuckCommitsError(
+                    f"{partition} was read to {offset} and is committed to {committed_offset} for "
+                    f"{now_s - since_s:.0f} s"
                 )
-                exit_now()
             else:
                 self._last[partition] = (last_offset, since_s)

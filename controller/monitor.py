@@ -30,7 +30,13 @@ from featurewatch.streams.codec.outputs import Output
 from featurewatch.streams.events import Acknowledgement, Event, LogCommit, SnapshotChunk
 from featurewatch.streams.outputs import Alert, ChangeKind, FeatureChange, Snapshot
 from featurewatch.streams.types import ClusterId
-from featurewatch.tables.fold.fold import fold, fold_ahead, fold_lost, fold_unreadable
+from featurewatch.tables.fold.fold import (
+    fold,
+    fold_ahead,
+    fold_lost,
+    fold_lost_outputs,
+    fold_unreadable,
+)
 from featurewatch.tables.image.cluster import NOTHING, SKIPPED, ClusterDelta, ClusterImage
 from featurewatch.tables.image.sources import MessagePosition
 
@@ -153,14 +159,37 @@ def step_unreadable(
 
 
 def step_lost(
-    state: MonitorState, reason: str, cause: Cause, limits: Limits = DEFAULT_LIMITS
+    state: MonitorState, topic: str, reason: str, cause: Cause, limits: Limits = DEFAULT_LIMITS
 ) -> StepResult:
     """Counts messages of the cluster that the bus lost before they were read. Pure.
 
-    ``reason`` says which ones, and ``cause`` names the message that came in their place. The worker
-    alone notices such a loss: what the lake has ingested is not lost.
+    ``topic`` is the input topic's short name, ``reason`` says which ones, and ``cause`` names the
+    message that came in their place. The worker alone notices such a loss: what the lake has
+    ingested is not lost.
     """
-    after = _at_time(fold_lost(state.image, cause.id, reason), cause.at_ms, limits)
+    return _step_to(state, fold_lost(state.image, topic, cause.id, reason), cause, limits)
+
+
+def step_lost_outputs(
+    state: MonitorState, topic: str, reason: str, cause: Cause, limits: Limits = DEFAULT_LIMITS
+) -> StepResult:
+    """Counts that the bus lost what was published on an output topic. Pure.
+
+    The arguments are `step_lost`'s.
+    """
+    return _step_to(state, fold_lost_outputs(state.image, topic, cause.id, reason), cause, limits)
+
+
+def step_acknowledged(
+    state: MonitorState, topic: str, cause: Cause, limits: Limits = DEFAULT_LIMITS
+) -> StepResult:
+    """Ends the report of a loss on an output topic, by its short name. Pure."""
+    sources = state.image.sources.without_lost(topic)
+    return _step_to(state, replace(state.image, sources=sources), cause, limits)
+
+
+def _step_to(state: MonitorState, image: ClusterImage, cause: Cause, limits: Limits) -> StepResult:
+    after = _at_time(image, cause.at_ms, limits)
     context = RuleContext(after, state.times, limits, cause.at_ms, cause.at_ms)
     firing, alert_changes = evaluate(state.image, NOTHING, state.firing, cause, context)
     after_state = MonitorState(after, firing, state.times)

@@ -24,12 +24,24 @@ class BusUnavailableError(BusError):
     """The bus does not respond."""
 
 
-class TopicMismatchError(BusError):
+class TopicsChangedError(BusError):
+    """Topics were made anew: who reads or writes them must begin anew."""
+
+
+class BusSetupError(BusError):
+    """The bus cannot be used as it is set up; waiting will not help, a person has to change it."""
+
+
+class TopicMismatchError(BusSetupError):
     """A topic exists with other partitions or another cleanup policy than it must have."""
 
 
 class PublishError(BusError):
     """A message cannot be delivered, and waiting will not help."""
+
+
+class PublishDeniedError(PublishError, BusSetupError):
+    """The bus' properties are wrong, or this login may not write."""
 
 
 class FencedError(PublishError):

@@ -174,7 +174,29 @@ class Acknowledgement:
         return f"{self.alert}/acknowledged-{self.seen_ms}"
 
 
-LogEvent = LogCommit | SnapshotChunk | LogGap | SourceStatus | Acknowledgement
+@dataclass(frozen=True, slots=True)
+class SourceResync:
+    """A source publishes its whole state again, in the events between two of these.
+
+    It replaces what the source published before, once all of it is there: for the metadata log when
+    the source is following again, for ApiVersions at the event with ``finished``. ZooKeeper's
+    source publishes a `ZnodeSnapshot` instead.
+    """
+
+    cluster: ClusterId
+    source: str
+    finished: bool
+    reason: str
+    seen_ms: int
+
+    @property
+    def id(self) -> str:
+        """``cluster/source/resync-seen_ms``, or ``resynced-…`` at the end."""
+        verb = "resynced" if self.finished else "resync"
+        return f"{self.cluster}/{self.source}/{verb}-{self.seen_ms}"
+
+
+LogEvent = LogCommit | SnapshotChunk | LogGap | SourceResync | SourceStatus | Acknowledgement
 """The events on ``featurewatch.metadata-log``."""
 
 
@@ -248,7 +270,7 @@ class Disagreement:
         return f"{self.cluster}/api-versions/disagreement-{self.feature}/{self.seen_ms}"
 
 
-ApiVersionsEvent = NodeAnswer | NodeSilent | Disagreement | SourceStatus
+ApiVersionsEvent = NodeAnswer | NodeSilent | Disagreement | SourceResync | SourceStatus
 """The events on ``featurewatch.api-versions``."""
 
 
@@ -343,3 +365,22 @@ class DeadLetter:
         content = f"{self.payload_sha256} {shortened(self.reason)}"
         digest = sha256(content.encode(errors="backslashreplace")).hexdigest()
         return f"{self.cluster}/dead/{self.location}/{digest[:16]}"
+
+
+@dataclass(frozen=True, slots=True)
+class ResyncRequest:
+    """A source is to publish the whole state of its cluster anew.
+
+    ``source`` is kraft, zookeeper or api-versions, or empty for every source of the cluster.
+    ``reason`` is for people. ``seen_ms`` is the time of the request in Unix milliseconds.
+    """
+
+    cluster: ClusterId
+    source: str
+    reason: str
+    seen_ms: int
+
+    @property
+    def id(self) -> str:
+        """``cluster/resync/source/time``."""
+        return f"{self.cluster}/resync/{self.source or 'all'}/{self.seen_ms}"

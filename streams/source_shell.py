@@ -6,12 +6,19 @@ depend on the protocol is here.
 """
 
 import asyncio
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
-from featurewatch.streams.events import DeadLetter, Event, SourceState, SourceStatus
+from featurewatch.streams.events import (
+    DeadLetter,
+    Event,
+    SourceResync,
+    SourceState,
+    SourceStatus,
+)
 from featurewatch.streams.metrics import SourceReport
 from featurewatch.streams.source import Sink
 from featurewatch.streams.source_status import GracePeriods, StallReason, StatusReporter
@@ -24,6 +31,10 @@ from featurewatch.streams.types import (
     LastRecord,
     LeaderAndEpoch,
 )
+
+RESYNC_INTERVAL_MS: Final = 24 * 3600 * 1000
+"""Between two publications of a source's whole state. It is much shorter than the retention of the
+input topics, so a reader that begins anywhere has the whole state within a day."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +85,8 @@ class SourceShell(ABC):
         self._status_lock = asyncio.Lock()
         self._progress: ProtocolState | None = None
         self._published = self._dead_letters = 0
+        self._resync_reason = ""
+        self._resync_period = -1
 
     @abstractmethod
     def report(self) -> SourceReport:
@@ -90,6 +103,10 @@ class SourceShell(ABC):
     @abstractmethod
     async def _close(self) -> None:
         """Close connections and files."""
+
+    @abstractmethod
+    async def _resync(self, reason: str) -> None:
+        """Begin to publish the whole state again."""
 
     async def _start(self) -> None:  # noqa: B027  # only a source that resumes needs it
         """Runs once, before the first round."""
@@ -111,8 +128,34 @@ class SourceShell(ABC):
 
     async def round(self) -> None:
         """One round: do what is due, then publish the status if it changed or is due."""
+        self._schedule_resync()
+        if self._resync_reason and self._can_resync():
+            reason, self._resync_reason = self._resync_reason, ""
+            await self._resync(reason)
         await self._step()
         await self._publish_status()
+
+    def request_resync(self, reason: str) -> None:
+        """The source publishes its whole state again, beginning with its next round."""
+        self._resync_reason = reason
+
+    def _can_resync(self) -> bool:
+        """Whether the source is following: one that still reads everything has not finished yet."""
+        return self._status.state is SourceState.FOLLOWING
+
+    def _schedule_resync(self) -> None:
+        """Once a day, at a time of day that follows from the cluster's id.
+
+        The time is the same after a restart, so that frequent restarts do not prevent it.
+        """
+        progress = self._progress
+        if progress is None or progress.cluster is None:
+            return
+        phase_ms = zlib.crc32(progress.cluster.encode()) % RESYNC_INTERVAL_MS
+        period = (self._clock_ms() - phase_ms) // RESYNC_INTERVAL_MS
+        if period > self._resync_period >= 0:
+            self.request_resync("once a day, the whole state")
+        self._resync_period = period
 
     async def publish_stall(self, reason: str) -> None:
         """Publish that the source is stalled, with the progress of its last whole round."""
@@ -128,6 +171,11 @@ class SourceShell(ABC):
         else:
             await self._sink.publish(self.topic, event)
             self._published += 1
+
+    async def _publish_resync(self, cluster: ClusterId, reason: str, *, finished: bool) -> None:
+        now_ms = self._clock_ms()
+        resync = SourceResync(cluster, self.name, finished, shortened(reason), now_ms)
+        await self._sink.publish(self.topic, resync)
 
     async def _publish_status(self) -> None:
         """Publish the state if it is new, or as a heartbeat if one is due.

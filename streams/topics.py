@@ -27,7 +27,8 @@ _COMPACTED = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.1"}
 
 # A worker that starts without its tables reads its inputs from their beginning: they are kept.
 # What a feature monitor needs of a metadata log is little.
-# Their messages have the time at which the bus received them: a source's clock may be wrong.
+# Producers' clocks differ, and what waited for the bus has an old time: only the time at which the
+# bus appended a message never runs backwards along the offsets.
 _KEPT = {"retention.ms": "-1", "message.timestamp.type": "LogAppendTime"}
 
 METADATA_LOG = Topic(
@@ -42,7 +43,12 @@ ALERTS = Topic("alerts", "alerts that fire and resolve; key: alert id", _COMPACT
 EPOCHS = Topic("epochs", "a snapshot of the cluster's state at each feature revision")
 STATE = Topic("state", "the latest snapshot of each cluster", _COMPACTED)
 DEAD_LETTERS = Topic("dead-letters", "input that could not be read, with its bytes and the reason")
+RESYNC_REQUESTS = Topic(
+    "resync-requests",
+    "requests that a source publish the whole state of its cluster anew",
+    {"retention.ms": "86400000"},
+)
 
 INPUTS = (METADATA_LOG, API_VERSIONS, ZOOKEEPER)
 OUTPUTS = (FEATURE_CHANGES, ALERTS, EPOCHS, STATE, DEAD_LETTERS)
-ALL = (*INPUTS, *OUTPUTS)
+ALL = (*INPUTS, *OUTPUTS, RESYNC_REQUESTS)

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from featurewatch.cli.config.settings import ClusterSection
+from featurewatch.cli.runtime import resync
 from featurewatch.cli.runtime.supervisor import DEFAULT_BACKOFF
 from featurewatch.streams import events, types
 from featurewatch.streams.apiversions import node_features
@@ -72,6 +73,8 @@ LIMITS = {
     "children of a znode": f"{session.MAX_CHILDREN:,}, with names that ZooKeeper allows",
     "znode": size(changes.MAX_ZNODE_BYTES),
     "event": size(MAX_EVENT_BYTES),
+    "request to publish anew": size(resync.MAX_REQUEST_BYTES),
+    "time between two republications of a source": f"{resync.MIN_INTERVAL_S:g} s",
 }
 
 

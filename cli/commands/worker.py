@@ -17,8 +17,8 @@ def worker(
         Option(
             "--id",
             metavar="NAME",
-            help="Static member id; each running worker has its own.",
-            default="1",
+            help="Its own id in the consumer group.",
+            default="made of the host's name",
         ),
     ] = "",
     store: Annotated[

@@ -22,6 +22,7 @@ from featurewatch.cli.config.values import (
     ENVIRONMENT,
     TOPIC_NAME,
     TOPIC_NAME_LENGTH,
+    WORKER_ID,
     checked_addresses,
     checked_node_addresses,
 )
@@ -66,7 +67,7 @@ class BusSection(_Section):
     partitions: Annotated[int, Field(ge=1)] = 8
     """partitions of each topic"""
     replication_factor: Annotated[int, Field(ge=-1)] = -1
-    """-1: the bus' default"""
+    """-1: three, or as many as the bus has brokers"""
     accepted_clusters: list[str] = []
     """ids of the clusters whose messages count (empty: all), for worker and pipeline alike"""
 
@@ -136,8 +137,8 @@ def _identities(cluster: ClusterSection) -> Iterator[tuple[str, str]]:
 class WorkerSection(_Section):
     """The worker."""
 
-    id: TopicName = "1"
-    """static member of the consumer group; each running worker has its own"""
+    id: Annotated[str, Field(pattern=WORKER_ID, max_length=TOPIC_NAME_LENGTH)] = ""
+    """its own id in the consumer group (empty: made of the host's name)"""
     store: Literal["memory", "rocksdb"] = "memory"
     """where tables are kept while it runs"""
     data_directory: Path = Field(default_factory=default_directory)

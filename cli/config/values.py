@@ -6,6 +6,7 @@ from featurewatch.streams.net.address import Address, parse_addresses
 
 ENVIRONMENT: Final = "FEATUREWATCH_"
 TOPIC_NAME: Final = r"^[A-Za-z0-9._-]+$"
+WORKER_ID: Final = r"^[A-Za-z0-9._-]*$"
 TOPIC_NAME_LENGTH: Final = 200
 
 

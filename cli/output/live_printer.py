@@ -1,11 +1,12 @@
 """Tells changes and alerts as they come, beside the work of ``featurewatch up``."""
 
 import asyncio
+import logging
 import os
 import sys
 import threading
 from collections.abc import Iterable
-from typing import Self
+from typing import Final, Self
 
 from confluent_kafka import Message
 
@@ -14,8 +15,13 @@ from featurewatch.cli.output.topic_printer import decode_messages
 from featurewatch.cli.output.topic_reader import TopicReader
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.codec.outputs import decode_alert, decode_change
+from featurewatch.streams.errors import BusError
 from featurewatch.streams.outputs import Alert, AlertState, FeatureChange
 from featurewatch.streams.topics import ALERTS, FEATURE_CHANGES
+
+LOG: Final = logging.getLogger("featurewatch.cli")
+
+_RETRY_S: Final = 2.0
 
 
 class LivePrinter:
@@ -49,7 +55,12 @@ class LivePrinter:
 
     def _run(self) -> None:
         try:
-            self._tell()
+            while not self._stop.is_set():
+                try:
+                    self._tell()
+                except BusError as error:
+                    LOG.warning("changes and alerts are not printed now: %s", error)
+                    self._stop.wait(_RETRY_S)
         except BrokenPipeError:
             # Nobody reads any more; that is no reason to stop watching.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -37,7 +37,7 @@ class TopicReader:
             self._consumer = Consumer(
                 bus.client()
                 | {
-                    "group.id": "featurewatch-cli",
+                    "group.id": bus.group("cli"),
                     "enable.auto.commit": False,
                     "enable.partition.eof": True,
                     "fetch.wait.max.ms": 25,  # so soon the end of an empty partition is known

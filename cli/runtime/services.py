@@ -5,25 +5,26 @@ import contextlib
 import logging
 import os
 import signal
+import socket
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Coroutine, Iterator
+from dataclasses import replace
 from typing import Any, Final
 
+from featurewatch.agents.membership import WorkerIdTakenError, own_worker_id
 from featurewatch.agents.settings import WorkerSettings
-from featurewatch.agents.worker import Worker, serve_health
 from featurewatch.cli.config.settings import Settings, WebSection
-from featurewatch.cli.errors import ExitCode
+from featurewatch.cli.errors import ExitCode, UsageError
 from featurewatch.cli.output.live_printer import LivePrinter
 from featurewatch.cli.output.terminal import print_error
+from featurewatch.cli.runtime.bus import wait_for_topics
 from featurewatch.cli.runtime.sources import SourceRunner, run_all
-from featurewatch.streams.bus.settings import BusSettings
-from featurewatch.streams.bus.topics import ensure_topics
+from featurewatch.cli.runtime.worker_supervisor import WorkerSupervisor, serve_health
 
 LOG: Final = logging.getLogger("featurewatch.cli")
 
 _END_S: Final = 8.0
-_REACH_S: Final = 15.0
 
 
 def run_until_signal(work: Coroutine[Any, Any, None]) -> None:
@@ -66,45 +67,29 @@ def _give_up(why: str) -> None:
     os._exit(ExitCode.FAILED)
 
 
-async def ensure_bus(bus: BusSettings) -> None:
-    """Makes featurewatch's topics where they are missing; does not outlive its cancellation.
+async def run_worker(settings: WorkerSettings, web: WebSection) -> None:
+    """Runs a worker with its web views until cancelled; then what was begun is finished.
 
     Raises:
-        streams.bus.BusError: The bus is unreachable, or cannot be used as it is set up.
+        UsageError: Another process has the worker's id, or its directory cannot be written.
     """
-    await _in_daemon_thread(lambda: ensure_topics(bus, timeout_s=_REACH_S))
-
-
-async def _in_daemon_thread(work: Callable[[], None]) -> None:
-    """Runs work that blocks. asyncio would wait for a thread of its own before the process ends."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[None] = loop.create_future()
-
-    def settle(error: BaseException | None) -> None:
-        if done.done():
-            return
-        if error is None:
-            done.set_result(None)
-        else:
-            done.set_exception(error)
-
-    def run() -> None:
-        failure: BaseException | None = None
+    directory = settings.data_directory
+    with contextlib.ExitStack() as stack:
+        own = own_worker_id(directory, socket.gethostname(), settings.worker_id)
         try:
-            work()
-        except BaseException as error:
-            failure = error
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(settle, failure)
+            worker_id = stack.enter_context(own)
+        except WorkerIdTakenError as error:
+            raise UsageError(str(error)) from None
+        except OSError as error:
+            raise UsageError(
+                f"{directory} cannot be written ({error.strerror}): set worker.data_directory"
+            ) from None
+        await _run_worker(replace(settings, worker_id=worker_id), web)
 
-    threading.Thread(target=run, name="featurewatch-reach", daemon=True).start()
-    await done
 
-
-async def run_worker(settings: WorkerSettings, web: WebSection) -> None:
-    """Runs a worker with its web views until cancelled; then what was begun is finished."""
-    await ensure_bus(settings.bus)
-    worker = Worker(settings)
+async def _run_worker(settings: WorkerSettings, web: WebSection) -> None:
+    LOG.info("the worker's id is %s", settings.worker_id)
+    worker = WorkerSupervisor(settings)
     async with serve_health(worker, web.host, web.worker_port) as health:
         LOG.info("the worker's health and metrics: http://%s:%d", health.host, health.port)
         running = asyncio.ensure_future(worker.run())
@@ -117,14 +102,13 @@ async def run_worker(settings: WorkerSettings, web: WebSection) -> None:
 
 async def run_watch(watch: SourceRunner) -> None:
     """Runs the sources until cancelled."""
-    await ensure_bus(watch.settings.bus_settings())
     await watch.run()
 
 
 async def run_everything(watch: SourceRunner, settings: Settings, *, as_json: bool) -> None:
     """Runs the sources and a worker, and prints their outputs, until cancelled or one fails."""
     bus = settings.bus_settings()
-    await ensure_bus(bus)
+    await wait_for_topics(bus)
     with LivePrinter(bus, as_json=as_json) as teller:
         await run_all(
             [

@@ -2,22 +2,30 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from featurewatch.cli.config.client_config import read_client_config, read_properties
 from featurewatch.cli.config.settings import ClusterSection, Settings
 from featurewatch.cli.errors import UsageError
+from featurewatch.cli.runtime.bus import wait_for_topics
 from featurewatch.cli.runtime.cluster_id import NodeLogins, find_cluster_id
-from featurewatch.cli.runtime.supervisor import SourceSupervisor, run_restarting
+from featurewatch.cli.runtime.resync import follow_resync_requests
+from featurewatch.cli.runtime.supervisor import (
+    SourceSupervisor,
+    is_bus_error,
+    must_be_set_up,
+    run_restarting,
+)
 from featurewatch.cli.runtime.unreached import report_unreached
 from featurewatch.streams.apiversions.settings import ApiVersionsSettings
 from featurewatch.streams.apiversions.source import ApiVersionsSource
 from featurewatch.streams.bus.publisher import Publisher
-from featurewatch.streams.bus.topics import ensure_topics
+from featurewatch.streams.bus.topic_keeper import TopicKeeper
 from featurewatch.streams.client_config.keys import check_zookeeper_keys
+from featurewatch.streams.errors import BusError
 from featurewatch.streams.events import SourceState
 from featurewatch.streams.health import HealthServer, source_views
 from featurewatch.streams.kraft.directory.files import cluster_id_of
@@ -27,6 +35,7 @@ from featurewatch.streams.kraft.source import KraftSettings, KraftSource
 from featurewatch.streams.metrics import SourceReport, SourceReporter
 from featurewatch.streams.net.address import parse_addresses
 from featurewatch.streams.net.security import Security
+from featurewatch.streams.source_shell import SourceShell
 from featurewatch.streams.text import error_line
 from featurewatch.streams.types import ClusterId
 from featurewatch.streams.zookeeper.paths import WatchScope
@@ -38,6 +47,7 @@ LOG: Final = logging.getLogger("featurewatch.watch")
 _REPEAT_S: Final = 60.0
 """Between two log lines that say for the same reason that a cluster's id is not known."""
 
+_Source = TypeVar("_Source", bound=SourceShell)
 _ZookeeperSupervisor = SourceSupervisor[ZookeeperSource] | None
 
 
@@ -66,6 +76,7 @@ class WatchedCluster:
         self._trouble = "its cluster id is not known yet"
         self._learning = self._has_nodes
         self.sources: list[SourceSupervisor[Any]] = []
+        self._restart_counts: dict[str, int] = {}
 
     @property
     def _has_nodes(self) -> bool:
@@ -104,14 +115,21 @@ class WatchedCluster:
         return SourceReport(self.name, "none", SourceState.STALLED, detail=self._trouble)
 
     async def run(self, publisher: Publisher) -> None:
-        """Follows the cluster until cancelled; raises what the bus cannot mend.
+        """Follows the cluster until cancelled; raises `BusError`, and may be called again then.
 
         Whatever else a source fails of is its own trouble: it is started again.
         """
+        earlier, self.sources = self.sources, []
+        self._restart_counts = {
+            supervisor.source.name: supervisor.restart_count + 1 for supervisor in earlier
+        }
+        self._learning = self._has_nodes
         running = []
         znodes = None
         if (settings := self._znodes) is not None:
-            znodes = SourceSupervisor(lambda: ZookeeperSource.on_bus(settings, publisher))
+            znodes = self._supervise(
+                ZookeeperSource.name, lambda: ZookeeperSource.on_bus(settings, publisher)
+            )
             self.sources.append(znodes)
             running.append(znodes.run())
         if self._has_nodes:
@@ -119,6 +137,15 @@ class WatchedCluster:
         if not self._cluster.cluster_id:
             running.append(report_unreached(self, publisher))
         await run_all(running)
+
+    def note_failure(self, reason: str) -> None:
+        """Reports all sources as stalled: they have ended, and ``reason`` says why."""
+        self._trouble = reason
+        for supervisor in self.sources:
+            supervisor.note_failure(reason)
+
+    def _supervise(self, name: str, make: Callable[[], _Source]) -> SourceSupervisor[_Source]:
+        return SourceSupervisor(make, restart_count=self._restart_counts.get(name, 0))
 
     async def _follow_nodes(self, publisher: Publisher, znodes: _ZookeeperSupervisor) -> None:
         """Follows what speaks Kafka's protocol, and the log's files."""
@@ -128,7 +155,7 @@ class WatchedCluster:
         async def learn() -> None:
             learned.append(await self._learn(znodes))
 
-        await run_restarting(learn, self._on_failure)
+        await run_restarting(learn, self._on_failure, is_bus_error)
         (cluster_id,) = learned
         first = self._watched.setdefault(cluster_id, self)
         if first is not self:
@@ -142,10 +169,14 @@ class WatchedCluster:
         supervisors: list[SourceSupervisor[Any]] = []
         if cluster.controllers or cluster.log_directory:
             log = kraft_settings(cluster, cluster_id, self._logins.controllers)
-            supervisors.append(SourceSupervisor(lambda: KraftSource.on_bus(log, publisher)))
+            supervisors.append(
+                self._supervise(KraftSource.name, lambda: KraftSource.on_bus(log, publisher))
+            )
         if cluster.servers or cluster.polled_controllers:
             nodes = api_versions_settings(cluster, cluster_id, self._logins)
-            supervisors.append(SourceSupervisor(lambda: ApiVersionsSource(nodes, publisher)))
+            supervisors.append(
+                self._supervise(ApiVersionsSource.name, lambda: ApiVersionsSource(nodes, publisher))
+            )
         self.sources += supervisors
         await run_all([supervisor.run() for supervisor in supervisors])
 
@@ -273,27 +304,48 @@ class SourceRunner:
                 "there is no cluster to watch: give --controllers, --servers, --log-directory or "
                 "--zookeeper, or list clusters in the configuration file"
             )
+        self._has_published = False
 
     def sources(self) -> Iterable[SourceReporter]:
         """Every source, for metrics and health."""
         return [report for cluster in self.clusters for report in cluster.reports()]
 
     async def run(self) -> None:
-        """Watches until cancelled.
+        """Watches until cancelled; all sources begin anew if the bus accepts no more of them.
 
         Raises:
-            streams.bus.BusError: The bus cannot be used as it is set up.
+            streams.errors.BusSetupError: The bus cannot be used as it is set up.
             streams.health.PortTakenError: Somebody else listens on our port.
         """
-        bus = self.settings.bus_settings()
         web = self.settings.web
-        await asyncio.to_thread(ensure_topics, bus)
-        async with (
-            HealthServer(source_views(self.sources), port=web.source_port, host=web.host) as health,
-            Publisher(bus, on_error=_tell) as publisher,
-        ):
+        async with HealthServer(
+            source_views(self.sources), port=web.source_port, host=web.host
+        ) as health:
             LOG.info("the sources' health and metrics: http://%s:%d", health.host, health.port)
-            await run_all([cluster.run(publisher) for cluster in self.clusters])
+            await run_restarting(self._run_sources, self._on_failure, self._is_final)
+
+    async def _run_sources(self) -> None:
+        bus = self.settings.bus_settings()
+        await wait_for_topics(bus)
+        publisher = Publisher(bus, on_error=_tell)
+        try:
+            async with publisher:
+                beside = [follow_resync_requests(bus, self._supervisors), TopicKeeper(bus).run()]
+                await run_all([*beside, *(cluster.run(publisher) for cluster in self.clusters)])
+        finally:
+            self._has_published |= publisher.published > 0
+
+    def _supervisors(self) -> Iterable[SourceSupervisor[Any]]:
+        return [supervisor for cluster in self.clusters for supervisor in cluster.sources]
+
+    def _is_final(self, error: Exception) -> bool:
+        return must_be_set_up(error) and not self._has_published
+
+    async def _on_failure(self, error: Exception, wait_s: float) -> None:
+        reason = f"the sources begin anew in {wait_s:g} s ({error_line(error)})"
+        LOG.error("%s", reason, exc_info=None if isinstance(error, BusError) else error)
+        for cluster in self.clusters:
+            cluster.note_failure(reason)
 
 
 async def run_all(running: Iterable[object]) -> None:

@@ -1,7 +1,8 @@
-"""Runs sources and starts them again after a failure, each for itself.
+"""Runs work and starts it again after a failure.
 
-What a cluster's nodes send may make its source fail, and must not touch the sources of others. Only
-an error of the bus, which all of them share, is raised.
+What a cluster's nodes send may make its source fail, and must not touch the sources of others, so
+each source is started again for itself. An error of the bus, which all of them share, is raised to
+`SourceRunner`, which starts them all again. Nothing ends because something else is away.
 """
 
 import asyncio
@@ -11,7 +12,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Final, Generic, TypeVar
 
-from featurewatch.streams.errors import BusError, EventTooLargeError
+from featurewatch.cli.errors import UsageError
+from featurewatch.streams.errors import (
+    BusError,
+    BusSetupError,
+    BusUnavailableError,
+    EventTooLargeError,
+    PortTakenError,
+)
 from featurewatch.streams.events import SourceState
 from featurewatch.streams.metrics import SourceReport
 from featurewatch.streams.source_shell import SourceShell
@@ -39,25 +47,39 @@ class RestartBackoff:
 DEFAULT_BACKOFF: Final = RestartBackoff()
 
 
+def must_be_set_up(error: Exception) -> bool:
+    """Whether a person has to change something before work that never ran can run."""
+    return isinstance(error, BusSetupError | PortTakenError | UsageError)
+
+
+def is_bus_error(error: Exception) -> bool:
+    """Whether the bus failed, and not what uses it."""
+    return isinstance(error, BusError)
+
+
 async def run_restarting(
     work: Callable[[], Awaitable[None]],
     on_failure: Callable[[Exception, float], Awaitable[None]],
+    is_final: Callable[[Exception], bool],
     backoff: RestartBackoff = DEFAULT_BACKOFF,
     monotonic_s: Callable[[], float] = time.monotonic,
 ) -> None:
     """Runs ``work`` until it ends by itself, again and again if it fails.
 
-    ``on_failure`` gets the error and the seconds until the restart. `BusError` is raised.
+    ``on_failure`` gets the error and the seconds until the restart. An error for which ``is_final``
+    is true is raised. While the bus is away, each attempt waits for it by itself: the one after it
+    begins without a longer wait.
     """
     wait_s = backoff.first_s
     while True:
         began_s = monotonic_s()
         try:
             await work()
-        except BusError:
-            raise
         except Exception as error:
-            if monotonic_s() - began_s >= backoff.steady_s:
+            if is_final(error):
+                raise
+            is_away = isinstance(error, BusUnavailableError)
+            if is_away or monotonic_s() - began_s >= backoff.steady_s:
                 wait_s = backoff.first_s
             await on_failure(error, wait_s)
             await asyncio.sleep(wait_s)
@@ -67,21 +89,27 @@ async def run_restarting(
 
 
 class SourceSupervisor(Generic[_SOURCE]):
-    """One source; ``make`` gives a new one for each start, so that nothing of a failure stays."""
+    """One source; ``make`` gives a new one for each start, so that nothing of a failure stays.
+
+    ``restart_count`` is how often the source was started again before.
+    """
 
     def __init__(
-        self, make: Callable[[], _SOURCE], backoff: RestartBackoff = DEFAULT_BACKOFF
+        self,
+        make: Callable[[], _SOURCE],
+        backoff: RestartBackoff = DEFAULT_BACKOFF,
+        restart_count: int = 0,
     ) -> None:
         self._make = make
         self._backoff = backoff
-        self._restart_count = 0
+        self.restart_count = restart_count
         self._failure = ""
         self.source = make()
         """The source that runs now, or ran last."""
 
     def report(self) -> SourceReport:
         """The source's report; between a failure and the restart it is stalled."""
-        report = replace(self.source.report(), restarts=self._restart_count)
+        report = replace(self.source.report(), restarts=self.restart_count)
         if not self._failure:
             return report
         failure = self._failure
@@ -89,12 +117,16 @@ class SourceSupervisor(Generic[_SOURCE]):
 
     async def run(self) -> None:
         """Follows the cluster until cancelled; raises `BusError`."""
-        await run_restarting(self._run_source, self._on_failure, self._backoff)
+        await run_restarting(self._run_source, self._on_failure, is_bus_error, self._backoff)
+
+    def note_failure(self, reason: str) -> None:
+        """Reports the source as stalled: it has ended, and ``reason`` says when it begins anew."""
+        self._failure = reason
 
     async def _run_source(self) -> None:
         if self._failure:
             self.source = self._make()
-            self._restart_count += 1
+            self.restart_count += 1
             self._failure = ""
         await self.source.run()
 

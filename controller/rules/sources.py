@@ -14,7 +14,8 @@ from featurewatch.controller.rules.rule import (
 )
 from featurewatch.streams.events import SourceState
 from featurewatch.streams.outputs import Alert, Severity
-from featurewatch.tables.image.sources import AHEAD, FAILED_STATES, LOST
+from featurewatch.streams.topics import INPUTS
+from featurewatch.tables.image.sources import AHEAD, FAILED_STATES, lost_topic
 
 
 def _stalled(context: RuleContext, subject: Subject) -> Iterable[Finding]:
@@ -50,7 +51,7 @@ SOURCE_RULES: Final = (
 
 def _unreadable(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     records = context.image.sources.unreadable.get(str(subject.key))
-    if records is not None and subject.key not in (LOST, AHEAD):
+    if records is not None and subject.key != AHEAD and not lost_topic(str(subject.key)):
         count = coarse_count(records.count)
         times = "once" if count == 1 else f"at least {count} times"
         summary = (
@@ -64,14 +65,21 @@ def _unreadable(context: RuleContext, subject: Subject) -> Iterable[Finding]:
 
 
 def _lost(context: RuleContext, subject: Subject) -> Iterable[Finding]:
-    records = context.image.sources.unreadable.get(LOST)
-    if records is not None and subject.key == LOST:
+    records = context.image.sources.unreadable.get(str(subject.key))
+    topic = lost_topic(str(subject.key))
+    if records is not None and topic in _INPUT_NAMES:
         summary = (
-            f"the bus lost messages of this cluster before they were read: {records.reason} (at "
-            f"{records.place}). What is shown of the cluster may be out of date until its source "
-            "publishes the whole state again: restart `featurewatch watch`."
+            f"the bus lost messages of this cluster on {topic} before they were read: "
+            f"{records.reason} (at {records.place}). Changes in between cannot be had again. The "
+            "state of the cluster counts as unknown until its source has published it again, which "
+            "it was requested to do."
         )
-        evidence = {"count": records.count, "location": records.place, "reason": records.reason}
+        evidence = {
+            "count": records.count,
+            "topic": topic,
+            "location": records.place,
+            "reason": records.reason,
+        }
         yield Finding(summary, Severity.CRITICAL, evidence)
 
 
@@ -88,11 +96,35 @@ def _ahead(context: RuleContext, subject: Subject) -> Iterable[Finding]:
         yield Finding(summary, Severity.WARNING, evidence)
 
 
+def _outputs_lost(context: RuleContext, subject: Subject) -> Iterable[Finding]:
+    records = context.image.sources.unreadable.get(str(subject.key))
+    topic = lost_topic(str(subject.key))
+    if records is not None and topic and topic not in _INPUT_NAMES:
+        summary = (
+            f"what was published on {topic} before is lost: {records.reason}. It cannot be had "
+            "again from there: consumers have it, and the lake if it had ingested it. The current "
+            "state, the firing alerts and the newest snapshot were published again."
+        )
+        evidence = {"count": records.count, "topic": topic, "reason": records.reason}
+        yield Finding(summary, Severity.WARNING, evidence)
+
+
+_INPUT_NAMES: Final = frozenset(topic.short_name for topic in INPUTS)
+
+OUTPUTS_LOST: Final = "outputs-lost"
+"""The rule about outputs that vanished, which fires in a worker alone, too."""
+
 MESSAGES_LOST: Final = "messages-lost"
 """The rule that fires in a worker alone: the lake has other messages, and other losses."""
 
 RECORD_RULES: Final = (
     Rule(MESSAGES_LOST, "the bus lost messages before they were read", SubjectKind.RECORD, _lost),
+    Rule(
+        OUTPUTS_LOST,
+        "the bus lost what had been published",
+        SubjectKind.RECORD,
+        _outputs_lost,
+    ),
     Rule(
         "unreadable",
         "a record, a snapshot or a message could not be read",

@@ -19,6 +19,7 @@ from featurewatch.deploy.kafka.node import KafkaNode
 from featurewatch.deploy.kafka.server_properties import (
     Addresses,
     controller_addresses,
+    last_addresses,
     node_properties,
     quorum_voters,
 )
@@ -33,7 +34,8 @@ from featurewatch.deploy.wire.probe import live_brokers, quorum_leader
 class Cluster(Group):
     """The nodes of one cluster.
 
-    Pass ``addresses`` and ``cluster_id`` to reuse those of an existing directory. A cluster in
+    Pass ``addresses`` and ``cluster_id`` to reuse those of an existing directory. Without addresses
+    a node has the ports that it had last in its directory, where they are free. A cluster in
     ZooKeeper mode chooses its own id; `cluster_id` is right once it has started.
     """
 
@@ -209,9 +211,10 @@ class Cluster(Group):
             _in_parallel(group, lambda node: node.stop(timeout_s))
 
     def _choose_ports(self, node: NodeSpec) -> Addresses:
+        last = last_addresses(self.directory / f"node-{node.id}")
         return Addresses(
-            broker=self._ports.reserve() if node.roles.is_broker else None,
-            controller=self._ports.reserve() if node.roles.is_controller else None,
+            broker=self._ports.reserve(last.broker) if node.roles.is_broker else None,
+            controller=self._ports.reserve(last.controller) if node.roles.is_controller else None,
         )
 
     def _format(self) -> None:

@@ -9,7 +9,11 @@ from pathlib import Path
 from featurewatch.deploy.errors import StartError, WireError
 from featurewatch.deploy.java.class_archive import archive_options
 from featurewatch.deploy.java.jars import Cache, java_command
-from featurewatch.deploy.kafka.server_properties import Addresses, format_properties
+from featurewatch.deploy.kafka.server_properties import (
+    PROPERTIES_FILE,
+    Addresses,
+    format_properties,
+)
 from featurewatch.deploy.kafka.specs import NodeSpec, Roles
 from featurewatch.deploy.process.ports import LOOPBACK
 from featurewatch.deploy.process.private_files import write_private
@@ -189,7 +193,7 @@ class KafkaNode(Server):
         )
 
     def _write_properties(self) -> Path:
-        path = self.directory / "server.properties"
+        path = self.directory / PROPERTIES_FILE
         write_private(path, format_properties(dict(self._properties) | dict(self._added)))
         return path
 

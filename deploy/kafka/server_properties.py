@@ -1,5 +1,6 @@
 """Derives a node's server.properties from the description of its cluster."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ from featurewatch.deploy.process.ports import LOOPBACK
 
 CONTROLLER_LISTENER = "CONTROLLER"
 BROKER_LISTENER = "PLAINTEXT"
+PROPERTIES_FILE = "server.properties"
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +19,18 @@ class Addresses:
 
     broker: int | None
     controller: int | None
+
+
+def last_addresses(directory: Path) -> Addresses:
+    """The ports that a node had when it ran last in its directory; None where that is not known."""
+    try:
+        text = (directory / PROPERTIES_FILE).read_text()
+    except (OSError, UnicodeDecodeError):
+        text = ""
+    listeners = re.search(r"^listeners=(.*)$", text, re.MULTILINE)
+    found = re.findall(rf"(\w+)://{LOOPBACK}:(\d{{1,5}})", listeners[1] if listeners else "")
+    ports = {name: int(port) for name, port in found}
+    return Addresses(ports.get(BROKER_LISTENER), ports.get(CONTROLLER_LISTENER))
 
 
 def quorum_voters(spec: ClusterSpec, addresses: Mapping[int, Addresses]) -> str:

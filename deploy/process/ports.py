@@ -30,15 +30,18 @@ class Ports:
     def __init__(self) -> None:
         self._locks: dict[int, int] = {}
 
-    def reserve(self) -> int:
-        """A port that nobody listens on, reserved until `release`.
+    def reserve(self, preferred: int | None = None) -> int:
+        """A port that nobody listens on, reserved until `release`: ``preferred`` if it is free.
 
         Raises:
             StackError: if 200 random candidates are all in use.
         """
+        candidates = random.sample(_RANGE, min(200, len(_RANGE)))
+        if preferred is not None and preferred in _RANGE:
+            candidates.insert(0, preferred)
         directory = _open_lock_directory()
         try:
-            for port in random.sample(_RANGE, min(200, len(_RANGE))):
+            for port in candidates:
                 if port not in self._locks and self._lock(port, directory):
                     if _is_free(port):
                         return port

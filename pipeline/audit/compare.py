@@ -18,7 +18,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
-from featurewatch.controller.rules.sources import MESSAGES_LOST
+from featurewatch.controller.rules.sources import MESSAGES_LOST, OUTPUTS_LOST
 from featurewatch.pipeline.audit.lake_view import AUDITED, LakeView
 from featurewatch.pipeline.audit.live_outputs import causes, lake_rows, live_rows
 from featurewatch.pipeline.audit.report import (
@@ -53,8 +53,10 @@ def sides(live: DataFrame, gold: Mapping[str, DataFrame]) -> DataFrame:
         "revision", revision
     )
     epochs = epochs.join(by_change, [*_REVISION], "left").withColumn("cause", fn.col("its_cause"))
-    # The lake cannot know what a worker did not get.
-    published = live_rows(live, ALERTS).where(~fn.col("id").contains(f"/{MESSAGES_LOST}/"))
+    # The lake cannot know what a worker did not get, or published and a topic lost.
+    published = live_rows(live, ALERTS)
+    for rule in (MESSAGES_LOST, OUTPUTS_LOST):
+        published = published.where(~fn.col("id").contains(f"/{rule}/"))
     alerts = _sides(published, gold[ALERTS.name], ALERTS)
     return reduce(DataFrame.unionByName, [changes, alerts, epochs.drop("revision", "its_cause")])
 

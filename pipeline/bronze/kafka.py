@@ -11,9 +11,9 @@ from featurewatch.pipeline.errors import TopicError
 from featurewatch.streams.bus.settings import LOG, BusSettings
 from featurewatch.streams.client_config.clients import java_properties
 from featurewatch.streams.errors import SecurityError
-from featurewatch.streams.topics import ALL, STATE
+from featurewatch.streams.topics import INPUTS, OUTPUTS, STATE
 
-INGESTED_TOPICS: Final = tuple(topic for topic in ALL if topic is not STATE)
+INGESTED_TOPICS: Final = tuple(topic for topic in (*INPUTS, *OUTPUTS) if topic is not STATE)
 """The topics that the lake ingests: all but ``state``, which repeats the content of ``epochs``."""
 
 COMPLETE_TOPICS: Final = tuple(
@@ -58,7 +58,7 @@ def kafka_options(bus: BusSettings) -> dict[str, str]:
     return {
         "kafka.bootstrap.servers": bus.bootstrap_servers,
         "kafka.client.id": "featurewatch-pipeline",
-        "groupIdPrefix": "featurewatch-pipeline",
+        "groupIdPrefix": bus.group("pipeline"),
         **{f"kafka.{name}": value for name, value in properties.items()},
         # As the worker reads: an aborted transaction never happened.
         "kafka.isolation.level": "read_committed",

@@ -36,7 +36,8 @@ _NO_GRACE: Final = GracePeriods(transient_ms=0, permanent_ms=0, lag_ms=0)
 class ApiVersionsSource(SourceShell):
     """Follows one cluster by ApiVersions; `run` ends only by cancellation or a failing bus.
 
-    After a start every node's features are published once: the fold then drops what it had of them.
+    After a start, and in each resync, every node's features are published once: they replace what
+    was published before.
     Only the end of a round shows that no node responds. A response shows at once that one does.
     """
 
@@ -67,6 +68,7 @@ class ApiVersionsSource(SourceShell):
         self._next_listing_ms = 0
         self._cluster = settings.cluster
         self._response_count = 0
+        self._is_resyncing = False
 
     def report(self) -> SourceReport:
         """The source's state now, for metrics and health."""
@@ -106,7 +108,19 @@ class ApiVersionsSource(SourceShell):
         if tracker is not None:
             silent = await self._request_all(tracker)
             await self._publish_all(tracker.end_round(self._clock_ms()))
+            if self._is_resyncing and tracker.is_whole:
+                await self._end_resync(tracker.cluster)
             self._evaluate(silent)
+
+    async def _resync(self, reason: str) -> None:
+        if self._tracker is not None:
+            self._is_resyncing = True
+            await self._publish_resync(self._tracker.cluster, reason, finished=False)
+            await self._publish_all(self._tracker.republish(self._clock_ms()))
+
+    async def _end_resync(self, cluster: ClusterId) -> None:
+        self._is_resyncing = False
+        await self._publish_resync(cluster, "", finished=True)
 
     async def _list(self) -> None:
         discovered = await discover_nodes(self._settings, self._peers, self._addresses.items())
@@ -127,6 +141,7 @@ class ApiVersionsSource(SourceShell):
             return
         if self._tracker is None:
             self._tracker = NodeTracker(ClusterId(self._cluster), self._settings.misses)
+            await self._resync("the source started")
         before = self._addresses
         retained = {k: a for k, a in before.items() if k.role not in discovered.listed}
         self._addresses = retained | discovered.nodes

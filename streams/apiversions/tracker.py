@@ -48,7 +48,7 @@ class NodeTracker:
     """The nodes of one cluster; one without ``misses`` responses in a row is silent."""
 
     def __init__(self, cluster: ClusterId, misses: int = 3) -> None:
-        self._cluster = cluster
+        self.cluster = cluster
         self._misses = misses
         self._nodes: dict[NodeKey, _Node] = {}
         self._views: dict[FeatureName, Views] = {}
@@ -57,6 +57,26 @@ class NodeTracker:
     def nodes(self) -> Mapping[NodeKey, str]:
         """The nodes to query, and their addresses."""
         return {key: node.address for key, node in self._nodes.items()}
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every node's features, or its silence, were published."""
+        return all(node.features is not None or node.silent for node in self._nodes.values())
+
+    def republish(self, now_ms: int) -> list[TrackerEvent]:
+        """What is published again at once; the nodes' next responses are published too."""
+        events: list[TrackerEvent] = []
+        for key, node in self._nodes.items():
+            node.features = None
+            if node.silent:
+                detail = "it still does not answer"
+                events.append(self._silence(key, node.address, detail, now_ms, gone=False))
+        events += [
+            Disagreement(self.cluster, feature, views, now_ms)
+            for feature, views in sorted(self._views.items())
+            if len(views) > 1
+        ]
+        return events
 
     def on_listing(self, nodes: Mapping[NodeKey, str], now_ms: int) -> list[TrackerEvent]:
         """The cluster's nodes and addresses; nodes that it lists no more are gone.
@@ -93,7 +113,7 @@ class NodeTracker:
         node.features = features
         events: list[TrackerEvent] = [
             NodeAnswer(
-                cluster=self._cluster,
+                cluster=self.cluster,
                 role=key.role,
                 node_id=key.node_id,
                 address=node.address,
@@ -137,7 +157,7 @@ class NodeTracker:
             if len(before) > 1 and any(wavering.intersection(view.nodes) for view in before):
                 continue
             if current != before and (len(current) > 1 or len(before) > 1):
-                events.append(Disagreement(self._cluster, feature, current, now_ms))
+                events.append(Disagreement(self.cluster, feature, current, now_ms))
             self._views[feature] = current
         self._views = {
             feature: views for feature, views in self._views.items() if len(views) > 1 or _on(views)
@@ -171,7 +191,7 @@ class NodeTracker:
     def _silence(
         self, key: NodeKey, address: str, detail: str, now_ms: int, *, gone: bool
     ) -> NodeSilent:
-        return NodeSilent(self._cluster, key.role, key.node_id, address, gone, detail, now_ms)
+        return NodeSilent(self.cluster, key.role, key.node_id, address, gone, detail, now_ms)
 
     def _new_invalid(
         self, key: NodeKey, node: _Node, answer: NodeFeatures, now_ms: int
@@ -183,7 +203,7 @@ class NodeTracker:
         for advertised, reason in answer.invalid:
             if reason not in reported:
                 yield DeadLetter(
-                    self._cluster,
+                    self.cluster,
                     f"ApiVersions answer of {key}, feature {quoted(advertised.name)!r}",
                     f"{node.address}: {reason}, so it is left out: upgrade or stop the node",
                     orjson.dumps(advertised._asdict()),

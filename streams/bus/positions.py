@@ -10,12 +10,21 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from featurewatch.streams.bus.settings import LOG, BusSettings
 from featurewatch.streams.codec.events import MalformedEventError, decode_log_event
 from featurewatch.streams.errors import BusError, BusUnavailableError
-from featurewatch.streams.events import LogCommit, LogGap, SnapshotChunk, SourceState, SourceStatus
+from featurewatch.streams.events import (
+    LogCommit,
+    LogGap,
+    SnapshotChunk,
+    SourceResync,
+    SourceState,
+    SourceStatus,
+)
 from featurewatch.streams.topics import METADATA_LOG
 from featurewatch.streams.types import NO_OFFSET, ClusterId, LastRecord
 
 _FIRST_WINDOW: Final = 64
 _GROWTH: Final = 4
+_KNOWN_S: Final = 5.0
+"""How long a topic that was just created may be unknown to the broker that is asked."""
 _TRANSIENT: Final = {
     KafkaError._ALL_BROKERS_DOWN,
     KafkaError._TRANSPORT,
@@ -41,10 +50,10 @@ async def last_log_position(
     """What ``source`` published last for a cluster on ``metadata-log``; None: begin at the start.
 
     A commit, a finished snapshot and the source's own status with an offset have a position; a
-    reset or the source's retirement means that the log starts again. Messages without one are
-    skipped: the chunks of a snapshot whose last chunk is missing, the worker's status of a silent
-    source, unreadable bytes.
-    ``monotonic`` gives seconds of a clock that does not go back.
+    reset, a resync or the source's retirement means that the log is read from its start. Messages
+    without one are skipped: the chunks of a snapshot whose last chunk is missing, the worker's
+    status of a silent source, unreadable bytes. ``monotonic`` gives seconds of a clock that does
+    not go back.
 
     Raises `BusUnavailableError` if the bus does not respond for ``timeout_s`` seconds,
     `BusError` if the topic is missing or may not be read.
@@ -67,6 +76,8 @@ def position_in_message(
         case SnapshotChunk(last=True) if event.end_offset > 0:
             return LastRecord(event.end_offset - 1, event.leader_epoch)
         case LogGap(reset=True):
+            return NO_OFFSET
+        case SourceResync() if event.source == source:
             return NO_OFFSET
         case SourceStatus(state=SourceState.RETIRED) if event.source == source:
             return NO_OFFSET  # the worker may have forgotten the cluster
@@ -98,7 +109,7 @@ class _Scan:
         """The last position; None if there is none, or after a reset. Blocks."""
         consumer = Consumer(
             self._bus.client(
-                group_id="featurewatch-positions",
+                group_id=self._bus.group("positions"),
                 enable_auto_commit=False,
                 auto_offset_reset="earliest",
                 enable_partition_eof=True,
@@ -132,14 +143,22 @@ class _Scan:
             consumer.close()
 
     def _partition(self, consumer: Consumer) -> TopicPartition:
+        """The partition of the cluster; waits until the broker that answers knows the topic."""
         topic = self._topic
-        metadata = consumer.list_topics(topic, timeout=self._timeout_s).topics[topic]
-        if metadata.error is not None or not metadata.partitions:
-            raise BusError(
-                f"topic {topic} on the bus at {self._bus.bootstrap_servers} cannot be read "
-                f"({metadata.error}): create it, or allow it to be read"
-            )
-        return TopicPartition(topic, partition_of(self._key, len(metadata.partitions)))
+        deadline = self._monotonic() + _KNOWN_S
+        while True:
+            metadata = consumer.list_topics(topic, timeout=self._timeout_s).topics[topic]
+            error = metadata.error
+            if error is None and metadata.partitions:
+                return TopicPartition(topic, partition_of(self._key, len(metadata.partitions)))
+            # A topic that was created a moment ago is not known to all brokers yet.
+            is_settling = error is None or error.code() in _SETTLING
+            if not is_settling or self._monotonic() > deadline:
+                raise BusError(
+                    f"topic {topic} on the bus at {self._bus.bootstrap_servers} cannot be read "
+                    f"({error}): create it, or allow it to be read"
+                )
+            time.sleep(0.05)
 
     def _bounds(self, consumer: Consumer, partition: TopicPartition) -> tuple[int, int]:
         """The first offset of a partition and the one after its last; waits for a leader."""

@@ -3,6 +3,9 @@
 librdkafka does the sending in threads of its own. One thread of ours waits for its reports and
 hands them to the event loop. While the bus is down nothing is lost and nothing fails: messages in
 flight wait, and so do further calls of `Publisher.publish`.
+
+librdkafka gives up the messages of a topic that was deleted. They wait here, in their order, until
+the topic was made again (`streams.bus.topic_keeper`); messages of other topics go on.
 """
 
 import asyncio
@@ -10,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
@@ -25,9 +28,9 @@ from featurewatch.streams.errors import (
     BusUnavailableError,
     EventTooLargeError,
     FencedError,
+    PublishDeniedError,
     PublishError,
 )
-from featurewatch.streams.events import DeadLetter, Event
 from featurewatch.streams.topics import Topic
 
 OnErrorChange = Callable[[str | None], None]
@@ -35,6 +38,7 @@ OnErrorChange = Callable[[str | None], None]
 
 _POLL_S: Final = 0.2
 _STALL_S: Final = 5.0
+_PROBE_S: Final = 1.0
 
 _GUARANTEES: Final = {
     "enable.idempotence": True,
@@ -52,8 +56,26 @@ _GUARANTEES: Final = {
 _NO_NEWS: Final = ("enable.gapless.guarantee", "Coordinator load in progress")
 LOG.addFilter(lambda record: not any(text in record.getMessage() for text in _NO_NEWS))
 
+_GONE: Final = (
+    KafkaError._UNKNOWN_PARTITION,
+    KafkaError._UNKNOWN_TOPIC,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+)
+"""What librdkafka reports of messages for a topic that is not there."""
+
 _Delivery = asyncio.Future[None]
 _Report = tuple[_Delivery, int, KafkaError | None]
+
+
+class _Pending(NamedTuple):
+    """A message that the bus has not acknowledged; ``number`` orders the messages."""
+
+    number: int
+    since_s: float
+    topic: str
+    message: events.Message
+    partition: int
+    size: int
 
 
 def _ignore(_: str | None) -> None:
@@ -65,7 +87,8 @@ class Publisher:
 
     At most ``max_in_flight`` messages and about ``max_bytes`` bytes wait for acknowledgement; one
     message larger than ``max_bytes`` goes alone. ``on_error`` is called in the event loop. A
-    process that stood still for more than ``max_pause_s`` seconds publishes nothing more.
+    process that stood still for more than ``max_pause_s`` seconds publishes nothing more. A
+    connection on which a request takes longer than ``request_timeout_s`` seconds is made anew.
     ``monotonic`` gives seconds of a clock that does not go back.
     """
 
@@ -77,6 +100,7 @@ class Publisher:
         max_bytes: int = 32 * 1024 * 1024,
         on_error: OnErrorChange | None = None,
         max_pause_s: float | None = None,
+        request_timeout_s: float = 60.0,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._bus = bus
@@ -84,11 +108,14 @@ class Publisher:
         self._max_bytes = max_bytes
         self._on_error = on_error or _ignore
         self._max_pause_s = max_pause_s
+        self._request_timeout_ms = round(request_timeout_s * 1000)
         self._monotonic = monotonic
         self._alive_s = monotonic()
         self._lock = asyncio.Lock()
         self._moved = asyncio.Event()
-        self._pending: dict[_Delivery, float] = {}
+        self._pending: dict[_Delivery, _Pending] = {}
+        self._parked: dict[str, dict[int, _Delivery]] = {}
+        self._count = 0
         self._bytes = 0
         self._failure: PublishError | None = None
         self._error: str | None = None
@@ -115,16 +142,22 @@ class Publisher:
         return self._error
 
     async def start(self) -> None:
-        """Starts the producer; does not wait for the bus. Raises `PublishError` for settings."""
+        """Starts the producer; does not wait for the bus.
+
+        Raises:
+            PublishDeniedError: The settings are wrong.
+        """
         self._loop = asyncio.get_running_loop()
         try:
             self._producer = Producer(self._config() | {"error_cb": self._note_error}, logger=LOG)
         except KafkaException as error:
-            raise PublishError(f"the bus' properties are wrong: {error.args[0].str()}") from error
+            raise PublishDeniedError(
+                f"the bus' properties are wrong: {error.args[0].str()}"
+            ) from error
         self._thread = threading.Thread(target=self._poll, name="featurewatch-bus", daemon=True)
         self._thread.start()
 
-    async def publish(self, topic: Topic, event: Event | DeadLetter) -> asyncio.Future[None]:
+    async def publish(self, topic: Topic, event: events.AnyEvent) -> asyncio.Future[None]:
         """Hands an event over, once there is room; the future is done when the bus has it.
 
         Messages of one caller keep their order. The future need not be awaited: `flush` does, and
@@ -156,26 +189,15 @@ class Publisher:
             self._check_pause()
             self._check()
             delivery: _Delivery = self._loop.create_future()
-
-            def report(error: KafkaError | None, _: Message) -> None:
-                self._reports.append((delivery, size, error))
-
-            try:
-                self._before_produce()
-                self._producer.produce(
-                    topic,
-                    value=message.value,
-                    key=message.key,
-                    partition=partition,
-                    headers=message.headers,  # type: ignore[arg-type]  # list is invariant
-                    on_delivery=report,
-                )
-            except (KafkaException, BufferError) as error:
-                text = f"a message of {size} bytes was not taken for {topic}: {error}"
-                self._fail(self._failure_of(error.args[0], text))
-                self._check()
-            self._pending[delivery] = self._monotonic()
+            self._count += 1
+            pending = _Pending(self._count, self._monotonic(), topic, message, partition, size)
+            self._pending[delivery] = pending
             self._bytes += size
+            if topic in self._parked:
+                self._park(delivery, pending)
+            else:
+                self._produce(delivery, pending)
+            self._check()
             return delivery
 
     async def flush(self) -> None:
@@ -226,7 +248,13 @@ class Publisher:
 
     def _config(self) -> dict[str, Any]:
         """The producer's settings."""
-        return self._bus.client(linger_ms=0, message_max_bytes=MAX_MESSAGE_BYTES) | _GUARANTEES
+        client = self._bus.client(
+            linger_ms=0,
+            message_max_bytes=MAX_MESSAGE_BYTES,
+            socket_timeout_ms=self._request_timeout_ms,
+            socket_connection_setup_timeout_ms=min(self._request_timeout_ms, 30_000),
+        )
+        return client | _GUARANTEES
 
     def _before_produce(self) -> None:
         """Called before each message is handed to the producer; a subclass may refuse it."""
@@ -247,10 +275,64 @@ class Publisher:
 
     # In the event loop
 
+    def _produce(self, delivery: _Delivery, pending: _Pending) -> bool:
+        """Hands a message to the producer; false: it waits for its topic, or it failed."""
+        topic, message, size = pending.topic, pending.message, pending.size
+
+        def report(error: KafkaError | None, _: Message) -> None:
+            self._reports.append((delivery, size, error))
+
+        try:
+            self._before_produce()
+            self._producer.produce(
+                topic,
+                value=message.value,
+                key=message.key,
+                partition=pending.partition,
+                headers=message.headers,  # type: ignore[arg-type]  # list is invariant
+                on_delivery=report,
+            )
+        except (KafkaException, BufferError) as exception:
+            error = exception.args[0]
+            if isinstance(error, KafkaError) and error.code() in _GONE:
+                self._park(delivery, pending)
+            else:
+                text = f"a message of {size} bytes was not taken for {topic}: {exception}"
+                self._fail(self._failure_of(error, text))
+            return False
+        return True
+
+    def _park(self, delivery: _Delivery, pending: _Pending) -> None:
+        """Keeps a message until its topic was made again."""
+        self._parked.setdefault(pending.topic, {})[pending.number] = delivery
+        self._set_error(
+            f"topic {pending.topic} is not on the bus at {self._bus.bootstrap_servers}: waiting "
+            "until it is made again"
+        )
+
+    def _unpark(self) -> None:
+        """Hands over the messages whose topics are there again, in their order."""
+        parked, self._parked = self._parked, {}
+        for topic, deliveries in parked.items():
+            for number in sorted(deliveries):
+                delivery = deliveries[number]
+                pending = self._pending.get(delivery)
+                if pending is None:
+                    continue
+                if topic in self._parked:
+                    self._park(delivery, pending)
+                else:
+                    self._produce(delivery, pending)
+
     def _settle(self, reports: list[_Report]) -> None:
         for delivery, size, error in reports:
-            if self._pending.pop(delivery, None) is None:
+            pending = self._pending.get(delivery)
+            if pending is None:
                 continue
+            if error is not None and error.code() in _GONE and self._failure is None:
+                self._park(delivery, pending)
+                continue
+            del self._pending[delivery]
             self._bytes -= size
             if error is None:
                 self.published += 1
@@ -259,7 +341,7 @@ class Publisher:
             else:
                 self._fail(self._failure_of(error, f"the bus refused a message: {error.str()}"))
                 self._reject(delivery)
-        if self._failure is None:
+        if self._failure is None and not self._parked:
             self._set_error(None)
         self._moved.set()
 
@@ -275,6 +357,7 @@ class Publisher:
         for delivery in self._pending:
             self._reject(delivery)
         self._pending.clear()
+        self._parked.clear()
         self._bytes = 0
         self._moved.set()
 
@@ -290,11 +373,16 @@ class Publisher:
 
     def _check_stall(self, last_error: str) -> None:
         oldest = next(iter(self._pending.values()), None)
-        if oldest is not None and self._monotonic() - oldest > _STALL_S and self._error is None:
+        since_s = self._monotonic() if oldest is None else oldest.since_s
+        if self._monotonic() - since_s > _STALL_S and self._error is None:
             self._set_error(
                 f"the bus at {self._bus.bootstrap_servers} has acknowledged nothing for "
                 f"{_STALL_S:g} s{last_error and f' ({last_error})'}: waiting for it"
             )
+
+    def _note_answer(self) -> None:
+        if self._failure is None and not self._pending:
+            self._set_error(None)
 
     def _check_pause(self) -> None:
         """Fails if the thread, which runs five times a second, last ran too long ago."""
@@ -325,6 +413,28 @@ class Publisher:
                 self._loop.call_soon_threadsafe(self._settle, reports)
             else:
                 self._loop.call_soon_threadsafe(self._check_stall, self._last_error)
+                if self._error is not None and not self._pending:
+                    self._probe()
+            if self._parked:
+                self._find_topics()
+
+    def _find_topics(self) -> None:
+        """Looks for topics that were made again: librdkafka does so every five minutes."""
+        try:
+            self._producer.list_topics(timeout=1)  # all: by name it might make one with defaults
+        except KafkaException as error:
+            self._last_error = error.args[0].str()
+        else:
+            self._loop.call_soon_threadsafe(self._unpark)
+
+    def _probe(self) -> None:
+        """Ends the error of a bus that answers again: no message that is sent would show it."""
+        try:
+            self._producer.list_topics(timeout=_PROBE_S)
+        except KafkaException:
+            return
+        self._loop.call_soon_threadsafe(self._note_answer)
+        self._stopping.wait(_PROBE_S)
 
     def _note_error(self, error: KafkaError) -> None:
         """librdkafka's own errors; it recovers by itself unless they are fatal."""

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AclOperation, AdminClient
 
 from featurewatch.streams.bus.settings import LOG, BusSettings
-from featurewatch.streams.errors import BusError
+from featurewatch.streams.errors import BusSetupError
 
 READ: Final = AclOperation.READ
 WRITE: Final = AclOperation.WRITE
@@ -27,7 +27,7 @@ def check_rights(
     A bus that does not return what a login may do is not checked. Blocks.
 
     Raises:
-        BusError: The login lacks a right; the text names it.
+        BusSetupError: The login lacks a right; the text names it.
     """
     admin = AdminClient(bus.client(), logger=LOG)
     described = admin.describe_topics(
@@ -47,7 +47,7 @@ def check_rights(
     if not all(_is_allowed(future, READ) for future in groups.values()):
         lacking.append(f"READ on group {group}")
     if lacking:
-        raise BusError(
+        raise BusSetupError(
             f"this login may not do its work on the bus at {bus.bootstrap_servers}: grant "
             f"{', '.join(lacking)}"
         )

@@ -16,6 +16,10 @@ MAX_MESSAGE_BYTES: Final = 16 * 1024 * 1024
 MAX_EVENT_BYTES: Final = MAX_MESSAGE_BYTES - 64 * 1024
 """The largest event with its key and headers: the rest is for the batch around it."""
 
+REQUEST_TIMEOUT_S: Final = 4.0
+"""How long a request of a worker may take before its connection counts as dead. A connection that
+swallows what is sent is noticed by this alone; the clients' own limits are up to 90 s."""
+
 Property = str | int | float | bool
 
 
@@ -25,7 +29,8 @@ class BusSettings:
 
     ``properties`` are those of a client as Kafka's tools or librdkafka take them
     (``security.protocol``, ``sasl.jaas.config``, ``ssl.truststore.location``, …) and may contain
-    secrets, so the repr omits them. ``replication_factor`` -1 means the bus' default.
+    secrets, so the repr omits them. ``replication_factor`` -1 means three, or as many as the bus
+    has brokers.
     """
 
     bootstrap_servers: str
@@ -41,6 +46,10 @@ class BusSettings:
             raise ValueError("the topic prefix is empty")
         if self.partitions < 1:
             raise ValueError(f"topics need at least one partition, not {self.partitions}")
+
+    def group(self, name: str) -> str:
+        """The full name of a consumer group: the prefix keeps installations on one bus apart."""
+        return f"{self.prefix}-{name}"
 
     def topic(self, topic: Topic) -> str:
         """The full name of a topic."""

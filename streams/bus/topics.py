@@ -8,19 +8,37 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
+    ClusterMetadata,
     ConfigEntry,
     ConfigResource,
     NewTopic,
     TopicMetadata,
 )
 
-from featurewatch.streams.bus.settings import LOG, MAX_MESSAGE_BYTES, BusSettings
-from featurewatch.streams.errors import BusError, BusUnavailableError, TopicMismatchError
+from featurewatch.streams.bus.settings import (
+    LOG,
+    MAX_MESSAGE_BYTES,
+    REQUEST_TIMEOUT_S,
+    BusSettings,
+)
+from featurewatch.streams.errors import BusSetupError, BusUnavailableError, TopicMismatchError
 from featurewatch.streams.topics import ALL, Topic
 
 _POLICY: Final = "cleanup.policy"
 _TIME: Final = "message.timestamp.type"
 _POLL_S: Final = 0.05
+
+REPLICAS: Final = 3
+"""Replicas of each topic, where the bus has as many brokers and nothing else is set."""
+
+_PASSING: Final = (
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError._TIMED_OUT,
+    KafkaError._TRANSPORT,
+    KafkaError.NOT_CONTROLLER,
+    KafkaError.REQUEST_TIMED_OUT,
+)
+"""Errors that end by themselves: the bus is starting, or electing a controller."""
 
 _Seconds = Callable[[], float]
 
@@ -39,29 +57,35 @@ def ensure_topics(
     ``monotonic`` gives seconds of a clock that does not go back.
 
     Raises `BusUnavailableError` after ``timeout_s`` seconds, `TopicMismatchError` if a topic is
-    there with another partition count or cleanup policy, `BusError` if one cannot be created.
+    there with another partition count or cleanup policy, `BusSetupError` if one cannot be created.
     """
     compacted = {_POLICY: "compact", "min.cleanable.dirty.ratio": "0.1"}
     wanted: dict[str, Mapping[str, str]] = {bus.topic(topic): topic.config for topic in topics}
     wanted |= dict.fromkeys(changelogs, compacted)
-    admin = AdminClient(bus.client(), logger=LOG)
+    timeout_ms = round(REQUEST_TIMEOUT_S * 1000)
+    admin = AdminClient(bus.client(socket_timeout_ms=timeout_ms), logger=LOG)
     deadline = monotonic() + timeout_s
 
     def left_s() -> float:
         return deadline - monotonic()
 
-    existing = _metadata(admin, bus, left_s)
-    missing = {name: config for name, config in wanted.items() if name not in existing}
-    created = _create(admin, bus, missing, left_s) if missing else set()
+    metadata = _metadata(admin, bus, left_s)
+    missing = {name: config for name, config in wanted.items() if name not in metadata.topics}
+    created = _create(admin, bus, missing, len(metadata.brokers), left_s) if missing else set()
     _wait_for_leaders(admin, bus, wanted, left_s)
     _check_policies(admin, bus, {name: wanted[name] for name in wanted.keys() - created})
 
 
-def _metadata(admin: AdminClient, bus: BusSettings, left_s: _Seconds) -> dict[str, TopicMetadata]:
+def _metadata(admin: AdminClient, bus: BusSettings, left_s: _Seconds) -> ClusterMetadata:
     """All topics: a request by name could create a topic with the bus' defaults."""
-    try:
-        return dict(admin.list_topics(timeout=max(left_s(), 1)).topics)
-    except KafkaException as error:
+    while True:
+        try:
+            # A request that the bus swallowed is not answered when the bus is back.
+            return admin.list_topics(timeout=max(min(left_s(), REQUEST_TIMEOUT_S), 1))
+        except KafkaException as exception:
+            if left_s() > 0:
+                continue
+            error = exception
         raise BusUnavailableError(
             f"the bus at {bus.bootstrap_servers} does not answer ({error.args[0].str()}): "
             "check its address, and its security settings"
@@ -69,15 +93,26 @@ def _metadata(admin: AdminClient, bus: BusSettings, left_s: _Seconds) -> dict[st
 
 
 def _create(
-    admin: AdminClient, bus: BusSettings, wanted: Mapping[str, Mapping[str, str]], left_s: _Seconds
+    admin: AdminClient,
+    bus: BusSettings,
+    wanted: Mapping[str, Mapping[str, str]],
+    broker_count: int,
+    left_s: _Seconds,
 ) -> set[str]:
     """The names of the topics that this call created."""
+    replication_factor = bus.replication_factor
+    if replication_factor < 0:
+        replication_factor = min(broker_count, REPLICAS)
+    durability = {}
+    if replication_factor >= REPLICAS:
+        # A message counts as written once two brokers have it: the loss of one loses nothing.
+        durability["min.insync.replicas"] = "2"
     new = [
         NewTopic(
             name,
             num_partitions=bus.partitions,
-            replication_factor=bus.replication_factor,
-            config={"max.message.bytes": str(MAX_MESSAGE_BYTES), **config},
+            replication_factor=replication_factor,
+            config={"max.message.bytes": str(MAX_MESSAGE_BYTES), **durability, **config},
         )
         for name, config in wanted.items()
     ]
@@ -91,8 +126,13 @@ def _create(
         except KafkaException as exception:
             error = exception.args[0]
             # Another process may have created it a moment before.
+            if error.code() in _PASSING:
+                raise BusUnavailableError(
+                    f"topic {name} could not be created yet ({error.str()}): look at the brokers "
+                    f"of the bus at {bus.bootstrap_servers}"
+                ) from exception
             if error.code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise BusError(
+                raise BusSetupError(
                     f"topic {name} could not be created ({error.str()}): create it with "
                     f"{bus.partitions} partitions, or allow its creation"
                 ) from exception
@@ -103,7 +143,7 @@ def _wait_for_leaders(
     admin: AdminClient, bus: BusSettings, names: Iterable[str], left_s: _Seconds
 ) -> None:
     while True:
-        existing = _metadata(admin, bus, left_s)
+        existing = _metadata(admin, bus, left_s).topics
         behind = [name for name in names if not _is_ready(name, existing.get(name), bus)]
         if not behind:
             return

@@ -13,8 +13,8 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException
 
 from featurewatch.streams.bus.publisher import Publisher
-from featurewatch.streams.bus.settings import LOG, BusSettings
-from featurewatch.streams.errors import FencedError, PublishError
+from featurewatch.streams.bus.settings import LOG, REQUEST_TIMEOUT_S, BusSettings
+from featurewatch.streams.errors import FencedError, PublishDeniedError, PublishError
 
 _ATTEMPT_S: Final = 5.0
 _TRANSACTION_TIMEOUT_MS: Final = 900_000
@@ -40,7 +40,7 @@ class TransactionalPublisher(Publisher):
     """
 
     def __init__(self, bus: BusSettings, transactional_id: str) -> None:
-        super().__init__(bus)
+        super().__init__(bus, request_timeout_s=REQUEST_TIMEOUT_S)
         self._id = transactional_id
         self._is_open = False
 
@@ -79,13 +79,18 @@ class TransactionalPublisher(Publisher):
             self._producer.begin_transaction()
             self._is_open = True
 
+    def _park(self, delivery: Any, pending: Any) -> None:
+        """A transaction that lacks one message cannot be committed: it fails as a whole."""
+        del delivery
+        self._fail(PublishError(f"topic {pending.topic} was deleted"))
+
     def _failure_of(self, error: object, text: str) -> PublishError:
         if isinstance(error, KafkaError) and error.code() in _FENCED:
             return FencedError(
                 f"another process has taken over {self._id}: this one may not write any more"
             )
         if isinstance(error, KafkaError) and error.code() in _DENIED:
-            return PublishError(
+            return PublishDeniedError(
                 f"this login may not do its work on the bus at {self._bus.bootstrap_servers}: "
                 f"grant WRITE on transactional id {self._id}"
             )
@@ -99,8 +104,10 @@ class TransactionalPublisher(Publisher):
             except KafkaException as exception:
                 error = exception.args[0]
                 if error.retriable():
-                    LOG.warning("%s waits for the bus: %s", self._id, error.str())
-                    self._set_error(f"{self._id} waits for the bus: {error.str()}")
+                    reason = f"{self._id} waits for the bus: {error.str()}"
+                    if reason != self._error:  # once, not every five seconds
+                        LOG.warning("%s", reason)
+                    self._set_error(reason)
                     continue
                 self._fail(self._failure_of(error, f"{self._id}: {error.str()}"))
                 self._check()

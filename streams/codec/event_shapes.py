@@ -38,13 +38,21 @@ from featurewatch.streams.events import (
     LogGap,
     NodeAnswer,
     NodeSilent,
+    ResyncRequest,
     SnapshotChunk,
+    SourceResync,
     SourceState,
     SourceStatus,
     ZnodeChange,
     ZnodeSnapshot,
 )
-from featurewatch.streams.topics import API_VERSIONS, DEAD_LETTERS, METADATA_LOG, ZOOKEEPER
+from featurewatch.streams.topics import (
+    API_VERSIONS,
+    DEAD_LETTERS,
+    METADATA_LOG,
+    RESYNC_REQUESTS,
+    ZOOKEEPER,
+)
 from featurewatch.streams.types import Role
 
 
@@ -161,6 +169,16 @@ _ACKNOWLEDGEMENT = Shape(
         "seen_ms": TIME,
     },
 )
+_RESYNC = Shape(
+    SourceResync,
+    {
+        "cluster": a_name,
+        "source": a_name,
+        "finished": a_flag,
+        "reason": a_detail,
+        "seen_ms": TIME,
+    },
+)
 _ANSWER = Shape(
     NodeAnswer,
     {
@@ -203,6 +221,9 @@ _DEAD_LETTER = Shape(
         "payload_sha256": a_text,
     },
 )
+_RESYNC_REQUEST = Shape(
+    ResyncRequest, {"cluster": a_name, "source": a_text, "reason": a_detail, "seen_ms": TIME}
+)
 
 _ZNODE_CHANGE = Shape(
     ZnodeChange,
@@ -236,6 +257,7 @@ KINDS: Final[Mapping[str, Mapping[str, Shape]]] = {
         "transaction": _COMMIT,
         "snapshot-chunk": _CHUNK,
         "gap": _GAP,
+        "resync": _RESYNC,
         "status": _STATUS,
         "acknowledgement": _ACKNOWLEDGEMENT,
     },
@@ -243,6 +265,7 @@ KINDS: Final[Mapping[str, Mapping[str, Shape]]] = {
         "node-answer": _ANSWER,
         "node-silent": _SILENT,
         "disagreement": _DISAGREEMENT,
+        "resync": _RESYNC,
         "status": _STATUS,
     },
     ZOOKEEPER.short_name: {
@@ -251,5 +274,6 @@ KINDS: Final[Mapping[str, Mapping[str, Shape]]] = {
         "status": _STATUS,
     },
     DEAD_LETTERS.short_name: {"dead-letter": _DEAD_LETTER},
+    RESYNC_REQUESTS.short_name: {"resync-request": _RESYNC_REQUEST},
 }
 """The shapes of each topic, by its short name and by kind."""

@@ -21,10 +21,21 @@ from featurewatch.streams.events import (
     Event,
     LogCommit,
     LogEvent,
+    ResyncRequest,
     ZookeeperEvent,
 )
 from featurewatch.streams.text import shortened
-from featurewatch.streams.topics import API_VERSIONS, DEAD_LETTERS, METADATA_LOG, ZOOKEEPER, Topic
+from featurewatch.streams.topics import (
+    API_VERSIONS,
+    DEAD_LETTERS,
+    METADATA_LOG,
+    RESYNC_REQUESTS,
+    ZOOKEEPER,
+    Topic,
+)
+
+AnyEvent = Event | DeadLetter | ResyncRequest
+"""What `encode` takes: events of clusters, and what is beside them on topics of its own."""
 
 
 class MalformedEventError(ValueError):
@@ -45,7 +56,7 @@ class Message(NamedTuple):
         return len(self.value or b"") + len(self.key) + headers
 
 
-def encode(topic: Topic, event: Event | DeadLetter) -> Message:
+def encode(topic: Topic, event: AnyEvent) -> Message:
     """The message of an event on a topic.
 
     Raises `TypeError` if the event holds what JSON cannot represent, or does not belong on the
@@ -66,7 +77,7 @@ def encode(topic: Topic, event: Event | DeadLetter) -> Message:
     return Message(key, orjson.dumps(value, default=_plain), headers)
 
 
-def decode(topic: Topic, value: bytes | None, key: bytes | None = None) -> Event | DeadLetter:
+def decode(topic: Topic, value: bytes | None, key: bytes | None = None) -> AnyEvent:
     """The event of a message's value; raises `MalformedEventError` and nothing else, whatever the
     bytes.
 
@@ -92,7 +103,7 @@ def decode(topic: Topic, value: bytes | None, key: bytes | None = None) -> Event
         raise MalformedEventError(str(error)) from None
     if key is not None and key != event.cluster.encode():
         raise MalformedEventError(f"the key is {brief(key)}, the cluster is {brief(event.cluster)}")
-    return cast("Event | DeadLetter", event)
+    return cast("AnyEvent", event)
 
 
 def decode_log_event(value: bytes | None, key: bytes | None = None) -> LogEvent:
@@ -115,7 +126,12 @@ def decode_dead_letter(value: bytes | None, key: bytes | None = None) -> DeadLet
     return cast("DeadLetter", decode(DEAD_LETTERS, value, key))
 
 
-def kind_of(event: Event | DeadLetter) -> str:
+def decode_resync_request(value: bytes | None, key: bytes | None = None) -> ResyncRequest:
+    """`decode` for ``resync-requests``."""
+    return cast("ResyncRequest", decode(RESYNC_REQUESTS, value, key))
+
+
+def kind_of(event: AnyEvent) -> str:
     """The ``kind`` in the value and at the end of the ``ce_type``."""
     return str(event.kind) if isinstance(event, LogCommit) else _KIND_NAMES[type(event)]
 

@@ -177,6 +177,13 @@ class KraftSource(SourceShell):
         for output in await reader.read():
             await self._pass_on(output)
 
+    async def _resync(self, reason: str) -> None:
+        """Read the log again from its beginning, or from its newest snapshot."""
+        await self._close()
+        self._assembler.reset(NO_OFFSET)
+        await self._publish_resync(self._settings.cluster, reason, finished=False)
+        self._status.fell_behind()
+
     def _open_reader(self) -> LogReader:
         return self._settings.open(self._assembler.position, self._monotonic_ms)
 

@@ -101,6 +101,9 @@ class ZookeeperSource(SourceShell):
             high_watermark=zxid,
         )
 
+    async def _resync(self, reason: str) -> None:
+        self._watcher.resync(reason)
+
     async def _step(self) -> None:
         queue = self._queue = self._queue or EventQueue()
         self._keep_open(queue)

@@ -56,6 +56,7 @@ def _end_znode_regression(image: ClusterImage, path: str) -> ClusterImage:
 ACKNOWLEDGED: Final[Mapping[str, Callable[[ClusterImage, str], ClusterImage]]] = {
     "unreadable": _end_unreadable,
     "messages-lost": _end_unreadable,
+    "outputs-lost": _end_unreadable,
     "clock-ahead": _end_unreadable,
     "log-gap": _end_gap,
     "epoch-regression": _end_log_regression,

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 from immutables import Map
 
-from featurewatch.streams.events import Disagreement, NodeAnswer, NodeSilent
+from featurewatch.streams.events import Disagreement, NodeAnswer, NodeSilent, SourceResync
+from featurewatch.streams.topics import API_VERSIONS
 from featurewatch.streams.types import NodeKey, Role
-from featurewatch.tables.image.answers import AnswersDelta
+from featurewatch.tables.image.answers import AnswersDelta, AnswersResync
 from featurewatch.tables.image.cluster import (
     NOTHING,
     SKIPPED,
@@ -44,6 +45,7 @@ def fold_node_answer(image: ClusterImage, event: NodeAnswer) -> Folded:
         authority=Authority.ANSWERS,
         nodes=image.nodes.with_changes({node.key: node}),
         features=features,
+        answers=image.answers.published(node.key),
     )
     levels = level_changes(image.features, features)
     return after, ClusterDelta(nodes={node.key: node}, levels=levels)
@@ -54,27 +56,64 @@ def fold_node_silent(image: ClusterImage, event: NodeSilent) -> Folded:
     key = NodeKey(event.role, event.node_id)
     is_answer = _has_higher_authority(image)
     before = (image.answers.nodes if is_answer else image.nodes).get(key)
-    if before is None or (before.silent and not event.gone):
+    if before is None:
         return image, SKIPPED
+    if before.silent and not event.gone:
+        answers = image.answers.published(key)
+        if answers is image.answers:
+            return image, SKIPPED
+        return replace(image, answers=answers), NOTHING
     changes = {key: None if event.gone else before._replace(silent=True)}
     if is_answer:
         return _with_answers(image, changes)
-    return replace(image, nodes=image.nodes.with_changes(changes)), ClusterDelta(nodes=changes)
+    nodes, answers = image.nodes.with_changes(changes), image.answers.published(key)
+    return replace(image, nodes=nodes, answers=answers), ClusterDelta(nodes=changes)
 
 
 def fold_disagreement(image: ClusterImage, event: Disagreement) -> Folded:
     """Applies that nodes report different levels of a feature, or agree again."""
-    disagreements = image.answers.disagreements
+    answers = image.answers
+    disagreements, resync = answers.disagreements, answers.resync
+    if resync is not None and event.feature in resync.features:
+        resync = replace(resync, features=resync.features - {event.feature})
     if len(event.views) < 2:
         if event.feature in disagreements:
             disagreements = disagreements.delete(event.feature)
     else:
         disagreements = disagreements.set(event.feature, event.views)
-    return replace(image, answers=replace(image.answers, disagreements=disagreements)), NOTHING
+    answers = replace(answers, disagreements=disagreements, resync=resync)
+    return replace(image, answers=answers), NOTHING
+
+
+def fold_answers_resync(image: ClusterImage, event: SourceResync) -> Folded:
+    """Begins a resync of the responses, or ends it: what it did not publish again is gone."""
+    answers = image.answers
+    is_beside = _has_higher_authority(image)
+    if not event.finished:
+        nodes = answers.nodes if is_beside else image.nodes
+        resync = AnswersResync(frozenset(nodes.nodes), frozenset(answers.disagreements))
+        return replace(image, answers=replace(answers, resync=resync)), NOTHING
+    if answers.resync is None:
+        return image, SKIPPED
+    gone: NodeChanges = dict.fromkeys(answers.resync.nodes)
+    disagreements = answers.disagreements
+    for feature in answers.resync.features:
+        disagreements = disagreements.delete(feature)
+    answers = replace(answers, disagreements=disagreements, resync=None)
+    sources = image.sources.without_lost(API_VERSIONS.short_name)
+    image = replace(image, answers=answers, sources=sources)
+    if is_beside:
+        return _with_answers(image, gone)
+    if not gone:
+        return image, NOTHING
+    return replace(image, nodes=image.nodes.with_changes(gone)), ClusterDelta(nodes=gone)
 
 
 def _with_answers(image: ClusterImage, changes: NodeChanges) -> Folded:
-    answers = replace(image.answers, nodes=image.answers.nodes.with_changes(changes))
+    answers = image.answers
+    for key in changes:
+        answers = answers.published(key)
+    answers = replace(answers, nodes=answers.nodes.with_changes(changes))
     return replace(image, answers=answers), ClusterDelta(answers=AnswersDelta(changes))
 
 

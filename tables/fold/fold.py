@@ -12,18 +12,28 @@ from featurewatch.streams.events import (
     NodeAnswer,
     NodeSilent,
     SnapshotChunk,
+    SourceResync,
     SourceState,
     SourceStatus,
     ZnodeChange,
     ZnodeSnapshot,
 )
+from featurewatch.streams.topics import METADATA_LOG, ZOOKEEPER
 from featurewatch.tables.fold.acknowledgements import fold_acknowledgement
 from featurewatch.tables.fold.api_versions import (
+    fold_answers_resync,
     fold_disagreement,
     fold_node_answer,
     fold_node_silent,
 )
-from featurewatch.tables.fold.log import end_resync, fold_chunk, fold_commit, fold_gap, follow_log
+from featurewatch.tables.fold.log import (
+    end_resync,
+    fold_chunk,
+    fold_commit,
+    fold_gap,
+    fold_log_resync,
+    follow_log,
+)
 from featurewatch.tables.fold.znodes import fold_znode, fold_znode_snapshot
 from featurewatch.tables.image.answers import NO_ANSWERS, AnswersDelta
 from featurewatch.tables.image.cluster import (
@@ -33,7 +43,7 @@ from featurewatch.tables.image.cluster import (
     ClusterDelta,
     ClusterImage,
 )
-from featurewatch.tables.image.sources import AHEAD, LOST, count_unreadable
+from featurewatch.tables.image.sources import AHEAD, count_unreadable, lost_kind
 from featurewatch.tables.image.zookeeper import NO_ZOOKEEPER, ZookeeperDelta
 
 
@@ -73,6 +83,9 @@ def _fold(image: ClusterImage, event: Event) -> tuple[ClusterImage, ClusterDelta
             return fold_gap(image, event)
         case Disagreement():
             return fold_disagreement(image, event)
+        case SourceResync():
+            is_of_answers = event.source == Authority.ANSWERS
+            return (fold_answers_resync if is_of_answers else fold_log_resync)(image, event)
         case ZnodeChange():
             return fold_znode(image, event)
         case ZnodeSnapshot():
@@ -97,9 +110,24 @@ def fold_unreadable(image: ClusterImage, place: str, reason: str) -> ClusterImag
     return replace(image, sources=image.sources.with_unreadable(unreadable))
 
 
-def fold_lost(image: ClusterImage, place: str, reason: str) -> ClusterImage:
-    """The image after messages that the bus lost; ``place`` and ``reason`` are text."""
-    unreadable = count_unreadable(image.sources.unreadable, LOST, place, reason)
+def fold_lost(image: ClusterImage, topic: str, place: str, reason: str) -> ClusterImage:
+    """The image after the bus lost messages of an input topic, given by its short name.
+
+    ``place`` and ``reason`` are text. The image is not ready until the topic's source has published
+    its whole state again; a resync in which messages were lost does not count.
+    """
+    unreadable = count_unreadable(image.sources.unreadable, lost_kind(topic), place, reason)
+    image = replace(image, sources=image.sources.with_unreadable(unreadable))
+    if topic == METADATA_LOG.short_name:
+        return replace(image, log=replace(image.log, resync=None))
+    if topic == ZOOKEEPER.short_name:
+        return replace(image, zookeeper=replace(image.zookeeper, resync=None))
+    return replace(image, answers=replace(image.answers, resync=None))
+
+
+def fold_lost_outputs(image: ClusterImage, topic: str, place: str, reason: str) -> ClusterImage:
+    """The image after the bus lost what was published on an output topic, as in `fold_lost`."""
+    unreadable = count_unreadable(image.sources.unreadable, lost_kind(topic), place, reason)
     return replace(image, sources=image.sources.with_unreadable(unreadable))
 
 

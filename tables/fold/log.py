@@ -6,7 +6,15 @@ from typing import Final
 
 from immutables import Map
 
-from featurewatch.streams.events import UNREADABLE, LogCommit, LogGap, RecordJson, SnapshotChunk
+from featurewatch.streams.events import (
+    UNREADABLE,
+    LogCommit,
+    LogGap,
+    RecordJson,
+    SnapshotChunk,
+    SourceResync,
+)
+from featurewatch.streams.topics import METADATA_LOG
 from featurewatch.streams.types import NodeKey
 from featurewatch.tables.fold.records import REPLAYS, RecordReplay, UnregisteredBrokerError
 from featurewatch.tables.image.cluster import (
@@ -18,8 +26,14 @@ from featurewatch.tables.image.cluster import (
 )
 from featurewatch.tables.image.features import level_changes
 from featurewatch.tables.image.log import LogDelta, LogImage, Quorum, Resync
+from featurewatch.tables.image.nodes import NodeChanges
 from featurewatch.tables.image.provenance import NO_PROVENANCE, LogProvenance
-from featurewatch.tables.image.sources import Unreadable, UnreadableRecords, count_unreadable
+from featurewatch.tables.image.sources import (
+    Unreadable,
+    UnreadableRecords,
+    count_unreadable,
+    lost_topic,
+)
 
 Folded = tuple[ClusterImage, ClusterDelta]
 
@@ -30,23 +44,21 @@ _APPLIED_TYPES: Final = frozenset({*REPLAYS, UNREADABLE})
 def fold_commit(image: ClusterImage, event: LogCommit) -> Folded:
     """Applies a committed batch or transaction, unless its last offset was applied before."""
     image = _under_log(image)
+    resync = image.log.resync
+    if resync is not None and resync.continues and not resync.reads_log:
+        # Its source has restarted before the end of the snapshot, and begins again.
+        image = image.start_resync()
+        resync = image.log.resync
+    if resync is not None and resync.reads_log:
+        return _commit_to_resync(image, resync, event)
     if event.last_offset <= image.log.provenance.offset:
         return image, SKIPPED
     provenance = LogProvenance(event.last_offset, event.leader_epoch, event.append_ms)
-    resync = image.log.resync
-    if resync is not None and resync.reads_log:
-        resync, replay = _continue_resync(resync, event.records, provenance)
-        features, nodes, unreadable = image.features, image.nodes, image.sources.unreadable
-        delta = ClusterDelta(log=LogDelta(replay.nodes))
-    else:
-        # A resync from an unfinished snapshot is dropped: its source has restarted.
-        resync = None
-        replay = RecordReplay(image.nodes, provenance)
-        unreadable = _replay_all(replay, event.records, image.sources.unreadable)
-        features = image.features.with_changes(replay.levels, event.last_offset, provenance)
-        nodes = image.nodes.with_changes(replay.nodes) if replay.nodes else image.nodes
-        levels = level_changes(image.features, features)
-        delta = ClusterDelta(nodes=replay.nodes, levels=levels)
+    replay = RecordReplay(image.nodes, provenance)
+    unreadable = _replay_all(replay, event.records, image.sources.unreadable)
+    features = image.features.with_changes(replay.levels, event.last_offset, provenance)
+    nodes = image.nodes.with_changes(replay.nodes) if replay.nodes else image.nodes
+    levels = level_changes(image.features, features)
     # Constructors, since `dataclasses.replace` takes three times as long.
     after = ClusterImage(
         image.cluster,
@@ -59,45 +71,63 @@ def fold_commit(image: ClusterImage, event: LogCommit) -> Folded:
             _quorum(image.log.quorum, replay, event.leader_epoch),
             image.log.migration if replay.migration is None else replay.migration,
             image.log.gap,
-            resync,
+            None,  # a resync from an unfinished snapshot is dropped: its source has restarted
         ),
         image.zookeeper,
         image.answers,
         image.sources.with_unreadable(unreadable),
         image.resyncs,
     )
-    return after, delta
+    return after, ClusterDelta(nodes=replay.nodes, levels=levels)
+
+
+def _commit_to_resync(image: ClusterImage, resync: Resync, event: LogCommit) -> Folded:
+    """Applies a commit of the log that the source reads again; nothing of the cluster changes."""
+    if event.last_offset <= resync.provenance.offset:
+        return image, SKIPPED
+    provenance = LogProvenance(event.last_offset, event.leader_epoch, event.append_ms)
+    resync, nodes = _continue_resync(resync, event.records, provenance)
+    after = replace(image, log=replace(image.log, resync=resync))
+    return after, ClusterDelta(log=LogDelta(nodes))
 
 
 def fold_chunk(image: ClusterImage, event: SnapshotChunk) -> Folded:
     """Applies one chunk of a snapshot; the last chunk ends the resync.
 
-    A snapshot that ends before the last applied offset changes nothing, and neither does a repeated
-    chunk. A chunk that does not follow the previous one is counted as unreadable.
+    If the source reads the log again from its beginning, the log after the snapshot belongs to the
+    resync too. A snapshot that ends before the last applied offset changes nothing, and neither
+    does a repeated chunk. A chunk that does not follow the previous one is counted as unreadable.
     """
     image = _under_log(image)
-    if event.end_offset - 1 <= image.log.provenance.offset:
+    resync = image.log.resync
+    continues = resync is not None and (resync.continues or resync.reads_log)
+    position = resync.provenance if resync is not None and continues else image.log.provenance
+    is_next = resync is not None and _belongs(event, resync)
+    if event.end_offset - 1 <= position.offset and not (continues and is_next):
         return image, SKIPPED
     if event.index == 0:
-        image = image.start_resync(event.end_offset, event.leader_epoch)
-    resync = image.log.resync
+        image = image.start_resync(event.end_offset, event.leader_epoch, continues=continues)
+        resync = image.log.resync
     if resync is None or not _belongs(event, resync) or event.index > resync.next_index:
         return _out_of_order(image, event), NOTHING
     if event.index < resync.next_index:
         return image, SKIPPED
     provenance = LogProvenance(event.end_offset - 1, event.leader_epoch, event.append_ms)
-    resync, replay = _continue_resync(resync, event.records, provenance)
-    log = replace(
-        image.log,
-        quorum=_quorum(image.log.quorum, replay, event.leader_epoch),
-        migration=image.log.migration if replay.migration is None else replay.migration,
-        resync=replace(resync, next_index=event.index + 1),
-    )
-    if not event.last:
-        return replace(image, log=log), ClusterDelta(log=LogDelta(replay.nodes))
-    max_offset = max(log.max_offset, provenance.offset)
-    log = replace(log, provenance=provenance, max_offset=max_offset)
-    return end_resync(replace(image, log=log))
+    resync, nodes = _continue_resync(resync, event.records, provenance)
+    resync = replace(resync, next_index=event.index + 1)
+    if event.last and resync.continues:
+        resync = replace(resync, end_offset=-1, leader_epoch=-1)
+    image = replace(image, log=replace(image.log, resync=resync))
+    if event.last and not resync.continues:
+        return end_resync(image)
+    return image, ClusterDelta(log=LogDelta(nodes))
+
+
+def fold_log_resync(image: ClusterImage, event: SourceResync) -> Folded:
+    """Begins a resync from the beginning of the log; it ends when its source follows again."""
+    if event.finished:
+        return image, SKIPPED
+    return _under_log(image).start_resync(), NOTHING
 
 
 def fold_gap(image: ClusterImage, event: LogGap) -> Folded:
@@ -109,6 +139,12 @@ def fold_gap(image: ClusterImage, event: LogGap) -> Folded:
     if event.reset:
         log = replace(image.log, gap=event.reason, provenance=NO_PROVENANCE)
         return replace(image, log=log).start_resync(), NOTHING
+    resync = image.log.resync
+    if resync is not None and resync.reads_log:
+        if event.to_offset <= resync.provenance.offset:
+            return image, SKIPPED
+        resync = replace(resync, gap=event.reason)
+        return replace(image, log=replace(image.log, resync=resync)), NOTHING
     if event.to_offset <= image.log.provenance.offset:
         return image, SKIPPED
     return replace(image, log=replace(image.log, gap=event.reason)), NOTHING
@@ -120,14 +156,23 @@ def end_resync(image: ClusterImage) -> Folded:
     if resync is None:
         return image, NOTHING
     levels = Map({name: level for name, level in resync.levels.items() if level > 0})
-    provenance = image.log.provenance
+    provenance = resync.provenance
     features = image.features.with_snapshot(levels, provenance.offset, provenance)
+    log = LogImage(
+        provenance=provenance,
+        max_offset=max(image.log.max_offset, provenance.offset),
+        quorum=resync.quorum,
+        migration=resync.migration,
+        gap=resync.gap,
+    )
+    lost = {kind: it for kind, it in image.sources.unreadable.items() if lost_topic(kind)}
+    sources = image.sources.with_unreadable(resync.unreadable.update(lost))
     after = replace(
         image,
         features=features,
         nodes=resync.nodes,
-        log=replace(image.log, resync=None, gap=""),
-        sources=image.sources.with_unreadable(resync.unreadable),
+        log=log,
+        sources=sources.without_lost(METADATA_LOG.short_name),
     )
     delta = ClusterDelta(
         nodes=resync.nodes.difference(image.nodes),
@@ -160,7 +205,7 @@ def _under_log(image: ClusterImage) -> ClusterImage:
 
 def _continue_resync(
     resync: Resync, records: Sequence[RecordJson], provenance: LogProvenance
-) -> tuple[Resync, RecordReplay]:
+) -> tuple[Resync, NodeChanges]:
     replay = RecordReplay(resync.nodes, provenance)
     unreadable = _replay_all(replay, records, resync.unreadable)
     after = replace(
@@ -168,8 +213,11 @@ def _continue_resync(
         levels=resync.levels.update(replay.levels),
         nodes=resync.nodes.with_changes(replay.nodes),
         unreadable=unreadable,
+        provenance=provenance,
+        quorum=_quorum(resync.quorum, replay, provenance.leader_epoch),
+        migration=resync.migration if replay.migration is None else replay.migration,
     )
-    return after, replay
+    return after, replay.nodes
 
 
 def _replay_all(

@@ -15,6 +15,7 @@ from typing import Final
 from immutables import Map
 
 from featurewatch.streams.events import ZnodeChange, ZnodeSnapshot
+from featurewatch.streams.topics import ZOOKEEPER
 from featurewatch.streams.types import NodeId, NodeKey, Role
 from featurewatch.streams.znodes import BrokerZnode, UnreadableZnode, Znode
 from featurewatch.tables.fold.znode_features import (
@@ -143,7 +144,8 @@ def _end_resync(image: ClusterImage, resync: ZnodeResync, event: ZnodeSnapshot) 
     unreadable = image.sources.unreadable
     if OUT_OF_ORDER in unreadable:
         unreadable = unreadable.delete(OUT_OF_ORDER)
-    after = replace(image, sources=image.sources.with_unreadable(unreadable))
+    sources = image.sources.with_unreadable(unreadable).without_lost(ZOOKEEPER.short_name)
+    after = replace(image, sources=sources)
     if image.authority is Authority.LOG:
         delta = ZookeeperDelta(resync.nodes.difference(before.nodes))
         after = replace(after, zookeeper=replace(zookeeper, nodes=resync.nodes))

@@ -1,13 +1,13 @@
 """The part of an image that the nodes' own ApiVersions responses provide."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
 from immutables import Map
 
 from featurewatch.streams.events import FeatureView
-from featurewatch.streams.types import FeatureName
+from featurewatch.streams.types import FeatureName, NodeKey, Role
 from featurewatch.tables.image.nodes import NO_NODES, NodeChanges, NodesImage
 
 Disagreements = Map[FeatureName, tuple[FeatureView, ...]]
@@ -15,18 +15,45 @@ Disagreements = Map[FeatureName, tuple[FeatureView, ...]]
 
 
 @dataclass(frozen=True, slots=True)
+class AnswersResync:
+    """A resync of the responses: the nodes and disagreements that were not published again yet.
+
+    Those that remain at its end are gone.
+    """
+
+    nodes: frozenset[NodeKey] = frozenset()
+    features: frozenset[FeatureName] = frozenset()
+
+    def to_row(self) -> dict[str, Any]:
+        """The fields in the cluster's row."""
+        nodes = [[key.role, key.node_id] for key in sorted(self.nodes)]
+        return {"nodes": nodes, "features": sorted(self.features)}
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Self:
+        """The resync that these fields hold."""
+        nodes = frozenset(NodeKey(Role(role), node_id) for role, node_id in row["nodes"])
+        return cls(nodes, frozenset(row["features"]))
+
+
+@dataclass(frozen=True, slots=True)
 class AnswersImage:
     """The nodes as their own ApiVersions responses describe them, and their disagreements.
 
     While these responses are the authority, ``nodes`` is empty: they are the cluster's nodes.
+    ``resync`` is a resync that goes on.
     """
 
     nodes: NodesImage = NO_NODES
     disagreements: Disagreements = field(default_factory=Map)
+    resync: AnswersResync | None = None
 
     def to_row(self) -> dict[str, Any]:
         """The fields in the cluster's row; the nodes have rows of their own."""
-        return {"disagreements": dict(self.disagreements.items())}
+        return {
+            "disagreements": dict(self.disagreements.items()),
+            "resync": self.resync and self.resync.to_row(),
+        }
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any], nodes: NodesImage) -> Self:
@@ -35,7 +62,14 @@ class AnswersImage:
             feature: tuple(FeatureView(view["level"], tuple(view["nodes"])) for view in views)
             for feature, views in row["disagreements"].items()
         }
-        return cls(nodes, Map(disagreements))
+        resync = row["resync"]
+        return cls(nodes, Map(disagreements), resync and AnswersResync.from_row(resync))
+
+    def published(self, key: NodeKey) -> Self:
+        """This part with a node that the resync, if one goes on, has published again."""
+        if self.resync is None or key not in self.resync.nodes:
+            return self
+        return replace(self, resync=replace(self.resync, nodes=self.resync.nodes - {key}))
 
 
 NO_ANSWERS: Final = AnswersImage()

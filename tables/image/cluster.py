@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final, Self
 
+from featurewatch.streams.topics import API_VERSIONS, METADATA_LOG, ZOOKEEPER
 from featurewatch.streams.types import ClusterId, NodeKey
 from featurewatch.tables.image.answers import (
     ANSWERS_UNCHANGED,
@@ -36,6 +37,14 @@ class Authority(StrEnum):
     LOG = "kraft"
 
 
+_TOPICS: Final = {
+    Authority.NONE: "",
+    Authority.ANSWERS: API_VERSIONS.short_name,
+    Authority.ZOOKEEPER: ZOOKEEPER.short_name,
+    Authority.LOG: METADATA_LOG.short_name,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterImage:
     """The state of one cluster after some events (Kafka: ``MetadataImage``). Compared by value.
@@ -59,8 +68,11 @@ class ClusterImage:
         """Whether the source of authority has caught up; until then no rule is evaluated.
 
         A source that stalls or falls silent does not change this: what it published stays valid,
-        for the whole cluster if the source had caught up, else for a part of it.
+        for the whole cluster if the source had caught up, else for a part of it. After a loss of
+        messages it is false until the whole state was published again.
         """
+        if self.sources.has_lost(_TOPICS[self.authority]):
+            return False
         if self.authority is Authority.ZOOKEEPER and self.zookeeper.resync is not None:
             return False
         return self.authority in self.sources.caught_up and self.log.resync is None
@@ -102,10 +114,15 @@ class ClusterImage:
             resyncs=self.resyncs,
         )
 
-    def start_resync(self, end_offset: int = -1, leader_epoch: int = -1) -> Self:
+    def start_resync(
+        self, end_offset: int = -1, leader_epoch: int = -1, *, continues: bool = False
+    ) -> Self:
         """This image with a new `Resync`, from a snapshot or from the log itself."""
         serial = self.resyncs + 1
-        log = replace(self.log, resync=Resync(serial, end_offset, leader_epoch))
+        resync = Resync(
+            serial, end_offset, leader_epoch, quorum=self.log.quorum, continues=continues
+        )
+        log = replace(self.log, resync=resync)
         return replace(self, log=log, resyncs=serial)
 
     def to_row(self) -> dict[str, Any]:

@@ -47,9 +47,10 @@ class Resync:
 
     It replaces the image's nodes and levels when it ends, so that the old ones stay until then and
     only real differences count as changes. ``end_offset`` and ``leader_epoch`` are the snapshot's
-    id (-1: the log itself); ``next_index`` is the expected chunk. ``serial`` separates the rows of
-    this resync from those of an earlier one; it is no property of the cluster, so comparisons
-    ignore it.
+    id (-1: the log itself); ``next_index`` is the expected chunk. With ``continues``, the log after
+    the snapshot belongs to the resync too. ``provenance`` is the last applied position. ``serial``
+    separates the rows of this resync from those of an earlier one; it is no property of the
+    cluster, so comparisons ignore it.
     """
 
     serial: int = field(compare=False)
@@ -59,6 +60,11 @@ class Resync:
     levels: Map[FeatureName, FeatureLevel] = field(default_factory=Map)
     nodes: NodesImage = NO_NODES
     unreadable: Unreadable = field(default_factory=Map)
+    provenance: LogProvenance = NO_PROVENANCE
+    quorum: Quorum = NO_QUORUM
+    migration: int = 0
+    gap: str = ""
+    continues: bool = False
 
     @property
     def reads_log(self) -> bool:
@@ -74,6 +80,11 @@ class Resync:
             "next_index": self.next_index,
             "levels": dict(self.levels.items()),
             "unreadable": unreadable_to_row(self.unreadable),
+            "provenance": provenance_to_row(self.provenance),
+            "quorum": self.quorum.to_row(),
+            "migration": self.migration,
+            "gap": self.gap,
+            "continues": self.continues,
         }
 
     @classmethod
@@ -87,6 +98,11 @@ class Resync:
             levels=Map(row["levels"]),
             nodes=nodes,
             unreadable=unreadable_from_row(row["unreadable"]),
+            provenance=LogProvenance(*row["provenance"]),
+            quorum=Quorum.from_row(row["quorum"]),
+            migration=row["migration"],
+            gap=row["gap"],
+            continues=row["continues"],
         )
 
 

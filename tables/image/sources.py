@@ -8,6 +8,7 @@ from immutables import Map
 
 from featurewatch.streams.events import SourceState, SourceStatus
 from featurewatch.streams.text import shortened
+from featurewatch.streams.topics import INPUTS
 
 FAILED_STATES: Final = (SourceState.STALLED, SourceState.SILENT)
 """The states of a source that reads nothing."""
@@ -50,16 +51,29 @@ class UnreadableRecords:
 
 
 Unreadable = Map[str, UnreadableRecords]
-"""Unreadable records by kind: a record type, ``SNAPSHOT``, ``MESSAGE``, ``ZNODES``, `LOST` or
-`AHEAD`."""
+"""Unreadable records by kind: a record type, ``SNAPSHOT``, ``MESSAGE``, ``ZNODES``, `AHEAD` or a
+`lost_kind`."""
 
-LOST: Final = "LOST"
-"""The kind of the messages that the bus lost before they were read."""
+_LOST: Final = "LOST "
+
+
+def lost_kind(topic: str) -> str:
+    """The kind of the messages of a topic that the bus lost: of an input, before they were read.
+
+    ``topic`` is its short name.
+    """
+    return _LOST + topic
+
+
+def lost_topic(kind: str) -> str:
+    """The topic of a `lost_kind`; empty for the other kinds."""
+    return kind.removeprefix(_LOST) if kind.startswith(_LOST) else ""
+
 
 AHEAD: Final = "CLOCK"
 """The kind of the events whose time lies ahead of the bus's clock."""
 
-_LASTING: Final = (LOST,)
+_LASTING: Final = frozenset(lost_kind(topic.short_name) for topic in INPUTS)
 """The kinds that no quiet time ends: what was lost is missing until it is published again."""
 
 
@@ -183,6 +197,22 @@ class SourcesImage:
         if unreadable is self.unreadable:
             return self
         return replace(self, unreadable=unreadable)
+
+    def has_lost(self, topic: str) -> bool:
+        """Whether the bus lost messages of an input topic, and its source's state is incomplete."""
+        return lost_kind(topic) in self.unreadable
+
+    def without_lost(self, topic: str) -> Self:
+        """This image after the whole state was published again on an input topic."""
+        if not self.has_lost(topic):
+            return self
+        return self.with_unreadable(self.unreadable.delete(lost_kind(topic)))
+
+    def with_restarted(self, topic: str) -> Self:
+        """This image where an input topic starts again: none of its messages was applied."""
+        if topic not in self.read:
+            return self
+        return replace(self, read=self.read.delete(topic))
 
     def to_row(self) -> dict[str, Any]:
         """The fields in the cluster's row."""

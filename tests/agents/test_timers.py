@@ -1,5 +1,6 @@
 """The worker's periodic work, with clock readings as arguments."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -8,7 +9,7 @@ import pytest
 
 from featurewatch.agents import timers
 from featurewatch.agents.processor import EventProcessor
-from featurewatch.agents.timers import Watchdog, publish_states, silent_statuses
+from featurewatch.agents.timers import StuckCommitsError, Watchdog, publish_states, silent_statuses
 from featurewatch.controller.monitor import MonitorState, step
 from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.bus.settings import BusSettings
@@ -52,63 +53,105 @@ def test_silence_is_published_once() -> None:
     assert len(silent_statuses(state, {"kraft": 60}, now_ms=5)) == 1
 
 
+class _Silence:
+    """A detector over one cluster with a log and znodes; ``published`` has what it published."""
+
+    def __init__(self, log_seen_s: float, znodes_seen_s: float) -> None:
+        znodes = replace(following(3), source="zookeeper")
+        last_seen = {
+            (CLUSTER, "metadata-log"): log_seen_s,
+            (CLUSTER, "zookeeper"): znodes_seen_s,
+        }
+        self.last_seen = last_seen
+        self.unread: set[tuple[str, int]] = set()
+        self.published: list[tuple[str, str]] = []
+        processor = SimpleNamespace(
+            states={CLUSTER: _state(following(3), znodes)},
+            last_seen=last_seen,
+            partition=lambda topic, _: (topic.short_name, 0),
+        )
+        self._detector = timers.SilenceDetector(
+            cast("EventProcessor", processor),
+            cast("Publisher", SimpleNamespace(publish=self._publish)),
+            silent_after_s=20,
+            unread=lambda: self.unread,
+        )
+
+    async def _publish(self, topic: Topic, event: SourceStatus) -> None:
+        self.published.append((topic.short_name, event.source))
+
+    async def check(self, now_s: float) -> None:
+        await self._detector.check(now_s, now_ms=5)
+
+
 async def test_each_source_is_silent_by_itself() -> None:
     """An active source of a cluster does not hide that another one is silent."""
-    znodes = replace(following(3), source="zookeeper")
-    processor = SimpleNamespace(
-        states={CLUSTER: _state(following(3), znodes)},
-        last_seen={(CLUSTER, "metadata-log"): 100.0, (CLUSTER, "zookeeper"): 70.0},
-    )
-    published: list[tuple[str, str]] = []
-
-    async def publish(topic: Topic, event: SourceStatus) -> None:
-        published.append((topic.short_name, event.source))
-
-    publisher = cast("Publisher", SimpleNamespace(publish=publish))
-    detector = timers.SilenceDetector(
-        cast("EventProcessor", processor), publisher, silent_after_s=20
-    )
-    await detector.check(now_s=101.0, now_ms=5)
-    assert published == [("zookeeper", "zookeeper")]
+    silence = _Silence(log_seen_s=100, znodes_seen_s=70)
+    await silence.check(now_s=101)
+    assert silence.published == [("zookeeper", "zookeeper")]
 
 
-@pytest.fixture
-def stops(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """One item for each time that the process was to exit."""
-    exits: list[str] = []
-    monkeypatch.setattr(timers, "exit_now", lambda: exits.append("stopped"))
-    return exits
+async def test_a_source_is_not_silent_while_its_topic_cannot_be_read() -> None:
+    """The bus is away for ten minutes: the silence begins when the topic can be read again."""
+    silence = _Silence(log_seen_s=100, znodes_seen_s=100)
+    silence.unread = {("metadata-log", 0), ("zookeeper", 0)}
+    for second in range(100, 700, 2):
+        await silence.check(second)
+    silence.unread = set()
+    await silence.check(717)
+    assert silence.published == []
+    await silence.check(719)
+    assert sorted(silence.published) == [("metadata-log", "kraft"), ("zookeeper", "zookeeper")]
 
 
-def test_the_watchdog_ends_a_worker_that_reads_and_never_commits(stops: list[str]) -> None:
-    """It ends the process only after ``stuck_after_s``."""
-    watchdog = Watchdog(lambda: {"p": 3}, stuck_after_s=60)
+async def test_a_silence_is_published_once_however_late_the_status_comes_back() -> None:
+    """The status is not on the topic yet, and is not published a second time."""
+    silence = _Silence(log_seen_s=100, znodes_seen_s=70)
+    for second in range(101, 119, 2):
+        await silence.check(second)
+    assert silence.published == [("zookeeper", "zookeeper")]
+
+
+def _watchdog(committed: Mapping[str, int], is_bus_away: Callable[[], bool]) -> Watchdog:
+    return Watchdog(lambda: committed, is_bus_away, stuck_after_s=60)
+
+
+def test_the_watchdog_finds_a_worker_that_reads_and_never_commits() -> None:
+    """It raises only after ``stuck_after_s``."""
+    watchdog = _watchdog({"p": 3}, lambda: False)
     watchdog.check({"p": 10}, now_s=0)
     watchdog.check({"p": 12}, now_s=60)
-    assert stops == []
-    watchdog.check({"p": 12}, now_s=61)
-    assert stops == ["stopped"]
+    with pytest.raises(StuckCommitsError, match="read to 12 and is committed to 3 for 61 s"):
+        watchdog.check({"p": 12}, now_s=61)
 
 
-def test_the_watchdog_counts_from_the_last_commit(stops: list[str]) -> None:
+def test_the_watchdog_counts_no_time_while_the_bus_is_away() -> None:
+    """Nothing can be committed for ten minutes, and the time begins when the bus is back."""
+    is_away = True
+    watchdog = _watchdog({"p": 3}, lambda: is_away)
+    for second in range(0, 601, 2):
+        watchdog.check({"p": 10}, now_s=second)
+    is_away = False
+    watchdog.check({"p": 10}, now_s=660)
+    with pytest.raises(StuckCommitsError):
+        watchdog.check({"p": 10}, now_s=661)
+
+
+def test_the_watchdog_counts_from_the_last_commit() -> None:
     """Each commit, however small, restarts the time."""
     committed = {"p": 0}
-    watchdog = Watchdog(lambda: committed, stuck_after_s=60)
+    watchdog = _watchdog(committed, lambda: False)
     for second in range(0, 500, 50):
         committed["p"] += 1
         watchdog.check({"p": 1000}, now_s=second)
-    assert stops == []
 
 
 @pytest.mark.parametrize("read", [{"p": 2}, {"p": None}, {}])
-def test_the_watchdog_leaves_an_idle_worker_alone(
-    stops: list[str], read: dict[str, int | None]
-) -> None:
-    """A partition that is committed to its end, or was never read, never ends the process."""
-    watchdog = Watchdog(lambda: {"p": 3}, stuck_after_s=60)
+def test_the_watchdog_leaves_an_idle_worker_alone(read: dict[str, int | None]) -> None:
+    """A partition that is committed to its end, or was never read, is not stuck."""
+    watchdog = _watchdog({"p": 3}, lambda: False)
     for second in (0, 100, 1000, 10_000):
         watchdog.check(read, now_s=second)
-    assert stops == []
 
 
 class _Recorder:

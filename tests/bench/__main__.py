@@ -1,7 +1,7 @@
 """Measures speed and memory, each against a peer or a bare loop in the same run.
 
 ``python -m tests.bench [NAME …]`` prints one JSON object a measure on stdout; without names all are
-taken: decode, event-cost, worker, latency, restart, zookeeper, znode-change, readiness,
+taken: decode, event-cost, worker, latency, restart, outage, zookeeper, znode-change, readiness,
 conformance, reference, features, startup, pipeline, replay, history, audit.
 """
 
@@ -25,6 +25,7 @@ from tests.bench import (
     features,
     history,
     latency,
+    outage,
     pipeline,
     readiness,
     reference,
@@ -40,6 +41,13 @@ Measures = Iterator[dict[str, Any]]
 
 def on_a_bus(measures: Callable[[BusSettings, Path], Measures], partitions: int = 1) -> Measures:
     """Measures with a bus of their own, which ends with them."""
+    yield from on_a_cluster(lambda bus, directory, _: measures(bus, directory), partitions)
+
+
+def on_a_cluster(
+    measures: Callable[[BusSettings, Path, Cluster], Measures], partitions: int
+) -> Measures:
+    """`on_a_bus` for measures that stop and start the bus."""
     with tempfile.TemporaryDirectory(prefix="featurewatch-") as name:
         directory = Path(name)
         with Cluster(single_bus(), directory / "bus", temporary=True) as bus:
@@ -49,7 +57,7 @@ def on_a_bus(measures: Callable[[BusSettings, Path], Measures], partitions: int 
                 partitions=partitions,
                 replication_factor=1,
             )
-            yield from measures(settings, directory)
+            yield from measures(settings, directory, bus)
 
 
 def _event_cost() -> Measures:
@@ -62,6 +70,7 @@ BENCHES: dict[str, Callable[[], Measures]] = {
     "worker": lambda: on_a_bus(lambda bus, _: worker.run(bus)),
     "latency": lambda: on_a_bus(lambda bus, _: latency.run(bus), partitions=8),
     "restart": lambda: on_a_bus(restart.run, partitions=8),
+    "outage": lambda: on_a_cluster(outage.run, partitions=8),
     "zookeeper": zookeeper.first_image,
     "znode-change": lambda: on_a_bus(lambda bus, _: zookeeper.change_to_alert(bus), partitions=8),
     "readiness": readiness.run,

@@ -35,7 +35,8 @@ def test_a_reversal_is_told_from_a_message_that_comes_again() -> None:
 
 def test_messages_that_expired_are_an_alert() -> None:
     """The worker counts them in each cluster of the partition."""
-    lost = step_lost(MonitorState.of(CLUSTER), "the messages since offset 7 expired", Cause("x", 1))
+    reason = "the messages since offset 7 expired"
+    lost = step_lost(MonitorState.of(CLUSTER), TOPIC, reason, Cause("x", 1))
     assert _rules(lost) == [("messages-lost", Severity.CRITICAL)]
     assert "since offset 7 expired" in lost.alerts[0].summary
-    assert "watch" in lost.alerts[0].summary
+    assert "metadata-log" in lost.alerts[0].summary

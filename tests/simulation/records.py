@@ -15,6 +15,7 @@ from featurewatch.streams.events import (
     NodeSilent,
     RecordJson,
     SnapshotChunk,
+    SourceResync,
     SourceState,
     SourceStatus,
 )
@@ -219,6 +220,11 @@ def disagreement(feature: str, views: int, seen_ms: int) -> Disagreement:
     """Nodes report different levels of a feature; with fewer than two views they agree."""
     nodes = tuple(FeatureView(FeatureLevel(i), (f"broker-{i}",)) for i in range(views))
     return Disagreement(CLUSTER, FeatureName(feature), nodes, seen_ms)
+
+
+def resync(source: str = "kraft", *, finished: bool = False, seen_ms: int = 0) -> SourceResync:
+    """A source begins to publish its whole state again, or has finished."""
+    return SourceResync(CLUSTER, source, finished, "it was requested", seen_ms)
 
 
 def in_cluster(name: str, event: LogCommit) -> LogCommit:

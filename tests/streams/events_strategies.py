@@ -15,7 +15,9 @@ from featurewatch.streams.events import (
     LogGap,
     NodeAnswer,
     NodeSilent,
+    ResyncRequest,
     SnapshotChunk,
+    SourceResync,
     SourceState,
     SourceStatus,
     ZnodeChange,
@@ -104,8 +106,9 @@ dead_letters = st.builds(
 )  # fmt: skip
 
 acknowledgements = st.builds(Acknowledgement, names, names, texts, texts, times)
-log_events = commits() | chunks | gaps | statuses | acknowledgements
-api_versions_events = answers | silences | disagreements | statuses
+resyncs = st.builds(SourceResync, names.map(ClusterId), names, st.booleans(), texts, times)
+log_events = commits() | chunks | gaps | resyncs | statuses | acknowledgements
+api_versions_events = answers | silences | disagreements | resyncs | statuses
 
 int64s = st.integers(-(2**63), 2**63 - 1)
 wide_levels = st.dictionaries(names, offsets, max_size=3)
@@ -166,3 +169,4 @@ znode_snapshots = st.builds(
     times,
 )
 zookeeper_events = znode_changes | znode_snapshots | statuses
+resync_requests = st.builds(ResyncRequest, names, texts, texts, times)

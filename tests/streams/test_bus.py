@@ -22,7 +22,9 @@ from featurewatch.streams.events import (
 )
 from featurewatch.streams.topics import METADATA_LOG
 from featurewatch.streams.types import ClusterId, LastRecord
+from tests.faulty_link import Fault, FaultyLink
 from tests.streams.mock_bus import MockBus
+from tests.waiting import until_async
 
 CLUSTER = ClusterId("a-cluster")
 OTHER = ClusterId("b-cluster")
@@ -176,6 +178,19 @@ async def test_a_bus_that_is_down_is_reported_once_and_nothing_fails():
     assert not delivery.done()
     with pytest.raises(BusUnavailableError):
         await publisher.close(timeout_s=0.1)
+
+
+async def test_an_idle_publisher_notices_that_the_bus_is_back(mock):
+    """Nothing is sent that would show it, and the error ends all the same."""
+    bus = own_topics(mock, "idle")
+    with FaultyLink(int(bus.bootstrap_servers.rpartition(":")[2])) as link:
+        link.fault = Fault.CUT
+        linked = replace(bus, bootstrap_servers=f"127.0.0.1:{link.port}")
+        async with Publisher(linked) as publisher:
+            await until_async(lambda: publisher.error is not None)
+            link.fault = Fault.NONE
+            await until_async(lambda: publisher.error is None)
+            assert publisher.published == 0
 
 
 async def test_an_event_that_no_bus_would_take_costs_nothing_but_itself(mock):

@@ -140,7 +140,7 @@ def test_unknown_fields_are_passed_over():
         ({"leader_epoch": True}, "leader_epoch of transaction is not an integer"),
         ({"last_offset": 2**63}, "last_offset of transaction is not an integer"),
         ({"cluster": ""}, "cluster of transaction is not a string with at least one character"),
-        ({"kind": "heap"}, "kind is none of batch, transaction, snapshot-chunk, gap, status"),
+        ({"kind": "heap"}, "kind is none of batch, transaction, snapshot-chunk, gap, resync"),
         ({"kind": ["batch"]}, "kind is none of"),
         ({"skipped": {"NO_OP_RECORD": -1}}, "skipped of transaction is not an integer"),
         ({"records": {}}, "records of transaction is not a list"),

@@ -17,6 +17,7 @@ from featurewatch.streams.topics import (
     DEAD_LETTERS,
     INPUTS,
     METADATA_LOG,
+    RESYNC_REQUESTS,
     ZOOKEEPER,
 )
 from tests.streams import events_strategies as some
@@ -27,6 +28,7 @@ EVENTS = {  # by short name
     API_VERSIONS.short_name: some.api_versions_events,
     ZOOKEEPER.short_name: some.zookeeper_events,
     DEAD_LETTERS.short_name: some.dead_letters,
+    RESYNC_REQUESTS.short_name: some.resync_requests,
 }
 TOPICS = [topic for topic in ALL if topic.short_name in KINDS]
 VALIDATORS = {topic.short_name: Draft202012Validator(schema_of(topic)) for topic in TOPICS}
@@ -50,8 +52,8 @@ def test_every_schema_belongs_to_a_topic():
 
 
 def test_each_input_has_kinds():
-    """Events have shapes, outputs have none; an event that could not be read is kept as one."""
-    assert KINDS.keys() == {topic.short_name for topic in (*INPUTS, DEAD_LETTERS)}
+    """Events and requests have shapes, outputs have none; an unreadable event is kept as one."""
+    assert KINDS.keys() == {topic.short_name for topic in (*INPUTS, DEAD_LETTERS, RESYNC_REQUESTS)}
 
 
 @pytest.mark.parametrize("topic", TOPICS, ids=lambda topic: topic.short_name)

@@ -41,7 +41,7 @@ class OutputLog:
         self._consumer = Consumer(
             bus.client()
             | {
-                "group.id": "featurewatch-demo",
+                "group.id": bus.group("demo"),
                 "enable.auto.commit": False,
                 "fetch.wait.max.ms": 50,
             },

@@ -168,6 +168,14 @@ class ZnodeWatcher:
             self._sync_again_ms = None
             self._control.append(ReadOperation.SYNC)
 
+    def resync(self, reason: str) -> None:
+        """Publish everything as a snapshot, for this ``reason``; call it while following.
+
+        The next response completes it: a read of the cluster's id is the smallest one.
+        """
+        self._changes.need_snapshot(reason)
+        self._requeue(_IDENTITY)
+
     def on_watch(self, generation: int, target: WatchTarget) -> None:
         """A watch triggered that a request of this generation set."""
         if generation == self._generation:

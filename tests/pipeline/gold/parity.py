@@ -46,6 +46,7 @@ from featurewatch.streams.events import (
     Event,
     NodeAnswer,
     NodeSilent,
+    ResyncRequest,
     SourceStatus,
     ZnodeChange,
     ZnodeSnapshot,
@@ -147,7 +148,7 @@ def worked(messages: Iterable[Line], restarts: Iterable[int] = ()) -> list[tuple
         delivery = MessagePosition(topic.short_name, message.offset, message.time_ms)
         try:
             event = decode(topic, message.value, message.key)
-            assert not isinstance(event, DeadLetter)
+            assert not isinstance(event, DeadLetter | ResyncRequest)
             outcome = step(before, event, delivery)
         except MalformedEventError as error:
             position = f"{message.topic} partition {message.partition} offset {message.offset}"

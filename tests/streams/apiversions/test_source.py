@@ -19,6 +19,7 @@ from featurewatch.streams.events import (
     Event,
     NodeAnswer,
     NodeSilent,
+    SourceResync,
     SourceState,
     SourceStatus,
 )
@@ -306,3 +307,39 @@ def test_invalid_settings_are_refused(settings, reason):
     """One line says which setting and why."""
     with pytest.raises(ValueError, match=reason):
         ApiVersionsSettings.parse(**settings)
+
+
+async def test_a_requested_resync_publishes_every_answer_again():
+    """Between two events that frame them; the start of a source is a resync too."""
+    nodes, sink = [ScriptedNode(), ScriptedNode()], ApiVersionsSink()
+    async with listening(nodes):
+        source = source_of(nodes, sink)
+        await source.round()
+        kinds = [type(e) for e in sink.events if not isinstance(e, SourceStatus)]
+        assert kinds == [SourceResync, NodeAnswer, NodeAnswer, SourceResync]
+        sink.events.clear()
+        await source.round()
+        assert not sink.of(NodeAnswer)
+        source.request_resync("messages were lost")
+        await source.round()
+        begun, ended = sink.take(SourceResync)
+        assert (begun.finished, begun.reason) == (False, "messages were lost")
+        assert ended.finished
+        await source.round()
+        assert not sink.of(SourceResync)
+
+
+async def test_a_resync_ends_when_every_node_has_answered_or_is_silent():
+    """A node that misses one request is not lost by it."""
+    nodes, sink = [ScriptedNode(), ScriptedNode()], ApiVersionsSink()
+    async with listening(nodes):
+        source = source_of(nodes, sink, misses=2, timeout_s=0.2)
+        await source.round()
+        source.request_resync("messages were lost")
+        sink.events.clear()
+        nodes[1].mute = True
+        await source.round()
+        assert [event.finished for event in sink.of(SourceResync)] == [False]
+        await source.round()
+        assert [event.finished for event in sink.of(SourceResync)] == [False, True]
+        assert len(sink.of(NodeSilent)) == 1

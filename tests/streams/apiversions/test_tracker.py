@@ -265,3 +265,21 @@ def test_the_events_give_the_newest_response_of_each_node(script):
     if len(script) >= 2 and script[-1] == script[-2] and None not in script[-1].values():
         levels = tuple(sorted(set(script[-1].values())))
         assert levels == views if len(levels) > 1 else len(views) < 2
+
+
+def test_everything_is_published_again_on_request():
+    """Silent nodes and disagreements at once, the others with their next answer."""
+    rounds = Rounds("b1", "b2", "b3", misses=1)
+    assert not rounds.observer.is_whole
+    for _ in range(3):
+        rounds.play(b1=19, b2=20, b3=None)
+    assert rounds.observer.is_whole
+    again = rounds.observer.republish(rounds.now_ms)
+    assert summaries(again) == ["b3 silent", "disagree 19: broker-1 | 20: broker-2"]
+    assert not rounds.observer.is_whole
+    assert summaries(rounds.play(b1=19, b2=20, b3=None)) == [
+        "b1 says {'metadata.version': 19}",
+        "b2 says {'metadata.version': 20}",
+    ]
+    assert rounds.observer.is_whole
+    assert rounds.play(b1=19, b2=20, b3=None) == []

@@ -4,7 +4,14 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from featurewatch.streams.events import DeadLetter, LogCommit, LogGap, SourceState, SourceStatus
+from featurewatch.streams.events import (
+    DeadLetter,
+    LogCommit,
+    LogGap,
+    SourceResync,
+    SourceState,
+    SourceStatus,
+)
 from featurewatch.streams.kraft.observer.states import (
     CommittedBatches,
     MissingOffsets,
@@ -14,6 +21,7 @@ from featurewatch.streams.kraft.observer.states import (
 from featurewatch.streams.kraft.reader import LogReader
 from featurewatch.streams.kraft.records.batch import scan_batches
 from featurewatch.streams.kraft.source import KraftSettings, KraftSource
+from featurewatch.streams.source_shell import RESYNC_INTERVAL_MS
 from featurewatch.streams.source_status import StallReason
 from featurewatch.streams.types import (
     LOG_START,
@@ -164,3 +172,60 @@ async def test_a_bus_that_takes_nothing_is_not_following() -> None:
     sink.error = "the bus does not answer"
     report = source.report()
     assert (report.state, report.detail) == (SourceState.STALLED, "the bus does not answer")
+
+
+async def test_a_requested_resync_reads_the_log_from_its_start():
+    """It waits until the source follows; the same commits come again, and then `following`."""
+    sink, position = RecordingSink(), LastRecord(0, 1)
+
+    async def resume() -> LastRecord:
+        return position
+
+    OPENED.clear()
+    READERS[:] = [Reader([commits(1, LEVEL)]), Reader([commits(0, LEVEL), commits(1, LEVEL)])]
+    source = KraftSource(Settings(ClusterId("c")), sink, resume, lambda: 99)
+    source.request_resync("messages were lost")
+    task = asyncio.create_task(source.run())
+    for _ in range(60):
+        await asyncio.sleep(0)
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+    assert [place.next_position for place in OPENED] == [OffsetAndEpoch(1, 1), LOG_START]
+    kinds = [
+        (type(e), e.first_offset if isinstance(e, LogCommit) else None)
+        for e in sink.events
+        if isinstance(e, LogCommit | SourceResync)
+    ]
+    assert kinds == [(LogCommit, 1), (SourceResync, None), (LogCommit, 0), (LogCommit, 1)]
+    assert sink.of(SourceResync)[0].reason == "messages were lost"
+    assert isinstance(sink.events[-1], SourceStatus)
+    assert sink.events[-1].state is SourceState.FOLLOWING
+
+
+async def test_the_whole_state_is_published_once_a_day():
+    """At a time of day that the cluster's id determines, so that restarts do not defer it."""
+    now_ms = [0]
+
+    async def nothing() -> None:
+        return None
+
+    async def instants(start_ms: int) -> list[int]:
+        """The hours at which a source that starts then begins a resync, up to the third day."""
+        sink, found = RecordingSink(), []
+        OPENED.clear()
+        READERS[:] = [Reader([commits(0, LEVEL)])]
+        source = KraftSource(Settings(ClusterId("c")), sink, nothing, lambda: now_ms[0])
+        for now_ms[0] in range(start_ms, 72 * 3_600_000, 3_600_000):
+            before = len(sink.of(SourceResync))
+            for _ in range(3):
+                await source.round()
+            if len(sink.of(SourceResync)) > before:
+                found.append(now_ms[0] // 3_600_000)
+        return found
+
+    found = await instants(24 * 3_600_000)
+    assert len(found) == 2
+    assert found[1] - found[0] == 24
+    assert await instants((found[0] + 2) * 3_600_000) == found[1:]
+    assert RESYNC_INTERVAL_MS == 24 * 3_600_000

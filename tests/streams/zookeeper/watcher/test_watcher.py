@@ -386,3 +386,20 @@ def test_what_comes_from_an_old_connection_is_void():
     assert scene.observer.next_request() is None
     scene.observer.on_watch(generation + 1, WatchTarget("/feature", TargetKind.DATA))
     assert scene.request().target.path == "/feature"
+
+
+def test_a_requested_resync_is_a_snapshot_of_everything():
+    """It needs one read; what changes meanwhile is in the snapshot, and nothing is missed."""
+    watched = WatchedEnsemble()
+    watched.settle()
+    before = watched.snapshots()
+    watched.observer.resync("messages were lost")
+    assert watched.request().target.path == CLUSTER_ID
+    watched.connect()
+    watched.observer.resync("messages were lost")
+    watched.settle()
+    again = watched.snapshots()[len(before) :]
+    assert [chunk.reason for chunk in again] == ["messages were lost"]
+    assert again[0].resync != before[0].resync
+    assert {z.path for z in again[0].znodes} == {z.path for z in before[0].znodes}
+    assert watched.observer.caught_up

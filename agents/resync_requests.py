@@ -1,0 +1,64 @@
+"""Requests that sources publish again what was lost of their messages."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from featurewatch.controller.monitor import MonitorState
+from featurewatch.streams.bus.publisher import Publisher
+from featurewatch.streams.events import ResyncRequest
+from featurewatch.streams.topics import (
+    API_VERSIONS,
+    INPUTS,
+    METADATA_LOG,
+    RESYNC_REQUESTS,
+    ZOOKEEPER,
+)
+from featurewatch.streams.types import ClusterId
+from featurewatch.tables.image.cluster import Authority
+from featurewatch.tables.image.sources import lost_kind
+
+SOURCE_OF_TOPIC: Final = {
+    METADATA_LOG.short_name: Authority.LOG.value,
+    ZOOKEEPER.short_name: Authority.ZOOKEEPER.value,
+    API_VERSIONS.short_name: Authority.ANSWERS.value,
+}
+"""The source that publishes on each input topic, by the short name of the topic."""
+
+FIRST_WAIT_S: Final = 20.0
+"""After the first request, in seconds; each further wait is twice as long."""
+
+MAX_WAIT_S: Final = 600.0
+"""The longest wait between two requests, in seconds."""
+
+
+class ResyncRequester:
+    """Requests what is lost, at once and then again until it was published.
+
+    Nobody reads a request whose source does not run; so it is repeated, ever less often: a source
+    may need minutes to publish the whole state of a large cluster.
+    """
+
+    def __init__(
+        self, states: Callable[[], Mapping[ClusterId, MonitorState]], publisher: Publisher
+    ) -> None:
+        self._states = states
+        self._publisher = publisher
+        self._due: dict[tuple[ClusterId, str], tuple[float, float]] = {}
+
+    async def check(self, now_s: float, now_ms: int) -> None:
+        """Publishes the requests that are due: monotonic seconds, and epoch milliseconds."""
+        due = {}
+        for cluster, state in list(self._states().items()):
+            for topic in INPUTS:
+                lost = state.image.sources.unreadable.get(lost_kind(topic.short_name))
+                if lost is None:
+                    continue
+                key = cluster, topic.short_name
+                due_s, wait_s = self._due.get(key, (now_s, FIRST_WAIT_S))
+                if now_s >= due_s:
+                    source = SOURCE_OF_TOPIC[topic.short_name]
+                    request = ResyncRequest(cluster, source, lost.reason, now_ms)
+                    await self._publisher.publish(RESYNC_REQUESTS, request)
+                    due_s, wait_s = now_s + wait_s, min(wait_s * 2, MAX_WAIT_S)
+                due[key] = due_s, wait_s
+        self._due = due

@@ -1,0 +1,164 @@
+"""What follows when topics were deleted and made anew, while a worker ran or while none did.
+
+The changelog of each partition has a row with the ids of the topics that the partition was read
+from and written to, and it is no topic's own id that decides about that topic. So whatever was made
+anew is noticed before the next message is processed:
+
+- An input is read from its beginning. What it had and nobody had read is lost: the clusters of the
+  partition are unknown until their sources have published their whole state again.
+- An output gets again what can be had: each cluster's state, its firing alerts, its newest
+  snapshot. What was published before is reported as lost.
+- A changelog without the row is new. If outputs of its clusters exist, its rows are lost: the
+  states go on from what was published (`agents.published_outputs`).
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, Final
+
+import orjson
+
+from featurewatch.agents.processor import EventProcessor
+from featurewatch.agents.published_outputs import PublishedState, read_published_states
+from featurewatch.agents.resync_requests import SOURCE_OF_TOPIC
+from featurewatch.controller.alerts import Cause
+from featurewatch.controller.rows import rows_of_state
+from featurewatch.streams.bus.positions import partition_of
+from featurewatch.streams.bus.settings import BusSettings
+from featurewatch.streams.bus.topic_keeper import TopicIds
+from featurewatch.streams.topics import (
+    DEAD_LETTERS,
+    EPOCHS,
+    FEATURE_CHANGES,
+    INPUTS,
+    OUTPUTS,
+    Topic,
+)
+from featurewatch.streams.types import ClusterId
+
+LOG: Final = logging.getLogger("featurewatch.worker")
+
+_ROW: Final = "topic-ids/"
+_HISTORIES: Final = (FEATURE_CHANGES, EPOCHS, DEAD_LETTERS)
+"""The outputs whose earlier messages cannot be published again."""
+
+Rows = Mapping[bytes, bytes]
+StoredIds = dict[int, TopicIds]
+"""The ids of topics by partition, as the changelog has them."""
+
+
+def split_rows(rows: Iterable[tuple[bytes, bytes]]) -> tuple[list[tuple[bytes, bytes]], StoredIds]:
+    """The rows of clusters, and the ids of topics by partition."""
+    states, stored = [], {}
+    for key, value in rows:
+        if key.startswith(_ROW.encode()):
+            stored[int(key.removeprefix(_ROW.encode()))] = orjson.loads(value)
+        else:
+            states.append((key, value))
+    return states, stored
+
+
+def changed_topics(before: TopicIds, after: TopicIds) -> list[str]:
+    """The full names of topics that have another id than before."""
+    return [
+        name
+        for name, topic_id in after.items()
+        if topic_id and before.get(name) and before[name] != topic_id
+    ]
+
+
+class TopicChanges:
+    """Brings states and outputs up to the topics that exist now.
+
+    ``ids`` are the ids of all topics. ``restart`` makes the worker read partitions of input topics
+    from their beginning. ``clock_ms`` gives milliseconds since the Unix epoch.
+    """
+
+    def __init__(
+        self,
+        bus: BusSettings,
+        processor: EventProcessor,
+        ids: TopicIds,
+        restart: Callable[[Topic, int], Any],
+        clock_ms: Callable[[], int],
+    ) -> None:
+        self._bus = bus
+        self._processor = processor
+        self._ids = ids
+        self._restart = restart
+        self._clock_ms = clock_ms
+
+    async def apply(self, stored: StoredIds, partitions: Collection[int]) -> None:
+        """Deals with the changes since ``stored`` was written, and writes the ids of now.
+
+        Must be called when the states of ``partitions`` are restored, before a message is read. If
+        it is interrupted, the next worker does all of it again.
+        """
+        fresh = [
+            partition
+            for partition in partitions
+            if partition not in stored and not self._clusters(partition)
+        ]
+        if fresh:
+            for published in await asyncio.to_thread(read_published_states, self._bus, fresh):
+                await self._go_on_from(published)
+        for partition in sorted(partitions):
+            before = stored.get(partition, {})
+            changed = set(changed_topics(before, self._ids))
+            for topic in INPUTS:
+                if self._bus.topic(topic) in changed:
+                    await self._lose_input(topic, partition)
+            outputs = [topic for topic in OUTPUTS if self._bus.topic(topic) in changed]
+            if outputs:
+                await self._publish_again(outputs, partition)
+            if before != self._ids:
+                row = f"{_ROW}{partition}", orjson.dumps(self._ids)
+                await self._processor.write_rows(partition, [row])
+        await self._processor.commit_rows()
+
+    def _clusters(self, partition: int) -> list[ClusterId]:
+        return [
+            cluster
+            for cluster in self._processor.states
+            if partition_of(cluster.encode(), self._bus.partitions) == partition
+        ]
+
+    async def _go_on_from(self, published: PublishedState) -> None:
+        """Continues a cluster whose rows are lost after what was published of it."""
+        state = published.state
+        cluster = state.image.cluster
+        reason = "the changelog of the worker's tables was deleted, and its rows are lost"
+        LOG.error(
+            "%s: %s: going on after revision %d", cluster, reason, state.image.features.revision
+        )
+        self._processor.states[cluster] = state
+        topics = [
+            topic for topic in INPUTS if SOURCE_OF_TOPIC[topic.short_name] in published.sources
+        ]
+        for topic in topics:
+            await self._processor.lose_input(cluster, topic, reason, self._cause(topic))
+        rows = rows_of_state(self._processor.states[cluster])
+        partition = partition_of(cluster.encode(), self._bus.partitions)
+        await self._processor.write_rows(partition, list(rows.items()))
+
+    async def _lose_input(self, topic: Topic, partition: int) -> None:
+        reason = f"{self._bus.topic(topic)} was deleted and made anew"
+        LOG.error("partition %d: %s: reading it from its beginning", partition, reason)
+        for cluster in self._clusters(partition):
+            await self._processor.lose_input(cluster, topic, reason, self._cause(topic))
+        await self._restart(topic, partition)
+
+    async def _publish_again(self, outputs: list[Topic], partition: int) -> None:
+        names = ", ".join(self._bus.topic(topic) for topic in outputs)
+        LOG.error("partition %d: %s: made anew: publishing again what can be had", partition, names)
+        for cluster in self._clusters(partition):
+            for topic in outputs:
+                if topic in _HISTORIES:
+                    reason = f"{self._bus.topic(topic)} was deleted and made anew"
+                    await self._processor.lose_output(cluster, topic, reason, self._cause(topic))
+            await self._processor.publish_again(cluster, outputs, self._clock_ms())
+
+    def _cause(self, topic: Topic) -> Cause:
+        name = self._bus.topic(topic)
+        return Cause(f"{name} id {self._ids.get(name, '')}", self._clock_ms())

@@ -1,0 +1,120 @@
+"""Runs a worker, and a new one in its place after a failure."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from typing import Any, Final
+
+from featurewatch.agents.at_least_once import SkippedOffsetsError
+from featurewatch.agents.membership import WorkerIdTakenError, find_member
+from featurewatch.agents.metrics import WorkerMetrics
+from featurewatch.agents.settings import WorkerSettings
+from featurewatch.agents.timers import StuckCommitsError
+from featurewatch.agents.worker import Worker
+from featurewatch.cli.runtime.bus import wait_for_topics
+from featurewatch.cli.runtime.supervisor import (
+    DEFAULT_BACKOFF,
+    RestartBackoff,
+    must_be_set_up,
+    run_restarting,
+)
+from featurewatch.streams.errors import BusError
+from featurewatch.streams.health import HealthServer, HealthViews
+from featurewatch.streams.text import error_line
+
+LOG: Final = logging.getLogger("featurewatch.worker")
+
+_LOOK_S: Final = 5.0
+"""Between two looks at who has the worker's membership."""
+
+
+class WorkerSupervisor:
+    """Workers one after another, until `stop`; each begins at the last commit of the one before.
+
+    ``make`` gives a new worker for each run, with the metrics that count for all of them.
+    """
+
+    def __init__(
+        self,
+        settings: WorkerSettings,
+        backoff: RestartBackoff = DEFAULT_BACKOFF,
+        make: Callable[[WorkerSettings, WorkerMetrics], Worker] | None = None,
+    ) -> None:
+        self.metrics = WorkerMetrics(settings.node_series, settings.max_series)
+        self._settings = settings
+        self._backoff = backoff
+        self._make = make or (lambda settings, metrics: Worker(settings, metrics=metrics))
+        self._failure = ""
+        self._task: asyncio.Future[None] | None = None
+        self._has_run = self._has_been_ready = self._is_replaced = False
+        self._worker = self._make(settings, self.metrics)
+
+    def not_ready_reasons(self) -> list[str]:
+        """The reasons why the worker is not ready, as text; an empty list: it is ready."""
+        return [self._failure] if self._failure else self._worker.not_ready_reasons()
+
+    async def run(self) -> None:
+        """Runs until it is stopped.
+
+        Raises:
+            streams.errors.BusSetupError: No worker has become ready, and waiting will not help.
+        """
+        self._task = asyncio.ensure_future(
+            run_restarting(self._run_worker, self._on_failure, self._is_final, self._backoff)
+        )
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._task
+
+    def stop(self) -> None:
+        """Requests an orderly end: the current messages are processed and committed."""
+        self._worker.stop()
+        if self._failure and self._task is not None:
+            self._task.cancel()  # no worker runs
+
+    async def _run_worker(self) -> None:
+        settings = self._settings
+        if self._has_run:
+            self._worker = self._make(settings, self.metrics)
+        if self._is_replaced:
+            await self._wait_until_id_is_free()
+        self._failure = f"waiting for the bus at {settings.bus.bootstrap_servers}"
+        await wait_for_topics(settings.bus)
+        self._failure = ""
+        self._has_run = True
+        try:
+            await self._worker.run()
+        finally:
+            self._has_been_ready |= self._worker.ready.is_set()
+
+    async def _wait_until_id_is_free(self) -> None:
+        """Leaves the membership to the process that has it, for as long as that one runs."""
+        settings = self._settings
+        member = settings.bus, settings.app_id, settings.instance_id
+        while await asyncio.to_thread(find_member, *member) is not None:
+            await asyncio.sleep(_LOOK_S)
+        self._is_replaced = False
+
+    def _is_final(self, error: Exception) -> bool:
+        return must_be_set_up(error) and not self._has_been_ready
+
+    async def _on_failure(self, error: Exception, wait_s: float) -> None:
+        self._is_replaced = isinstance(error, WorkerIdTakenError)
+        when = "when that one has ended" if self._is_replaced else f"in {wait_s:g} s"
+        self._failure = f"the worker begins anew {when} ({error_line(error)})"
+        self.metrics.count_restart()
+        is_expected = isinstance(
+            error, BusError | StuckCommitsError | SkippedOffsetsError | WorkerIdTakenError
+        )
+        LOG.error("%s", self._failure, exc_info=None if is_expected else error)
+
+
+def serve_health(worker: WorkerSupervisor, host: str, port: int) -> HealthServer:
+    """Serves a worker's metrics and readiness; ready once it has read its topics to their end."""
+
+    def readiness() -> tuple[bool, dict[str, Any]]:
+        reasons = worker.not_ready_reasons()
+        return not reasons, {"ready": not reasons, "waiting": reasons}
+
+    views = HealthViews(worker.metrics.scrape, readiness)
+    return HealthServer(views, port=port, host=host)

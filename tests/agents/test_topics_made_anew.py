@@ -1,0 +1,235 @@
+"""Topics that are deleted and made anew, while a worker runs and while none does."""
+
+import asyncio
+import contextlib
+import uuid
+from collections.abc import AsyncIterator, Callable
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient
+
+from featurewatch.agents.settings import WorkerSettings
+from featurewatch.agents.worker import Worker
+from featurewatch.cli.output.topic_reader import TopicReader
+from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.streams.bus.settings import BusSettings
+from featurewatch.streams.bus.topics import ensure_topics
+from featurewatch.streams.codec.outputs import decode_alert, decode_change, decode_snapshot
+from featurewatch.streams.outputs import Alert, AlertState, FeatureChange, Snapshot
+from featurewatch.streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES, METADATA_LOG, STATE, Topic
+from featurewatch.tables.faust_table import changelog_topic
+from tests.agents.events import CLUSTER
+from tests.agents.publishing import FEATURE, PublishingSource, publishing
+
+pytestmark = pytest.mark.stack
+
+
+class Run:
+    """A worker and a source on topics of their own."""
+
+    def __init__(self, bus: BusSettings, source: PublishingSource, directory: Path) -> None:
+        self.bus = bus
+        self.source = source
+        self.worker = Worker(self._settings(directory))
+        self._directory = directory
+        self._running: asyncio.Future[None] | None = None
+        self._admin = AdminClient(bus.client())
+
+    def _settings(self, directory: Path) -> WorkerSettings:
+        return WorkerSettings(self.bus, data_directory=directory, silent_after_s=600)
+
+    async def start(self) -> None:
+        """Starts a worker."""
+        self.worker = Worker(self._settings(self._directory))
+        self._running = asyncio.ensure_future(self.worker.run())
+        await asyncio.wait_for(self.worker.ready.wait(), 60)
+
+    async def stop(self) -> None:
+        """Stops the worker."""
+        running, self._running = self._running, None
+        if running is not None:
+            self.worker.stop()
+            await asyncio.wait_for(running, 30)
+
+    async def until(self, condition: Callable[[], bool], timeout_s: float = 60) -> None:
+        """Waits for a condition; the worker must not end before it holds."""
+        async with asyncio.timeout(timeout_s):
+            while not condition():
+                if self._running is not None and self._running.done():
+                    self._running.result()
+                    raise AssertionError("the worker has ended")
+                await asyncio.sleep(0.05)
+
+    def topic_id(self, name: str) -> str | None:
+        """The id of a topic (None: there is no such topic)."""
+        described = self._admin.describe_topics(TopicCollection([name]))[name]
+        try:
+            return str(described.result().topic_id)
+        except KafkaException:
+            return None
+
+    async def delete(self, *names: str) -> None:
+        """Deletes topics; returns when they are gone, or another one is there."""
+        before = {name: self.topic_id(name) for name in names}
+        for future in self._admin.delete_topics(list(names)).values():
+            await asyncio.to_thread(future.result, 30)
+        await self.until(lambda: all(self.topic_id(name) != before[name] for name in names))
+
+    async def until_made_again(self, *names: str) -> None:
+        """Waits until topics are there."""
+        await self.until(lambda: all(self.topic_id(name) for name in names), 20)
+
+    async def until_whole(self) -> None:
+        """Waits until the worker has the state that the source has, and knows it."""
+
+        def is_whole() -> bool:
+            image = self.worker.image(CLUSTER)
+            return (
+                image is not None
+                and image.ready
+                and dict(image.features.levels) == {FEATURE: self.source.level}
+                and [key.node_id for key in image.nodes.nodes] == [1]
+                and not self.firing("messages-lost")
+            )
+
+        await self.until(is_whole)
+
+    def read(self, topic: Topic) -> list[bytes]:
+        """The values that a topic has now."""
+        with contextlib.closing(TopicReader(self.bus, topic)) as reader:
+            return [message.value() or b"" for message in reader.read_existing()]
+
+    def alerts(self) -> list[Alert]:
+        """What was published on ``alerts``, in the order of each alert."""
+        return [decode_alert(value) for value in self.read(ALERTS)]
+
+    def firing(self, rule: str) -> list[Alert]:
+        """The alerts of a rule that fire on the topic."""
+        newest = {alert.id: alert for alert in self.alerts() if alert.rule == rule}
+        return [alert for alert in newest.values() if alert.state is AlertState.FIRING]
+
+    def changes(self) -> list[FeatureChange]:
+        """What is on ``feature-changes``."""
+        return [decode_change(value) for value in self.read(FEATURE_CHANGES)]
+
+    def epochs(self) -> list[Snapshot]:
+        """What is on ``epochs``."""
+        return [decode_snapshot(value) for value in self.read(EPOCHS)]
+
+    def states(self) -> list[Snapshot]:
+        """What is on ``state``."""
+        return [decode_snapshot(value) for value in self.read(STATE)]
+
+    def check_changes(self, earlier: list[FeatureChange]) -> None:
+        """No revision stands for two contents, and each change follows from the one before."""
+        contents: dict[int, tuple[int, int]] = {}
+        for change in [*earlier, *self.changes()]:
+            content = change.before, change.after
+            assert contents.setdefault(change.revision, content) == content
+        chain = [contents[revision] for revision in sorted(contents)]
+        assert all(before[1] == after[0] for before, after in pairwise(chain)), chain
+        assert chain[-1][1] == self.source.level
+
+
+@pytest.fixture
+async def run(bus: Cluster, tmp_path: Path) -> AsyncIterator[Run]:
+    """A worker that has applied some changes."""
+    prefix = f"anew-{uuid.uuid4().hex[:8]}"
+    settings = BusSettings(bus.bootstrap_servers, prefix=prefix, partitions=1, replication_factor=1)
+    ensure_topics(settings)
+    async with publishing(settings) as source:
+        run = Run(settings, source, tmp_path)
+        await run.start()
+        await source.start()
+        for _ in range(5):
+            await source.change()
+        await run.until_whole()
+        await run.until(lambda: bool(run.states()))
+        try:
+            yield run
+        finally:
+            await run.stop()
+
+
+@pytest.mark.parametrize("is_running", [True, False], ids=["running", "down"])
+async def test_an_input_made_anew_is_read_whole(run: Run, is_running: bool) -> None:
+    """What nobody had read is reported, and the source's whole state replaces what there was.
+
+    While no worker runs, the new topic grows past all that was read of the old one.
+    """
+    earlier, name = run.changes(), run.bus.topic(METADATA_LOG)
+    if not is_running:
+        await run.stop()
+    for _ in range(3):
+        await run.source.change()
+    await run.delete(name)
+    if is_running:
+        await run.until_made_again(name)
+    else:
+        ensure_topics(run.bus)
+    for _ in range(20):
+        await run.source.change()
+    if not is_running:
+        await run.start()
+    await run.until(lambda: any(alert.rule == "messages-lost" for alert in run.alerts()))
+    await run.until_whole()
+    await run.source.change()
+    await run.until_whole()
+    assert run.source.resyncs
+    run.check_changes(earlier)
+
+
+@pytest.mark.parametrize("is_running", [True, False], ids=["running", "down"])
+async def test_outputs_made_anew_have_again_what_can_be_had(run: Run, is_running: bool) -> None:
+    """The state, the firing alerts and the newest snapshot; what is lost is reported."""
+    topics = (STATE, ALERTS, EPOCHS, FEATURE_CHANGES)
+    names = [run.bus.topic(topic) for topic in topics]
+    (fired,) = run.firing("incompatible-node")
+    earlier, newest = run.changes(), run.epochs()[-1]
+    if not is_running:
+        await run.stop()
+    await run.delete(*names)
+    if not is_running:
+        await run.start()
+    await run.until_made_again(*names)
+    await run.until(lambda: bool(run.firing("outputs-lost")))
+    await run.until(lambda: bool(run.states()) and bool(run.epochs()))
+    assert run.states()[-1].finalized == {FEATURE: run.source.level}
+    assert fired in run.firing("incompatible-node")
+    assert run.epochs()[-1].revision == newest.revision
+    lost = {alert.evidence["topic"] for alert in run.firing("outputs-lost")}
+    assert lost == {"epochs", "feature-changes"}
+    await run.source.change()
+    await run.until_whole()
+    await run.until(lambda: bool(run.changes()))
+    run.check_changes(earlier)
+
+
+@pytest.mark.parametrize("is_running", [True, False], ids=["running", "down"])
+async def test_no_key_is_used_again_after_the_changelog_is_lost(run: Run, is_running: bool) -> None:
+    """Revisions go on, an alert that holds no more is resolved, and one that holds stays."""
+    changelog = changelog_topic(WorkerSettings(run.bus).app_id)
+    (fired,) = run.firing("incompatible-node")
+    earlier = run.changes()
+    if not is_running:
+        await run.stop()
+    await run.delete(changelog)
+    for _ in range(4):
+        await run.source.change()
+    if not is_running:
+        await run.start()
+    await run.until_made_again(changelog)
+    await run.until(lambda: any(alert.rule == "messages-lost" for alert in run.alerts()))
+    await run.until_whole()
+    await run.source.change()
+    await run.until_whole()
+    assert run.firing("incompatible-node")[0].since_ms == fired.since_ms
+    run.check_changes(earlier)
+    # What was written to the new changelog is whole: another worker goes on from it.
+    await run.stop()
+    await run.start()
+    await run.until_whole()
+    assert not run.firing("messages-lost")

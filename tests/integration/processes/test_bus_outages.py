@@ -1,0 +1,267 @@
+"""The bus is away, or what lies between it and a worker is broken: the worker waits and goes on."""
+
+import asyncio
+import contextlib
+import threading
+import time
+import urllib.request
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import orjson
+import pytest
+
+from featurewatch.agents.settings import WorkerSettings
+from featurewatch.agents.worker import Worker
+from featurewatch.cli.output.topic_reader import TopicReader
+from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.deploy.kafka.specs import single_bus
+from featurewatch.streams.bus.publisher import Publisher
+from featurewatch.streams.bus.settings import BusSettings
+from featurewatch.streams.bus.topics import ensure_topics
+from featurewatch.streams.codec.outputs import decode_alert, decode_change
+from featurewatch.streams.topics import ALERTS, FEATURE_CHANGES, METADATA_LOG
+from tests.agents.events import CLUSTER, following, levels
+from tests.faulty_link import Fault, FaultyLink
+from tests.process_logs import started
+from tests.processes import Process, free_port, wait_ready
+
+pytestmark = pytest.mark.stack
+
+BACK_S = 8.0
+"""How soon a worker follows again: 5 s, and what two loaded cores add."""
+
+
+@dataclass(frozen=True)
+class LinkedBus:
+    """A bus with a listener behind a link; ``settings`` are those of the one beside it."""
+
+    cluster: Cluster
+    link: FaultyLink
+    settings: BusSettings
+
+    @property
+    def linked(self) -> BusSettings:
+        """The bus as it is reached through the link."""
+        return replace(self.settings, bootstrap_servers=f"127.0.0.1:{self.link.port}")
+
+
+@pytest.fixture
+def bus(
+    stack_cache: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[LinkedBus]:
+    """A bus of this test."""
+    del stack_cache
+    monkeypatch.setenv("FEATUREWATCH_BUS__PARTITIONS", "2")
+    inner, spec = free_port(), single_bus()
+    cluster = Cluster(spec, tmp_path / "bus", temporary=True)
+    broker, controller = cluster.addresses[1].broker, cluster.addresses[1].controller
+    with FaultyLink(inner) as link:
+        listeners = {
+            "listeners": f"PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller},"
+            f"LINK://127.0.0.1:{inner}",
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{broker},LINK://127.0.0.1:{link.port}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,"
+            "LINK:PLAINTEXT",
+        }
+        cluster.change(replace(spec, nodes=[replace(spec.nodes[0], properties=listeners)]))
+        with started(cluster):
+            settings = BusSettings(
+                cluster.bootstrap_servers,
+                prefix=f"outages-{uuid.uuid4().hex[:8]}",
+                partitions=2,
+                replication_factor=1,
+            )
+            ensure_topics(settings)
+            yield LinkedBus(cluster, link, settings)
+
+
+def _worker(bus: BusSettings, directory: Path, name: str = "worker", *options: str) -> Process:
+    on_bus = ["--bus", bus.bootstrap_servers, "--prefix", bus.prefix]
+    return Process(name, ["worker", *on_bus, *options], directory)
+
+
+class _Traffic:
+    """Publishes changes of a level, one after another; ``sent`` is the number of the last one."""
+
+    def __init__(self, bus: BusSettings) -> None:
+        self.sent = 0
+        self._bus = bus
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._publish()))
+
+    def __enter__(self) -> "_Traffic":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+    async def _publish(self) -> None:
+        async with Publisher(self._bus) as publisher:
+            while not self._done.is_set():
+                offset = self.sent + 1
+                event = levels(offset, {"metadata.version": 10 + offset % 2})
+                await publisher.publish(METADATA_LOG, event)
+                self.sent = offset
+                if offset == 1:
+                    await publisher.publish(METADATA_LOG, following(1))
+                await asyncio.sleep(0.05)
+
+
+class _Changes:
+    """The changes that a worker has published: revisions 1, 2, …, each with one content."""
+
+    def __init__(self, bus: BusSettings) -> None:
+        self._reader = TopicReader(bus, FEATURE_CHANGES)
+        self.by_revision: dict[int, int] = {}
+
+    def __enter__(self) -> "_Changes":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._reader.close()
+
+    def wait(self, condition: Callable[[], bool], timeout_s: float) -> float:
+        """The seconds until a condition holds; reads meanwhile."""
+        began = time.monotonic()
+        while not condition():
+            assert time.monotonic() - began < timeout_s, f"after {timeout_s:g} s: {self.last}"
+            for message in self._reader.poll(0.05):
+                change = decode_change(message.value())
+                level = self.by_revision.setdefault(change.revision, int(change.after))
+                assert level == change.after
+        return time.monotonic() - began
+
+    @property
+    def last(self) -> int:
+        """The number of revisions without a hole."""
+        last = len(self.by_revision)
+        assert not self.by_revision or max(self.by_revision) == last
+        return last
+
+
+@pytest.mark.parametrize("fault", [Fault.CUT, Fault.HALF_OPEN, Fault.DELAYED, Fault.GARBAGE])
+def test_a_worker_follows_again_at_once_when_its_link_works(
+    bus: LinkedBus, tmp_path: Path, fault: Fault
+) -> None:
+    """Nothing is lost or doubled, and the process that was started is the one that runs."""
+    worker = _worker(bus.linked, tmp_path)
+    try:
+        worker.start()
+        wait_ready([worker])
+        with _Traffic(bus.settings) as traffic, _Changes(bus.settings) as changes:
+            changes.wait(lambda: changes.last > 10, 20)
+            bus.link.fault = fault
+            with contextlib.suppress(AssertionError):
+                changes.wait(lambda: False, 10)
+            bus.link.fault = Fault.NONE
+            before = traffic.sent
+            changes.wait(lambda: changes.last >= before, BACK_S)
+        assert worker.ended is None
+        _wait_ready_again(worker)
+    finally:
+        worker.kill()
+
+
+def _wait_ready_again(worker: Process) -> None:
+    wait_ready([worker])
+
+
+async def test_an_outage_longer_than_the_watchdog_ends_nothing(
+    bus: LinkedBus, tmp_path: Path
+) -> None:
+    """Messages are read and cannot be committed for four times as long as that may last."""
+    settings = WorkerSettings(
+        bus.settings, worker_id="1", data_directory=tmp_path, silent_after_s=8, stuck_after_s=4
+    )
+    worker = Worker(settings)
+    running = asyncio.ensure_future(worker.run())
+    try:
+        await asyncio.wait_for(worker.ready.wait(), 60)
+        with _Traffic(bus.settings) as traffic:
+            await _until(lambda: worker.offset(CLUSTER) > 10, 20)
+            bus.cluster.node(1).kill()
+            with contextlib.suppress(TimeoutError):
+                await _until(running.done, 16)
+            await asyncio.to_thread(bus.cluster.node(1).start)
+            before = traffic.sent
+            await _until(lambda: worker.offset(CLUSTER) >= before, BACK_S)
+        assert not running.done()
+        with contextlib.closing(TopicReader(bus.settings, ALERTS)) as reader:
+            alerts = [decode_alert(message.value() or b"") for message in reader.read_existing()]
+        assert [alert for alert in alerts if alert.rule == "source-stalled"] == []
+    finally:
+        worker.stop()
+        await asyncio.wait_for(running, 20)
+
+
+async def _until(condition: Callable[[], bool], timeout_s: float) -> None:
+    async with asyncio.timeout(timeout_s):
+        while not condition():
+            await asyncio.sleep(0.02)
+
+
+def test_a_worker_that_starts_while_the_bus_is_away_waits_for_it(
+    bus: LinkedBus, tmp_path: Path
+) -> None:
+    """It says that it waits, on its page and in its log, and works as soon as the bus is there."""
+    bus.cluster.node(1).kill()
+    worker = _worker(bus.settings, tmp_path)
+    try:
+        worker.start()
+        _wait(lambda: "waiting for the bus" in _page(worker.port))
+        _wait(lambda: "does not answer" in worker.log.read_text())
+        assert worker.ended is None
+        bus.cluster.node(1).start()
+        with _Traffic(bus.settings), _Changes(bus.settings) as changes:
+            changes.wait(lambda: changes.last > 3, 20)
+        assert worker.ended is None
+    finally:
+        worker.kill()
+
+
+def test_two_workers_of_one_id_name_the_clash_and_one_works(bus: LinkedBus, tmp_path: Path) -> None:
+    """The one that came last has the partitions; the other one takes them over after its end."""
+    first, second = (
+        _worker(bus.settings, tmp_path, name, "--id", "same") for name in ("first", "second")
+    )
+    try:
+        first.start()
+        wait_ready([first])
+        with _Traffic(bus.settings) as traffic, _Changes(bus.settings) as changes:
+            changes.wait(lambda: changes.last > 10, 20)
+            second.start()
+            _wait(lambda: "runs with the id same" in _page(first.port))
+            wait_ready([second])
+            at = traffic.sent
+            changes.wait(lambda: changes.last > at + 40, 30)
+            assert "runs with the id same" in _page(first.port)
+            second.kill()
+            at = traffic.sent
+            changes.wait(lambda: changes.last > at + 10, 40)
+        assert (first.ended, first.starts) == (None, 1)
+    finally:
+        for worker in (first, second):
+            worker.kill()
+
+
+def _page(port: int) -> str:
+    """What /readyz answers; empty if nobody does."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=2) as answer:
+            return str(orjson.loads(answer.read()))
+    except urllib.error.HTTPError as error:
+        return error.read().decode()
+    except OSError:
+        return ""
+
+
+def _wait(condition: Callable[[], bool], timeout_s: float = 30) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
