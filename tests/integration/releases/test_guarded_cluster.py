@@ -217,6 +217,16 @@ def test_both_sources_of_a_cluster_have_logins_of_their_own(guarded: Guarded) ->
     assert nodes >= ALL_BROKERS
 
 
+def test_a_refusal_of_controllers_is_logged_beside_brokers_that_answer(
+    guarded: Guarded, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The image is that of the brokers, and what was not read is named."""
+    image = read_image(guarded.section("controllers servers", "nobody"))
+    assert (image.authority, image.ready) == (Authority.ANSWERS, True)
+    assert "kraft was not read" in caplog.text
+    assert "grant CLUSTER_ACTION on the cluster" in caplog.text
+
+
 async def test_the_log_is_followed_live_over_a_guarded_listener(guarded: Guarded) -> None:
     """Also where the leader is another one than the first controller of the settings."""
     sink = LogSink()
