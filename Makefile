@@ -12,7 +12,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 UV := $(shell command -v uv 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast fuzz lint types format bench requirements first-minute clean
+.PHONY: help demo test test-fast fuzz releases lint types format bench requirements first-minute clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,12 @@ FUZZ_MINUTES ?= 60
 
 fuzz: $(VENV)/ready ## Try random input on every entry, for FUZZ_MINUTES (60); findings go to tests/corpus.
 	@$(BIN)/python -m pytest -m 'fuzz and not stack' --fuzz-minutes $(FUZZ_MINUTES) $(PYTEST)
+
+# Which of them: the oldest and the newest patch of 3.3, 3.7, 3.9, 4.1 and 4.3, or RELEASES=3.7.2,4.1.2.
+RELEASES ?= all
+
+releases: $(VENV)/ready ## Run the tests of sources and rights on RELEASES of Kafka (every night).
+	@$(BIN)/python -m pytest -m releases --releases $(RELEASES) $(PYTEST)
 
 lint: $(VENV)/ready ## Check style, types and the layers.
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports

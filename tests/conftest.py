@@ -43,6 +43,7 @@ pytest_plugins = (
     "tests.plugins.flaky",
     "tests.plugins.fuzzing",
     "tests.plugins.process_logs",
+    "tests.plugins.releases",
     "tests.plugins.scheduling",
 )
 

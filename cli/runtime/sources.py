@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -44,6 +44,7 @@ from featurewatch.streams.zookeeper.source import ZookeeperSource
 
 LOG: Final = logging.getLogger("featurewatch.watch")
 
+_CATCHING_UP_POLL_S: Final = 0.1
 _REPEAT_S: Final = 60.0
 """Between two log lines that say for the same reason that a cluster's id is not known."""
 
@@ -166,19 +167,21 @@ class WatchedCluster:
             LOG.error("%s: %s", self.name, self._trouble)
             await asyncio.Event().wait()
         self._learning = False
-        supervisors: list[SourceSupervisor[Any]] = []
+        running = []
         if cluster.controllers or cluster.log_directory:
             log = kraft_settings(cluster, cluster_id, self._logins.controllers)
-            supervisors.append(
+            self.sources.append(
                 self._supervise(KraftSource.name, lambda: KraftSource.on_bus(log, publisher))
             )
+            running.append(self.sources[-1].run())
         if cluster.servers or cluster.polled_controllers:
             nodes = api_versions_settings(cluster, cluster_id, self._logins)
-            supervisors.append(
-                self._supervise(ApiVersionsSource.name, lambda: ApiVersionsSource(nodes, publisher))
+            polling = self._supervise(
+                ApiVersionsSource.name, lambda: ApiVersionsSource(nodes, publisher)
             )
-        self.sources += supervisors
-        await run_all([supervisor.run() for supervisor in supervisors])
+            running.append(_run_after(self.sources[-1:] if running else [], polling))
+            self.sources.append(polling)
+        await run_all(running)
 
     async def _on_failure(self, error: Exception, wait_s: float) -> None:
         """The cluster's id could not be learned for a reason that nobody expected."""
@@ -208,6 +211,19 @@ class WatchedCluster:
                 LOG.warning("%s: %s", self.name, search.reason)
                 self._trouble, logged_s = search.reason, now_s
             await asyncio.sleep(search.retry_s)
+
+
+async def _run_after(
+    earlier: Sequence[SourceSupervisor[Any]], supervisor: SourceSupervisor[Any]
+) -> None:
+    """Runs a source once the earlier ones have caught up for the first time, or stalled.
+
+    The metadata log has the time at which a level was finalized. A response of a node has not, and
+    would date the first change of a cluster if it were published before.
+    """
+    while any(source.report().state is SourceState.CATCHING_UP for source in earlier):
+        await asyncio.sleep(_CATCHING_UP_POLL_S)
+    await supervisor.run()
 
 
 def _check_directory(directory: Path, cluster_id: str) -> None:

@@ -6,6 +6,7 @@ import signal
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -77,6 +78,12 @@ def settings_for(cluster: Cluster, **changes: object) -> KraftSettings:
     quorum = QuorumSettings(cluster_id, parse_addresses(cluster.controllers))
     options = {"quorum": quorum, "wanted": WANTED, "heartbeat_ms": 500, **changes}
     return KraftSettings(cluster_id, **options)  # type: ignore[arg-type]
+
+
+def from_directory(cluster: Cluster, directory: Path, **changes: object) -> KraftSettings:
+    """How to follow a node's files."""
+    options = {"wanted": WANTED, "heartbeat_ms": 500, "log_directory": directory, **changes}
+    return KraftSettings(ClusterId(cluster.cluster_id), **options)  # type: ignore[arg-type]
 
 
 @asynccontextmanager

@@ -8,12 +8,10 @@ import pytest
 
 from featurewatch.deploy.kafka.cluster import Cluster
 from featurewatch.streams.events import SourceState
-from featurewatch.streams.kraft.source import KraftSettings
-from featurewatch.streams.types import ClusterId
 from tests.integration.kraft.support import (
-    WANTED,
     LogSink,
     create_topics,
+    from_directory,
     running,
     settings_for,
     until,
@@ -30,12 +28,6 @@ def quorum(request: pytest.FixtureRequest) -> Cluster:
     name = "quorum_391" if request.param == "3.9.1" else "quorum_430"
     cluster: Cluster = request.getfixturevalue(name)
     return cluster
-
-
-def from_directory(cluster: Cluster, directory: Path, **changes: object) -> KraftSettings:
-    """How to follow a node's files."""
-    options = {"wanted": WANTED, "heartbeat_ms": 500, "log_directory": directory, **changes}
-    return KraftSettings(ClusterId(cluster.cluster_id), **options)  # type: ignore[arg-type]
 
 
 async def test_a_directory_says_what_the_quorum_says(quorum: Cluster) -> None:

@@ -10,12 +10,12 @@ from tests.conftest import MakeCluster
 from tests.integration.kraft.support import (
     LogSink,
     create_topics,
+    from_directory,
     running,
     settings_for,
     until,
     until_topic,
 )
-from tests.integration.kraft.test_kraft_source_logdir import from_directory
 
 pytestmark = pytest.mark.stack
 

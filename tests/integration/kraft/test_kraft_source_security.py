@@ -17,7 +17,7 @@ from featurewatch.streams.net.address import Address
 from featurewatch.streams.net.security import Security, from_properties
 from tests.integration.kraft.support import LogSink, running, settings_for, until
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.releases("3.9.1", "4.3.0")]
 
 JAAS = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 USERS = 'user_watch="may-read" user_guest="may-not";'
@@ -38,15 +38,15 @@ def properties(own: Addresses, guarded: int) -> dict[str, str]:
     }
 
 
-@pytest.fixture(scope="module", params=["3.9.1", "4.3.0"])
+@pytest.fixture(scope="module")
 def guarded(
-    request: pytest.FixtureRequest, stack_cache: Cache, tmp_path_factory: pytest.TempPathFactory
+    release: str, stack_cache: Cache, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Cluster, Address]]:
     """A cluster of one node whose controller has a listener with logins; and that listener."""
     with_ports = Ports()
     own = Addresses(with_ports.reserve(), with_ports.reserve())
     port = with_ports.reserve()
-    spec = ClusterSpec([NodeSpec(1, request.param, properties=properties(own, port))])
+    spec = ClusterSpec([NodeSpec(1, release, properties=properties(own, port))])
     directory: Path = tmp_path_factory.mktemp("guarded") / "cluster"
     with Cluster(spec, directory, cache=stack_cache, temporary=True, addresses={1: own}) as cluster:
         yield cluster, Address(LOOPBACK, port)

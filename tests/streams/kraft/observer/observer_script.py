@@ -19,10 +19,12 @@ from featurewatch.streams.kraft.observer.states import (
     CommittedBatches,
     MissingOffsets,
     ObserverOutput,
+    ObserverTiming,
     SnapshotBytes,
 )
+from featurewatch.streams.kraft.records.batch import scan_batches
 from featurewatch.streams.net.address import Address
-from featurewatch.streams.types import LeaderAndEpoch, OffsetAndEpoch
+from featurewatch.streams.types import NO_CHECKSUM, LeaderAndEpoch, OffsetAndEpoch
 from tests.streams.kraft.log_bytes import log
 
 ERRORS = {
@@ -108,6 +110,9 @@ def _plain(text: str) -> str:
     return re.sub(r"\w+=\S+", "", text)
 
 
+CLUSTER = "k3nkSGPhQsiT8EDDBw8qVg"
+
+
 class Script:
     """Plays a table against an observer, with a clock of its own."""
 
@@ -156,3 +161,12 @@ class Script:
         else:
             return False
         return True
+
+
+def script(
+    at: str = "0@0", bootstrap: str = "abc", pace: ObserverTiming | None = None, after: str = ""
+) -> Script:
+    """A script for an observer that begins at a place, which follows the batch ``after``."""
+    pace = pace or ObserverTiming()
+    checksum = scan_batches(log(after)).batches[0].checksum if after else NO_CHECKSUM
+    return Script(Observer(nodes(bootstrap), place(at), CLUSTER, lambda: 1.0, pace, checksum))

@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 
 from featurewatch.streams.kraft.observer.observer import Observer
-from featurewatch.streams.kraft.observer.requests import FetchRequest, FetchResponse, RequestFailure
+from featurewatch.streams.kraft.observer.requests import FetchRequest, RequestFailure
 from featurewatch.streams.kraft.observer.states import (
     TRANSITIONS,
     ObserverOutput,
@@ -13,21 +13,8 @@ from featurewatch.streams.kraft.observer.states import (
     ObserverTiming,
     ResponseKind,
 )
-from featurewatch.streams.kraft.records.batch import scan_batches
-from featurewatch.streams.types import LOG_START, NO_CHECKSUM, LeaderAndEpoch, OffsetAndEpoch
-from tests.streams.kraft.log_bytes import log
-from tests.streams.kraft.observer.observer_script import Script, nodes, place, spell_output
-
-CLUSTER = "k3nkSGPhQsiT8EDDBw8qVg"
-
-
-def script(
-    at: str = "0@0", bootstrap: str = "abc", pace: ObserverTiming | None = None, after: str = ""
-) -> Script:
-    """A script for an observer that begins at a place, which follows the batch ``after``."""
-    pace = pace or ObserverTiming()
-    checksum = scan_batches(log(after)).batches[0].checksum if after else NO_CHECKSUM
-    return Script(Observer(nodes(bootstrap), place(at), CLUSTER, lambda: 1.0, pace, checksum))
+from featurewatch.streams.types import LOG_START, OffsetAndEpoch
+from tests.streams.kraft.observer.observer_script import CLUSTER, nodes, script, spell_output
 
 
 def test_the_leader_is_found_from_any_controller_in_two_round_trips() -> None:
@@ -61,87 +48,6 @@ def test_without_addresses_the_bootstrap_controllers_are_tried_in_turn() -> None
         a 0@5 e6 w0   | ok v=13 leader=1@6 hw=1 0@5            | following
         """
     )
-
-
-def test_the_batch_before_the_position_is_compared_after_a_start() -> None:
-    """The first fetch is for the last published record; the leader has it as it was."""
-    script("4@1", after="2-3@1").play(
-        """
-        a 3@1 e1 w0   | ok leader=1@1 hw=6 2-3@1 4-5@1 | commit 4-5, following
-        a 6@1 e1 w500 | ok leader=1@1 hw=7 6@1         | commit 6-6, following
-        """
-    )
-
-
-@pytest.mark.parametrize(
-    ("records", "ends"), [("3@1 4-5@1", 3), ("0-7@1", 3), ("2-3@2", 3), ("", 3)]
-)
-def test_a_log_that_was_replaced_is_read_again(records: str, ends: int) -> None:
-    """It has the offset and the epoch of the position, and another batch there, or none."""
-    script("4@1", after="2-3@1").play(
-        f"""
-        a 3@1 e1 w0   | ok leader=1@2 hw=8            | behind
-        a 3@1 e2 w0   | ok leader=1@2 hw=8 {records}  | reset 0-{ends}
-        a 0@0 e2 w0   | ok leader=1@2 hw=8 0-2@1      | commit 0-2
-        a 3@1 e2 w500 | ok leader=1@2 hw=8 3-7@2      | commit 3-7, following
-        """
-    )
-
-
-def test_a_log_that_was_replaced_while_it_was_followed_is_read_again() -> None:
-    """The controllers were away for a moment, and what was not committed is fetched again too."""
-    script(bootstrap="a").play(
-        """
-        a 0@0 e0 w0   | FENCED_LEADER_EPOCH leader=1@1   |
-        a 0@0 e1 w0   | ok leader=1@1 hw=2 0-1@1 2@1     | commit 0-1
-        a 3@1 e1 w0   | gone                             |
-        a 1@1 e1 w0   | ok leader=1@1 hw=2 0-1@1 2-3@1   |
-        a 4@1 e1 w0   | gone                             |
-        a 1@1 e1 w0   | ok leader=1@1 hw=3 0@1 1@1 2@1   | reset 0-1
-        a 0@0 e1 w0   | ok leader=1@1 hw=3 0@1 1@1 2@1   | commit 0-2
-        """
-    )
-
-
-def test_a_leader_that_has_committed_nothing_cannot_replace_the_log() -> None:
-    """It may have been replaced itself without noticing: the others are tried too."""
-    script("4@1", "ab", after="2-3@1").play(
-        """
-        a 3@1 e1 w0   | ok leader=1@1 hw=-1 3@1       | trouble has committed nothing yet
-        b 3@1 e1 w0   | FENCED_LEADER_EPOCH leader=2@2 at 2=b |
-        b 3@1 e2 w0   | ok leader=2@2 hw=5 2-3@1 4@2  | commit 4-4, following
-        """
-    )
-
-
-def test_a_batch_that_only_a_snapshot_covers_cannot_be_compared() -> None:
-    """Where the log begins at the position, it is read on; where it begins later, the snapshot."""
-    script("4@1", "a", after="2-3@1").play(
-        """
-        a 3@1 e1 w0   | ok leader=1@1 hw=6 start=4 snap=4@1 |
-        a 4@1 e1 w0   | ok leader=1@1 hw=6 start=4 4-5@1    | commit 4-5, following
-        """
-    )
-    script("4@1", "a", after="2-3@1").play(
-        """
-        a 3@1 e1 w0     | ok leader=1@1 hw=9 start=9 snap=9@1 |
-        a 4@1 e1 w0     | ok leader=1@1 hw=9 start=9 snap=9@1 |
-        a snap 9@1+0 e1 | ok part=0+10/10 of 9@1              | lost 4-8, whole 9@1
-        """
-    )
-
-
-def test_a_corrupt_batch_is_no_other_log() -> None:
-    """Bytes that are damaged now prove nothing: the log is read on."""
-    observer = script("4@1", "a", after="2-3@1").observer
-    observer.next_action(0)
-    damaged = bytearray(log("2-3@1"))
-    damaged[-1] ^= 0xFF
-    answer = FetchResponse(
-        0, 17, LeaderAndEpoch(1, 1), high_watermark=5, records=bytes(damaged) + log("4@1")
-    )
-    (released,) = observer.on_response(answer, 0)
-    assert spell_output(released) == "commit 4-4"
 
 
 def test_an_address_that_cannot_be_reached_is_passed_by() -> None:
