@@ -12,7 +12,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 UV := $(shell command -v uv 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast fuzz lint types format bench requirements first-minute clean
+.PHONY: help demo test test-fast fuzz faults lint types format bench requirements first-minute clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ FUZZ_MINUTES ?= 60
 
 fuzz: $(VENV)/ready ## Try random input on every entry, for FUZZ_MINUTES (60); findings go to tests/corpus.
 	@$(BIN)/python -m pytest -m 'fuzz and not stack' --fuzz-minutes $(FUZZ_MINUTES) $(PYTEST)
+
+faults: $(VENV)/ready ## Break a running stack in every way (FAULTS="kill-* clock-*" REPEAT=20); see docs/faults.md.
+	@$(BIN)/python -m tests.faults $(foreach row,$(FAULTS),'$(row)') --repeat $(or $(REPEAT),1)
 
 lint: $(VENV)/ready ## Check style, types and the layers.
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
