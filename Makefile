@@ -12,7 +12,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 UV := $(shell command -v uv 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast fuzz releases lint types format bench requirements first-minute clean
+.PHONY: help demo test test-fast fuzz faults releases lint types format bench requirements first-minute clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,6 +55,9 @@ RELEASES ?= all
 
 releases: $(VENV)/ready ## Run the tests of sources and rights on RELEASES of Kafka (every night).
 	@$(BIN)/python -m pytest -m releases --releases $(RELEASES) $(PYTEST)
+
+faults: $(VENV)/ready ## Break a running stack in every way (FAULTS="kill-* clock-*" REPEAT=20); see docs/faults.md.
+	@$(BIN)/python -m tests.faults $(foreach row,$(FAULTS),'$(row)') --repeat $(or $(REPEAT),1)
 
 lint: $(VENV)/ready ## Check style, types and the layers.
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports

@@ -18,6 +18,10 @@ _SETTLE_S: Final = 30.0
 _CHANGES: Final = 3
 
 
+class UnavailableError(Exception):
+    """The fault cannot be made on this machine; the message says what is missing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
     """A row of the table.

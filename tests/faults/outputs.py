@@ -40,6 +40,8 @@ class OutputReader:
 
     def read_again(self) -> None:
         """Reads from the beginning: a topic was made anew."""
+        with self._changed:
+            self._state = None
         self._again.set()
 
     @property

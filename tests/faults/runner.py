@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.faults.ensemble import EnsembleStack, WatchedEnsemble, running_ensemble
-from tests.faults.fault import Fault, play
+from tests.faults.fault import Fault, UnavailableError, play
 from tests.faults.lake import PipelineStack
 from tests.faults.servers import Servers, running_servers
 from tests.faults.stack import Stack
 from tests.faults.table import Row
-from tests.faults.unavailable import UnavailableError
 from tests.faults.verdict import Verdict
 
 _FIRST_READ_S: Final = 120.0
@@ -49,6 +48,7 @@ class Runner:
             stack = self._stack_for(fault)
             verdict = play(stack, fault, seed)
         except UnavailableError:
+            self._drop_stack()
             raise
         except Exception as error:
             # What a fault leaves behind may be anything: the next row gets other servers.

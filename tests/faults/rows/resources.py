@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Final
 
 from featurewatch.deploy.process.server import Server
-from tests.faults.fault import Fault
+from tests.faults.fault import Fault, UnavailableError
 from tests.faults.rows.network import in_mode
 from tests.faults.rows.processes import STALLED, killed
 from tests.faults.servers import BUS_LINKS, QUORUM_LINKS
 from tests.faults.stack import Stack
-from tests.faults.unavailable import UnavailableError
 from tests.processes import Process
 
 FILLER: Final = "filler"
