@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from featurewatch.controller.partitions import selectors
 from featurewatch.controller.partitions.assignment import TopicPartition
 from featurewatch.reference.machines.task_queue import Task
 from featurewatch.reference.machines.topics import partition_machine, replica_machine
@@ -259,7 +260,7 @@ def with_empty_isrs(patch: pytest.MonkeyPatch) -> None:
 
 def with_unmarked_unclean_elections(patch: pytest.MonkeyPatch) -> None:
     """Any live replica is elected without a mark."""
-    select = partition_machine.select_offline
+    select = selectors.select_offline
 
     def unmarked(dialect: Any, partition: Any, *, allow_unclean: bool = False) -> Any:
         del allow_unclean
