@@ -237,17 +237,17 @@ class PartitionMachine:
     ) -> Task[set[TopicPartition]]:
         """The partitions of an offline election that may elect a replica outside the ISR.
 
-        The topics' configurations are read only where no member of the ISR is alive.
+        That needs an ISR without a live member; only then the topic's configuration is read.
         """
-        if election.kind is not SelectorKind.OFFLINE:
+        if election.kind is not SelectorKind.OFFLINE or self._dialect.selectors.always_unclean:
             return set()
-        if election.allow_unclean or self._dialect.selectors.always_unclean:
-            return {*states}
         lost = [
             partition
             for partition, state in states.items()
             if not any(self._context.is_online(member, partition) for member in state.isr)
         ]
+        if election.allow_unclean:
+            return {*lost}
         topics = dict.fromkeys(partition.topic for partition in lost)
         enabled = yield from self._configs.unclean_elections(topics)
         allowed = set()

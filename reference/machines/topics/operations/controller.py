@@ -6,12 +6,13 @@ only queue an operation; what it decides on is read when it runs.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final, TypeVar
 
 from featurewatch.controller.partitions.assignment import TopicPartition
 from featurewatch.reference.machines.directory import decode_endpoint
 from featurewatch.reference.machines.encoding import BROKER_IDS, broker_path
-from featurewatch.reference.machines.protocol import WriteLog
+from featurewatch.reference.machines.protocol import WatchKind, WriteLog
 from featurewatch.reference.machines.task_queue import Task, TaskQueue, perform
 from featurewatch.reference.machines.topics.broker_requests import SendBrokerRequest
 from featurewatch.reference.machines.topics.context import ClusterBroker, ControllerContext
@@ -40,6 +41,7 @@ from featurewatch.reference.machines.topics.znodes import (
     TOPICS,
 )
 from featurewatch.reference.machines.zookeeper import (
+    Exists,
     GetChildren,
     GetChildrenResult,
     GetData,
@@ -52,6 +54,7 @@ Reply = Callable[[_Result], None]
 
 PartitionResults = Mapping[TopicPartition, PartitionResult]
 
+_TASKS: Final = (REASSIGN_PARTITIONS, PREFERRED_ELECTION)
 _TOPIC_PREFIX: Final = f"{TOPICS}/"
 
 
@@ -119,9 +122,13 @@ class TopicController:
 
     # -- events ------------------------------------------------------------------------------------
 
-    def on_watch(self, path: str) -> bool:
+    def on_watch(self, path: str, kind: WatchKind) -> bool:
         """Queues the operation of a watch that fired; False if the path is none of ours."""
         operation = self._operation_of(path)
+        if path in _TASKS and kind is WatchKind.CHANGED:
+            # As in Kafka, a task is taken up when its znode is created, not when it is changed:
+            # the controller changes it itself.
+            operation = partial(_watch, path)
         if operation is not None and self.active:
             self._queue(operation())
         return operation is not None
@@ -229,6 +236,10 @@ class TopicController:
             for broker_id, content in zip(ids, results, strict=True)
             if isinstance(content, GetDataResult)
         }
+
+
+def _watch(path: str) -> Task[None]:
+    yield from perform(Exists(path, watch=True))
 
 
 def _replying(operation: Task[_Result], reply: Reply[_Result]) -> Task[None]:

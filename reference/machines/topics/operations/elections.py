@@ -80,7 +80,6 @@ class RequestedElections:
             self._parts.log(f"cannot read {PREFERRED_ELECTION_PATH}, which is removed: {error}")
         # As in Kafka, this deletion does not check the controller's epoch.
         yield from perform(Delete(PREFERRED_ELECTION_PATH))
-        yield from perform(Exists(PREFERRED_ELECTION_PATH, watch=True))
 
     def balance(self, imbalance_percent: int = DEFAULT_IMBALANCE_PERCENT) -> Task[None]:
         """Elects the preferred replicas of brokers that lead too few of their partitions.

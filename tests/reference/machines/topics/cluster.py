@@ -96,7 +96,7 @@ class OperationsDriver:
         self._returned = 0
         self._watches: set[tuple[str, bool]] = set()
         for broker_id in brokers:
-            data = self._broker(broker_id)
+            data = self.broker_znode(broker_id)
             self.history.write(OTHERS, Create(broker_path(broker_id), data, ephemeral=True))
         self.history.write(OTHERS, Create(CONTROLLER_EPOCH, b"0"))
         self.elect()
@@ -130,7 +130,7 @@ class OperationsDriver:
                 is_list = change.kind is WatchKind.CHILDREN
                 if (change.path, is_list) in self._watches:
                     self._watches.discard((change.path, is_list))
-                    self.controller.on_watch(change.path)
+                    self.controller.on_watch(change.path, change.kind)
         return result
 
     # -- the controller ----------------------------------------------------------------------------
@@ -212,12 +212,13 @@ class OperationsDriver:
 
     # -- brokers and clients -----------------------------------------------------------------------
 
-    def _broker(self, broker_id: int) -> bytes:
+    def broker_znode(self, broker_id: int) -> bytes:
+        """The content of a broker's znode."""
         return encode_broker(RELEASED, BrokerIdentity(broker_id), {}, 5)
 
     def start_broker(self, broker_id: int) -> list[str]:
         """Registers a broker; returns what follows."""
-        self.write(Create(broker_path(broker_id), self._broker(broker_id), ephemeral=True))
+        self.write(Create(broker_path(broker_id), self.broker_znode(broker_id), ephemeral=True))
         return self.settle()
 
     def kill_broker(self, *broker_ids: int) -> list[str]:
@@ -246,19 +247,29 @@ class OperationsDriver:
         epochs: tuple[int, int] = (0, 0),
     ) -> AlterPartitionResult:
         """Sends the leader's AlterPartition, with epochs that differ by ``epochs``."""
+        results: list[AlterPartitionResult] = []
+        self.send_isr(partition, isr, results.append, leader, epochs)
+        self.settle()
+        (result,) = results
+        return result
+
+    def send_isr(
+        self,
+        partition: TopicPartition,
+        isr: tuple[int, ...],
+        reply: Callable[[AlterPartitionResult], None],
+        leader: int | None = None,
+        epochs: tuple[int, int] = (0, 0),
+    ) -> None:
+        """Sends AlterPartition without waiting for its result; see `alter_isr`."""
         leadership = self.controller.context.leaderships[partition]
         sender = leadership.leader if leader is None else leader
         requested = RequestedIsr(
             isr, leadership.leader_epoch + epochs[0], leadership.partition_epoch + epochs[1]
         )
         broker_epoch = self.history.tree[broker_path(sender)].stat.czxid
-        results: list[AlterPartitionResult] = []
-        self.controller.alter_partitions(
-            AlterPartitionRequest(sender, broker_epoch, {partition: requested}), results.append
-        )
-        self.settle()
-        (result,) = results
-        return result
+        request = AlterPartitionRequest(sender, broker_epoch, {partition: requested})
+        self.controller.alter_partitions(request, reply)
 
     def run(self, operation: Task[Any]) -> list[str]:
         """Runs a task in the controller's queue; returns what it does."""

@@ -1,0 +1,328 @@
+"""Any sequence of operations, with crashes of the controller between any two of its writes.
+
+The rules are checked on the history of ZooKeeper and on the requests; each rule is shown to fail on
+a planted bug. Deposed controllers go on in ignorance, and must not write.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from random import Random, SystemRandom
+from typing import Any
+
+import pytest
+
+from featurewatch.controller.partitions import selectors
+from featurewatch.controller.partitions.assignment import TopicPartition
+from featurewatch.reference.machines.task_queue import Task
+from featurewatch.reference.machines.topics import partition_machine, replica_machine
+from featurewatch.reference.machines.topics.broker_requests import LeaderAndIsrRequest
+from featurewatch.reference.machines.topics.context import ControllerContext, PartitionLeadership
+from featurewatch.reference.machines.topics.operations import reassignment
+from featurewatch.reference.machines.topics.state_store import FencedWriter
+from featurewatch.reference.machines.topics.znodes import decode_state, decode_topic, topic_path
+from featurewatch.reference.machines.zookeeper import Create, Delete, Multi, Operation
+from tests.reference.machines.topics.cluster import OperationsDriver
+
+BROKERS = range(1, 6)
+PARTITIONS = [TopicPartition("t", number) for number in range(3)]
+SEEDS = 60
+STEPS = 40
+
+
+class Simulation:
+    """One run: a cluster, and what chance does to it."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = Random(seed)
+        self.driver = OperationsDriver((*BROKERS,))
+        self.deposed: list[tuple[Any, Any, Any]] = []
+        self.driver.settle()
+        self.driver.create_topic((1, 2, 3), (2, 3, 4), (5, 1))
+
+    def run(self) -> list[str]:
+        """Takes all steps, then lets the cluster settle; returns the rules that were broken."""
+        for _ in range(STEPS):
+            self._step()
+        self._finish()
+        return [*dict.fromkeys([*broken_in_history(self.driver), *self._broken_at_the_end()])]
+
+    def _step(self) -> None:
+        driver, chance = self.driver, self.chance
+        kind = chance.random()
+        if kind < 0.2:
+            self._toggle_broker()
+        elif kind < 0.45:
+            self._alter_isr()
+        elif kind < 0.65:
+            target = chance.sample(BROKERS, chance.randint(1, 3))
+            partition = chance.choice(PARTITIONS)
+            cancels = chance.random() < 0.2
+            driver.controller.reassign({partition: None if cancels else target}, _ignore)
+        elif kind < 0.75:
+            driver.controller.elect(PARTITIONS, _ignore, unclean=chance.random() < 0.3)
+        elif kind < 0.85:
+            driver.controller.shut_down(chance.choice(BROKERS), -1, _ignore)
+        else:
+            self._replace_controller()
+        for _ in range(chance.choice([0, 1, 3, 10, 1000])):
+            if driver.pending:
+                driver.serve()
+        self._serve_deposed()
+
+    def _toggle_broker(self) -> None:
+        broker_id = self.chance.choice(BROKERS)
+        if f"/brokers/ids/{broker_id}" in self.driver.history.tree:
+            self.driver.write(Delete(f"/brokers/ids/{broker_id}"))
+        else:
+            self._register(broker_id)
+
+    def _register(self, broker_id: int) -> None:
+        driver = self.driver
+        data = driver.broker_znode(broker_id)
+        driver.write(Create(f"/brokers/ids/{broker_id}", data, ephemeral=True))
+
+    def _alter_isr(self) -> None:
+        """The leader of a partition takes replicas in or out."""
+        partition = self.chance.choice(PARTITIONS)
+        leadership = self.driver.controller.context.leaderships.get(partition)
+        if (
+            leadership is None
+            or f"/brokers/ids/{leadership.leader}" not in self.driver.history.tree
+        ):
+            return
+        others = [
+            broker_id
+            for broker_id in self.driver.controller.context.assignment(partition).replicas
+            if broker_id != leadership.leader and self.chance.random() < 0.8
+        ]
+        self.driver.send_isr(partition, (leadership.leader, *others), _ignore)
+
+    def _replace_controller(self) -> None:
+        """The old controller goes on, and does not know that it is deposed."""
+        driver = self.driver
+        self.deposed.append((driver.controller, driver.pending, driver.tasks))
+        driver.elect()
+
+    def _serve_deposed(self) -> None:
+        driver = self.driver
+        current = (driver.controller, driver.pending, driver.tasks)
+        for old in self.deposed[-2:]:
+            driver.controller, driver.pending, driver.tasks = old
+            for _ in range(3):
+                if driver.pending:
+                    driver.serve()
+        driver.controller, driver.pending, driver.tasks = current
+
+    def _finish(self) -> None:
+        """All brokers come back, all followers catch up, and nothing is left to do."""
+        driver = self.driver
+        driver.settle()
+        for broker_id in BROKERS:
+            if f"/brokers/ids/{broker_id}" not in driver.history.tree:
+                self._register(broker_id)
+        driver.fail_over()
+        for partition in PARTITIONS:
+            leadership = driver.controller.context.leaderships[partition]
+            replicas = driver.controller.context.assignment(partition).replicas
+            if leadership.leader > 0:
+                driver.send_isr(partition, replicas, _ignore)
+                driver.settle()
+
+    def _broken_at_the_end(self) -> Iterator[str]:
+        for partition in PARTITIONS:
+            state = current_state(self.driver, partition)
+            assignment = self.driver.assignment(partition)
+            if not {*state.isr} & {*assignment.replicas}:
+                # By Kafka's rules, too: a canceled or replaced reassignment drops an added replica
+                # at once, even if it is the only member of the ISR. Nobody can be elected then.
+                continue
+            if state.leader not in assignment.replicas:
+                yield "every partition is led once all brokers are back"
+            if assignment.is_being_reassigned:
+                yield "every reassignment ends"
+            if {*state.isr} != {*assignment.replicas}:
+                yield "the ISR is the assignment at the end"
+
+
+def _ignore(_: object) -> None:
+    pass
+
+
+def current_state(driver: OperationsDriver, partition: TopicPartition) -> PartitionLeadership:
+    """A partition's state in ZooKeeper."""
+    node = driver.history.tree[f"/brokers/topics/t/partitions/{partition.number}/state"]
+    return decode_state(partition, node.data, node.stat.version)
+
+
+def broken_in_history(driver: OperationsDriver) -> Iterator[str]:
+    """The rules that a write or a request has broken."""
+    before: dict[TopicPartition, PartitionLeadership] = {}
+    epoch = 0
+    for transaction in driver.history.log:
+        for change in transaction.changes:
+            node = transaction.after.get(change.path)
+            if node is None:
+                continue
+            if change.path == "/controller_epoch":
+                epoch = int(node.data)
+            if not change.path.endswith("/state"):
+                continue
+            partition = TopicPartition("t", int(change.path.split("/")[5]))
+            state = decode_state(partition, node.data, node.stat.version)
+            yield from broken_by_write(before.get(partition), state, epoch)
+            assigned = decode_topic(transaction.after[topic_path("t")].data)
+            if state.leader not in (-1, *assigned.assignments[partition.number].replicas):
+                yield "a leader is assigned"
+            before[partition] = state
+    leaders: dict[tuple[TopicPartition, int], int] = {}
+    for sent in driver.requests:
+        if isinstance(sent.request, LeaderAndIsrRequest):
+            for state_sent in sent.request.states:
+                key = (state_sent.partition, state_sent.leader_epoch)
+                if leaders.setdefault(key, state_sent.leader) != state_sent.leader:
+                    yield "one leader per partition and epoch"
+
+
+def broken_by_write(
+    before: PartitionLeadership | None, after: PartitionLeadership, epoch: int
+) -> Iterator[str]:
+    """The rules that one write of a partition's state breaks."""
+    if after.controller_epoch != epoch:
+        yield "only the newest controller writes"
+    if not after.isr or len({*after.isr}) < len(after.isr):
+        yield "an ISR has members, each once"
+    if after.leader not in (-1, *after.isr):
+        yield "a leader is in the ISR"
+    if before is None:
+        return
+    if after.leader_epoch < before.leader_epoch:
+        yield "leader epochs only grow"
+    if after.leader != before.leader and after.leader_epoch == before.leader_epoch:
+        yield "another leader has another epoch"
+    if not {*after.isr} & {*before.isr} and not after.recovering:
+        yield "no acknowledged write is lost without an unclean election"
+
+
+def run_seeds(first: int) -> dict[int, list[str]]:
+    """The rules that were broken, by seed."""
+    return {
+        seed: broken for seed in range(first, first + SEEDS) if (broken := Simulation(seed).run())
+    }
+
+
+def test_any_operations_keep_the_rules() -> None:
+    """No rule is broken, whatever happens in whatever order (C-01, C-10, C-46, C-56)."""
+    first = SystemRandom().randrange(1 << 40)
+    assert run_seeds(first) == {}
+
+
+# -- planted bugs ----------------------------------------------------------------------------------
+
+
+def without_fence(patch: pytest.MonkeyPatch) -> None:
+    """A deposed controller may write."""
+
+    def write(_: FencedWriter, operations: list[Operation]) -> Task[list[Any]]:
+        return [*(yield tuple(operations))]
+
+    patch.setattr(FencedWriter, "write", write)
+
+
+def without_leader_epochs(patch: pytest.MonkeyPatch) -> None:
+    """An election does not raise the leader epoch."""
+
+    def changed(
+        state: PartitionLeadership,
+        leader: int,
+        isr: Any,
+        controller_epoch: int,
+        *,
+        recovering: bool,
+    ) -> PartitionLeadership:
+        return PartitionLeadership(
+            leader, isr, state.leader_epoch, controller_epoch, state.partition_epoch, recovering
+        )
+
+    patch.setattr(PartitionLeadership, "changed", changed)
+
+
+def with_empty_isrs(patch: pytest.MonkeyPatch) -> None:
+    """The last member leaves the ISR, too."""
+
+    def shrunk(machine: Any, state: PartitionLeadership, broker_id: int) -> PartitionLeadership:
+        isr = tuple(member for member in state.isr if member != broker_id)
+        leader = -1 if state.leader == broker_id else state.leader
+        epoch = machine._context.epoch
+        return state.changed(leader, isr, epoch, recovering=state.recovering)
+
+    patch.setattr(replica_machine.ReplicaMachine, "_shrunk", shrunk)
+
+
+def with_unmarked_unclean_elections(patch: pytest.MonkeyPatch) -> None:
+    """Any live replica is elected without a mark."""
+    select = selectors.select_offline
+
+    def unmarked(dialect: Any, partition: Any, *, allow_unclean: bool = False) -> Any:
+        del allow_unclean
+        selected = select(dialect, partition, allow_unclean=True)
+        return None if selected is None else selected._replace(is_unclean=False)
+
+    patch.setattr(partition_machine, "select_offline", unmarked)
+
+
+def with_forgotten_reassignments(patch: pytest.MonkeyPatch) -> None:
+    """A new controller does not resume what is unfinished."""
+
+    def resume(_: Any, partitions: Any) -> Task[None]:
+        del partitions
+        yield from ()
+
+    patch.setattr(reassignment.Reassignments, "resume", resume)
+    patch.setattr(reassignment.Reassignments, "complete", resume)
+
+
+def with_dead_leaders(patch: pytest.MonkeyPatch) -> None:
+    """Nobody notices that a leader is dead."""
+    patch.setattr(ControllerContext, "leaderless_partitions", lambda _: [])
+    patch.setattr(partition_machine.PartitionMachine, "restore_states", lambda _: None)
+
+
+@contextmanager
+def planted(bug: Any) -> Iterator[None]:
+    """Runs the block with a bug."""
+    with pytest.MonkeyPatch.context() as patch:
+        bug(patch)
+        yield
+
+
+@pytest.mark.parametrize(
+    ("bug", "rule"),
+    [
+        (without_fence, "only the newest controller writes"),
+        (without_leader_epochs, "another leader has another epoch"),
+        (with_empty_isrs, "an ISR has members, each once"),
+        (
+            with_unmarked_unclean_elections,
+            "no acknowledged write is lost without an unclean election",
+        ),
+        (with_forgotten_reassignments, "every reassignment ends"),
+        (with_dead_leaders, "every partition is led once all brokers are back"),
+    ],
+)
+def test_a_planted_bug_breaks_its_rule(bug: Any, rule: str) -> None:
+    """The rules above find each of these within some runs."""
+    with planted(bug):
+        for seed in range(SEEDS):
+            if rule in Simulation(seed).run():
+                return
+    pytest.fail(f"no run of {SEEDS} broke the rule that {rule}")
+
+
+def test_a_simulation_reaches_much() -> None:
+    """Runs have elections, reassignments that end, and writes of deposed controllers fail."""
+    simulation = Simulation(1)
+    simulation.run()
+    journal = "\n".join(simulation.driver.journal)
+    assert simulation.driver.deposed > 0
+    assert journal.count("W /brokers/topics/t ") > 5
+    assert sum(isinstance(operation, Multi) for operation in simulation.driver.operations) > 50
