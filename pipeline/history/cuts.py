@@ -189,7 +189,7 @@ def _reached_at(
         offset=offset,
         before=before,
     )
-    reached = rows[0]["at"]
+    reached: datetime | None = rows[0]["at"]
     if reached is None:
         return before
     return reached if after is None else max(before, min(reached, after))
