@@ -185,7 +185,7 @@ def ours(*arguments: str) -> subprocess.CompletedProcess[str]:
     """A command of featurewatch, to its end."""
     command = [sys.executable, "-m", "featurewatch", *arguments]
     try:
-        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=540)
     except subprocess.TimeoutExpired as error:
         pytest.fail(f"{command} goes on for too long: {error.stderr!r}")
 
