@@ -24,6 +24,8 @@ from typing import Annotated, Any, Final, NoReturn, Union, get_args, get_origin
 import click
 from click.exceptions import Exit
 
+from featurewatch.streams.text import closest
+
 __all__ = [
     "Argument",
     "Command",
@@ -280,6 +282,15 @@ class LazyGroup(click.Group):
     ) -> list[str]:
         """The names, in the order of the help."""
         return list(self.summaries)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command of the arguments; a misspelt one is an error that names what was meant."""
+        name = args[0]
+        if name not in self.summaries and (close := closest(name, self.summaries, 0.6)):
+            raise click.UsageError(f"No such command '{name}'. Did you mean '{close}'?", ctx)
+        return super().resolve_command(ctx, args)
 
     def get_command(
         self,

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from featurewatch.cli.kafka_describe import level_text
+from featurewatch.streams.text import closest
 from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, FeatureName
 
 if TYPE_CHECKING:
@@ -37,7 +38,14 @@ _LOWEST_SHORT, _HIGHEST_SHORT = -(2**15), 2**15 - 1
 
 
 class ToolError(Exception):
-    """The tool ends with 1 and prints exactly this on stderr."""
+    """The tool ends with 1 and prints exactly this on stderr.
+
+    ``close`` is the name that was probably meant (empty: none is close).
+    """
+
+    def __init__(self, text: str, close: str = "") -> None:
+        super().__init__(text)
+        self.close = close
 
 
 class KafkaFeaturesTool:
@@ -69,7 +77,8 @@ class KafkaFeaturesTool:
         key = ".".join(parts[:count]) if len(parts) > count else version
         level = self._versions().get(key)
         if level is None:
-            raise ToolError(self._unknown_version(version))
+            close = closest(version, (known.name for known in self._release.levels))
+            raise ToolError(self._unknown_version(version), close)
         return level
 
     def default_levels(self, level: FeatureLevel) -> list[tuple[FeatureName, FeatureLevel]]:
@@ -121,7 +130,8 @@ class KafkaFeaturesTool:
     def _version(self, name: str, level: int) -> "FeatureVersion":
         versions = self._release.features.get(FeatureName(name))
         if versions is None:
-            raise ToolError(f"Unknown feature: {name}")
+            close = closest(name, [*self._release.features, METADATA_VERSION])
+            raise ToolError(f"Unknown feature: {name}", close)
         feature_version = next((version for version in versions if version.level == level), None)
         if feature_version is None:
             raise ToolError(f"No feature:{name} with feature level {level}")

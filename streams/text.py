@@ -1,5 +1,6 @@
 """Texts from peers, made fit for a line of a log, an event or a terminal. Pure."""
 
+from collections.abc import Iterable
 from hashlib import sha256
 from typing import Final
 
@@ -35,6 +36,16 @@ def shortened(text: str, max_chars: int = MAX_DETAIL_CHARS) -> str:
 def quoted(text: str) -> str:
     """A peer's text inside an error: plain, and at most `MAX_QUOTED_CHARS` of it."""
     return shortened(plain(text), MAX_QUOTED_CHARS)
+
+
+def closest(given: str, names: Iterable[str], similarity: float = 0.7) -> str:
+    """The name that a misspelt one was probably meant to be, whatever its case; empty: none is
+    close."""
+    from difflib import get_close_matches  # here: only what is misspelt needs it
+
+    by_lower = {name.lower(): name for name in sorted(names)}
+    matches = get_close_matches(given.lower(), by_lower, 1, similarity)
+    return by_lower[matches[0]] if matches else ""
 
 
 def error_line(error: BaseException) -> str:

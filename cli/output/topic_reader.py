@@ -8,6 +8,7 @@ from typing import Final
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from featurewatch.cli.errors import UsageError
+from featurewatch.streams.bus.diagnosis import unanswered
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.errors import BusError, BusUnavailableError
 from featurewatch.streams.topics import Topic
@@ -107,8 +108,11 @@ class TopicReader:
             # librdkafka looks for the coordinator of the group, which is never joined.
             return False
         if error.fatal() or (error.code() > 0 and not error.retriable()):
+            if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                raise BusError(self._denied(str(message.topic())))
             raise BusError(
-                f"{message.topic()} cannot be read ({error.str()}): is it allowed, does it exist?"
+                f"{message.topic()} cannot be read ({error.str()}): look at the bus at "
+                f"{self._bus.bootstrap_servers}"
             )
         return False
 
@@ -121,9 +125,12 @@ class TopicReader:
                 break
             except KafkaException as error:
                 if time.monotonic() > deadline:
-                    raise BusUnavailableError(self._unreachable(error.args[0])) from None
+                    text = unanswered(self._bus, self._last_error or error.args[0].str())
+                    raise BusUnavailableError(text) from None
             self._consumer.poll(0)
         if metadata.error is not None:
+            if metadata.error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                raise BusError(self._denied(name))
             raise BusError(
                 f"there is no topic {name} on the bus at {self._bus.bootstrap_servers} "
                 f"({metadata.error.str()}): has a worker run there, with this prefix?"
@@ -137,17 +144,18 @@ class TopicReader:
             return False
         return True
 
-    def _unreachable(self, error: KafkaError) -> str:
-        why = self._last_error or error.str()
+    def _denied(self, name: str) -> str:
         return (
-            f"the bus at {self._bus.bootstrap_servers} does not answer ({why}): "
-            "check its address, and its security settings"
+            f"this login may not read topic {name} on the bus at {self._bus.bootstrap_servers}: "
+            "grant DESCRIBE and READ on it"
         )
 
     def _note(self, error: KafkaError) -> None:
         """librdkafka's own errors: it retries by itself, and the reader waits."""
         if error.code() == KafkaError._ALL_BROKERS_DOWN:
-            self._say(f"{self._unreachable(error)}; waiting for it")
+            # It has answered before, so nothing is wrong with the settings.
+            name = f"the bus at {self._bus.bootstrap_servers}"
+            self._say(f"{name} does not answer ({self._last_error or error.str()}): waiting for it")
         else:
             self._last_error = error.str()
 

@@ -12,6 +12,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Final
 
+from featurewatch.streams.text import closest
 from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, FeatureName, SupportedRanges
 
 CONTROLLER_REGISTRATION: Final = FeatureLevel(15)
@@ -19,6 +20,10 @@ CONTROLLER_REGISTRATION: Final = FeatureLevel(15)
 
 Gate = bool | int | None
 """Whether something is supported, or which version of a request or record is used."""
+
+
+_SIMILARITY: Final = 0.8
+"""Minimum similarity to a name of Kafka's features, which all end in ``.version``."""
 
 
 class UnknownReleaseError(ValueError):
@@ -136,6 +141,17 @@ _RELEASE: Final = re.compile(r"(\d+\.\d+)(?:\.\d+)?(?:-IV\d+)?")
 def releases() -> Mapping[str, Release]:
     """Every release from 3.3 to the newest, by ``3.9``, oldest first."""
     return {name: _release(name, entry) for name, entry in _table()["releases"].items()}
+
+
+@lru_cache(maxsize=1)
+def all_features() -> frozenset[str]:
+    """The features that any known release of Kafka has."""
+    return frozenset(name for release in releases().values() for name in release.unstable)
+
+
+def intended_feature(name: str) -> str:
+    """The feature of Kafka that an unknown name was probably meant to be (empty: none)."""
+    return "" if name in all_features() else closest(name, all_features(), _SIMILARITY)
 
 
 @lru_cache(maxsize=1)

@@ -5,7 +5,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from featurewatch.controller.kraft import LevelUpdate, release_of, releases
-from featurewatch.controller.kraft.releases import UnknownReleaseError, production_levels
+from featurewatch.controller.kraft.releases import (
+    UnknownReleaseError,
+    intended_feature,
+    production_levels,
+)
+from featurewatch.streams.text import closest
 from featurewatch.streams.types import (
     METADATA_VERSION,
     FeatureLevel,
@@ -157,7 +162,9 @@ def _parse(text: str, verb: str, rest: str) -> Step:
             unsafe = verb.endswith("-unsafe")
             kind = UpgradeType.UNSAFE_DOWNGRADE if unsafe else UpgradeType.SAFE_DOWNGRADE
             if verb.startswith("disable"):
-                return UpdateLevels(text, tuple(_disabled(name, kind) for name in rest.split(",")))
+                return UpdateLevels(
+                    text, tuple(_disabled(text, name, kind) for name in rest.split(","))
+                )
             return UpdateLevels(text, _levels(text, rest, kind))
         case "stop":
             return StopNode(_node(text, rest))
@@ -175,16 +182,26 @@ def _parse(text: str, verb: str, rest: str) -> Step:
             which, release = _split_release(rest)
             return RestartNodes(text, which if which in _GROUPS else _node(text, which), release)
         case _:
-            verbs = ", ".join(dict.fromkeys(re.split(r"[:\s]", line)[0] for line in _lines()))
-            raise StepSyntaxError(f"step {text}: there is no {verb!r}, but {verbs}")
+            verbs = list(dict.fromkeys(re.split(r"[:\s]", line)[0] for line in _lines()))
+            close = closest(verb, verbs)
+            hint = f": did you mean {close}?" if close else f", but {', '.join(verbs)}"
+            raise StepSyntaxError(f"step {text}: there is no {verb!r}{hint}")
 
 
 def _lines() -> list[str]:
     return GRAMMAR.splitlines()
 
 
-def _disabled(name: str, kind: UpgradeType) -> LevelUpdate:
-    return LevelUpdate(FeatureName(name.strip()), FeatureLevel(0), kind)
+def _disabled(text: str, name: str, kind: UpgradeType) -> LevelUpdate:
+    return LevelUpdate(_feature(text, name.strip()), FeatureLevel(0), kind)
+
+
+def _feature(text: str, name: str) -> FeatureName:
+    """A feature by name: one that Kafka lacks may be a cluster's own, but no misspelt one of
+    Kafka's."""
+    if close := intended_feature(name):
+        raise StepSyntaxError(f"step {text}: Kafka has no feature {name}: did you mean {close}?")
+    return FeatureName(name)
 
 
 def _split_release(rest: str) -> tuple[str, str | None]:
@@ -209,7 +226,7 @@ def _levels(text: str, rest: str, kind: UpgradeType) -> tuple[LevelUpdate, ...]:
         if name == "release":
             updates += _release_updates(level, kind)
         else:
-            updates.append(LevelUpdate(FeatureName(name), _level(text, name, level), kind))
+            updates.append(LevelUpdate(_feature(text, name), _level(text, name, level), kind))
     return tuple(updates)
 
 

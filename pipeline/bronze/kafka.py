@@ -8,6 +8,7 @@ from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPar
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from featurewatch.pipeline.errors import TopicError
+from featurewatch.streams.bus.diagnosis import unanswered
 from featurewatch.streams.bus.settings import LOG, BusSettings
 from featurewatch.streams.client_config.clients import java_properties
 from featurewatch.streams.errors import SecurityError
@@ -82,10 +83,7 @@ def offset_ranges(
             return _ranges(admin, bus)
         except KafkaException as error:
             if error.args[0].code() not in _TRANSIENT or monotonic() > deadline:
-                raise TopicError(
-                    f"the bus at {bus.bootstrap_servers} does not answer "
-                    f"({error.args[0].str()}): check its address, and its security settings"
-                ) from error
+                raise TopicError(unanswered(bus, error.args[0].str())) from error
         time.sleep(_RETRY_S)
 
 

@@ -1,21 +1,17 @@
 """The desired levels of clusters: a file that people write, validated when it is read."""
 
 from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from featurewatch.controller.kraft import UnknownReleaseError, release_of, releases
+from featurewatch.controller.kraft import UnknownReleaseError, release_of
+from featurewatch.controller.kraft.releases import all_features, intended_feature
 from featurewatch.pipeline.errors import PipelineError
 from featurewatch.streams import yaml_file
 from featurewatch.streams.types import METADATA_VERSION, FeatureName
-
-_SIMILARITY: Final = 0.8
-"""Minimum similarity to a name of Kafka's features, which all end in ``.version``."""
 
 
 class DesiredError(PipelineError):
@@ -40,7 +36,7 @@ def _level(feature: str, level_or_name: Any) -> int:
         level = int(text)
         # Clusters may have features of their own; a level of 0 for a misspelled name would hide
         # drift.
-        if level == 0 and (close := _close(feature)):
+        if level == 0 and (close := intended_feature(feature)):
             raise ValueError(_unknown(feature, close))
         return level
     try:
@@ -50,8 +46,8 @@ def _level(feature: str, level_or_name: Any) -> int:
             f"{feature} {text!r} is neither a number nor the name of a release or of a level "
             f"({error})"
         ) from None
-    if feature not in _features():
-        raise ValueError(_unknown(feature, _close(feature)))
+    if feature not in all_features():
+        raise ValueError(_unknown(feature, intended_feature(feature)))
     matching = [level.level for level in release.levels if level.name == text]
     if "IV" in text and not matching:
         raise ValueError(f"Kafka {release.name} has no level {text}")
@@ -59,20 +55,6 @@ def _level(feature: str, level_or_name: Any) -> int:
     if feature == METADATA_VERSION:
         return level
     return release.defaults(level).get(FeatureName(feature), 0)
-
-
-@lru_cache(maxsize=1)
-def _features() -> frozenset[str]:
-    """The features that any known release of Kafka has."""
-    return frozenset(name for release in releases().values() for name in release.unstable)
-
-
-def _close(feature: str) -> str:
-    """The feature of Kafka that an unknown name was probably meant to be (empty: none)."""
-    if feature in _features():
-        return ""
-    matches = get_close_matches(feature.lower(), sorted(_features()), 1, _SIMILARITY)
-    return matches[0] if matches else ""
 
 
 def _unknown(feature: str, close: str) -> str:

@@ -7,6 +7,7 @@ from typing import Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
+from featurewatch.streams.bus.diagnosis import unanswered
 from featurewatch.streams.bus.settings import LOG, BusSettings
 from featurewatch.streams.codec.events import MalformedEventError, decode_log_event
 from featurewatch.streams.errors import BusError, BusUnavailableError
@@ -135,10 +136,8 @@ class _Scan:
                 end, window = start, window * _GROWTH
             return None
         except KafkaException as error:
-            raise BusUnavailableError(
-                f"the bus at {self._bus.bootstrap_servers} did not say what {self._topic} holds "
-                f"({error.args[0].str()}): check its address, and its security settings"
-            ) from error
+            reason = unanswered(self._bus, error.args[0].str())
+            raise BusUnavailableError(f"what {self._topic} holds is not known: {reason}") from error
         finally:
             consumer.close()
 

@@ -438,12 +438,14 @@ class Publisher:
 
     def _note_error(self, error: KafkaError) -> None:
         """librdkafka's own errors; it recovers by itself unless they are fatal."""
-        self._last_error = error.str()
+        is_summary = error.code() == KafkaError._ALL_BROKERS_DOWN
+        reason = self._last_error if is_summary and self._last_error else error.str()
+        self._last_error = reason
         if error.fatal():
             failure = self._failure_of(error, f"the producer stopped for good: {error.str()}")
             self._loop.call_soon_threadsafe(self._fail, failure)
         elif error.code() in (KafkaError._ALL_BROKERS_DOWN, KafkaError._AUTHENTICATION):
-            text = f"the bus at {self._bus.bootstrap_servers} does not answer: {error.str()}"
+            text = f"the bus at {self._bus.bootstrap_servers} does not answer: {reason}"
             self._loop.call_soon_threadsafe(self._set_error, text)
 
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -15,6 +15,7 @@ from confluent_kafka.admin import (
     TopicMetadata,
 )
 
+from featurewatch.streams.bus.diagnosis import unanswered
 from featurewatch.streams.bus.settings import (
     LOG,
     MAX_MESSAGE_BYTES,
@@ -27,6 +28,7 @@ from featurewatch.streams.topics import ALL, Topic
 _POLICY: Final = "cleanup.policy"
 _TIME: Final = "message.timestamp.type"
 _POLL_S: Final = 0.05
+_DESCRIBE_S: Final = 10.0
 
 REPLICAS: Final = 3
 """Replicas of each topic, where the bus has as many brokers and nothing else is set."""
@@ -86,10 +88,7 @@ def _metadata(admin: AdminClient, bus: BusSettings, left_s: _Seconds) -> Cluster
             if left_s() > 0:
                 continue
             error = exception
-        raise BusUnavailableError(
-            f"the bus at {bus.bootstrap_servers} does not answer ({error.args[0].str()}): "
-            "check its address, and its security settings"
-        ) from error
+        raise BusUnavailableError(unanswered(bus, error.args[0].str())) from error
 
 
 def _create(
@@ -147,12 +146,31 @@ def _wait_for_leaders(
         behind = [name for name in names if not _is_ready(name, existing.get(name), bus)]
         if not behind:
             return
+        _check_visible(admin, bus, [name for name in behind if name not in existing])
         if left_s() < 0:
             raise BusUnavailableError(
                 f"partitions without a leader on the bus at {bus.bootstrap_servers}: "
                 f"{', '.join(behind)}: look at the bus' brokers"
             )
         time.sleep(_POLL_S)
+
+
+def _check_visible(admin: AdminClient, bus: BusSettings, names: Iterable[str]) -> None:
+    """Raises `BusSetupError` for topics that exist and are not listed for want of a right."""
+    if not (hidden := list(names)):
+        return
+    described = admin.describe_topics(TopicCollection(hidden), request_timeout=_DESCRIBE_S)
+    denied = [
+        name
+        for name, future in described.items()
+        if isinstance(error := future.exception(), KafkaException)
+        and error.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+    ]
+    if denied:
+        raise BusSetupError(
+            f"this login may not see topics on the bus at {bus.bootstrap_servers}: grant DESCRIBE "
+            f"on {', '.join(denied)}"
+        )
 
 
 def _is_ready(name: str, topic: TopicMetadata | None, bus: BusSettings) -> bool:

@@ -16,10 +16,9 @@ _PASSED_ON: Final = (
     "debug",
     "log_level",
     "socket.keepalive.enable",
-    "socket.timeout.ms",
 )
-"""What librdkafka is given as it stands. Other tuning, of batches, groups and acknowledgements
-above all, is what the guarantees of the bus rest on and is not for a file to change."""
+"""What librdkafka is given as it stands. Other tuning, of timeouts, batches, groups and
+acknowledgements, is what the guarantees of the bus rest on and is not for a file to change."""
 
 _JAVA_STORES: Final = {
     "ssl.truststore.location": (

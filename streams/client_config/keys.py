@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any, Final
 
 from featurewatch.streams.errors import SecurityError
+from featurewatch.streams.text import closest
 
 _OTHERS: Final = ("basic.auth.", "bearer.auth.", "confluent.", "schema.registry.")
 """What stands beside Kafka's own properties in files that several programs share."""
@@ -54,11 +55,9 @@ def check_zookeeper_keys(properties: Mapping[str, str]) -> None:
 
 
 def _unknown(key: str, keys: list[str], advice: str = "Kafka has none of that name") -> str:
-    import difflib  # here: only a misspelt key needs it
-
     # ZooKeeper's own names of the same settings: zookeeper.ssl.truststore.location.
-    close = difflib.get_close_matches(key.removeprefix("zookeeper."), keys, n=1, cutoff=0.8)
-    return f"there is no setting {key}: " + (f"did you mean {close[0]}?" if close else advice)
+    close = closest(key.removeprefix("zookeeper."), keys, 0.8)
+    return f"there is no setting {key}: " + (f"did you mean {close}?" if close else advice)
 
 
 @cache

@@ -6,7 +6,7 @@ another one (`streams.net.transport`).
 """
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NoReturn, TypeVar, cast
@@ -14,6 +14,13 @@ from typing import TYPE_CHECKING, Final, NoReturn, TypeVar, cast
 from featurewatch.streams.net.address import Address
 from featurewatch.streams.net.decode import DecodeError, read_entity, skip_tags
 from featurewatch.streams.net.encode import write_entity
+from featurewatch.streams.net.failures import (
+    KnownListeners,
+    Listener,
+    silence_advice,
+    tls_failure,
+    unreachable,
+)
 from featurewatch.streams.net.limits import LOGIN_FRAME_BYTES, response_limit
 from featurewatch.streams.net.messages import (
     ApiVersionsRequest,
@@ -40,6 +47,8 @@ API_VERSIONS_KEY: Final = 18
 _UNSUPPORTED_VERSION: Final = 35
 _LENGTH = struct.Struct(">i")
 _HEADER = struct.Struct(">hhih")
+_KNOWN: Final = KnownListeners()
+"""A setting that worked is not what an outage is about, whoever connects."""
 _RESPONSE = TypeVar("_RESPONSE", bound=WireMessage)
 
 AnyApiVersionsResponse = ApiVersionsResponseV0 | ApiVersionsResponse
@@ -72,6 +81,8 @@ class Connection:
         """What it may mean if the node closes the connection on the next request."""
         self.is_open = False
         """Whether the login is over, if there is one; until then only short responses are read."""
+        self.on_first_response: Callable[[], None] | None = None
+        """Called once, when the first request after the login is answered."""
         self._transport = transport
         self._client_id = client_id
         self._correlation_id = 0
@@ -183,10 +194,12 @@ class Connection:
         except OSError as error:
             self._transport.close()
             if _is_tls_error(error):
-                reason = getattr(error, "reason", None) or error
-                raise AuthenticationError(f"{self.address}: TLS failed: {reason}") from error
+                raise AuthenticationError(tls_failure(self.address, error)) from error
             raise NodeError(f"{self.address}: {error.strerror or error}") from error
         self.hint = ""
+        if self.is_open and self.on_first_response is not None:
+            self.on_first_response()
+            self.on_first_response = None
         return self._without_header(request, body, correlation_id)
 
     def _without_header(self, request: WireMessage, body: bytes, correlation_id: int) -> memoryview:
@@ -234,33 +247,34 @@ async def open_connection(
     if (problem := address.problem()) is not None:
         raise NodeError(f"{address} is no address, {problem}: correct what advertises it")
     connection = await _connect(address, security, timeout_s, client_id, connect)
+    worked = _KNOWN.has(*_listener(address, security))
+    advice = silence_advice(uses_tls=security.tls is not None, worked=worked)
     try:
         await connection.request_api_versions(timeout_s)
         if security.mechanism is not None:
             await connection.authenticate(security, timeout_s)
-        else:
+        elif not worked:
             # A listener with SASL responds to ApiVersions before authentication, and to nothing
             # else.
             connection.hint = ": if it wants a login, set security.protocol and sasl.mechanism"
         connection.is_open = True
+        connection.on_first_response = partial(_KNOWN.add, *_listener(address, security))
     except ResponseTimeoutError as error:
         await connection.close()
-        raise ResponseTimeoutError(f"{error}: {_is_it_tls(security)}") from error
+        raise ResponseTimeoutError(f"{error}: {advice}") from error
     except AuthenticationError:
         raise
     except NodeError as error:
         await connection.close()
-        raise NodeError(f"{error} during the handshake: {_is_it_tls(security)}") from error
+        raise NodeError(f"{error} during the handshake: {advice}") from error
     except BaseException:
         await connection.close()
         raise
     return connection
 
 
-def _is_it_tls(security: Security) -> str:
-    if security.tls is None:
-        return "if it is a TLS listener, set security.protocol"
-    return "is it a TLS listener that takes our certificate?"
+def _listener(address: Address, security: Security) -> Listener:
+    return address, security.tls is not None, security.mechanism
 
 
 async def _connect(
@@ -297,20 +311,14 @@ def _raise_not_connected(address: Address, security: Security, error: OSError) -
     if (shortage := local_shortage(error)) is not None:
         raise LocalResourceError(f"{address} cannot be connected to: {shortage}") from error
     if _is_tls_error(error):
-        if (reason := getattr(error, "verify_message", None)) is not None:
-            raise AuthenticationError(
-                f"{address}: its certificate is not trusted ({reason}): set ssl.ca.location"
-            ) from error
-        reason = getattr(error, "reason", None) or error
-        raise AuthenticationError(
-            f"{address}: TLS failed ({reason}): is it a TLS listener?"
-        ) from error
+        raise AuthenticationError(tls_failure(address, error)) from error
+    worked = _KNOWN.has(*_listener(address, security))
     if security.tls is not None and isinstance(error, (ConnectionResetError, BrokenPipeError)):
+        advice = silence_advice(uses_tls=True, worked=True) if worked else "is it a TLS listener?"
         raise NodeError(
-            f"{address} closed the connection in the TLS handshake: is it a TLS listener?"
+            f"{address} closed the connection in the TLS handshake: {advice}"
         ) from error
-    reason = error.strerror or str(error)
-    raise NodeError(f"nobody listens at {address} ({reason}): check the address") from error
+    raise NodeError(unreachable(address, error, worked=worked)) from error
 
 
 def _is_tls_error(error: OSError) -> bool:

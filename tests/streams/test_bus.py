@@ -133,7 +133,7 @@ async def test_an_unreachable_bus_is_one_clear_line():
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         nowhere = BusSettings(f"127.0.0.1:{closed.getsockname()[1]}")
-        with pytest.raises(BusUnavailableError, match="check its address"):
+        with pytest.raises(BusUnavailableError, match=r"nobody listens at .*check the address"):
             await last_log_position(nowhere, CLUSTER, timeout_s=0.5)
         with pytest.raises(BusUnavailableError, match="does not answer"):
             await asyncio.to_thread(ensure_topics, nowhere, timeout_s=0.5)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from confluent_kafka import Producer
 from confluent_kafka.admin import (
     AdminClient,
     ScramCredentialInfo,
@@ -22,6 +23,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import pkcs12
 
+from featurewatch.cli.config.settings import load
 from featurewatch.deploy.java.jars import Cache, Jars, tool_command
 from featurewatch.deploy.java.runtime import java
 from featurewatch.deploy.kafka.cluster import Cluster
@@ -29,6 +31,8 @@ from featurewatch.deploy.kafka.server_properties import Addresses
 from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec
 from featurewatch.deploy.process.ports import LOOPBACK, Ports
 from featurewatch.deploy.process.private_files import write_private
+from featurewatch.streams.bus.topics import ensure_topics
+from featurewatch.streams.topics import METADATA_LOG
 from tests.conftest import Certificates
 from tests.process_logs import started
 from tests.processes import Process, wait_ready
@@ -180,7 +184,10 @@ def login(request: pytest.FixtureRequest, secured: Secured, certificates: Certif
 def ours(*arguments: str) -> subprocess.CompletedProcess[str]:
     """A command of featurewatch, to its end."""
     command = [sys.executable, "-m", "featurewatch", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=240)
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=540)
+    except subprocess.TimeoutExpired as error:
+        pytest.fail(f"{command} goes on for too long: {error.stderr!r}")
 
 
 def without_epoch(text: str) -> str:
@@ -226,10 +233,16 @@ def test_it_serves_source_worker_and_readers(secured: Secured, login: Path) -> N
 
 
 def test_it_serves_the_pipeline(secured: Secured, login: Path, tmp_path: Path) -> None:
-    """The topics reach the lake, through Spark's own client."""
-    configuration = str(secured.configuration(login))
+    """What is on a topic reaches the lake, through Spark's own client."""
+    configuration = secured.configuration(login)
+    bus = load(configuration).bus_settings()
+    ensure_topics(bus)
+    producer = Producer(bus.client())
+    producer.produce(bus.topic(METADATA_LOG), b"{}", b"a-cluster")
+    assert producer.flush(30) == 0
     lake = tmp_path / "lake"
-    result = ours("pipeline", "run", "--once", "--config", configuration, "--lake", str(lake))
+    result = ours("pipeline", "run", "--once", "--config", str(configuration), "--lake", str(lake))
     assert result.returncode == 0, result.stderr[-3000:]
-    assert (lake / "bronze" / "messages" / "_delta_log").is_dir()
+    (log,) = (lake / "bronze" / "messages" / "_delta_log").glob("*0.json")
+    assert '"numRecords":1' in log.read_text().replace("\\", "")
     assert SECRET not in result.stderr

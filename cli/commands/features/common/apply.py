@@ -46,7 +46,7 @@ def apply_updates(
     try:
         updates = parse(_quiet if target.as_json else print_line)
     except ToolError as error:
-        fail(str(error), ExitCode.FAILED)
+        fail(str(error), ExitCode.FAILED, error.close)
     if warning is not None and not dry_run:
         print_error(warning)
     admin = target.admin()
@@ -68,6 +68,7 @@ def report(
     """Prints the result of each update, as the tool does or as a document."""
     if any(item.error == _NO_RIGHT for item in result.refused):
         print_error("this login may not change features: grant it ALTER on the cluster")
+    _suggest(item.feature for item in result.refused)
     if metadata is not None:
         print_document(document(metadata, target.dialect, described_results(updates, result)))
         if result.refused:
@@ -82,6 +83,15 @@ def report(
         outcome_lines(operation, outcomes, dry_run=dry_run, say=print_line)
     except ToolError as error:
         fail(str(error), ExitCode.FAILED)
+
+
+def _suggest(refused: Iterable[str]) -> None:
+    """Prints which features of Kafka were probably meant; clusters may have others of their own."""
+    from featurewatch.controller.kraft.releases import intended_feature
+
+    for name in refused:
+        if close := intended_feature(name):
+            print_error(f"Kafka has no feature {name}: did you mean {close}?")
 
 
 async def _send(

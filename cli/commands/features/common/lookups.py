@@ -21,7 +21,7 @@ def look_up(target: ClusterTarget, lines: Iterator[str]) -> None:
             for line in lines:
                 print_line(line)
     except ToolError as error:
-        fail(str(error), ExitCode.FAILED)
+        fail(str(error), ExitCode.FAILED, error.close)
 
 
 def _parsed(lines: Iterable[str]) -> Iterator[dict[str, object]]:

@@ -130,8 +130,13 @@ class ClusterTarget(NamedTuple):
             raise Exit(ExitCode.FAILED) from None
 
 
-def fail(text: str, code: ExitCode) -> NoReturn:
-    """Ends the command; the text is the tool's own and printed as it is."""
+def fail(text: str, code: ExitCode, close: str = "") -> NoReturn:
+    """Ends the command; the text is the tool's own and printed as it is.
+
+    A line of ours follows with ``close``, a name that was probably meant.
+    """
     sys.stdout.flush()
     print_note(text)
+    if close:
+        print_error(f"did you mean {close}?")
     raise Exit(code)
