@@ -104,7 +104,7 @@ def step(
     and every reader of the topic comes to the same time.
     """
     before, claimed_ms = state.image, _time_ms(event)
-    received_ms = claimed_ms if position is None else position.time_ms
+    received_ms = before.sources.received_ms(position) or claimed_ms
     is_ahead = claimed_ms - received_ms > MAX_AHEAD_MS
     at_ms = received_ms if is_ahead else claimed_ms
     cause = Cause(event.id, at_ms, _ending(event))
@@ -151,8 +151,9 @@ def step_unreadable(
         return StepResult(state, SKIPPED, cause)
     after = fold_unreadable(state.image, place, reason)
     after = replace(after, sources=after.sources.mark_applied(position))
-    after = _at_time(after, position.time_ms, limits)
-    context = RuleContext(after, state.times, limits, cause.at_ms, position.time_ms)
+    received_ms = after.sources.received_ms(position)
+    after = _at_time(after, received_ms, limits)
+    context = RuleContext(after, state.times, limits, cause.at_ms, received_ms)
     firing, alert_changes = evaluate(state.image, NOTHING, state.firing, cause, context)
     after_state = MonitorState(after, firing, state.times)
     return StepResult(after_state, NOTHING, cause, alert_changes=alert_changes)

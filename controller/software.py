@@ -7,11 +7,9 @@ identifies it; patch releases share one and cannot be distinguished.
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from functools import lru_cache
-from typing import Final
 
-from featurewatch.controller.compatibility import Incompatibility, Verdict
 from featurewatch.controller.kraft import ControllerState, replay_refusal
-from featurewatch.controller.kraft.releases import Release, release_of, releases
+from featurewatch.controller.kraft.releases import Release, releases
 from featurewatch.streams.types import (
     KRAFT_VERSION,
     METADATA_VERSION,
@@ -21,10 +19,6 @@ from featurewatch.streams.types import (
     SupportedRanges,
 )
 from featurewatch.tables.image.nodes import Capabilities, intern_capabilities
-
-FIRST_COMPLETE_RELEASE: Final = "3.9"
-"""The first release whose controllers take features with a minimum of 0 in a registration
-(BrokerRegistrationRequest v4)."""
 
 
 class Direction(StrEnum):
@@ -108,25 +102,6 @@ def release_of_capabilities(capabilities: Capabilities) -> Release | None:
         if release.ranges(unstable=True).get(METADATA_VERSION) == bounds
     )
     return next(stable, None) or next(unstable, None)
-
-
-def is_left_out(capabilities: Capabilities, item: Incompatibility) -> bool:
-    """Whether only a node's registration lacks a feature, and not its software.
-
-    Registrations at controllers before `FIRST_COMPLETE_RELEASE` leave out each feature whose
-    minimum is 0, for as long as the node runs (BrokerRegistrationRequest v0 to v3, KAFKA-17492).
-    """
-    release = release_of_capabilities(capabilities)
-    if release is None or item.range is not None or item.verdict is not Verdict.NO:
-        return False
-    supported = release.supported.get(item.feature)
-    return supported is not None and supported.minimum == 0 and supported.includes(item.level)
-
-
-def registers_completely(controllers: Release) -> bool:
-    """Whether a node's registration at controllers of this release names all of its features."""
-    first = release_of(FIRST_COMPLETE_RELEASE)
-    return controllers.newest(METADATA_VERSION) >= first.newest(METADATA_VERSION)
 
 
 def startable_releases(levels: Mapping[FeatureName, FeatureLevel]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from featurewatch.cli.output.terminal import print_error
 
 @command()
 def retire(
-    cluster: Annotated[str, Option("--cluster", metavar="ID", help="The cluster's id.")],
+    cluster: Annotated[str, Option("--cluster", metavar="ID", help="The cluster's id.")] = "",
     source: Annotated[
         str,
         Option(
@@ -18,6 +18,16 @@ def retire(
             help="kraft, zookeeper or api-versions, as `state` shows it (default: all).",
         ),
     ] = "",
+    outdated_for: Annotated[
+        float | None,
+        Option(
+            "--outdated-for",
+            metavar="HOURS",
+            min=0,
+            help="Instead of --cluster: every cluster of which nothing came for so long, but for "
+            "those with a cluster_id in the configuration.",
+        ),
+    ] = None,
     config: ConfigFile = None,
     bus: BusServers = "",
     prefix: Prefix = "",
@@ -29,10 +39,19 @@ def retire(
     retired is forgotten: its alerts resolve, and its state and metrics vanish.
     """
     # Here, so that help needs no settings and no engines.
-    from featurewatch.cli.config.bus import load_bus
-    from featurewatch.cli.runtime.retirement import retire_sources
+    from featurewatch.cli.config import options
+    from featurewatch.cli.config.settings import load
+    from featurewatch.cli.errors import UsageError
+    from featurewatch.cli.runtime.retirement import retire_outdated, retire_sources
 
-    if retire_sources(load_bus(config, bus, prefix), cluster, source):
+    if bool(cluster) == (outdated_for is not None) or (source and not cluster):
+        raise UsageError("give --cluster, with --source for one of its sources, or --outdated-for")
+    settings = load(config, bus=options.bus_flags(bus, prefix))
+    if outdated_for is not None:
+        kept = {configured.cluster_id for configured in settings.clusters}
+        retired = retire_outdated(settings.bus_settings(), kept, round(outdated_for * 3_600_000))
+        print_error(f"retired: {', '.join(retired) or 'none'}")
+    elif retire_sources(settings.bus_settings(), cluster, source):
         print_error(f"{source} of {cluster} is retired" if source else f"{cluster} is retired")
     else:
         print_error(

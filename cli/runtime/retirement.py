@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from featurewatch.agents.timers import source_status, topic_of_source
@@ -43,6 +43,27 @@ def retire_sources(bus: BusSettings, cluster: str, source: str) -> bool:
             for _ in states.poll(0.5):
                 pass
     return True
+
+
+def retire_outdated(bus: BusSettings, kept: Collection[str], outdated_ms: int) -> tuple[str, ...]:
+    """The clusters that were retired because nothing of them came for ``outdated_ms``.
+
+    ``kept`` are the ids of those that are not. What a worker has not applied in time is left out.
+    """
+    with contextlib.closing(ClusterStates(bus)) as states:
+        latest_ms = wall_clock_ms() - outdated_ms
+        outdated = {
+            cluster: {*snapshot.sources} or {Authority.LOG.value}
+            for cluster, snapshot in sorted(states.snapshots.items())
+            if cluster not in kept and snapshot.at_ms <= latest_ms
+        }
+        for cluster, sources in outdated.items():
+            asyncio.run(_publish(bus, ClusterId(cluster), sources))
+        deadline = time.monotonic() + _APPLIED_S
+        while outdated.keys() & states.snapshots.keys() and time.monotonic() < deadline:
+            for _ in states.poll(0.5):
+                pass
+        return tuple(cluster for cluster in outdated if cluster not in states.snapshots)
 
 
 def _has_any(snapshot: Snapshot | None, source: str) -> bool:

@@ -12,13 +12,10 @@ from featurewatch.controller.compatibility import (
     controllers_register,
     incompatibilities,
 )
-from featurewatch.controller.readiness.active_controller import active_controller
+from featurewatch.controller.readiness.left_out_features import is_left_out, restart_remedy
 from featurewatch.controller.readiness.state_timers import Limits, StateTimers
 from featurewatch.controller.software import (
-    FIRST_COMPLETE_RELEASE,
     format_releases,
-    is_left_out,
-    registers_completely,
     release_of_capabilities,
     startable_releases,
 )
@@ -74,19 +71,6 @@ class ReadinessContext:
     times: StateTimers
     limits: Limits
     now_ms: int
-
-
-def restart_remedy(image: ClusterImage) -> str:
-    """What to do about a node whose software supports a level that its registration lacks."""
-    if registers_completely(active_controller(image).release):
-        return (
-            "restart it once more, now that the controllers are new: its software supports that, "
-            "and it registered at older controllers, which do not register it"
-        )
-    return (
-        f"upgrade the controllers to Kafka {FIRST_COMPLETE_RELEASE} or newer, then restart it once "
-        "more: its software supports that, and older controllers do not register it"
-    )
 
 
 def blockers_of(context: ReadinessContext) -> tuple[Blocker, ...]:

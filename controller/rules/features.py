@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from featurewatch.controller.compatibility import Incompatibility, Verdict, supports
 from featurewatch.controller.levels import level_name
+from featurewatch.controller.readiness.left_out_features import is_left_out
 from featurewatch.controller.rules.rule import Finding, Rule, RuleContext, Subject, SubjectKind
-from featurewatch.controller.software import is_left_out
 from featurewatch.streams.outputs import Severity
 from featurewatch.streams.types import FeatureLevel, FeatureName, Role
 from featurewatch.tables.image.cluster import Authority

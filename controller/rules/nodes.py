@@ -7,9 +7,8 @@ from immutables import Map
 
 from featurewatch.controller.compatibility import Incompatibility, Verdict, incompatibilities
 from featurewatch.controller.levels import level_name
-from featurewatch.controller.readiness.blockers import restart_remedy
+from featurewatch.controller.readiness.left_out_features import is_left_out, restart_remedy
 from featurewatch.controller.rules.rule import Finding, Rule, RuleContext, Subject, SubjectKind
-from featurewatch.controller.software import is_left_out
 from featurewatch.streams.outputs import Severity
 from featurewatch.streams.types import FeatureLevel, FeatureName, NodeKey, Role
 from featurewatch.tables.image.cluster import Authority

@@ -126,6 +126,16 @@ class SourcesImage:
             return False
         return delivery.offset <= last.offset and delivery.time_ms <= last.time_ms
 
+    def received_ms(self, delivery: MessagePosition | None) -> int:
+        """When the bus received a message (ms since the Unix epoch); 0: not known.
+
+        The time of a topic does not go back, whatever a producer or a broker's clock claims.
+        """
+        if delivery is None:
+            return 0
+        last = self.read.get(delivery.topic)
+        return max(delivery.time_ms, 0 if last is None else last.time_ms)
+
     def goes_back(self, delivery: MessagePosition) -> bool:
         """Whether a message that was not applied has an offset that was.
 

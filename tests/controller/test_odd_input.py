@@ -171,6 +171,22 @@ def test_a_clock_that_is_ahead_moves_no_timer() -> None:
     assert topic.firing() == {"ghost-registration": Severity.WARNING}
 
 
+@pytest.mark.parametrize("time_ms", [0, 1])
+def test_a_message_without_a_time_moves_no_timer(time_ms: int) -> None:
+    """As old producers write them: the newest time of the topic counts, and no alert fires of the
+    seconds since 1970."""
+    topic = known()
+    topic.event(
+        commit(2, r.register(7, {"metadata.version": (1, 21)}, fenced=True), seen_ms=START_MS),
+        time_ms,
+    )
+    heartbeat(topic, HOUR_MS - 1)
+    assert not topic.firing()
+    first = Input()
+    first.event(r.following(1, seen_ms=START_MS), 0)
+    assert not first.firing()
+
+
 def test_clocks_may_differ_a_little() -> None:
     """Up to the allowance an event's own time counts."""
     topic = known()

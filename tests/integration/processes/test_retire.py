@@ -2,6 +2,7 @@
 
 import time
 import uuid
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -66,5 +67,38 @@ async def test_a_source_is_forgotten(bus: Cluster, tmp_path: Path) -> None:
         async with Publisher(settings) as publisher:
             await publisher.publish(ZOOKEEPER, _following("zookeeper"))
         published.state(CLUSTER, lambda state, _: set(state.sources) == {"zookeeper"}, [worker])
+    finally:
+        worker.kill()
+
+
+async def test_clusters_that_nobody_watches_are_forgotten(bus: Cluster, tmp_path: Path) -> None:
+    """Those of which nothing came for a time, as if somebody had made them up; configured ones and
+    new ones stay."""
+    prefix = f"retire-{uuid.uuid4().hex[:8]}"
+    published = PublishedOutputs(bus, prefix)
+    worker = Process("worker", ["worker", *published.flags], tmp_path)
+    configuration = tmp_path / "featurewatch.yaml"
+    configuration.write_text("clusters:\n  - {cluster_id: kept, servers: 'b:1'}\n")
+    worker.start()
+    try:
+        wait_ready([worker])
+        settings = BusSettings(bus.bootstrap_servers, prefix=prefix, replication_factor=1)
+        names = ("kept", "forged-1", "forged-2")
+        async with Publisher(settings) as publisher:
+            for name in names:
+                event = replace(_following("kraft"), cluster=ClusterId(name))
+                await publisher.publish(METADATA_LOG, event)
+        for name in names:
+            published.state(name, lambda state, _: state.sources, [worker])
+
+        def retire(hours: float) -> tuple[int, str]:
+            flags = ["--outdated-for", str(hours), "--config", str(configuration)]
+            done = featurewatch(tmp_path, "retire", *flags, *published.flags)
+            return done.returncode, done.stderr
+
+        assert retire(1) == (0, "featurewatch: retired: none\n")
+        assert retire(0) == (0, "featurewatch: retired: forged-1, forged-2\n")
+        states = featurewatch(tmp_path, "state", "--json", *published.flags).stdout
+        assert (states.count("forged"), states.count("kept") > 0) == (0, True)
     finally:
         worker.kill()
