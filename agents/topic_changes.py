@@ -15,6 +15,7 @@ anew is noticed before the next message is processed:
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import orjson
@@ -28,6 +29,7 @@ from featurewatch.streams.bus.positions import partition_of
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topic_keeper import TopicIds
 from featurewatch.streams.topics import (
+    ALERTS,
     DEAD_LETTERS,
     EPOCHS,
     FEATURE_CHANGES,
@@ -103,9 +105,13 @@ class TopicChanges:
         if fresh:
             for published in await asyncio.to_thread(read_published_states, self._bus, fresh):
                 await self._go_on_from(published)
+        changes = {
+            partition: set(changed_topics(stored.get(partition, {}), self._ids))
+            for partition in partitions
+        }
+        await self._adopt_published(changes)
         for partition in sorted(partitions):
-            before = stored.get(partition, {})
-            changed = set(changed_topics(before, self._ids))
+            before, changed = stored.get(partition, {}), changes[partition]
             for topic in INPUTS:
                 if self._bus.topic(topic) in changed:
                     await self._lose_input(topic, partition)
@@ -141,6 +147,31 @@ class TopicChanges:
         rows = rows_of_state(self._processor.states[cluster])
         partition = partition_of(cluster.encode(), self._bus.partitions)
         await self._processor.write_rows(partition, list(rows.items()))
+
+    async def _adopt_published(self, changes: Mapping[int, Collection[str]]) -> None:
+        """Adopts what was published of clusters whose inputs are lost.
+
+        What a worker published last may be newer than its rows. Usually the same messages are read
+        again, and have the same outputs; here they are gone.
+        """
+        inputs = {self._bus.topic(topic) for topic in INPUTS}
+        lost = [partition for partition, changed in changes.items() if inputs & {*changed}]
+        if not lost:
+            return
+        alerts = self._bus.topic(ALERTS)
+        for published, _ in await asyncio.to_thread(read_published_states, self._bus, lost):
+            cluster = published.image.cluster
+            state = self._processor.states.get(cluster)
+            if state is None:
+                continue
+            if published.image.features.revision > state.image.features.revision:
+                features = published.image.features
+                state = replace(state, image=replace(state.image, features=features))
+            partition = partition_of(cluster.encode(), self._bus.partitions)
+            if alerts not in changes[partition]:
+                state = replace(state, firing=published.firing)
+            self._processor.states[cluster] = state
+            await self._processor.write_rows(partition, list(rows_of_state(state).items()))
 
     async def _lose_input(self, topic: Topic, partition: int) -> None:
         reason = f"{self._bus.topic(topic)} was deleted and made anew"

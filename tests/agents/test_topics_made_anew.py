@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient
 from featurewatch.agents.settings import WorkerSettings
 from featurewatch.agents.worker import Worker
 from featurewatch.cli.output.topic_reader import TopicReader
+from featurewatch.cli.runtime.worker_supervisor import WorkerSupervisor
 from featurewatch.deploy.kafka.cluster import Cluster
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topics import ensure_topics
@@ -33,7 +34,7 @@ class Run:
     def __init__(self, bus: BusSettings, source: PublishingSource, directory: Path) -> None:
         self.bus = bus
         self.source = source
-        self.worker = Worker(self._settings(directory))
+        self._workers = WorkerSupervisor(self._settings(directory))
         self._directory = directory
         self._running: asyncio.Future[None] | None = None
         self._admin = AdminClient(bus.client())
@@ -41,17 +42,22 @@ class Run:
     def _settings(self, directory: Path) -> WorkerSettings:
         return WorkerSettings(self.bus, data_directory=directory, silent_after_s=600)
 
+    @property
+    def worker(self) -> Worker:
+        """The worker that runs now, or ran last."""
+        return self._workers._worker
+
     async def start(self) -> None:
         """Starts a worker."""
-        self.worker = Worker(self._settings(self._directory))
-        self._running = asyncio.ensure_future(self.worker.run())
-        await asyncio.wait_for(self.worker.ready.wait(), 60)
+        self._workers = WorkerSupervisor(self._settings(self._directory))
+        self._running = asyncio.ensure_future(self._workers.run())
+        await self.until(self.worker.ready.is_set)
 
     async def stop(self) -> None:
         """Stops the worker."""
         running, self._running = self._running, None
         if running is not None:
-            self.worker.stop()
+            self._workers.stop()
             await asyncio.wait_for(running, 30)
 
     async def until(self, condition: Callable[[], bool], timeout_s: float = 60) -> None:
