@@ -105,12 +105,11 @@ class _Consumer(driver.Consumer):  # type: ignore[misc]  # faust is not typed
         if uncommitted:
             await self.seek_wait(await self.earliest_offsets(*uncommitted))
 
-    async def commit(self, topics: Any = None, start_new_transaction: bool = True) -> bool:
-        """Commits what is processed, unless an event was not processed to its end."""
+    async def _commit(self, offsets: Any) -> bool:
+        # Once an event was not processed to its end, nothing is committed, and nothing is raised:
+        # Faust would break off its stop, and its reading thread would go on.
         tracker: OffsetTracker = self.app.tracker
-        if tracker.has_failed:
-            return False
-        return bool(await super().commit(topics, start_new_transaction))
+        return not tracker.has_failed and bool(await super()._commit(offsets))
 
     def _new_consumer_thread(self) -> ConsumerThread:
         return ConsumerThread(self, loop=self.loop, beacon=self.beacon)
@@ -137,9 +136,8 @@ class _Consumer(driver.Consumer):  # type: ignore[misc]  # faust is not typed
 class _Producer(driver.Producer):  # type: ignore[misc]  # faust is not typed
     async def flush(self) -> None:
         tracker: OffsetTracker = self.app.tracker
-        if tracker.has_failed:
-            return  # nothing is committed after it, and the app must be able to stop
-        await tracker.wait_acknowledged()
+        if not tracker.has_failed:
+            await tracker.wait_acknowledged()
         await super().flush()
 
 

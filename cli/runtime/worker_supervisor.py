@@ -19,6 +19,7 @@ from featurewatch.cli.runtime.supervisor import (
     must_be_set_up,
     run_restarting,
 )
+from featurewatch.controller.rows import StateRowError
 from featurewatch.streams.errors import BusError
 from featurewatch.streams.health import HealthServer, HealthViews
 from featurewatch.streams.text import error_line
@@ -59,6 +60,7 @@ class WorkerSupervisor:
 
         Raises:
             streams.errors.BusSetupError: No worker has become ready, and waiting will not help.
+            controller.rows.StateRowError: The tables are those of another version.
         """
         self._task = asyncio.ensure_future(
             run_restarting(self._run_worker, self._on_failure, self._is_final, self._backoff)
@@ -96,7 +98,8 @@ class WorkerSupervisor:
         self._is_replaced = False
 
     def _is_final(self, error: Exception) -> bool:
-        return must_be_set_up(error) and not self._has_been_ready
+        is_foreign = isinstance(error, StateRowError)  # another version's tables
+        return (must_be_set_up(error) or is_foreign) and not self._has_been_ready
 
     async def _on_failure(self, error: Exception, wait_s: float) -> None:
         self._is_replaced = isinstance(error, WorkerIdTakenError)

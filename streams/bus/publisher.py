@@ -124,6 +124,7 @@ class Publisher:
         self._last_error = ""
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
+        self._producer: Any = None
         self.published = 0
 
     @property
@@ -243,8 +244,14 @@ class Publisher:
         """Stops at once; what is in flight is dropped."""
         self._stopping.set()
         if self._thread is not None:
-            await asyncio.to_thread(self._thread.join)
-            self._producer.purge()
+            await asyncio.to_thread(self._end, self._thread)
+            self._thread = None
+
+    def _end(self, thread: threading.Thread) -> None:
+        """Ends librdkafka, in a thread: it may wait for requests that are under way."""
+        thread.join()
+        producer, self._producer = self._producer, None
+        producer.purge()
 
     def _config(self) -> dict[str, Any]:
         """The producer's settings."""

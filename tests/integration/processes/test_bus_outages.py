@@ -21,7 +21,9 @@ from featurewatch.deploy.kafka.specs import single_bus
 from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topics import ensure_topics
+from featurewatch.streams.bus.transactions import TransactionalPublisher
 from featurewatch.streams.codec.outputs import decode_alert, decode_change
+from featurewatch.streams.errors import FencedError
 from featurewatch.streams.topics import ALERTS, FEATURE_CHANGES, METADATA_LOG
 from tests.agents.events import CLUSTER, following, levels
 from tests.faulty_link import Fault, FaultyLink
@@ -162,13 +164,9 @@ def test_a_worker_follows_again_at_once_when_its_link_works(
             before = traffic.sent
             changes.wait(lambda: changes.last >= before, BACK_S)
         assert worker.ended is None
-        _wait_ready_again(worker)
+        wait_ready([worker])
     finally:
         worker.kill()
-
-
-def _wait_ready_again(worker: Process) -> None:
-    wait_ready([worker])
 
 
 async def test_an_outage_longer_than_the_watchdog_ends_nothing(
@@ -197,6 +195,27 @@ async def test_an_outage_longer_than_the_watchdog_ends_nothing(
     finally:
         worker.stop()
         await asyncio.wait_for(running, 20)
+
+
+async def test_a_run_that_failed_leaves_nothing_behind(bus: LinkedBus, tmp_path: Path) -> None:
+    """A thread that went on reading would take the partitions from the run after it."""
+    threads = set(threading.enumerate())
+    settings = WorkerSettings(bus.settings, worker_id="1", data_directory=tmp_path)
+    worker = Worker(settings)
+    running = asyncio.ensure_future(worker.run())
+    await asyncio.wait_for(worker.ready.wait(), 60)
+    others = [
+        TransactionalPublisher(bus.settings, f"{settings.app_id}-{partition}")
+        for partition in range(bus.settings.partitions)
+    ]
+    for other in others:
+        await other.start()  # fences the worker
+        await other.stop()
+    with _Traffic(bus.settings), pytest.raises(FencedError):
+        await asyncio.wait_for(running, 30)
+    pools = ("asyncio_", "ThreadPoolExecutor")
+    left = [thread for thread in set(threading.enumerate()) - threads if thread.is_alive()]
+    assert [thread.name for thread in left if not thread.name.startswith(pools)] == []
 
 
 async def _until(condition: Callable[[], bool], timeout_s: float) -> None:
