@@ -25,19 +25,26 @@ class Topic:
 
 _COMPACTED = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.1"}
 
-# A worker that starts without its tables reads its inputs from their beginning: they are kept.
-# What a feature monitor needs of a metadata log is little.
+_DAY_MS = 24 * 3600 * 1000
+
+# Sources publish their whole state once a day (`streams.source_shell.RESYNC_INTERVAL_MS`), so a
+# worker that starts without its tables needs no more than that. Heartbeats alone would make an
+# input topic grow by 5.7 GB a year and source. Only whole segments are deleted.
 # Producers' clocks differ, and what waited for the bus has an old time: only the time at which the
 # bus appended a message never runs backwards along the offsets.
-_KEPT = {"retention.ms": "-1", "message.timestamp.type": "LogAppendTime"}
+_INPUT = {
+    "retention.ms": str(7 * _DAY_MS),
+    "segment.ms": str(_DAY_MS),
+    "message.timestamp.type": "LogAppendTime",
+}
 
 METADATA_LOG = Topic(
-    "metadata-log", "committed batches, transactions and snapshots of the metadata log", _KEPT
+    "metadata-log", "committed batches, transactions and snapshots of the metadata log", _INPUT
 )
 API_VERSIONS = Topic(
-    "api-versions", "supported ranges and finalized levels of nodes, when they change", _KEPT
+    "api-versions", "supported ranges and finalized levels of nodes, when they change", _INPUT
 )
-ZOOKEEPER = Topic("zookeeper", "contents of a cluster's znodes, and each observed change", _KEPT)
+ZOOKEEPER = Topic("zookeeper", "contents of a cluster's znodes, and each observed change", _INPUT)
 FEATURE_CHANGES = Topic("feature-changes", "each change of a finalized level")
 ALERTS = Topic("alerts", "alerts that fire and resolve; key: alert id", _COMPACTED)
 EPOCHS = Topic("epochs", "a snapshot of the cluster's state at each feature revision")

@@ -122,7 +122,7 @@ def test_answers_beside_a_log_are_replaced_too() -> None:
     """The responses of nodes are kept beside the registrations, and so are those that go."""
     image = fold_all([r.answer(1, OLD, {}, -1, 10), r.answer(2, OLD, {}, -1, 11), *LOG])
     assert len(image.answers.nodes) == 2
-    again = [r.resync("api-versions"), r.answer(2, OLD, {}, -1, 20)]
+    again: list[Event] = [r.resync("api-versions"), r.answer(2, OLD, {}, -1, 20)]
     image = fold_all([*again, r.resync("api-versions", finished=True)], image)
     assert [key.node_id for key in image.answers.nodes.nodes] == [2]
     assert brokers(image) == [2]
