@@ -86,7 +86,7 @@ def test_an_alert_of_an_unknown_rule_or_subject_is_left_alone() -> None:
         replace(alert, id="a", rule="of-another-version"),
         replace(alert, id="b", subject={"role": "x", "node": 1}),
         replace(alert, id="c", subject={"role": "broker", "node": "x"}),
-        replace(alert, id="d", rule="level-above-support"),
+        replace(alert, id="d", rule="level-above-support", subject={}),
     ):
         outputs.add(ALERTS, encode_output(other).value)
     assert outputs.state(CLUSTER).firing == applied()[-1].state.firing
