@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from featurewatch.agents.processor import EventProcessor
-from featurewatch.agents.resync_requests import SOURCE_OF_TOPIC
+from featurewatch.agents.resync.requests import SOURCE_OF_TOPIC
 from featurewatch.controller.snapshot import snapshot
 from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.bus.settings import MAX_EVENT_BYTES, BusSettings

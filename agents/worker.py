@@ -17,7 +17,8 @@ from featurewatch.agents.input_agents import register_agent
 from featurewatch.agents.membership import WorkerIdTakenError, find_member
 from featurewatch.agents.metrics import WorkerMetrics
 from featurewatch.agents.processor import EventProcessor
-from featurewatch.agents.resync_requests import ResyncRequester
+from featurewatch.agents.resync.requests import ResyncRequester
+from featurewatch.agents.resync.topic_changes import TopicChanges, changed_topics, split_rows
 from featurewatch.agents.run_failure import RunFailure, exit_now
 from featurewatch.agents.settings import WorkerSettings
 from featurewatch.agents.timers import (
@@ -26,7 +27,6 @@ from featurewatch.agents.timers import (
     Watchdog,
     publish_states,
 )
-from featurewatch.agents.topic_changes import TopicChanges, changed_topics, split_rows
 from featurewatch.streams.bus.positions import partition_of
 from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.bus.rights import READ, WRITE, check_rights
@@ -243,13 +243,14 @@ class Worker:
         async def restart(topic: Topic, partition: int) -> None:
             await app.restart(settings.bus.topic(topic), partition)
 
-        changes = TopicChanges(settings.bus, processor, ids, restart, self._clock_ms)
+        changelog = changelog_topic(settings.app_id)
+        changes = TopicChanges(settings.bus, processor, ids, restart, self._clock_ms, changelog)
 
         async def recovered(*_: Any) -> None:
             try:
                 rows, stored = split_rows(table.items())
                 processor.restore(rows, owned)
-                await changes.apply(stored, _whole_partitions(app, settings.bus))
+                await changes.apply(rows, stored, _whole_partitions(app, settings.bus))
             except Exception as error:  # Faust would go on without the tables
                 await failure.end_run(error)
             self.ready.set()

@@ -8,8 +8,9 @@ anew is noticed before the next message is processed:
   partition are unknown until their sources have published their whole state again.
 - An output gets again what can be had: each cluster's state, its firing alerts, its newest
   snapshot. What was published before is reported as lost.
-- A changelog without the row is new. If outputs of its clusters exist, its rows are lost: the
-  states go on from what was published (`agents.published_outputs`).
+- A changelog without the row is new, and so is one whose row has another changelog's id. If
+  outputs of its clusters exist, its rows are lost: the states go on from what was published
+  (`agents.resync.published_outputs`).
 """
 
 import asyncio
@@ -21,8 +22,8 @@ from typing import Any, Final
 import orjson
 
 from featurewatch.agents.processor import EventProcessor
-from featurewatch.agents.published_outputs import PublishedState, read_published_states
-from featurewatch.agents.resync_requests import SOURCE_OF_TOPIC
+from featurewatch.agents.resync.published_outputs import PublishedState, read_published_states
+from featurewatch.agents.resync.requests import SOURCE_OF_TOPIC
 from featurewatch.controller.alerts import Cause
 from featurewatch.controller.rows import rows_of_state
 from featurewatch.streams.bus.positions import partition_of
@@ -38,6 +39,7 @@ from featurewatch.streams.topics import (
     Topic,
 )
 from featurewatch.streams.types import ClusterId
+from featurewatch.tables.rows import cluster_of
 
 LOG: Final = logging.getLogger("featurewatch.worker")
 
@@ -74,7 +76,8 @@ class TopicChanges:
     """Brings states and outputs up to the topics that exist now.
 
     ``ids`` are the ids of all topics. ``restart`` makes the worker read partitions of input topics
-    from their beginning. ``clock_ms`` gives milliseconds since the Unix epoch.
+    from their beginning. ``clock_ms`` gives milliseconds since the Unix epoch. ``changelog`` is the
+    full name of the changelog.
     """
 
     def __init__(
@@ -84,44 +87,62 @@ class TopicChanges:
         ids: TopicIds,
         restart: Callable[[Topic, int], Any],
         clock_ms: Callable[[], int],
+        changelog: str,
     ) -> None:
         self._bus = bus
+        self._changelog = changelog
         self._processor = processor
         self._ids = ids
         self._restart = restart
         self._clock_ms = clock_ms
 
-    async def apply(self, stored: StoredIds, partitions: Collection[int]) -> None:
+    async def apply(
+        self, rows: Iterable[tuple[bytes, bytes]], stored: StoredIds, partitions: Collection[int]
+    ) -> None:
         """Deals with the changes since ``stored`` was written, and writes the ids of now.
 
-        Must be called when the states of ``partitions`` are restored, before a message is read. If
-        it is interrupted, the next worker does all of it again.
+        ``rows`` are all rows of the states. Must be called when the states of ``partitions`` are
+        restored, before a message is read. If it is interrupted, the next worker does all of it
+        again.
         """
-        fresh = [
-            partition
-            for partition in partitions
-            if partition not in stored and not self._clusters(partition)
-        ]
-        if fresh:
-            for published in await asyncio.to_thread(read_published_states, self._bus, fresh):
-                await self._go_on_from(published)
         changes = {
             partition: set(changed_topics(stored.get(partition, {}), self._ids))
             for partition in partitions
         }
+        foreign = {each for each in partitions if self._changelog in changes[each]}
+        await self._drop_remains(rows, foreign)
+        fresh = {each for each in partitions if each not in stored and not self._clusters(each)}
+        if fresh | foreign:
+            lost = fresh | foreign
+            for published in await asyncio.to_thread(read_published_states, self._bus, lost):
+                await self._go_on_from(published)
         await self._adopt_published(changes)
         for partition in sorted(partitions):
-            before, changed = stored.get(partition, {}), changes[partition]
+            changed = changes[partition]
             for topic in INPUTS:
                 if self._bus.topic(topic) in changed:
                     await self._lose_input(topic, partition)
             outputs = [topic for topic in OUTPUTS if self._bus.topic(topic) in changed]
             if outputs:
                 await self._publish_again(outputs, partition)
-            if before != self._ids:
-                row = f"{_ROW}{partition}", orjson.dumps(self._ids)
-                await self._processor.write_rows(partition, [row])
+            row = f"{_ROW}{partition}", orjson.dumps(self._ids)
+            await self._processor.write_stamp(partition, row)
         await self._processor.commit_rows()
+
+    async def _drop_remains(
+        self, rows: Iterable[tuple[bytes, bytes]], foreign: Collection[int]
+    ) -> None:
+        """Deletes rows of partitions that were written for another changelog.
+
+        The worker before may have written the last of its changes to a changelog that had been made
+        anew under it: those rows are a part of what there was.
+        """
+        for key, _ in rows if foreign else ():
+            cluster, _ = cluster_of(key.decode())
+            partition = partition_of(cluster.encode(), self._bus.partitions)
+            if partition in foreign:
+                self._processor.states.pop(cluster, None)
+                await self._processor.write_rows(partition, [(key.decode(), None)])
 
     def _clusters(self, partition: int) -> list[ClusterId]:
         return [
