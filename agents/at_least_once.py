@@ -111,6 +111,21 @@ class _Consumer(driver.Consumer):  # type: ignore[misc]  # faust is not typed
         tracker: OffsetTracker = self.app.tracker
         return not tracker.has_failed and bool(await super()._commit(offsets))
 
+    async def wait_empty(self) -> None:
+        """Waits until the messages under way are processed, unless nothing more will be."""
+        self._give_up_unacked()
+        await super().wait_empty()
+
+    async def _wait_for_ack(self, timeout: float) -> None:
+        self._give_up_unacked()
+        await super()._wait_for_ack(timeout)
+
+    def _give_up_unacked(self) -> None:
+        tracker: OffsetTracker = self.app.tracker
+        if tracker.has_failed:
+            # Faust would wait for them in a loop that never yields.
+            self._unacked_messages.clear()
+
     def _new_consumer_thread(self) -> ConsumerThread:
         return ConsumerThread(self, loop=self.loop, beacon=self.beacon)
 

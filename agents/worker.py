@@ -325,11 +325,13 @@ def _report_changes(failure: RunFailure, before: TopicIds, now: TopicIds) -> Non
 
 async def _end_failed(app: Any) -> None:
     """Ends an app that failed; the process, if the app does not end."""
-    try:
-        async with asyncio.timeout(_END_S):
-            await app.stop()
-    except TimeoutError:
+    stopping = asyncio.ensure_future(app.stop())
+    # Not `asyncio.timeout`: parts of Faust swallow a cancellation.
+    await asyncio.wait({stopping}, timeout=_END_S)
+    if not stopping.done():
         LOG.critical("stopping: the worker that failed does not end within %g s", _END_S)
         exit_now()
-    except Exception as error:
-        LOG.warning("the worker that failed did not end in order: %s", error_line(error))
+    error = stopping.exception()
+    if error is not None:
+        LOG.critical("stopping: the worker that failed did not end: %s", error_line(error))
+        exit_now()
