@@ -32,6 +32,8 @@ class ChangelogWriter:
         self._app_id = app_id
         self._topic = topic
         self._owned: dict[int, TransactionalPublisher] = {}
+        self._stamps: dict[int, Row] = {}
+        self._stamped: set[int] = set()
 
     @property
     def error(self) -> str | None:
@@ -63,14 +65,30 @@ class ChangelogWriter:
             streams.errors.FencedError: Another worker owns the partition.
         """
         owned = self._owned[partition]
+        stamp = self._stamps.get(partition)
+        if stamp is not None and partition not in self._stamped:
+            self._stamped.add(partition)
+            rows = [stamp, *rows]
         for name, value in rows:
             await owned.send(self._topic, Message(name.encode(), value, []), partition)
 
+    async def write_stamp(self, partition: int, stamp: Row) -> None:
+        """Writes a row now, and again in each further transaction of the partition.
+
+        So whatever rows a changelog has, it has the row of the process that wrote them last.
+        """
+        self._stamps[partition] = stamp
+        self._stamped.discard(partition)
+        await self.write(partition, [])
+
     async def commit(self) -> None:
         """Commits what was written to all partitions; raises `streams.errors.FencedError`."""
+        self._stamped.clear()
         await asyncio.gather(*(owned.commit() for owned in self._owned.values()))
 
     async def close(self) -> None:
         """Gives up all partitions; what was not committed is dropped."""
         given_up, self._owned = self._owned, {}
+        self._stamps.clear()
+        self._stamped.clear()
         await asyncio.gather(*(owned.stop() for owned in given_up.values()))

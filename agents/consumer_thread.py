@@ -122,6 +122,12 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]  # fa
         """Whether the broker that coordinates the consumer group is known and answers."""
         return bool(self._consumer and self._consumer._coordinator.coordinator_id is not None)
 
+    def rejoin(self) -> None:
+        """Joins the consumer group again, which assigns the partitions anew."""
+        if self._consumer is not None:
+            coordinator = self._consumer._coordinator
+            self.thread_loop.call_soon_threadsafe(coordinator.request_rejoin)
+
     def _assignment(self) -> Any:
         subscription = self._consumer and self._consumer._subscription.subscription
         return subscription and subscription.assignment

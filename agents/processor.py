@@ -249,6 +249,10 @@ class EventProcessor:
         """Writes rows to the changelog of a partition."""
         await self._changelog.write(partition, rows)
 
+    async def write_stamp(self, partition: int, stamp: Row) -> None:
+        """`ChangelogWriter.write_stamp`."""
+        await self._changelog.write_stamp(partition, stamp)
+
     async def commit_rows(self) -> None:
         """Waits until the bus has all outputs, then commits the rows that were written."""
         await self._publisher.flush()

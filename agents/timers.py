@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from featurewatch.agents.processor import EventProcessor
-from featurewatch.agents.resync_requests import SOURCE_OF_TOPIC
+from featurewatch.agents.resync.requests import SOURCE_OF_TOPIC
 from featurewatch.controller.monitor import MonitorState
 from featurewatch.controller.readiness.state_timers import DEFAULT_LIMITS, Limits
 from featurewatch.controller.rules.sources import is_critical

@@ -17,7 +17,8 @@ from featurewatch.agents.input_agents import register_agent
 from featurewatch.agents.membership import WorkerIdTakenError, find_member
 from featurewatch.agents.metrics import WorkerMetrics
 from featurewatch.agents.processor import EventProcessor
-from featurewatch.agents.resync_requests import ResyncRequester
+from featurewatch.agents.resync.requests import ResyncRequester
+from featurewatch.agents.resync.topic_changes import TopicChanges, changed_topics, split_rows
 from featurewatch.agents.run_failure import RunFailure, exit_now
 from featurewatch.agents.settings import WorkerSettings
 from featurewatch.agents.timers import (
@@ -26,14 +27,13 @@ from featurewatch.agents.timers import (
     Watchdog,
     publish_states,
 )
-from featurewatch.agents.topic_changes import TopicChanges, changed_topics, split_rows
 from featurewatch.streams.bus.positions import partition_of
 from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.bus.rights import READ, WRITE, check_rights
-from featurewatch.streams.bus.settings import REQUEST_TIMEOUT_S
+from featurewatch.streams.bus.settings import REQUEST_TIMEOUT_S, BusSettings
 from featurewatch.streams.bus.topic_keeper import TopicIds, TopicKeeper
 from featurewatch.streams.bus.topics import ensure_topics
-from featurewatch.streams.errors import BusError, TopicsChangedError
+from featurewatch.streams.errors import TopicsChangedError
 from featurewatch.streams.source import wall_clock_ms
 from featurewatch.streams.text import error_line
 from featurewatch.streams.topics import INPUTS, OUTPUTS, RESYNC_REQUESTS, Topic
@@ -243,15 +243,15 @@ class Worker:
         async def restart(topic: Topic, partition: int) -> None:
             await app.restart(settings.bus.topic(topic), partition)
 
-        changes = TopicChanges(settings.bus, processor, ids, restart, self._clock_ms)
+        changelog = changelog_topic(settings.app_id)
+        changes = TopicChanges(settings.bus, processor, ids, restart, self._clock_ms, changelog)
 
         async def recovered(*_: Any) -> None:
-            rows, stored = split_rows(table.items())
-            processor.restore(rows, owned)
-            partitions = {tp.partition for tp in app.consumer.assignment()}
             try:
-                await changes.apply(stored, partitions)
-            except BusError as error:
+                rows, stored = split_rows(table.items())
+                processor.restore(rows, owned)
+                await changes.apply(rows, stored, _whole_partitions(app, settings.bus))
+            except Exception as error:  # Faust would go on without the tables
                 await failure.end_run(error)
             self.ready.set()
 
@@ -279,6 +279,9 @@ class Worker:
             self._fetches.observe(app.reader.fetch_times(), now_s)
             self._refreshes.observe({"metadata": app.reader.refresh_time()}, now_s)
             await silence.check(now_s, self._clock_ms())
+            if len(_whole_partitions(app, settings.bus)) < len(_partitions(app)):
+                # The group's assignment is from when a topic was missing.
+                app.reader.rejoin()
             async with failure.ending_run():
                 await requester.check(now_s, self._clock_ms())
                 await processor.end_lost_outputs(self._clock_ms())
@@ -297,6 +300,22 @@ async def _run_app(app: Any) -> None:
     await app.wait_until_stopped()
     if app.crash_reason is not None:
         raise app.crash_reason
+
+
+def _partitions(app: Any) -> set[int]:
+    """The numbers of the partitions that are assigned to an app."""
+    return {tp.partition for tp in app.consumer.assignment()}
+
+
+def _whole_partitions(app: Any, bus: BusSettings) -> set[int]:
+    """Those of the assigned partitions that are assigned of every input topic."""
+    assigned = {(tp.topic, tp.partition) for tp in app.consumer.assignment()}
+    names = [bus.topic(topic) for topic in INPUTS]
+    return {
+        partition
+        for partition in _partitions(app)
+        if all((name, partition) in assigned for name in names)
+    }
 
 
 def _report_changes(failure: RunFailure, before: TopicIds, now: TopicIds) -> None:

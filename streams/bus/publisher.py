@@ -296,7 +296,7 @@ class Publisher:
                 value=message.value,
                 key=message.key,
                 partition=pending.partition,
-                headers=message.headers,  # type: ignore[arg-type]  # list is invariant
+                headers=message.headers,
                 on_delivery=report,
             )
         except (KafkaException, BufferError) as exception:

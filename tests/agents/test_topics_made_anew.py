@@ -8,12 +8,19 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka import (
+    Consumer,
+    KafkaException,
+    Producer,
+    TopicCollection,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient
 
 from featurewatch.agents.settings import WorkerSettings
 from featurewatch.agents.worker import Worker
 from featurewatch.cli.output.topic_reader import TopicReader
+from featurewatch.cli.runtime.worker_supervisor import WorkerSupervisor
 from featurewatch.deploy.kafka.cluster import Cluster
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topics import ensure_topics
@@ -33,7 +40,7 @@ class Run:
     def __init__(self, bus: BusSettings, source: PublishingSource, directory: Path) -> None:
         self.bus = bus
         self.source = source
-        self.worker = Worker(self._settings(directory))
+        self._workers = WorkerSupervisor(self._settings(directory))
         self._directory = directory
         self._running: asyncio.Future[None] | None = None
         self._admin = AdminClient(bus.client())
@@ -41,17 +48,22 @@ class Run:
     def _settings(self, directory: Path) -> WorkerSettings:
         return WorkerSettings(self.bus, data_directory=directory, silent_after_s=600)
 
+    @property
+    def worker(self) -> Worker:
+        """The worker that runs now, or ran last."""
+        return self._workers._worker
+
     async def start(self) -> None:
         """Starts a worker."""
-        self.worker = Worker(self._settings(self._directory))
-        self._running = asyncio.ensure_future(self.worker.run())
-        await asyncio.wait_for(self.worker.ready.wait(), 60)
+        self._workers = WorkerSupervisor(self._settings(self._directory))
+        self._running = asyncio.ensure_future(self._workers.run())
+        await self.until(self.worker.ready.is_set)
 
     async def stop(self) -> None:
         """Stops the worker."""
         running, self._running = self._running, None
         if running is not None:
-            self.worker.stop()
+            self._workers.stop()
             await asyncio.wait_for(running, 30)
 
     async def until(self, condition: Callable[[], bool], timeout_s: float = 60) -> None:
@@ -96,6 +108,23 @@ class Run:
             )
 
         await self.until(is_whole)
+
+    def rows(self) -> dict[bytes, bytes]:
+        """The rows of the changelog."""
+        consumer = Consumer(
+            self.bus.client(group_id="rows", enable_auto_commit=False, enable_partition_eof=True)
+        )
+        consumer.assign([TopicPartition(self.changelog, 0, 0)])
+        rows = {}
+        with contextlib.closing(consumer):
+            while (message := consumer.poll(20)) is not None and message.error() is None:
+                rows[message.key() or b""] = message.value() or b""
+        return rows
+
+    @property
+    def changelog(self) -> str:
+        """The full name of the changelog."""
+        return changelog_topic(WorkerSettings(self.bus).app_id)
 
     def read(self, topic: Topic) -> list[bytes]:
         """The values that a topic has now."""
@@ -211,7 +240,7 @@ async def test_outputs_made_anew_have_again_what_can_be_had(run: Run, is_running
 @pytest.mark.parametrize("is_running", [True, False], ids=["running", "down"])
 async def test_no_key_is_used_again_after_the_changelog_is_lost(run: Run, is_running: bool) -> None:
     """Revisions go on, an alert that holds no more is resolved, and one that holds stays."""
-    changelog = changelog_topic(WorkerSettings(run.bus).app_id)
+    changelog = run.changelog
     (fired,) = run.firing("incompatible-node")
     earlier = run.changes()
     if not is_running:
@@ -233,3 +262,22 @@ async def test_no_key_is_used_again_after_the_changelog_is_lost(run: Run, is_run
     await run.start()
     await run.until_whole()
     assert not run.firing("messages-lost")
+
+
+async def test_rows_that_were_written_for_another_changelog_do_not_count(run: Run) -> None:
+    """A worker may write the last of its rows to a changelog that was made anew under it."""
+    earlier = run.changes()
+    await run.stop()
+    rows = run.rows()
+    await run.delete(run.changelog)
+    ensure_topics(run.bus, changelogs=[run.changelog])
+    producer = Producer(run.bus.client())
+    for key, value in rows.items():
+        if key.startswith(b"topic-ids/") or key.endswith(b"|cluster"):
+            producer.produce(run.changelog, value, key, partition=0)
+    assert producer.flush(20) == 0
+    await run.start()
+    await run.source.change()
+    await run.until_whole()
+    assert run.source.resyncs
+    run.check_changes(earlier)

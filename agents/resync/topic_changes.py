@@ -8,26 +8,29 @@ anew is noticed before the next message is processed:
   partition are unknown until their sources have published their whole state again.
 - An output gets again what can be had: each cluster's state, its firing alerts, its newest
   snapshot. What was published before is reported as lost.
-- A changelog without the row is new. If outputs of its clusters exist, its rows are lost: the
-  states go on from what was published (`agents.published_outputs`).
+- A changelog without the row is new, and so is one whose row has another changelog's id. If
+  outputs of its clusters exist, its rows are lost: the states go on from what was published
+  (`agents.resync.published_outputs`).
 """
 
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import orjson
 
 from featurewatch.agents.processor import EventProcessor
-from featurewatch.agents.published_outputs import PublishedState, read_published_states
-from featurewatch.agents.resync_requests import SOURCE_OF_TOPIC
+from featurewatch.agents.resync.published_outputs import PublishedState, read_published_states
+from featurewatch.agents.resync.requests import SOURCE_OF_TOPIC
 from featurewatch.controller.alerts import Cause
 from featurewatch.controller.rows import rows_of_state
 from featurewatch.streams.bus.positions import partition_of
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topic_keeper import TopicIds
 from featurewatch.streams.topics import (
+    ALERTS,
     DEAD_LETTERS,
     EPOCHS,
     FEATURE_CHANGES,
@@ -36,6 +39,7 @@ from featurewatch.streams.topics import (
     Topic,
 )
 from featurewatch.streams.types import ClusterId
+from featurewatch.tables.rows import cluster_of
 
 LOG: Final = logging.getLogger("featurewatch.worker")
 
@@ -72,7 +76,8 @@ class TopicChanges:
     """Brings states and outputs up to the topics that exist now.
 
     ``ids`` are the ids of all topics. ``restart`` makes the worker read partitions of input topics
-    from their beginning. ``clock_ms`` gives milliseconds since the Unix epoch.
+    from their beginning. ``clock_ms`` gives milliseconds since the Unix epoch. ``changelog`` is the
+    full name of the changelog.
     """
 
     def __init__(
@@ -82,40 +87,62 @@ class TopicChanges:
         ids: TopicIds,
         restart: Callable[[Topic, int], Any],
         clock_ms: Callable[[], int],
+        changelog: str,
     ) -> None:
         self._bus = bus
+        self._changelog = changelog
         self._processor = processor
         self._ids = ids
         self._restart = restart
         self._clock_ms = clock_ms
 
-    async def apply(self, stored: StoredIds, partitions: Collection[int]) -> None:
+    async def apply(
+        self, rows: Iterable[tuple[bytes, bytes]], stored: StoredIds, partitions: Collection[int]
+    ) -> None:
         """Deals with the changes since ``stored`` was written, and writes the ids of now.
 
-        Must be called when the states of ``partitions`` are restored, before a message is read. If
-        it is interrupted, the next worker does all of it again.
+        ``rows`` are all rows of the states. Must be called when the states of ``partitions`` are
+        restored, before a message is read. If it is interrupted, the next worker does all of it
+        again.
         """
-        fresh = [
-            partition
+        changes = {
+            partition: set(changed_topics(stored.get(partition, {}), self._ids))
             for partition in partitions
-            if partition not in stored and not self._clusters(partition)
-        ]
-        if fresh:
-            for published in await asyncio.to_thread(read_published_states, self._bus, fresh):
+        }
+        foreign = {each for each in partitions if self._changelog in changes[each]}
+        await self._drop_remains(rows, foreign)
+        fresh = {each for each in partitions if each not in stored and not self._clusters(each)}
+        if fresh | foreign:
+            lost = fresh | foreign
+            for published in await asyncio.to_thread(read_published_states, self._bus, lost):
                 await self._go_on_from(published)
+        await self._adopt_published(changes)
         for partition in sorted(partitions):
-            before = stored.get(partition, {})
-            changed = set(changed_topics(before, self._ids))
+            changed = changes[partition]
             for topic in INPUTS:
                 if self._bus.topic(topic) in changed:
                     await self._lose_input(topic, partition)
             outputs = [topic for topic in OUTPUTS if self._bus.topic(topic) in changed]
             if outputs:
                 await self._publish_again(outputs, partition)
-            if before != self._ids:
-                row = f"{_ROW}{partition}", orjson.dumps(self._ids)
-                await self._processor.write_rows(partition, [row])
+            row = f"{_ROW}{partition}", orjson.dumps(self._ids)
+            await self._processor.write_stamp(partition, row)
         await self._processor.commit_rows()
+
+    async def _drop_remains(
+        self, rows: Iterable[tuple[bytes, bytes]], foreign: Collection[int]
+    ) -> None:
+        """Deletes rows of partitions that were written for another changelog.
+
+        The worker before may have written the last of its changes to a changelog that had been made
+        anew under it: those rows are a part of what there was.
+        """
+        for key, _ in rows if foreign else ():
+            cluster, _ = cluster_of(key.decode())
+            partition = partition_of(cluster.encode(), self._bus.partitions)
+            if partition in foreign:
+                self._processor.states.pop(cluster, None)
+                await self._processor.write_rows(partition, [(key.decode(), None)])
 
     def _clusters(self, partition: int) -> list[ClusterId]:
         return [
@@ -141,6 +168,31 @@ class TopicChanges:
         rows = rows_of_state(self._processor.states[cluster])
         partition = partition_of(cluster.encode(), self._bus.partitions)
         await self._processor.write_rows(partition, list(rows.items()))
+
+    async def _adopt_published(self, changes: Mapping[int, Collection[str]]) -> None:
+        """Adopts what was published of clusters whose inputs are lost.
+
+        What a worker published last may be newer than its rows. Usually the same messages are read
+        again, and have the same outputs; here they are gone.
+        """
+        inputs = {self._bus.topic(topic) for topic in INPUTS}
+        lost = [partition for partition, changed in changes.items() if inputs & {*changed}]
+        if not lost:
+            return
+        alerts = self._bus.topic(ALERTS)
+        for published, _ in await asyncio.to_thread(read_published_states, self._bus, lost):
+            cluster = published.image.cluster
+            state = self._processor.states.get(cluster)
+            if state is None:
+                continue
+            if published.image.features.revision > state.image.features.revision:
+                features = published.image.features
+                state = replace(state, image=replace(state.image, features=features))
+            partition = partition_of(cluster.encode(), self._bus.partitions)
+            if alerts not in changes[partition]:
+                state = replace(state, firing=published.firing)
+            self._processor.states[cluster] = state
+            await self._processor.write_rows(partition, list(rows_of_state(state).items()))
 
     async def _lose_input(self, topic: Topic, partition: int) -> None:
         reason = f"{self._bus.topic(topic)} was deleted and made anew"

@@ -41,6 +41,7 @@ LOG: Final = logging.getLogger("featurewatch.worker")
 
 _TIMEOUT_S: Final = 30.0
 _BATCH: Final = 1000
+_WITHOUT_KEY: Final = (SubjectKind.LOG, SubjectKind.MIGRATION, SubjectKind.UPGRADE)
 _RULES: Final = {rule.name: rule for rule in RULES}
 
 
@@ -165,7 +166,8 @@ def _subject(alert: Alert) -> Subject | None:
         if role not in list(Role) or not isinstance(node_id, int):
             return None
         return Subject(rule.kind, NodeKey(Role(str(role)), NodeId(node_id)))
-    return Subject(rule.kind, str(alert.subject.get(str(rule.kind), "")))
+    key = str(alert.subject.get(str(rule.kind), ""))
+    return Subject(rule.kind, key) if key or rule.kind in _WITHOUT_KEY else None
 
 
 def _with_unreadable(image: ClusterImage, alerts: list[Alert]) -> ClusterImage:

@@ -1,0 +1,1 @@
+"""Follows what was lost: topics made anew, and requests to sources to publish again."""

@@ -1,0 +1,92 @@
+"""What is read back of outputs where a worker's own tables are lost. Pure."""
+
+from dataclasses import replace
+
+import pytest
+
+from featurewatch.agents.resync.published_outputs import PublishedOutputs
+from featurewatch.controller.monitor import MonitorState, StepResult, step
+from featurewatch.controller.snapshot import snapshot
+from featurewatch.streams.codec.outputs import encode_output, topic_of
+from featurewatch.streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES, STATE
+from tests.agents.events import CLUSTER, following, levels, registration
+
+EVENTS = (
+    registration(1, 1, (1, 5)),
+    following(1),
+    levels(2, {"metadata.version": 10}),
+    levels(3, {"metadata.version": 11, "transaction.version": 1}),
+    levels(5, {"transaction.version": 0}),
+)
+
+
+def applied() -> list[StepResult]:
+    """The steps of a worker."""
+    state, steps = MonitorState.of(CLUSTER), []
+    for event in EVENTS:
+        steps.append(step(state, event))
+        state = steps[-1].state
+    return steps
+
+
+def published(*without: object) -> PublishedOutputs:
+    """What those steps published, but for some topics."""
+    outputs, steps = PublishedOutputs(), applied()
+    messages = [(topic_of(each), encode_output(each).value) for it in steps for each in it.outputs]
+    for topic in (EPOCHS, FEATURE_CHANGES, ALERTS):
+        for where, value in messages:
+            if where is topic and topic not in without:
+                outputs.add(topic, value)
+    return outputs
+
+
+@pytest.mark.parametrize("without", [(), (EPOCHS,), (FEATURE_CHANGES,)])
+def test_levels_revision_and_alerts_are_those_that_were_published(
+    without: tuple[object, ...],
+) -> None:
+    """Whichever of the topics that have them is left."""
+    before, after = applied()[-1].state, published(*without).state(CLUSTER)
+    assert after.image.features == before.image.features
+    assert after.firing == before.firing
+    assert not after.image.ready
+
+
+def test_a_change_that_is_newer_than_the_newest_snapshot_counts() -> None:
+    """A worker may end after it has published a change and before the snapshot."""
+    outputs, state = PublishedOutputs(), applied()[2].state
+    outputs.add(STATE, encode_output(snapshot(state.image, 1)).value)
+    for change in applied()[3].changes:
+        outputs.add(FEATURE_CHANGES, encode_output(change).value)
+    assert outputs.state(CLUSTER).image.features == applied()[3].state.image.features
+
+
+def test_an_older_snapshot_changes_nothing() -> None:
+    """``state`` and ``epochs`` may repeat older ones after a crash."""
+    outputs = published()
+    old = snapshot(applied()[2].state.image, 10**12)
+    outputs.add(EPOCHS, encode_output(old).value)
+    assert outputs.state(CLUSTER).image.features == applied()[-1].state.image.features
+
+
+@pytest.mark.parametrize("topic", [STATE, EPOCHS, FEATURE_CHANGES, ALERTS])
+@pytest.mark.parametrize("value", [None, b"", b"{", b"[]", b'{"cluster": 3}', b"[" * 100_000])
+def test_what_cannot_be_read_is_passed_over(topic: object, value: bytes | None) -> None:
+    """Nobody but the worker should write outputs, and whatever is there ends nothing."""
+    outputs = published()
+    outputs.add(topic, value)  # type: ignore[arg-type]
+    assert outputs.state(CLUSTER).image.features.revision == 3
+
+
+def test_an_alert_of_an_unknown_rule_or_subject_is_left_alone() -> None:
+    """A newer version may have published it."""
+    outputs = published()
+    firing = applied()[-1].state.firing.values()
+    alert = next(each for alerts in firing for each in alerts if "node" in each.subject)
+    for other in (
+        replace(alert, id="a", rule="of-another-version"),
+        replace(alert, id="b", subject={"role": "x", "node": 1}),
+        replace(alert, id="c", subject={"role": "broker", "node": "x"}),
+        replace(alert, id="d", rule="level-above-support", subject={}),
+    ):
+        outputs.add(ALERTS, encode_output(other).value)
+    assert outputs.state(CLUSTER).firing == applied()[-1].state.firing
