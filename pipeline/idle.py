@@ -15,7 +15,7 @@ from typing import Any, Final
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from featurewatch.pipeline.bronze.kafka import offset_ranges
+from featurewatch.pipeline.bronze.kafka import offset_ranges, warn_of_open_transactions
 from featurewatch.pipeline.gold.tables import GOLD
 from featurewatch.pipeline.lake.tables import EXPIRED, MESSAGES, Table
 from featurewatch.pipeline.silver.tables import SILVER
@@ -119,12 +119,15 @@ def _is_ingested(directory: Path, bus: BusSettings) -> bool:
     ranges = offset_ranges(bus)
     try:
         ends = end_of_batches(directory / "checkpoints" / "bronze")
-        return ends is not None and all(
+        is_ingested = ends is not None and all(
             ends.get(topic, {}).get(str(partition), 0) == offsets.end
             for (topic, partition), offsets in ranges.items()
         )
     except _UNREADABLE:
         return False
+    if is_ingested:
+        warn_of_open_transactions(ranges)
+    return is_ingested
 
 
 def _is_processed(directory: Path) -> bool:

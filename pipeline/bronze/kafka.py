@@ -39,11 +39,24 @@ TopicPartitionKey = tuple[str, int]
 class OffsetRange(NamedTuple):
     """The offsets that a partition has: from ``start``, below ``end``.
 
-    ``end`` is the last stable offset: what is not committed yet lies beyond it.
+    ``end`` is the last stable offset: what lies between it and ``high_watermark`` waits for the end
+    of an open transaction (KIP-98).
     """
 
     start: int
     end: int
+    high_watermark: int
+
+
+def warn_of_open_transactions(ranges: Mapping[TopicPartitionKey, OffsetRange]) -> None:
+    """Logs the partitions that are not read to their ends."""
+    for (topic, partition), offsets in ranges.items():
+        if offsets.high_watermark > offsets.end:
+            LOG.warning(
+                "%s partition %d: a transaction is open since offset %d; what comes after it is "
+                "read when it ends, or is aborted with kafka-transactions abort",
+                *(topic, partition, offsets.end),
+            )
 
 
 def kafka_options(bus: BusSettings) -> dict[str, str]:
@@ -98,18 +111,24 @@ def _ranges(admin: AdminClient, bus: BusSettings) -> dict[TopicPartitionKey, Off
     if not partitions:
         return {}
     # confluent_kafka has types for most of its functions
-    starts = _offsets(admin, partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
-    ends = _offsets(admin, partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
-    return {key: OffsetRange(start, ends[key]) for key, start in starts.items()}
+    earliest: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+    latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+    committed, uncommitted = IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED
+    starts = _offsets(admin, partitions, earliest, committed)
+    # Before the ends, which are then lower only if a transaction is open.
+    high_watermarks = _offsets(admin, partitions, latest, uncommitted)
+    ends = _offsets(admin, partitions, latest, committed)
+    return {key: OffsetRange(starts[key], ends[key], high_watermarks[key]) for key in starts}
 
 
 def _offsets(
-    admin: AdminClient, partitions: list[TopicPartition], spec: OffsetSpec
+    admin: AdminClient,
+    partitions: list[TopicPartition],
+    spec: OffsetSpec,
+    isolation: IsolationLevel,
 ) -> dict[TopicPartitionKey, int]:
     futures = admin.list_offsets(
-        dict.fromkeys(partitions, spec),
-        isolation_level=IsolationLevel.READ_COMMITTED,
-        request_timeout=_TIMEOUT_S,
+        dict.fromkeys(partitions, spec), isolation_level=isolation, request_timeout=_TIMEOUT_S
     )
     return {
         (partition.topic, partition.partition): future.result().offset

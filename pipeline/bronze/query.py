@@ -28,6 +28,7 @@ from featurewatch.pipeline.bronze.kafka import (
     TopicPartitionKey,
     kafka_options,
     offset_ranges,
+    warn_of_open_transactions,
 )
 from featurewatch.pipeline.errors import LakeError, TopicError
 from featurewatch.pipeline.lake.lake import Lake
@@ -179,6 +180,7 @@ class BronzeQuery:
                 "none of featurewatch's topics exists on the bus yet, or this login may not read "
                 "them; waiting for them"
             )
+        warn_of_open_transactions(ranges)
         self._resume(ranges)
         pattern = "|".join(self._bus.topic(topic).replace(".", "\\.") for topic in INGESTED_TOPICS)
         raw = (
@@ -213,11 +215,11 @@ class BronzeQuery:
         self._round = (rounds["all"] or 0) + 1
         for (topic, partition), offsets in ranges.items():
             stored_end = self._stored_ends.get((topic, partition), 0)
-            if stored_end > offsets.end:
+            if stored_end > offsets.high_watermark:
                 raise TopicError(
-                    f"{topic} partition {partition} ends at offset {offsets.end}, and the lake "
-                    f"holds it up to {stored_end}: the topic was recreated; fill a new lake with "
-                    "--lake"
+                    f"{topic} partition {partition} ends at offset {offsets.high_watermark}, and "
+                    f"the lake holds it up to {stored_end}: the topic was recreated; fill a new "
+                    "lake with --lake"
                 )
 
     def _ingest(self, batch: DataFrame, _: int) -> None:

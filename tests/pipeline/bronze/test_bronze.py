@@ -224,10 +224,10 @@ def test_a_topic_that_was_just_made_is_waited_for(monkeypatch: pytest.MonkeyPatc
         attempts.append(1)
         if len(attempts) < 3:
             raise KafkaException(KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION))
-        return {("topic", 0): OffsetRange(0, 1)}
+        return {("topic", 0): OffsetRange(0, 1, 1)}
 
     monkeypatch.setattr("featurewatch.pipeline.bronze.kafka._ranges", ranges)
-    assert offset_ranges(BusSettings("127.0.0.1:1")) == {("topic", 0): OffsetRange(0, 1)}
+    assert offset_ranges(BusSettings("127.0.0.1:1")) == {("topic", 0): OffsetRange(0, 1, 1)}
     assert len(attempts) == 3
 
 

@@ -1,6 +1,7 @@
 """Topics that somebody writes in transactions: the lake reads what was committed, and no more."""
 
 import logging
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
@@ -10,6 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from featurewatch.pipeline.audit.audit import audit
 from featurewatch.pipeline.audit.report import MISSING, UNKNOWN
+from featurewatch.pipeline.bronze.kafka import offset_ranges
 from featurewatch.pipeline.gold.tables import EPOCHS as EPOCHS_TABLE
 from featurewatch.pipeline.gold.tables import FEATURE_CHANGES as CHANGES_TABLE
 from featurewatch.pipeline.lake.lake import Lake
@@ -53,8 +55,12 @@ class Transactions:
         self._producer.begin_transaction()
         for message in messages:
             self._produce(topic, message)
-        assert self._producer.flush(30) == 0
+        self.flush()
         self._producer.abort_transaction(30)
+
+    def flush(self) -> None:
+        """Returns when what was produced is on its topics."""
+        assert self._producer.flush(30) == 0
 
     def _produce(self, topic: Topic, message: Message) -> None:
         headers: list[tuple[str, str | bytes | None]] = [*message.headers]
@@ -71,6 +77,15 @@ def bus(own_bus: Callable[[], BusSettings]) -> BusSettings:
     for future in admin.create_topics([NewTopic(bus_.topic(t), 1, 1) for t in TOPICS]).values():
         future.result()
     return bus_
+
+
+def settle(bus: BusSettings) -> None:
+    """Returns when the markers of all transactions are on the topics: the bus writes them after it
+    has acknowledged the end."""
+    deadline = time.monotonic() + 30
+    while any(offsets.end < offsets.high_watermark for offsets in offset_ranges(bus).values()):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 def level(number: int) -> Event:
@@ -116,6 +131,7 @@ def test_what_was_aborted_never_happened_and_markers_are_no_gaps(
             transactions.abort(topic_of(output), [encode_output(output)])
             with transactions.open() as produce:
                 produce(topic_of(output), encode_output(output))
+    settle(bus)
     run_once(lake, stages(lake, bus))
     run_once(lake, stages(lake, bus))  # looks at the last round again
     name = bus.topic(METADATA_LOG)
@@ -134,16 +150,25 @@ def test_what_was_aborted_never_happened_and_markers_are_no_gaps(
     assert report.unknown_reasons == ()
 
 
-def test_an_open_transaction_is_waited_for(lake: Lake, bus: BusSettings) -> None:
-    """What is not committed yet is ingested once it is, with what came after it."""
+def test_an_open_transaction_is_waited_for(
+    lake: Lake, bus: BusSettings, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What is not committed yet is ingested once it is, with what came after it. A line tells what
+    is waited for."""
     transactions = Transactions(bus)
     put(bus, [level(1)])
     with transactions.open() as produce:
         produce(METADATA_LOG, encode(METADATA_LOG, level(2)))
+        transactions.flush()
         put(bus, [level(3)])
         run_once(lake, stages(lake, bus)[:1])
+        name = bus.topic(METADATA_LOG)
+        line = f"{name} partition 0: a transaction is open since offset 1"
+        assert any(message.startswith(line) for message in caplog.messages)
+        caplog.clear()
         assert rows(lake, MESSAGES, "offset") == [(0,)]
     run_once(lake, stages(lake, bus)[:1])
+    assert not any("a transaction is open" in message for message in caplog.messages)
     assert rows(lake, MESSAGES, "offset") == [(0,), (1,), (2,)]
     assert rows(lake, GAPS) == []
 
@@ -162,6 +187,7 @@ def test_deleted_messages_between_transactions_are_a_gap_of_their_own(
         place = TopicPartition(name, 0, below)
         admin.delete_records([place])[TopicPartition(name, 0)].result()
 
+    settle(bus)
     delete(5)
     run_once(lake, stages(lake, bus)[:1])
     assert {offset for (offset,) in rows(lake, MESSAGES, "offset")} == {6, 7, 8, 10}
