@@ -179,7 +179,7 @@ class Publisher:
                     value=message.value,
                     key=message.key,
                     partition=partition,
-                    headers=message.headers,  # type: ignore[arg-type]  # list is invariant
+                    headers=message.headers,
                     on_delivery=report,
                 )
             except (KafkaException, BufferError) as error:
