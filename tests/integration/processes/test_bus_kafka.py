@@ -111,6 +111,17 @@ def test_topics_have_three_replicas_where_there_are_three_brokers(quorum_430):
     assert configs["message.timestamp.type"].value == "LogAppendTime"
 
 
+def test_new_topics_are_known_to_each_broker_at_once(quorum_430):
+    """Whichever broker a client asks first: ten times, as it may go well by chance."""
+    for _ in range(10):
+        prefix = f"t-{uuid.uuid4().hex[:8]}"
+        settings = BusSettings(quorum_430.bootstrap_servers, prefix=prefix, partitions=3)
+        ensure_topics(settings)
+        for server in settings.bootstrap_servers.split(","):
+            existing = AdminClient({"bootstrap.servers": server}).list_topics(timeout=10).topics
+            assert {settings.topic(topic) for topic in ALL} <= existing.keys()
+
+
 def test_a_topic_with_other_partitions_is_refused(settings, admin):
     """The line names the topic, both counts, and what to do."""
     name = settings.topic(METADATA_LOG)
