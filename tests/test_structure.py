@@ -24,7 +24,6 @@ SHORT = {
     "cli/runtime/spark_jars.py": "deploy does not know Spark, and pipeline does not import deploy",
     "controller/levels.py": "loads the table of levels when it is imported",
     "deploy/spark/featurewatch_job.py": "spark-submit runs it",
-    "streams/errors.py": "whoever catches these errors must not import what raises them",
 }
 """Modules of fewer than `MIN_LINES` lines, each with the reason that it stands alone.
 
