@@ -1,7 +1,7 @@
 """Connection settings of Spark for the bus, and the offset ranges of its topics."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
