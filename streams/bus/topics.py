@@ -1,12 +1,15 @@
 """Creates the topics, and checks the existing ones."""
 
+import contextlib
 import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (
     AdminClient,
+    BrokerMetadata,
     ClusterMetadata,
     ConfigResource,
     NewTopic,
@@ -24,6 +27,8 @@ from featurewatch.streams.topics import ALL, Topic
 
 _POLICY: Final = "cleanup.policy"
 _POLL_S: Final = 0.05
+_KNOWN_S: Final = 5.0
+"""How long one broker may take to learn of new topics."""
 
 REPLICAS: Final = 3
 """Replicas of each topic, where the bus has as many brokers and nothing else is set."""
@@ -63,13 +68,13 @@ def ensure_topics(
     admin = AdminClient(bus.client(socket_timeout_ms=timeout_ms), logger=LOG)
     deadline = monotonic() + timeout_s
 
-    def left_s() -> float:
-        return deadline - monotonic()
-
+    left_s = partial(_left_s, deadline, monotonic)
     metadata = _metadata(admin, bus, left_s)
     missing = {name: config for name, config in wanted.items() if name not in metadata.topics}
     created = _create(admin, bus, missing, len(metadata.brokers), left_s) if missing else set()
     _wait_for_leaders(admin, bus, wanted, left_s)
+    if created and len(metadata.brokers) > 1:
+        _wait_until_known(bus, metadata.brokers.values(), created, monotonic)
     _check_policies(admin, bus, {name: wanted[name] for name in wanted.keys() - created})
 
 
@@ -150,6 +155,32 @@ def _wait_for_leaders(
                 f"{', '.join(behind)}: look at the bus' brokers"
             )
         time.sleep(_POLL_S)
+
+
+def _wait_until_known(
+    bus: BusSettings, brokers: Iterable[BrokerMetadata], names: Iterable[str], monotonic: _Seconds
+) -> None:
+    """Waits until each broker knows new topics: a client asks any of them, and fails without.
+
+    A broker that does not answer is passed over: no client gets an answer of it either.
+    """
+    timeout_ms = round(REQUEST_TIMEOUT_S * 1000)
+    for broker in brokers:
+        address = {"bootstrap.servers": f"{broker.host}:{broker.port}"}
+        deadline = monotonic() + _KNOWN_S
+        left_s = partial(_left_s, deadline, monotonic)
+        with contextlib.suppress(BusUnavailableError):
+            while left_s() > 0:
+                # A new client each time: only its first request goes to its bootstrap server.
+                admin = AdminClient(bus.client(socket_timeout_ms=timeout_ms) | address, logger=LOG)
+                existing = _metadata(admin, bus, left_s).topics
+                if all(_is_ready(name, existing.get(name), bus) for name in names):
+                    break
+                time.sleep(_POLL_S)
+
+
+def _left_s(deadline: float, monotonic: _Seconds) -> float:
+    return deadline - monotonic()
 
 
 def _is_ready(name: str, topic: TopicMetadata | None, bus: BusSettings) -> bool:

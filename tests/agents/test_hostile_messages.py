@@ -110,14 +110,16 @@ def _alerts(worker: Worker, rule: str) -> list[Alert]:
 
 def _allow_any_time(bus: BusSettings) -> None:
     """As brokers before 4.0 do (KIP-937)."""
-    any_time = ConfigEntry(
-        "message.timestamp.after.max.ms",
-        str(2**63 - 1),
-        incremental_operation=AlterConfigOpType.SET,
-    )
-    topic = ConfigResource(
-        ResourceType.TOPIC, bus.topic(METADATA_LOG), incremental_configs=[any_time]
-    )
+    configs = {
+        "message.timestamp.after.max.ms": str(2**63 - 1),
+        # As in a topic that an older featurewatch made: the time is the producer's.
+        "message.timestamp.type": "CreateTime",
+    }
+    entries = [
+        ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+        for name, value in configs.items()
+    ]
+    topic = ConfigResource(ResourceType.TOPIC, bus.topic(METADATA_LOG), incremental_configs=entries)
     admin = AdminClient(bus.client())
     (changed,) = admin.incremental_alter_configs([topic]).values()
     changed.result(10)

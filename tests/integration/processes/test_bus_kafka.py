@@ -89,6 +89,39 @@ def test_topics_are_made_once_with_equal_partitions(settings, admin):
     }
 
 
+def test_topics_have_three_replicas_where_there_are_three_brokers(quorum_430):
+    """The loss of one broker loses no message, and input topics have the time of the append."""
+    prefix = f"t-{uuid.uuid4().hex[:8]}"
+    settings = BusSettings(quorum_430.bootstrap_servers, prefix=prefix, partitions=3)
+    ensure_topics(settings)
+    admin = AdminClient({"bootstrap.servers": settings.bootstrap_servers})
+    existing = admin.list_topics(timeout=10).topics
+    replicas = {
+        len(partition.replicas)
+        for topic in ALL
+        for partition in existing[settings.topic(topic)].partitions.values()
+    }
+    assert replicas == {3}
+    name = settings.topic(METADATA_LOG)
+    (described,) = admin.describe_configs(
+        [ConfigResource(ConfigResource.Type.TOPIC, name)]
+    ).values()
+    configs = described.result(10)
+    assert configs["min.insync.replicas"].value == "2"
+    assert configs["message.timestamp.type"].value == "LogAppendTime"
+
+
+def test_new_topics_are_known_to_each_broker_at_once(quorum_430):
+    """Whichever broker a client asks first: ten times, as it may go well by chance."""
+    for _ in range(10):
+        prefix = f"t-{uuid.uuid4().hex[:8]}"
+        settings = BusSettings(quorum_430.bootstrap_servers, prefix=prefix, partitions=3)
+        ensure_topics(settings)
+        for server in settings.bootstrap_servers.split(","):
+            existing = AdminClient({"bootstrap.servers": server}).list_topics(timeout=10).topics
+            assert {settings.topic(topic) for topic in ALL} <= existing.keys()
+
+
 def test_a_topic_with_other_partitions_is_refused(settings, admin):
     """The line names the topic, both counts, and what to do."""
     name = settings.topic(METADATA_LOG)
