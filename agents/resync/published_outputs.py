@@ -197,7 +197,7 @@ def _read(
     """The messages that partitions of a topic have now."""
     consumer = Consumer(
         bus.client(
-            group_id="featurewatch-published",
+            group_id=f"{bus.prefix}-published",
             enable_auto_commit=False,
             enable_partition_eof=True,
             auto_offset_reset="earliest",

@@ -56,7 +56,7 @@ def split_rows(rows: Iterable[tuple[bytes, bytes]]) -> tuple[list[tuple[bytes, b
     """The rows of clusters, and the ids of topics by partition."""
     states, stored = [], {}
     for key, value in rows:
-        if key.startswith(_ROW.encode()):
+        if key.startswith(_ROW.encode()) and b"|" not in key:
             stored[int(key.removeprefix(_ROW.encode()))] = orjson.loads(value)
         else:
             states.append((key, value))

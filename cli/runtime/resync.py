@@ -113,7 +113,7 @@ async def _follow(
     """Reads requests until the topic cannot be read any more: raises `KafkaException`."""
     consumer = Consumer(
         bus.client(
-            group_id="featurewatch-resync",
+            group_id=f"{bus.prefix}-resync",
             enable_auto_commit=False,
             auto_offset_reset="earliest",  # of a topic that was made anew
             fetch_message_max_bytes=MAX_REQUEST_BYTES,

@@ -285,6 +285,9 @@ FAILURES = {
     ("source", ALL_TOPICS, "DESCRIBE_CONFIGS"): "cleanup policy of featurewatch.state could not be",
     ("source", METADATA, "READ"): "topic featurewatch.metadata-log cannot be read",
     ("source", METADATA, "WRITE"): "featurewatch.metadata-log .*Topic authorization failed",
+    ("source", "topic `featurewatch.resync-requests`", "READ"): (
+        "grant READ on topic featurewatch.resync-requests"
+    ),
     ("source", "cluster", "CLUSTER_ACTION"): "grant CLUSTER_ACTION on the cluster",
     ("worker", ALL_TOPICS, "READ"): "grant READ on topic featurewatch.metadata-log",
     ("worker", ALL_TOPICS, "WRITE"): "grant WRITE on topic featurewatch.metadata-log",
