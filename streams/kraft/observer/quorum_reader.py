@@ -151,13 +151,18 @@ class QuorumReader:
         )
         wait_ms = values.max_wait_ms if isinstance(values, FetchRequest) else 0
         timeout_s = self._quorum.request_timeout_s + wait_ms / 1000
-        return read(await connection.request(request, response_class, timeout_s))
+        try:
+            return read(await connection.request(request, response_class, timeout_s))
+        except NodeError:
+            if connection.closed:
+                self._connections.pop(values.to, None)
+            raise
 
     async def _connection_to(self, address: Address) -> Connection:
         connection = self._connections.pop(address, None)
         if connection is not None and connection.closed:
             # The observer must know: behind the next one there may be another log.
-            raise NodeError(f"{address} closed the connection")
+            raise NodeError(f"{address} closed the connection{connection.hint}")
         if connection is None:
             if len(self._connections) >= _MOST_CONNECTIONS:
                 await self.close()

@@ -214,9 +214,7 @@ def not_ready(port: int) -> str:
 
 
 @pytest.fixture(scope="module")
-def guarded(
-    release: str, stack_cache: Cache, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Guarded]:
+def guarded(stack_cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     """The node, and the documented rights."""
     directory = tmp_path_factory.mktemp("rights")
     ports = Ports()
@@ -236,7 +234,7 @@ def guarded(
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:ANONYMOUS",
     }
-    spec = ClusterSpec([NodeSpec(1, release, properties=properties)])
+    spec = ClusterSpec([NodeSpec(1, "4.3.0", properties=properties)])
     cluster = Cluster(
         spec, directory / "cluster", cache=stack_cache, temporary=True, addresses={1: own}
     )
@@ -262,7 +260,6 @@ def filled(guarded: Guarded) -> Guarded:
 
 
 @pytest.mark.stack
-@pytest.mark.releases("4.3.0")
 def test_each_role_works_with_the_documented_rights(filled: Guarded) -> None:
     """The reader sees the state that source and worker published; the pipeline sees the offsets of
     all topics; nothing that the worker or the source logs is about rights."""
@@ -319,7 +316,6 @@ def test_every_right_has_a_failure() -> None:
 
 
 @pytest.mark.stack
-@pytest.mark.releases("4.3.0")
 @pytest.mark.parametrize("key", FAILURES, ids=" ".join)
 def test_a_process_without_a_right_reports_it(filled: Guarded, key: tuple[str, str, str]) -> None:
     """In its log, or as the reason why it is not ready."""
@@ -330,7 +326,6 @@ def test_a_process_without_a_right_reports_it(filled: Guarded, key: tuple[str, s
 
 
 @pytest.mark.stack
-@pytest.mark.releases("4.3.0")
 def test_readers_without_a_right_report_it(filled: Guarded) -> None:
     """The reader in one line; the pipeline finds none of the topics."""
     with filled.without(RIGHTS["reader", ALL_TOPICS, "READ"]):
@@ -343,7 +338,6 @@ def test_readers_without_a_right_report_it(filled: Guarded) -> None:
 
 
 @pytest.mark.stack
-@pytest.mark.releases("4.3.0")
 @pytest.mark.parametrize("resource", [ALL_TOPICS, CHANGELOG])
 def test_only_a_login_that_may_create_topics_creates_them(filled: Guarded, resource: str) -> None:
     """A worker without the right names the topic that it cannot create."""
