@@ -10,18 +10,17 @@ import pytest
 from featurewatch.reference.machines.requests import UpdateResponse
 from tests.admin.scripted import Node, ScriptedCluster
 
+STEP = "rehearse --bootstrap-controller a:1 --step"
 VERSIONS = "features version-mapping --release-version 4.3-IV9"
 CASES = {
     "featres": "No such command 'featres'. Did you mean 'features'?",
     "features descrbe": "No such command 'descrbe'. Did you mean 'describe'?",
     "fleet drft": "No such command 'drft'. Did you mean 'drift'?",
     "state --confg x": "No such option: --confg",
-    VERSIONS: "did you mean 4.",
+    VERSIONS: "did you mean 4.3-IV0?",
     "features feature-dependencies --feature group.versoin=1": "did you mean group.version?",
-    "rehearse --bootstrap-controller a:1 --step upgrad:metadata.version=25": (
-        "did you mean upgrade?"
-    ),
-    "rehearse --bootstrap-controller a:1 --step upgrade:metadta.version=25": (
+    f"{STEP} upgrad:metadata.version=25": "did you mean upgrade?",
+    f"{STEP} upgrade:metadta.version=25": (
         "Kafka has no feature metadta.version: did you mean metadata.version?"
     ),
 }

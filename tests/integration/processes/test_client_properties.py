@@ -23,6 +23,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import pkcs12
 
+from featurewatch.cli.config.client_config import read_client_config
 from featurewatch.cli.config.settings import load
 from featurewatch.deploy.java.jars import Cache, Jars, tool_command
 from featurewatch.deploy.java.runtime import java
@@ -32,6 +33,7 @@ from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec
 from featurewatch.deploy.process.ports import LOOPBACK, Ports
 from featurewatch.deploy.process.private_files import write_private
 from featurewatch.streams.bus.topics import ensure_topics
+from featurewatch.streams.client_config.clients import java_properties
 from featurewatch.streams.topics import METADATA_LOG
 from tests.conftest import Certificates
 from tests.process_logs import started
@@ -129,6 +131,7 @@ def secured(
 def stores_of_java(directory: Path, certificates: Certificates) -> str:
     """A JKS trust store by ``keytool``, a PKCS12 key store, and SASL PLAIN."""
     trust, keys = directory / "trust.jks", directory / "keys.p12"
+    trust.unlink(missing_ok=True)
     keytool = [str(java()), "-m", "java.base/sun.security.tools.keytool.Main", "-importcert"]
     keytool += ["-noprompt", "-alias", "ca", "-file", str(certificates.ca), "-keystore", str(trust)]
     keytool += ["-storetype", "JKS", "-storepass", STORE_SECRET]
@@ -181,6 +184,28 @@ def login(request: pytest.FixtureRequest, secured: Secured, certificates: Certif
     return file
 
 
+def librdkafka_spelling(certificates: Certificates) -> dict[str, str]:
+    """The same login in librdkafka's names, certificate and key in one file."""
+    return {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanisms": "SCRAM-SHA-512",
+        "sasl.username": "watch",
+        "sasl.password": SECRET,
+        "ssl.ca.location": str(certificates.ca),
+        "ssl.certificate.location": str(certificates.client),
+    }
+
+
+def kafka_describes(where: tuple[str, ...], file: Path, cache: Cache) -> str:
+    """What Kafka's own tool prints with a properties file."""
+    cache.class_path(RELEASE, Jars.TOOLS)
+    options = (*where, "--command-config", str(file), "describe")
+    command = tool_command(RELEASE, "org.apache.kafka.tools.FeatureCommand", *options, cache=cache)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
 def ours(*arguments: str) -> subprocess.CompletedProcess[str]:
     """A command of featurewatch, to its end."""
     command = [sys.executable, "-m", "featurewatch", *arguments]
@@ -199,16 +224,32 @@ def test_what_serves_kafkas_tool_serves_the_features_commands(
     secured: Secured, login: Path, stack_cache: Cache
 ) -> None:
     """Both describe the same features, by broker and by controller."""
-    stack_cache.class_path(RELEASE, Jars.TOOLS)
     for where in (("--bootstrap-server", secured.bus), ("--bootstrap-controller", secured.quorum)):
-        options = (*where, "--command-config", str(login))
-        tool = "org.apache.kafka.tools.FeatureCommand"
-        command = tool_command(RELEASE, tool, *options, "describe", cache=stack_cache)
-        theirs = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-        assert theirs.returncode == 0, theirs.stdout + theirs.stderr
-        result = ours("features", *options, "describe")
+        theirs = kafka_describes(where, login, stack_cache)
+        result = ours("features", *where, "--command-config", str(login), "describe")
         assert (result.returncode, result.stderr) == (0, "")
-        assert without_epoch(result.stdout) == without_epoch(theirs.stdout)
+        assert without_epoch(result.stdout) == without_epoch(theirs)
+
+
+@pytest.mark.parametrize("spelling", ["java's stores", "pem in it", "librdkafka's"])
+def test_what_spark_is_given_serves_kafkas_own_client(
+    secured: Secured, certificates: Certificates, stack_cache: Cache, spelling: str
+) -> None:
+    """Each spelling becomes properties with which Java's client logs in."""
+    file = secured.directory / "given.properties"
+    if spelling == "librdkafka's":
+        properties = librdkafka_spelling(certificates)
+    else:
+        make = stores_of_java if spelling == "java's stores" else pem_in_the_properties
+        write_private(file, make(secured.directory, certificates))
+        properties = dict(read_client_config(file).properties)
+    lines = (
+        f"{name}={value.replace(chr(92), chr(92) * 2).replace(chr(10), chr(92) + 'n')}\n"
+        for name, value in java_properties(properties).items()
+    )
+    write_private(file, "".join(lines))
+    where = ("--bootstrap-server", secured.bus)
+    assert "Feature: metadata.version" in kafka_describes(where, file, stack_cache)
 
 
 def test_it_serves_source_worker_and_readers(secured: Secured, login: Path) -> None:

@@ -352,3 +352,22 @@ def test_only_a_login_that_may_create_topics_creates_them(filled: Guarded, resou
     with filled.without(binding), pytest.raises(BusError, match=f"topic {name} could not be"):
         ensure_topics(bus, changelogs=changelogs)
     ensure_topics(bus, changelogs=changelogs)
+
+
+@pytest.mark.stack
+def test_topics_that_a_login_may_not_see_are_not_taken_for_leaderless(filled: Guarded) -> None:
+    """They are there already, but not in the list that the bus gives: the right is named."""
+    reading = RIGHTS["reader", ALL_TOPICS, "READ"]
+    creating = AclBinding(
+        reading.restype,
+        reading.name,
+        reading.resource_pattern_type,
+        reading.principal,
+        reading.host,
+        AclOperation.CREATE,
+        reading.permission_type,
+    )
+    filled.grant(creating)
+    bus = load(filled.config("reader")).bus_settings()
+    with filled.without(reading), pytest.raises(BusError, match="grant DESCRIBE on featurewatch"):
+        ensure_topics(bus, timeout_s=30)
