@@ -142,7 +142,7 @@ def worked(messages: Iterable[Line], restarts: Iterable[int] = ()) -> list[tuple
     for index, (cluster, message) in enumerate(placed(messages)):
         name = ClusterId(cluster)
         before = states.get(name) or MonitorState.of(name)
-        outcome = process(message, lambda _, state=before: state).step
+        outcome = process(message, {name: before, ClusterId("unknown"): before}.__getitem__).step
         encoded += _encoded(outcome)
         cluster_rows = rows_.setdefault(cluster, {})
         for key, value in rows_of_step(before, outcome) if outcome.state is not before else ():
