@@ -32,6 +32,8 @@ EVENT: Final[Mapping[str, str]] = {
     "to_offset": "bigint",
     "reason": "string",
     "reset": "boolean",
+    "alert": "string",
+    "by": "string",
     # status of sources, on every topic
     "source": "string",
     "state": "string",

@@ -124,8 +124,8 @@ def _kind(output: Output) -> str:
 def _cause(output: Output) -> str:
     """The ``ce_id``: an alert fires and resolves under one id, by different causes.
 
-    The time belongs to it, since a log that was made anew has the same offsets again.
+    Its times belong to it, since a log that is read again has the same events again.
     """
     if isinstance(output, Alert):
-        return f"{output.id}/{output.state}/{output.cause}@{output.at_ms}"
+        return f"{output.id}/{output.state}/{output.cause}@{output.since_ms}-{output.at_ms}"
     return output.id

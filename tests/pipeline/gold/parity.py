@@ -9,8 +9,8 @@ import orjson
 from pyspark.sql import functions as fn
 
 from featurewatch.agents.timers import topic_of_source
-from featurewatch.controller.input_messages import INPUT_TOPICS, InputMessage
-from featurewatch.controller.monitor import MonitorState, StepResult, step, step_unreadable
+from featurewatch.controller.input_messages import InputMessage, process
+from featurewatch.controller.monitor import MonitorState, StepResult, step
 from featurewatch.controller.rows import rows_of_step, states_of_rows
 from featurewatch.pipeline.fold.messages import (
     FoldOutput,
@@ -33,7 +33,7 @@ from featurewatch.pipeline.gold.tables import (
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.tables import Table
 from featurewatch.pipeline.run import run_once
-from featurewatch.streams.codec.events import MalformedEventError, decode, encode
+from featurewatch.streams.codec.events import encode
 from featurewatch.streams.codec.outputs import (
     decode_alert,
     decode_change,
@@ -41,12 +41,10 @@ from featurewatch.streams.codec.outputs import (
     encode_output,
 )
 from featurewatch.streams.events import (
-    DeadLetter,
     Disagreement,
     Event,
     NodeAnswer,
     NodeSilent,
-    ResyncRequest,
     SourceStatus,
     ZnodeChange,
     ZnodeSnapshot,
@@ -144,15 +142,7 @@ def worked(messages: Iterable[Line], restarts: Iterable[int] = ()) -> list[tuple
     for index, (cluster, message) in enumerate(placed(messages)):
         name = ClusterId(cluster)
         before = states.get(name) or MonitorState.of(name)
-        topic = INPUT_TOPICS[message.topic.rpartition(".")[2]]
-        delivery = MessagePosition(topic.short_name, message.offset, message.time_ms)
-        try:
-            event = decode(topic, message.value, message.key)
-            assert not isinstance(event, DeadLetter | ResyncRequest)
-            outcome = step(before, event, delivery)
-        except MalformedEventError as error:
-            position = f"{message.topic} partition {message.partition} offset {message.offset}"
-            outcome = step_unreadable(before, position, str(error), delivery)
+        outcome = process(message, {name: before, ClusterId("unknown"): before}.__getitem__).step
         encoded += _encoded(outcome)
         cluster_rows = rows_.setdefault(cluster, {})
         for key, value in rows_of_step(before, outcome) if outcome.state is not before else ():
@@ -170,11 +160,15 @@ def worked(messages: Iterable[Line], restarts: Iterable[int] = ()) -> list[tuple
 
 
 def replayed(events: Iterable[Event]) -> list[tuple[str, str, bytes]]:
-    """The outputs of plain steps over events that never were on a bus."""
+    """The outputs of plain steps over events, with the bus's times: some limits are in these."""
     states: dict[ClusterId, MonitorState] = {}
     encoded: list[tuple[str, str, bytes]] = []
-    for event in events:
-        outcome = step(states.get(event.cluster) or MonitorState.of(event.cluster), event)
+    events = [*events]
+    for event, (_, message) in zip(events, placed(map(line, events)), strict=True):
+        short_name = message.topic.rpartition(".")[2]
+        position = MessagePosition(short_name, message.offset, message.time_ms)
+        before = states.get(event.cluster) or MonitorState.of(event.cluster)
+        outcome = step(before, event, position)
         states[event.cluster] = outcome.state
         encoded += _encoded(outcome)
     return encoded

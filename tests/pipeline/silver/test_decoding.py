@@ -128,7 +128,7 @@ def test_what_is_nested_too_deep_to_be_written_is_told() -> None:
     text = (encode(METADATA_LOG, event).value or b"").replace(
         b'"name":"x"', b'"name":' + json.dumps(deep).encode()
     )
-    decoded = decode_message("metadata-log", None, text)
+    decoded = decode_message("metadata-log", event.cluster.encode(), text)
     assert decoded.reason is None
     records = json.loads(decoded.content or b"")["records"]
     assert [(record["index"], record["type"]) for record in records] == [
