@@ -27,6 +27,7 @@ from tests.process_logs import started
 
 ENSEMBLE_LINKS: Final = ("ensemble-1", "ensemble-2", "ensemble-3")
 _ROOT: Final = "/faults"
+_LENGTH_CHARACTERS: Final = 6
 _TOOL: Final = "org.apache.zookeeper.server.persistence.TxnLogToolkit"
 
 
@@ -114,18 +115,19 @@ class EnsembleStack(Stack):
             server.directory.rglob("log.*"), key=lambda file: int(file.suffix[1:], 16)
         ):
             command = tool_command(KAFKA_WITH_ZOOKEEPER, _TOOL, "-d", str(log))
-            done = subprocess.run(command, capture_output=True, text=True, check=True)
-            for levels in levels_in(done.stdout):
+            done = subprocess.run(command, capture_output=True, check=True)
+            for levels in levels_in(done.stdout.decode(errors="replace")):
                 states[len(states)] = levels
         return changes_between(states, missed_versions(self.reader.outputs.alerts))
 
 
 def levels_in(text: str) -> Iterator[dict[str, int]]:
     """The levels in each write of the features znode, from the text of TxnLogToolkit."""
-    for line in text.splitlines():
+    for line in text.split("\n"):
+        # In a multi, four bytes of a length stand between the path and the data.
         _, found, rest = line.rpartition(f"{_ROOT}/feature")
-        start = rest.find("{")
-        if not found or start < 0 or rest[:start].strip(" ,"):
+        start = rest.find('{"version"')
+        if not found or not 0 < start <= _LENGTH_CHARACTERS:
             continue
         content: dict[str, Any] = json.JSONDecoder().raw_decode(rest[start:])[0]
         features = content.get("features", {})
