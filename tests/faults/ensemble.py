@@ -87,6 +87,8 @@ class EnsembleStack(Stack):
         self.reference = watched.reference
         self._watched = watched
         super().__init__(servers, directory, environment)
+        # ZooKeeper shows no history: a source that starts now reads the newest state.
+        self._first = max(self._states(), default=0)
 
     @property
     def cluster_id(self) -> str:
@@ -109,16 +111,19 @@ class EnsembleStack(Stack):
         A watch shows the newest state and not each: what featurewatch says that it has missed is
         not lost.
         """
+        read = {version: one for version, one in self._states().items() if version >= self._first}
+        return changes_between(read, missed_versions(self.reader.outputs.alerts))
+
+    def _states(self) -> dict[int, dict[str, int]]:
+        """The levels in each version of the features znode."""
         server = self.ensemble.servers[0]
-        states: dict[int, dict[str, int]] = {}
-        for log in sorted(
-            server.directory.rglob("log.*"), key=lambda file: int(file.suffix[1:], 16)
-        ):
+        logs = {int(file.suffix[1:], 16): file for file in server.directory.rglob("log.*")}
+        states: list[dict[str, int]] = []
+        for _, log in sorted(logs.items()):
             command = tool_command(KAFKA_WITH_ZOOKEEPER, _TOOL, "-d", str(log))
             done = subprocess.run(command, capture_output=True, check=True)
-            for levels in levels_in(done.stdout.decode(errors="replace")):
-                states[len(states)] = levels
-        return changes_between(states, missed_versions(self.reader.outputs.alerts))
+            states += levels_in(done.stdout.decode(errors="replace"))
+        return dict(enumerate(states))
 
 
 def levels_in(text: str) -> Iterator[dict[str, int]]:
