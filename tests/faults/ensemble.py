@@ -27,6 +27,7 @@ from tests.process_logs import started
 
 ENSEMBLE_LINKS: Final = ("ensemble-1", "ensemble-2", "ensemble-3")
 _ROOT: Final = "/faults"
+_LENGTH_CHARACTERS: Final = 6
 _TOOL: Final = "org.apache.zookeeper.server.persistence.TxnLogToolkit"
 
 
@@ -86,6 +87,8 @@ class EnsembleStack(Stack):
         self.reference = watched.reference
         self._watched = watched
         super().__init__(servers, directory, environment)
+        # ZooKeeper shows no history: a source that starts now reads the newest state.
+        self._first = max(self._states(), default=0)
 
     @property
     def cluster_id(self) -> str:
@@ -108,24 +111,28 @@ class EnsembleStack(Stack):
         A watch shows the newest state and not each: what featurewatch says that it has missed is
         not lost.
         """
+        read = {version: one for version, one in self._states().items() if version >= self._first}
+        return changes_between(read, missed_versions(self.reader.outputs.alerts))
+
+    def _states(self) -> dict[int, dict[str, int]]:
+        """The levels in each version of the features znode."""
         server = self.ensemble.servers[0]
-        states: dict[int, dict[str, int]] = {}
-        for log in sorted(
-            server.directory.rglob("log.*"), key=lambda file: int(file.suffix[1:], 16)
-        ):
+        logs = {int(file.suffix[1:], 16): file for file in server.directory.rglob("log.*")}
+        states: list[dict[str, int]] = []
+        for _, log in sorted(logs.items()):
             command = tool_command(KAFKA_WITH_ZOOKEEPER, _TOOL, "-d", str(log))
-            done = subprocess.run(command, capture_output=True, text=True, check=True)
-            for levels in levels_in(done.stdout):
-                states[len(states)] = levels
-        return changes_between(states, missed_versions(self.reader.outputs.alerts))
+            done = subprocess.run(command, capture_output=True, check=True)
+            states += levels_in(done.stdout.decode(errors="replace"))
+        return dict(enumerate(states))
 
 
 def levels_in(text: str) -> Iterator[dict[str, int]]:
     """The levels in each write of the features znode, from the text of TxnLogToolkit."""
-    for line in text.splitlines():
+    for line in text.split("\n"):
+        # In a multi, four bytes of a length stand between the path and the data.
         _, found, rest = line.rpartition(f"{_ROOT}/feature")
-        start = rest.find("{")
-        if not found or start < 0 or rest[:start].strip(" ,"):
+        start = rest.find('{"version"')
+        if not found or not 0 < start <= _LENGTH_CHARACTERS:
             continue
         content: dict[str, Any] = json.JSONDecoder().raw_decode(rest[start:])[0]
         features = content.get("features", {})

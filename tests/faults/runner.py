@@ -15,7 +15,7 @@ from tests.faults.stack import Stack
 from tests.faults.table import Row
 from tests.faults.verdict import Verdict
 
-_FIRST_READ_S: Final = 120.0
+_FIRST_READ_S: Final = 240.0
 
 Report = Callable[[str], None]
 

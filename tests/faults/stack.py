@@ -84,7 +84,7 @@ class Stack:
         self.serving = [self.source, self.worker]
         """The processes that answer on ``/readyz``."""
         self.reader: OutputsSource = OutputReader(
-            self.bus.bootstrap_servers, self.prefix, self.quorum.cluster_id
+            self.bus.bootstrap_servers, self.prefix, self.cluster_id
         )
 
     def add(self, name: str, user: str, arguments: list[str]) -> Process:

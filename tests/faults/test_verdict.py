@@ -122,11 +122,14 @@ def test_a_process_that_ended_fails_the_row() -> None:
 
 def test_the_truth_of_zookeeper_leaves_out_what_was_reported_as_missed() -> None:
     """Each write of the features znode is a state; the alert names the versions."""
+    of_a = '{"version":2,"features":{"a":{"max_version_level":LEVEL}}}'
     first, second = (
-        f'setData /faults/feature,{{"features":{{"a":{{"max_version_level":{level}}}}}}},3'
-        for level in (1, 2)
+        f"setData /faults/feature,{of_a.replace('LEVEL', level)},3" for level in ("1", "2")
     )
-    multi = 'multi check:   /faults/c   ;setData:   /faults/feature    {"features":{}} '
+    multi = (
+        "multi check:\0\0\0\x09/faults/c\0\0\0\2;setData:\0\0\0\x0f/faults/feature\0\0\0{"
+        '{"version":2,"features":{}}\0\0'
+    )
     other = "create /faults/features,{},[31,s{'world,'anyone}"
     states = dict(enumerate(levels_in("\n".join([first, other, second, multi]))))
     assert states == {0: {"a": 1}, 1: {"a": 2}, 2: {}}
