@@ -103,13 +103,10 @@ class PartitionMachine:
         failures: Failures = {}
         valid = self._valid(partitions, target, failures)
         if target is PartitionState.ONLINE:
-            new = [
-                partition
-                for partition in valid
-                if self._context.partition_states[partition] is PartitionState.NEW
-            ]
+            states = self._context.partition_states
+            new = [part for part in valid if states[part] is PartitionState.NEW]
+            started = [part for part in valid if states[part] is not PartitionState.NEW]
             yield from self._initialize(new, failures)
-            started = [partition for partition in valid if partition not in {*new}]
             yield from self._elect(started, election, failures)
             self._batch.send()
         else:
