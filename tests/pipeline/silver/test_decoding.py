@@ -28,6 +28,7 @@ TYPES: dict[Any, str] = {
     checks.OFFSET_OR_NONE: "bigint",
     checks.TIME: "bigint",
     checks.TIME_OR_NONE: "bigint",
+    checks.CHECKSUM_OR_NONE: "bigint",
     checks.INT32: "int",
     checks.INT32_OR_NONE: "int",
     checks.a_name: "string",
