@@ -15,7 +15,7 @@ from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.errors import BusUnavailableError
 from featurewatch.streams.topics import STATE
-from tests.streams.net.test_failures import CASES, listener
+from tests.streams.net.tls_nodes import CASES, listener
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -1,5 +1,6 @@
 """The handshake of a scripted node, as bytes."""
 
+import asyncio
 import struct
 
 
@@ -19,3 +20,9 @@ V3_ANSWER = (
     + struct.pack(">i", 0)
     + b"\0"
 )
+
+
+async def read_request(reader: asyncio.StreamReader) -> tuple[int, int, int]:
+    """Read a frame; gives API key, version and correlation id."""
+    (length,) = struct.unpack(">i", await reader.readexactly(4))
+    return struct.unpack(">hhi", (await reader.readexactly(length))[:8])

@@ -15,7 +15,7 @@ from featurewatch.streams.net import sasl
 from featurewatch.streams.net.address import Address, parse_addresses
 from featurewatch.streams.net.connection import NodeError, ResponseTimeoutError, open_connection
 from featurewatch.streams.net.security import from_properties
-from tests.streams.net.handshake import V0_UNSUPPORTED, V3_ANSWER, frame
+from tests.streams.net.handshake import V0_UNSUPPORTED, V3_ANSWER, frame, read_request
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
@@ -33,12 +33,6 @@ async def listener(serve: Serve) -> AsyncIterator[Address]:
     server = await asyncio.start_server(closing, "127.0.0.1", 0)
     async with server:
         yield Address("127.0.0.1", server.sockets[0].getsockname()[1])
-
-
-async def read_request(reader: asyncio.StreamReader) -> tuple[int, int, int]:
-    """Read a frame; gives API key, version and correlation id."""
-    (length,) = struct.unpack(">i", await reader.readexactly(4))
-    return struct.unpack(">hhi", (await reader.readexactly(length))[:8])
 
 
 async def test_a_node_without_version_4_gets_version_3() -> None:
