@@ -340,6 +340,19 @@ class OperationsDriver:
         return f"{path} {orjson.dumps(orjson.loads(data)).decode()}"
 
 
+def make_cluster(
+    *replicas: tuple[int, ...],
+    brokers: tuple[int, ...] = (1, 2, 3),
+    dialect: OperationsDialect = RELEASED_OPERATIONS,
+    unclean: bool = False,
+) -> OperationsDriver:
+    """Brokers and a topic with these partitions."""
+    driver = OperationsDriver(brokers, dialect, unclean=unclean)
+    driver.settle()
+    driver.create_topic(*replicas)
+    return driver
+
+
 def lines_for(lines: Iterable[str], kind: str) -> list[str]:
     """The lines of one kind: LAI, UM, SR or W."""
     return [line for line in lines if f" {kind} " in line or line.startswith(f"{kind} ")]
