@@ -32,6 +32,7 @@ EVENT: Final[Mapping[str, str]] = {
     "to_offset": "bigint",
     "reason": "string",
     "reset": "boolean",
+    "finished": "boolean",
     "alert": "string",
     "by": "string",
     # status of sources, on every topic

@@ -14,6 +14,7 @@ from featurewatch.deploy.kafka.server_properties import (
 )
 from featurewatch.deploy.kafka.specs import single_bus
 from featurewatch.deploy.process.ports import LOOPBACK
+from featurewatch.deploy.process.private_files import write_private
 
 
 def _ran(directory: Path) -> Addresses:
@@ -22,7 +23,7 @@ def _ran(directory: Path) -> Addresses:
     node = cluster.node(1)
     node.directory.mkdir(parents=True)
     properties = node_properties(cluster.spec, node.spec, cluster.addresses, node.data)
-    (node.directory / "server.properties").write_text(format_properties(properties))
+    write_private(node.directory / "server.properties", format_properties(properties))
     addresses = node.addresses
     cluster.close()
     return addresses
@@ -54,5 +55,5 @@ def test_properties_without_a_port_of_the_loopback_interface_are_passed_over(
     tmp_path: Path, text: str
 ) -> None:
     """Whatever is in the file, free ports are chosen then."""
-    (tmp_path / "server.properties").write_text(text)
+    write_private(tmp_path / "server.properties", text)
     assert last_addresses(tmp_path) == Addresses(None, None)

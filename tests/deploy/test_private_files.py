@@ -17,6 +17,7 @@ from tests.paths import ROOT
 
 PRODUCT = ("streams", "tables", "controller", "agents", "pipeline", "admin", "cli", "reference")
 OTHER_FILES = {
+    "agents/membership.py": "a lock",
     "cli/command_line.py": "the formatter of help, whose method has such a name",
     "cli/commands/history/command.py": "the plot",
     "cli/runtime/embedded_bus.py": "a lock, and the bus's address",
@@ -31,8 +32,10 @@ OTHER_FILES = {
     "deploy/stack/client.py": "a lock",
     "deploy/stack/supervisor.py": "a lock and a log",
     "pipeline/lake/lake.py": "an empty lock",
+    "pipeline/lake/answers.py": "the answers of audits and replays",
     "pipeline/replay/archives.py": "logs of a support bundle",
     "pipeline/spark/worker/sitecustomize.py": "/dev/null",
+    "streams/client_config/pem_files.py": "keys, in memory or with mode 0600 from the first byte",
 }
 """The files of the product that write others, and what."""
 CREATES = re.compile(
