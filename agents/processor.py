@@ -32,13 +32,11 @@ from featurewatch.controller.input_messages import (
 from featurewatch.controller.monitor import (
     MonitorState,
     StepResult,
-    step_acknowledged,
     step_lost,
     step_lost_outputs,
 )
 from featurewatch.controller.readiness.state_timers import DEFAULT_LIMITS, Limits
 from featurewatch.controller.rows import rows_of_step, states_of_rows
-from featurewatch.controller.rules import Subject, SubjectKind
 from featurewatch.controller.snapshot import snapshot
 from featurewatch.streams.bus.positions import partition_of
 from featurewatch.streams.bus.publisher import Publisher
@@ -52,18 +50,14 @@ from featurewatch.streams.topics import (
     DEAD_LETTERS,
     EPOCHS,
     INPUTS,
-    OUTPUTS,
     STATE,
     Topic,
 )
 from featurewatch.streams.types import ClusterId
-from featurewatch.tables.image.sources import MessagePosition, lost_kind
+from featurewatch.tables.image.sources import MessagePosition
 from featurewatch.tables.rows import Row
 
 LOG: Final = logging.getLogger("featurewatch.worker")
-
-LOST_OUTPUTS_MS: Final = 3_600_000
-"""How long the alert about lost outputs fires, in milliseconds: nothing that comes would end it."""
 
 
 class EventProcessor:
@@ -214,19 +208,6 @@ class EventProcessor:
         before = self._state_of(cluster)
         step = step_lost_outputs(before, topic.short_name, reason, cause, self._limits)
         await self._apply_step(before, step)
-
-    async def end_lost_outputs(self, now_ms: int) -> None:
-        """Ends the reports of lost outputs that are older than `LOST_OUTPUTS_MS`."""
-        for before in list(self.states.values()):
-            for topic in OUTPUTS:
-                subject = Subject(SubjectKind.RECORD, lost_kind(topic.short_name))
-                since_ms = [alert.since_ms for alert in before.firing.get(subject, ())]
-                if since_ms and now_ms - min(since_ms) > LOST_OUTPUTS_MS:
-                    async with self._lock:
-                        state = self._state_of(before.image.cluster)
-                        cause = Cause(f"{self._bus.topic(topic)} after a time", now_ms)
-                        step = step_acknowledged(state, topic.short_name, cause, self._limits)
-                        await self._apply_step(state, step)
 
     async def publish_again(
         self, cluster: ClusterId, outputs: Collection[Topic], now_ms: int

@@ -284,7 +284,6 @@ class Worker:
                 app.reader.rejoin()
             async with failure.ending_run():
                 await requester.check(now_s, self._clock_ms())
-                await processor.end_lost_outputs(self._clock_ms())
             try:
                 watchdog.check(dict(app.consumer._read_offset), now_s)
             except StuckCommitsError as error:

@@ -181,14 +181,6 @@ def step_lost_outputs(
     return _step_to(state, fold_lost_outputs(state.image, topic, cause.id, reason), cause, limits)
 
 
-def step_acknowledged(
-    state: MonitorState, topic: str, cause: Cause, limits: Limits = DEFAULT_LIMITS
-) -> StepResult:
-    """Ends the report of a loss on an output topic, by its short name. Pure."""
-    sources = state.image.sources.without_lost(topic)
-    return _step_to(state, replace(state.image, sources=sources), cause, limits)
-
-
 def _step_to(state: MonitorState, image: ClusterImage, cause: Cause, limits: Limits) -> StepResult:
     after = _at_time(image, cause.at_ms, limits)
     context = RuleContext(after, state.times, limits, cause.at_ms, cause.at_ms)

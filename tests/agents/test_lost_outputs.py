@@ -1,5 +1,7 @@
 """The alert about lost outputs ends by itself; nothing else that is lost does. Pure steps."""
 
+from dataclasses import replace
+
 import pytest
 
 from featurewatch.agents.resync.topic_changes import changed_topics, split_rows
@@ -7,19 +9,28 @@ from featurewatch.controller.alerts import Cause
 from featurewatch.controller.monitor import (
     MonitorState,
     step,
-    step_acknowledged,
     step_lost,
     step_lost_outputs,
 )
+from featurewatch.controller.readiness.state_timers import DEFAULT_LIMITS
 from featurewatch.controller.rows import rows_of_state, states_of_rows
+from featurewatch.streams.events import SourceStatus
 from featurewatch.streams.outputs import AlertState, Severity
 from featurewatch.streams.topics import FEATURE_CHANGES, METADATA_LOG
+from featurewatch.tables.image.sources import MessagePosition
 from tests.agents.events import CLUSTER, following, levels
 
 CAUSE = Cause("a cause", 1000)
+HOUR_MS = DEFAULT_LIMITS.quiet_ms
 
 
-def test_lost_outputs_are_a_warning_that_can_be_ended() -> None:
+def heartbeat(at_ms: int) -> tuple[SourceStatus, MessagePosition]:
+    """A heartbeat that the bus received at a time."""
+    position = MessagePosition(METADATA_LOG.short_name, at_ms, at_ms)
+    return replace(following(1), seen_ms=at_ms), position
+
+
+def test_lost_outputs_are_a_warning_that_ends_after_an_hour() -> None:
     """It names the topic, leaves the cluster ready, and survives a restart."""
     state = MonitorState.of(CLUSTER)
     for event in (levels(1, {"metadata.version": 20}), following(1)):
@@ -32,17 +43,19 @@ def test_lost_outputs_are_a_warning_that_can_be_ended() -> None:
     (restored,) = states_of_rows(
         (key, value) for key, value in rows_of_state(lost.state).items()
     ).values()
-    ended = step_acknowledged(restored, FEATURE_CHANGES.short_name, CAUSE)
+    still = step(restored, *heartbeat(CAUSE.at_ms + HOUR_MS - 1))
+    assert not still.alerts
+    ended = step(still.state, *heartbeat(CAUSE.at_ms + HOUR_MS))
     (alert,) = ended.alerts
     assert alert.state is AlertState.RESOLVED
-    assert ended.state.image == state.image
+    assert ended.state.image.sources.unreadable == state.image.sources.unreadable
 
 
 def test_lost_outputs_and_lost_messages_are_apart() -> None:
     """The end of the one leaves the other."""
     state = step_lost(MonitorState.of(CLUSTER), METADATA_LOG.short_name, "r", CAUSE).state
     state = step_lost_outputs(state, FEATURE_CHANGES.short_name, "r", CAUSE).state
-    after = step_acknowledged(state, FEATURE_CHANGES.short_name, CAUSE).state
+    after = step(state, *heartbeat(CAUSE.at_ms + HOUR_MS)).state
     assert {alert.rule for alerts in after.firing.values() for alert in alerts} == {"messages-lost"}
 
 
