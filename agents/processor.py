@@ -24,6 +24,7 @@ from featurewatch.controller.alerts import Cause
 from featurewatch.controller.input_messages import (
     InputMessage,
     ProcessResult,
+    begins_in_the_middle,
     format_place,
     input_topic,
     process,
@@ -89,6 +90,9 @@ class EventProcessor:
         self._failure = failure
         self._monotonic = monotonic
         self._limits = limits
+        self._late: set[tuple[str, int]] = set()
+        """Partitions, by full topic name and number, whose beginning expired before this worker
+        first read them."""
         # The agents of all topics share the states: one message at a time.
         self._lock = asyncio.Lock()
 
@@ -155,6 +159,8 @@ class EventProcessor:
             expected = self._app.committed(message.tp)
         if expected is None:
             expected = await self._app.log_start(message.tp)
+            if expected > 0:
+                self._late.add((message.topic, message.partition))
         if message.offset <= expected:
             return bool(message.offset == expected)
         if await self._app.log_start(message.tp) > expected:
@@ -192,6 +198,18 @@ class EventProcessor:
         LOG.error("%s: %s", place, reason)
         cause = Cause(place, message.time_ms)
         await self._count_loss(before.image.cluster, topic, reason, cause, message.partition, table)
+
+    async def _report_late(
+        self, topic: Topic, message: InputMessage, result: ProcessResult, table: Any
+    ) -> None:
+        """Counts what a new cluster lacks if the beginning of the topic had expired."""
+        if (message.topic, message.partition) not in self._late or result.dead_letter is not None:
+            return
+        if begins_in_the_middle(message, result.before):
+            reason = "the messages before expired before a worker first read the topic"
+            place = format_place(message.topic, message.partition, message.offset)
+            cause, cluster = Cause(place, message.time_ms), result.before.image.cluster
+            await self._count_loss(cluster, topic, reason, cause, message.partition, table)
 
     async def lose_input(self, cluster: ClusterId, topic: Topic, reason: str, cause: Cause) -> None:
         """Counts that messages of an input topic are lost, which is read from its beginning."""
@@ -265,6 +283,7 @@ class EventProcessor:
         if cluster in self.states:  # a key alone makes no cluster
             self.last_seen[cluster, topic.short_name] = self._monotonic()
         await self._report_reversal(topic, message, writes.result.before, table)
+        await self._report_late(topic, message, writes.result, table)
         self._metrics.observe(topic, writes.result.step, self._monotonic() - began_s)
 
     def _judge(self, message: InputMessage) -> "_Writes":

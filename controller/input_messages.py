@@ -12,7 +12,7 @@ from featurewatch.controller.monitor import MonitorState, StepResult, step, step
 from featurewatch.controller.readiness.state_timers import DEFAULT_LIMITS, Limits
 from featurewatch.streams.codec.checks import brief
 from featurewatch.streams.codec.events import MalformedEventError, decode
-from featurewatch.streams.events import DeadLetter, Event
+from featurewatch.streams.events import DeadLetter, Event, begins_state
 from featurewatch.streams.text import shortened
 from featurewatch.streams.topics import INPUTS, Topic
 from featurewatch.streams.types import ClusterId
@@ -75,6 +75,17 @@ def decode_input(
         return cast("Event", decode(topic, value, key))  # dead letters are on a topic of their own
     except MalformedEventError as error:
         return error
+
+
+def begins_in_the_middle(message: InputMessage, before: MonitorState) -> bool:
+    """Whether a message is the first of its cluster and does not begin a source's whole state.
+
+    ``before`` is the state of the message's cluster before it. Pure.
+    """
+    if not before.image.forgotten:
+        return False
+    event = decode_input(input_topic(message.topic), message.key, message.value)
+    return not isinstance(event, MalformedEventError) and not begins_state(event)
 
 
 def process(

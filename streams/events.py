@@ -330,6 +330,21 @@ ZookeeperEvent = ZnodeChange | ZnodeSnapshot | SourceStatus
 Event = LogEvent | ApiVersionsEvent | ZookeeperEvent
 
 
+def begins_state(event: Event) -> bool:
+    """Whether a source's whole state begins with an event: nothing before it is needed."""
+    match event:
+        case LogCommit():
+            return event.first_offset == 0
+        case SnapshotChunk() | ZnodeSnapshot():
+            return event.index == 0
+        case LogGap():
+            return event.reset
+        case SourceResync():
+            return not event.finished
+        case _:
+            return False
+
+
 MAX_PAYLOAD_BYTES: Final = 4 << 20
 """The bytes that a dead letter carries: a whole znode, and of a damaged batch, which may have 20
 MiB, the first of them. In base64 they take a third more, which the bus accepts."""

@@ -5,13 +5,14 @@ import contextlib
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
-from confluent_kafka import KafkaError, Producer
+from confluent_kafka import KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -30,9 +31,15 @@ from featurewatch.streams.bus.topic_keeper import TopicKeeper
 from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.codec.events import decode_dead_letter, encode
 from featurewatch.streams.codec.outputs import decode_alert
-from featurewatch.streams.events import MAX_PAYLOAD_BYTES, DeadLetter
+from featurewatch.streams.events import MAX_PAYLOAD_BYTES, DeadLetter, SourceResync
 from featurewatch.streams.outputs import Alert
-from featurewatch.streams.topics import ALERTS, DEAD_LETTERS, METADATA_LOG, Topic
+from featurewatch.streams.topics import (
+    ALERTS,
+    DEAD_LETTERS,
+    METADATA_LOG,
+    RESYNC_REQUESTS,
+    Topic,
+)
 from featurewatch.streams.types import ClusterId
 from tests.agents.events import CLUSTER, following, levels
 
@@ -255,3 +262,42 @@ async def test_offsets_that_go_back_are_reported_and_read(
     await _until(lambda: bool(_alerts(worker, "messages-lost")))
     (alert,) = _alerts(worker, "messages-lost")
     assert "made anew" in alert.summary
+
+
+async def test_a_worker_that_begins_in_the_middle_of_a_topic_knows_that(
+    bus: Cluster, tmp_path: Path
+) -> None:
+    """What expired before the first worker came is requested from the source, and not assumed."""
+    prefix = f"late-{uuid.uuid4().hex[:8]}"
+    settings = BusSettings(bus.bootstrap_servers, prefix=prefix, partitions=1, replication_factor=1)
+    ensure_topics(settings)
+    other = ClusterId("begins-anew-0000000000")
+    begin = replace(levels(1, {"metadata.version": 20}), cluster=other, first_offset=0)
+    whole = [begin, replace(following(1), cluster=other)]
+    await _publish(settings, [levels(1, {"metadata.version": 20}), following(1), *whole])
+    place = TopicPartition(settings.topic(METADATA_LOG), 0, 1)
+    admin = AdminClient(settings.client())
+    for future in admin.delete_records([place]).values():
+        future.result(30)
+    worker = Worker(WorkerSettings(settings, data_directory=tmp_path, silent_after_s=600))
+    running = asyncio.ensure_future(worker.run())
+    try:
+        await _until(lambda: worker.image(other) is not None, 60)
+        await _until(lambda: bool(_alerts(worker, "messages-lost")))
+        (alert,) = _alerts(worker, "messages-lost")
+        assert (alert.cluster, alert.evidence["topic"]) == (CLUSTER, "metadata-log")
+        image = worker.image(CLUSTER)
+        assert image is not None
+        assert not image.ready
+        await _until(lambda: bool(_read(settings, RESYNC_REQUESTS)))
+        assert orjson.loads(_read(settings, RESYNC_REQUESTS)[0])["cluster"] == CLUSTER
+        again = SourceResync(CLUSTER, "kraft", False, "requested", following(1).seen_ms)
+        await _publish(settings, [again, levels(1, {"metadata.version": 20}), following(1)])
+        await _until(lambda: [a.state for a in _alerts(worker, "messages-lost")][-1] == "resolved")
+        image = worker.image(CLUSTER)
+        assert image is not None
+        assert image.ready
+        assert dict(image.features.levels) == {"metadata.version": 20}
+    finally:
+        worker.stop()
+        await asyncio.wait_for(running, 20)

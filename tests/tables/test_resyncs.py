@@ -5,7 +5,7 @@ import pytest
 from featurewatch.controller.alerts import Cause
 from featurewatch.controller.monitor import MonitorState, StepResult, step, step_lost
 from featurewatch.controller.rows import rows_of_step, states_of_rows
-from featurewatch.streams.events import Event
+from featurewatch.streams.events import Event, begins_state
 from featurewatch.streams.types import NodeId, NodeKey, Role
 from featurewatch.tables.fold.fold import fold, fold_lost
 from featurewatch.tables.image.cluster import ClusterImage
@@ -194,3 +194,24 @@ def test_the_rows_of_a_resync_hold_all_of_it() -> None:
                 rows[name] = value
         state = result.state
         assert states_of_rows(rows.items())[r.CLUSTER].image == state.image
+
+
+@pytest.mark.parametrize(
+    ("event", "begins"),
+    [
+        (r.commit(0, r.leader_change(3, [1])), True),
+        (r.commit(5, r.level(MV, 20)), False),
+        (r.chunk(5, 0, r.level(MV, 20)), True),
+        (r.chunk(5, 1, r.level(MV, 20), last=True), False),
+        (r.gap(0, 9, reset=True), True),
+        (r.gap(0, 9), False),
+        (r.resync(), True),
+        (r.resync("api-versions", finished=True), False),
+        (r.following(5), False),
+        (r.answer(1, OLD, {}, -1, 10), False),
+        (z.reading("1-1", [z.broker(1, OLD)], 5)[0], True),
+    ],
+)
+def test_where_the_whole_state_begins(event: Event, begins: bool) -> None:
+    """A reader that begins with such an event lacks nothing."""
+    assert begins_state(event) == begins
