@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from featurewatch.controller.partitions.assignment import ReplicaAssignment
+from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
 from featurewatch.controller.partitions.states import PartitionState, ReplicaState
 from featurewatch.reference.machines.topics.broker_requests import LeaderAndIsrRequest
 from featurewatch.reference.machines.topics.context import PartitionReplica
@@ -85,6 +85,28 @@ def test_a_new_partition_goes_online() -> None:
         "S 2 UM t-0 leader=2 isr=2.3 offline=1",
         "S 3 UM t-0 leader=2 isr=2.3 offline=1",
     ]
+
+
+def test_the_cost_of_an_election_grows_with_its_partitions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Twice the partitions need about twice the look-ups; a square would need four times."""
+    lookups = 0
+
+    def counted_hash(partition: TopicPartition) -> int:
+        nonlocal lookups
+        lookups += 1
+        return tuple.__hash__(partition)
+
+    monkeypatch.setattr(TopicPartition, "__hash__", counted_hash)
+    counts = []
+    for partitions in (200, 400):
+        driver = OperationsDriver()
+        driver.settle()
+        lookups = 0
+        driver.create_topic(*[(1, 2, 3)] * partitions)
+        counts.append(lookups)
+    assert counts[1] < 3 * counts[0]
 
 
 def test_a_new_partition_without_live_replicas_stays_new() -> None:
