@@ -77,8 +77,7 @@ class KafkaFeaturesTool:
         key = ".".join(parts[:count]) if len(parts) > count else version
         level = self._versions().get(key)
         if level is None:
-            close = closest(version, (known.name for known in self._release.levels))
-            raise ToolError(self._unknown_version(version), close)
+            raise ToolError(self._unknown_version(version))  # which names all that there are
         return level
 
     def default_levels(self, level: FeatureLevel) -> list[tuple[FeatureName, FeatureLevel]]:

@@ -29,7 +29,9 @@ class SavedReport:
     def __init__(self, directory: Path, late_s: float, limit: int, limits: Limits) -> None:
         self._directory = directory
         self._answer = SavedAnswer(directory, "audit")
-        self._arguments = [late_s, limit, asdict(limits), version("featurewatch")]
+        accepted = sorted(limits.accepted_clusters)
+        judged = {**asdict(limits), "accepted_clusters": accepted}
+        self._arguments = [late_s, limit, judged, version("featurewatch")]
         self._key = self._now()
 
     def load(self) -> AuditReport | None:

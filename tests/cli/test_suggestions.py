@@ -11,13 +11,11 @@ from featurewatch.reference.machines.requests import UpdateResponse
 from tests.admin.scripted import Node, ScriptedCluster
 
 STEP = "rehearse --bootstrap-controller a:1 --step"
-VERSIONS = "features version-mapping --release-version 4.3-IV9"
 CASES = {
     "featres": "No such command 'featres'. Did you mean 'features'?",
     "features descrbe": "No such command 'descrbe'. Did you mean 'describe'?",
     "fleet drft": "No such command 'drft'. Did you mean 'drift'?",
     "state --confg x": "No such option: --confg",
-    VERSIONS: "did you mean 4.3-IV0?",
     "features feature-dependencies --feature group.versoin=1": "did you mean group.version?",
     f"{STEP} upgrad:metadata.version=25": "did you mean upgrade?",
     f"{STEP} upgrade:metadta.version=25": (
@@ -38,7 +36,7 @@ def run(*arguments: str) -> tuple[int, str]:
 
 @pytest.mark.parametrize("line", CASES)
 def test_a_misspelt_name_is_answered_with_the_right_one(line: str) -> None:
-    """Commands, options, releases, features and steps."""
+    """Commands, options, features and steps."""
     code, errors = run(*line.split())
     assert code in (1, 2)
     assert CASES[line] in errors
