@@ -69,6 +69,8 @@ class Stack:
         self.environment = {
             "FEATUREWATCH_BUS__REPLICATION_FACTOR": "1",
             "FEATUREWATCH_BUS__PARTITIONS": "2",
+            # An hour by default: an alert that no quiet time ends is stuck after a minute here.
+            "FEATUREWATCH_READINESS__UNREADABLE_ENDS_AFTER_S": "20",
             "TMPDIR": str(self.directory / "tmp"),
             **environment,
         }

@@ -35,6 +35,9 @@ pytestmark = pytest.mark.stack
 BACK_S = 8.0
 """How soon a worker follows again: 5 s, and what two loaded cores add."""
 
+BACK_ANEW_S = 20.0
+"""How soon a worker that begins anew follows again."""
+
 
 @dataclass(frozen=True)
 class LinkedBus:
@@ -162,7 +165,8 @@ def test_a_worker_follows_again_at_once_when_its_link_works(
                 changes.wait(lambda: False, 10)
             bus.link.fault = Fault.NONE
             before = traffic.sent
-            changes.wait(lambda: changes.last >= before, BACK_S)
+            limit_s = BACK_ANEW_S if fault is Fault.GARBAGE else BACK_S
+            changes.wait(lambda: changes.last >= before, limit_s)
         assert worker.ended is None
         wait_ready([worker])
     finally:
