@@ -118,10 +118,6 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]  # fa
         """When a broker answered a metadata request last; for comparisons."""
         return self._consumer and self._consumer._client.cluster._last_successful_refresh_ms
 
-    def member_id(self) -> str:
-        """The id that the consumer group gave this worker; empty: none, or it was lost."""
-        return str(self._consumer._coordinator.member_id) if self._consumer else ""
-
     def has_coordinator(self) -> bool:
         """Whether the broker that coordinates the consumer group is known and answers."""
         return bool(self._consumer and self._consumer._coordinator.coordinator_id is not None)

@@ -33,7 +33,7 @@ from featurewatch.streams.bus.rights import READ, WRITE, check_rights
 from featurewatch.streams.bus.settings import REQUEST_TIMEOUT_S, BusSettings
 from featurewatch.streams.bus.topic_keeper import TopicIds, TopicKeeper
 from featurewatch.streams.bus.topics import ensure_topics
-from featurewatch.streams.errors import FencedError, TopicsChangedError
+from featurewatch.streams.errors import TopicsChangedError
 from featurewatch.streams.source import wall_clock_ms
 from featurewatch.streams.text import error_line
 from featurewatch.streams.topics import INPUTS, OUTPUTS, RESYNC_REQUESTS, Topic
@@ -114,21 +114,18 @@ class Worker:
                     reasons.append(f"{name} partition {partition.partition}: {lag} messages left")
         return reasons
 
-    async def _clash(self, member_id: str) -> WorkerIdTakenError | None:
-        """The error that another process has this worker's place in the consumer group, if it has.
-
-        ``member_id`` is the one that this worker had there.
-        """
+    async def _check_membership(self, lost_member_id: str, failure: RunFailure) -> None:
+        """Ends the run if another process has taken this worker's place in the consumer group."""
         settings = self.settings
         holder = await asyncio.to_thread(
             find_member, settings.bus, settings.app_id, settings.instance_id
         )
-        if holder is None or holder.member_id == member_id:
-            return None
-        return WorkerIdTakenError(
-            f"another process, on {holder.host}, runs with the id {settings.worker_id} of this "
-            "worker: give each its own id by --id or worker.id"
-        )
+        if holder is not None and holder.member_id != lost_member_id:
+            error = WorkerIdTakenError(
+                f"another process, on {holder.host}, runs with the id {settings.worker_id} of this "
+                "worker: give each its own id by --id or worker.id"
+            )
+            await failure.end_run(error)
 
     def _bus_error(self) -> str | None:
         """Why the bus cannot be written, read or committed to now (None: it can)."""
@@ -180,8 +177,7 @@ class Worker:
             failure = RunFailure(tracker)
 
             async def check_membership(lost_member_id: str) -> None:
-                if (clash := await self._clash(lost_member_id)) is not None:
-                    await failure.end_run(clash)
+                await self._check_membership(lost_member_id, failure)
 
             app = self._app = create_app(settings, tracker, claim, check_membership)
             processor = EventProcessor(
@@ -201,14 +197,9 @@ class Worker:
             end = app.stop
             try:
                 await self._until_end(app, failure)
-            except Exception as error:
+            except Exception:
                 tracker.fail()
                 end = partial(_end_failed, app)
-                if isinstance(error, FencedError):
-                    # Who has the id, too, fences before this worker learns that it was replaced.
-                    clash = await self._clash(app.reader.member_id())
-                    if clash is not None:
-                        raise clash from error
                 raise
             finally:
                 watching.cancel()

@@ -248,7 +248,7 @@ def test_a_worker_that_starts_while_the_bus_is_away_waits_for_it(
 
 
 def test_two_workers_of_one_id_name_the_clash_and_one_works(bus: LinkedBus, tmp_path: Path) -> None:
-    """The one that came last has the partitions; the other one takes them over after its end."""
+    """One has the partitions, and the other one takes them over after its end."""
     first, second = (
         _worker(bus.settings, tmp_path, name, "--id", "same") for name in ("first", "second")
     )
@@ -258,18 +258,23 @@ def test_two_workers_of_one_id_name_the_clash_and_one_works(bus: LinkedBus, tmp_
         with _Traffic(bus.settings) as traffic, _Changes(bus.settings) as changes:
             changes.wait(lambda: changes.last > 10, 20)
             second.start()
-            _wait(lambda: "runs with the id same" in _page(first.port))
-            wait_ready([second])
+            _wait(lambda: any(map(_names_the_clash, (first, second))), 60)
+            waiting, working = (first, second) if _names_the_clash(first) else (second, first)
+            wait_ready([working])
             at = traffic.sent
             changes.wait(lambda: changes.last > at + 40, 30)
-            assert "runs with the id same" in _page(first.port)
-            second.kill()
+            assert _names_the_clash(waiting)
+            working.kill()
             at = traffic.sent
             changes.wait(lambda: changes.last > at + 10, 40)
-        assert (first.ended, first.starts) == (None, 1)
+        assert (waiting.ended, waiting.starts) == (None, 1)
     finally:
         for worker in (first, second):
             worker.kill()
+
+
+def _names_the_clash(worker: Process) -> bool:
+    return "runs with the id same" in _page(worker.port)
 
 
 def _page(port: int) -> str:
