@@ -112,9 +112,15 @@ class _Consumer(driver.Consumer):  # type: ignore[misc]  # faust is not typed
         return not tracker.has_failed and bool(await super()._commit(offsets))
 
     async def wait_empty(self) -> None:
-        """Waits until the messages under way are processed, unless nothing more will be."""
+        """Waits until the messages under way are processed, unless nothing more will be.
+
+        After a failure a commit may be under way that waits for the end of the run: Faust's stop
+        would wait for it.
+        """
         self._give_up_unacked()
-        await super().wait_empty()
+        tracker: OffsetTracker = self.app.tracker
+        if not tracker.has_failed:
+            await super().wait_empty()
 
     async def _wait_for_ack(self, timeout: float) -> None:
         self._give_up_unacked()
