@@ -16,7 +16,7 @@ from tests.faults.stack import Stack
 CHANGELOG: Final = "changelog"
 INPUT: Final = "metadata-log"
 OUTPUTS: Final = ("feature-changes", "alerts", "epochs", "state", "dead-letters")
-LOST: Final = (*STALLED, "messages-lost", "log-gap")
+LOST: Final = (*STALLED, "messages-lost", "outputs-lost", "log-gap")
 """Rules that say that messages are gone."""
 
 
