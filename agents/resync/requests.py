@@ -6,22 +6,12 @@ from typing import Final
 from featurewatch.controller.monitor import MonitorState
 from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.events import ResyncRequest
-from featurewatch.streams.topics import (
-    API_VERSIONS,
-    INPUTS,
-    METADATA_LOG,
-    RESYNC_REQUESTS,
-    ZOOKEEPER,
-)
+from featurewatch.streams.topics import INPUTS, RESYNC_REQUESTS
 from featurewatch.streams.types import ClusterId
-from featurewatch.tables.image.cluster import Authority
+from featurewatch.tables.image.cluster import INPUT_OF_AUTHORITY
 from featurewatch.tables.image.sources import lost_kind
 
-SOURCE_OF_TOPIC: Final = {
-    METADATA_LOG.short_name: Authority.LOG.value,
-    ZOOKEEPER.short_name: Authority.ZOOKEEPER.value,
-    API_VERSIONS.short_name: Authority.ANSWERS.value,
-}
+SOURCE_OF_TOPIC: Final = {topic: source.value for source, topic in INPUT_OF_AUTHORITY.items()}
 """The source that publishes on each input topic, by the short name of the topic."""
 
 FIRST_WAIT_S: Final = 20.0

@@ -37,12 +37,12 @@ class Authority(StrEnum):
     LOG = "kraft"
 
 
-_TOPICS: Final = {
-    Authority.NONE: "",
+INPUT_OF_AUTHORITY: Final = {
     Authority.ANSWERS: API_VERSIONS.short_name,
     Authority.ZOOKEEPER: ZOOKEEPER.short_name,
     Authority.LOG: METADATA_LOG.short_name,
 }
+"""The short name of the input topic on which each source publishes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class ClusterImage:
         for the whole cluster if the source had caught up, else for a part of it. After a loss of
         messages it is false until the whole state was published again.
         """
-        if self.sources.has_lost(_TOPICS[self.authority]):
+        if self.sources.has_lost(INPUT_OF_AUTHORITY.get(self.authority, "")):
             return False
         if self.authority is Authority.ZOOKEEPER and self.zookeeper.resync is not None:
             return False
