@@ -228,6 +228,16 @@ class AtLeastOnceApp(faust.App):  # type: ignore[misc]  # faust is not typed
             # So that it is read from there too if this process ends before the next commit.
             await self.consumer._commit({partition: await self.log_start(partition)})
 
+    async def has_expired(self, topic: str, number: int) -> bool:
+        """Whether a partition has lost messages after its committed offset.
+
+        Raises:
+            RevokedError: The partition is not this worker's any more.
+        """
+        partition = TP(topic, number)
+        committed = await self.reader.committed(partition)
+        return committed is not None and await self.log_start(partition) > committed
+
     def take_jump(self, partition: Any, offset: int) -> int | None:
         """The offset that was due when the message at ``offset`` was fetched (None: that one).
 

@@ -122,6 +122,11 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]  # fa
         """Whether the broker that coordinates the consumer group is known and answers."""
         return bool(self._consumer and self._consumer._coordinator.coordinator_id is not None)
 
+    async def committed(self, partition: Any) -> int | None:
+        """The committed offset of a partition, as the bus has it (None: there is no commit)."""
+        offset: int | None = await self.call_thread(self._ensure_consumer().committed, partition)
+        return offset
+
     def rejoin(self) -> None:
         """Joins the consumer group again, which assigns the partitions anew."""
         if self._consumer is not None:

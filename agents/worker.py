@@ -36,7 +36,7 @@ from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.errors import TopicsChangedError
 from featurewatch.streams.source import wall_clock_ms
 from featurewatch.streams.text import error_line
-from featurewatch.streams.topics import INPUTS, OUTPUTS, RESYNC_REQUESTS, Topic
+from featurewatch.streams.topics import INPUTS, OUTPUTS, RESYNC_REQUESTS
 from featurewatch.streams.types import ClusterId
 from featurewatch.tables.faust_table import changelog_topic, image_table
 from featurewatch.tables.image.cluster import ClusterImage
@@ -240,11 +240,8 @@ class Worker:
             partition = partition_of(cluster.encode(), settings.bus.partitions)
             return any(tp.partition == partition for tp in app.consumer.assignment())
 
-        async def restart(topic: Topic, partition: int) -> None:
-            await app.restart(settings.bus.topic(topic), partition)
-
         changelog = changelog_topic(settings.app_id)
-        changes = TopicChanges(settings.bus, processor, ids, restart, self._clock_ms, changelog)
+        changes = TopicChanges(settings.bus, processor, ids, app, self._clock_ms, changelog)
 
         async def recovered(*_: Any) -> None:
             try:

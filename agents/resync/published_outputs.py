@@ -141,8 +141,25 @@ class PublishedOutputs:
             authority = Authority(snapshot.authority)
         alerts = self._alerts.get(cluster, {}).values()
         firing = [alert for alert in alerts if alert.state is AlertState.FIRING]
-        image = ClusterImage(cluster, authority, features)
+        image = with_published_features(ClusterImage(cluster, authority), features)
         return MonitorState(_with_unreadable(image, firing), _by_subject(firing))
+
+
+def with_published_features(image: ClusterImage, features: FeaturesImage) -> ClusterImage:
+    """The image with levels that were published, as far as it is read up to where they come from.
+
+    So a message that is read again, and whose change was published before, changes nothing.
+    """
+    image, read = replace(image, features=features), features.provenance
+    if isinstance(read, LogProvenance):
+        position = max(image.log.provenance, read)
+        max_offset = max(image.log.max_offset, position.offset)
+        log = replace(image.log, provenance=position, max_offset=max_offset)
+        return replace(image, log=log)
+    if isinstance(read, ZnodeProvenance):
+        zxid = max(image.zookeeper.zxid, read.zxid)
+        return replace(image, zookeeper=replace(image.zookeeper, zxid=zxid))
+    return image
 
 
 def _by_subject(alerts: list[Alert]) -> Map[Subject, tuple[Alert, ...]]:

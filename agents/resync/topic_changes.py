@@ -11,18 +11,25 @@ anew is noticed before the next message is processed:
 - A changelog without the row is new, and so is one whose row has another changelog's id. If
   outputs of its clusters exist, its rows are lost: the states go on from what was published
   (`agents.resync.published_outputs`).
+
+An input whose messages expired before they were read is as good as made anew: what a worker before
+published of them cannot be published again from them.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final, Protocol
 
 import orjson
 
 from featurewatch.agents.processor import EventProcessor
-from featurewatch.agents.resync.published_outputs import PublishedState, read_published_states
+from featurewatch.agents.resync.published_outputs import (
+    PublishedState,
+    read_published_states,
+    with_published_features,
+)
 from featurewatch.agents.resync.requests import SOURCE_OF_TOPIC
 from featurewatch.controller.alerts import Cause
 from featurewatch.controller.rows import rows_of_state
@@ -72,12 +79,21 @@ def changed_topics(before: TopicIds, after: TopicIds) -> list[str]:
     ]
 
 
+class InputPositions(Protocol):
+    """Where the partitions of input topics, by full name and number, are read."""
+
+    async def restart(self, topic: str, number: int) -> None:
+        """Makes a partition be read from its beginning."""
+
+    async def has_expired(self, topic: str, number: int) -> bool:
+        """Whether a partition has lost messages that no worker has read to the end."""
+
+
 class TopicChanges:
     """Brings states and outputs up to the topics that exist now.
 
-    ``ids`` are the ids of all topics. ``restart`` makes the worker read partitions of input topics
-    from their beginning. ``clock_ms`` gives milliseconds since the Unix epoch. ``changelog`` is the
-    full name of the changelog.
+    ``ids`` are the ids of all topics. ``clock_ms`` gives milliseconds since the Unix epoch.
+    ``changelog`` is the full name of the changelog.
     """
 
     def __init__(
@@ -85,7 +101,7 @@ class TopicChanges:
         bus: BusSettings,
         processor: EventProcessor,
         ids: TopicIds,
-        restart: Callable[[Topic, int], Any],
+        positions: InputPositions,
         clock_ms: Callable[[], int],
         changelog: str,
     ) -> None:
@@ -93,7 +109,7 @@ class TopicChanges:
         self._changelog = changelog
         self._processor = processor
         self._ids = ids
-        self._restart = restart
+        self._positions = positions
         self._clock_ms = clock_ms
 
     async def apply(
@@ -116,7 +132,7 @@ class TopicChanges:
             lost = fresh | foreign
             for published in await asyncio.to_thread(read_published_states, self._bus, lost):
                 await self._go_on_from(published)
-        await self._adopt_published(changes)
+        await self._adopt_published(changes, await self._with_lost_inputs(changes))
         for partition in sorted(partitions):
             changed = changes[partition]
             for topic in INPUTS:
@@ -169,14 +185,28 @@ class TopicChanges:
         partition = partition_of(cluster.encode(), self._bus.partitions)
         await self._processor.write_rows(partition, list(rows.items()))
 
-    async def _adopt_published(self, changes: Mapping[int, Collection[str]]) -> None:
-        """Adopts what was published of clusters whose inputs are lost.
+    async def _with_lost_inputs(self, changes: Mapping[int, Collection[str]]) -> list[int]:
+        """The partitions with an input that was made anew, or whose unread messages expired."""
+        inputs = [self._bus.topic(topic) for topic in INPUTS]
+        return [
+            partition
+            for partition, changed in changes.items()
+            if any(
+                [
+                    name in changed or await self._positions.has_expired(name, partition)
+                    for name in inputs
+                ]
+            )
+        ]
+
+    async def _adopt_published(
+        self, changes: Mapping[int, Collection[str]], lost: Collection[int]
+    ) -> None:
+        """Adopts what was published of clusters whose inputs are lost in some partitions.
 
         What a worker published last may be newer than its rows. Usually the same messages are read
         again, and have the same outputs; here they are gone.
         """
-        inputs = {self._bus.topic(topic) for topic in INPUTS}
-        lost = [partition for partition, changed in changes.items() if inputs & {*changed}]
         if not lost:
             return
         alerts = self._bus.topic(ALERTS)
@@ -186,8 +216,8 @@ class TopicChanges:
             if state is None:
                 continue
             if published.image.features.revision > state.image.features.revision:
-                features = published.image.features
-                state = replace(state, image=replace(state.image, features=features))
+                image = with_published_features(state.image, published.image.features)
+                state = replace(state, image=image)
             partition = partition_of(cluster.encode(), self._bus.partitions)
             if alerts not in changes[partition]:
                 state = replace(state, firing=published.firing)
@@ -199,7 +229,7 @@ class TopicChanges:
         LOG.error("partition %d: %s: reading it from its beginning", partition, reason)
         for cluster in self._clusters(partition):
             await self._processor.lose_input(cluster, topic, reason, self._cause(topic))
-        await self._restart(topic, partition)
+        await self._positions.restart(self._bus.topic(topic), partition)
 
     async def _publish_again(self, outputs: list[Topic], partition: int) -> None:
         names = ", ".join(self._bus.topic(topic) for topic in outputs)

@@ -90,3 +90,13 @@ def test_an_alert_of_an_unknown_rule_or_subject_is_left_alone() -> None:
     ):
         outputs.add(ALERTS, encode_output(other).value)
     assert outputs.state(CLUSTER).firing == applied()[-1].state.firing
+
+
+def test_events_that_are_read_again_change_nothing() -> None:
+    """Where rows are lost, the last messages are read again whose outputs were published."""
+    state = published().state(CLUSTER)
+    for event in EVENTS:
+        result = step(state, event)
+        assert not result.changes
+        state = result.state
+    assert step(state, levels(6, {"metadata.version": 12})).changes

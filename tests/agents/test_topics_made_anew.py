@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import (
     Consumer,
+    ConsumerGroupTopicPartitions,
     KafkaException,
     Producer,
     TopicCollection,
@@ -26,7 +27,15 @@ from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.codec.outputs import decode_alert, decode_change, decode_snapshot
 from featurewatch.streams.outputs import Alert, AlertState, FeatureChange, Snapshot
-from featurewatch.streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES, METADATA_LOG, STATE, Topic
+from featurewatch.streams.topics import (
+    ALERTS,
+    EPOCHS,
+    FEATURE_CHANGES,
+    INPUTS,
+    METADATA_LOG,
+    STATE,
+    Topic,
+)
 from featurewatch.tables.faust_table import changelog_topic
 from tests.agents.events import CLUSTER
 from tests.agents.publishing import FEATURE, PublishingSource, publishing
@@ -46,7 +55,9 @@ class Run:
         self._admin = AdminClient(bus.client())
 
     def _settings(self, directory: Path) -> WorkerSettings:
-        return WorkerSettings(self.bus, data_directory=directory, silent_after_s=600)
+        return WorkerSettings(
+            self.bus, data_directory=directory, silent_after_s=600, session_timeout_s=6
+        )
 
     @property
     def worker(self) -> Worker:
@@ -94,6 +105,46 @@ class Run:
         """Waits until topics are there."""
         await self.until(lambda: all(self.topic_id(name) for name in names), 20)
 
+    @property
+    def _inputs(self) -> list[TopicPartition]:
+        return [TopicPartition(self.bus.topic(topic), 0) for topic in INPUTS]
+
+    @property
+    def _group(self) -> str:
+        return WorkerSettings(self.bus).app_id
+
+    async def committed(self) -> list[TopicPartition]:
+        """The committed offsets of the inputs, as soon as there are any."""
+        request = [ConsumerGroupTopicPartitions(self._group, self._inputs)]
+        async with asyncio.timeout(30):
+            while True:
+                (future,) = self._admin.list_consumer_group_offsets(request).values()
+                found = (await asyncio.to_thread(future.result, 20)).topic_partitions
+                if committed := [partition for partition in found if partition.offset >= 0]:
+                    return committed
+                await asyncio.sleep(0.1)
+
+    async def take_back(self, rows: dict[bytes, bytes], offsets: list[TopicPartition]) -> None:
+        """Leaves what a worker leaves that is killed before it commits what it has published."""
+        producer = Producer(self.bus.client())
+        for key in self.rows().keys() | rows.keys():
+            producer.produce(self.changelog, rows.get(key), key, partition=0)
+        assert producer.flush(20) == 0
+        request = [ConsumerGroupTopicPartitions(self._group, offsets)]
+        async with asyncio.timeout(40):
+            while True:
+                (future,) = self._admin.alter_consumer_group_offsets(request).values()
+                done = (await asyncio.to_thread(future.result, 20)).topic_partitions
+                if not any(partition.error for partition in done):
+                    return
+                await asyncio.sleep(0.5)  # the member stays until its session has timed out
+
+    async def expire_inputs(self) -> None:
+        """Deletes all messages of the inputs, as retention does later."""
+        ends = [TopicPartition(each.topic, 0, -1) for each in self._inputs]
+        for future in self._admin.delete_records(ends).values():
+            await asyncio.to_thread(future.result, 20)
+
     async def until_whole(self) -> None:
         """Waits until the worker has the state that the source has, and knows it."""
 
@@ -115,10 +166,13 @@ class Run:
             self.bus.client(group_id="rows", enable_auto_commit=False, enable_partition_eof=True)
         )
         consumer.assign([TopicPartition(self.changelog, 0, 0)])
-        rows = {}
+        rows: dict[bytes, bytes] = {}
         with contextlib.closing(consumer):
             while (message := consumer.poll(20)) is not None and message.error() is None:
-                rows[message.key() or b""] = message.value() or b""
+                key, value = message.key() or b"", message.value()
+                rows.pop(key, None)
+                if value is not None:
+                    rows[key] = value
         return rows
 
     @property
@@ -281,3 +335,34 @@ async def test_rows_that_were_written_for_another_changelog_do_not_count(run: Ru
     await run.until_whole()
     assert run.source.resyncs
     run.check_changes(earlier)
+
+
+@pytest.mark.parametrize("is_expired", [True, False], ids=["input-expired", "changelog-deleted"])
+async def test_what_was_published_before_its_commit_stands(run: Run, is_expired: bool) -> None:
+    """A worker is killed between outputs and commit, and then its input or its rows are lost.
+
+    What is read again changes nothing, and what cannot be read again is not contradicted.
+    """
+    rows, offsets = run.rows(), await run.committed()
+    for _ in range(3):
+        await run.source.change()
+    await run.until_whole()
+    await run.stop()
+    earlier = run.changes()
+    await run.take_back(rows, offsets)
+    for _ in range(2):
+        await run.source.change()
+    if is_expired:
+        await run.expire_inputs()
+    else:
+        await run.delete(run.changelog)
+    await run.start()
+    await run.source.change()
+    await run.until_whole()
+    run.check_changes(earlier)
+    changes = run.changes()
+    assert [change.revision for change in changes] == list(range(1, len(changes) + 1))
+    lost = 2 if is_expired else 0
+    assert len(changes) == len(earlier) + 3 - lost
+    resolved = {alert.rule for alert in run.alerts() if alert.state is AlertState.RESOLVED}
+    assert "messages-lost" in resolved

@@ -31,6 +31,7 @@ class Fault:
       is over as soon as it is done;
     - ``limit_s``: within so long after its end a new change is published;
     - ``may_fire``: rules that have a reason to fire while it lasts;
+    - ``may_lose``: changes cannot be had again; ``messages-lost`` must fire;
     - ``may_end``: processes may end by themselves, and be started again;
     - ``settle_s``: after so long nothing fires any more;
     - ``store``, ``environment``: of the worker, and of both, where they differ;
@@ -46,6 +47,7 @@ class Fault:
     hold_s: float = 2.0
     limit_s: float = 30.0
     may_fire: tuple[str, ...] = ()
+    may_lose: bool = False
     may_end: bool = False
     settle_s: float = _SETTLE_S
     changes: int = _CHANGES
@@ -79,6 +81,7 @@ def play(stack: Stack, fault: Fault, seed: int) -> Verdict:
         truth,
         stack.reader.outputs,
         may_fire=fault.may_fire,
+        may_lose=fault.may_lose,
         recovered_s=recovered_s,
         limit_s=fault.limit_s,
         notes=() if fault.may_end else sorted(set(stack.ends)),

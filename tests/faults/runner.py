@@ -54,8 +54,8 @@ class Runner:
             # What a fault leaves behind may be anything: the next row gets other servers.
             self.close()
             return Verdict(recovered_s=None, notes=(f"{type(error).__name__}: {error!s:.300}",))
-        if verdict.failures:
-            self._drop_stack()
+        if verdict.failures or fault.may_lose:
+            self._drop_stack()  # the next row would count its losses
         return verdict
 
     def _stack_for(self, fault: Fault) -> Stack:

@@ -57,6 +57,17 @@ def test_a_missing_change_is_lost() -> None:
     assert failures(replace(WHOLE, epochs=EPOCHS[1:])) == ("lost",)
 
 
+def test_a_change_that_cannot_be_had_again_must_be_reported() -> None:
+    """And the revisions have no hole."""
+    lost, reported = replace(WHOLE, changes=CHANGES[:2], epochs=EPOCHS[:2]), "messages-lost"
+    fired = replace(lost, alerts=[alert(reported, "firing"), alert(reported, "resolved", "2")])
+    more: dict[str, Any] = {"may_fire": (reported,), "may_lose": True}
+    assert compare(TRUTH, fired, **more).lost == 0
+    assert compare(TRUTH, lost, **more).lost == 1
+    hole = replace(fired, changes=(CHANGES[0], CHANGES[2]))
+    assert compare(TRUTH, hole, **more).lost == 1
+
+
 def test_a_change_under_two_ids_is_doubled() -> None:
     """A change that is published again under another revision, and one that never happened."""
     again = [*CHANGES, change("group.version", 1, 0, 4)]

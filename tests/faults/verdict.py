@@ -71,6 +71,7 @@ def compare(
     outputs: Outputs,
     *,
     may_fire: Iterable[str] = (),
+    may_lose: bool = False,
     recovered_s: float | None = 0.0,
     limit_s: float = 60.0,
     notes: Sequence[str] = (),
@@ -80,15 +81,19 @@ def compare(
 
     Alerts before number ``first_alert`` were published before the fault.
     ``truth`` are all changes of the cluster in order, ``may_fire`` the rules that have a reason to
-    fire during the fault, and ``notes`` what failed besides (a process that ended for good).
+    fire during the fault, and ``notes`` what failed besides (a process that ended for good). With
+    ``may_lose``, changes that are missing do not count as lost if ``messages-lost`` fired.
     """
     by_id = {_change_id(change): change for change in outputs.changes}
     published = Counter((str(change["feature"]), int(change["after"])) for change in by_id.values())
     written = Counter(truth)
     alerts = outputs.alerts[first_alert:]
     fired = {str(alert["rule"]) for alert in alerts if alert["state"] == "firing"}
+    missing = (written - published).total()
+    if may_lose and "messages-lost" in fired:
+        missing = 0
     return Verdict(
-        lost=max((written - published).total(), _holes(by_id.values(), outputs.epochs)),
+        lost=max(missing, _holes(by_id.values(), outputs.epochs)),
         doubled=(published - written).total(),
         contradicted=contradictions(outputs),
         state_wrong=int(_state_levels(outputs.state) != _levels(truth)),

@@ -129,5 +129,6 @@ ROWS: Final = (
         expired,
         hold_s=5,
         may_fire=LOST,
+        may_lose=True,
     ),
 )
