@@ -115,6 +115,8 @@ class OutputReader:
         }
 
     def _on_message(self, message: Message) -> None:
+        if "ce_id" not in dict(message.headers() or ()):
+            return  # a row has put it there: featurewatch names each message
         value = parsed(message.value())
         if value.get("cluster") != self._cluster:
             return

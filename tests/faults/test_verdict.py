@@ -83,7 +83,11 @@ def test_a_change_under_two_ids_is_doubled() -> None:
         replace(WHOLE, epochs=[*EPOCHS, epoch(3, other=1)]),
         replace(
             WHOLE,
-            alerts=[alert("a", "firing"), alert("a", "resolved", "1"), alert("a", "resolved")],
+            alerts=[
+                alert("a", "firing"),
+                alert("a", "firing", summary="another"),
+                alert("a", "resolved", "2"),
+            ],
         ),
     ],
 )

@@ -17,7 +17,8 @@ Value = Mapping[str, Any]
 
 _CHANGE: Final = ("feature", "before", "after", "epoch", "revision")
 _EPOCH: Final = ("revision", "epoch", "finalized")
-_ALERT: Final = ("state", "severity", "summary", "evidence")
+_ALERT_ID: Final = ("id", "state", "cause", "since_ms", "at_ms")
+_ALERT: Final = ("severity", "summary", "evidence")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +118,7 @@ def contradictions(outputs: Outputs) -> int:
     for values, id_of, content in (
         (outputs.changes, _change_id, _CHANGE),
         (outputs.epochs, lambda value: value["revision"], _EPOCH),
-        (outputs.alerts, lambda value: (value["id"], value["cause"]), _ALERT),
+        (outputs.alerts, lambda value: tuple(value.get(name) for name in _ALERT_ID), _ALERT),
     ):
         first: dict[Any, list[Any]] = {}
         for value in values:
