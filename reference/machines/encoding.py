@@ -38,6 +38,15 @@ class BrokerIdentity:
     rack: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """The plaintext address and the rack of a broker."""
+
+    host: str
+    port: int
+    rack: str | None = None
+
+
 CONTROLLER: Final = paths.CONTROLLER
 CONTROLLER_EPOCH: Final = paths.CONTROLLER_EPOCH
 BROKER_IDS: Final = paths.BROKER_IDS
@@ -157,6 +166,18 @@ def decode_ranges(broker_id: int, data: bytes) -> Capabilities:
     content = _decoded(broker_path(broker_id), data)
     assert isinstance(content, BrokerZnode)  # noqa: S101 - the type of this path
     return intern_capabilities(content.features)
+
+
+def decode_endpoint(data: bytes) -> Endpoint | None:
+    """A broker's plaintext address; None if it has none, or its znode is unreadable."""
+    try:
+        content = orjson.loads(data)
+        host, port = content["host"], content["port"]
+        if not host or not 0 < port < 1 << 16:
+            return None
+        return Endpoint(str(host), int(port), content.get("rack"))
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 # -- the controller --------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, TypeVar
 from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
 from featurewatch.controller.partitions.selectors import ElectionInput
 from featurewatch.controller.partitions.states import PartitionState, ReplicaState
-from featurewatch.reference.machines.directory import Endpoint
+from featurewatch.reference.machines.encoding import Endpoint
 
 NO_LEADER: Final = -1
 """The leader of a partition that has none."""
