@@ -110,6 +110,8 @@ class ControllerContext:
     def clear(self) -> None:
         """Forgets everything but the broker's own id."""
         self.brokers: dict[int, ClusterBroker] = {}
+        self.own_endpoint: Endpoint | None = None
+        """The address of the controller's node if it has no replicas and is no live broker."""
         self.shutting_down: set[int] = set()
         self.failed_directories: defaultdict[int, set[TopicPartition]] = defaultdict(set)
         self.assignments: TopicTable[TopicPartition, ReplicaAssignment] = TopicTable(

@@ -29,6 +29,7 @@ from featurewatch.reference.machines.zookeeper import (
     GetDataResult,
     NoNode,
     OperationDone,
+    OperationResult,
     SetData,
 )
 
@@ -63,13 +64,23 @@ class TopicCreation:
 
         Partitions that are added to a topic that is being deleted are taken back.
         """
-        context = self._parts.context
-        if topic not in context.topics:
+        if topic not in self._parts.context.topics:
             return
         result = yield from perform(GetData(topic_path(topic), watch=True))
-        if not isinstance(result, GetDataResult):
-            return
-        znode = self._decode(topic, result.data)
+        yield from self._add_partitions(topic, result)
+
+    def read_again(self) -> Task[None]:
+        """Reads and watches all topics again, after the watches were lost."""
+        topics = sorted(self._parts.context.topics)
+        if topics:
+            results = yield tuple(GetData(topic_path(topic), watch=True) for topic in topics)
+            for topic, result in zip(topics, results, strict=True):
+                yield from self._add_partitions(topic, result)
+        yield from self.on_topics_changed()
+
+    def _add_partitions(self, topic: str, result: OperationResult) -> Task[None]:
+        context = self._parts.context
+        znode = self._decode(topic, result.data) if isinstance(result, GetDataResult) else None
         if znode is None:
             return
         known = {partition.number for partition in context.partitions_of(topic)}
