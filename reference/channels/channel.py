@@ -14,7 +14,7 @@ from featurewatch.reference.machines.topics.broker_requests import (
     BrokerResponded,
     BrokerResponse,
 )
-from featurewatch.reference.wire.broker_messages.to_brokers import (
+from featurewatch.reference.wire.messages.to_brokers import (
     api_of,
     failed_response,
     response_class,

@@ -19,8 +19,8 @@ from featurewatch.reference.machines.topics.broker_requests import (
     UpdateMetadataRequest,
     UpdateMetadataResponse,
 )
-from featurewatch.reference.wire.broker_messages.message_classes import message_class, versions_of
-from featurewatch.reference.wire.broker_messages.topic_ids import (
+from featurewatch.reference.wire.messages.message_classes import message_class, versions_of
+from featurewatch.reference.wire.messages.topic_ids import (
     build,
     by_topic,
     names_by_uuid,
