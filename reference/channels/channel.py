@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from featurewatch.reference.channels.backlog import RequestBacklog
-from featurewatch.reference.machines.directory import Endpoint
+from featurewatch.reference.machines.encoding import Endpoint
 from featurewatch.reference.machines.topics.broker_requests import (
     BrokerRequest,
     BrokerResponded,

@@ -8,7 +8,7 @@ from typing import Any, Final
 from kio.schema.errors import ErrorCode
 from kio.static.primitive import i8, i32Timedelta
 
-from featurewatch.reference.machines.directory import Endpoint
+from featurewatch.reference.machines.encoding import Endpoint
 from featurewatch.reference.machines.requests import FeaturesResponse, UpdateResponse
 from featurewatch.reference.wire import draft_messages
 from featurewatch.reference.wire.api_keys import (

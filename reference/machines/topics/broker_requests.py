@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from featurewatch.controller.partitions.assignment import TopicPartition
-from featurewatch.reference.machines.directory import Endpoint
+from featurewatch.reference.machines.encoding import Endpoint
 
 
 @dataclass(frozen=True, slots=True)

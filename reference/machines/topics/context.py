@@ -5,14 +5,14 @@ controller is elected; the states and the brokers that shut down are known to it
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
 from featurewatch.controller.partitions.selectors import ElectionInput
 from featurewatch.controller.partitions.states import PartitionState, ReplicaState
-from featurewatch.reference.machines.directory import Endpoint
+from featurewatch.reference.machines.encoding import Endpoint
 
 NO_LEADER: Final = -1
 """The leader of a partition that has none."""
@@ -67,6 +67,38 @@ class ClusterBroker(NamedTuple):
     endpoint: Endpoint | None = None
 
 
+_Key = TypeVar("_Key", bound=Hashable)
+_Value = TypeVar("_Value")
+
+
+class TopicTable(dict[_Key, _Value]):
+    """A table that also finds the keys of a topic, at a cost that does not depend on the others.
+
+    Items are only set and deleted one by one.
+    """
+
+    def __init__(self, topic_of: Callable[[_Key], str]) -> None:
+        super().__init__()
+        self._topic_of = topic_of
+        self._keys: defaultdict[str, dict[_Key, None]] = defaultdict(dict)
+
+    def __setitem__(self, key: _Key, value: _Value) -> None:
+        if key not in self:
+            self._keys[self._topic_of(key)][key] = None
+        super().__setitem__(key, value)
+
+    def __delitem__(self, key: _Key) -> None:
+        super().__delitem__(key)
+        topic = self._topic_of(key)
+        del self._keys[topic][key]
+        if not self._keys[topic]:
+            del self._keys[topic]
+
+    def of_topic(self, topic: str) -> list[_Key]:
+        """The keys of a topic."""
+        return [*self._keys.get(topic, ())]
+
+
 class ControllerContext:
     """What the machines and operations share; only they change it."""
 
@@ -80,12 +112,16 @@ class ControllerContext:
         self.brokers: dict[int, ClusterBroker] = {}
         self.shutting_down: set[int] = set()
         self.failed_directories: defaultdict[int, set[TopicPartition]] = defaultdict(set)
-        self.assignments: dict[TopicPartition, ReplicaAssignment] = {}
+        self.assignments: TopicTable[TopicPartition, ReplicaAssignment] = TopicTable(
+            lambda partition: partition.topic
+        )
         self.topics: set[str] = set()
         self.topic_ids: dict[str, str] = {}
         self.leaderships: dict[TopicPartition, PartitionLeadership] = {}
         self.partition_states: dict[TopicPartition, PartitionState] = {}
-        self.replica_states: dict[PartitionReplica, ReplicaState] = {}
+        self.replica_states: TopicTable[PartitionReplica, ReplicaState] = TopicTable(
+            lambda replica: replica.partition.topic
+        )
         self.reassigning: set[TopicPartition] = set()
         self.queued_deletions: set[str] = set()
         self.started_deletions: set[str] = set()
@@ -125,7 +161,7 @@ class ControllerContext:
 
     def partitions_of(self, topic: str) -> list[TopicPartition]:
         """The known partitions of a topic."""
-        return [partition for partition in self.assignments if partition.topic == topic]
+        return self.assignments.of_topic(topic)
 
     def replicas_of(self, partitions: Iterable[TopicPartition]) -> list[PartitionReplica]:
         """All replicas of some partitions."""
@@ -184,8 +220,8 @@ class ControllerContext:
         """The replicas of a topic in one of the states."""
         return [
             replica
-            for replica, state in self.replica_states.items()
-            if replica.partition.topic == topic and state in states
+            for replica in self.replica_states.of_topic(topic)
+            if self.replica_states[replica] in states
         ]
 
     def remove_topic(self, topic: str) -> None:
@@ -193,16 +229,11 @@ class ControllerContext:
         for partition in self.partitions_of(topic):
             del self.assignments[partition]
             self.reassigning.discard(partition)
+            self.leaderships.pop(partition, None)
+            self.partition_states.pop(partition, None)
         self.topics.discard(topic)
         self.topic_ids.pop(topic, None)
-        for table in (self.leaderships, self.partition_states):
-            for partition in [*_of_topic(table, topic)]:
-                table.pop(partition, None)
-        for replica in [*self.replicas_in(topic, *ReplicaState)]:
+        for replica in self.replica_states.of_topic(topic):
             del self.replica_states[replica]
         for topics in (self.queued_deletions, self.started_deletions, self.ineligible_deletions):
             topics.discard(topic)
-
-
-def _of_topic(partitions: Iterable[TopicPartition], topic: str) -> Iterator[TopicPartition]:
-    return (partition for partition in partitions if partition.topic == topic)

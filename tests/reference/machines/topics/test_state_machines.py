@@ -7,7 +7,7 @@ import pytest
 from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
 from featurewatch.controller.partitions.states import PartitionState, ReplicaState
 from featurewatch.reference.machines.topics.broker_requests import LeaderAndIsrRequest
-from featurewatch.reference.machines.topics.context import PartitionReplica
+from featurewatch.reference.machines.topics.context import PartitionReplica, TopicTable
 from featurewatch.reference.machines.topics.dialect import (
     DOCUMENT_OPERATIONS,
     RELEASED_OPERATIONS,
@@ -412,3 +412,14 @@ def test_a_write_that_another_controller_fences_ends_the_operation() -> None:
     operation = driver.controller._guarded(parts.replicas.move([replica], ReplicaState.OFFLINE), 1)
     assert driver.run(operation) == []
     assert (driver.deposed, driver.controller.active) == (1, False)
+
+
+def test_the_partitions_of_a_topic_are_found_without_a_scan() -> None:
+    """The index follows each insertion, replacement and deletion."""
+    table: TopicTable[TopicPartition, int] = TopicTable(lambda partition: partition.topic)
+    other = TopicPartition("u", 0)
+    for key, value in ((P0, 1), (other, 2), (P0, 3)):
+        table[key] = value
+    assert (table.of_topic("t"), table.of_topic("u"), table[P0]) == ([P0], [other], 3)
+    del table[P0]
+    assert (table.of_topic("t"), table.of_topic("u"), [*table]) == ([], [other], [other])
