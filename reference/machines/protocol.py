@@ -25,7 +25,10 @@ from enum import StrEnum
 from typing import Protocol
 
 from featurewatch.reference.machines.requests import Request, Response, UpdateMetadata
-from featurewatch.reference.machines.topics.broker_requests import BrokerResponded, SendBrokerRequest
+from featurewatch.reference.machines.topics.broker_requests import (
+    BrokerResponded,
+    SendBrokerRequest,
+)
 from featurewatch.reference.machines.topics.context import ClusterBroker
 from featurewatch.reference.machines.topics.requests import TopicRequest, TopicResponse
 from featurewatch.reference.machines.zookeeper import Operation, OperationResult

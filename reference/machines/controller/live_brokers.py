@@ -71,7 +71,9 @@ class LiveBrokers:
     def cluster_brokers(self) -> dict[int, ClusterBroker]:
         """The live set with epochs and addresses, by id."""
         return {
-            broker_id: ClusterBroker(self.brokers[broker_id].czxid, self.brokers[broker_id].endpoint)
+            broker_id: ClusterBroker(
+                self.brokers[broker_id].czxid, self.brokers[broker_id].endpoint
+            )
             for group in self.accepted.values()
             for broker_id in group
         }

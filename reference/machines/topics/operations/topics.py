@@ -1,7 +1,7 @@
 """Topics that clients create, enlarge and delete, and blocks of producer ids.
 
-Follows ``ZkAdminManager``, ``AdminZkClient`` and ``ZkProducerIdManager`` of Kafka 3.9, which brokers
-run in their request threads. Here the controller does it in its queue, so that its writes check the
+Follows ``ZkAdminManager``, ``AdminZkClient`` and ``ZkProducerIdManager`` of Kafka 3.9, which write
+in the threads of requests. Here the controller does it in its queue, so that its writes check the
 controller's epoch, and a topic has its leaders when the response leaves.
 """
 
