@@ -91,9 +91,11 @@ class ReferenceController:
         self._election = ControllerElection(broker_id, dialect, self._emit)
         self._store = FinalizedFeatureStore(dialect, supported, self._emit)
         self._membership = BrokerMembership(dialect, self._emit)
-        self._topics = operations and TopicOperations(
-            broker_id, operations, self._tasks, self._emit, self._read_brokers, self._on_deposed
-        )
+        self._topics: TopicOperations | None = None
+        if operations is not None:
+            self._topics = TopicOperations(
+                broker_id, operations, self._tasks, self._emit, self._read_brokers, self._on_deposed
+            )
         self._is_catch_up_queued = self._is_election_queued = False
         self._processing: set[int] = set()
         self.active = False

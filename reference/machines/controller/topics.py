@@ -38,6 +38,8 @@ from featurewatch.reference.machines.topics.requests import (
     ProducerIdsRequest,
     ReassignRequest,
     RunningReassignments,
+    TopicConfigsRequest,
+    TopicConfigsResult,
     TopicRequest,
     TopicResponse,
     TopicResult,
@@ -170,6 +172,10 @@ class TopicOperations:
                 controller.create_topics(request, _topics(reply))
             case CreatePartitionsRequest():
                 controller.create_partitions(request, _topics(reply))
+            case TopicConfigsRequest(names):
+                controller.read_topic_configs(
+                    names, lambda configs: reply(TopicConfigsResult(configs))
+                )
             case DeleteTopicsRequest():
                 controller.delete_topics(request, _topics(reply))
 

@@ -101,6 +101,13 @@ class DeleteTopicsRequest:
     names: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class TopicConfigsRequest:
+    """Reads the topics' own configurations."""
+
+    names: tuple[str, ...]
+
+
 TopicRequest = (
     ControlledShutdownRequest
     | AlterPartitionRequest
@@ -111,6 +118,7 @@ TopicRequest = (
     | CreateTopicsRequest
     | CreatePartitionsRequest
     | DeleteTopicsRequest
+    | TopicConfigsRequest
 )
 
 
@@ -162,6 +170,13 @@ class ProducerIds:
     first: int
 
 
+@dataclass(frozen=True, slots=True)
+class TopicConfigsResult:
+    """The own configuration of each topic that exists; None if it cannot be read."""
+
+    configs: Mapping[str, Mapping[str, str] | None]
+
+
 TopicResponse = (
     RequestFailed
     | ControlledShutdownResult
@@ -170,6 +185,7 @@ TopicResponse = (
     | RunningReassignments
     | TopicResults
     | ProducerIds
+    | TopicConfigsResult
 )
 
 NOT_CONTROLLER: Final = RequestFailed(

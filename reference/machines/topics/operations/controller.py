@@ -238,6 +238,12 @@ class TopicController:
         """A client's DeleteTopics."""
         self._queue(_replying(self._topics.delete(request.names), reply))
 
+    def read_topic_configs(
+        self, topics: Sequence[str], reply: Reply[Mapping[str, Mapping[str, str] | None]]
+    ) -> None:
+        """A client's DescribeConfigs; topics that do not exist are left out."""
+        self._queue(_replying(self._topics.read_configs(topics), reply))
+
     def allocate_producer_ids(
         self, broker_id: int, reply: Reply[ProducerIds | RequestFailed]
     ) -> None:

@@ -138,13 +138,13 @@ class TopicCreation:
         """Gives a topic that an older broker or tool created its id."""
         context = self._parts.context
         if znode.topic_id is not None:
-            context.topic_ids[topic] = znode.topic_id
+            context.set_topic_id(topic, znode.topic_id)
         elif self._parts.dialect.assignment_schema >= _SCHEMA_WITH_ID:
             topic_id = self._new_topic_id()
             data = encode_topic(znode._replace(topic_id=topic_id), _SCHEMA_WITH_ID)
             result = yield from self._parts.write(SetData(topic_path(topic), data, ANY_VERSION))
             if isinstance(result, OperationDone):
-                context.topic_ids[topic] = topic_id
+                context.set_topic_id(topic, topic_id)
 
     def _decode(self, topic: str, data: bytes) -> TopicZnode | None:
         try:

@@ -318,6 +318,13 @@ class ClientTopics:
         yield from self._deletion.on_requested()
         return results
 
+    # -- configurations ----------------------------------------------------------------------------
+
+    def read_configs(self, names: Iterable[str]) -> Task[dict[str, Mapping[str, str] | None]]:
+        """The own configurations of those topics that exist."""
+        known = [name for name in names if name in self._context.topics]
+        return (yield from self._parts.configs.read(known))
+
     # -- producer ids ------------------------------------------------------------------------------
 
     def allocate_producer_ids(self, broker_id: int) -> Task[ProducerIds | RequestFailed]:
