@@ -174,15 +174,10 @@ class SetLiveBrokers:
     brokers: Mapping[int, ClusterBroker]
 
 
-Effect = (
-    ZookeeperRequest
-    | SendResponse
-    | ExitProcess
-    | WriteLog
-    | SendUpdateMetadata
-    | SetLiveBrokers
-    | SendBrokerRequest
-)
+BrokerEffect = SendUpdateMetadata | SetLiveBrokers | SendBrokerRequest
+"""What a controller's shell does with brokers."""
+
+Effect = ZookeeperRequest | SendResponse | ExitProcess | WriteLog | BrokerEffect
 
 
 class Machine(Protocol):

@@ -20,10 +20,11 @@ from featurewatch.reference.machines.protocol import (
     ZookeeperRequest,
 )
 from featurewatch.reference.machines.requests import ApiVersions, Request, Response
+from featurewatch.reference.machines.topics.requests import TopicResponse
 from featurewatch.streams.types import SupportedRange
 from tests.simulation.reference.session import Session
 
-OnResponse = Callable[[int, Response], None]
+OnResponse = Callable[[int, Response | TopicResponse], None]
 BROKER, CONTROLLER = "broker", "controller"
 MACHINES = (BROKER, CONTROLLER)
 
