@@ -49,7 +49,7 @@ def api_versions(request: WireRequest, api_dialect: ApiDialect, response: Featur
     }
     if request.version < FEATURES_SINCE:
         return build_message(released.ApiVersionsResponse, **common)
-    if api_dialect is not ApiDialect.RELEASED:
+    if not api_dialect.is_released:
         return _draft_api_versions(api_dialect, response, common)
     return build_message(
         released.ApiVersionsResponse,

@@ -110,6 +110,8 @@ class ControllerContext:
     def clear(self) -> None:
         """Forgets everything but the broker's own id."""
         self.brokers: dict[int, ClusterBroker] = {}
+        self.own_endpoint: Endpoint | None = None
+        """The address of the controller's node if it has no replicas and is no live broker."""
         self.shutting_down: set[int] = set()
         self.failed_directories: defaultdict[int, set[TopicPartition]] = defaultdict(set)
         self.assignments: TopicTable[TopicPartition, ReplicaAssignment] = TopicTable(
@@ -117,6 +119,7 @@ class ControllerContext:
         )
         self.topics: set[str] = set()
         self.topic_ids: dict[str, str] = {}
+        self.topic_names: dict[str, str] = {}
         self.leaderships: dict[TopicPartition, PartitionLeadership] = {}
         self.partition_states: dict[TopicPartition, PartitionState] = {}
         self.replica_states: TopicTable[PartitionReplica, ReplicaState] = TopicTable(
@@ -152,6 +155,13 @@ class ControllerContext:
         self.brokers.pop(broker_id, None)
         self.shutting_down.discard(broker_id)
         self.failed_directories.pop(broker_id, None)
+
+    # -- topics ------------------------------------------------------------------------------------
+
+    def set_topic_id(self, topic: str, topic_id: str) -> None:
+        """Stores the id of a topic; `topic_names` has the names by id."""
+        self.topic_ids[topic] = topic_id
+        self.topic_names[topic_id] = topic
 
     # -- partitions --------------------------------------------------------------------------------
 
@@ -232,7 +242,7 @@ class ControllerContext:
             self.leaderships.pop(partition, None)
             self.partition_states.pop(partition, None)
         self.topics.discard(topic)
-        self.topic_ids.pop(topic, None)
+        self.topic_names.pop(self.topic_ids.pop(topic, ""), None)
         for replica in self.replica_states.of_topic(topic):
             del self.replica_states[replica]
         for topics in (self.queued_deletions, self.started_deletions, self.ineligible_deletions):

@@ -125,6 +125,10 @@ class RequestBatch:
             )
             self._send(broker_id, request)
         metadata, brokers = (*self._metadata.values(),), (*context.registered_brokers,)
+        if context.own_endpoint is not None:
+            # Clients find the controller by its place among the live brokers.
+            brokers = (*brokers, context.broker_id)
+            endpoints[context.broker_id] = context.own_endpoint
         topic_ids = self._topic_ids(metadata)
         for broker_id in self._receivers(self._metadata_brokers):
             header = self._header(broker_id)

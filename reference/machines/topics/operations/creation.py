@@ -29,6 +29,7 @@ from featurewatch.reference.machines.zookeeper import (
     GetDataResult,
     NoNode,
     OperationDone,
+    OperationResult,
     SetData,
 )
 
@@ -63,13 +64,23 @@ class TopicCreation:
 
         Partitions that are added to a topic that is being deleted are taken back.
         """
-        context = self._parts.context
-        if topic not in context.topics:
+        if topic not in self._parts.context.topics:
             return
         result = yield from perform(GetData(topic_path(topic), watch=True))
-        if not isinstance(result, GetDataResult):
-            return
-        znode = self._decode(topic, result.data)
+        yield from self._add_partitions(topic, result)
+
+    def read_again(self) -> Task[None]:
+        """Reads and watches all topics again, after the watches were lost."""
+        topics = sorted(self._parts.context.topics)
+        if topics:
+            results = yield tuple(GetData(topic_path(topic), watch=True) for topic in topics)
+            for topic, result in zip(topics, results, strict=True):
+                yield from self._add_partitions(topic, result)
+        yield from self.on_topics_changed()
+
+    def _add_partitions(self, topic: str, result: OperationResult) -> Task[None]:
+        context = self._parts.context
+        znode = self._decode(topic, result.data) if isinstance(result, GetDataResult) else None
         if znode is None:
             return
         known = {partition.number for partition in context.partitions_of(topic)}
@@ -127,13 +138,13 @@ class TopicCreation:
         """Gives a topic that an older broker or tool created its id."""
         context = self._parts.context
         if znode.topic_id is not None:
-            context.topic_ids[topic] = znode.topic_id
+            context.set_topic_id(topic, znode.topic_id)
         elif self._parts.dialect.assignment_schema >= _SCHEMA_WITH_ID:
             topic_id = self._new_topic_id()
             data = encode_topic(znode._replace(topic_id=topic_id), _SCHEMA_WITH_ID)
             result = yield from self._parts.write(SetData(topic_path(topic), data, ANY_VERSION))
             if isinstance(result, OperationDone):
-                context.topic_ids[topic] = topic_id
+                context.set_topic_id(topic, topic_id)
 
     def _decode(self, topic: str, data: bytes) -> TopicZnode | None:
         try:
