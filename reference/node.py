@@ -296,7 +296,9 @@ class ReferenceNode:
             )
 
     async def _perform_topic_request(self, request: TopicRequest) -> TopicResponse:
-        return await self._session.request(self._controller_slot, request)
+        response = await self._session.request(self._controller_slot, request)
+        assert not isinstance(response, UpdateResponse | FeaturesResponse)  # noqa: S101 - of topics
+        return response
 
     async def _api_versions(self, request: WireRequest) -> Any:
         if request.body is None:

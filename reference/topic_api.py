@@ -3,13 +3,6 @@
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Final
 
-from featurewatch.reference.wire.messages.to_controller import (
-    alter_partition_response,
-    broker_epoch_of,
-    controlled_shutdown_response,
-    producer_ids_response,
-    read_alter_partition,
-)
 from kio.schema.errors import ErrorCode as WireError
 
 from featurewatch.reference.machines.requests import ErrorCode
@@ -39,6 +32,13 @@ from featurewatch.reference.wire.api_keys import (
     INIT_PRODUCER_ID,
 )
 from featurewatch.reference.wire.frames import WireRequest, build_message, response_classes
+from featurewatch.reference.wire.messages.to_controller import (
+    alter_partition_response,
+    broker_epoch_of,
+    controlled_shutdown_response,
+    producer_ids_response,
+    read_alter_partition,
+)
 from featurewatch.reference.wire.responses import NO_THROTTLE
 from featurewatch.reference.wire.topic_requests import read_topic_request, topic_response
 

@@ -106,9 +106,7 @@ def request_frame(message: Any, correlation_id: int) -> bytes:
     """The bytes of a request with its header, as `streams.net.connection` sends it."""
     client = CLIENT.encode()
     kind: Any = type(message)
-    head = struct.pack(
-        ">hhih", kind.__api_key__, kind.__version__, correlation_id, len(client)
-    )
+    head = struct.pack(">hhih", kind.__api_key__, kind.__version__, correlation_id, len(client))
     return head + client + (b"\0" if kind.__flexible__ else b"") + write_entity(message)
 
 
