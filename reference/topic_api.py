@@ -22,13 +22,14 @@ from featurewatch.reference.machines.topics.results import (
     AlterPartitionResult,
     ControlledShutdownResult,
 )
-from featurewatch.reference.wire import cluster_responses
+from featurewatch.reference.wire import cluster_responses, config_messages
 from featurewatch.reference.wire.api_keys import (
     ALLOCATE_PRODUCER_IDS,
     ALTER_PARTITION,
     CONTROLLED_SHUTDOWN,
     DESCRIBE_CONFIGS,
     FIND_COORDINATOR,
+    INCREMENTAL_ALTER_CONFIGS,
     INIT_PRODUCER_ID,
 )
 from featurewatch.reference.wire.frames import WireRequest, build_message, response_classes
@@ -77,6 +78,8 @@ class TopicApi:
                 return cluster_responses.find_coordinator(request, self._partitions())
             case key if key == DESCRIBE_CONFIGS:
                 return await self._describe_configs(request)
+            case key if key == INCREMENTAL_ALTER_CONFIGS:
+                return await self._alter_configs(request)
             case _:
                 asked = read_topic_request(request, self._name_of)
                 return topic_response(request, asked, await self._perform(asked), self._name_of)
@@ -138,10 +141,15 @@ class TopicApi:
         return WireError.none, response.first
 
     async def _describe_configs(self, request: WireRequest) -> Any:
-        topics = cluster_responses.described_topics(request)
+        topics = config_messages.described_topics(request)
         response = await self._perform(TopicConfigsRequest(topics)) if topics else None
         configs = response.configs if isinstance(response, TopicConfigsResult) else None
-        return cluster_responses.describe_configs(request, configs)
+        return config_messages.describe_configs(request, configs)
+
+    async def _alter_configs(self, request: WireRequest) -> Any:
+        asked = config_messages.read_alter_configs(request)
+        response = await self._perform(asked) if asked.changes else None
+        return config_messages.alter_configs_response(request, response)
 
 
 def _error_of(response: TopicResponse) -> ErrorCode:

@@ -45,9 +45,9 @@ class ReferenceFile:
 class StackFile:
     """What a stack is; the first start adds the cluster id, addresses, ports and control.
 
-    With ``controlled``, our own controllers control the brokers of a ``spec`` in ZooKeeper mode. The
-    connect string of a ``spec`` in ZooKeeper mode need only hold the chroot: the ensemble's
-    addresses are prepended.
+    With ``controlled``, our own controllers control the brokers of a ``spec`` in ZooKeeper mode.
+    The connect string of such a ``spec`` need only hold the chroot: the ensemble's addresses are
+    prepended.
     """
 
     spec: ClusterSpec | None = None

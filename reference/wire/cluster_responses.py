@@ -1,10 +1,9 @@
-"""The responses to questions about the cluster: topics, coordinators, configurations; pure.
+"""The responses to questions about the cluster: topics and coordinators; pure.
 
 They come from the memory of the controller on this node. Clients take its node for a broker, and
 may ask any broker.
 """
 
-from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from kio.schema.errors import ErrorCode as WireError
@@ -21,9 +20,6 @@ TRANSACTIONS_TOPIC: Final = "__transaction_state"
 _COORDINATOR_TOPICS: Final = {0: GROUPS_TOPIC, 1: TRANSACTIONS_TOPIC}
 """The topic of each kind of coordinator; a group or transaction belongs to one of its
 partitions."""
-_TOPIC_RESOURCE: Final = 2
-_TOPIC_CONFIG: Final = 1
-"""The source of a topic's own setting."""
 _KEYS_SINCE: Final = 4
 _NO_NODE: Final = -1
 
@@ -143,68 +139,3 @@ def java_hash(text: str) -> int:
     for index in range(0, len(units), 2):
         value = (31 * value + int.from_bytes(units[index : index + 2])) & 0xFFFF_FFFF
     return value
-
-
-def described_topics(request: WireRequest) -> tuple[str, ...]:
-    """The topics whose configuration a DescribeConfigs requests."""
-    return tuple(
-        resource.resource_name
-        for resource in request.body.resources
-        if resource.resource_type == _TOPIC_RESOURCE
-    )
-
-
-def describe_configs(
-    request: WireRequest, configs: Mapping[str, Mapping[str, str] | None] | None
-) -> Any:
-    """The own settings of topics; other resources have none here. None: not the controller."""
-    classes = response_classes(request.key, request.version)
-    return build_message(
-        classes.DescribeConfigsResponse,
-        throttle_time=NO_THROTTLE,
-        results=tuple(
-            classes.DescribeConfigsResult(
-                error_code=_error_of_resource(resource, configs),
-                error_message=None,
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
-                configs=tuple(_settings(classes, resource, configs)),
-            )
-            for resource in request.body.resources
-        ),
-    )
-
-
-def _error_of_resource(
-    resource: Any, configs: Mapping[str, Mapping[str, str] | None] | None
-) -> WireError:
-    if resource.resource_type != _TOPIC_RESOURCE:
-        return WireError.none
-    if configs is None:
-        return WireError.leader_not_available  # retriable: another broker knows them
-    if resource.resource_name not in configs:
-        return WireError.unknown_topic_or_partition
-    is_readable = configs[resource.resource_name] is not None
-    return WireError.none if is_readable else WireError.invalid_config
-
-
-def _settings(
-    classes: Any, resource: Any, configs: Mapping[str, Mapping[str, str] | None] | None
-) -> Iterable[Any]:
-    own = (configs or {}).get(resource.resource_name)
-    if resource.resource_type != _TOPIC_RESOURCE or own is None:
-        return
-    keys = resource.configuration_keys
-    for name, value in sorted(own.items()):
-        if keys is None or name in keys:
-            yield build_message(
-                classes.DescribeConfigsResourceResult,
-                name=name,
-                value=value,
-                read_only=False,
-                config_source=_TOPIC_CONFIG,
-                is_sensitive=False,
-                synonyms=(),
-                config_type=0,
-                documentation=None,
-            )

@@ -79,9 +79,9 @@ def request(client: KazooClient, operation: Operation, watcher: Any) -> Any:
             return client.exists_async(path, watcher if watch else None)
         case GetChildren(path, watch):
             return client.get_children_async(path, watcher if watch else None)
-        case Create(path, data, ephemeral):
+        case Create(path, data, ephemeral, sequence):
             acl = EPOCH_ACL if path == CONTROLLER_EPOCH and client.auth_data else None
-            return client.create_async(path, data, acl, ephemeral, include_data=True)
+            return client.create_async(path, data, acl, ephemeral, sequence, include_data=True)
         case SetData(path, data, version):
             return client.set_async(path, data, version)
         case Delete(path, version):
@@ -96,8 +96,8 @@ def _transaction(client: KazooClient, parts: tuple[Any, ...]) -> Any:
     transaction = client.transaction()
     for part in parts:
         match part:
-            case Create(path, data, ephemeral):
-                transaction.create(path, data, ephemeral=ephemeral)
+            case Create(path, data, ephemeral, sequence):
+                transaction.create(path, data, ephemeral=ephemeral, sequence=sequence)
             case SetData(path, data, version):
                 transaction.set_data(path, data, version)
             case Delete(path, version):

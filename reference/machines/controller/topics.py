@@ -11,7 +11,7 @@ from typing import Final
 
 from featurewatch.controller.partitions.assignment import TopicPartition
 from featurewatch.reference.machines.protocol import Effect, SendResponse
-from featurewatch.reference.machines.task_queue import TaskQueue
+from featurewatch.reference.machines.task_queue import Task, TaskQueue
 from featurewatch.reference.machines.topics.broker_requests import (
     BrokerResponded,
     LeaderAndIsrResponse,
@@ -28,6 +28,7 @@ from featurewatch.reference.machines.topics.operations.controller import (
 from featurewatch.reference.machines.topics.operations.elections import DEFAULT_IMBALANCE_PERCENT
 from featurewatch.reference.machines.topics.requests import (
     NOT_CONTROLLER,
+    AlterConfigsRequest,
     ControlledShutdownRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
@@ -159,25 +160,38 @@ class TopicOperations:
             case AlterPartitionRequest():
                 controller.alter_partitions(request, reply)
             case ProducerIdsRequest(broker_id):
-                controller.allocate_producer_ids(broker_id, reply)
+                controller.perform(controller.producer_ids.allocate(broker_id), reply)
             case ElectLeadersRequest(partitions, unclean):
                 controller.elect(partitions, _partitions(reply), unclean=unclean)
             case ReassignRequest(targets):
                 controller.reassign({**targets}, _partitions(reply))
             case ListReassignmentsRequest(partitions):
-                controller.list_reassignments(
-                    partitions, lambda running: reply(RunningReassignments(running))
-                )
-            case CreateTopicsRequest():
-                controller.create_topics(request, _topics(reply))
-            case CreatePartitionsRequest():
-                controller.create_partitions(request, _topics(reply))
+                running = controller.reassignments.running(partitions)
+                controller.perform(running, lambda found: reply(RunningReassignments(found)))
             case TopicConfigsRequest(names):
-                controller.read_topic_configs(
-                    names, lambda configs: reply(TopicConfigsResult(configs))
-                )
-            case DeleteTopicsRequest():
-                controller.delete_topics(request, _topics(reply))
+                configs = controller.configs.read(names)
+                controller.perform(configs, lambda found: reply(TopicConfigsResult(found)))
+            case _:
+                controller.perform(self._change(request), _topics(reply))
+
+    def _change(
+        self,
+        request: CreateTopicsRequest
+        | CreatePartitionsRequest
+        | DeleteTopicsRequest
+        | AlterConfigsRequest,
+    ) -> Task[dict[str, TopicResult]]:
+        """The operation of a request that has one result for each topic."""
+        controller = self._controller
+        match request:
+            case CreateTopicsRequest(topics, dry_run):
+                return controller.topics.create(topics, dry_run=dry_run)
+            case CreatePartitionsRequest(topics, dry_run):
+                return controller.partitions.create(topics, dry_run=dry_run)
+            case DeleteTopicsRequest(names):
+                return controller.topics.delete(names)
+            case AlterConfigsRequest(changes, dry_run):
+                return controller.configs.alter(changes, dry_run=dry_run)
 
     def _respond(self, request_id: int, response: TopicResponse) -> None:
         if request_id in self._requests:

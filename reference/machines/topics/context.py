@@ -104,6 +104,8 @@ class ControllerContext:
 
     def __init__(self, broker_id: int) -> None:
         self.broker_id = broker_id
+        self.controller_ids: frozenset[int] = frozenset()
+        """Nodes that are registered as brokers and have no replicas."""
         self.epoch = -1
         self.clear()
 
@@ -141,6 +143,15 @@ class ControllerContext:
     def registered_brokers(self) -> list[int]:
         """The registered brokers, those that shut down included, in order."""
         return sorted(self.brokers)
+
+    @property
+    def racks(self) -> dict[int, str | None]:
+        """The racks of the live brokers, in order of their ids."""
+        endpoints = {broker_id: self.brokers[broker_id].endpoint for broker_id in self.live_brokers}
+        return {
+            broker_id: None if endpoint is None else endpoint.rack
+            for broker_id, endpoint in endpoints.items()
+        }
 
     def is_online(self, broker_id: int, partition: TopicPartition) -> bool:
         """Whether a replica is on a live broker that does not shut down, in a good directory."""

@@ -5,6 +5,7 @@ AlterPartition is in `results`; a shell converts all of them from and to the wir
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Final, NamedTuple
 
 from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
@@ -108,6 +109,31 @@ class TopicConfigsRequest:
     names: tuple[str, ...]
 
 
+class ConfigOperation(IntEnum):
+    """What IncrementalAlterConfigs does with a setting (``AlterConfigOp.OpType``)."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class ConfigChange(NamedTuple):
+    """A change of one setting."""
+
+    name: str
+    operation: ConfigOperation
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AlterConfigsRequest:
+    """IncrementalAlterConfigs for topics; with ``validate_only`` nothing is written."""
+
+    changes: Mapping[str, tuple[ConfigChange, ...]]
+    validate_only: bool = False
+
+
 TopicRequest = (
     ControlledShutdownRequest
     | AlterPartitionRequest
@@ -119,6 +145,7 @@ TopicRequest = (
     | CreatePartitionsRequest
     | DeleteTopicsRequest
     | TopicConfigsRequest
+    | AlterConfigsRequest
 )
 
 

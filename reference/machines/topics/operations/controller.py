@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, TypeVar
 
-from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
+from featurewatch.controller.partitions.assignment import TopicPartition
 from featurewatch.reference.machines.protocol import SetLiveBrokers, WatchKind, WriteLog
 from featurewatch.reference.machines.task_queue import Task, TaskQueue, perform
 from featurewatch.reference.machines.topics.broker_requests import SendBrokerRequest
@@ -21,17 +21,12 @@ from featurewatch.reference.machines.topics.operations.deletion import TopicDele
 from featurewatch.reference.machines.topics.operations.elections import RequestedElections
 from featurewatch.reference.machines.topics.operations.failover import Failover
 from featurewatch.reference.machines.topics.operations.leaders import BrokerRequests
+from featurewatch.reference.machines.topics.operations.new_partitions import ClientPartitions
+from featurewatch.reference.machines.topics.operations.new_topics import ClientTopics
 from featurewatch.reference.machines.topics.operations.parts import make_parts
+from featurewatch.reference.machines.topics.operations.producer_ids import ProducerIdBlocks
 from featurewatch.reference.machines.topics.operations.reassignment import Reassignments
-from featurewatch.reference.machines.topics.operations.topics import ClientTopics
-from featurewatch.reference.machines.topics.requests import (
-    CreatePartitionsRequest,
-    CreateTopicsRequest,
-    DeleteTopicsRequest,
-    ProducerIds,
-    RequestFailed,
-    TopicResult,
-)
+from featurewatch.reference.machines.topics.operations.topic_configs import ClientConfigs
 from featurewatch.reference.machines.topics.results import (
     AlterPartitionRequest,
     AlterPartitionResult,
@@ -87,23 +82,26 @@ class TopicController:
         self._tasks = tasks
         self._emit = emit
         self._read_live = read_brokers
-        self._controller_ids = frozenset(controller_ids)
         self._on_deposed = on_deposed
         self._parts = make_parts(broker_id, dialect, emit, unclean_default=unclean_default)
+        self.context.controller_ids = frozenset(controller_ids)
         self._creation = TopicCreation(self._parts, new_topic_id)
         self._deletion = TopicDeletion(self._parts, is_enabled=deletes_topics)
-        self._reassignments = Reassignments(self._parts, self._deletion)
+        self.reassignments = Reassignments(self._parts, self._deletion)
         self._elections = RequestedElections(self._parts)
-        self._brokers = BrokerChanges(self._parts, self._reassignments, self._deletion)
-        self._requests = BrokerRequests(self._parts, self._reassignments)
+        self._brokers = BrokerChanges(self._parts, self.reassignments, self._deletion)
+        self._requests = BrokerRequests(self._parts, self.reassignments)
         self._failover = Failover(
             self._parts,
             self._creation,
             self._deletion,
-            self._reassignments,
+            self.reassignments,
             self._elections,
         )
-        self._topics = ClientTopics(self._parts, self._creation, self._deletion, new_topic_id)
+        self.topics = ClientTopics(self._parts, self._creation, self._deletion, new_topic_id)
+        self.partitions = ClientPartitions(self._parts, self._creation)
+        self.configs = ClientConfigs(self._parts)
+        self.producer_ids = ProducerIdBlocks(self._parts)
         self.active = False
         self.ready = False
         """Whether the start is complete, so that the context has the whole cluster."""
@@ -151,7 +149,7 @@ class TopicController:
         for operation in (
             self._creation.read_again,
             self._deletion.on_requested,
-            self._reassignments.on_requested,
+            self.reassignments.on_requested,
             self._elections.on_requested,
             self._brokers.on_log_dir_events,
             self._requests.on_isr_changes,
@@ -216,47 +214,11 @@ class TopicController:
         reply: Reply[PartitionResults],
     ) -> None:
         """A client's AlterPartitionReassignments; None cancels."""
-        self._queue(_replying(self._reassignments.request(target_replicas), reply))
+        self._queue(_replying(self.reassignments.request(target_replicas), reply))
 
-    def create_topics(
-        self, request: CreateTopicsRequest, reply: Reply[Mapping[str, TopicResult]]
-    ) -> None:
-        """A client's CreateTopics."""
-        work = self._topics.create(request.topics, dry_run=request.validate_only)
-        self._queue(_replying(work, reply))
-
-    def create_partitions(
-        self, request: CreatePartitionsRequest, reply: Reply[Mapping[str, TopicResult]]
-    ) -> None:
-        """A client's CreatePartitions."""
-        work = self._topics.create_partitions(request.topics, dry_run=request.validate_only)
-        self._queue(_replying(work, reply))
-
-    def delete_topics(
-        self, request: DeleteTopicsRequest, reply: Reply[Mapping[str, TopicResult]]
-    ) -> None:
-        """A client's DeleteTopics."""
-        self._queue(_replying(self._topics.delete(request.names), reply))
-
-    def read_topic_configs(
-        self, topics: Sequence[str], reply: Reply[Mapping[str, Mapping[str, str] | None]]
-    ) -> None:
-        """A client's DescribeConfigs; topics that do not exist are left out."""
-        self._queue(_replying(self._topics.read_configs(topics), reply))
-
-    def allocate_producer_ids(
-        self, broker_id: int, reply: Reply[ProducerIds | RequestFailed]
-    ) -> None:
-        """A broker's AllocateProducerIds."""
-        self._queue(_replying(self._topics.allocate_producer_ids(broker_id), reply))
-
-    def list_reassignments(
-        self,
-        partitions: Sequence[TopicPartition] | None,
-        reply: Reply[Mapping[TopicPartition, ReplicaAssignment]],
-    ) -> None:
-        """A client's ListPartitionReassignments; None means all partitions."""
-        self._queue(_replying(self._reassignments.running(partitions), reply))
+    def perform(self, operation: Task[_Result], reply: Reply[_Result]) -> None:
+        """Queues the operation of a client's request, such as one of `topics`."""
+        self._queue(_replying(operation, reply))
 
     def balance(self, imbalance_percent: int) -> None:
         """The regular check of the leaders' balance (``auto.leader.rebalance.enable``)."""
@@ -267,7 +229,7 @@ class TopicController:
     def _operation_of(self, path: str) -> Callable[[], Task[None]] | None:
         fixed: Mapping[str, Callable[[], Task[None]]] = {
             TOPICS: self._creation.on_topics_changed,
-            REASSIGN_PARTITIONS: self._reassignments.on_requested,
+            REASSIGN_PARTITIONS: self.reassignments.on_requested,
             PREFERRED_ELECTION: self._elections.on_requested,
             LOG_DIR_EVENTS: self._brokers.on_log_dir_events,
             ISR_CHANGES: self._requests.on_isr_changes,
@@ -306,7 +268,7 @@ class TopicController:
         hosts = {
             broker_id: broker
             for broker_id, broker in live.items()
-            if broker_id not in self._controller_ids
+            if broker_id not in self.context.controller_ids
         }
         own = live.get(self.context.broker_id)
         self.context.own_endpoint = None if own is None else own.endpoint

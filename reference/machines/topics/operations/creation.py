@@ -5,13 +5,15 @@ Follows ``KafkaController.processTopicChange``, ``processPartitionModifications`
 the controller learns of it by its watches.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from featurewatch.controller.partitions.assignment import TopicPartition
+from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
 from featurewatch.controller.partitions.states import PartitionState, ReplicaState
 from featurewatch.reference.machines.encoding import ZnodeDecodeError
 from featurewatch.reference.machines.task_queue import Task, perform
+from featurewatch.reference.machines.topics.context import ControllerContext
 from featurewatch.reference.machines.topics.operations.parts import OperationParts
 from featurewatch.reference.machines.topics.znodes import (
     TOPICS,
@@ -57,6 +59,7 @@ class TopicCreation:
         for topic in sorted(context.topics - names):
             context.remove_topic(topic)
         added = yield from self._read(names - context.topics)
+        yield from self.leave_controllers(added)
         yield from self.start_partitions(added)
 
     def on_topic_changed(self, topic: str) -> Task[None]:
@@ -94,7 +97,25 @@ class TopicCreation:
         partitions = [TopicPartition(topic, number) for number in added]
         for partition in partitions:
             context.assignments[partition] = znode.assignments[partition.number]
+        yield from self.leave_controllers(partitions)
         yield from self.start_partitions(partitions)
+
+    def leave_controllers(self, partitions: Iterable[TopicPartition]) -> Task[None]:
+        """Moves replicas of new partitions away from nodes that have none.
+
+        A broker that creates a topic by itself places replicas on every node that it knows.
+        """
+        context = self._parts.context
+        changes: defaultdict[str, dict[TopicPartition, ReplicaAssignment]] = defaultdict(dict)
+        for partition in partitions:
+            replicas = context.assignment(partition).replicas
+            moved = _without_controllers(context, partition.number, replicas)
+            if moved and moved != replicas:
+                changes[partition.topic][partition] = ReplicaAssignment(moved)
+        for topic, assignments in changes.items():
+            if (yield from self._parts.write_topic(topic, assignments)):
+                for partition, assignment in assignments.items():
+                    context.assignments[partition] = assignment
 
     def start_partitions(self, partitions: Iterable[TopicPartition]) -> Task[None]:
         """Makes new partitions available (``onNewPartitionCreation``)."""
@@ -152,3 +173,19 @@ class TopicCreation:
         except ZnodeDecodeError as error:
             self._parts.log(f"cannot read the assignment of topic {topic}: {error}; repair it")
             return None
+
+
+def _without_controllers(
+    context: ControllerContext, number: int, replicas: tuple[int, ...]
+) -> tuple[int, ...]:
+    """Replicas with other live brokers in place of the nodes that have none."""
+    if context.controller_ids.isdisjoint(replicas):
+        return replicas
+    others = [broker_id for broker_id in context.live_brokers if broker_id not in replicas]
+    turn = number % max(1, len(others))
+    spare = iter(others[turn:] + others[:turn])
+    chosen = (
+        next(spare, None) if broker_id in context.controller_ids else broker_id
+        for broker_id in replicas
+    )
+    return tuple(broker_id for broker_id in chosen if broker_id is not None)

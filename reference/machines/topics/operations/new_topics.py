@@ -1,13 +1,13 @@
-"""Topics that clients create, enlarge and delete, and blocks of producer ids.
+"""Topics that clients create and delete.
 
-Follows ``ZkAdminManager``, ``AdminZkClient`` and ``ZkProducerIdManager`` of Kafka 3.9, which write
-in the threads of requests. Here the controller does it in its queue, so that its writes check the
-controller's epoch, and a topic has its leaders when the response leaves.
+Follows ``ZkAdminManager`` and ``AdminZkClient`` of Kafka 3.9, which write in the threads of
+requests. Here the controller does it in its queue, so that its writes check the controller's epoch,
+and a topic has its leaders when the response leaves.
 """
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 from zlib import crc32
 
 import orjson
@@ -19,18 +19,11 @@ from featurewatch.controller.partitions.placement import (
     place_replicas,
 )
 from featurewatch.reference.machines.requests import ErrorCode
-from featurewatch.reference.machines.task_queue import Task, perform
+from featurewatch.reference.machines.task_queue import Task
 from featurewatch.reference.machines.topics.operations.creation import TopicCreation
 from featurewatch.reference.machines.topics.operations.deletion import TopicDeletion
 from featurewatch.reference.machines.topics.operations.parts import OperationParts
-from featurewatch.reference.machines.topics.requests import (
-    PRODUCER_IDS,
-    NewPartitions,
-    NewTopic,
-    ProducerIds,
-    RequestFailed,
-    TopicResult,
-)
+from featurewatch.reference.machines.topics.requests import NewTopic, TopicResult
 from featurewatch.reference.machines.topics.znodes import (
     DELETE_TOPICS,
     TopicZnode,
@@ -40,26 +33,20 @@ from featurewatch.reference.machines.topics.znodes import (
 )
 from featurewatch.reference.machines.zookeeper import (
     ANY_VERSION,
-    BadVersion,
     Create,
-    GetData,
-    GetDataResult,
     NodeExists,
-    NoNode,
     OperationDone,
     SetData,
 )
 
-PRODUCER_ID_BLOCK: Final = "/latest_producer_id_block"
 MAX_NAME_LENGTH: Final = 249
 _LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
-_LAST_PRODUCER_ID: Final = (1 << 63) - 1
 
 _Assignments = Mapping[int, tuple[int, ...]]
 
 
 class ClientTopics:
-    """Performs the requests of clients for topics; ``deletes`` is ``delete.topic.enable``."""
+    """Performs CreateTopics and DeleteTopics; ``new_topic_id`` returns an unused id."""
 
     def __init__(
         self,
@@ -73,8 +60,6 @@ class ClientTopics:
         self._creation = creation
         self._deletion = deletion
         self._new_topic_id = new_topic_id
-
-    # -- new topics --------------------------------------------------------------------------------
 
     def create(self, topics: Iterable[NewTopic], *, dry_run: bool) -> Task[dict[str, TopicResult]]:
         """Creates topics; one without a live replica has the error that it still has no leader."""
@@ -129,7 +114,7 @@ class ClientTopics:
         # -1 asks for the broker's defaults, which are 1.
         count = 1 if topic.partition_count == -1 else topic.partition_count
         factor = 1 if topic.replication_factor == -1 else topic.replication_factor
-        racks = self._racks()
+        racks = self._context.racks
         # Kafka draws the start at random; any that differs between topics spreads the leaders.
         start = crc32(topic.name.encode()) % max(1, len(racks))
         try:
@@ -140,13 +125,6 @@ class ClientTopics:
                 ErrorCode.INVALID_PARTITIONS if is_count else ErrorCode.INVALID_REPLICATION_FACTOR
             )
             return TopicResult(code, str(error))
-
-    def _racks(self) -> dict[int, str | None]:
-        brokers = self._context.brokers
-        return {
-            broker_id: endpoint.rack if (endpoint := brokers[broker_id].endpoint) else None
-            for broker_id in self._context.live_brokers
-        }
 
     def _collision(self, name: str) -> str | None:
         """Names that differ by ``.`` and ``_`` alone have one name in metrics."""
@@ -198,107 +176,6 @@ class ClientTopics:
             message="The topic was created, and a partition has no live replica yet.",
         )
 
-    # -- new partitions ----------------------------------------------------------------------------
-
-    def create_partitions(
-        self, topics: Iterable[NewPartitions], *, dry_run: bool
-    ) -> Task[dict[str, TopicResult]]:
-        """Adds partitions to topics."""
-        results: dict[str, TopicResult] = {}
-        for topic in topics:
-            checked = self._checked_partitions(topic)
-            if isinstance(checked, TopicResult):
-                results[topic.topic] = checked
-                continue
-            results[topic.topic] = TopicResult(assignments=checked)
-            if dry_run:
-                continue
-            present = {
-                partition.number: self._context.assignments[partition]
-                for partition in self._context.partitions_of(topic.topic)
-            }
-            added = {number: ReplicaAssignment(tuple(ids)) for number, ids in checked.items()}
-            znode = TopicZnode({**present, **added}, self._context.topic_ids.get(topic.topic))
-            data = encode_topic(znode, self._parts.dialect.assignment_schema)
-            written = yield from self._parts.write(
-                SetData(topic_path(topic.topic), data, ANY_VERSION)
-            )
-            if isinstance(written, OperationDone):
-                yield from self._creation.on_topic_changed(topic.topic)
-            else:
-                reason = f"The topic cannot be written: {written}"
-                results[topic.topic] = TopicResult(ErrorCode.UNKNOWN_SERVER_ERROR, reason)
-        return results
-
-    def _checked_partitions(self, topic: NewPartitions) -> _Assignments | TopicResult:
-        """The replicas of the new partitions, or the reason why there can be none."""
-        name, context = topic.topic, self._context
-        present = sorted(context.partitions_of(name))
-        if not present:
-            reason = f"The topic '{name}' does not exist."
-            return TopicResult(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, reason)
-        if name in context.queued_deletions:
-            return TopicResult(
-                ErrorCode.INVALID_TOPIC_EXCEPTION, "The topic is queued for deletion."
-            )
-        if any(context.assignments[partition].is_being_reassigned for partition in present):
-            return TopicResult(
-                ErrorCode.REASSIGNMENT_IN_PROGRESS,
-                f"A partition reassignment is in progress for the topic '{name}'.",
-            )
-        added_count = topic.partition_count - len(present)
-        if added_count <= 0:
-            reason = (
-                f"Topic already has {len(present)} partitions."
-                if added_count == 0
-                else f"Topic currently has {len(present)} partitions, which is higher than the "
-                f"requested {topic.partition_count}."
-            )
-            return TopicResult(ErrorCode.INVALID_PARTITIONS, reason)
-        first = context.assignments[present[0]].replicas
-        if topic.replicas is not None:
-            return self._manual_partitions(topic.replicas, len(present), added_count, first)
-        racks = self._racks()
-        ids = [*racks]
-        start = next((ids.index(broker) for broker in ids if broker >= first[0]), 0) if first else 0
-        try:
-            return place_replicas(
-                racks, added_count, len(first), PlacementStart(start, start, len(present))
-            )
-        except PlacementError as error:
-            return TopicResult(ErrorCode.INVALID_REPLICATION_FACTOR, str(error))
-
-    def _manual_partitions(
-        self,
-        replicas: tuple[tuple[int, ...], ...],
-        present_count: int,
-        added_count: int,
-        first: tuple[int, ...],
-    ) -> _Assignments | TopicResult:
-        reason = None
-        unknown = sorted({*sum(replicas, ())} - self._context.brokers.keys())
-        other = [
-            present_count + index for index, ids in enumerate(replicas) if len(ids) != len(first)
-        ]
-        if len(replicas) != added_count:
-            reason = (
-                f"Increasing the number of partitions by {added_count} but {len(replicas)} "
-                "assignments provided."
-            )
-        elif unknown:
-            listed = ", ".join(map(str, unknown))
-            reason = f"Unknown broker(s) in replica assignment: {listed}."
-        elif other or any(len({*ids}) < len(ids) for ids in replicas):
-            reason = (
-                "Inconsistent replication factor between partitions, partition 0 has "
-                f"{len(first)} while partitions {other} have another one, or a broker twice."
-            )
-        if reason is not None:
-            return TopicResult(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
-        return {present_count + index: ids for index, ids in enumerate(replicas)}
-
-    # -- deletion ----------------------------------------------------------------------------------
-
     def delete(self, names: Iterable[str]) -> Task[dict[str, TopicResult]]:
         """Requests the deletion of topics and begins it; a dead replica delays its end."""
         results: dict[str, TopicResult] = {}
@@ -317,48 +194,6 @@ class ClientTopics:
                     results[name] = TopicResult(ErrorCode.UNKNOWN_SERVER_ERROR, reason)
         yield from self._deletion.on_requested()
         return results
-
-    # -- configurations ----------------------------------------------------------------------------
-
-    def read_configs(self, names: Iterable[str]) -> Task[dict[str, Mapping[str, str] | None]]:
-        """The own configurations of those topics that exist."""
-        known = [name for name in names if name in self._context.topics]
-        return (yield from self._parts.configs.read(known))
-
-    # -- producer ids ------------------------------------------------------------------------------
-
-    def allocate_producer_ids(self, broker_id: int) -> Task[ProducerIds | RequestFailed]:
-        """Takes the next block of producer ids for a broker."""
-        while True:
-            result = yield from perform(GetData(PRODUCER_ID_BLOCK))
-            if isinstance(result, NoNode):
-                yield from self._parts.write(Create(PRODUCER_ID_BLOCK, b""))
-                continue
-            if not isinstance(result, GetDataResult):
-                break
-            try:
-                first = _after_block(result.data)
-            except (ValueError, KeyError, TypeError):
-                self._parts.log(f"cannot read {PRODUCER_ID_BLOCK}: repair it")
-                break
-            last = first + PRODUCER_IDS - 1
-            if last > _LAST_PRODUCER_ID:
-                break
-            block = {
-                "version": 1,
-                "broker": broker_id,
-                "block_start": str(first),
-                "block_end": str(last),
-            }
-            data = orjson.dumps(block)
-            written = yield from self._parts.write(
-                SetData(PRODUCER_ID_BLOCK, data, result.stat.version)
-            )
-            if isinstance(written, OperationDone):
-                return ProducerIds(first)
-            if not isinstance(written, BadVersion):
-                break
-        return RequestFailed(ErrorCode.UNKNOWN_SERVER_ERROR, "No producer ids can be allocated.")
 
 
 def invalid_name(name: str) -> str | None:
@@ -391,11 +226,3 @@ def _invalid_assignments(assignments: _Assignments) -> TopicResult | None:
     ):
         reason = "Duplicate replica assignment found, or a negative broker id"
     return None if reason is None else TopicResult(ErrorCode.INVALID_REPLICA_ASSIGNMENT, reason)
-
-
-def _after_block(data: bytes) -> int:
-    """The first id after the last block; 0 if there is none."""
-    if not data:
-        return 0
-    content: Any = orjson.loads(data)
-    return int(content["block_end"]) + 1
