@@ -58,7 +58,9 @@ class Chance(Random):
     def topic_ids(self) -> dict[str, str]:
         """The ids of most topics."""
         known = [topic for topic in TOPICS if self.random() < 0.9]
-        return {topic: base64.urlsafe_b64encode(self.randbytes(16)).decode()[:22] for topic in known}
+        return {
+            topic: base64.urlsafe_b64encode(self.randbytes(16)).decode()[:22] for topic in known
+        }
 
     def endpoints(self) -> dict[int, Endpoint]:
         """The addresses of most brokers."""
@@ -340,9 +342,7 @@ def stop_replica_json(request: StopReplicaRequest, version: int, *, deletes: boo
     }
 
 
-def alter_partition_json(
-    request: AlterPartitionRequest, topic_ids: Mapping[str, str]
-) -> Json:
+def alter_partition_json(request: AlterPartitionRequest, topic_ids: Mapping[str, str]) -> Json:
     """AlterPartition, whose members are in epochs that the leader does not know."""
     version = request.version
 
