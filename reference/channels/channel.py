@@ -75,6 +75,7 @@ class BrokerChannel:
         self._connection: Connection | None = None
         self._changed = asyncio.Event()
         self._failures = 0
+        self._is_closed = False
         self._task = asyncio.get_running_loop().create_task(self._run())
         self._task.add_done_callback(self._on_end)
 
@@ -99,6 +100,8 @@ class BrokerChannel:
 
     async def close(self) -> None:
         """Ends the channel; what waits is dropped."""
+        # `asyncio.wait_for` of Python 3.11 may swallow a cancellation, so the task looks at this.
+        self._is_closed = True
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
 
@@ -106,7 +109,7 @@ class BrokerChannel:
 
     async def _run(self) -> None:
         try:
-            while True:
+            while not self._is_closed:
                 self._changed.clear()
                 request = self._backlog.take()
                 if request is None or self._endpoint is None:
@@ -183,7 +186,7 @@ class BrokerChannel:
         endpoint = self._endpoint
         try:
             async with asyncio.timeout(pause_s):
-                while self._endpoint == endpoint:
+                while self._endpoint == endpoint and not self._is_closed:
                     self._changed.clear()
                     await self._changed.wait()
         except TimeoutError:

@@ -62,7 +62,7 @@ _COMMON: dict[int, Versions] = {METADATA: (0, 12), DESCRIBE_CLUSTER: (0, 1)}
 _RELEASED: dict[int, Versions] = {**_COMMON, API_VERSIONS: (0, 4), UPDATE_FEATURES: (0, 2)}
 _CONTROLLER: dict[int, Versions] = {
     **_RELEASED,
-    CONTROLLED_SHUTDOWN: (1, 3),  # version 0 has a header of its own, from before Kafka 0.9
+    CONTROLLED_SHUTDOWN: (0, 3),
     FIND_COORDINATOR: (0, 4),
     CREATE_TOPICS: (2, 7),
     DELETE_TOPICS: (1, 6),

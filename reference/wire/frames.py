@@ -41,6 +41,8 @@ _GENERATED: Final[Mapping[int, str]] = {
     ALLOCATE_PRODUCER_IDS: "AllocateProducerIds",
 }
 """Messages between brokers and controllers, which kio has not in all versions."""
+_WITHOUT_CLIENT_ID: Final = (CONTROLLED_SHUTDOWN, 0)
+"""The one request whose header ends after the correlation id (``RequestHeader`` version 0)."""
 
 
 class MalformedRequestError(ValueError):
@@ -78,7 +80,9 @@ def read_request(frame: bytes, api_dialect: ApiDialect) -> WireRequest:
         )
     kind = request_class(api_dialect, key, version)
     try:
-        start = skip_header(frame, _START.size, flexible=kind.__flexible__)
+        start = _START.size
+        if (key, version) != _WITHOUT_CLIENT_ID:
+            start = skip_header(frame, start, flexible=kind.__flexible__)
         # Trailing bytes are ignored, as in Kafka: librdkafka's Metadata request has some.
         body, _ = read_entity(kind, frame, start)
     except DecodeError as error:

@@ -209,7 +209,7 @@ def test_alter_partition_goes_both_ways(
         assert read_by(kafka, 56, version, ours, request=True)["json"] == expected
         theirs = written_by(kafka, 56, version, expected, request=True)
         assert theirs == ours
-        message = read_request(theirs, ApiDialect.RELEASED).body
+        message = read_request(theirs, ApiDialect.CONTROLLER).body
         received = to_controller.read_alter_partition(message, version, names.get)
         known = {
             partition: requested
@@ -242,7 +242,7 @@ def test_controlled_shutdown_goes_both_ways(
         broker_id, epoch = chance.int32(), chance.int64()
         content = {"brokerId": broker_id} | ({"brokerEpoch": epoch} if version > 1 else {})
         data = written_by(kafka, 7, version, content, request=True)
-        message = read_request(data, ApiDialect.RELEASED).body
+        message = read_request(data, ApiDialect.CONTROLLER).body
         expected_epoch = epoch if version > 1 else -1
         assert (message.broker_id, to_controller.broker_epoch_of(message)) == (
             broker_id,
@@ -268,7 +268,7 @@ def test_controlled_shutdown_goes_both_ways(
 def test_producer_ids_go_both_ways(kafka: ControllerHarness) -> None:
     """AllocateProducerIds has one version."""
     data = written_by(kafka, 67, 0, {"brokerId": 3, "brokerEpoch": 9}, request=True)
-    message = read_request(data, ApiDialect.RELEASED).body
+    message = read_request(data, ApiDialect.CONTROLLER).body
     assert (message.broker_id, message.broker_epoch) == (3, 9)
     frame = write_response(7, to_controller.producer_ids_response(2000, 1000))[4:]
     assert read_by(kafka, 67, 0, frame, request=False)["json"] == {
