@@ -14,6 +14,7 @@ from featurewatch.reference.channels.channel import ChannelSettings
 from featurewatch.reference.channels.channels import BrokerChannels
 from featurewatch.reference.machines.encoding import Endpoint
 from featurewatch.reference.machines.topics.broker_requests import (
+    BrokerRequest,
     BrokerResponded,
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
@@ -128,7 +129,8 @@ async def test_requests_go_out_in_order_and_one_at_a_time(
     """The next request leaves when the broker has responded to the one before."""
     async with broker.listening() as endpoint:
         controller.live(endpoint)
-        requests = [leader_and_isr(0), UPDATE, stop(0), *map(leader_and_isr, range(1, 40))]
+        requests: list[BrokerRequest] = [leader_and_isr(0), UPDATE, stop(0)]
+        requests += map(leader_and_isr, range(1, 40))
         for request in requests:
             controller.channels.send(1, request)
         events = await controller.responses(len(requests))
