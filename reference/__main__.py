@@ -7,12 +7,16 @@ with that node's code; the reason is on stderr.
 
 import argparse
 import asyncio
+import base64
 import logging
 import signal
 import sys
+import uuid
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from featurewatch.reference.cluster import FULL_NODES, ClusterSettings, ReferenceCluster
+from featurewatch.reference.machines.controller.topics import OperationsSettings
 from featurewatch.reference.machines.dialect import DIALECTS, EARLY_DRAFT_STRUCK, RELEASED
 from featurewatch.reference.node import NodeExit, NodeSettings, ReferenceNode
 from featurewatch.reference.zookeeper.slots import ZookeeperUnavailableError
@@ -24,7 +28,10 @@ _ALL = {**DIALECTS, EARLY_DRAFT_STRUCK.name: EARLY_DRAFT_STRUCK}
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs until a signal arrives or the last full node ends; returns the exit code."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.control_topics and not _ALL[options.dialect].released:
+        parser.error(f"--control-topics needs a released dialect, not {options.dialect}")
     logging.basicConfig(
         level=logging.DEBUG if options.verbose else logging.INFO,
         format="%(asctime)s %(levelname)s %(message)s",
@@ -89,8 +96,29 @@ def _settings(options: argparse.Namespace) -> ClusterSettings:
         port=options.port,
         rack=options.rack,
         session_timeout_s=options.session_timeout,
+        operations=_operations(options),
+        credential=options.credential_file and options.credential_file.read_text().strip(),
     )
     return ClusterSettings(first, options.brokers, options.full)
+
+
+def _operations(options: argparse.Namespace) -> OperationsSettings | None:
+    if not options.control_topics:
+        return None
+    interval_s = options.balance_interval
+    return OperationsSettings(
+        new_topic_id,
+        controller_ids=frozenset(options.controller_ids or ()),
+        deletes_topics=not options.no_topic_deletion,
+        balance_interval_ms=interval_s * 1000 or None,
+    )
+
+
+def new_topic_id() -> str:
+    """A random topic id, as Kafka writes it: URL-safe base64 that does not begin with a dash."""
+    while (text := base64.urlsafe_b64encode(uuid.uuid4().bytes).decode()[:22]).startswith("-"):
+        pass
+    return text
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -121,6 +149,32 @@ def _parser() -> argparse.ArgumentParser:
         help=f"how many of them are full nodes; the others only register; default {FULL_NODES}",
     )
     add("--session-timeout", type=float, default=6.0, metavar="SECONDS", help="default 6")
+    add(
+        "--control-topics",
+        action="store_true",
+        help="control topics and partitions of real Kafka brokers in ZooKeeper mode",
+    )
+    add(
+        "--controller-ids",
+        type=_at_least(0),
+        nargs="*",
+        metavar="ID",
+        help="ids of all nodes that control topics; they host none",
+    )
+    add("--no-topic-deletion", action="store_true", help="as delete.topic.enable=false")
+    add(
+        "--balance-interval",
+        type=_at_least(0),
+        default=300,
+        metavar="SECONDS",
+        help="between two balances of leaders; 0 for none; default 300",
+    )
+    add(
+        "--credential-file",
+        type=Path,
+        metavar="FILE",
+        help="user:password for ZooKeeper; nobody else can be elected then",
+    )
     add("--verbose", action="store_true", help="log more")
     return parser
 

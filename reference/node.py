@@ -1,33 +1,49 @@
 """A reference node: a broker that may become the controller, its session and its listener."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
+from featurewatch.reference.channels.channels import BrokerChannels
 from featurewatch.reference.machines.broker import ReferenceBroker
 from featurewatch.reference.machines.controller.controller import ReferenceController
+from featurewatch.reference.machines.controller.topics import OperationsSettings
 from featurewatch.reference.machines.dialect import RELEASED, Dialect
 from featurewatch.reference.machines.directory import BrokerDirectory
 from featurewatch.reference.machines.encoding import BrokerIdentity
-from featurewatch.reference.machines.protocol import SendUpdateMetadata, UpdateMetadataReceived
+from featurewatch.reference.machines.protocol import (
+    BrokerEffect,
+    SendUpdateMetadata,
+    SetLiveBrokers,
+    UpdateMetadataReceived,
+)
 from featurewatch.reference.machines.requests import (
     ApiVersions,
     FeaturesResponse,
-    Response,
     UpdateResponse,
 )
+from featurewatch.reference.machines.topics.broker_requests import (
+    BrokerResponded,
+    SendBrokerRequest,
+)
+from featurewatch.reference.machines.topics.requests import TopicRequest, TopicResponse
+from featurewatch.reference.topic_api import TopicApi
 from featurewatch.reference.wire import requests as wire_requests
 from featurewatch.reference.wire import responses as wire_responses
 from featurewatch.reference.wire.api_keys import (
     API_VERSIONS,
     DESCRIBE_CLUSTER,
     METADATA,
+    UPDATE_FEATURES,
     UPDATE_METADATA,
+    ApiDialect,
     api_dialect_of,
 )
+from featurewatch.reference.wire.cluster_responses import topic_metadata
 from featurewatch.reference.wire.frames import WireRequest
 from featurewatch.reference.wire.responses import ClusterView
 from featurewatch.reference.wire.server import WireServer
@@ -37,11 +53,17 @@ from featurewatch.reference.zookeeper.slots import MachineExitedError
 from featurewatch.streams.types import SupportedRange
 
 LISTENER: Final = "PLAINTEXT"
+_START_TIMEOUT_S: Final = 10.0
+"""How long requests wait for an elected controller to read the cluster."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeSettings:
-    """One node: ``connect`` may end in a chroot; ``port`` 0 chooses a free port."""
+    """One node: ``connect`` may end in a chroot; ``port`` 0 chooses a free port.
+
+    With ``operations`` it controls topics as well, and hosts none. ``credential`` is the user and
+    password, ``user:password``, with which the session authenticates to ZooKeeper.
+    """
 
     connect: str
     node_id: int
@@ -51,6 +73,8 @@ class NodeSettings:
     port: int = 0
     rack: str | None = None
     session_timeout_s: float = 6.0
+    operations: OperationsSettings | None = None
+    credential: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +105,9 @@ class ReferenceNode:
         self._on_end = on_end
         self._ending: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
-        self._api_dialect = api_dialect_of(settings.dialect)
+        self._api_dialect = api_dialect_of(
+            settings.dialect, controls_topics=settings.operations is not None
+        )
         self._metadata_sender = UpdateMetadataSender(
             settings.node_id, self.name, directory.brokers.get
         )
@@ -98,10 +124,15 @@ class ReferenceNode:
             name=self.name,
             on_exit=self._on_machine_exit,
             on_step=self._changed.set,
-            on_update_metadata=self._send_update_metadata,
+            on_broker_effect=self._send_to_brokers,
+            credential=settings.credential,
         )
         self._controller = ReferenceController(
-            settings.node_id, settings.dialect, settings.supported
+            settings.node_id, settings.dialect, settings.supported, settings.operations
+        )
+        self._channels: BrokerChannels | None = None
+        self._topics = TopicApi(
+            settings.node_id, self._perform_topic_request, lambda: self._controller.partitions
         )
 
     @property
@@ -143,6 +174,7 @@ class ReferenceNode:
         """
         settings = self.settings
         await self._server.start()
+        self._channels = BrokerChannels(self.name, self._on_broker_responded)
         self._broker = ReferenceBroker(
             BrokerIdentity(
                 settings.node_id,
@@ -187,11 +219,25 @@ class ReferenceNode:
             await self._ending
             return
         await self._server.close()
-        await self._metadata_sender.close()
+        await self._close_senders()
         await self._session.close()
 
-    def _send_update_metadata(self, effect: SendUpdateMetadata) -> None:
-        self._metadata_sender.send(effect.broker_id, effect.message, self._controller.epoch)
+    async def _close_senders(self) -> None:
+        await self._metadata_sender.close()
+        if self._channels is not None:
+            await self._channels.close()
+
+    def _send_to_brokers(self, effect: BrokerEffect) -> None:
+        match effect:
+            case SendUpdateMetadata(broker_id, message):
+                self._metadata_sender.send(broker_id, message, self._controller.epoch)
+            case SetLiveBrokers(brokers) if self._channels is not None:
+                self._channels.set_live(brokers)
+            case SendBrokerRequest(broker_id, request) if self._channels is not None:
+                self._channels.send(broker_id, request)
+
+    def _on_broker_responded(self, event: BrokerResponded) -> None:
+        self._session.deliver_soon(self._controller_slot, event)
 
     def _on_machine_exit(self, code: int, reason: str) -> None:
         self.exit = NodeExit(code, reason)
@@ -200,7 +246,7 @@ class ReferenceNode:
 
     async def _end(self, exit_: NodeExit) -> None:
         await self._session.close()
-        await self._metadata_sender.close()
+        await self._close_senders()
         await self._server.close()
         if self._on_end is not None:
             self._on_end(self, exit_)
@@ -217,33 +263,59 @@ class ReferenceNode:
         if request.key == API_VERSIONS:
             return await self._api_versions(request)
         if request.key == METADATA:
-            return wire_responses.metadata(request, self._view())
+            return await self._metadata(request)
         if request.key == DESCRIBE_CLUSTER:
             return wire_responses.describe_cluster(request, self._view())
         if request.key == UPDATE_METADATA:
             message = wire_requests.read_update_metadata(request)
             self._session.deliver(self._broker_slot, UpdateMetadataReceived(message))
             return wire_responses.update_metadata()
+        if request.key != UPDATE_FEATURES and self._api_dialect is ApiDialect.CONTROLLER:
+            await self._wait_for_topics()
+            return await self._topics.serve(request)
         update = wire_requests.read_update_features(request, self._api_dialect)
-        response: Response = await self._session.request(self._controller_slot, update)
+        response = await self._session.request(self._controller_slot, update)
         assert isinstance(response, UpdateResponse)  # noqa: S101 - the response to an update
         return wire_responses.update_features(request, self._api_dialect, response)
+
+    async def _metadata(self, request: WireRequest) -> Any:
+        names_topics = request.body.topics is None or bool(request.body.topics)
+        if self._api_dialect is ApiDialect.CONTROLLER and names_topics:
+            await self._wait_for_topics()
+            if self._controller.partitions is None:
+                return None  # a standby knows no topics: the client goes on to a broker
+        topics = topic_metadata(request, self._controller.partitions)
+        return wire_responses.metadata(request, self._view(), topics)
+
+    async def _wait_for_topics(self) -> None:
+        """A controller that was just elected responds when it has read the cluster."""
+        with contextlib.suppress(TimeoutError):
+            await self.wait_until(
+                lambda: not self._controller.active or self._controller.partitions is not None,
+                _START_TIMEOUT_S,
+            )
+
+    async def _perform_topic_request(self, request: TopicRequest) -> TopicResponse:
+        response = await self._session.request(self._controller_slot, request)
+        assert not isinstance(response, UpdateResponse | FeaturesResponse)  # noqa: S101 - of topics
+        return response
 
     async def _api_versions(self, request: WireRequest) -> Any:
         if request.body is None:
             return wire_responses.api_versions_error(ErrorCode.unsupported_version)
         if not wire_requests.is_valid_software(request.body):
             return wire_responses.api_versions_error(ErrorCode.invalid_request)
-        response: Response = await self._session.request(
-            self._broker_slot, ApiVersions(request.version)
-        )
+        response = await self._session.request(self._broker_slot, ApiVersions(request.version))
         assert isinstance(response, FeaturesResponse)  # noqa: S101 - the response to ApiVersions
         return wire_responses.api_versions(request, self._api_dialect, response)
 
     def _view(self) -> ClusterView:
         controller_id = self.controller_id
+        brokers = self._directory.brokers
+        if self.settings.operations is not None:
+            # As the controller tells the brokers: its own node, and those that host topics.
+            hidden = self.settings.operations.controller_ids - {controller_id}
+            brokers = {key: value for key, value in brokers.items() if key not in hidden}
         return ClusterView(
-            self._directory.cluster_id,
-            -1 if controller_id is None else controller_id,
-            self._directory.brokers,
+            self._directory.cluster_id, -1 if controller_id is None else controller_id, brokers
         )

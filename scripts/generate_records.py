@@ -70,11 +70,21 @@ def upper_snake_case(name: str) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).upper()
 
 
+def covers(limit: str, versions: str) -> bool:
+    """Whether ``limit`` has all of the versions of a field, as ``0+`` has those of ``2+``."""
+    return limit == versions or (limit.endswith("+") and oldest(limit) <= oldest(versions))
+
+
+def oldest(versions: str) -> int:
+    """The first of ``0-4``, ``2+`` or ``0``."""
+    return int(versions.rstrip("+").split("-")[0])
+
+
 def field(schema: Schema, structs: dict[str, Schema]) -> Schema:
     """One field, reduced to what a decoder needs; ``versions`` is omitted if it is ``0+``."""
-    versions = schema["versions"]
+    versions: str = schema["versions"]
     for limit in ("nullableVersions", "taggedVersions"):
-        if schema.get(limit, versions) != versions:
+        if not covers(schema.get(limit, versions), versions):
             raise SystemExit(
                 f"{schema['name']}: {limit} differ from versions; teach the decoder so"
             )

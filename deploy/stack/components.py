@@ -13,6 +13,8 @@ from featurewatch.deploy.kafka.cluster import Cluster
 from featurewatch.deploy.kafka.specs import ClusterSpec, Roles
 from featurewatch.deploy.process.ports import LOOPBACK
 from featurewatch.deploy.process.server import Server
+from featurewatch.deploy.stack.controllers import ControllersComponent
+from featurewatch.deploy.stack.process_status import process_status
 from featurewatch.deploy.stack.reference_nodes import reference_nodes
 from featurewatch.deploy.stack.stack_file import ReferenceFile, StackFile, ZookeeperFile
 from featurewatch.deploy.wire.light_nodes import LightBroker, LightNodes
@@ -68,6 +70,8 @@ def components_of(file: StackFile, directory: Path, cache: Cache | None) -> list
         if spec is not None and spec.zookeeper is not None:
             chroot = "".join(spec.zookeeper.partition("/")[1:])
             spec = replace(spec, zookeeper=zookeeper.ensemble.connect_string + chroot)
+            if file.controlled:
+                components.append(ControllersComponent(directory, str(spec.zookeeper)))
         if file.reference is not None:
             connect = zookeeper.ensemble.connect_string + REFERENCE_CHROOT
             components.append(ReferenceComponent(file.reference, directory, connect))
@@ -98,7 +102,7 @@ class ZookeeperComponent:
         """The state of one server, with its mode in place of a release."""
         server = self.servers[name]
         mode = server.mode() if server.running else "down"
-        return {"id": name, "address": server.address, "mode": mode} | _process_status(server)
+        return {"id": name, "address": server.address, "mode": mode} | process_status(server)
 
     def status(self) -> dict[str, Any]:
         """The connect string without a chroot, and the state of each server."""
@@ -147,7 +151,7 @@ class ReferenceComponent:
         """The state of one process."""
         node = self.nodes[name]
         mode = "reference broker" if node.running else "down"
-        return {"id": name, "address": node.address, "mode": mode} | _process_status(node)
+        return {"id": name, "address": node.address, "mode": mode} | process_status(node)
 
     def status(self) -> dict[str, Any]:
         """The connect string with its chroot, the number of brokers, and each process's state."""
@@ -204,7 +208,7 @@ class KafkaComponent:
             "roles": node.spec.roles.value.split(","),
             "broker": node.broker,
             "controller": node.controller,
-        } | _process_status(node)
+        } | process_status(node)
 
     def status(self) -> dict[str, Any]:
         """The cluster's addresses and the state of each node."""
@@ -260,14 +264,3 @@ class KafkaComponent:
         if refusals := light.register(brokers):
             raise StackError(f"{len(refusals)} light brokers were refused: {refusals[0].text}")
         self._light.enter_context(light.kept_alive())
-
-
-def _process_status(server: Server) -> dict[str, Any]:
-    reason = server.not_ready_reason() if server.running else "it is not running"
-    return {
-        "running": server.running,
-        "ready": reason is None,
-        "missing": reason,
-        "pid": server.pid,
-        "log": str(server.log),
-    }

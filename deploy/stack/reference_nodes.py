@@ -27,14 +27,16 @@ class ReferenceProcess(Server):
         options: Sequence[str],
         *,
         brokers: int = 1,
+        title: str = "reference broker",
         temporary: bool = False,
     ) -> None:
-        """``connect`` includes the chroot.
+        """``connect`` includes the chroot; ``title`` names the process in messages.
 
         The process runs ``brokers`` brokers with consecutive ids: a full one, then light ones.
         """
         super().__init__(directory, temporary=temporary)
         self.node_id = node_id
+        self._title = title
         self._connect = connect
         self._command = [
             *(sys.executable, "-m", "featurewatch.reference"),
@@ -78,7 +80,7 @@ class ReferenceProcess(Server):
         return lines[-1] if lines else "it has printed nothing yet"
 
     def __str__(self) -> str:
-        return f"reference broker {self.node_id}"
+        return f"{self._title} {self.node_id}"
 
     def _log_text(self) -> str:
         """The log since the last start."""

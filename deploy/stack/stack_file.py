@@ -45,14 +45,16 @@ class ReferenceFile:
 class StackFile:
     """What a stack is; the first start adds the cluster id, addresses, ports and control.
 
-    The connect string of a ``spec`` in ZooKeeper mode need only hold the chroot: the ensemble's
-    addresses are prepended.
+    With ``controlled``, our own controllers control the brokers of a ``spec`` in ZooKeeper mode.
+    The connect string of such a ``spec`` need only hold the chroot: the ensemble's addresses are
+    prepended.
     """
 
     spec: ClusterSpec | None = None
     zookeeper: ZookeeperFile | None = None
     reference: ReferenceFile | None = None
     light_brokers: int = 0
+    controlled: bool = False
     cluster_id: str | None = None
     addresses: Mapping[int, Addresses] | None = None
     control: Control | None = None
@@ -89,6 +91,7 @@ def _parse(content: dict[str, Any]) -> StackFile:
         zookeeper=zookeeper and _zookeeper(zookeeper),
         reference=reference and ReferenceFile(reference["brokers"], tuple(reference["options"])),
         light_brokers=int(content["light_brokers"]),
+        controlled=bool(content.get("controlled")),
         cluster_id=content["cluster_id"],
         addresses=addresses and {int(key): Addresses(**value) for key, value in addresses.items()},
         control=control and Control(**control),

@@ -113,6 +113,7 @@ class Supervisor:
             "nodes": [],
             "zookeeper_servers": [],
             "reference_servers": [],
+            "controller_servers": [],
         }
         for component in self._components:
             status |= component.status()

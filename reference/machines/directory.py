@@ -7,12 +7,16 @@ only has the part that KIP-584 needs. One directory serves all nodes of a proces
 import base64
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import orjson
 
-from featurewatch.reference.machines.encoding import BROKER_IDS, broker_path
+from featurewatch.reference.machines.encoding import (
+    BROKER_IDS,
+    Endpoint,
+    broker_path,
+    decode_endpoint,
+)
 from featurewatch.reference.machines.protocol import (
     Disconnected,
     Effect,
@@ -37,16 +41,6 @@ from featurewatch.reference.machines.zookeeper import (
     Operation,
     OperationResult,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """The plaintext address and the rack of a broker."""
-
-    host: str
-    port: int
-    rack: str | None = None
-
 
 CLUSTER_ID: Final = "/cluster/id"
 
@@ -154,17 +148,5 @@ def _broker_id(path: str) -> int:
 def _cluster_id(data: bytes) -> str | None:
     try:
         return str(orjson.loads(data)["id"])
-    except (ValueError, KeyError, TypeError):
-        return None
-
-
-def decode_endpoint(data: bytes) -> Endpoint | None:
-    """A broker's plaintext address; None if it has none, or its znode is unreadable."""
-    try:
-        content = orjson.loads(data)
-        host, port = content["host"], content["port"]
-        if not host or not 0 < port < 1 << 16:
-            return None
-        return Endpoint(str(host), int(port), content.get("rack"))
     except (ValueError, KeyError, TypeError):
         return None

@@ -4,10 +4,10 @@ They are ``FeatureZNode``, ``BrokerIdZNode``, ``ControllerZNode`` and ``Controll
 Kafka, and the features znodes of the two drafts of KIP-584.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -38,9 +38,41 @@ class BrokerIdentity:
     rack: str | None = None
 
 
+class BrokerListener(NamedTuple):
+    """A listener of a broker; ``protocol`` is the number of Kafka's ``SecurityProtocol``."""
+
+    name: str
+    host: str
+    port: int
+    protocol: int
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """The plaintext address and the rack of a broker.
+
+    ``named_listeners`` are all of its listeners; they are empty if it has only the usual one, which
+    is named after its protocol.
+    """
+
+    host: str
+    port: int
+    rack: str | None = None
+    named_listeners: tuple[BrokerListener, ...] = ()
+
+    @property
+    def listeners(self) -> tuple[BrokerListener, ...]:
+        """All listeners, of which there is at least one."""
+        return self.named_listeners or (_usual_listener(self.host, self.port),)
+
+
 CONTROLLER: Final = paths.CONTROLLER
 CONTROLLER_EPOCH: Final = paths.CONTROLLER_EPOCH
 BROKER_IDS: Final = paths.BROKER_IDS
+
+_MAX_HOST_CHARS: Final = 253
+"""Of a host name (RFC 1035)."""
+_PROTOCOLS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 
 
 class ZnodeDecodeError(Exception):
@@ -157,6 +189,44 @@ def decode_ranges(broker_id: int, data: bytes) -> Capabilities:
     content = _decoded(broker_path(broker_id), data)
     assert isinstance(content, BrokerZnode)  # noqa: S101 - the type of this path
     return intern_capabilities(content.features)
+
+
+def decode_endpoint(data: bytes) -> Endpoint | None:
+    """A broker's plaintext address; None if it has none, or its znode is unreadable."""
+    try:
+        content = orjson.loads(data)
+        host, port, rack = content["host"], content["port"], content.get("rack")
+        if not _is_host(host) or not _is_port(port) or not isinstance(rack, str | None):
+            return None
+        listeners = tuple(_listeners(content))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+    is_usual = listeners in ((), (_usual_listener(host, port),))
+    return Endpoint(host, port, rack, () if is_usual else listeners)
+
+
+def _listeners(content: Any) -> Iterator[BrokerListener]:
+    """The listeners of a broker's znode; those of unknown protocols are left out."""
+    protocols = content.get("listener_security_protocol_map") or {}
+    for text in content.get("endpoints") or ():
+        name, _, address = text.partition("://")
+        host, _, port = address.rpartition(":")
+        host = host.removeprefix("[").removesuffix("]")
+        protocol = _PROTOCOLS.get(protocols.get(name, name))
+        if protocol is not None and _is_host(host) and _is_port(int(port)):
+            yield BrokerListener(name, host, int(port), protocol)
+
+
+def _usual_listener(host: str, port: int) -> BrokerListener:
+    return BrokerListener("PLAINTEXT", host, port, _PROTOCOLS["PLAINTEXT"])
+
+
+def _is_host(host: Any) -> bool:
+    return isinstance(host, str) and 0 < len(host) <= _MAX_HOST_CHARS
+
+
+def _is_port(port: Any) -> bool:
+    return isinstance(port, int) and 0 < port < 1 << 16
 
 
 # -- the controller --------------------------------------------------------------------------------

@@ -19,12 +19,18 @@ A shell guarantees:
 - After `ExitProcess` the machine gets no more events, and its session is closed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
 from featurewatch.reference.machines.requests import Request, Response, UpdateMetadata
+from featurewatch.reference.machines.topics.broker_requests import (
+    BrokerResponded,
+    SendBrokerRequest,
+)
+from featurewatch.reference.machines.topics.context import ClusterBroker
+from featurewatch.reference.machines.topics.requests import TopicRequest, TopicResponse
 from featurewatch.reference.machines.zookeeper import Operation, OperationResult
 
 Token = int
@@ -86,7 +92,7 @@ class RequestReceived:
     """A client's request; exactly one `SendResponse` carries its ``request_id``."""
 
     request_id: int
-    request: Request
+    request: Request | TopicRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +116,7 @@ Event = (
     | WatchFired
     | RequestReceived
     | UpdateMetadataReceived
+    | BrokerResponded
     | Tick
 )
 
@@ -130,7 +137,7 @@ class SendResponse:
     """Send a response to a client."""
 
     request_id: int
-    response: Response
+    response: Response | TopicResponse
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +164,20 @@ class SendUpdateMetadata:
     message: UpdateMetadata
 
 
-Effect = ZookeeperRequest | SendResponse | ExitProcess | WriteLog | SendUpdateMetadata
+@dataclass(frozen=True, slots=True)
+class SetLiveBrokers:
+    """Keep a channel to each of these brokers and to no other; what was queued for others is lost.
+
+    It comes before the requests that follow from the change; a deposed controller has no brokers.
+    """
+
+    brokers: Mapping[int, ClusterBroker]
+
+
+BrokerEffect = SendUpdateMetadata | SetLiveBrokers | SendBrokerRequest
+"""What a controller's shell does with brokers."""
+
+Effect = ZookeeperRequest | SendResponse | ExitProcess | WriteLog | BrokerEffect
 
 
 class Machine(Protocol):

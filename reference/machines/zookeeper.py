@@ -46,11 +46,15 @@ class GetChildren:
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Creates a znode → `OperationDone`, or `NodeExists`; the shell creates missing parents."""
+    """Creates a znode → `OperationDone`, or `NodeExists`; the shell creates missing parents.
+
+    With ``sequence`` the server appends a number of ten digits that grows.
+    """
 
     path: str
     data: bytes
     ephemeral: bool = False
+    sequence: bool = False
 
 
 @dataclass(frozen=True, slots=True)

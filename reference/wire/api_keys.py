@@ -19,6 +19,8 @@ class ApiDialect(StrEnum):
 
     RELEASED = "released"
     """As Kafka 2.7 to 4.3: UpdateFeatures is key 57, features are in tags 0 to 2."""
+    CONTROLLER = "controller"
+    """Released, and what brokers and clients ask of a controller of topics in ZooKeeper mode."""
     EARLY_DRAFT = "early-draft"
     """Keys 48 and 49, update types, ``version``."""
     EARLY_DRAFT_STRUCK = "early-draft-struck"
@@ -27,10 +29,28 @@ class ApiDialect(StrEnum):
     LATER_DRAFT = "later-draft"
     """Key 48, ``allowDowngrade``, ``versionLevel``; a level below 1 deletes."""
 
+    @property
+    def is_released(self) -> bool:
+        """Whether the messages are those of released Kafka."""
+        return self in (ApiDialect.RELEASED, ApiDialect.CONTROLLER)
+
 
 METADATA: Final = 3
 UPDATE_METADATA: Final = 6
+CONTROLLED_SHUTDOWN: Final = 7
+FIND_COORDINATOR: Final = 10
 API_VERSIONS: Final = 18
+CREATE_TOPICS: Final = 19
+DELETE_TOPICS: Final = 20
+INIT_PRODUCER_ID: Final = 22
+DESCRIBE_CONFIGS: Final = 32
+CREATE_PARTITIONS: Final = 37
+ELECT_LEADERS: Final = 43
+INCREMENTAL_ALTER_CONFIGS: Final = 44
+ALTER_PARTITION_REASSIGNMENTS: Final = 45
+LIST_PARTITION_REASSIGNMENTS: Final = 46
+ALTER_PARTITION: Final = 56
+ALLOCATE_PRODUCER_IDS: Final = 67
 DRAFT_UPDATE: Final = 48
 DRAFT_DELETE: Final = 49
 UPDATE_FEATURES: Final = 57
@@ -39,11 +59,29 @@ DESCRIBE_CLUSTER: Final = 60
 Versions = tuple[int, int]
 
 _COMMON: dict[int, Versions] = {METADATA: (0, 12), DESCRIBE_CLUSTER: (0, 1)}
+_RELEASED: dict[int, Versions] = {**_COMMON, API_VERSIONS: (0, 4), UPDATE_FEATURES: (0, 2)}
+_CONTROLLER: dict[int, Versions] = {
+    **_RELEASED,
+    CONTROLLED_SHUTDOWN: (0, 3),
+    FIND_COORDINATOR: (0, 4),
+    CREATE_TOPICS: (2, 7),
+    DELETE_TOPICS: (1, 6),
+    INIT_PRODUCER_ID: (0, 4),
+    DESCRIBE_CONFIGS: (1, 4),
+    CREATE_PARTITIONS: (0, 3),
+    ELECT_LEADERS: (0, 2),
+    INCREMENTAL_ALTER_CONFIGS: (0, 1),
+    ALTER_PARTITION_REASSIGNMENTS: (0, 0),
+    LIST_PARTITION_REASSIGNMENTS: (0, 0),
+    ALTER_PARTITION: (0, 3),
+    ALLOCATE_PRODUCER_IDS: (0, 0),
+}
 _DRAFT: dict[int, Versions] = {**_COMMON, API_VERSIONS: (0, 3), DRAFT_UPDATE: (0, 1)}
 
 OFFERED: Final[Mapping[ApiDialect, Mapping[int, Versions]]] = MappingProxyType(
     {
-        ApiDialect.RELEASED: {**_COMMON, API_VERSIONS: (0, 4), UPDATE_FEATURES: (0, 2)},
+        ApiDialect.RELEASED: _RELEASED,
+        ApiDialect.CONTROLLER: _CONTROLLER,
         ApiDialect.EARLY_DRAFT: {**_DRAFT, DRAFT_DELETE: (0, 1)},
         ApiDialect.EARLY_DRAFT_STRUCK: {**_DRAFT, DRAFT_DELETE: (0, 1), UPDATE_METADATA: (6, 6)},
         ApiDialect.LATER_DRAFT: _DRAFT,
@@ -52,8 +90,10 @@ OFFERED: Final[Mapping[ApiDialect, Mapping[int, Versions]]] = MappingProxyType(
 """API key → (oldest, newest version): what ApiVersions lists, and all that a listener accepts."""
 
 
-def api_dialect_of(dialect: Dialect) -> ApiDialect:
-    """The API dialect of nodes of a `Dialect`."""
+def api_dialect_of(dialect: Dialect, *, controls_topics: bool = False) -> ApiDialect:
+    """The API dialect of nodes of a `Dialect`; ``controls_topics`` only with a released one."""
+    if controls_topics:
+        return ApiDialect.CONTROLLER
     match dialect.form:
         case FeaturesForm.EARLY_DRAFT:
             return ApiDialect.EARLY_DRAFT_STRUCK if dialect.pushes else ApiDialect.EARLY_DRAFT

@@ -19,23 +19,30 @@ from kio.serial import entity_writer
 
 from featurewatch.reference.wire import draft_messages
 from featurewatch.reference.wire.api_keys import (
+    ALLOCATE_PRODUCER_IDS,
+    ALTER_PARTITION,
     API_VERSIONS,
+    CONTROLLED_SHUTDOWN,
     DRAFT_DELETE,
     DRAFT_UPDATE,
     OFFERED,
     UPDATE_METADATA,
     ApiDialect,
 )
+from featurewatch.reference.wire.messages.message_classes import message_class
 from featurewatch.streams.net.decode import DecodeError, read_entity, skip_header
+from featurewatch.streams.net.encode import write_entity
 
 _START: Final = struct.Struct(">hhi")
 _LENGTH: Final = struct.Struct(">i")
-_ENTITY_NAMES: Final[Mapping[str, str]] = {
-    "metadata": "Metadata",
-    "api_versions": "ApiVersions",
-    "update_features": "UpdateFeatures",
-    "describe_cluster": "DescribeCluster",
+_GENERATED: Final[Mapping[int, str]] = {
+    ALTER_PARTITION: "AlterPartition",
+    CONTROLLED_SHUTDOWN: "ControlledShutdown",
+    ALLOCATE_PRODUCER_IDS: "AllocateProducerIds",
 }
+"""Messages between brokers and controllers, which kio has not in all versions."""
+_WITHOUT_CLIENT_ID: Final = (CONTROLLED_SHUTDOWN, 0)
+"""The one request whose header ends after the correlation id (``RequestHeader`` version 0)."""
 
 
 class MalformedRequestError(ValueError):
@@ -73,7 +80,9 @@ def read_request(frame: bytes, api_dialect: ApiDialect) -> WireRequest:
         )
     kind = request_class(api_dialect, key, version)
     try:
-        start = skip_header(frame, _START.size, flexible=kind.__flexible__)
+        start = _START.size
+        if (key, version) != _WITHOUT_CLIENT_ID:
+            start = skip_header(frame, start, flexible=kind.__flexible__)
         # Trailing bytes are ignored, as in Kafka: librdkafka's Metadata request has some.
         body, _ = read_entity(kind, frame, start)
     except DecodeError as error:
@@ -89,7 +98,10 @@ def write_response(correlation_id: int, response: Any) -> bytes:
     buffer = io.BytesIO()
     buffer.write(bytes(_LENGTH.size))
     entity_writer(header)(buffer, header(correlation_id=correlation_id))
-    entity_writer(type(response))(buffer, response)
+    if hasattr(response, "items"):  # of a class that is made from the table of schemas
+        buffer.write(write_entity(response))
+    else:
+        entity_writer(type(response))(buffer, response)
     return _with_length(buffer)
 
 
@@ -120,8 +132,11 @@ def request_class(api_dialect: ApiDialect, key: int, version: int) -> Any:
         return draft_messages.delete_features(version).request
     if key == UPDATE_METADATA:
         return draft_messages.update_metadata().request
+    if key in _GENERATED:
+        return message_class(f"{_GENERATED[key]}Request", version)
     name = api_key_map[key]
-    return getattr(_module(name, version, "request"), f"{_ENTITY_NAMES[name]}Request")
+    entity = "".join(part.capitalize() for part in name.split("_"))
+    return getattr(_module(name, version, "request"), f"{entity}Request")
 
 
 @cache

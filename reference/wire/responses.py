@@ -8,7 +8,7 @@ from typing import Any, Final
 from kio.schema.errors import ErrorCode
 from kio.static.primitive import i8, i32Timedelta
 
-from featurewatch.reference.machines.directory import Endpoint
+from featurewatch.reference.machines.encoding import Endpoint
 from featurewatch.reference.machines.requests import FeaturesResponse, UpdateResponse
 from featurewatch.reference.wire import draft_messages
 from featurewatch.reference.wire.api_keys import (
@@ -26,7 +26,7 @@ _ZERO_LEVELS_SINCE: Final = 4
 """Earlier versions omit ranges that start at 0 (KAFKA-17492, ApiVersionsResponse)."""
 _BROKERS, _CONTROLLERS = 1, 2
 
-_NO_THROTTLE: Final = i32Timedelta.parse(datetime.timedelta(0))
+NO_THROTTLE: Final = i32Timedelta.parse(datetime.timedelta(0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +45,11 @@ def api_versions(request: WireRequest, api_dialect: ApiDialect, response: Featur
     common = {
         "error_code": ErrorCode.none,
         "api_keys": _api_keys(released, offered),
-        "throttle_time": _NO_THROTTLE,
+        "throttle_time": NO_THROTTLE,
     }
     if request.version < FEATURES_SINCE:
         return build_message(released.ApiVersionsResponse, **common)
-    if api_dialect is not ApiDialect.RELEASED:
+    if not api_dialect.is_released:
         return _draft_api_versions(api_dialect, response, common)
     return build_message(
         released.ApiVersionsResponse,
@@ -83,12 +83,12 @@ def api_versions_error(error: ErrorCode) -> Any:
     )
 
 
-def metadata(request: WireRequest, view: ClusterView) -> Any:
-    """The response to Metadata: brokers and controller; every requested topic is unknown."""
+def metadata(request: WireRequest, view: ClusterView, topics: tuple[Any, ...] = ()) -> Any:
+    """The response to Metadata: brokers, controller, and the requested ``topics``."""
     classes = response_classes(request.key, request.version)
     return build_message(
         classes.MetadataResponse,
-        throttle_time=_NO_THROTTLE,
+        throttle_time=NO_THROTTLE,
         brokers=tuple(
             build_message(
                 classes.MetadataResponseBroker,
@@ -101,16 +101,7 @@ def metadata(request: WireRequest, view: ClusterView) -> Any:
         ),
         cluster_id=view.cluster_id,
         controller_id=view.controller_id,
-        topics=tuple(
-            build_message(
-                classes.MetadataResponseTopic,
-                error_code=ErrorCode.unknown_topic_or_partition,
-                name=topic.name,
-                topic_id=getattr(topic, "topic_id", None),
-                partitions=(),
-            )
-            for topic in request.body.topics or ()
-        ),
+        topics=topics,
     )
 
 
@@ -122,7 +113,7 @@ def describe_cluster(request: WireRequest, view: ClusterView) -> Any:
     is_valid = error is ErrorCode.none
     return build_message(
         classes.DescribeClusterResponse,
-        throttle_time=_NO_THROTTLE,
+        throttle_time=NO_THROTTLE,
         error_code=error,
         error_message=message,
         endpoint_type=i8(_BROKERS),
@@ -150,7 +141,7 @@ def update_features(request: WireRequest, api_dialect: ApiDialect, response: Upd
     results = () if item is None else response.results
     return build_message(
         classes.UpdateFeaturesResponse,
-        throttle_time=_NO_THROTTLE,
+        throttle_time=NO_THROTTLE,
         error_code=ErrorCode(int(response.error)),
         error_message=response.message,
         results=tuple(

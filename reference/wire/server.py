@@ -10,7 +10,7 @@ import struct
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from featurewatch.reference.wire.api_keys import ApiDialect
+from featurewatch.reference.wire.api_keys import ALTER_PARTITION, ApiDialect
 from featurewatch.reference.wire.frames import (
     MalformedRequestError,
     WireRequest,
@@ -19,9 +19,13 @@ from featurewatch.reference.wire.frames import (
 )
 
 MAX_REQUEST_BYTES: Final = 1 << 20
-"""Larger requests are rejected; those that are served have some kilobytes at most."""
+"""Larger requests are rejected; those of clients have some kilobytes."""
+MAX_BROKER_REQUEST_BYTES: Final = 16 << 20
+"""As much for AlterPartition, which has some 60 bytes for each partition that a broker leads."""
 
 _LENGTH = struct.Struct(">i")
+_KEY = struct.Struct(">h")
+_LARGE: Final = frozenset({ALTER_PARTITION})
 _log = logging.getLogger("featurewatch.reference")
 
 Handler = Callable[[WireRequest], Awaitable[Any]]
@@ -88,18 +92,26 @@ class WireServer:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while True:
-            size = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))[0]
-            if not 0 <= size <= MAX_REQUEST_BYTES:
-                raise MalformedRequestError(
-                    f"a request of {size} bytes, where at most {MAX_REQUEST_BYTES} are accepted: "
-                    "is it a Kafka client without TLS?"
-                )
-            request = read_request(await reader.readexactly(size), self._api_dialect)
+            request = read_request(await self._read_frame(reader), self._api_dialect)
             response = await self._handler(request)
             if response is None:
                 return
             writer.write(write_response(request.correlation_id, response))
             await writer.drain()
+
+    async def _read_frame(self, reader: asyncio.StreamReader) -> bytes:
+        size = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))[0]
+        head, limit = b"", MAX_REQUEST_BYTES
+        if self._api_dialect is ApiDialect.CONTROLLER and limit < size <= MAX_BROKER_REQUEST_BYTES:
+            head = await reader.readexactly(_KEY.size)
+            if _KEY.unpack(head)[0] in _LARGE:
+                limit = MAX_BROKER_REQUEST_BYTES
+        if not 0 <= size <= limit:
+            raise MalformedRequestError(
+                f"a request of {size} bytes, where at most {limit} are accepted: "
+                "is it a Kafka client without TLS?"
+            )
+        return head + await reader.readexactly(size - len(head))
 
 
 def _text(peer: Any) -> str:

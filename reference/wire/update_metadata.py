@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable
 from typing import Any, Final
 
-from featurewatch.reference.machines.directory import Endpoint
+from featurewatch.reference.machines.encoding import Endpoint
 from featurewatch.reference.machines.requests import UpdateMetadata
 from featurewatch.reference.wire import draft_messages
 from featurewatch.reference.wire.frames import write_request

@@ -117,14 +117,20 @@ class InOrderHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo
         self.completion_queue.put(partial(callback.func, *callback.args))
 
 
-def kazoo_client(connect: str, session_timeout_s: float) -> KazooClient:
-    """A client that reconnects without limit; ``connect`` may end in a chroot."""
+def kazoo_client(
+    connect: str, session_timeout_s: float, credential: str | None = None
+) -> KazooClient:
+    """A client that reconnects without limit; ``connect`` may end in a chroot.
+
+    ``credential`` is ``user:password`` for ZooKeeper's digest scheme, sent at each connection.
+    """
     retry = KazooRetry(max_tries=-1, delay=0.05, backoff=2, max_delay=1.0)
     return KazooClient(
         hosts=connect,
         timeout=session_timeout_s,
         handler=InOrderHandler(),
         connection_retry=retry,
+        auth_data=None if credential is None else [("digest", credential)],
     )
 
 

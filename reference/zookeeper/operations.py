@@ -20,7 +20,9 @@ from kazoo.exceptions import (
     SessionExpiredError,
 )
 from kazoo.protocol.states import EventType, ZnodeStat
+from kazoo.security import CREATOR_ALL_ACL, READ_ACL_UNSAFE
 
+from featurewatch.reference.machines.encoding import CONTROLLER_EPOCH
 from featurewatch.reference.machines.protocol import WatchKind
 from featurewatch.reference.machines.zookeeper import (
     BadVersion,
@@ -51,6 +53,12 @@ WATCH_KINDS: Final = {
     EventType.CHILD: WatchKind.CHILDREN,
 }
 
+EPOCH_ACL: Final = (*CREATOR_ALL_ACL, *READ_ACL_UNSAFE)
+"""Of ``/controller_epoch`` if the session is authenticated.
+
+Each election writes this znode, so nobody else can be elected: real brokers cannot, and stay
+brokers. They read it and check its version, which everyone may."""
+
 _LOST: Final = (
     ConnectionLoss,
     ConnectionClosedError,
@@ -71,8 +79,9 @@ def request(client: KazooClient, operation: Operation, watcher: Any) -> Any:
             return client.exists_async(path, watcher if watch else None)
         case GetChildren(path, watch):
             return client.get_children_async(path, watcher if watch else None)
-        case Create(path, data, ephemeral):
-            return client.create_async(path, data, ephemeral=ephemeral, include_data=True)
+        case Create(path, data, ephemeral, sequence):
+            acl = EPOCH_ACL if path == CONTROLLER_EPOCH and client.auth_data else None
+            return client.create_async(path, data, acl, ephemeral, sequence, include_data=True)
         case SetData(path, data, version):
             return client.set_async(path, data, version)
         case Delete(path, version):
@@ -87,8 +96,8 @@ def _transaction(client: KazooClient, parts: tuple[Any, ...]) -> Any:
     transaction = client.transaction()
     for part in parts:
         match part:
-            case Create(path, data, ephemeral):
-                transaction.create(path, data, ephemeral=ephemeral)
+            case Create(path, data, ephemeral, sequence):
+                transaction.create(path, data, ephemeral=ephemeral, sequence=sequence)
             case SetData(path, data, version):
                 transaction.set_data(path, data, version)
             case Delete(path, version):

@@ -18,6 +18,7 @@ from kazoo.protocol.states import KazooState, WatchedEvent
 
 from featurewatch.reference.machines.encoding import BROKER_IDS
 from featurewatch.reference.machines.protocol import (
+    BrokerEffect,
     Disconnected,
     Effect,
     Event,
@@ -30,6 +31,7 @@ from featurewatch.reference.machines.protocol import (
     SendUpdateMetadata,
     SessionLost,
     SessionStarted,
+    SetLiveBrokers,
     Tick,
     Token,
     WatchFired,
@@ -37,6 +39,8 @@ from featurewatch.reference.machines.protocol import (
     ZookeeperRequest,
 )
 from featurewatch.reference.machines.requests import Request, Response
+from featurewatch.reference.machines.topics.broker_requests import SendBrokerRequest
+from featurewatch.reference.machines.topics.requests import TopicRequest, TopicResponse
 from featurewatch.reference.machines.zookeeper import (
     Create,
     Exists,
@@ -66,8 +70,9 @@ class MachineSession:
     """One ZooKeeper session at a time, and the machines on it.
 
     ``on_exit`` is called once, with the code and the reason, when a machine exits; the machines
-    have been ended then. ``on_step`` is called after each batch of events, ``on_update_metadata``
-    with each message from a machine to a broker. ``clock`` returns milliseconds.
+    have been ended then. ``on_step`` is called after each batch of events, ``on_broker_effect``
+    with each message from a machine to a broker. ``credential`` is ``user:password`` for
+    ZooKeeper's digest scheme. ``clock`` returns milliseconds.
     """
 
     def __init__(
@@ -78,16 +83,17 @@ class MachineSession:
         name: str = "reference",
         on_exit: Callable[[int, str], None],
         on_step: Callable[[], None] = lambda: None,
-        on_update_metadata: Callable[[SendUpdateMetadata], None] | None = None,
+        on_broker_effect: Callable[[BrokerEffect], None] | None = None,
+        credential: str | None = None,
         clock: Callable[[], float] | None = None,
     ) -> None:
         self.connect = connect
         self.name = name
         self._on_exit = on_exit
         self._on_step = on_step
-        self._on_update_metadata = on_update_metadata
+        self._on_broker_effect = on_broker_effect
         self._clock = clock or monotonic_wall_clock()
-        self._client = kazoo_client(connect, session_timeout_s)
+        self._client = kazoo_client(connect, session_timeout_s, credential)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._slots: list[MachineSlot] = []
         self._events: deque[tuple[MachineSlot, Event]] = deque()
@@ -150,12 +156,15 @@ class MachineSession:
             self._pump()
         return slot
 
-    def request(self, slot: MachineSlot, request: Request) -> "asyncio.Future[Response]":
+    def request(
+        self, slot: MachineSlot, request: Request | TopicRequest
+    ) -> "asyncio.Future[Response | TopicResponse]":
         """Passes a client's request to a machine; the future gets the response.
 
         The future raises `MachineExitedError` if the machine ends first.
         """
-        future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Response | TopicResponse] = loop.create_future()
         if self._ended:
             future.set_exception(MachineExitedError(f"{self.name} has ended"))
             return future
@@ -170,6 +179,11 @@ class MachineSession:
         if slot.started:
             self._events.append((slot, event))
             self._pump()
+
+    def deliver_soon(self, slot: MachineSlot, event: Event) -> None:
+        """As `deliver`, after the caller has returned to the loop."""
+        if not self._ended:
+            asyncio.get_running_loop().call_soon(self.deliver, slot, event)
 
     async def close(self) -> None:
         """Ends the machines without calling ``on_exit``, and the session with its ephemerals."""
@@ -317,9 +331,9 @@ class MachineSession:
                     future.set_result(response)
             case WriteLog(line, warning):
                 _log.log(logging.WARNING if warning else logging.INFO, "%s: %s", self.name, line)
-            case SendUpdateMetadata():
-                if self._on_update_metadata is not None:
-                    self._on_update_metadata(effect)
+            case SendUpdateMetadata() | SetLiveBrokers() | SendBrokerRequest():
+                if self._on_broker_effect is not None:
+                    self._on_broker_effect(effect)
             case ExitProcess(code, reason):
                 if not self._ended:
                     self._end()

@@ -169,6 +169,10 @@ class Connection:
                 partial(_next_message, exchange, response.auth_bytes)
             )
 
+    def abort(self) -> None:
+        """Closes the connection at once; a request in flight fails. `close` may follow."""
+        self._transport.close()
+
     async def close(self) -> None:
         """Closes the connection; never fails."""
         self._transport.close()

@@ -27,9 +27,16 @@ to decode."""
 _LOGIN: Final = ResponseLimit(64 << 10, 100)
 """Mechanisms, or one message of SCRAM: some hundred bytes."""
 
+_PARTITIONS: Final = ResponseLimit(16 << 20, 250_000)
+"""An error for each partition of a controller's request; Kafka's clusters in ZooKeeper mode have up
+to 200,000."""
+
 _BY_API_KEY: Final = {
     1: ResponseLimit(24 << 20, 1_000),
     # A batch of the metadata log has up to 8 MiB, and is refused above 20 MiB.
+    4: _PARTITIONS,
+    5: _PARTITIONS,
+    6: ResponseLimit(64 << 10, 100),
     17: _LOGIN,
     18: ResponseLimit(LOGIN_FRAME_BYTES, 10_000),
     # About a hundred APIs, and a feature or two for each release.

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from kio.schema.errors import ErrorCode
 
-from featurewatch.reference.machines.directory import Endpoint
+from featurewatch.reference.machines.encoding import Endpoint
 from featurewatch.reference.machines.requests import FeaturesResponse, UpdateResponse
 from featurewatch.reference.wire import responses
 from featurewatch.reference.wire.api_keys import (

@@ -6,7 +6,7 @@ import pytest
 from kio.schema.errors import ErrorCode as Code
 from kio.serial import entity_reader
 
-from featurewatch.reference.machines.directory import Endpoint
+from featurewatch.reference.machines.encoding import Endpoint
 from featurewatch.reference.machines.requests import (
     ErrorCode,
     FeaturesResponse,

@@ -18,7 +18,7 @@ Directory = Annotated[
 ]
 Json = Annotated[bool, Option("--json", help="One JSON document on stdout.")]
 NodeId = Annotated[
-    str, Argument(metavar="NODE", help="The node's id, or zookeeper-1, reference-1 and so on.")
+    str, Argument(metavar="NODE", help="The node's id, or zookeeper-1, controller-1 and so on.")
 ]
 
 
@@ -64,6 +64,14 @@ def up(
             default="the KIP's example",
         ),
     ] = None,
+    controlled_brokers: Annotated[
+        int | None,
+        Option(
+            metavar="COUNT",
+            help="With brokers in ZooKeeper mode under featurewatch's own controller.",
+            min=1,
+        ),
+    ] = None,
     directory: Directory = None,
     foreground: Annotated[bool, Option(help="Stay, and end with Ctrl-C.")] = False,
     as_json: Json = False,
@@ -83,6 +91,7 @@ def up(
         zookeeper_kafka,
         reference_brokers,
         reference_features,
+        controlled_brokers,
     )
     run.up(directory, stack, foreground=foreground, as_json=as_json)
 

@@ -14,7 +14,7 @@ from featurewatch.cli.errors import ExitCode, UsageError
 from featurewatch.deploy.errors import StackError
 from featurewatch.deploy.stack import client, stack_file
 
-_SERVERS: Final = ("zookeeper_servers", "reference_servers", "nodes")
+_SERVERS: Final = ("zookeeper_servers", "reference_servers", "controller_servers", "nodes")
 """The keys of a stack's status under which its servers are, by kind."""
 
 

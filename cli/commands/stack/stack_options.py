@@ -11,6 +11,7 @@ from featurewatch.deploy.kafka.specs import (
     combined,
     zookeeper_mode,
 )
+from featurewatch.deploy.stack.controllers import CONTROLLED_PROPERTIES
 from featurewatch.deploy.stack.stack_file import ReferenceFile, StackFile, ZookeeperFile
 from featurewatch.deploy.zookeeper.specs import EnsembleSpec
 
@@ -36,6 +37,7 @@ class StackOptions:
     zookeeper_kafka: int | None = None
     reference_brokers: int | None = None
     reference_features: str | None = None
+    controlled_brokers: int | None = None
 
     def described(self) -> StackFile:
         """The stack.
@@ -44,7 +46,8 @@ class StackOptions:
             UsageError: if there can be none like it.
         """
         try:
-            if (self.zookeeper, self.zookeeper_kafka, self._reference()) != (None, None, None):
+            brokers = (self.zookeeper_kafka, self.controlled_brokers)
+            if (self.zookeeper, *brokers, self._reference()) != (None, None, None, None):
                 return self._zookeeper_mode()
             return self._kraft()
         except StackError as error:
@@ -54,17 +57,29 @@ class StackOptions:
         kraft = (self.nodes, self.releases, self.metadata_version, self.light_brokers)
         if any(value is not None for value in kraft):
             raise UsageError(
-                "a stack with ZooKeeper takes --zookeeper-kafka with --release, and "
-                "--reference-brokers; "
+                "a stack with ZooKeeper takes --zookeeper-kafka or --controlled-brokers with "
+                "--release, and --reference-brokers; "
                 "for KRaft nodes start another one in its own --directory"
             )
-        if self.release is not None and self.zookeeper_kafka is None:
+        if self.zookeeper_kafka is not None and self.controlled_brokers is not None:
+            raise UsageError(
+                "--zookeeper-kafka brokers have their own controller, --controlled-brokers have "
+                "ours: give one of both"
+            )
+        brokers = self.zookeeper_kafka or self.controlled_brokers
+        if self.release is not None and brokers is None:
             raise UsageError("--release is Kafka's; name how many brokers: --zookeeper-kafka 3")
+        is_controlled = self.controlled_brokers is not None
         servers = EnsembleSpec(self.zookeeper or 1).servers
-        spec = self.zookeeper_kafka and zookeeper_mode(
-            self.zookeeper_kafka, CHROOT, self.release or KAFKA_WITH_ZOOKEEPER
+        spec = brokers and zookeeper_mode(
+            brokers,
+            CHROOT,
+            self.release or KAFKA_WITH_ZOOKEEPER,
+            CONTROLLED_PROPERTIES if is_controlled else None,
         )
-        return StackFile(spec or None, ZookeeperFile(servers), self._reference())
+        return StackFile(
+            spec or None, ZookeeperFile(servers), self._reference(), controlled=is_controlled
+        )
 
     def _reference(self) -> ReferenceFile | None:
         if self.reference_brokers is None:

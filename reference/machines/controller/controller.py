@@ -20,6 +20,7 @@ from featurewatch.reference.machines.controller.pending import (
     RequestStage,
     outcome_unknown,
 )
+from featurewatch.reference.machines.controller.topics import OperationsSettings, TopicOperations
 from featurewatch.reference.machines.dialect import Dialect
 from featurewatch.reference.machines.features.items import UpdateContext
 from featurewatch.reference.machines.features.store import FinalizedFeatureStore, WriteResult
@@ -37,6 +38,7 @@ from featurewatch.reference.machines.protocol import (
     SessionStarted,
     Tick,
     WatchFired,
+    WatchKind,
     WriteLog,
 )
 from featurewatch.reference.machines.requests import (
@@ -51,6 +53,10 @@ from featurewatch.reference.machines.requests import (
     UpdateResponse,
 )
 from featurewatch.reference.machines.task_queue import Task, TaskQueue
+from featurewatch.reference.machines.topics.broker_requests import BrokerResponded
+from featurewatch.reference.machines.topics.context import ClusterBroker, ControllerContext
+from featurewatch.reference.machines.topics.requests import NOT_CONTROLLER as TOPICS_NOT_CONTROLLED
+from featurewatch.reference.machines.topics.requests import TopicRequest
 from featurewatch.streams.types import FeatureName, SupportedRange
 from featurewatch.tables.image.nodes import intern_capabilities
 
@@ -62,11 +68,16 @@ IN_PROGRESS: Final = UpdateResponse(
 class ReferenceController:
     """A machine that is one candidate for the controller; start it when its broker is registered.
 
-    ``supported`` are the controller's own ranges, both ends inclusive.
+    ``supported`` are the controller's own ranges, both ends inclusive. With ``operations`` it also
+    controls topics, partitions and replicas.
     """
 
     def __init__(
-        self, broker_id: int, dialect: Dialect, supported: Mapping[str, SupportedRange]
+        self,
+        broker_id: int,
+        dialect: Dialect,
+        supported: Mapping[str, SupportedRange],
+        operations: OperationsSettings | None = None,
     ) -> None:
         self._dialect = dialect
         self._supported = dict(supported)
@@ -80,6 +91,11 @@ class ReferenceController:
         self._election = ControllerElection(broker_id, dialect, self._emit)
         self._store = FinalizedFeatureStore(dialect, supported, self._emit)
         self._membership = BrokerMembership(dialect, self._emit)
+        self._topics: TopicOperations | None = None
+        if operations is not None:
+            self._topics = TopicOperations(
+                broker_id, operations, self._tasks, self._emit, self._read_brokers, self._on_deposed
+            )
         self._is_catch_up_queued = self._is_election_queued = False
         self._processing: set[int] = set()
         self.active = False
@@ -94,6 +110,11 @@ class ReferenceController:
     def epoch(self) -> int:
         """The controller epoch of its last election; -1: it was never elected."""
         return self._election.epoch
+
+    @property
+    def partitions(self) -> ControllerContext | None:
+        """All topics and partitions; None: it does not control them, or has not read them yet."""
+        return None if self._topics is None else self._topics.context
 
     @property
     def accepted(self) -> dict[int, dict[str, SupportedRange]]:
@@ -130,18 +151,24 @@ class ReferenceController:
                 self._tasks.on_connected()
                 self._queue_election()
                 self._queue_catch_up(everything=True)
+                if self._topics is not None:
+                    self._topics.on_reconnected()
             case OperationCompleted(token, outcome):
                 self._tasks.on_completed(token, outcome)
-            case WatchFired(path):
-                self._on_watch(path)
+            case WatchFired(path, kind):
+                self._on_watch(path, kind)
             case RequestReceived(request_id, request):
                 self._on_request(request_id, request)
             case Tick():
                 self._pending.expire(now_ms)
                 self._tasks.retry()
+                if self._topics is not None:
+                    self._topics.on_tick(now_ms)
+            case BrokerResponded() if self._topics is not None:
+                self._topics.on_broker_responded(event)
         return self._out
 
-    def _on_request(self, request_id: int, request: Request) -> None:
+    def _on_request(self, request_id: int, request: Request | TopicRequest) -> None:
         match request:
             case ApiVersions(version):
                 store = self._store
@@ -157,6 +184,10 @@ class ReferenceController:
                 pending = self._pending.add(request_id, request, self._now_ms)
                 self._processing.add(request_id)
                 self._tasks.add(self._process(pending))
+            case _ if self._topics is None:
+                self._emit(SendResponse(request_id, TOPICS_NOT_CONTROLLED))
+            case _:
+                self._topics.on_request(request_id, request)
 
     # -- election ----------------------------------------------------------------------------------
 
@@ -183,16 +214,25 @@ class ReferenceController:
             self.active = True
             self._push(self._membership.joined)
             self._emit(WriteLog(f"elected as the controller, epoch {self.epoch}"))
+            if self._topics is not None:
+                election = self._election
+                self._topics.elected(election.epoch, election.epoch_version, self._now_ms)
             return
 
     def _resign(self) -> None:
         self.active = False
         self._membership.reset()
         self._store.reset()
+        if self._topics is not None:
+            self._topics.resign()
+
+    def _on_deposed(self) -> None:
+        self._resign()
+        self._queue_election()
 
     # -- watching ----------------------------------------------------------------------------------
 
-    def _on_watch(self, path: str) -> None:
+    def _on_watch(self, path: str, kind: WatchKind) -> None:
         if path == encoding.CONTROLLER:
             self._queue_election()
         elif path == self._dialect.path:
@@ -200,6 +240,8 @@ class ReferenceController:
             self._queue_catch_up()
         elif self._membership.on_watch(path):
             self._queue_catch_up()
+        elif self._topics is not None:
+            self._topics.on_watch(path, kind)
 
     def _queue_catch_up(self, *, everything: bool = False) -> None:
         if everything:
@@ -218,6 +260,13 @@ class ReferenceController:
         if self.active:
             yield from self._membership.read_changes(self._store.levels)
             self._push(self._membership.joined)
+            if self._topics is not None:
+                self._topics.brokers_changed()
+
+    def _read_brokers(self) -> Task[Mapping[int, ClusterBroker] | None]:
+        """The live set as the operations on partitions need it; it is read already."""
+        yield ()
+        return self._membership.live.cluster_brokers()
 
     # -- updates -----------------------------------------------------------------------------------
 
@@ -275,8 +324,7 @@ class ReferenceController:
         self, pending: PendingRequest, result: WriteResult, response: UpdateResponse
     ) -> None:
         if result in (WriteResult.DEPOSED, WriteResult.DEPOSED_UNKNOWN):
-            self._resign()
-            self._queue_election()
+            self._on_deposed()
         if result is WriteResult.DEPOSED:
             self._pending.answer(pending, NOT_CONTROLLER)
         elif result is WriteResult.REFUSED:

@@ -5,14 +5,20 @@ from typing import NamedTuple
 
 from featurewatch.reference.machines.compatibility import incompatible_levels
 from featurewatch.reference.machines.dialect import Dialect
+from featurewatch.reference.machines.encoding import Endpoint
+from featurewatch.reference.machines.topics.context import ClusterBroker
 from featurewatch.tables.image.nodes import Capabilities
 
 
 class LiveBroker(NamedTuple):
-    """A broker's znode: its ranges, and the transaction that created it (the broker epoch)."""
+    """A broker's znode: its ranges, and the transaction that created it (the broker epoch).
+
+    ``endpoint`` is its plaintext address, None if it has none or the znode is unreadable.
+    """
 
     capabilities: Capabilities
     czxid: int
+    endpoint: Endpoint | None = None
 
 
 class LiveBrokers:
@@ -61,6 +67,16 @@ class LiveBrokers:
             self._admit(broker_id, levels)
         self.excluded |= leaving
         return sorted(leaving)
+
+    def cluster_brokers(self) -> dict[int, ClusterBroker]:
+        """The live set with epochs and addresses, by id."""
+        return {
+            broker_id: ClusterBroker(
+                self.brokers[broker_id].czxid, self.brokers[broker_id].endpoint
+            )
+            for group in self.accepted.values()
+            for broker_id in group
+        }
 
     def clear(self) -> None:
         """Removes all brokers."""

@@ -111,7 +111,8 @@ class BrokerMembership:
                 WriteLog(f"cannot read the znode of broker {broker_id}: {error}", warning=True)
             )
             capabilities = intern_capabilities({}, complete=False)
-        return LiveBroker(capabilities, result.stat.czxid)
+        endpoint = encoding.decode_endpoint(result.data)
+        return LiveBroker(capabilities, result.stat.czxid, endpoint)
 
     def _log_excluded(self, excluded: list[int]) -> None:
         if excluded:

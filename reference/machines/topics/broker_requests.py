@@ -1,12 +1,14 @@
 """The requests of a controller to brokers, as values: LeaderAndIsr, UpdateMetadata, StopReplica.
 
 The fields are those of Kafka's schemas in the newest version; a codec leaves out what an older
-version has not.
+version has not. Errors in the responses are codes of Kafka's ``Errors``, whichever a broker sends.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from featurewatch.controller.partitions.assignment import TopicPartition
+from featurewatch.reference.machines.encoding import Endpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,8 @@ class LeaderAndIsrState:
 class LeaderAndIsrRequest:
     """Makes a broker the leader or a follower of partitions.
 
-    ``leaders`` are the live brokers that lead one of them.
+    ``leaders`` are the live brokers that lead one of them, ``topic_ids`` the ids of topics by name,
+    ``endpoints`` the addresses of brokers; a leader without one is left out on the wire.
     """
 
     controller_id: int
@@ -42,6 +45,8 @@ class LeaderAndIsrRequest:
     broker_epoch: int
     states: tuple[LeaderAndIsrState, ...]
     leaders: tuple[int, ...]
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+    endpoints: Mapping[int, Endpoint] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +68,18 @@ class MetadataState:
 
 @dataclass(frozen=True, slots=True)
 class UpdateMetadataRequest:
-    """Informs a broker of the live brokers, and of partitions; all partitions may be none."""
+    """Informs a broker of the live brokers, and of partitions; all partitions may be none.
+
+    ``topic_ids`` and ``endpoints`` as in `LeaderAndIsrRequest`.
+    """
 
     controller_id: int
     controller_epoch: int
     broker_epoch: int
     states: tuple[MetadataState, ...]
     brokers: tuple[int, ...]
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+    endpoints: Mapping[int, Endpoint] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,3 +116,54 @@ class SendBrokerRequest:
 
     broker_id: int
     request: BrokerRequest
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderAndIsrResponse:
+    """The response to LeaderAndIsr: an error for all, and the error of each partition."""
+
+    error: int = 0
+    errors: Mapping[TopicPartition, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class StopReplicaResponse:
+    """The response to StopReplica: an error for all, and the error of each partition."""
+
+    error: int = 0
+    errors: Mapping[TopicPartition, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateMetadataResponse:
+    """The response to UpdateMetadata."""
+
+    error: int = 0
+
+
+BrokerResponse = LeaderAndIsrResponse | StopReplicaResponse | UpdateMetadataResponse
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerResponded:
+    """An event: a broker in ``broker_epoch`` has responded to a request."""
+
+    broker_id: int
+    broker_epoch: int
+    request: BrokerRequest
+    response: BrokerResponse
+
+
+def deletion_errors(
+    request: StopReplicaRequest, response: StopReplicaResponse
+) -> dict[TopicPartition, int]:
+    """The errors of the partitions that a request deletes.
+
+    If the request as a whole has failed, each has its error. A partition that the response leaves
+    out has none (``ControllerBrokerRequestBatch``).
+    """
+    return {
+        state.partition: response.error or response.errors.get(state.partition, 0)
+        for state in request.states
+        if state.deletes
+    }

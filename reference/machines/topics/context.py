@@ -5,14 +5,14 @@ controller is elected; the states and the brokers that shut down are known to it
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
 from featurewatch.controller.partitions.selectors import ElectionInput
 from featurewatch.controller.partitions.states import PartitionState, ReplicaState
-from featurewatch.reference.machines.directory import Endpoint
+from featurewatch.reference.machines.encoding import Endpoint
 
 NO_LEADER: Final = -1
 """The leader of a partition that has none."""
@@ -67,25 +67,66 @@ class ClusterBroker(NamedTuple):
     endpoint: Endpoint | None = None
 
 
+_Key = TypeVar("_Key", bound=Hashable)
+_Value = TypeVar("_Value")
+
+
+class TopicTable(dict[_Key, _Value]):
+    """A table that also finds the keys of a topic, at a cost that does not depend on the others.
+
+    Items are only set and deleted one by one.
+    """
+
+    def __init__(self, topic_of: Callable[[_Key], str]) -> None:
+        super().__init__()
+        self._topic_of = topic_of
+        self._keys: defaultdict[str, dict[_Key, None]] = defaultdict(dict)
+
+    def __setitem__(self, key: _Key, value: _Value) -> None:
+        if key not in self:
+            self._keys[self._topic_of(key)][key] = None
+        super().__setitem__(key, value)
+
+    def __delitem__(self, key: _Key) -> None:
+        super().__delitem__(key)
+        topic = self._topic_of(key)
+        del self._keys[topic][key]
+        if not self._keys[topic]:
+            del self._keys[topic]
+
+    def of_topic(self, topic: str) -> list[_Key]:
+        """The keys of a topic."""
+        return [*self._keys.get(topic, ())]
+
+
 class ControllerContext:
     """What the machines and operations share; only they change it."""
 
     def __init__(self, broker_id: int) -> None:
         self.broker_id = broker_id
+        self.controller_ids: frozenset[int] = frozenset()
+        """Nodes that are registered as brokers and have no replicas."""
         self.epoch = -1
         self.clear()
 
     def clear(self) -> None:
         """Forgets everything but the broker's own id."""
         self.brokers: dict[int, ClusterBroker] = {}
+        self.own_endpoint: Endpoint | None = None
+        """The address of the controller's node if it has no replicas and is no live broker."""
         self.shutting_down: set[int] = set()
         self.failed_directories: defaultdict[int, set[TopicPartition]] = defaultdict(set)
-        self.assignments: dict[TopicPartition, ReplicaAssignment] = {}
+        self.assignments: TopicTable[TopicPartition, ReplicaAssignment] = TopicTable(
+            lambda partition: partition.topic
+        )
         self.topics: set[str] = set()
         self.topic_ids: dict[str, str] = {}
+        self.topic_names: dict[str, str] = {}
         self.leaderships: dict[TopicPartition, PartitionLeadership] = {}
         self.partition_states: dict[TopicPartition, PartitionState] = {}
-        self.replica_states: dict[PartitionReplica, ReplicaState] = {}
+        self.replica_states: TopicTable[PartitionReplica, ReplicaState] = TopicTable(
+            lambda replica: replica.partition.topic
+        )
         self.reassigning: set[TopicPartition] = set()
         self.queued_deletions: set[str] = set()
         self.started_deletions: set[str] = set()
@@ -103,6 +144,15 @@ class ControllerContext:
         """The registered brokers, those that shut down included, in order."""
         return sorted(self.brokers)
 
+    @property
+    def racks(self) -> dict[int, str | None]:
+        """The racks of the live brokers, in order of their ids."""
+        endpoints = {broker_id: self.brokers[broker_id].endpoint for broker_id in self.live_brokers}
+        return {
+            broker_id: None if endpoint is None else endpoint.rack
+            for broker_id, endpoint in endpoints.items()
+        }
+
     def is_online(self, broker_id: int, partition: TopicPartition) -> bool:
         """Whether a replica is on a live broker that does not shut down, in a good directory."""
         return (
@@ -117,6 +167,13 @@ class ControllerContext:
         self.shutting_down.discard(broker_id)
         self.failed_directories.pop(broker_id, None)
 
+    # -- topics ------------------------------------------------------------------------------------
+
+    def set_topic_id(self, topic: str, topic_id: str) -> None:
+        """Stores the id of a topic; `topic_names` has the names by id."""
+        self.topic_ids[topic] = topic_id
+        self.topic_names[topic_id] = topic
+
     # -- partitions --------------------------------------------------------------------------------
 
     def assignment(self, partition: TopicPartition) -> ReplicaAssignment:
@@ -125,7 +182,7 @@ class ControllerContext:
 
     def partitions_of(self, topic: str) -> list[TopicPartition]:
         """The known partitions of a topic."""
-        return [partition for partition in self.assignments if partition.topic == topic]
+        return self.assignments.of_topic(topic)
 
     def replicas_of(self, partitions: Iterable[TopicPartition]) -> list[PartitionReplica]:
         """All replicas of some partitions."""
@@ -184,8 +241,8 @@ class ControllerContext:
         """The replicas of a topic in one of the states."""
         return [
             replica
-            for replica, state in self.replica_states.items()
-            if replica.partition.topic == topic and state in states
+            for replica in self.replica_states.of_topic(topic)
+            if self.replica_states[replica] in states
         ]
 
     def remove_topic(self, topic: str) -> None:
@@ -193,16 +250,11 @@ class ControllerContext:
         for partition in self.partitions_of(topic):
             del self.assignments[partition]
             self.reassigning.discard(partition)
+            self.leaderships.pop(partition, None)
+            self.partition_states.pop(partition, None)
         self.topics.discard(topic)
-        self.topic_ids.pop(topic, None)
-        for table in (self.leaderships, self.partition_states):
-            for partition in [*_of_topic(table, topic)]:
-                table.pop(partition, None)
-        for replica in [*self.replicas_in(topic, *ReplicaState)]:
+        self.topic_names.pop(self.topic_ids.pop(topic, ""), None)
+        for replica in self.replica_states.of_topic(topic):
             del self.replica_states[replica]
         for topics in (self.queued_deletions, self.started_deletions, self.ineligible_deletions):
             topics.discard(topic)
-
-
-def _of_topic(partitions: Iterable[TopicPartition], topic: str) -> Iterator[TopicPartition]:
-    return (partition for partition in partitions if partition.topic == topic)

@@ -74,7 +74,8 @@ class ReplicaMachine:
             context.replica_states[replica] = ReplicaState.ONLINE if is_online else dead
 
     def _is_valid(self, replica: PartitionReplica, target: ReplicaState) -> bool:
-        state = self._context.replica_states.setdefault(replica, ReplicaState.NON_EXISTENT)
+        state = self._context.replica_state(replica)
+        self._context.replica_states[replica] = state
         reason = invalid_transition(f"Replica {replica}", self._dialect.replicas, state, target)
         if reason is not None:
             self._emit(WriteLog(reason, warning=True))

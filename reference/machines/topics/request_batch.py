@@ -112,15 +112,28 @@ class RequestBatch:
     def send(self) -> None:
         """Emits the requests and forgets them."""
         context = self._context
+        endpoints = {
+            broker_id: broker.endpoint
+            for broker_id, broker in context.brokers.items()
+            if broker.endpoint is not None
+        }
         for broker_id in self._receivers(self._leader_and_isr):
             states = (*self._leader_and_isr[broker_id].values(),)
             leaders = tuple(sorted({state.leader for state in states} & context.brokers.keys()))
-            self._send(broker_id, LeaderAndIsrRequest(*self._header(broker_id), states, leaders))
-        metadata, brokers = (*self._metadata.values(),), (*context.registered_brokers,)
-        for broker_id in self._receivers(self._metadata_brokers):
-            self._send(
-                broker_id, UpdateMetadataRequest(*self._header(broker_id), metadata, brokers)
+            request = LeaderAndIsrRequest(
+                *self._header(broker_id), states, leaders, self._topic_ids(states), endpoints
             )
+            self._send(broker_id, request)
+        metadata, brokers = (*self._metadata.values(),), (*context.registered_brokers,)
+        if context.own_endpoint is not None:
+            # Clients find the controller by its place among the live brokers.
+            brokers = (*brokers, context.broker_id)
+            endpoints[context.broker_id] = context.own_endpoint
+        topic_ids = self._topic_ids(metadata)
+        for broker_id in self._receivers(self._metadata_brokers):
+            header = self._header(broker_id)
+            update = UpdateMetadataRequest(*header, metadata, brokers, topic_ids, endpoints)
+            self._send(broker_id, update)
         for broker_id in self._receivers(self._stop_replica):
             stops = (*self._stop_replica[broker_id].values(),)
             self._send(broker_id, StopReplicaRequest(*self._header(broker_id), stops))
@@ -132,6 +145,13 @@ class RequestBatch:
 
     def _receivers(self, broker_ids: Iterable[int]) -> list[int]:
         return sorted({*broker_ids} & self._context.brokers.keys())
+
+    def _topic_ids(
+        self, states: Iterable[LeaderAndIsrState] | Iterable[MetadataState]
+    ) -> dict[str, str]:
+        known = self._context.topic_ids
+        topics = {state.partition.topic for state in states} & known.keys()
+        return {topic: known[topic] for topic in sorted(topics)}
 
     def _header(self, broker_id: int) -> tuple[int, int, int]:
         context = self._context

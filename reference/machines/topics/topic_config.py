@@ -1,6 +1,6 @@
 """The settings of topics that the controller reads for an election."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from featurewatch.reference.machines.encoding import ZnodeDecodeError
@@ -32,14 +32,24 @@ class TopicConfigs:
             topic: self._is_enabled(result) for topic, result in zip(names, results, strict=True)
         }
 
+    def read(self, topics: Iterable[str]) -> Task[dict[str, Mapping[str, str] | None]]:
+        """The topics' own settings; None: they cannot be read."""
+        names = [*topics]
+        results = yield tuple(GetData(topic_config_path(topic)) for topic in names)
+        return {topic: _decoded(result) for topic, result in zip(names, results, strict=True)}
+
     def _is_enabled(self, result: OperationResult) -> bool | None:
-        if isinstance(result, NoNode):
-            return self._unclean_default
-        if not isinstance(result, GetDataResult):
-            return None
-        try:
-            config = decode_topic_config(result.data)
-        except ZnodeDecodeError:
+        config = _decoded(result)
+        if config is None:
             return None
         text = config.get(UNCLEAN_SETTING, str(self._unclean_default)).strip().lower()
         return {"true": True, "false": False}.get(text)
+
+
+def _decoded(result: OperationResult) -> Mapping[str, str] | None:
+    if isinstance(result, NoNode):
+        return {}
+    try:
+        return decode_topic_config(result.data) if isinstance(result, GetDataResult) else None
+    except ZnodeDecodeError:
+        return None

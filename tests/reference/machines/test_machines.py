@@ -1,10 +1,11 @@
 """The small machines of the shells: the directory, light brokers, and the watch registry."""
 
 from featurewatch.reference.machines.dialect import RELEASED
-from featurewatch.reference.machines.directory import CLUSTER_ID, BrokerDirectory, Endpoint
+from featurewatch.reference.machines.directory import CLUSTER_ID, BrokerDirectory
 from featurewatch.reference.machines.encoding import (
     BROKER_IDS,
     BrokerIdentity,
+    Endpoint,
     broker_path,
     encode_broker,
 )

@@ -19,7 +19,13 @@ from featurewatch.reference.machines.protocol import (
     WriteLog,
     ZookeeperRequest,
 )
-from featurewatch.reference.machines.requests import ApiVersions, Request, Response
+from featurewatch.reference.machines.requests import (
+    ApiVersions,
+    FeaturesResponse,
+    Request,
+    Response,
+    UpdateResponse,
+)
 from featurewatch.streams.types import SupportedRange
 from tests.simulation.reference.session import Session
 
@@ -105,6 +111,7 @@ class Process:
                     if self.session is not None:
                         self.session.send(machine, effect)
                 case SendResponse(request_id, response):
+                    assert isinstance(response, UpdateResponse | FeaturesResponse)
                     self._on_response(request_id, response)
                 case ExitProcess():
                     self.exit = effect

@@ -82,6 +82,8 @@ class History:
         stats: list[Stat | None] = []
         for index, part in enumerate(parts):
             assert isinstance(part, WriteOperation)
+            if isinstance(part, Create) and part.sequence:
+                part = Create(f"{part.path}{zxid:010d}", part.data)
             outcome = _apply(tree, part, session, zxid)
             if isinstance(outcome, type):
                 return outcome(index)

@@ -5,14 +5,12 @@ partitions have one controller, one epoch and one order of events. Responses of 
 only queue an operation; what it decides on is read when it runs.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, TypeVar
 
 from featurewatch.controller.partitions.assignment import TopicPartition
-from featurewatch.reference.machines.directory import decode_endpoint
-from featurewatch.reference.machines.encoding import BROKER_IDS, broker_path
-from featurewatch.reference.machines.protocol import WatchKind, WriteLog
+from featurewatch.reference.machines.protocol import SetLiveBrokers, WatchKind, WriteLog
 from featurewatch.reference.machines.task_queue import Task, TaskQueue, perform
 from featurewatch.reference.machines.topics.broker_requests import SendBrokerRequest
 from featurewatch.reference.machines.topics.context import ClusterBroker, ControllerContext
@@ -23,8 +21,12 @@ from featurewatch.reference.machines.topics.operations.deletion import TopicDele
 from featurewatch.reference.machines.topics.operations.elections import RequestedElections
 from featurewatch.reference.machines.topics.operations.failover import Failover
 from featurewatch.reference.machines.topics.operations.leaders import BrokerRequests
+from featurewatch.reference.machines.topics.operations.new_partitions import ClientPartitions
+from featurewatch.reference.machines.topics.operations.new_topics import ClientTopics
 from featurewatch.reference.machines.topics.operations.parts import make_parts
+from featurewatch.reference.machines.topics.operations.producer_ids import ProducerIdBlocks
 from featurewatch.reference.machines.topics.operations.reassignment import Reassignments
+from featurewatch.reference.machines.topics.operations.topic_configs import ClientConfigs
 from featurewatch.reference.machines.topics.results import (
     AlterPartitionRequest,
     AlterPartitionResult,
@@ -40,17 +42,14 @@ from featurewatch.reference.machines.topics.znodes import (
     REASSIGN_PARTITIONS,
     TOPICS,
 )
-from featurewatch.reference.machines.zookeeper import (
-    Exists,
-    GetChildren,
-    GetChildrenResult,
-    GetData,
-    GetDataResult,
-)
+from featurewatch.reference.machines.zookeeper import Exists
 
 _Result = TypeVar("_Result")
 Reply = Callable[[_Result], None]
 """Receives the result of a request; it is not called if the controller is deposed meanwhile."""
+
+BrokerReader = Callable[[], Task[Mapping[int, ClusterBroker] | None]]
+"""Reads the live brokers; None if they cannot be read now."""
 
 PartitionResults = Mapping[TopicPartition, PartitionResult]
 
@@ -61,8 +60,9 @@ _TOPIC_PREFIX: Final = f"{TOPICS}/"
 class TopicController:
     """The controller's part for topics, partitions and replicas.
 
-    ``new_topic_id`` returns an unused topic id, ``on_deposed`` is called when a write shows that
-    another controller was elected; the caller then calls `resign`.
+    ``read_brokers`` reads the live brokers; those in ``controller_ids`` are registered as brokers
+    and host no replicas. ``new_topic_id`` returns an unused topic id, ``on_deposed`` is called when
+    a write shows that another controller was elected; the caller then calls `resign`.
     """
 
     def __init__(
@@ -70,29 +70,41 @@ class TopicController:
         broker_id: int,
         dialect: OperationsDialect,
         tasks: TaskQueue,
-        emit: Callable[[SendBrokerRequest | WriteLog], None],
+        emit: Callable[[SendBrokerRequest | SetLiveBrokers | WriteLog], None],
+        read_brokers: BrokerReader,
         new_topic_id: Callable[[], str],
         on_deposed: Callable[[], None],
         *,
+        controller_ids: Iterable[int] = (),
         unclean_default: bool = False,
+        deletes_topics: bool = True,
     ) -> None:
         self._tasks = tasks
+        self._emit = emit
+        self._read_live = read_brokers
         self._on_deposed = on_deposed
         self._parts = make_parts(broker_id, dialect, emit, unclean_default=unclean_default)
+        self.context.controller_ids = frozenset(controller_ids)
         self._creation = TopicCreation(self._parts, new_topic_id)
-        self._deletion = TopicDeletion(self._parts)
-        self._reassignments = Reassignments(self._parts, self._deletion)
+        self._deletion = TopicDeletion(self._parts, is_enabled=deletes_topics)
+        self.reassignments = Reassignments(self._parts, self._deletion)
         self._elections = RequestedElections(self._parts)
-        self._brokers = BrokerChanges(self._parts, self._reassignments, self._deletion)
-        self._requests = BrokerRequests(self._parts, self._reassignments)
+        self._brokers = BrokerChanges(self._parts, self.reassignments, self._deletion)
+        self._requests = BrokerRequests(self._parts, self.reassignments)
         self._failover = Failover(
             self._parts,
             self._creation,
             self._deletion,
-            self._reassignments,
+            self.reassignments,
             self._elections,
         )
+        self.topics = ClientTopics(self._parts, self._creation, self._deletion, new_topic_id)
+        self.partitions = ClientPartitions(self._parts, self._creation)
+        self.configs = ClientConfigs(self._parts)
+        self.producer_ids = ProducerIdBlocks(self._parts)
         self.active = False
+        self.ready = False
+        """Whether the start is complete, so that the context has the whole cluster."""
 
     @property
     def context(self) -> ControllerContext:
@@ -111,7 +123,9 @@ class TopicController:
 
     def resign(self) -> None:
         """Forgets everything; nothing is written or sent from now on."""
-        self.active = False
+        if self.active:
+            self._emit(SetLiveBrokers({}))
+        self.active = self.ready = False
         self._parts.batch.discard()
         self.context.clear()
 
@@ -119,8 +133,28 @@ class TopicController:
         brokers = yield from self._read_brokers()
         self.context.brokers.update(brokers or {})
         yield from self._failover.run()
+        self.ready = True
 
     # -- events ------------------------------------------------------------------------------------
+
+    def brokers_changed(self) -> None:
+        """Queues what follows from a change of the live brokers."""
+        if self.active:
+            self._queue(self._on_brokers_changed())
+
+    def on_reconnected(self) -> None:
+        """Reads and watches everything again, because the connection took the watches with it."""
+        if not self.active:
+            return
+        for operation in (
+            self._creation.read_again,
+            self._deletion.on_requested,
+            self.reassignments.on_requested,
+            self._elections.on_requested,
+            self._brokers.on_log_dir_events,
+            self._requests.on_isr_changes,
+        ):
+            self._queue(operation())
 
     def on_watch(self, path: str, kind: WatchKind) -> bool:
         """Queues the operation of a watch that fired; False if the path is none of ours."""
@@ -180,7 +214,11 @@ class TopicController:
         reply: Reply[PartitionResults],
     ) -> None:
         """A client's AlterPartitionReassignments; None cancels."""
-        self._queue(_replying(self._reassignments.request(target_replicas), reply))
+        self._queue(_replying(self.reassignments.request(target_replicas), reply))
+
+    def perform(self, operation: Task[_Result], reply: Reply[_Result]) -> None:
+        """Queues the operation of a client's request, such as one of `topics`."""
+        self._queue(_replying(operation, reply))
 
     def balance(self, imbalance_percent: int) -> None:
         """The regular check of the leaders' balance (``auto.leader.rebalance.enable``)."""
@@ -190,9 +228,8 @@ class TopicController:
 
     def _operation_of(self, path: str) -> Callable[[], Task[None]] | None:
         fixed: Mapping[str, Callable[[], Task[None]]] = {
-            BROKER_IDS: self._on_brokers_changed,
             TOPICS: self._creation.on_topics_changed,
-            REASSIGN_PARTITIONS: self._reassignments.on_requested,
+            REASSIGN_PARTITIONS: self.reassignments.on_requested,
             PREFERRED_ELECTION: self._elections.on_requested,
             LOG_DIR_EVENTS: self._brokers.on_log_dir_events,
             ISR_CHANGES: self._requests.on_isr_changes,
@@ -224,18 +261,19 @@ class TopicController:
             yield from self._brokers.on_brokers(brokers)
 
     def _read_brokers(self) -> Task[dict[int, ClusterBroker] | None]:
-        result = yield from perform(GetChildren(BROKER_IDS, watch=True))
-        if not isinstance(result, GetChildrenResult):
+        """The live brokers that may have replicas; the channels follow them from here on."""
+        live = yield from self._read_live()
+        if live is None:
             return None
-        ids = sorted(int(name) for name in result.names if name.isdecimal())
-        if not ids:
-            return {}
-        results = yield tuple(GetData(broker_path(broker_id)) for broker_id in ids)
-        return {
-            broker_id: ClusterBroker(content.stat.czxid, decode_endpoint(content.data))
-            for broker_id, content in zip(ids, results, strict=True)
-            if isinstance(content, GetDataResult)
+        hosts = {
+            broker_id: broker
+            for broker_id, broker in live.items()
+            if broker_id not in self.context.controller_ids
         }
+        own = live.get(self.context.broker_id)
+        self.context.own_endpoint = None if own is None else own.endpoint
+        self._emit(SetLiveBrokers(hosts))
+        return hosts
 
 
 def _watch(path: str) -> Task[None]:

@@ -5,13 +5,15 @@ Follows ``KafkaController.processTopicChange``, ``processPartitionModifications`
 the controller learns of it by its watches.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from featurewatch.controller.partitions.assignment import TopicPartition
+from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
 from featurewatch.controller.partitions.states import PartitionState, ReplicaState
 from featurewatch.reference.machines.encoding import ZnodeDecodeError
 from featurewatch.reference.machines.task_queue import Task, perform
+from featurewatch.reference.machines.topics.context import ControllerContext
 from featurewatch.reference.machines.topics.operations.parts import OperationParts
 from featurewatch.reference.machines.topics.znodes import (
     TOPICS,
@@ -29,6 +31,7 @@ from featurewatch.reference.machines.zookeeper import (
     GetDataResult,
     NoNode,
     OperationDone,
+    OperationResult,
     SetData,
 )
 
@@ -56,6 +59,7 @@ class TopicCreation:
         for topic in sorted(context.topics - names):
             context.remove_topic(topic)
         added = yield from self._read(names - context.topics)
+        yield from self.leave_controllers(added)
         yield from self.start_partitions(added)
 
     def on_topic_changed(self, topic: str) -> Task[None]:
@@ -63,13 +67,23 @@ class TopicCreation:
 
         Partitions that are added to a topic that is being deleted are taken back.
         """
-        context = self._parts.context
-        if topic not in context.topics:
+        if topic not in self._parts.context.topics:
             return
         result = yield from perform(GetData(topic_path(topic), watch=True))
-        if not isinstance(result, GetDataResult):
-            return
-        znode = self._decode(topic, result.data)
+        yield from self._add_partitions(topic, result)
+
+    def read_again(self) -> Task[None]:
+        """Reads and watches all topics again, after the watches were lost."""
+        topics = sorted(self._parts.context.topics)
+        if topics:
+            results = yield tuple(GetData(topic_path(topic), watch=True) for topic in topics)
+            for topic, result in zip(topics, results, strict=True):
+                yield from self._add_partitions(topic, result)
+        yield from self.on_topics_changed()
+
+    def _add_partitions(self, topic: str, result: OperationResult) -> Task[None]:
+        context = self._parts.context
+        znode = self._decode(topic, result.data) if isinstance(result, GetDataResult) else None
         if znode is None:
             return
         known = {partition.number for partition in context.partitions_of(topic)}
@@ -83,7 +97,25 @@ class TopicCreation:
         partitions = [TopicPartition(topic, number) for number in added]
         for partition in partitions:
             context.assignments[partition] = znode.assignments[partition.number]
+        yield from self.leave_controllers(partitions)
         yield from self.start_partitions(partitions)
+
+    def leave_controllers(self, partitions: Iterable[TopicPartition]) -> Task[None]:
+        """Moves replicas of new partitions away from nodes that have none.
+
+        A broker that creates a topic by itself places replicas on every node that it knows.
+        """
+        context = self._parts.context
+        changes: defaultdict[str, dict[TopicPartition, ReplicaAssignment]] = defaultdict(dict)
+        for partition in partitions:
+            replicas = context.assignment(partition).replicas
+            moved = _without_controllers(context, partition.number, replicas)
+            if moved and moved != replicas:
+                changes[partition.topic][partition] = ReplicaAssignment(moved)
+        for topic, assignments in changes.items():
+            if (yield from self._parts.write_topic(topic, assignments)):
+                for partition, assignment in assignments.items():
+                    context.assignments[partition] = assignment
 
     def start_partitions(self, partitions: Iterable[TopicPartition]) -> Task[None]:
         """Makes new partitions available (``onNewPartitionCreation``)."""
@@ -127,13 +159,13 @@ class TopicCreation:
         """Gives a topic that an older broker or tool created its id."""
         context = self._parts.context
         if znode.topic_id is not None:
-            context.topic_ids[topic] = znode.topic_id
+            context.set_topic_id(topic, znode.topic_id)
         elif self._parts.dialect.assignment_schema >= _SCHEMA_WITH_ID:
             topic_id = self._new_topic_id()
             data = encode_topic(znode._replace(topic_id=topic_id), _SCHEMA_WITH_ID)
             result = yield from self._parts.write(SetData(topic_path(topic), data, ANY_VERSION))
             if isinstance(result, OperationDone):
-                context.topic_ids[topic] = topic_id
+                context.set_topic_id(topic, topic_id)
 
     def _decode(self, topic: str, data: bytes) -> TopicZnode | None:
         try:
@@ -141,3 +173,19 @@ class TopicCreation:
         except ZnodeDecodeError as error:
             self._parts.log(f"cannot read the assignment of topic {topic}: {error}; repair it")
             return None
+
+
+def _without_controllers(
+    context: ControllerContext, number: int, replicas: tuple[int, ...]
+) -> tuple[int, ...]:
+    """Replicas with other live brokers in place of the nodes that have none."""
+    if context.controller_ids.isdisjoint(replicas):
+        return replicas
+    others = [broker_id for broker_id in context.live_brokers if broker_id not in replicas]
+    turn = number % max(1, len(others))
+    spare = iter(others[turn:] + others[:turn])
+    chosen = (
+        next(spare, None) if broker_id in context.controller_ids else broker_id
+        for broker_id in replicas
+    )
+    return tuple(broker_id for broker_id in chosen if broker_id is not None)

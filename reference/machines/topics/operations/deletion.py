@@ -30,8 +30,10 @@ from featurewatch.reference.machines.zookeeper import (
 class TopicDeletion:
     """The topics that are being deleted; the sets are in the controller's context."""
 
-    def __init__(self, parts: OperationParts) -> None:
+    def __init__(self, parts: OperationParts, *, is_enabled: bool = True) -> None:
         self._parts = parts
+        self.is_enabled = is_enabled
+        """``delete.topic.enable``: if not, requests are removed and nothing is deleted."""
         self._context = parts.context
 
     def load(self) -> Task[None]:
@@ -40,7 +42,7 @@ class TopicDeletion:
         Topics with a dead replica or a reassignment are ineligible until these are over.
         """
         context = self._context
-        topics = yield from self._requested()
+        topics = yield from self._accepted()
         context.queued_deletions |= topics & self._context.topics
         for replica in context.replicas_of(context.assignments):
             partition, broker_id = replica
@@ -49,7 +51,7 @@ class TopicDeletion:
 
     def on_requested(self) -> Task[None]:
         """Queues the topics that someone has requested to delete, and starts what can start."""
-        topics = yield from self._requested()
+        topics = yield from self._accepted()
         unknown = sorted(topics - self._context.topics)
         for topic in unknown:
             yield from self._parts.write(Delete(f"{DELETE_TOPICS}/{topic}"))
@@ -158,6 +160,16 @@ class TopicDeletion:
         yield from write(Delete(topic_config_path(topic)))
         yield from write(Delete(f"{DELETE_TOPICS}/{topic}"))
         context.remove_topic(topic)
+
+    def _accepted(self) -> Task[set[str]]:
+        """The topics that shall be deleted; without deletion, their requests are removed."""
+        topics = yield from self._requested()
+        if self.is_enabled:
+            return topics
+        for topic in sorted(topics):
+            self._parts.log(f"topic {topic} is not deleted: delete.topic.enable is false")
+            yield from self._parts.write(Delete(f"{DELETE_TOPICS}/{topic}"))
+        return set()
 
     def _requested(self) -> Task[set[str]]:
         result = yield from perform(GetChildren(DELETE_TOPICS, watch=True))

@@ -51,19 +51,23 @@ class Failover:
             ControllerMovedError: if another controller was elected.
         """
         parts, deletes = self._parts, self._parts.dialect.deletes_by_states
+        context = parts.context
         for path in _NOTIFICATIONS:
             yield from self._clear(path)
         yield from self._creation.load()
         yield from self._read_states()
+        yield from self._creation.leave_controllers(
+            [part for part in context.assignments if part not in context.leaderships]
+        )
         self._find_reassignments()
         if deletes:
             yield from self._deletion.load()
-        parts.send_metadata(parts.context.registered_brokers, [])
+        parts.send_metadata(context.registered_brokers, [])
         yield from self._start_replicas()
         parts.partitions.restore_states()
         yield from parts.partitions.elect_leaderless()
         started = yield from self._reassignments.start_requested()
-        yield from self._reassignments.resume(parts.context.reassigning - started)
+        yield from self._reassignments.resume(context.reassigning - started)
         if deletes:
             yield from self._deletion.resume()
         yield from self._elections.on_requested()

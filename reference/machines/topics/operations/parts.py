@@ -37,6 +37,7 @@ class OperationParts:
     writer: FencedWriter
     store: PartitionStateStore
     batch: RequestBatch
+    configs: TopicConfigs
     partitions: PartitionMachine
     replicas: ReplicaMachine
     log: Callable[[str], None]
@@ -122,6 +123,7 @@ def make_parts(
         writer,
         store,
         batch,
+        configs,
         PartitionMachine(context, dialect, store, batch, configs, emit),
         ReplicaMachine(context, dialect, store, batch, emit),
         lambda line: emit(WriteLog(line, warning=True)),

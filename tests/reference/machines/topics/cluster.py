@@ -13,9 +13,11 @@ import orjson
 from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
 from featurewatch.reference.machines.dialect import RELEASED
 from featurewatch.reference.machines.encoding import (
+    BROKER_IDS,
     CONTROLLER_EPOCH,
     BrokerIdentity,
     broker_path,
+    decode_endpoint,
     encode_broker,
 )
 from featurewatch.reference.machines.protocol import (
@@ -24,7 +26,7 @@ from featurewatch.reference.machines.protocol import (
     WriteLog,
     ZookeeperRequest,
 )
-from featurewatch.reference.machines.task_queue import Task, TaskQueue
+from featurewatch.reference.machines.task_queue import Task, TaskQueue, perform
 from featurewatch.reference.machines.topics.broker_requests import (
     BrokerRequest,
     LeaderAndIsrRequest,
@@ -33,6 +35,7 @@ from featurewatch.reference.machines.topics.broker_requests import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
+from featurewatch.reference.machines.topics.context import ClusterBroker
 from featurewatch.reference.machines.topics.dialect import RELEASED_OPERATIONS, OperationsDialect
 from featurewatch.reference.machines.topics.operations.controller import TopicController
 from featurewatch.reference.machines.topics.results import (
@@ -56,7 +59,9 @@ from featurewatch.reference.machines.zookeeper import (
     Delete,
     Exists,
     GetChildren,
+    GetChildrenResult,
     GetData,
+    GetDataResult,
     Multi,
     Operation,
     OperationDone,
@@ -130,6 +135,8 @@ class OperationsDriver:
                 is_list = change.kind is WatchKind.CHILDREN
                 if (change.path, is_list) in self._watches:
                     self._watches.discard((change.path, is_list))
+                    if change.path == BROKER_IDS:
+                        self.controller.brokers_changed()
                     self.controller.on_watch(change.path, change.kind)
         return result
 
@@ -145,6 +152,7 @@ class OperationsDriver:
             self.dialect,
             tasks,
             self._emit,
+            self._read_brokers,
             self._new_topic_id,
             self._on_deposed,
             unclean_default=self.unclean,
@@ -201,6 +209,17 @@ class OperationsDriver:
             case SendBrokerRequest(broker_id, request):
                 self.requests.append(effect)
                 self.journal += [f"S {broker_id} {text}" for text in _request_texts(request)]
+
+    def _read_brokers(self) -> Task[dict[int, ClusterBroker] | None]:
+        listed = yield from perform(GetChildren(BROKER_IDS, watch=True))
+        assert isinstance(listed, GetChildrenResult)
+        ids = sorted(map(int, listed.names))
+        results = (yield tuple(GetData(broker_path(number)) for number in ids)) if ids else ()
+        return {
+            broker_id: ClusterBroker(content.stat.czxid, decode_endpoint(content.data))
+            for broker_id, content in zip(ids, results, strict=True)
+            if isinstance(content, GetDataResult)
+        }
 
     def _on_deposed(self) -> None:
         self.deposed += 1

@@ -6,8 +6,15 @@ import pytest
 
 from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
 from featurewatch.controller.partitions.states import PartitionState, ReplicaState
-from featurewatch.reference.machines.topics.broker_requests import LeaderAndIsrRequest
-from featurewatch.reference.machines.topics.context import PartitionReplica
+from featurewatch.reference.machines.topics.broker_requests import (
+    LeaderAndIsrRequest,
+    StopReplicaRequest,
+    StopReplicaResponse,
+    StopReplicaState,
+    UpdateMetadataRequest,
+    deletion_errors,
+)
+from featurewatch.reference.machines.topics.context import PartitionReplica, TopicTable
 from featurewatch.reference.machines.topics.dialect import (
     DOCUMENT_OPERATIONS,
     RELEASED_OPERATIONS,
@@ -412,3 +419,44 @@ def test_a_write_that_another_controller_fences_ends_the_operation() -> None:
     operation = driver.controller._guarded(parts.replicas.move([replica], ReplicaState.OFFLINE), 1)
     assert driver.run(operation) == []
     assert (driver.deposed, driver.controller.active) == (1, False)
+
+
+def test_the_partitions_of_a_topic_are_found_without_a_scan() -> None:
+    """The index follows each insertion, replacement and deletion."""
+    table: TopicTable[TopicPartition, int] = TopicTable(lambda partition: partition.topic)
+    other = TopicPartition("u", 0)
+    for key, value in ((P0, 1), (other, 2), (P0, 3)):
+        table[key] = value
+    assert (table.of_topic("t"), table.of_topic("u"), table[P0]) == ([P0], [other], 3)
+    del table[P0]
+    assert (table.of_topic("t"), table.of_topic("u"), [*table]) == ([], [other], [other])
+
+
+def test_requests_have_the_ids_of_topics_and_the_addresses_of_brokers() -> None:
+    """What versions with topic ids and the lists of brokers need is in the request itself."""
+    driver = OperationsDriver()
+    driver.settle()
+    driver.create_topic([1, 2, 3])
+    context = driver.controller.context
+    requests = [
+        sent.request
+        for sent in driver.requests
+        if isinstance(sent.request, LeaderAndIsrRequest | UpdateMetadataRequest)
+        and sent.request.states
+    ]
+    assert len(requests) == 6
+    for request in requests:
+        assert request.topic_ids == {"t": context.topic_ids["t"]}
+        assert request.endpoints == {
+            broker_id: broker.endpoint for broker_id, broker in context.brokers.items()
+        }
+
+
+def test_a_failed_deletion_is_one_of_each_partition() -> None:
+    """An error of the whole request is one of every partition that it deletes, and of no other."""
+    other = TopicPartition("t", 1)
+    states = (StopReplicaState(P0, 1, True), StopReplicaState(other, 1, False))
+    request = StopReplicaRequest(100, 1, 1, states)
+    assert deletion_errors(request, StopReplicaResponse(77)) == {P0: 77}
+    assert deletion_errors(request, StopReplicaResponse(0, {P0: 56, other: 3})) == {P0: 56}
+    assert deletion_errors(request, StopReplicaResponse()) == {P0: 0}

@@ -1,0 +1,1 @@
+"""The connections of a controller to the brokers, one for each."""

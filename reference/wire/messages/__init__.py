@@ -1,0 +1,1 @@
+"""The requests between a controller and brokers, in all versions of Kafka 2.7 to 3.9."""
