@@ -23,7 +23,12 @@ from featurewatch.controller.rehearsal.result import (
     StepVerdict,
     impossible,
 )
-from featurewatch.controller.rehearsal.steps import RegisterNode, StopNode, UnregisterNode
+from featurewatch.controller.rehearsal.steps import (
+    RegisterNode,
+    ShutDownBroker,
+    StopNode,
+    UnregisterNode,
+)
 from featurewatch.controller.software import release_name_of_ranges, start_refusal
 from featurewatch.streams.types import KRAFT_VERSION, NodeId, NodeKey, Role, SupportedRanges
 
@@ -133,7 +138,9 @@ def unregister_node(cluster: RehearsedCluster, step: UnregisterNode) -> StepOutc
     )
 
 
-def stop_node(cluster: RehearsedCluster, step: StopNode, node: NodeKey) -> StepOutcome:
+def stop_node(
+    cluster: RehearsedCluster, step: StopNode | ShutDownBroker, node: NodeKey
+) -> StepOutcome:
     """The outcome of a node that stops."""
     if not cluster.knows(node):
         return impossible(cluster, step, f"{node} is not there, and cannot be lost")
