@@ -8,9 +8,12 @@ many partitions as there are unfenced brokers; here the first ones begin, and th
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from featurewatch.controller.partitions.placement import PlacementError
+
+_CORDONS: Final = (4, 3)
+"""From then on log directories can be cordoned."""
 
 
 class UsableBroker(NamedTuple):
@@ -55,9 +58,14 @@ class _Rack:
 
 
 def place_striped(
-    brokers: Iterable[UsableBroker], partition_count: int, replication_factor: int
+    brokers: Iterable[UsableBroker],
+    partition_count: int,
+    replication_factor: int,
+    release: tuple[int, int] = _CORDONS,
 ) -> list[tuple[int, ...]]:
     """The replicas of each new partition, the preferred leader first.
+
+    ``release`` is that of the controller, as (major, minor), which changes its texts.
 
     Raises:
         PlacementError: if too few brokers are registered, or all are fenced; the text is Kafka's.
@@ -69,11 +77,13 @@ def place_striped(
             "positive."
         )
     if all(broker.is_fenced for broker in known):
-        raise PlacementError("All brokers are currently fenced.")
+        also = ", or have all their log directories cordoned" if release >= _CORDONS else ""
+        raise PlacementError(f"All brokers are currently fenced{also}.")
     if replication_factor > len(known):
+        also = " or some brokers have all their log directories cordoned"
         raise PlacementError(
             f"The target replication factor of {replication_factor} cannot be reached because only "
-            f"{len(known)} broker(s) are registered."
+            f"{len(known)} broker(s) are registered{also if release >= _CORDONS else ''}."
         )
     racks = _racks(known)
     return [_place(racks, epoch, replication_factor) for epoch in range(partition_count)]

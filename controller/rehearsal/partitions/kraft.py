@@ -169,8 +169,11 @@ def create_topic(before: RehearsedPartitions, operation: CreateTopic) -> Operati
         for broker_id, broker in before.brokers.items()
     ]
     wrapped = f"Unable to replicate the partition {operation.replication_factor} time(s): "
+    rules = before.rules or KraftElectionRules((0, 0))
     try:
-        placed = place_striped(brokers, operation.partition_count, operation.replication_factor)
+        placed = place_striped(
+            brokers, operation.partition_count, operation.replication_factor, rules.release
+        )
     except PlacementError as error:
         text = f"{wrapped}{error}"
         return OperationResult(
