@@ -28,6 +28,7 @@ from featurewatch.controller.rehearsal.steps import (
     ShutDownBroker,
     StopNode,
     UnregisterNode,
+    is_about_partitions,
 )
 from featurewatch.controller.software import release_name_of_ranges, start_refusal
 from featurewatch.streams.types import KRAFT_VERSION, NodeId, NodeKey, Role, SupportedRanges
@@ -168,7 +169,9 @@ def stop_node(
     if broker is not None:
         after = after.with_broker(broker._replace(fenced=True, session=False))
     effect = f"fences broker {node.node_id} when its session ends"
-    note = "its registration stays, and counts for every level until it is unregistered"
+    if isinstance(step, ShutDownBroker):
+        effect = f"moves the leaders of broker {node.node_id}, and fences it"
+    notes = ("its registration stays, and counts for every level until it is unregistered",)
     return StepOutcome(
         step,
         StepVerdict.ACCEPTED,
@@ -176,7 +179,7 @@ def stop_node(
         cluster,
         after,
         effects=(effect,),
-        notes=(note,),
+        notes=() if is_about_partitions(step) else notes,
     )
 
 

@@ -26,6 +26,7 @@ class KraftChanges:
         self._before = before
         self._usable = usable
         self._rules = before.rules or KraftElectionRules((0, 0))
+        self._min_isrs = before.minimum_isrs()
         self._changed: dict[TopicPartition, KraftPartition] = {}
         self._unclean: set[TopicPartition] = set()
 
@@ -40,14 +41,14 @@ class KraftChanges:
 
     def change(self, partition: TopicPartition, **wanted: Any) -> bool:
         """Makes the change that `PartitionTarget` describes; false: there is nothing to write."""
-        target = PartitionTarget(self.usable(partition), self._before.min_isr(partition), **wanted)
+        target = PartitionTarget(self.usable(partition), self._min_isrs[partition.topic], **wanted)
         return self._write(
             partition, target.isr, change_partition(self._rules, self[partition], target)
         )
 
     def reassign(self, partition: TopicPartition, replicas: tuple[int, ...]) -> bool:
         """Begins a reassignment; false: there is nothing to write."""
-        min_isr = self._before.min_isr(partition)
+        min_isr = self._min_isrs[partition.topic]
         usable = self.usable(partition)
         record = begin_reassignment(self._rules, self[partition], replicas, usable, min_isr)
         return self._write(partition, None, record)

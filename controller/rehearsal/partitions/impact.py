@@ -12,7 +12,10 @@ from featurewatch.controller.rehearsal.partitions.operations import (
     OperationResult,
     PartitionRefusal,
 )
-from featurewatch.controller.rehearsal.partitions.state import RehearsedPartitions
+from featurewatch.controller.rehearsal.partitions.state import (
+    RehearsedPartitions,
+    is_under_min_isr,
+)
 
 NAMED: Final = 5
 """So many partitions, topics or brokers are named in a line; the list has all."""
@@ -29,7 +32,7 @@ class PartitionEffect(StrEnum):
     UNCLEAN = "unclean"
     """A replica from outside the ISR leads."""
     UNDER_MIN_ISR = "under-min-isr"
-    OUT_OF_MIN_ISR = "min-isr-restored"
+    MIN_ISR_RESTORED = "min-isr-restored"
     CREATED = "created"
     MOVED = "moved"
     """Its replicas are others."""
@@ -71,6 +74,7 @@ class PartitionImpact:
 def impact_of(before: RehearsedPartitions, result: OperationResult) -> PartitionImpact:
     """The impact of an operation on all partitions."""
     after = result.after
+    old_minimums, minimums = before.minimum_isrs(), after.minimum_isrs()
     changed = []
     for partition, state in after.partitions.items():
         old = before.partitions.get(partition)
@@ -80,10 +84,13 @@ def impact_of(before: RehearsedPartitions, result: OperationResult) -> Partition
         effects = [*_effects(old, state)]
         if partition in result.unclean:
             effects.append(PartitionEffect.UNCLEAN)
-        was_under = old is not None and before.is_under_min_isr(partition)
-        if after.is_under_min_isr(partition) != was_under:
-            restored = PartitionEffect.OUT_OF_MIN_ISR
-            effects.append(restored if was_under else PartitionEffect.UNDER_MIN_ISR)
+        topic = partition.topic
+        was_under = old is not None and is_under_min_isr(old, old_minimums[topic])
+        is_under = is_under_min_isr(state, minimums[topic])
+        if is_under and not was_under:
+            effects.append(PartitionEffect.UNDER_MIN_ISR)
+        elif was_under and not is_under and state.leader != NO_LEADER:
+            effects.append(PartitionEffect.MIN_ISR_RESTORED)
         if reason:
             effects.append(PartitionEffect.UNFINISHED)
         if effects:
@@ -94,7 +101,10 @@ def impact_of(before: RehearsedPartitions, result: OperationResult) -> Partition
         result.notes,
         len(after.partitions),
         sum(state.leader == NO_LEADER for state in after.partitions.values()),
-        sum(map(after.is_under_min_isr, after.partitions)),
+        sum(
+            is_under_min_isr(state, minimums[partition.topic])
+            for partition, state in after.partitions.items()
+        ),
     )
 
 
@@ -136,7 +146,7 @@ def describe(impact: PartitionImpact) -> list[str]:
             PartitionEffect.UNDER_MIN_ISR,
             "are below their min ISR: writes with acks=all are refused",
         ),
-        *_counted(impact, PartitionEffect.OUT_OF_MIN_ISR, "have their min ISR again"),
+        *_counted(impact, PartitionEffect.MIN_ISR_RESTORED, "have their min ISR again"),
         *_moves(impact),
         *_counted(impact, PartitionEffect.REORDERED, "prefer another order of the same replicas"),
         *_created(impact),

@@ -84,12 +84,15 @@ class RehearsedPartitions:
             return usable
         return {broker_id for broker_id in usable if (partition, broker_id) not in self.failed}
 
-    def min_isr(self, partition: TopicPartition) -> int:
-        """The effective minimum of a partition's ISR: at most the replicas of partition 0."""
-        own = self.settings.get(partition.topic, TopicSettings()).min_isr
-        first = self.partitions.get(TopicPartition(partition.topic, 0))
-        wanted = self.defaults.min_isr if own is None else own
-        return min(wanted, len(first.replicas)) if first else wanted
+    def minimum_isrs(self) -> dict[str, int]:
+        """The effective minimum of the ISR by topic: at most the replicas of partition 0."""
+        minimums = {}
+        for topic in self.topics():
+            own = self.settings.get(topic, TopicSettings()).min_isr
+            first = self.partitions.get(TopicPartition(topic, 0))
+            wanted = self.defaults.min_isr if own is None else own
+            minimums[topic] = min(wanted, len(first.replicas)) if first else wanted
+        return minimums
 
     def allows_unclean(self, topic: str) -> bool:
         """Whether a replica outside the ISR may lead a partition of the topic without a request."""
@@ -117,7 +120,7 @@ class RehearsedPartitions:
         """The topics with their numbers of partitions."""
         return Counter(partition.topic for partition in self.partitions)
 
-    def is_under_min_isr(self, partition: TopicPartition) -> bool:
-        """Whether the leader of a partition refuses writes with ``acks=all``."""
-        state = self.partitions[partition]
-        return state.leader != NO_LEADER and len(state.isr) < self.min_isr(partition)
+
+def is_under_min_isr(state: KraftPartition, minimum: int) -> bool:
+    """Whether the leader of a partition refuses writes with ``acks=all``."""
+    return state.leader != NO_LEADER and len(state.isr) < minimum
