@@ -1,7 +1,7 @@
 """What an operation makes of the partitions: a list for programs, and a summary for people."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -133,22 +133,21 @@ def describe(impact: PartitionImpact) -> list[str]:
     """The impact in a few lines, however many partitions it has."""
     lines = [
         *_leaders(impact),
-        *_counted(impact, PartitionEffect.UNAVAILABLE, "become unavailable (no leader)"),
-        *_counted(impact, PartitionEffect.AVAILABLE, "get a leader again"),
+        *_counted(impact, PartitionEffect.UNAVAILABLE, "unavailable, no leader"),
+        *_counted(impact, PartitionEffect.AVAILABLE, "led again"),
         *_counted(
             impact,
             PartitionEffect.UNCLEAN,
-            "are led by a replica from outside the ISR (unclean): acknowledged messages may be "
-            "lost",
+            "unclean, led from outside the ISR, acknowledged messages may be lost",
         ),
         *_counted(
             impact,
             PartitionEffect.UNDER_MIN_ISR,
-            "are below their min ISR: writes with acks=all are refused",
+            "below min ISR, writes with acks=all are refused",
         ),
-        *_counted(impact, PartitionEffect.MIN_ISR_RESTORED, "have their min ISR again"),
+        *_counted(impact, PartitionEffect.MIN_ISR_RESTORED, "min ISR restored"),
         *_moves(impact),
-        *_counted(impact, PartitionEffect.REORDERED, "prefer another order of the same replicas"),
+        *_counted(impact, PartitionEffect.REORDERED, "other order of the same replicas"),
         *_created(impact),
         *_unfinished(impact),
         *_isr_changes(impact),
@@ -167,12 +166,12 @@ def _leaders(impact: PartitionImpact) -> Iterator[str]:
         f"{before} -> {after} ({count:,})"
         for (before, after), count in sorted(pairs.items(), key=lambda pair: (-pair[1], pair[0]))
     ]
-    yield f"{_count(changes)} are led by another: broker {_some(ways)}: {_named(changes)}"
+    yield f"led by another: {_count(changes)}, broker {_some(ways)}: {_named(changes)}"
 
 
 def _counted(impact: PartitionImpact, effect: PartitionEffect, text: str) -> Iterator[str]:
     if changes := impact.having(effect):
-        yield f"{_count(changes)} {text}: {_topics(changes)}: {_named(changes)}"
+        yield f"{text}: {_count(changes)}, {_topics(changes)}: {_named(changes)}"
 
 
 def _moves(impact: PartitionImpact) -> Iterator[str]:
@@ -184,11 +183,11 @@ def _moves(impact: PartitionImpact) -> Iterator[str]:
         old = change.before.replicas if change.before else ()
         gained.update(without(change.after.replicas, old))
         lost.update(without(old, change.after.replicas))
-    yield f"{_count(changes)} have other replicas: {_topics(changes)}: {_named(changes)}"
+    yield f"other replicas: {_count(changes)}, {_topics(changes)}: {_named(changes)}"
     for verb, counts in (("copied to", gained), ("removed from", lost)):
         if counts:
             brokers = [f"{broker_id} ({count:,})" for broker_id, count in sorted(counts.items())]
-            yield f"replicas are {verb} broker {_some(brokers)}"
+            yield f"replicas {verb} broker {_some(brokers)}"
 
 
 def _created(impact: PartitionImpact) -> Iterator[str]:
@@ -196,7 +195,7 @@ def _created(impact: PartitionImpact) -> Iterator[str]:
     if changes:
         leaders = Counter(change.after.leader for change in changes)
         brokers = [f"{broker_id} ({count:,})" for broker_id, count in sorted(leaders.items())]
-        yield f"{_count(changes)} are created, led by broker {_some(brokers)}: {_named(changes)}"
+        yield f"created: {_count(changes)}, led by broker {_some(brokers)}: {_named(changes)}"
 
 
 def _unfinished(impact: PartitionImpact) -> Iterator[str]:
@@ -204,27 +203,28 @@ def _unfinished(impact: PartitionImpact) -> Iterator[str]:
     for change in impact.having(PartitionEffect.UNFINISHED):
         reasons.setdefault(change.reason, []).append(change)
     for reason, changes in list(reasons.items())[:NAMED]:
-        yield f"{_count(changes, 'reassignment')} {reason}: {_named(changes)}"
+        yield f"unfinished: {_count(changes)}, {reason}: {_named(changes)}"
     if len(reasons) > NAMED:
         rest = sum(map(len, list(reasons.values())[NAMED:]))
-        yield f"{rest:,} more reassignments wait for other replicas"
+        yield f"unfinished: {rest:,} more, for other reasons"
 
 
 def _isr_changes(impact: PartitionImpact) -> Iterator[str]:
     """How many ISRs shrink and grow, beside what the other lines have."""
-    sizes = Counter[str]()
+    shrunk, grown = list[ChangedPartition](), list[ChangedPartition]()
     for change in impact.having(PartitionEffect.ISR):
         if change.before and PartitionEffect.MOVED not in change.effects:
             is_smaller = len(change.after.isr) < len(change.before.isr)
-            sizes["lose" if is_smaller else "regain"] += 1
-    for verb, count in sizes.items():
-        noun = "partition" if count == 1 else "partitions"
-        yield f"{count:,} {noun} {verb} members of the ISR"
+            (shrunk if is_smaller else grown).append(change)
+    if shrunk:
+        yield f"ISR shrinks: {_count(shrunk)}"
+    if grown:
+        yield f"ISR grows: {_count(grown)}"
 
 
-def _count(changes: Iterable[ChangedPartition], noun: str = "partition") -> str:
-    count = len([*changes])
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+def _count(changes: Sequence[ChangedPartition]) -> str:
+    count = len(changes)
+    return f"{count:,} partition" if count == 1 else f"{count:,} partitions"
 
 
 def _topics(changes: Iterable[ChangedPartition]) -> str:

@@ -336,7 +336,7 @@ def test_the_summary_is_short_however_many_partitions() -> None:
     state = cluster(V43, *[(1, 2)] * 10_000)
     lines = describe(impact_of(state, kraft.stop_broker(state, 1, in_order=False)))
     assert lines == [
-        "10,000 partitions are led by another: broker 1 -> 2 (10,000): t-0, t-1, t-2, t-3, t-4 and "
+        "led by another: 10,000 partitions, broker 1 -> 2 (10,000): t-0, t-1, t-2, t-3, t-4 and "
         "9,995 more",
-        "10,000 partitions lose members of the ISR",
+        "ISR shrinks: 10,000 partitions",
     ]
