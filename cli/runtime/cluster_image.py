@@ -3,8 +3,8 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Coroutine
-from dataclasses import replace
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
 from featurewatch.cli.config.settings import ClusterSection
@@ -50,8 +50,22 @@ class NothingCommittedError(ClusterNotReadError):
     """Nothing went wrong, and nothing of what there is is known to be committed."""
 
 
+@dataclass(frozen=True, slots=True)
+class LogReading:
+    """What is read of a metadata log beside the image: records of these types, the values of these
+    settings; ``observe`` gets every event."""
+
+    record_types: frozenset[str]
+    settings: frozenset[str]
+    observe: Callable[[Event], None]
+
+
 def read_image(
-    cluster: ClusterSection, timeout_s: float = TIMEOUT_S, *, settle_ms: int | None = None
+    cluster: ClusterSection,
+    timeout_s: float = TIMEOUT_S,
+    *,
+    settle_ms: int | None = None,
+    reading: LogReading | None = None,
 ) -> ClusterImage:
     """Folds the events of a cluster's sources until each has caught up.
 
@@ -63,13 +77,15 @@ def read_image(
         UsageError: The cluster is not described so that it could be read.
         ClusterNotReadError: It made no progress in time, or cannot be read.
     """
-    return asyncio.run(_read(cluster, timeout_s, settle_ms))
+    return asyncio.run(_read(cluster, timeout_s, settle_ms, reading))
 
 
-async def _read(cluster: ClusterSection, timeout_s: float, settle_ms: int | None) -> ClusterImage:
+async def _read(
+    cluster: ClusterSection, timeout_s: float, settle_ms: int | None, reading: LogReading | None
+) -> ClusterImage:
     logins = node_logins(cluster)
     cluster_id = await _learn(cluster, logins, timeout_s)
-    sink = _FoldingSink(ClusterImage(cluster_id))
+    sink = _FoldingSink(ClusterImage(cluster_id), reading)
     sources = _sources(cluster, cluster_id, logins, sink, settle_ms)
     tasks = [asyncio.ensure_future(source.run()) for source in sources.values()]
     tasks.append(asyncio.ensure_future(sink.settled(frozenset(sources), timeout_s)))
@@ -99,8 +115,9 @@ class _FoldingSink:
 
     error: str | None = None
 
-    def __init__(self, image: ClusterImage) -> None:
+    def __init__(self, image: ClusterImage, reading: LogReading | None = None) -> None:
         self.image = image
+        self.reading = reading
         self._news = asyncio.Event()
         self._progress_s = 0.0
 
@@ -112,6 +129,8 @@ class _FoldingSink:
         before = self.image.sources.statuses.get(source)
         behind = not self.image.ready or source not in self.image.sources.caught_up
         self.image, _ = fold(self.image, event)
+        if self.reading is not None:
+            self.reading.observe(event)
         if behind and not (isinstance(event, SourceStatus) and before and _same(before, event)):
             self._progress_s = asyncio.get_running_loop().time()
         self._news.set()
@@ -171,6 +190,12 @@ def _sources(
         )
         if settle_ms is not None:
             settings = replace(settings, log_directory_settle_ms=settle_ms)
+        if into.reading is not None:
+            settings = replace(
+                settings,
+                wanted=frozenset(settings.wanted) | into.reading.record_types,
+                read_settings=into.reading.settings,
+            )
         by_name[Authority.LOG] = KraftSource(settings, into, _from_the_beginning)
     if cluster.servers or cluster.polled_controllers:
         by_name[Authority.ANSWERS] = ApiVersionsSource(

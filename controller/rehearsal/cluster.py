@@ -6,6 +6,7 @@ from typing import Self
 
 from featurewatch.controller.kraft import ControllerState, RegisteredBroker, RegisteredController
 from featurewatch.controller.kraft.voters import voters_not_reporting
+from featurewatch.controller.rehearsal.partitions.state import RehearsedPartitions
 from featurewatch.controller.software import release_name_of_ranges
 from featurewatch.streams.types import FeatureLevel, NodeId, NodeKey, Role, SupportedRanges
 
@@ -17,7 +18,8 @@ class RehearsedCluster:
     ``release`` is that of the active controller, ``voters`` are the ids of the quorum, ``stopped``
     the nodes that do not run. ``has_leader``: a majority of the voters runs. ``epoch`` is the
     broker epoch of the next registration. ``software`` has the ranges of controllers that were
-    started in the rehearsal, whether they could register or not.
+    started in the rehearsal, whether they could register or not. ``partitions`` are None where no
+    step is about them.
     """
 
     release: str
@@ -27,9 +29,16 @@ class RehearsedCluster:
     has_leader: bool = True
     epoch: int = 0
     software: Mapping[NodeId, SupportedRanges] = field(default_factory=dict)
+    partitions: RehearsedPartitions | None = None
 
     @classmethod
-    def of(cls, release: str, state: ControllerState, voters: Sequence[NodeId] = ()) -> Self:
+    def of(
+        cls,
+        release: str,
+        state: ControllerState,
+        voters: Sequence[NodeId] = (),
+        partitions: RehearsedPartitions | None = None,
+    ) -> Self:
         """A cluster in which fenced brokers are stopped and all controllers run.
 
         ``voters`` defaults to those of the state.
@@ -39,7 +48,7 @@ class RehearsedCluster:
             NodeKey(Role.BROKER, broker.id) for broker in state.brokers if broker.fenced
         )
         newest = max((broker.epoch for broker in state.brokers), default=0)
-        return cls(release, state, voter_ids, fenced, epoch=newest + 1)
+        return cls(release, state, voter_ids, fenced, epoch=newest + 1, partitions=partitions)
 
     @property
     def active(self) -> NodeKey:

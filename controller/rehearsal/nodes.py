@@ -23,7 +23,13 @@ from featurewatch.controller.rehearsal.result import (
     StepVerdict,
     impossible,
 )
-from featurewatch.controller.rehearsal.steps import RegisterNode, StopNode, UnregisterNode
+from featurewatch.controller.rehearsal.steps import (
+    RegisterNode,
+    ShutDownBroker,
+    StopNode,
+    UnregisterNode,
+    is_about_partitions,
+)
 from featurewatch.controller.software import release_name_of_ranges, start_refusal
 from featurewatch.streams.types import KRAFT_VERSION, NodeId, NodeKey, Role, SupportedRanges
 
@@ -133,7 +139,9 @@ def unregister_node(cluster: RehearsedCluster, step: UnregisterNode) -> StepOutc
     )
 
 
-def stop_node(cluster: RehearsedCluster, step: StopNode, node: NodeKey) -> StepOutcome:
+def stop_node(
+    cluster: RehearsedCluster, step: StopNode | ShutDownBroker, node: NodeKey
+) -> StepOutcome:
     """The outcome of a node that stops."""
     if not cluster.knows(node):
         return impossible(cluster, step, f"{node} is not there, and cannot be lost")
@@ -161,7 +169,9 @@ def stop_node(cluster: RehearsedCluster, step: StopNode, node: NodeKey) -> StepO
     if broker is not None:
         after = after.with_broker(broker._replace(fenced=True, session=False))
     effect = f"fences broker {node.node_id} when its session ends"
-    note = "its registration stays, and counts for every level until it is unregistered"
+    if isinstance(step, ShutDownBroker):
+        effect = f"moves the leaders of broker {node.node_id}, and fences it"
+    notes = ("its registration stays, and counts for every level until it is unregistered",)
     return StepOutcome(
         step,
         StepVerdict.ACCEPTED,
@@ -169,7 +179,7 @@ def stop_node(cluster: RehearsedCluster, step: StopNode, node: NodeKey) -> StepO
         cluster,
         after,
         effects=(effect,),
-        notes=(note,),
+        notes=() if is_about_partitions(step) else notes,
     )
 
 

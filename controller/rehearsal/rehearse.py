@@ -29,10 +29,18 @@ from featurewatch.controller.rehearsal.nodes import (
     stop_node,
     unregister_node,
 )
+from featurewatch.controller.rehearsal.partition_outcomes import (
+    apply_zookeeper_step,
+    operate,
+    with_partitions,
+)
+from featurewatch.controller.rehearsal.partition_steps import PartitionStep
+from featurewatch.controller.rehearsal.partitions.state import RehearsedPartitions
 from featurewatch.controller.rehearsal.result import FEATUREWATCH, StepOutcome, StepVerdict
 from featurewatch.controller.rehearsal.steps import (
     RegisterNode,
     RestartNodes,
+    ShutDownBroker,
     Step,
     StopNode,
     UnregisterNode,
@@ -45,6 +53,7 @@ from featurewatch.streams.types import (
     NodeId,
     NodeKey,
     Role,
+    SupportedRanges,
 )
 
 __all__ = [
@@ -55,6 +64,7 @@ __all__ = [
     "apply_step",
     "expand_step",
     "rehearse",
+    "rehearse_zookeeper",
 ]
 
 
@@ -65,17 +75,19 @@ def rehearse(
     *,
     voters: Sequence[NodeId] = (),
     whole: bool = True,
+    partitions: RehearsedPartitions | None = None,
 ) -> list[StepOutcome]:
     """The outcome of each step, in order; a `RestartNodes` is expanded into atomic steps.
 
     ``release`` is the active controller's; ``voters`` defaults to those of the state. ``whole`` is
     false if not every registration is known: an accepted update then has the verdict unknown.
+    Without ``partitions`` steps about them are refused.
 
     Raises:
         UnknownReleaseError: if the release is unknown.
     """
     rules_of(release)
-    cluster = RehearsedCluster.of(release, state, voters)
+    cluster = RehearsedCluster.of(release, state, voters, partitions)
     outcomes: list[StepOutcome] = []
     for step in steps:
         for atomic_step in expand_step(cluster, step):
@@ -95,7 +107,23 @@ def rehearse(
     return outcomes
 
 
-AtomicStep = UpdateLevels | StopNode | RegisterNode | UnregisterNode
+def rehearse_zookeeper(
+    controller_id: NodeId, partitions: RehearsedPartitions, steps: Iterable[Step]
+) -> list[StepOutcome]:
+    """The outcome of each step in ZooKeeper mode, where there are no levels to rehearse."""
+    state = ControllerState(controller_id, SupportedRanges(), {})
+    cluster = RehearsedCluster.of("", state, partitions=partitions)
+    outcomes: list[StepOutcome] = []
+    for step in steps:
+        for atomic_step in expand_step(cluster, step):
+            outcomes.append(apply_zookeeper_step(cluster, atomic_step))
+            cluster = outcomes[-1].after
+    return outcomes
+
+
+AtomicStep = (
+    UpdateLevels | StopNode | ShutDownBroker | RegisterNode | UnregisterNode | PartitionStep
+)
 """A step with a single outcome."""
 
 _PART: Final = (
@@ -140,12 +168,16 @@ def _selected_nodes(cluster: RehearsedCluster, which: str) -> list[NodeKey]:
 
 def apply_step(cluster: RehearsedCluster, step: AtomicStep) -> StepOutcome:
     """The outcome of one step; its ``after`` is the cluster for the next step."""
+    return with_partitions(_apply_step(cluster, step))
+
+
+def _apply_step(cluster: RehearsedCluster, step: AtomicStep) -> StepOutcome:
     match step:
-        case StopNode(node):
+        case StopNode(node) | ShutDownBroker(node):
             return stop_node(cluster, step, node)
         case RegisterNode(node=NodeKey(role=Role.CONTROLLER)):
             return start_controller(cluster, step)
-        case UpdateLevels() | RegisterNode() | UnregisterNode() if not cluster.has_leader:
+        case _ if not cluster.has_leader:
             text = "no majority of the voters lives: no controller is active, and none answers"
             return StepOutcome(
                 step, StepVerdict.UNKNOWN, FEATUREWATCH, cluster, cluster, messages=(text,)
@@ -156,6 +188,8 @@ def apply_step(cluster: RehearsedCluster, step: AtomicStep) -> StepOutcome:
             return register_broker(cluster, step)
         case UnregisterNode():
             return unregister_node(cluster, step)
+        case PartitionStep():
+            return operate(cluster, step)
         case _:
             assert_never(step)
 

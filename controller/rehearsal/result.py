@@ -6,6 +6,7 @@ from typing import Final
 
 from featurewatch.controller.kraft import ApiError, Consequence
 from featurewatch.controller.rehearsal.cluster import RehearsedCluster
+from featurewatch.controller.rehearsal.partitions.impact import PartitionImpact
 from featurewatch.controller.rehearsal.steps import Step
 from featurewatch.streams.types import FeatureName
 
@@ -28,7 +29,8 @@ class StepOutcome:
     ``responder`` is the node that responds; ``answer`` and ``results`` are a controller's response
     as a client gets it, empty for a step without a request, such as a node that stops. ``messages``
     are the texts of a refusal, ``effects`` what is written or happens, ``notes`` further
-    information, ``consequences`` what raised levels change and cost.
+    information, ``consequences`` what raised levels change and cost. ``partitions`` is the impact
+    on partitions, None for a step that is not about them.
     """
 
     step: Step
@@ -42,6 +44,7 @@ class StepOutcome:
     effects: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     consequences: tuple[Consequence, ...] = ()
+    partitions: PartitionImpact | None = None
 
 
 def impossible(cluster: RehearsedCluster, step: Step, text: str) -> StepOutcome:

@@ -1,4 +1,7 @@
-"""The steps of a rehearsal and their syntax: ``upgrade:metadata.version=4.3-IV0``."""
+"""The steps of a rehearsal and their syntax: ``upgrade:metadata.version=4.3-IV0``.
+
+Longer than 300 lines: the grammar of every step, its values and its parser are read together.
+"""
 
 import re
 from dataclasses import dataclass
@@ -9,6 +12,13 @@ from featurewatch.controller.kraft.releases import (
     UnknownReleaseError,
     intended_feature,
     production_levels,
+)
+from featurewatch.controller.rehearsal.partition_steps import (
+    ELECTIONS,
+    OPERATIONS,
+    PartitionStep,
+    StepSyntaxError,
+    parse_operation,
 )
 from featurewatch.streams.text import closest
 from featurewatch.streams.types import (
@@ -31,8 +41,18 @@ add-broker:7@4.3              a new node of a release; add-controller likewise
 stop:broker-2                 it stops, and its session ends
 register:broker-2             a new process registers with its id; …@4.3: of that release
 restart:broker-2              stop and register; brokers, controllers or all; …@4.3
-unregister:broker-2           its registration is removed"""
+unregister:broker-2           its registration is removed
+lose:2                        the broker dies, as stop:broker-2, and what becomes of partitions
+shutdown:2                    the broker shuts down in order
+start:2                       the broker starts and catches up; …@4.3: of that release
+reassign:FILE                 new replicas, as kafka-reassign-partitions --execute
+elect-preferred               of every partition; elect-preferred:TOPIC,… of some topics
+elect-unclean                 likewise, also of replicas outside the ISR
+create-topic:NAME,12,3        a topic of 12 partitions with 3 replicas each"""
 """The syntax of every step, one per line."""
+
+LOSE: Final = "lose"
+"""The verb of a `StopNode` by which a broker dies."""
 
 _GROUPS: Final = ("brokers", "controllers", "all")
 _NODE: Final = re.compile(r"(broker|controller)-(\d{1,9})")
@@ -50,14 +70,27 @@ class UpdateLevels:
 
 @dataclass(frozen=True, slots=True)
 class StopNode:
-    """A node stops, and its session ends."""
+    """A node stops, and its session ends; ``verb`` is how the step was written."""
+
+    node: NodeKey
+    verb: str = "stop"
+
+    @property
+    def text(self) -> str:
+        """The step in its command-line syntax."""
+        return f"{self.verb}:{self.node.node_id if self.verb == LOSE else self.node}"
+
+
+@dataclass(frozen=True, slots=True)
+class ShutDownBroker:
+    """A broker shuts down in order: its leaders move before it stops."""
 
     node: NodeKey
 
     @property
     def text(self) -> str:
         """The step in its command-line syntax."""
-        return f"stop:{self.node}"
+        return f"shutdown:{self.node.node_id}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +135,28 @@ class RestartNodes:
     release: str | None = None
 
 
-Step = UpdateLevels | StopNode | RegisterNode | UnregisterNode | RestartNodes
+Step = (
+    UpdateLevels
+    | StopNode
+    | ShutDownBroker
+    | RegisterNode
+    | UnregisterNode
+    | RestartNodes
+    | PartitionStep
+)
 
 
-class StepSyntaxError(ValueError):
-    """A step cannot be parsed; the message is one line with the expected syntax."""
+def is_about_partitions(step: Step) -> bool:
+    """Whether a step needs the topics and partitions of the cluster."""
+    match step:
+        case ShutDownBroker() | PartitionStep():
+            return True
+        case StopNode(verb=verb):
+            return verb == LOSE
+        case RegisterNode(text=text):
+            return text.startswith("start:")
+        case _:
+            return False
 
 
 def parse(text: str) -> Step:
@@ -116,6 +166,8 @@ def parse(text: str) -> Step:
         StepSyntaxError: if it is not a step; the message has the expected syntax.
     """
     verb, colon, rest = (part.strip() for part in text.partition(":"))
+    if verb in ELECTIONS and not colon:
+        return PartitionStep(verb, parse_operation(verb, verb, ""))
     if not colon or not rest:
         raise StepSyntaxError(
             f"{text!r} is no step: write what to do and with what, as in stop:broker-2"
@@ -166,10 +218,13 @@ def _parse(text: str, verb: str, rest: str) -> Step:
                     text, tuple(_disabled(text, name, kind) for name in rest.split(","))
                 )
             return UpdateLevels(text, _levels(text, rest, kind))
-        case "stop":
-            return StopNode(_node(text, rest))
-        case "unregister":
-            return UnregisterNode(_node(text, rest))
+        case "stop" | "unregister":
+            node = _node(text, rest)
+            return StopNode(node) if verb == "stop" else UnregisterNode(node)
+        case _ if verb in OPERATIONS:
+            return PartitionStep(text, parse_operation(text, verb, rest))
+        case "lose" | "shutdown" | "start":
+            return _parse_broker_step(text, verb, rest)
         case "add-broker" | "add-controller":
             role, (node_id, release) = verb.removeprefix("add-"), _split_release(rest)
             if release is None:
@@ -186,6 +241,14 @@ def _parse(text: str, verb: str, rest: str) -> Step:
             close = closest(verb, verbs)
             hint = f": did you mean {close}?" if close else f", but {', '.join(verbs)}"
             raise StepSyntaxError(f"step {text}: there is no {verb!r}{hint}")
+
+
+def _parse_broker_step(text: str, verb: str, rest: str) -> Step:
+    if verb == "start":
+        which, release = _split_release(rest)
+        return RegisterNode(text, _broker(text, which), release)
+    node = _broker(text, rest)
+    return StopNode(node, LOSE) if verb == LOSE else ShutDownBroker(node)
 
 
 def _lines() -> list[str]:
@@ -215,6 +278,14 @@ def _node(text: str, name: str) -> NodeKey:
     if match is None:
         raise StepSyntaxError(f"step {text}: {name!r} is no node: write broker-2 or controller-2")
     return NodeKey(Role(match[1]), NodeId(int(match[2])))
+
+
+def _broker(text: str, name: str) -> NodeKey:
+    """A broker by its id alone, or as `_node` has it."""
+    node = _node(text, f"broker-{name}" if name.isdecimal() else name)
+    if node.role is not Role.BROKER:
+        raise StepSyntaxError(f"step {text} is for brokers: write stop:{node} for a controller")
+    return node
 
 
 def _levels(text: str, rest: str, kind: UpgradeType) -> tuple[LevelUpdate, ...]:

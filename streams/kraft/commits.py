@@ -118,9 +118,11 @@ class CommitAssembler:
         cluster: ClusterId,
         wanted: Collection[str] = DEFAULT_RECORD_TYPES,
         position: LastRecord = NO_OFFSET,
+        settings: Collection[str] = (),
     ) -> None:
         self._cluster = cluster
-        self._decoder = RecordDecoder((frozenset(wanted) | TRANSACTION_MARKERS) - {_NO_OP})
+        types = (frozenset(wanted) | TRANSACTION_MARKERS) - {_NO_OP}
+        self._decoder = RecordDecoder(types, settings)
         self._last = position
         self._open: _Transaction | None = None
         self.records_read = 0

@@ -62,10 +62,11 @@ class SnapshotReader:
         cluster: ClusterId,
         snapshot: OffsetAndEpoch,
         wanted: Collection[str] = DEFAULT_RECORD_TYPES,
+        settings: Collection[str] = (),
     ) -> None:
         self._cluster = cluster
         self._snapshot = snapshot
-        self._decoder = RecordDecoder(frozenset(wanted) | {_HEADER, _FOOTER})
+        self._decoder = RecordDecoder(frozenset(wanted) | {_HEADER, _FOOTER}, settings)
         self._tail = b""
         self._position = 0
         self._append_ms: int | None = None
@@ -157,13 +158,16 @@ def read_snapshot(
     name: str,
     seen_ms: int,
     wanted: Collection[str] = DEFAULT_RECORD_TYPES,
+    settings: Collection[str] = (),
 ) -> Iterator[SnapshotOutput]:
     """The chunks of a snapshot file, read in pieces; ``name`` is the file's name.
+
+    ``wanted`` and ``settings`` are those of `RecordDecoder`.
 
     Raises `CorruptSnapshotError`; the chunk that is marked as the last comes only from a whole
     snapshot.
     """
-    reader = SnapshotReader(cluster, parse_name(name), wanted)
+    reader = SnapshotReader(cluster, parse_name(name), wanted, settings)
     while data := file.read(_READ_BYTES):
         yield from reader.feed(data, seen_ms)
     yield reader.finish(seen_ms)

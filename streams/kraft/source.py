@@ -59,7 +59,8 @@ class KraftSettings:
     """Which metadata log to follow, and how.
 
     Either ``quorum`` or ``log_directory`` (``__cluster_metadata-0`` or the directory that holds it)
-    is given.
+    is given. ``read_settings`` are configuration names whose values are decoded; none are where
+    anything is published.
     """
 
     cluster: ClusterId
@@ -68,6 +69,7 @@ class KraftSettings:
     log_directory_settle_ms: int = SETTLE_MS
     max_snapshot_bytes: int = DEFAULT_MAX_SNAPSHOT_BYTES
     wanted: Collection[str] = DEFAULT_RECORD_TYPES
+    read_settings: Collection[str] = ()
     heartbeat_ms: int = 3000
     grace: GracePeriods = field(default_factory=GracePeriods)
 
@@ -107,7 +109,9 @@ class KraftSource(SourceShell):
         super().__init__(sink, settings.grace, settings.heartbeat_ms, clock_ms, monotonic_ms)
         self._settings = settings
         self._resume = resume
-        self._assembler = CommitAssembler(settings.cluster, settings.wanted)
+        self._assembler = CommitAssembler(
+            settings.cluster, settings.wanted, settings=settings.read_settings
+        )
         self._spool: SnapshotSpool | None = None
         self._refused: StallReason | None = None
         self._retry_ms = 0
@@ -240,9 +244,10 @@ class KraftSource(SourceShell):
         name = snapshot_name(part.snapshot)
         file = self._spool.file
         file.seek(0)
-        cluster, wanted = self._settings.cluster, self._settings.wanted
+        settings, seen_ms = self._settings, self._clock_ms()
+        wanted, values = settings.wanted, settings.read_settings
         try:
-            for event in read_snapshot(file, cluster, name, self._clock_ms(), wanted):
+            for event in read_snapshot(file, settings.cluster, name, seen_ms, wanted, values):
                 await self._publish(event)
         except CorruptSnapshotError as error:
             await self._reject_snapshot(name, str(error))

@@ -197,3 +197,20 @@ def test_a_large_cluster_stays_on_one_screen() -> None:
     lines = captured.get().splitlines()
     assert len(lines) < 70
     assert sum("✗ brokers" in line for line in lines) == 6
+
+
+def test_controllers_may_have_a_login_of_their_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """--controllers-config beside --command-config, as in watch."""
+    sections: list[ClusterSection] = []
+
+    def read(section: ClusterSection) -> ClusterImage:
+        sections.append(section)
+        return image(*DONE)
+
+    monkeypatch.setattr(assess, "read_image", read)
+    files = [tmp_path / name for name in ("nodes", "controllers")]
+    options = ("--command-config", str(files[0]), "--controllers-config", str(files[1]))
+    CliRunner().invoke(app, ["readiness", *AT, *options])
+    assert [sections[0].command_config, sections[0].controllers_config] == files

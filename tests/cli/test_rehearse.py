@@ -48,7 +48,7 @@ def run_rehearse(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     """Runs the command on an image, or with what reading it raises."""
 
     def run(*arguments: str, seen: ClusterImage | Exception | None = None) -> Result:
-        def read(_: ClusterSection) -> ClusterImage:
+        def read(_: ClusterSection, **_reading: object) -> ClusterImage:
             if isinstance(seen, Exception):
                 raise seen
             return seen or image()

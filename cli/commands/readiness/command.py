@@ -11,6 +11,7 @@ from featurewatch.cli.config.options import (
     ClusterIdOption,
     CommandConfig,
     ConfigFile,
+    ControllersConfig,
     LogDirectory,
     OnlyCluster,
     Prefix,
@@ -61,6 +62,7 @@ def readiness(
     zookeeper: Zookeeper = "",
     cluster_id: ClusterIdOption = "",
     command_config: CommandConfig = None,
+    controllers_config: ControllersConfig = None,
     zookeeper_config: ZookeeperConfig = None,
 ) -> None:
     """Assess whether a cluster can go to a release: all blockers, the downgrade path, the cost.
@@ -78,6 +80,7 @@ def readiness(
         log_directory=log_directory,
         zookeeper=zookeeper,
         command_config=command_config,
+        controllers_config=controllers_config,
         zookeeper_config=zookeeper_config,
     )
     if sources and (cluster_id or cluster):

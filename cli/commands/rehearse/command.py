@@ -13,7 +13,10 @@ from featurewatch.cli.config.options import (
     ClusterIdOption,
     CommandConfig,
     ConfigFile,
+    ControllersConfig,
     LogDirectory,
+    Zookeeper,
+    ZookeeperConfig,
 )
 
 
@@ -45,7 +48,10 @@ def rehearse(
     ] = "",
     log_directory: LogDirectory = None,
     cluster_id: ClusterIdOption = "",
+    zookeeper: Zookeeper = "",
     command_config: CommandConfig = None,
+    controllers_config: ControllersConfig = None,
+    zookeeper_config: ZookeeperConfig = None,
     step: Annotated[
         list[str] | None,
         Option(
@@ -71,9 +77,19 @@ def rehearse(
             help="Compare with a real controller of this release (3.9 to 4.3), started for it.",
         ),
     ] = "",
+    min_isr: Annotated[
+        int | None,
+        Option(
+            "--min-isr",
+            metavar="N",
+            help="min.insync.replicas of topics without one of their own.",
+            default="the cluster's dynamic one, or 1",
+            min=1,
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Rehearse changes of a cluster: what its controllers would answer and do.
+    """Rehearse changes and operations of a cluster: what its controllers would answer and do.
 
     Nothing is changed in the cluster; only its state is read. Exits with 3 if a step is refused,
     with 4 if a result cannot be known, with 1 if a real controller answers or does something else.
@@ -86,7 +102,10 @@ def rehearse(
         "servers": bootstrap_server,
         "log_directory": log_directory,
         "cluster_id": cluster_id,
+        "zookeeper": zookeeper,
         "command_config": command_config,
+        "controllers_config": controllers_config,
+        "zookeeper_config": zookeeper_config,
     }
     raise Exit(
         run(
@@ -96,6 +115,7 @@ def rehearse(
             real_release,
             config=config,
             given=given,
+            min_isr=min_isr,
             as_json=as_json,
         )
     )

@@ -11,9 +11,12 @@ from featurewatch.cli.commands.rehearse.real_controller import ComparedStep, Rea
 from featurewatch.cli.output.rendering import ids, plain
 from featurewatch.controller.kraft import Consequence, ControllerState, rules_of
 from featurewatch.controller.levels import level_name
+from featurewatch.controller.partitions.kraft_election import KraftPartition
+from featurewatch.controller.rehearsal.partitions.impact import PartitionEffect, PartitionImpact
 from featurewatch.controller.rehearsal.rehearse import StepOutcome, StepVerdict, all_levels
 from featurewatch.controller.rehearsal.steps import RegisterNode, StopNode
-from featurewatch.streams.types import Role
+from featurewatch.streams.types import NodeId, Role
+from featurewatch.tables.image.cluster import ClusterImage
 
 _STYLES = {
     StepVerdict.ACCEPTED: "green",
@@ -47,6 +50,32 @@ def head(release: str, state: ControllerState) -> list[Text]:
     return [Text(plain(line), style="dim") for line in lines]
 
 
+def zookeeper_head(image: ClusterImage, outcomes: Sequence[StepOutcome]) -> list[Text]:
+    """What the steps start from in ZooKeeper mode: the cluster, its controller and brokers."""
+    controller, partitions = image.zookeeper.controller, outcomes[0].before.partitions
+    brokers = ids([NodeId(broker_id) for broker_id in partitions.brokers]) if partitions else ""
+    lines = (
+        f"cluster {image.cluster}, in ZooKeeper mode, controller "
+        f"{controller.node_id if controller else 'none'}",
+        f"brokers {brokers or 'none'}",
+    )
+    return [Text(plain(line), style="dim") for line in lines]
+
+
+def zookeeper_document(image: ClusterImage, outcomes: Sequence[StepOutcome]) -> dict[str, Any]:
+    """A rehearsal in ZooKeeper mode as one JSON document: without a release and levels."""
+    controller = image.zookeeper.controller
+    return {
+        "cluster": image.cluster,
+        "controller": controller.node_id if controller else -1,
+        "release": None,
+        "exact": True,
+        "levels": {},
+        "verdict": str(overall(outcomes)),
+        "steps": [_step(outcome) for outcome in outcomes],
+    }
+
+
 def runs(outcomes: Sequence[StepOutcome]) -> Iterator[tuple[int, Sequence[StepOutcome]]]:
     """The steps with the number of the first: long runs of restarts together, others each alone."""
     number = 1
@@ -60,7 +89,9 @@ def runs(outcomes: Sequence[StepOutcome]) -> Iterator[tuple[int, Sequence[StepOu
 
 def _is_restart(outcome: StepOutcome) -> bool:
     """Whether a node is stopped or started, without anything else to report."""
-    silent = outcome.verdict is StepVerdict.ACCEPTED and not (outcome.messages or outcome.notes)
+    silent = outcome.verdict is StepVerdict.ACCEPTED and not (
+        outcome.messages or outcome.notes or outcome.partitions
+    )
     return silent and isinstance(outcome.step, StopNode | RegisterNode)
 
 
@@ -175,4 +206,47 @@ def _step(outcome: StepOutcome) -> dict[str, Any]:
             for consequence in outcome.consequences
         ],
         "levels": dict(all_levels(outcome.after.state)),
+        "partitions": _partitions(outcome.partitions) if outcome.partitions else None,
+    }
+
+
+def _partitions(impact: PartitionImpact) -> dict[str, Any]:
+    """The impact of a step on partitions, all of them."""
+    return {
+        "total": impact.partition_count,
+        "leaderless": impact.leaderless,
+        "under_min_isr": impact.under_min_isr,
+        "counts": {str(effect): len(impact.having(effect)) for effect in PartitionEffect},
+        "changes": [
+            {
+                "topic": change.partition.topic,
+                "partition": change.partition.number,
+                "effects": list(map(str, change.effects)),
+                "before": _state(change.before) if change.before else None,
+                "after": _state(change.after),
+                "reason": change.reason or None,
+            }
+            for change in impact.changed
+        ],
+        "refused": [
+            {
+                "topic": refusal.partition.topic if refusal.partition else None,
+                "partition": refusal.partition.number if refusal.partition else None,
+                "error": refusal.error,
+                "text": refusal.text,
+            }
+            for refusal in impact.refusals
+        ],
+    }
+
+
+def _state(state: KraftPartition) -> dict[str, Any]:
+    return {
+        "leader": state.leader,
+        "replicas": state.replicas,
+        "isr": state.isr,
+        "adding": state.adding,
+        "removing": state.removing,
+        "elr": state.elr,
+        "recovering": state.recovering,
     }

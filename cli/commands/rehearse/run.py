@@ -6,6 +6,12 @@ from pathlib import Path
 from rich.text import Text
 
 from featurewatch.cli.command_line import Exit
+from featurewatch.cli.commands.rehearse.partitions import (
+    doubted,
+    log_reading,
+    rehearse_znodes,
+    with_files,
+)
 from featurewatch.cli.commands.rehearse.real_controller import (
     RealRehearsal,
     rehearse_on_real_controller,
@@ -18,6 +24,8 @@ from featurewatch.cli.commands.rehearse.rendering import (
     paragraph,
     restarts,
     runs,
+    zookeeper_document,
+    zookeeper_head,
 )
 from featurewatch.cli.config import options
 from featurewatch.cli.config.settings import ClusterSection, load
@@ -34,10 +42,12 @@ from featurewatch.controller.kraft import (
 from featurewatch.controller.kraft.releases import UnknownReleaseError
 from featurewatch.controller.readiness.active_controller import active_controller, active_state
 from featurewatch.controller.readiness.upgrade_state import is_kraft
+from featurewatch.controller.rehearsal.partition_steps import StepSyntaxError
+from featurewatch.controller.rehearsal.partitions.metadata_log import PartitionLog
 from featurewatch.controller.rehearsal.rehearse import StepOutcome, StepVerdict, rehearse
 from featurewatch.controller.rehearsal.steps import (
     Step,
-    StepSyntaxError,
+    is_about_partitions,
     parse,
     parse_document,
 )
@@ -59,9 +69,12 @@ def run(
     *,
     config: Path | None,
     given: dict[str, str | Path | None],
+    min_isr: int | None = None,
     as_json: bool,
 ) -> ExitCode:
     """Rehearses and prints; ``given`` are the flags that name the cluster.
+
+    ``min_isr`` is the minimum of the ISR of topics without one of their own.
 
     Raises:
         UsageError: A step, the cluster or a release is wrong.
@@ -69,9 +82,19 @@ def run(
     """
     rehearsed = _steps(step, steps)
     cluster = _cluster(config, **given)
+    log = PartitionLog() if any(map(is_about_partitions, rehearsed)) else None
+    if log is not None and real_release:
+        raise UsageError("--on-real-controller compares levels, and knows no partitions: leave it")
     try:
-        image = read_image(cluster)
+        image = read_image(cluster, reading=None if log is None else log_reading(log))
+        if log is not None and image.authority is Authority.ZOOKEEPER:
+            outcomes = rehearse_znodes(cluster, image, rehearsed, min_isr)
+            return _show_zookeeper(image, outcomes, as_json=as_json)
         _check_led(image)
+        if log is not None and image.authority is not Authority.LOG:
+            raise UsageError(
+                "partitions are in the metadata log: give --bootstrap-controller or --log-directory"
+            )
         if real_release:
             return _on_real(real_release, controller_state(image), rehearsed, as_json=as_json)
         name, state = _active(image, release)
@@ -79,7 +102,16 @@ def run(
         print_error(str(error))
         raise Exit(ExitCode.UNKNOWN) from None
     whole = image.authority is Authority.LOG
-    outcomes = rehearse(name, state, rehearsed, voters=image.log.quorum.voters, whole=whole)
+    outcomes = rehearse(
+        name,
+        state,
+        rehearsed,
+        voters=image.log.quorum.voters,
+        whole=whole,
+        partitions=None if log is None else log.partitions(image, name, min_isr),
+    )
+    if log is not None:
+        outcomes = doubted(outcomes, log.unreadable, "records")
     _show(name, state, outcomes, None, as_json=as_json)
     return _CODES[overall(outcomes)]
 
@@ -88,7 +120,7 @@ def _steps(given: Sequence[str], file: Path | None) -> list[Step]:
     """The steps of the file, then those of the command line; raises `UsageError`."""
     try:
         rehearsed = _from_file(file) if file is not None else []
-        rehearsed += [parse(text) for text in given]
+        rehearsed += with_files([parse(text) for text in given])
     except StepSyntaxError as error:
         raise UsageError(str(error)) from None
     if not rehearsed:
@@ -98,7 +130,7 @@ def _steps(given: Sequence[str], file: Path | None) -> list[Step]:
 
 def _from_file(file: Path) -> list[Step]:
     try:
-        return parse_document(yaml_file.read(file))
+        return with_files(parse_document(yaml_file.read(file)))
     except yaml_file.YamlError as error:
         raise UsageError(str(error)) from None
     except StepSyntaxError as error:
@@ -117,8 +149,8 @@ def _cluster(config: Path | None, **given: str | Path | None) -> ClusterSection:
         return matching[0]
     if not listed:
         raise UsageError(
-            "there is no cluster to rehearse with: give --bootstrap-controller, --log-directory or "
-            "--bootstrap-server"
+            "there is no cluster to rehearse with: give --bootstrap-controller, --log-directory, "
+            "--bootstrap-server or --zookeeper"
         )
     raise UsageError("the configuration lists several clusters: say which one with --cluster-id")
 
@@ -132,7 +164,7 @@ def _check_led(image: ClusterImage) -> None:
     """
     if image.authority is Authority.ZOOKEEPER:
         raise UsageError(
-            "the cluster is in ZooKeeper mode: what is rehearsed is KRaft's controller"
+            "the cluster is in ZooKeeper mode: levels are rehearsed of KRaft's controller"
         )
     if not is_kraft(image):
         raise ClusterNotReadError(
@@ -196,6 +228,18 @@ def _show(
         console.print(
             f"{real.difference_count} differences to Kafka {real.kafka}", style="bold magenta"
         )
+
+
+def _show_zookeeper(
+    image: ClusterImage, outcomes: Sequence[StepOutcome], *, as_json: bool
+) -> ExitCode:
+    if as_json:
+        rendering.print_json(zookeeper_document(image, outcomes))
+    else:
+        console = rendering.console()
+        for line in (*zookeeper_head(image, outcomes), *_steps_shown(outcomes, None)):
+            console.print(line, soft_wrap=True)
+    return _CODES[overall(outcomes)]
 
 
 def _steps_shown(outcomes: Sequence[StepOutcome], real: RealRehearsal | None) -> Iterator[Text]:

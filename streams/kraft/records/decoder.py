@@ -37,6 +37,7 @@ from featurewatch.streams.kraft.records.selection import (
 from featurewatch.streams.kraft.records.varint import uvarint
 
 _FRAME_VERSION: Final = 1
+_CONFIG: Final = "CONFIG_RECORD"
 MAX_RECORD_BYTES: Final = 1 << 20
 """The largest record that is decoded. Those of large registrations have some KiB, and as JSON a
 record may take twelve times its bytes, which the bus must still accept."""
@@ -85,21 +86,42 @@ def _decoder(key: int, version: int) -> Decoder:
     return compiled(schema, version, REDACTED_RECORD_TYPES.get(schema.type))
 
 
+def _setting_decoder(key: int, version: int, settings: frozenset[str]) -> Decoder:
+    """A decoder of ConfigRecords that reads the values of these ``settings``, and of no others."""
+    shown, schema = _decoder(key, version), record_table().records[key]
+    whole = compiled(schema, version, None)
+
+    def decode(buffer: bytes, start: int, end: int, offset: int) -> Record:
+        record = shown(buffer, start, end, offset)
+        return whole(buffer, start, end, offset) if record["data"]["name"] in settings else record
+
+    return decode
+
+
 class RecordDecoder:
     """Decodes batches, keeping the types in ``wanted`` and stepping over the others.
 
-    Raises ``ValueError`` for a type that no release has.
+    ``settings`` are configuration names whose values are decoded too, for a reader that publishes
+    nothing; without it no value is. Raises ``ValueError`` for a type that no release has.
     """
 
-    def __init__(self, wanted: Collection[str] = DEFAULT_RECORD_TYPES) -> None:
+    def __init__(
+        self, wanted: Collection[str] = DEFAULT_RECORD_TYPES, settings: Collection[str] = ()
+    ) -> None:
         if unknown := set(wanted) - ALL_RECORDS:
             raise ValueError(f"no such metadata record types: {', '.join(sorted(unknown))}")
         self.wanted = frozenset(wanted)
+        self._settings = frozenset(settings)
         # By key, then version. None: step over. An unknown key has no versions and is not skipped.
         self._table: list[list[Decoder | None] | None] = [[] for _ in range(256)]
         for key, schema in record_table().records.items():
             keep = schema.type in self.wanted
             self._table[key] = [None] * (schema.newest + 1) if keep else None
+
+    def _decoder(self, key: int, version: int) -> Decoder:
+        if self._settings and TYPE_BY_KEY.get(key) == _CONFIG:
+            return _setting_decoder(key, version, self._settings)
+        return _decoder(key, version)
 
     def decode(self, batch: RecordBatch) -> DecodedBatch:
         """The records of a batch; raises ``ValueError`` if it has a fault, else nothing."""
@@ -184,7 +206,7 @@ class RecordDecoder:
                         version = b[start + 2]
                         decode = versions[version]
                         if decode is None:
-                            decode = versions[version] = _decoder(b[start + 1], version)
+                            decode = versions[version] = self._decoder(b[start + 1], version)
                         records.append(decode(b, start + 3, end - 1, offset))
                         p = end
                         continue
@@ -250,7 +272,7 @@ class RecordDecoder:
         if name is not None and name not in self.wanted:
             return key
         version, at = uvarint(buffer, at)
-        decode = _decoder(key, version)
+        decode = self._decoder(key, version)
         try:
             return decode(buffer, at, parts.end, offset)
         except FAILURES as failure:

@@ -11,6 +11,7 @@ from featurewatch.controller.kraft import (
     Errors,
     releases,
 )
+from featurewatch.controller.rehearsal.partition_steps import StepSyntaxError
 from featurewatch.controller.rehearsal.rehearse import (
     StepOutcome,
     StepVerdict,
@@ -19,7 +20,6 @@ from featurewatch.controller.rehearsal.rehearse import (
 )
 from featurewatch.controller.rehearsal.steps import (
     GRAMMAR,
-    StepSyntaxError,
     UpdateLevels,
     parse,
     parse_document,

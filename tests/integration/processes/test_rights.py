@@ -21,6 +21,9 @@ from confluent_kafka.admin import (
     AclOperation,
     AclPermissionType,
     AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
     ResourcePatternType,
     ResourceType,
 )
@@ -43,6 +46,7 @@ from tests.processes import Process, wait_ready
 
 ROLES = ("source", "worker", "reader", "pipeline")
 JAAS = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+TIME_TYPE = "message.timestamp.type"
 DOCUMENT = ROOT / "docs" / "security.md"
 _KINDS = {
     ResourceType.TOPIC: "topic",
@@ -136,9 +140,8 @@ class Guarded:
         for future in self.admin.create_acls(list(bindings)).values():
             future.result()
 
-    @contextmanager
-    def without(self, binding: AclBinding) -> Iterator[None]:
-        """Takes a right away for a while."""
+    def revoke(self, binding: AclBinding) -> None:
+        """Takes a right away."""
         only = AclBindingFilter(
             binding.restype,
             binding.name,
@@ -150,10 +153,28 @@ class Guarded:
         )
         for future in self.admin.delete_acls([only]).values():
             assert len(future.result()) == 1
+
+    @contextmanager
+    def without(self, binding: AclBinding) -> Iterator[None]:
+        """Takes a right away for a while."""
+        self.revoke(binding)
         try:
             yield
         finally:
             self.grant(binding)
+
+    def set_time_type(self, topic: str, value: str) -> None:
+        """Sets whose times a topic's messages have."""
+        entry = ConfigEntry(TIME_TYPE, value, incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
+        for future in self.admin.incremental_alter_configs([resource]).values():
+            future.result()
+
+    def time_type(self, topic: str) -> str:
+        """Whose times a topic's messages have."""
+        resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
+        (future,) = self.admin.describe_configs([resource]).values()
+        return str(future.result()[TIME_TYPE].value)
 
     def config(self, role: str) -> Path:
         """The configuration file of a role, with its login."""
@@ -371,3 +392,35 @@ def test_topics_that_a_login_may_not_see_are_not_taken_for_leaderless(filled: Gu
     bus = load(filled.config("reader")).bus_settings()
     with filled.without(reading), pytest.raises(BusError, match="grant DESCRIBE on featurewatch"):
         ensure_topics(bus, timeout_s=30)
+
+
+@pytest.mark.stack
+def test_the_times_of_an_older_topic_are_changed_with_alter_configs(
+    filled: Guarded, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Without the right one line has the command to run; with it, needed once, the topic has the
+    bus's times."""
+    bus = load(filled.config("worker")).bus_settings()
+    topic = bus.topic(METADATA_LOG)
+    filled.set_time_type(topic, "CreateTime")
+    ensure_topics(bus)
+    (line,) = [record.getMessage() for record in caplog.records if "producers" in record.message]
+    assert "Topic authorization failed" in line
+    assert f"--alter --topic {topic} --add-config message.timestamp.type=LogAppendTime" in line
+    assert filled.time_type(topic) == "CreateTime"
+    reading = RIGHTS["worker", ALL_TOPICS, "READ"]
+    altering = AclBinding(
+        reading.restype,
+        topic,
+        ResourcePatternType.LITERAL,
+        reading.principal,
+        reading.host,
+        AclOperation.ALTER_CONFIGS,
+        reading.permission_type,
+    )
+    filled.grant(altering)
+    try:
+        ensure_topics(bus)
+    finally:
+        filled.revoke(altering)
+    assert filled.time_type(topic) == "LogAppendTime"

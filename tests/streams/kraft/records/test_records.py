@@ -315,6 +315,22 @@ def test_secrets_are_never_decoded(kind: str) -> None:
         assert SECRET not in repr(EVERYTHING.decode(one_batch(batch_of([framing]))))
 
 
+def test_only_settings_that_are_named_are_decoded() -> None:
+    """The value of a setting is read where a reader names the setting, and of no other."""
+    fields = SECRETS["CONFIG_RECORD"]
+    values = [
+        record_of("CONFIG_RECORD", fields),
+        record_of("CONFIG_RECORD", {**fields, "name": "min.insync.replicas", "value": "2"}),
+        record_of("CONFIG_RECORD", {**fields, "name": "min.insync.replicas", "value": None}),
+    ]
+    decoder = RecordDecoder({"CONFIG_RECORD"}, {"min.insync.replicas"})
+    decoded = decoder.decode(one_batch(data_batch(values)))
+    assert SECRET not in repr(decoded)
+    assert [record["data"].get("value", "-") for record in decoded.records] == ["-", "2", None]
+    plain = RecordDecoder({"CONFIG_RECORD"}).decode(one_batch(data_batch(values)))
+    assert not any("value" in record["data"] for record in plain.records)
+
+
 def test_secret_types_are_all_known() -> None:
     """Every type that is withheld has a key."""
     assert len(SECRET_KEYS) == len(REDACTED_RECORD_TYPES)

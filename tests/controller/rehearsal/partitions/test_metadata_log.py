@@ -1,0 +1,170 @@
+"""Topics and partitions as a metadata log has them."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from featurewatch.controller.partitions.assignment import TopicPartition
+from featurewatch.controller.partitions.kraft_election import KraftElectionRules, KraftPartition
+from featurewatch.controller.rehearsal.partitions.metadata_log import SETTINGS, PartitionLog
+from featurewatch.controller.rehearsal.partitions.state import (
+    DefaultSettings,
+    RehearsedBroker,
+    RehearsedPartitions,
+    TopicSettings,
+)
+from featurewatch.streams.events import Event, RecordJson
+from tests.simulation import records as r
+from tests.simulation.records import MV
+from tests.tables.images import fold_all
+
+T0 = TopicPartition("t", 0)
+LOST = "AAAAAAAAAAAAAAAAAAAAAQ"
+UNASSIGNED = "AAAAAAAAAAAAAAAAAAAAAA"
+
+
+def topic(name: str = "t", topic_id: str = "id-t") -> RecordJson:
+    """A topic is created."""
+    return r.record("TOPIC_RECORD", {"name": name, "topicId": topic_id})
+
+
+def partition(number: int = 0, replicas: tuple[int, ...] = (1, 2), **fields: object) -> RecordJson:
+    """A partition is created, all replicas in sync."""
+    data = {
+        "partitionId": number,
+        "topicId": "id-t",
+        "replicas": [*replicas],
+        "isr": [*replicas],
+        "removingReplicas": [],
+        "addingReplicas": [],
+        "leader": replicas[0],
+        "leaderEpoch": 0,
+        "partitionEpoch": 0,
+        **fields,
+    }
+    return r.record("PARTITION_RECORD", data)
+
+
+def changed(number: int = 0, **fields: object) -> RecordJson:
+    """A partition changes."""
+    data = {"partitionId": number, "topicId": "id-t", **fields}
+    return r.record("PARTITION_CHANGE_RECORD", data)
+
+
+def setting(kind: int, name: str, key: str, value: str | None) -> RecordJson:
+    """A configuration changes."""
+    data = {"resourceType": kind, "resourceName": name, "name": key, "value": value}
+    return r.record("CONFIG_RECORD", data)
+
+
+def with_data(record: RecordJson, **fields: object) -> RecordJson:
+    """A record with other fields."""
+    data: Mapping[str, Any] = {**record["data"], **fields}
+    return {**record, "data": data}
+
+
+def read(*events: Event, min_isr: int | None = None) -> RehearsedPartitions:
+    """What is known after some events."""
+    log = collected(*events)
+    return log.partitions(fold_all(events), "4.3", min_isr)
+
+
+def collected(*events: Event) -> PartitionLog:
+    """A log after some events."""
+    log = PartitionLog()
+    for event in events:
+        log.apply(event)
+    return log
+
+
+BROKERS = (
+    with_data(r.register(1, r.NEW, fenced=False), rack="a", logDirs=["d1"]),
+    with_data(r.register(2, r.NEW, fenced=True), logDirs=["d2"]),
+    with_data(r.register(3, r.NEW, fenced=False), inControlledShutdown=True),
+)
+
+
+def test_brokers_topics_and_partitions_are_collected() -> None:
+    """Fields that a change leaves out stay; a topic that is removed is gone."""
+    state = read(
+        r.commit(9, r.level(MV, 30), *BROKERS),
+        r.commit(19, topic(), partition(), partition(1, (2, 1)), topic("gone", "id-gone")),
+        r.commit(29, changed(1, isr=[1], leader=1, eligibleLeaderReplicas=[2])),
+        r.commit(39, r.record("REMOVE_TOPIC_RECORD", {"topicId": "id-gone"})),
+    )
+    assert state.rules == KraftElectionRules((4, 3))
+    assert state.brokers == {
+        1: RehearsedBroker("a"),
+        2: RehearsedBroker(is_fenced=True),
+        3: RehearsedBroker(is_stopping=True),
+    }
+    assert state.partitions == {
+        T0: KraftPartition((1, 2), (1, 2), 1),
+        TopicPartition("t", 1): KraftPartition((2, 1), (1,), 1, elr=(2,)),
+    }
+    assert state.usable() == {1}
+
+
+def test_a_snapshot_and_a_reset_replace_everything() -> None:
+    """What was there before them is gone."""
+    before = r.commit(9, topic(), partition())
+    state = read(before, r.chunk(20, 0, topic("u", "id-t"), partition(), last=True))
+    assert [*state.partitions] == [TopicPartition("u", 0)]
+    assert read(before, r.gap(0, 9, reset=True)).partitions == {}
+
+
+def test_settings_of_topics_and_of_the_cluster() -> None:
+    """A topic's own, else the cluster's dynamic default, else Kafka's; unreadable values do not
+    count, nor do other settings."""
+    state = read(
+        r.commit(9, topic(), partition()),
+        r.commit(19, setting(2, "t", "min.insync.replicas", "2")),
+        r.commit(29, setting(2, "t", "unclean.leader.election.enable", "TRUE")),
+        r.commit(39, setting(4, "", "min.insync.replicas", "3")),
+        r.commit(49, setting(2, "u", "min.insync.replicas", "9" * 5000)),
+        r.commit(59, setting(2, "v", "retention.ms", "1")),
+    )
+    assert state.settings == {"t": TopicSettings(2, True), "u": TopicSettings()}
+    assert state.defaults == DefaultSettings(3)
+    assert state.minimum_isrs() == {"t": 2}
+    gone = read(
+        r.commit(9, setting(2, "t", "min.insync.replicas", "2")),
+        r.commit(19, setting(2, "t", "min.insync.replicas", None)),
+        min_isr=4,
+    )
+    assert (gone.settings, gone.defaults) == ({}, DefaultSettings(4))
+    assert {"min.insync.replicas", "unclean.leader.election.enable"} == SETTINGS
+
+
+def test_replicas_in_failed_directories() -> None:
+    """Lost ones, and those that the broker does not list; unassigned ones work, and so does every
+    directory of a broker that lists none."""
+    state = read(
+        r.commit(9, *BROKERS),
+        r.commit(19, topic(), partition(directories=["d1", "gone"])),
+        r.commit(29, partition(1, (1, 2), directories=[LOST, UNASSIGNED])),
+        r.commit(39, partition(2, (3,), directories=["anything"])),
+        r.commit(49, with_data(r.change(1), logDirs=["d9"])),
+    )
+    assert state.failed == {(T0, 1), (T0, 2), (TopicPartition("t", 1), 1)}
+
+
+def test_cleared_eligible_leaders() -> None:
+    """Of a topic, or of all."""
+    for name in ("t", ""):
+        state = read(
+            r.commit(9, topic(), partition(eligibleLeaderReplicas=[3], lastKnownElr=[4])),
+            r.commit(19, r.record("CLEAR_ELR_RECORD", {"topicName": name})),
+        )
+        assert state.partitions[T0] == KraftPartition((1, 2), (1, 2), 1)
+
+
+def test_records_that_cannot_be_applied_are_counted() -> None:
+    """Unknown topics, fields of other types, unreadable records, and those that were left out."""
+    log = collected(
+        r.commit(9, changed(), partition()),
+        r.commit(19, topic(), partition(replicas=("x",)), changed(0, leader="1")),
+        r.commit(29, r.unreadable()),
+        replace(r.commit(39), skipped={"PARTITION_RECORD": 7, "ACCESS_CONTROL_RECORD": 2}),
+    )
+    assert log.unreadable == 2 + 2 + 1 + 7
