@@ -89,6 +89,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]  # fa
         super().__init__(*args, **kwargs)
         self.jumps = JumpLog()
         self._membership: MembershipCheck | None = None
+        self._has_stale_metadata = False
 
     async def on_start(self) -> None:
         """Starts the consumer, as Faust's."""
@@ -106,7 +107,23 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]  # fa
         consumer._isolation_level = "read_committed"
         consumer._fetch_max_wait_ms = _FETCH_MAX_WAIT_MS
         _set_timeouts(consumer._client)
+        self._watch_metadata(consumer._client)
         return consumer
+
+    def _watch_metadata(self, client: Any) -> None:
+        """Notes when an aiokafka client requests metadata because something was refused."""
+        force_metadata_update = client.force_metadata_update
+
+        def force() -> Any:
+            self._has_stale_metadata = True
+            return force_metadata_update()
+
+        client.force_metadata_update = force
+
+    def take_stale_metadata(self) -> bool:
+        """Whether the bus has refused something since the last call, as topics changed."""
+        was_stale, self._has_stale_metadata = self._has_stale_metadata, False
+        return was_stale
 
     def fetch_times(self) -> dict[tuple[str, int], Any]:
         """When each assigned partition was fetched last, by topic and number; for comparisons."""

@@ -194,7 +194,12 @@ class Worker:
             self._processor = processor
             self.metrics.expose(processor.states)
             self._assemble(app, processor, publisher, failure, ids)
-            watching = asyncio.ensure_future(keeper.run(partial(_report_changes, failure, ids)))
+
+            def is_hinted() -> bool:
+                return publisher.waits_for_topic or app.reader.take_stale_metadata()
+
+            report_changes = partial(_report_changes, failure, ids)
+            watching = asyncio.ensure_future(keeper.run(is_hinted, report_changes))
             end = app.stop
             try:
                 await self._until_end(app, failure)

@@ -260,7 +260,8 @@ class SourceRunner:
         publisher = Publisher(bus, on_error=_tell)
         try:
             async with publisher:
-                beside = [follow_resync_requests(bus, self._supervisors), TopicKeeper(bus).run()]
+                keeping = TopicKeeper(bus).run(lambda: publisher.waits_for_topic)
+                beside = [follow_resync_requests(bus, self._supervisors), keeping]
                 await run_all([*beside, *(cluster.run(publisher) for cluster in self.clusters)])
         finally:
             self._has_published |= publisher.published > 0

@@ -23,11 +23,12 @@ from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.bus.transactions import TransactionalPublisher
+from featurewatch.streams.codec.events import Message
 from featurewatch.streams.codec.outputs import decode_alert, decode_change
 from featurewatch.streams.errors import FencedError
 from featurewatch.streams.topics import ALERTS, FEATURE_CHANGES, METADATA_LOG
 from tests.agents.events import CLUSTER, following, levels
-from tests.faulty_link import Fault, FaultyLink
+from tests.faulty_link import SLOW_BYTES_S, Fault, FaultyLink
 from tests.process_logs import started
 from tests.processes import Process, free_port, wait_ready
 
@@ -174,6 +175,46 @@ def test_a_worker_follows_again_at_once_when_its_link_works(
         wait_ready([worker])
     finally:
         worker.kill()
+
+
+@pytest.mark.parametrize(("fault", "for_s"), [(Fault.HALF_OPEN, 8), (Fault.GARBAGE, 10)])
+def test_a_source_publishes_again_when_its_link_works(
+    bus: LinkedBus, tmp_path: Path, fault: Fault, for_s: float
+) -> None:
+    """Its connections that swallowed something swallow all: it makes them anew by itself.
+
+    The source follows the bus' own metadata log, in its files.
+    """
+    (log,) = (tmp_path / "bus").rglob("__cluster_metadata-0")
+    options = ["--bus", bus.linked.bootstrap_servers, "--prefix", bus.settings.prefix]
+    source = Process("source", ["watch", "--log-directory", str(log), *options], tmp_path)
+    try:
+        source.start()
+        with contextlib.closing(TopicReader(bus.settings, METADATA_LOG)) as reader:
+
+            def publishes() -> bool:
+                return bool(list(reader.poll(0.1)))
+
+            _wait(publishes)
+            bus.link.fault = fault
+            with contextlib.suppress(AssertionError):
+                _wait(lambda: False, for_s)
+            bus.link.fault = Fault.NONE
+            list(reader.poll(0.1))
+            _wait(publishes, BACK_ANEW_S)
+        assert (source.ended, source.starts) == (None, 1)
+    finally:
+        source.kill()
+
+
+async def test_a_link_too_slow_for_a_message_gets_the_time_that_it_needs(bus: LinkedBus) -> None:
+    """What is sent over and over on a link of 1 Mbit/s gets through with a longer timeout."""
+    message = Message(b"key", bytes(17 * SLOW_BYTES_S), [])
+    bus.link.fault = Fault.SLOW
+    slow = replace(bus.linked, properties={"socket.timeout.ms": "60000"})
+    async with Publisher(slow) as publisher:
+        sent = await publisher.send(bus.settings.topic(METADATA_LOG), message)
+        await asyncio.wait_for(sent, 50)
 
 
 async def test_an_outage_longer_than_the_watchdog_ends_nothing(
