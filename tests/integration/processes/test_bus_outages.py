@@ -27,10 +27,12 @@ from featurewatch.streams.codec.events import Message
 from featurewatch.streams.codec.outputs import decode_alert, decode_change
 from featurewatch.streams.errors import FencedError
 from featurewatch.streams.topics import ALERTS, FEATURE_CHANGES, METADATA_LOG
-from tests.agents.events import CLUSTER, following, levels
+from tests.agents.events import CLUSTER
+from tests.agents.publishing import LevelTraffic
 from tests.faulty_link import SLOW_BYTES_S, Fault, FaultyLink
 from tests.process_logs import started
 from tests.processes import Process, free_port, wait_ready
+from tests.waiting import eventually, until_async
 
 pytestmark = pytest.mark.stack
 
@@ -92,35 +94,6 @@ def _worker(bus: BusSettings, directory: Path, name: str = "worker", *options: s
     return Process(name, ["worker", *on_bus, *options], directory)
 
 
-class _Traffic:
-    """Publishes changes of a level, one after another; ``sent`` is the number of the last one."""
-
-    def __init__(self, bus: BusSettings) -> None:
-        self.sent = 0
-        self._bus = bus
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._publish()))
-
-    def __enter__(self) -> "_Traffic":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._done.set()
-        self._thread.join()
-
-    async def _publish(self) -> None:
-        async with Publisher(self._bus) as publisher:
-            while not self._done.is_set():
-                offset = self.sent + 1
-                event = levels(offset, {"metadata.version": 10 + offset % 2})
-                await publisher.publish(METADATA_LOG, event)
-                self.sent = offset
-                if offset == 1:
-                    await publisher.publish(METADATA_LOG, following(1))
-                await asyncio.sleep(0.05)
-
-
 class _Changes:
     """The changes that a worker has published: revisions 1, 2, …, each with one content."""
 
@@ -162,7 +135,7 @@ def test_a_worker_follows_again_at_once_when_its_link_works(
     try:
         worker.start()
         wait_ready([worker])
-        with _Traffic(bus.settings) as traffic, _Changes(bus.settings) as changes:
+        with LevelTraffic(bus.settings) as traffic, _Changes(bus.settings) as changes:
             changes.wait(lambda: changes.last > 10, 20)
             bus.link.fault = fault
             with contextlib.suppress(AssertionError):
@@ -195,13 +168,12 @@ def test_a_source_publishes_again_when_its_link_works(
             def publishes() -> bool:
                 return bool(list(reader.poll(0.1)))
 
-            _wait(publishes)
+            assert eventually(publishes, 30)
             bus.link.fault = fault
-            with contextlib.suppress(AssertionError):
-                _wait(lambda: False, for_s)
+            eventually(lambda: False, for_s)
             bus.link.fault = Fault.NONE
             list(reader.poll(0.1))
-            _wait(publishes, BACK_ANEW_S)
+            assert eventually(publishes, BACK_ANEW_S)
         assert (source.ended, source.starts) == (None, 1)
     finally:
         source.kill()
@@ -228,14 +200,14 @@ async def test_an_outage_longer_than_the_watchdog_ends_nothing(
     running = asyncio.ensure_future(worker.run())
     try:
         await asyncio.wait_for(worker.ready.wait(), 60)
-        with _Traffic(bus.settings) as traffic:
-            await _until(lambda: worker.offset(CLUSTER) > 10, 20)
+        with LevelTraffic(bus.settings) as traffic:
+            await until_async(lambda: worker.offset(CLUSTER) > 10, 20)
             bus.cluster.node(1).kill()
             with contextlib.suppress(TimeoutError):
-                await _until(running.done, 16)
+                await until_async(running.done, 16)
             await asyncio.to_thread(bus.cluster.node(1).start)
             before = traffic.sent
-            await _until(lambda: worker.offset(CLUSTER) >= before, BACK_S)
+            await until_async(lambda: worker.offset(CLUSTER) >= before, BACK_S)
         assert not running.done()
         with contextlib.closing(TopicReader(bus.settings, ALERTS)) as reader:
             alerts = [decode_alert(message.value() or b"") for message in reader.read_existing()]
@@ -259,17 +231,11 @@ async def test_a_run_that_failed_leaves_nothing_behind(bus: LinkedBus, tmp_path:
     for other in others:
         await other.start()  # fences the worker
         await other.stop()
-    with _Traffic(bus.settings), pytest.raises(FencedError):
+    with LevelTraffic(bus.settings), pytest.raises(FencedError):
         await asyncio.wait_for(running, 30)
     pools = ("asyncio_", "ThreadPoolExecutor")
     left = [thread for thread in set(threading.enumerate()) - threads if thread.is_alive()]
     assert [thread.name for thread in left if not thread.name.startswith(pools)] == []
-
-
-async def _until(condition: Callable[[], bool], timeout_s: float) -> None:
-    async with asyncio.timeout(timeout_s):
-        while not condition():
-            await asyncio.sleep(0.02)
 
 
 def test_a_worker_that_starts_while_the_bus_is_away_waits_for_it(
@@ -280,11 +246,11 @@ def test_a_worker_that_starts_while_the_bus_is_away_waits_for_it(
     worker = _worker(bus.settings, tmp_path)
     try:
         worker.start()
-        _wait(lambda: "waiting for the bus" in _page(worker.port))
-        _wait(lambda: "does not answer" in worker.log.read_text())
+        assert eventually(lambda: "waiting for the bus" in _page(worker.port), 30)
+        assert eventually(lambda: "does not answer" in worker.log.read_text(), 30)
         assert worker.ended is None
         bus.cluster.node(1).start()
-        with _Traffic(bus.settings), _Changes(bus.settings) as changes:
+        with LevelTraffic(bus.settings), _Changes(bus.settings) as changes:
             changes.wait(lambda: changes.last > 3, 20)
         assert worker.ended is None
     finally:
@@ -302,10 +268,10 @@ def test_of_two_workers_of_one_id_the_one_that_joined_last_works(
     try:
         first.start()
         wait_ready([first])
-        with _Traffic(bus.settings) as traffic, _Changes(bus.settings) as changes:
+        with LevelTraffic(bus.settings) as traffic, _Changes(bus.settings) as changes:
             changes.wait(lambda: changes.last > 10, 20)
             second.start()
-            _wait(lambda: _names_the_clash(first), 60)
+            assert eventually(lambda: _names_the_clash(first), 60)
             wait_ready([second])
             at = traffic.sent
             changes.wait(lambda: changes.last > at + 40, 30)
@@ -333,10 +299,3 @@ def _page(port: int) -> str:
         return error.read().decode()
     except OSError:
         return ""
-
-
-def _wait(condition: Callable[[], bool], timeout_s: float = 30) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)

@@ -16,6 +16,7 @@ from featurewatch.streams.zookeeper.bounded_socket import BoundedSocket
 from featurewatch.streams.zookeeper.settings import ZookeeperSettings
 from featurewatch.streams.zookeeper.source import ZookeeperSource
 from tests.hostile import HostileZookeeper, serving
+from tests.running import running
 from tests.streams.recording_sink import RecordingSink
 from tests.waiting import until_async
 
@@ -32,14 +33,8 @@ async def following(
             str(address), session_timeout_ms=3000, grace=GRACE, heartbeat_ms=100, **limits
         )
         source = ZookeeperSource(given, sink)
-        task = asyncio.ensure_future(source.run())
-        try:
+        async with running(source):
             yield source
-            assert not task.done(), task
-        finally:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
 
 
 @pytest.mark.parametrize("name", ["..", ".", "", "a/b", "a\0b"])
