@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from featurewatch.streams.events import SourceState, ZnodeSnapshot
+from featurewatch.streams.net.address import Address
 from featurewatch.streams.source_status import GracePeriods
 from featurewatch.streams.zookeeper.bounded_socket import BoundedSocket
 from featurewatch.streams.zookeeper.settings import ZookeeperSettings
@@ -150,7 +151,8 @@ def test_frames_are_followed_however_they_are_cut(
 ) -> None:
     """Every byte comes through until a length that is none, which raises and nothing else does."""
     good = b"".join(struct.pack("!i", len(content)) + content for content in frames)
-    bounded = BoundedSocket(Pieces(good + rest, piece), 64, 5, lambda: 0)  # type: ignore[arg-type]
+    pieces: Any = Pieces(good + rest, piece)
+    bounded = BoundedSocket(pieces, Address("zookeeper", 2181), 64, 5, lambda: 0)
     received = b""
     with suppress(OSError):
         while part := bounded.recv(5):
