@@ -6,13 +6,14 @@ over is such a hole; what it delivered and Faust dropped is not, and may never b
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from aiokafka.errors import RequestTimedOutError
 from aiokafka.protocol.group import JoinGroupRequest
 from faust.transport.drivers import aiokafka as driver
 
+from featurewatch.agents.membership import MembershipCheck
 from featurewatch.streams.bus.settings import REQUEST_TIMEOUT_S
 
 _FETCH_MAX_WAIT_MS: Final = 200
@@ -87,13 +88,15 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]  # fa
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.jumps = JumpLog()
+        self._membership: MembershipCheck | None = None
+        self._has_stale_metadata = False
 
     async def on_start(self) -> None:
         """Starts the consumer, as Faust's."""
         await super().on_start()
-        _check_before_rejoin(self._consumer._coordinator, self._membership_lost)
+        self._membership = MembershipCheck(self._consumer._coordinator, self._check_membership)
 
-    async def _membership_lost(self, member_id: str) -> None:
+    async def _check_membership(self, member_id: str) -> None:
         check = self.consumer.app.check_membership(member_id)
         checking = asyncio.run_coroutine_threadsafe(check, self.parent_loop)
         await asyncio.wrap_future(checking)
@@ -104,7 +107,23 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]  # fa
         consumer._isolation_level = "read_committed"
         consumer._fetch_max_wait_ms = _FETCH_MAX_WAIT_MS
         _set_timeouts(consumer._client)
+        self._watch_metadata(consumer._client)
         return consumer
+
+    def _watch_metadata(self, client: Any) -> None:
+        """Notes when an aiokafka client requests metadata because something was refused."""
+        force_metadata_update = client.force_metadata_update
+
+        def force() -> Any:
+            self._has_stale_metadata = True
+            return force_metadata_update()
+
+        client.force_metadata_update = force
+
+    def take_stale_metadata(self) -> bool:
+        """Whether the bus has refused something since the last call, as topics changed."""
+        was_stale, self._has_stale_metadata = self._has_stale_metadata, False
+        return was_stale
 
     def fetch_times(self) -> dict[tuple[str, int], Any]:
         """When each assigned partition was fetched last, by topic and number; for comparisons."""
@@ -117,6 +136,10 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]  # fa
     def refresh_time(self) -> Any:
         """When a broker answered a metadata request last; for comparisons."""
         return self._consumer and self._consumer._client.cluster._last_successful_refresh_ms
+
+    def member_id(self) -> str:
+        """`MembershipCheck.member_id`."""
+        return self._membership.member_id if self._membership is not None else ""
 
     def has_coordinator(self) -> bool:
         """Whether the broker that coordinates the consumer group is known and answers."""
@@ -162,35 +185,6 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]  # fa
         for partition in list(self.jumps._next):
             self.jumps.sought(partition)
         return await super().seek_to_committed()
-
-
-def _check_before_rejoin(coordinator: Any, check: Callable[[str], Awaitable[None]]) -> None:
-    """Awaits ``check`` before an aiokafka coordinator that lost its membership joins again.
-
-    It gets the member id that was lost. aiokafka forgets the id where the bus does not know it.
-    """
-    lost: list[str] = []
-    reset, ensure = coordinator.reset_generation, coordinator.ensure_active_group
-
-    def reset_generation() -> None:
-        if coordinator.generation > 0 and not coordinator._closing.done():
-            lost[:] = [coordinator.member_id]
-        reset()
-
-    async def ensure_active_group(*args: Any) -> Any:
-        if lost:
-            checking = asyncio.ensure_future(check(lost.pop()))
-            await asyncio.wait(
-                {checking, coordinator._closing}, return_when=asyncio.FIRST_COMPLETED
-            )
-            if coordinator._closing.done():
-                checking.cancel()
-                return None
-            checking.result()
-        return await ensure(*args)
-
-    coordinator.reset_generation = reset_generation
-    coordinator.ensure_active_group = ensure_active_group
 
 
 def _set_timeouts(client: Any) -> None:

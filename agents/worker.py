@@ -33,7 +33,7 @@ from featurewatch.streams.bus.rights import READ, WRITE, check_rights
 from featurewatch.streams.bus.settings import REQUEST_TIMEOUT_S, BusSettings
 from featurewatch.streams.bus.topic_keeper import TopicIds, TopicKeeper
 from featurewatch.streams.bus.topics import ensure_topics
-from featurewatch.streams.errors import TopicsChangedError
+from featurewatch.streams.errors import BusUnavailableError, TopicsChangedError
 from featurewatch.streams.source import wall_clock_ms
 from featurewatch.streams.text import error_line
 from featurewatch.streams.topics import INPUTS, OUTPUTS, RESYNC_REQUESTS
@@ -78,6 +78,8 @@ class Worker:
         self._fetches, self._refreshes = Freshness(), Freshness()
         self.ready = asyncio.Event()
         """Set once the tables are recovered."""
+        self.lost_member_id = ""
+        """After a failure: the id that the consumer group gave this worker last, if it is known."""
         self._stop = asyncio.Event()
         self._app: Any = None
         self._publisher: Publisher | None = None
@@ -117,15 +119,14 @@ class Worker:
     async def _check_membership(self, lost_member_id: str, failure: RunFailure) -> None:
         """Ends the run if another process has taken this worker's place in the consumer group."""
         settings = self.settings
-        holder = await asyncio.to_thread(
-            find_member, settings.bus, settings.app_id, settings.instance_id
-        )
-        if holder is not None and holder.member_id != lost_member_id:
-            error = WorkerIdTakenError(
-                f"another process, on {holder.host}, runs with the id {settings.worker_id} of this "
-                "worker: give each its own id by --id or worker.id"
+        try:
+            holder = await asyncio.to_thread(
+                find_member, settings.bus, settings.app_id, settings.instance_id
             )
+        except BusUnavailableError as error:
             await failure.end_run(error)
+        if holder is not None and holder.member_id != lost_member_id:
+            await failure.end_run(WorkerIdTakenError.by(holder, settings.worker_id))
 
     def _bus_error(self) -> str | None:
         """Why the bus cannot be written, read or committed to now (None: it can)."""
@@ -193,12 +194,18 @@ class Worker:
             self._processor = processor
             self.metrics.expose(processor.states)
             self._assemble(app, processor, publisher, failure, ids)
-            watching = asyncio.ensure_future(keeper.run(partial(_report_changes, failure, ids)))
+
+            def is_hinted() -> bool:
+                return publisher.waits_for_topic or app.reader.take_stale_metadata()
+
+            report_changes = partial(_report_changes, failure, ids)
+            watching = asyncio.ensure_future(keeper.run(is_hinted, report_changes))
             end = app.stop
             try:
                 await self._until_end(app, failure)
             except Exception:
                 tracker.fail()
+                self.lost_member_id = app.reader.member_id()
                 end = partial(_end_failed, app)
                 raise
             finally:

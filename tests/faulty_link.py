@@ -11,6 +11,7 @@ from tests.processes import free_port
 
 _CHUNK_BYTES = 64 * 1024
 DELAY_S = 2.0
+SLOW_BYTES_S = 128 * 1024
 
 
 class Fault(Enum):
@@ -23,6 +24,8 @@ class Fault(Enum):
     """accepts everything and passes nothing on; what it swallowed does not come later"""
     DELAYED = auto()
     """passes everything on after `DELAY_S`"""
+    SLOW = auto()
+    """passes on `SLOW_BYTES_S` bytes a second to the target"""
     GARBAGE = auto()
     """puts random bytes in the place of answers"""
 
@@ -98,6 +101,8 @@ class FaultyLink:
                     continue  # a stream with a hole in it would be worse than none
                 if self._fault is Fault.DELAYED:
                     await asyncio.sleep(DELAY_S)
+                if self._fault is Fault.SLOW and not answers:
+                    await asyncio.sleep(len(chunk) / SLOW_BYTES_S)
                 if self._fault is Fault.GARBAGE and answers:
                     chunk = os.urandom(len(chunk))
                 writer.write(chunk)

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from featurewatch.cli.config.settings import ClusterSection
+from featurewatch.cli.config.source_settings import NodeLogins
 from featurewatch.streams.apiversions.connections import ConnectionPool
 from featurewatch.streams.apiversions.discovery import DiscoveredNodes, discover_nodes
 from featurewatch.streams.apiversions.settings import ApiVersionsSettings, ControllerAddress
@@ -41,13 +42,6 @@ _REGISTER: Final = "REGISTER_BROKER_RECORD"
 _UNREGISTER: Final = "UNREGISTER_BROKER_RECORD"
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 """By the number that a registration has (``SecurityProtocol``)."""
-
-
-class NodeLogins(NamedTuple):
-    """TLS and SASL towards the nodes of a cluster, by role."""
-
-    brokers: Security
-    controllers: Security
 
 
 class ClusterIdSearch(NamedTuple):

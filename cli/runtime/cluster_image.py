@@ -8,15 +8,16 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
 from featurewatch.cli.config.settings import ClusterSection
-from featurewatch.cli.errors import UsageError
-from featurewatch.cli.runtime.cluster_id import NodeLogins, find_cluster_id
-from featurewatch.cli.runtime.sources import (
+from featurewatch.cli.config.source_settings import (
+    NodeLogins,
     api_versions_settings,
     cluster_id_in_files,
     kraft_settings,
     node_logins,
     zookeeper_settings,
 )
+from featurewatch.cli.errors import UsageError
+from featurewatch.cli.runtime.cluster_id import find_cluster_id
 from featurewatch.streams.apiversions.source import ApiVersionsSource
 from featurewatch.streams.events import DeadLetter, Event, SourceState, SourceStatus
 from featurewatch.streams.kraft.source import KraftSource

@@ -3,15 +3,20 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from featurewatch.cli.config.client_config import read_client_config, read_properties
 from featurewatch.cli.config.settings import ClusterSection, Settings
+from featurewatch.cli.config.source_settings import (
+    api_versions_settings,
+    check_directory,
+    cluster_id_in_files,
+    kraft_settings,
+    node_logins,
+    zookeeper_settings,
+)
 from featurewatch.cli.errors import UsageError
 from featurewatch.cli.runtime.bus import wait_for_topics
-from featurewatch.cli.runtime.cluster_id import NodeLogins, find_cluster_id
+from featurewatch.cli.runtime.cluster_id import find_cluster_id
 from featurewatch.cli.runtime.resync import follow_resync_requests
 from featurewatch.cli.runtime.supervisor import (
     SourceSupervisor,
@@ -20,26 +25,17 @@ from featurewatch.cli.runtime.supervisor import (
     run_restarting,
 )
 from featurewatch.cli.runtime.unreached import report_unreached
-from featurewatch.streams.apiversions.settings import ApiVersionsSettings
 from featurewatch.streams.apiversions.source import ApiVersionsSource
 from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.bus.topic_keeper import TopicKeeper
-from featurewatch.streams.client_config.keys import check_zookeeper_keys
 from featurewatch.streams.errors import BusError
 from featurewatch.streams.events import SourceState
 from featurewatch.streams.health import HealthServer, source_views
-from featurewatch.streams.kraft.directory.files import cluster_id_of
-from featurewatch.streams.kraft.observer.quorum_reader import QuorumSettings
-from featurewatch.streams.kraft.records.selection import ALL_RECORDS, DEFAULT_RECORD_TYPES
-from featurewatch.streams.kraft.source import KraftSettings, KraftSource
+from featurewatch.streams.kraft.source import KraftSource
 from featurewatch.streams.metrics import SourceReport, SourceReporter
-from featurewatch.streams.net.address import parse_addresses
-from featurewatch.streams.net.security import Security
 from featurewatch.streams.source_shell import SourceShell
 from featurewatch.streams.text import error_line
 from featurewatch.streams.types import ClusterId
-from featurewatch.streams.zookeeper.paths import WatchScope
-from featurewatch.streams.zookeeper.settings import ZookeeperLogin, ZookeeperSettings
 from featurewatch.streams.zookeeper.source import ZookeeperSource
 
 LOG: Final = logging.getLogger("featurewatch.watch")
@@ -71,7 +67,7 @@ class WatchedCluster:
                 "directory nor zookeeper: give at least one of them"
             )
         if cluster.log_directory is not None:
-            _check_directory(cluster.log_directory, cluster.cluster_id)
+            check_directory(cluster.log_directory, cluster.cluster_id)
         self._logins = node_logins(cluster)
         self._znodes = zookeeper_settings(cluster) if cluster.zookeeper else None
         self._trouble = "its cluster id is not known yet"
@@ -226,88 +222,6 @@ async def _run_after(
     await supervisor.run()
 
 
-def _check_directory(directory: Path, cluster_id: str) -> None:
-    if not directory.is_dir():
-        raise UsageError(
-            f"there is no directory {directory}: give the mounted __cluster_metadata-0"
-        )
-    if not cluster_id and cluster_id_in_files(directory) is None:
-        raise UsageError(
-            f"{directory} has no meta.properties beside it that tells the cluster's id: is it a "
-            "__cluster_metadata-0? If so, give --cluster-id, or set cluster_id"
-        )
-
-
-def cluster_id_in_files(directory: Path) -> ClusterId | None:
-    """The id in the ``meta.properties`` beside a log (None: there is none); raises `UsageError`."""
-    try:
-        cluster_id = cluster_id_of(directory)
-    except OSError as error:
-        raise UsageError(f"{error.filename} cannot be read: {error.strerror}") from None
-    return ClusterId(cluster_id) if cluster_id is not None else None
-
-
-def kraft_settings(
-    cluster: ClusterSection, cluster_id: ClusterId, security: Security
-) -> KraftSettings:
-    """How the metadata log of a cluster is followed."""
-    record_types = ALL_RECORDS if cluster.records == "all" else DEFAULT_RECORD_TYPES
-    settings = KraftSettings(
-        cluster_id, wanted=record_types, max_snapshot_bytes=cluster.max_snapshot_bytes
-    )
-    if cluster.log_directory is not None:
-        return replace(settings, log_directory=cluster.log_directory)
-    quorum = QuorumSettings(cluster_id, parse_addresses(cluster.controllers), security)
-    return replace(settings, quorum=quorum)
-
-
-def zookeeper_settings(cluster: ClusterSection) -> ZookeeperSettings:
-    """How the znodes of a cluster are followed; raises `UsageError`."""
-    login = ZookeeperLogin()
-    if (file := cluster.zookeeper_config) is not None:
-        properties = read_properties(file)
-        properties.checked(check_zookeeper_keys)
-        login = properties.checked(ZookeeperLogin.from_properties)
-    everything = cluster.records == "all"
-    return ZookeeperSettings(
-        cluster.zookeeper,
-        cluster=ClusterId(cluster.cluster_id) if cluster.cluster_id else None,
-        login=login,
-        wanted=WatchScope(partitions=everything, tasks=everything),
-        max_frame_bytes=cluster.max_zookeeper_frame_bytes,
-    )
-
-
-def api_versions_settings(
-    cluster: ClusterSection, cluster_id: ClusterId, logins: NodeLogins
-) -> ApiVersionsSettings:
-    """How the nodes of a cluster are polled."""
-    return ApiVersionsSettings.parse(
-        cluster.servers,
-        cluster.polled_controllers,
-        cluster=cluster_id,
-        security=logins.brokers,
-        controllers_security=logins.controllers,
-    )
-
-
-def node_logins(cluster: ClusterSection) -> NodeLogins:
-    """TLS and SASL towards a cluster's nodes; raises as `client_security` does."""
-    brokers = client_security(cluster.command_config)
-    if cluster.controllers_config is None:
-        return NodeLogins(brokers, brokers)
-    return NodeLogins(brokers, client_security(cluster.controllers_config))
-
-
-def client_security(file: Path | None) -> Security:
-    """TLS and SASL by a properties file.
-
-    Raises:
-        UsageError: The file cannot be read, a key is misspelt, or a value cannot be used.
-    """
-    return read_client_config(file).security
-
-
 class SourceRunner:
     """All watched clusters of this process."""
 
@@ -346,7 +260,8 @@ class SourceRunner:
         publisher = Publisher(bus, on_error=_tell)
         try:
             async with publisher:
-                beside = [follow_resync_requests(bus, self._supervisors), TopicKeeper(bus).run()]
+                keeping = TopicKeeper(bus).run(lambda: publisher.waits_for_topic)
+                beside = [follow_resync_requests(bus, self._supervisors), keeping]
                 await run_all([*beside, *(cluster.run(publisher) for cluster in self.clusters)])
         finally:
             self._has_published |= publisher.published > 0

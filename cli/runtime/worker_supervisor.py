@@ -20,7 +20,7 @@ from featurewatch.cli.runtime.supervisor import (
     run_restarting,
 )
 from featurewatch.controller.rows import StateRowError
-from featurewatch.streams.errors import BusError
+from featurewatch.streams.errors import BusError, BusUnavailableError
 from featurewatch.streams.health import HealthServer, HealthViews
 from featurewatch.streams.text import error_line
 
@@ -76,12 +76,15 @@ class WorkerSupervisor:
 
     async def _run_worker(self) -> None:
         settings = self._settings
+        member_id = self._worker.lost_member_id
         if self._has_run:
             self._worker = self._make(settings, self.metrics)
-        if self._is_replaced:
-            await self._wait_until_id_is_free()
-        self._failure = f"waiting for the bus at {settings.bus.bootstrap_servers}"
+        if not self._is_replaced:
+            self._failure = f"waiting for the bus at {settings.bus.bootstrap_servers}"
         await wait_for_topics(settings.bus)
+        if member_id:
+            await self._wait_until_id_is_free(member_id)
+        self._is_replaced = False
         self._failure = ""
         self._has_run = True
         try:
@@ -89,26 +92,44 @@ class WorkerSupervisor:
         finally:
             self._has_been_ready |= self._worker.ready.is_set()
 
-    async def _wait_until_id_is_free(self) -> None:
-        """Leaves the membership to the process that has it, for as long as that one runs."""
+    async def _wait_until_id_is_free(self, own_member_id: str) -> None:
+        """Leaves the id to another process that has taken it, for as long as that one runs.
+
+        ``own_member_id`` is what the consumer group called this process before its run ended.
+        """
         settings = self._settings
         member = settings.bus, settings.app_id, settings.instance_id
-        while await asyncio.to_thread(find_member, *member) is not None:
+        reason = ""
+        while True:
+            try:
+                holder = await asyncio.to_thread(find_member, *member)
+            except BusUnavailableError as error:
+                if str(error) != reason:
+                    reason = str(error)
+                    LOG.warning("%s", reason)
+            else:
+                if holder is None or holder.member_id == own_member_id:
+                    return
+                if not self._is_replaced:
+                    self._note_replaced(WorkerIdTakenError.by(holder, settings.worker_id))
             await asyncio.sleep(_LOOK_S)
-        self._is_replaced = False
+
+    def _note_replaced(self, error: WorkerIdTakenError) -> None:
+        self._is_replaced = True
+        self._failure = f"the worker begins anew when that one has ended ({error_line(error)})"
+        LOG.error("%s", self._failure)
 
     def _is_final(self, error: Exception) -> bool:
         is_foreign = isinstance(error, StateRowError)  # another version's tables
         return (must_be_set_up(error) or is_foreign) and not self._has_been_ready
 
     async def _on_failure(self, error: Exception, wait_s: float) -> None:
-        self._is_replaced = isinstance(error, WorkerIdTakenError)
-        when = "when that one has ended" if self._is_replaced else f"in {wait_s:g} s"
-        self._failure = f"the worker begins anew {when} ({error_line(error)})"
         self.metrics.count_restart()
-        is_expected = isinstance(
-            error, BusError | StuckCommitsError | SkippedOffsetsError | WorkerIdTakenError
-        )
+        if isinstance(error, WorkerIdTakenError):
+            self._note_replaced(error)
+            return
+        self._failure = f"the worker begins anew in {wait_s:g} s ({error_line(error)})"
+        is_expected = isinstance(error, BusError | StuckCommitsError | SkippedOffsetsError)
         LOG.error("%s", self._failure, exc_info=None if is_expected else error)
 
 

@@ -21,6 +21,7 @@ from featurewatch.streams.bus.settings import (
     LOG,
     MAX_EVENT_BYTES,
     MAX_MESSAGE_BYTES,
+    SOURCE_REQUEST_TIMEOUT_S,
     BusSettings,
 )
 from featurewatch.streams.codec import events
@@ -88,7 +89,8 @@ class Publisher:
     At most ``max_in_flight`` messages and about ``max_bytes`` bytes wait for acknowledgement; one
     message larger than ``max_bytes`` goes alone. ``on_error`` is called in the event loop. A
     process that stood still for more than ``max_pause_s`` seconds publishes nothing more. A
-    connection on which a request takes longer than ``request_timeout_s`` seconds is made anew.
+    connection on which a request takes longer than ``request_timeout_s`` seconds is made anew; None
+    is what ``socket.timeout.ms`` of the bus' properties says, or `SOURCE_REQUEST_TIMEOUT_S`.
     ``monotonic`` gives seconds of a clock that does not go back.
     """
 
@@ -100,7 +102,7 @@ class Publisher:
         max_bytes: int = 32 * 1024 * 1024,
         on_error: OnErrorChange | None = None,
         max_pause_s: float | None = None,
-        request_timeout_s: float = 60.0,
+        request_timeout_s: float | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._bus = bus
@@ -108,7 +110,7 @@ class Publisher:
         self._max_bytes = max_bytes
         self._on_error = on_error or _ignore
         self._max_pause_s = max_pause_s
-        self._request_timeout_ms = round(request_timeout_s * 1000)
+        self._request_timeout_s = request_timeout_s
         self._monotonic = monotonic
         self._alive_s = monotonic()
         self._lock = asyncio.Lock()
@@ -136,6 +138,11 @@ class Publisher:
     def bus(self) -> BusSettings:
         """The bus that this publishes to."""
         return self._bus
+
+    @property
+    def waits_for_topic(self) -> bool:
+        """Whether messages wait for a topic that the bus does not have."""
+        return bool(self._parked)
 
     @property
     def error(self) -> str | None:
@@ -255,11 +262,13 @@ class Publisher:
 
     def _config(self) -> dict[str, Any]:
         """The producer's settings."""
+        timeout_ms = round((self._request_timeout_s or SOURCE_REQUEST_TIMEOUT_S) * 1000)
+        configured_ms = self._bus.properties.get("socket.timeout.ms", timeout_ms)
         client = self._bus.client(
             linger_ms=0,
             message_max_bytes=MAX_MESSAGE_BYTES,
-            socket_timeout_ms=self._request_timeout_ms,
-            socket_connection_setup_timeout_ms=min(self._request_timeout_ms, 30_000),
+            socket_timeout_ms=configured_ms if self._request_timeout_s is None else timeout_ms,
+            socket_connection_setup_timeout_ms=timeout_ms,
         )
         return client | _GUARANTEES
 

@@ -20,6 +20,11 @@ REQUEST_TIMEOUT_S: Final = 4.0
 """How long a request of a worker may take before its connection counts as dead. A connection that
 swallows what is sent is noticed by this alone; the clients' own limits are up to 90 s."""
 
+SOURCE_REQUEST_TIMEOUT_S: Final = 15.0
+"""The same for what else publishes, unless ``socket.timeout.ms`` says otherwise. Sources may be
+far from the bus: a link has to pass a request on in this time, which has up to 1 MB, or one message
+that is larger."""
+
 Property = str | int | float | bool
 
 

@@ -21,8 +21,11 @@ from featurewatch.streams.topics import ALL
 
 LOG: Final = logging.getLogger("featurewatch.topics")
 
-INTERVAL_S: Final = 1.0
-"""Between two checks, in seconds: one request of a few hundred bytes each."""
+INTERVAL_S: Final = 5.0
+"""Between two checks while all is well, in seconds: the bus describes all topics for each."""
+
+HINTED_INTERVAL_S: Final = 1.0
+"""Between two checks if something hints at a topic that is gone, or the last check failed."""
 
 _TIMEOUT_S: Final = 10.0
 _NO_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
@@ -59,13 +62,22 @@ class TopicKeeper:
             ids = self._read()
         return ids
 
-    async def run(self, on_ids: Callable[[TopicIds], None] = lambda _: None) -> None:
+    async def run(
+        self,
+        is_hinted: Callable[[], bool],
+        on_ids: Callable[[TopicIds], None] = lambda _: None,
+    ) -> None:
         """Checks every `INTERVAL_S` until cancelled, and calls ``on_ids`` after each check.
 
-        What the bus refuses is logged once, and tried again.
+        Where ``is_hinted`` returns true, a client was refused something that a topic which is gone
+        would be a reason for: the check follows within `HINTED_INTERVAL_S`. What the bus refuses is
+        logged once, and tried again.
         """
         while True:
-            await asyncio.sleep(INTERVAL_S)
+            for _ in range(round(INTERVAL_S / HINTED_INTERVAL_S)):
+                await asyncio.sleep(HINTED_INTERVAL_S)
+                if is_hinted() or self._last_error:
+                    break
             try:
                 ids = await asyncio.to_thread(self.check)
             except BusError as error:

@@ -6,10 +6,14 @@ from its socket in turn, length and content, so the frames can be followed here.
 
 import errno
 import socket
+import ssl
 import time
 from collections.abc import Callable
 from struct import Struct
 from typing import Any, Final
+
+from featurewatch.streams.net.address import Address
+from featurewatch.streams.net.failures import tls_failure
 
 DEFAULT_MAX_FRAME_BYTES: Final = 4 << 20
 """The largest frame, in bytes: ``jute.maxbuffer`` of the servers is 1 MiB unless it was raised."""
@@ -27,17 +31,19 @@ class BoundedSocket:
     """A connected socket, with TLS or without; all that is not here is the socket's own.
 
     A frame may have ``max_bytes`` and take ``timeout_s`` seconds from its first byte on. Otherwise
-    `recv` raises `OSError`, whose text says what to do.
+    `recv` raises `OSError`, whose text says what to do; ``server`` is named in it.
     """
 
     def __init__(
         self,
         connected: socket.socket,
+        server: Address,
         max_bytes: int,
         timeout_s: float,
         monotonic_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._socket = connected
+        self._server = server
         self._max_bytes = max_bytes
         self._timeout_s = timeout_s
         self._monotonic_s = monotonic_s
@@ -56,7 +62,12 @@ class BoundedSocket:
             raise OSError(
                 errno.ETIMEDOUT, f"one answer took longer than {self._timeout_s:g} s: is it slow?"
             )
-        data = self._socket.recv(size)
+        try:
+            data = self._socket.recv(size)
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            raise
+        except ssl.SSLError as error:  # TLS 1.3 refuses a certificate after the handshake
+            raise OSError(errno.EPROTO, tls_failure(self._server, error)) from error
         if self._granted is None and not self._head and len(data) == _LENGTH.size:
             self._begin(data, now_s)
         elif self._granted is None and data and len(data) == self._left_bytes:

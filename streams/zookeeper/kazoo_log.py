@@ -6,10 +6,7 @@ from typing import Final
 from featurewatch.streams.text import quoted
 from featurewatch.streams.zookeeper.settings import ZookeeperSettings
 
-_TLS_HINT: Final = "is it the port for TLS, and may it be trusted?"
-
 _ADVICE: Final = (
-    ("certificate verify failed", "its certificate is not trusted or of another name: {reason}"),
     ("Connection refused", "nobody listens there: is ZooKeeper up, are address and port right?"),
     ("Cannot resolve", "{reason}: is the name right?"),
     ("No host resolved", "none of the names can be resolved: are they right?"),
@@ -20,8 +17,6 @@ _ADVICE: Final = (
     ("RequireSasl", "it takes no session without a login, or not this one: check sasl.username"),
     ("SASL", "the login is refused: check sasl.username and sasl.password"),
     ("AUTH_FAILED", "the login is refused: check sasl.username and sasl.password"),
-    ("SSL", f"TLS fails, {_TLS_HINT} ({{reason}})"),
-    ("WRONG_VERSION_NUMBER", f"TLS fails, {_TLS_HINT} ({{reason}})"),
 )
 
 

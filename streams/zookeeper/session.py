@@ -5,6 +5,7 @@ Nothing here can write: of kazoo's client only reads are called.
 """
 
 import contextlib
+import errno
 import logging
 import socket
 import threading
@@ -17,6 +18,8 @@ from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.states import EventType, KazooState, KeeperState, ZnodeStat
 from kazoo.retry import KazooRetry
 
+from featurewatch.streams.net.address import Address
+from featurewatch.streams.net.failures import tls_failure
 from featurewatch.streams.text import quoted
 from featurewatch.streams.zookeeper.bounded_socket import BoundedSocket
 from featurewatch.streams.zookeeper.event_queue import (
@@ -204,13 +207,17 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo ships
         # kazoo's own connection would trust all authorities of the system as well.
         connection = socket.create_connection(address, min(timeout, self._connect_s))
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        server = Address(hostname, address[1])
         if self._tls is not None:
             try:
                 connection = self._tls.wrap_socket(connection, server_hostname=hostname)
+            except OSError as error:
+                connection.close()
+                raise OSError(errno.EPROTO, tls_failure(server, error)) from error
             except BaseException:
                 connection.close()
                 raise
-        return BoundedSocket(connection, self._max_frame_bytes, self._answer_s)
+        return BoundedSocket(connection, server, self._max_frame_bytes, self._answer_s)
 
 
 def _outcome(request: ReadRequest, value: Any) -> ReadResult:

@@ -1,11 +1,12 @@
-"""A source of one small cluster that publishes its whole state again when it is requested."""
+"""Publishes for one small cluster: as a source that answers requests, and as steady traffic."""
 
 import asyncio
+import threading
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Self
 
 from featurewatch.cli.runtime.resync import follow_resync_requests
 from featurewatch.streams.bus.publisher import Publisher
@@ -91,3 +92,41 @@ async def publishing(bus: BusSettings) -> AsyncIterator[PublishingSource]:
         finally:
             requests.cancel()
             await asyncio.gather(requests, return_exceptions=True)
+
+
+class LevelTraffic:
+    """Publishes changes of a level, one after another, in a thread; ``sent`` is the last offset.
+
+    ``interval_s`` lies between two changes. With ``acknowledged`` each waits for the one before.
+    """
+
+    def __init__(
+        self, bus: BusSettings, interval_s: float = 0.05, *, acknowledged: bool = False
+    ) -> None:
+        self.sent = 0
+        self._bus = bus
+        self._interval_s = interval_s
+        self._acknowledged = acknowledged
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._publish()))
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._thread.join()
+
+    async def _publish(self) -> None:
+        async with Publisher(self._bus) as publisher:
+            while not self._done.is_set():
+                offset = self.sent + 1
+                event = levels(offset, {FEATURE: 10 + offset % 2})
+                delivery = await publisher.publish(METADATA_LOG, event)
+                if self._acknowledged:
+                    await delivery
+                self.sent = offset
+                if offset == 1:
+                    await publisher.publish(METADATA_LOG, following(1))
+                await asyncio.sleep(self._interval_s)

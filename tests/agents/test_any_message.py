@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from featurewatch.agents.processor import _writes
+from featurewatch.agents.messages.encoded_result import encode_result
 from featurewatch.controller.input_messages import InputMessage, process
 from featurewatch.controller.monitor import MonitorState
 from featurewatch.controller.rows import states_of_rows
@@ -61,7 +61,7 @@ def test_any_messages_are_processed(sent: list[tuple[str, bytes]]) -> None:
     for offset, (topic, value) in enumerate(sent):
         message = InputMessage(topic, 0, offset, 1_000 + offset, CLUSTER.encode(), value)
         result = process(message, dict.fromkeys([CLUSTER], state).__getitem__)
-        table.update(_writes(BUS, result).rows)
+        table.update(encode_result(BUS, result).rows)
         state = result.step.state
         encode_output(snapshot(state.image, 2_000))
         rows = [(name, row) for name, row in table.items() if row is not None]

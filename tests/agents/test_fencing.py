@@ -1,13 +1,9 @@
 """A worker that has lost a partition cannot write any more, whatever it believes."""
 
-import asyncio
 import contextlib
 import os
 import signal
-import threading
-import time
 import uuid
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,10 +18,12 @@ from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.codec.events import Message
 from featurewatch.streams.codec.outputs import decode_change, decode_snapshot
 from featurewatch.streams.errors import FencedError
-from featurewatch.streams.topics import FEATURE_CHANGES, METADATA_LOG, STATE
+from featurewatch.streams.topics import FEATURE_CHANGES, STATE
 from featurewatch.tables.faust_table import changelog_topic
-from tests.agents.events import CLUSTER, following, levels
+from tests.agents.events import CLUSTER
+from tests.agents.publishing import LevelTraffic
 from tests.processes import Process, wait_ready
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.stack
 
@@ -101,21 +99,21 @@ def test_a_worker_that_was_paused_changes_nothing_when_it_goes_on(
     try:
         paused.start()
         wait_ready([paused])
-        with _Traffic(settings) as traffic:
-            _wait(lambda: traffic.sent > 200)
+        with LevelTraffic(settings, 0.005, acknowledged=True) as traffic:
+            assert eventually(lambda: traffic.sent > 200, 30)
             os.kill(paused.pid, signal.SIGSTOP)
             successor.start()
             stopped_at = traffic.sent
-            _wait(lambda: _last_change(settings) > stopped_at, 60)
+            assert eventually(lambda: _last_change(settings) > stopped_at, 60)
             os.kill(paused.pid, signal.SIGCONT)
             resumed_at = traffic.sent
-            _wait(lambda: traffic.sent > resumed_at + 300)
-        _wait(lambda: _last_change(settings) == traffic.sent, 60)
+            assert eventually(lambda: traffic.sent > resumed_at + 300, 30)
+        assert eventually(lambda: _last_change(settings) == traffic.sent, 60)
         for worker in (paused, successor):
             worker.kill()
         heir.start()
         wait_ready([heir])
-        _wait(lambda: _state_offset(settings) == traffic.sent, 60)
+        assert eventually(lambda: _state_offset(settings) == traffic.sent, 60)
     finally:
         for worker in workers:
             with contextlib.suppress(ProcessLookupError, RuntimeError):
@@ -126,36 +124,6 @@ def test_a_worker_that_was_paused_changes_nothing_when_it_goes_on(
 def _worker(name: str, bus: BusSettings, directory: Path) -> Process:
     on_bus = ["--bus", bus.bootstrap_servers, "--prefix", bus.prefix]
     return Process(name, ["worker", "--id", name, *on_bus], directory)
-
-
-class _Traffic:
-    """Publishes changes of a level, one after another, in a thread; ``sent`` is the last offset."""
-
-    def __init__(self, bus: BusSettings) -> None:
-        self.sent = 0
-        self._bus = bus
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._publish()))
-
-    def __enter__(self) -> "_Traffic":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._done.set()
-        self._thread.join()
-
-    async def _publish(self) -> None:
-        async with Publisher(self._bus) as publisher:
-            while not self._done.is_set():
-                offset = self.sent + 1
-                level = 10 + offset % 2
-                event = levels(offset, {"metadata.version": level})
-                await (await publisher.publish(METADATA_LOG, event))
-                self.sent = offset
-                if offset == 1:
-                    await publisher.publish(METADATA_LOG, following(1))
-                await asyncio.sleep(0.005)
 
 
 def _last_change(bus: BusSettings) -> int:
@@ -178,10 +146,3 @@ def _state_offset(bus: BusSettings) -> int:
             if snapshot.cluster == CLUSTER:
                 offset = snapshot.provenance["offset"]
     return offset
-
-
-def _wait(condition: Callable[[], bool], timeout_s: float = 30) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)

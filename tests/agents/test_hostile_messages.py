@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -42,6 +42,7 @@ from featurewatch.streams.topics import (
 )
 from featurewatch.streams.types import ClusterId
 from tests.agents.events import CLUSTER, following, levels
+from tests.waiting import until_async
 
 pytestmark = pytest.mark.stack
 
@@ -59,7 +60,7 @@ async def worker(bus: Cluster, tmp_path: Path) -> AsyncIterator[Worker]:
     try:
         await asyncio.wait_for(worker.ready.wait(), 60)
         await _publish(settings, [levels(1, {"metadata.version": 20}), following(1)])
-        await _until(lambda: worker.offset(CLUSTER) == 1)
+        await until_async(lambda: worker.offset(CLUSTER) == 1, 30)
         yield worker
     finally:
         worker.stop()
@@ -72,17 +73,11 @@ async def _publish(bus: BusSettings, events: list[Any]) -> None:
             await publisher.publish(METADATA_LOG, event)
 
 
-async def _until(condition: Callable[[], bool], timeout_s: float = 30) -> None:
-    async with asyncio.timeout(timeout_s):
-        while not condition():
-            await asyncio.sleep(0.02)
-
-
 async def _goes_on(worker: Worker, timeout_s: float = 30) -> None:
     """The next event of the same cluster is applied."""
     offset = worker.offset(CLUSTER) + 1
     await _publish(worker.settings.bus, [levels(offset, {"metadata.version": 21})])
-    await _until(lambda: worker.offset(CLUSTER) == offset, timeout_s)
+    await until_async(lambda: worker.offset(CLUSTER) == offset, timeout_s)
 
 
 def _produce(bus: BusSettings, value: bytes, time_ms: int = 0, **settings: Any) -> None:
@@ -143,7 +138,7 @@ async def test_the_marker_of_a_transaction_is_passed_over(worker: Worker, end: s
     assert producer.flush(10) == 0
     (producer.commit_transaction if end == "commit" else producer.abort_transaction)(30)
     if end == "commit":
-        await _until(lambda: worker.offset(CLUSTER) == 2)
+        await until_async(lambda: worker.offset(CLUSTER) == 2, 30)
     await _goes_on(worker)
     assert not _alerts(worker, "messages-lost")
 
@@ -235,7 +230,7 @@ async def test_a_hostile_event_is_applied_or_set_aside(worker: Worker, name: str
     _produce(worker.settings.bus, value)
     other = ClusterId("another-cluster-000000")
     await _publish(worker.settings.bus, [levels(1, {"metadata.version": 20}, other)])
-    await _until(lambda: worker.offset(other) == 1)
+    await until_async(lambda: worker.offset(other) == 1, 30)
     await _goes_on(worker)
     assert max(map(len, _read(worker.settings.bus, ALERTS)), default=0) < 200_000
 
@@ -259,7 +254,7 @@ async def test_offsets_that_go_back_are_reported_and_read(
         await asyncio.sleep(0.1)
     await asyncio.to_thread(ensure_topics, bus)
     await _goes_on(worker, timeout_s=90)  # the consumer asks for the topics every ten seconds
-    await _until(lambda: bool(_alerts(worker, "messages-lost")))
+    await until_async(lambda: bool(_alerts(worker, "messages-lost")), 30)
     (alert,) = _alerts(worker, "messages-lost")
     assert "made anew" in alert.summary
 
@@ -282,18 +277,20 @@ async def test_a_worker_that_begins_in_the_middle_of_a_topic_knows_that(
     worker = Worker(WorkerSettings(settings, data_directory=tmp_path, silent_after_s=600))
     running = asyncio.ensure_future(worker.run())
     try:
-        await _until(lambda: worker.image(other) is not None, 60)
-        await _until(lambda: bool(_alerts(worker, "messages-lost")))
+        await until_async(lambda: worker.image(other) is not None, 60)
+        await until_async(lambda: bool(_alerts(worker, "messages-lost")), 30)
         (alert,) = _alerts(worker, "messages-lost")
         assert (alert.cluster, alert.evidence["topic"]) == (CLUSTER, "metadata-log")
         image = worker.image(CLUSTER)
         assert image is not None
         assert not image.ready
-        await _until(lambda: bool(_read(settings, RESYNC_REQUESTS)))
+        await until_async(lambda: bool(_read(settings, RESYNC_REQUESTS)), 30)
         assert orjson.loads(_read(settings, RESYNC_REQUESTS)[0])["cluster"] == CLUSTER
         again = SourceResync(CLUSTER, "kraft", False, "requested", following(1).seen_ms)
         await _publish(settings, [again, levels(1, {"metadata.version": 20}), following(1)])
-        await _until(lambda: [a.state for a in _alerts(worker, "messages-lost")][-1] == "resolved")
+        await until_async(
+            lambda: [a.state for a in _alerts(worker, "messages-lost")][-1] == "resolved", 30
+        )
         image = worker.image(CLUSTER)
         assert image is not None
         assert image.ready

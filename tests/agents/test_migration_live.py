@@ -1,9 +1,8 @@
 """A real cluster of 3.9.1 moves from ZooKeeper to KRaft while both are watched."""
 
 import asyncio
-import contextlib
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 
 import pytest
 
@@ -21,6 +20,7 @@ from featurewatch.streams.types import ClusterId, LastRecord
 from featurewatch.streams.zookeeper.settings import ZookeeperSettings
 from featurewatch.streams.zookeeper.source import ZookeeperSource
 from tests.conftest import MakeCluster, MakeEnsemble
+from tests.running import running
 from tests.simulation.auditor import Auditor
 from tests.simulation.engine import Engine
 
@@ -59,18 +59,6 @@ class MonitoredSources:
             assert time.monotonic() < deadline, (state, self.firing)
             await asyncio.sleep(0.02)
         return state
-
-
-@contextlib.asynccontextmanager
-async def running(source: ZookeeperSource | KraftSource) -> AsyncIterator[None]:
-    """Runs a source in the background."""
-    task = asyncio.ensure_future(source.run())
-    try:
-        yield
-        assert not task.done(), task.exception()
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
 
 
 def log_of(cluster: Cluster, sink: MonitoredSources) -> KraftSource:

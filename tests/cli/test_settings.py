@@ -12,13 +12,13 @@ from featurewatch.cli.commands.watch import watch
 from featurewatch.cli.config.client_config import read_properties
 from featurewatch.cli.config.reference_config import render
 from featurewatch.cli.config.settings import ClusterSection, Settings, load
-from featurewatch.cli.errors import UsageError
-from featurewatch.cli.runtime.sources import (
+from featurewatch.cli.config.source_settings import (
     api_versions_settings,
     kraft_settings,
     node_logins,
     zookeeper_settings,
 )
+from featurewatch.cli.errors import UsageError
 from featurewatch.controller.readiness import DEFAULT_LIMITS, Limits
 from featurewatch.deploy.process.private_files import write_private
 from featurewatch.streams.apiversions.settings import ControllerAddress

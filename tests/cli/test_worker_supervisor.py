@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from featurewatch.agents.membership import Member
 from featurewatch.agents.metrics import WorkerMetrics
 from featurewatch.agents.settings import WorkerSettings
 from featurewatch.agents.worker import Worker
@@ -31,6 +32,7 @@ class _Worker(Worker):
 
     async def run(self) -> None:
         is_ready, error = next(self.ends)
+        self.lost_member_id = "own"
         if is_ready:
             self.ready.set()
         if error is not None:
@@ -41,6 +43,10 @@ class _Worker(Worker):
         return [] if self.ready.is_set() else ["not yet"]
 
 
+def _nobody(*_: object) -> None:
+    """Nobody has the worker's membership."""
+
+
 @pytest.fixture
 def supervise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., WorkerSupervisor]:
     """A supervisor of workers that end in the given ways, on a bus that is there."""
@@ -49,6 +55,8 @@ def supervise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
         return None
 
     monkeypatch.setattr("featurewatch.cli.runtime.worker_supervisor.wait_for_topics", there)
+    monkeypatch.setattr("featurewatch.cli.runtime.worker_supervisor.find_member", _nobody)
+    monkeypatch.setattr("featurewatch.cli.runtime.worker_supervisor._LOOK_S", 0.01)
 
     def make(*ends: tuple[bool, Exception | None]) -> WorkerSupervisor:
         settings = WorkerSettings(BusSettings("127.0.0.1:1"), "1", data_directory=tmp_path)
@@ -96,6 +104,50 @@ async def test_a_right_that_was_taken_away_is_waited_for(
     denied = BusSetupError("grant READ")
     supervisor = supervise((True, denied), (False, denied), (True, None))
     running = asyncio.ensure_future(supervisor.run())
+    await until_async(lambda: supervisor.not_ready_reasons() == [])
+    supervisor.stop()
+    await asyncio.wait_for(running, 5)
+
+
+@pytest.mark.parametrize("error", [FencedError("another one"), RuntimeError("UnknownError()")])
+async def test_a_worker_that_was_replaced_leaves_its_id_to_the_other_process(
+    supervise: Callable[..., WorkerSupervisor], monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """However its run failed: it waits, names the holder, and begins anew when that one is gone."""
+    replies: list[Member | BusUnavailableError | None] = [Member("other", "10.0.0.7")]
+
+    failed_looks: list[object] = []
+
+    def find_member(*_: object) -> Member | None:
+        if isinstance(reply := replies[-1], BusUnavailableError):
+            failed_looks.append(reply)
+            raise reply
+        return reply
+
+    monkeypatch.setattr("featurewatch.cli.runtime.worker_supervisor.find_member", find_member)
+    supervisor = supervise((True, error), (True, None))
+    running = asyncio.ensure_future(supervisor.run())
+    await until_async(lambda: "another process, on 10.0.0.7" in str(supervisor.not_ready_reasons()))
+    replies.append(BusUnavailableError("away"))  # as long as nobody knows, the other one works
+    await until_async(lambda: len(failed_looks) > 2)
+    assert "give each its own id" in str(supervisor.not_ready_reasons())
+    replies.append(None)
+    await until_async(lambda: supervisor.not_ready_reasons() == [])
+    supervisor.stop()
+    await asyncio.wait_for(running, 5)
+
+
+async def test_a_worker_that_still_has_its_membership_begins_anew_at_once(
+    supervise: Callable[..., WorkerSupervisor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The member that the group knows is the process itself, before it failed."""
+    monkeypatch.setattr(
+        "featurewatch.cli.runtime.worker_supervisor.find_member", lambda *_: Member("own", "here")
+    )
+    supervisor = supervise((True, FencedError("paused")), (True, None))
+    running = asyncio.ensure_future(supervisor.run())
+    restarted = b"featurewatch_worker_restarts_total 1.0"
+    await until_async(lambda: restarted in supervisor.metrics.scrape()())
     await until_async(lambda: supervisor.not_ready_reasons() == [])
     supervisor.stop()
     await asyncio.wait_for(running, 5)

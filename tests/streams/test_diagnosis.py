@@ -15,7 +15,7 @@ from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.errors import BusUnavailableError
 from featurewatch.streams.topics import STATE
-from tests.streams.net.tls_nodes import CASES, listener
+from tests.streams.net.tls_nodes import CASES, listener, properties_of
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -23,9 +23,7 @@ def test_the_reason_is_that_of_our_own_connection(name: str, tmp_path: Path) -> 
     """librdkafka has one text for all certificates that it does not accept."""
     server_of, settings, says = CASES[name]
     authority = trustme.CA()
-    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
-    pairs = (setting.split("=") for setting in settings.split())
-    properties = {key: value.replace("CA", str(tmp_path / "ca.pem")) for key, value in pairs}
+    properties = properties_of(settings, authority, tmp_path)
     with listener(server_of(authority)) as address:
         line = unanswered(BusSettings(str(address), properties), "Local: Broker transport failure")
     assert line.startswith(f"the bus at {address} does not answer: {address}")

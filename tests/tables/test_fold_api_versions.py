@@ -11,7 +11,7 @@ from tests.tables.images import fold_all
 ONE = NodeKey(Role.BROKER, NodeId(1))
 
 
-def test_an_answer_without_an_epoch_finalizes_nothing() -> None:
+def test_a_response_without_an_epoch_finalizes_nothing() -> None:
     """With epoch -1 the finalized levels do not count; the ranges do (M-11)."""
     image = fold_all([r.answer(1, OLD, {MV: 1}, -1, 10, role=Role.CONTROLLER)])
     assert dict(image.features.levels) == {}
@@ -36,7 +36,7 @@ def test_a_broker_outranks_controllers() -> None:
     assert dict(fold_all([r.answer(1, NEW, {MV: 25}, 55, 10)], first).features.levels) == {MV: 25}
 
 
-def test_a_broker_behind_a_controllers_change_is_not_believed() -> None:
+def test_a_broker_behind_a_controllers_change_is_ignored() -> None:
     """Its image ends before the change: adopting it would invent a downgrade (F-58)."""
     image = fold_all([r.answer(7, NEW, {MV: 25}, 585, 9, role=Role.CONTROLLER)])
     after = fold_all([r.answer(1, NEW, {MV: 21}, 100, 10)], image)
@@ -55,7 +55,7 @@ def test_a_feature_that_is_left_out_is_gone() -> None:
     assert (dict(image.features.levels), image.features.revision) == ({MV: 21}, 2)
 
 
-def test_the_order_is_that_of_the_topic_and_not_of_the_times() -> None:
+def test_responses_apply_in_the_order_of_the_topic() -> None:
     """A source whose clock was ahead once is believed again as soon as its clock was set right."""
     image = fold_all([r.answer(1, OLD, {}, -1, 1_000_000), r.answer(1, NEW, {}, -1, 30)])
     node = image.nodes.get(ONE)
@@ -68,7 +68,7 @@ def test_the_order_is_that_of_the_topic_and_not_of_the_times() -> None:
     assert fold_all([r.silent(1, 10, gone=True)], image).nodes.get(ONE) is None
 
 
-def test_a_node_whose_levels_were_not_kept_is_heard_again() -> None:
+def test_a_response_counts_again_if_its_levels_were_not_persisted() -> None:
     """A crash may persist the node of a response without its levels: the response then counts
     again."""
     event = r.answer(1, NEW, {MV: 21}, 50, 10)
@@ -78,7 +78,7 @@ def test_a_node_whose_levels_were_not_kept_is_heard_again() -> None:
     assert fold(complete, event)[0] is complete
 
 
-def test_silent_and_gone() -> None:
+def test_a_silent_node_stays_and_an_unlisted_one_goes() -> None:
     """A node that does not respond stays in the image; one that is no longer listed does not."""
     image = fold_all([r.answer(1, OLD, {}, -1, 10), r.silent(1, 20)])
     node = image.nodes.get(ONE)
@@ -88,7 +88,7 @@ def test_silent_and_gone() -> None:
     assert fold(image, r.silent(8, 40))[1].skipped
 
 
-def test_the_log_outranks_answers() -> None:
+def test_the_log_outranks_responses() -> None:
     """Beside a log, responses change neither nodes nor levels; they are kept as answers."""
     image = fold_all([r.commit(5, r.level(MV, 21), r.register(1, OLD)), r.following(5)])
     after = fold_all([r.answer(1, NEW, {MV: 30}, 99, 100)], image)
@@ -96,7 +96,7 @@ def test_the_log_outranks_answers() -> None:
     assert after.answers.nodes.get(ONE) is not None
 
 
-def test_a_log_after_answers_replaces_them_at_its_end() -> None:
+def test_a_log_replaces_earlier_responses_at_its_end() -> None:
     """Levels of responses stay until the log is read to its end; equal levels are no change."""
     image = fold_all([r.answer(1, NEW, {MV: 21}, 50, 10), r.answer(8, NEW, {MV: 21}, 50, 10)])
     image = fold_all([r.commit(5, r.level(MV, 21), r.register(1, NEW))], image)
@@ -105,7 +105,7 @@ def test_a_log_after_answers_replaces_them_at_its_end() -> None:
     assert (len(image.nodes), image.ready, image.features.revision) == (1, True, 1)
 
 
-def test_what_nodes_said_before_the_log_is_kept_beside_it() -> None:
+def test_responses_from_before_the_log_stay_beside_it() -> None:
     """Responses from before the log, and silences, stay in the image without being repeated."""
     events: list[Event] = [
         r.answer(1, NEW, {}, 50, 10),
@@ -122,7 +122,7 @@ def test_what_nodes_said_before_the_log_is_kept_beside_it() -> None:
     assert fold(image, r.answer(1, NEW, {}, 50, 10))[1].skipped
 
 
-def test_disagreement_and_agreement() -> None:
+def test_two_views_disagree_and_one_does_not() -> None:
     """Two views disagree, fewer agree."""
     image = fold_all([r.disagreement(MV, 2, 1)])
     assert len(image.answers.disagreements[MV]) == 2

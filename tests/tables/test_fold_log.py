@@ -30,7 +30,7 @@ def broker(image: ClusterImage, node_id: int) -> object:
     return image.nodes.get(NodeKey(Role.BROKER, NodeId(node_id)))
 
 
-def test_no_level_is_assumed() -> None:
+def test_no_level_counts_without_its_record() -> None:
     """Without a record of metadata.version nothing is finalized, whatever nodes support (M-38)."""
     image = fold_all([r.commit(1, r.register(1, NEW)), r.following(1)])
     assert dict(image.features.levels) == {}
@@ -44,14 +44,14 @@ def test_a_transaction_is_one_revision() -> None:
     assert (image.features.revision, image.features.epoch) == (1, 7)
 
 
-def test_epoch_is_no_level() -> None:
+def test_the_epoch_is_no_level() -> None:
     """The epoch is an offset of the whole set; it is no level (F-60)."""
     image = fold_all([r.commit(5, r.level(MV, 21)), r.commit(900, r.level(TV, 1))])
     assert image.features.epoch == 900
     assert dict(image.features.levels) == {MV: 21, TV: 1}
 
 
-def test_new_software_raises_no_level() -> None:
+def test_new_software_changes_ranges_and_no_level() -> None:
     """A broker on new software has new ranges, the finalized level stays (M-16, M-34)."""
     image = fold_all([r.commit(2, r.level(MV, 21), r.register(1, OLD))])
     after = fold_all([r.commit(3, r.register(1, NEW))], image)
@@ -61,7 +61,7 @@ def test_new_software_raises_no_level() -> None:
     assert node.capabilities.ranges[MV] == (7, 30)
 
 
-def test_level_zero_removes() -> None:
+def test_level_zero_removes_a_feature() -> None:
     """A level of 0 removes a feature, and removing it again is no change (M-04)."""
     image = fold_all([r.commit(1, r.level(TV, 2)), r.commit(2, r.level(TV, 0))])
     assert (dict(image.features.levels), image.features.revision) == ({}, 2)
@@ -74,14 +74,14 @@ def test_the_same_level_again_is_no_revision() -> None:
     assert (image.features.revision, image.features.epoch) == (1, 1)
 
 
-def test_kraft_version_is_what_the_control_record_says() -> None:
+def test_kraft_version_comes_from_the_control_record() -> None:
     """A FeatureLevelRecord named kraft.version is ignored (KAFKA-18979)."""
     image = fold_all([r.commit(1, r.level(KV, 1))])
     assert dict(image.features.levels) == {}
     assert dict(fold_all([r.commit(2, r.kraft_version(1))], image).features.levels) == {KV: 1}
 
 
-def test_the_record_of_two_levels_is_unreadable() -> None:
+def test_record_type_12_of_old_releases_is_unreadable() -> None:
     """Key 12 of releases up to 3.2 has the same version, and is not interpreted (M-12, M-13)."""
     old = {"name": MV, "minFeatureLevel": 1, "maxFeatureLevel": 3}
     image = fold_all([r.commit(1, r.record("FEATURE_LEVEL_RECORD", old))])
@@ -89,7 +89,7 @@ def test_the_record_of_two_levels_is_unreadable() -> None:
     assert image.sources.unreadable["FEATURE_LEVEL_RECORD"].count == 1
 
 
-def test_unknown_fields_and_types_are_passed_over() -> None:
+def test_unknown_fields_and_types_are_skipped() -> None:
     """Unknown fields, and record types that do not matter, change nothing (M-60)."""
     plain = r.register(1, OLD)
     extended = {**plain, "data": {**plain["data"], "cordonedLogDirs": ["x"]}}
@@ -106,7 +106,7 @@ def test_a_delta_holds_what_changed() -> None:
     assert ([key.node_id for key in delta.nodes], delta.levels) == ([3], ())
 
 
-def test_fencing_and_shutdown() -> None:
+def test_only_a_registration_ends_a_controlled_shutdown() -> None:
     """Old and new records fence and unfence; only a registration ends a controlled shutdown."""
     image = fold_all([r.commit(1, r.register(1, OLD, fenced=False))])
     steps = [
@@ -131,7 +131,7 @@ def test_a_change_of_an_unknown_broker_is_counted() -> None:
     assert dict(image.features.levels) == {MV: 7}
 
 
-def test_unregistered_twice() -> None:
+def test_a_broker_may_be_unregistered_twice() -> None:
     """After a crash a broker may be unregistered before its commit is applied again."""
     image = fold_all([r.commit(2, r.change(4, 1), r.unregister(4))])
     assert dict(image.sources.unreadable) == {}
@@ -140,7 +140,7 @@ def test_unregistered_twice() -> None:
 STATE = (r.level(MV, 21), r.register(1, OLD), r.register(2, NEW), r.register_controller(3, NEW))
 
 
-def test_a_snapshot_replaces_what_was_known() -> None:
+def test_a_snapshot_replaces_the_image() -> None:
     """A node that it lacks is removed, and the delta has only differences (M-65)."""
     before = fold_all(
         [r.commit(5, r.level(MV, 21), r.level(TV, 1), r.register(1, OLD), r.register(9, OLD))]
@@ -155,7 +155,7 @@ def test_a_snapshot_replaces_what_was_known() -> None:
     assert image.log.provenance.offset == 19
 
 
-def test_a_snapshot_over_an_image_is_a_snapshot_over_nothing() -> None:
+def test_a_snapshot_gives_the_same_image_whatever_it_replaces() -> None:
     """Levels, nodes and provenance are the same, whatever the image was before (M-64)."""
     chunks = [r.chunk(20, 0, *STATE[:1]), r.chunk(20, 1, *STATE[1:], last=True)]
     over = fold_all(chunks, fold_all([r.commit(5, r.level(TV, 1), r.register(9, NEW))]))
@@ -167,7 +167,7 @@ def test_a_snapshot_over_an_image_is_a_snapshot_over_nothing() -> None:
     )
 
 
-def test_chunks_again_change_nothing() -> None:
+def test_repeated_chunks_change_nothing() -> None:
     """A repeated chunk, and a snapshot behind the image, are skipped."""
     first, second = r.chunk(20, 0, *STATE[:2]), r.chunk(20, 1, *STATE[2:], last=True)
     image = fold_all([first, second])
@@ -179,7 +179,7 @@ def test_chunks_again_change_nothing() -> None:
     assert fold(begun, r.chunk(20, 1, STATE[2]))[0] == begun
 
 
-def test_a_snapshot_begun_anew_holds_nothing_of_the_first() -> None:
+def test_a_restarted_snapshot_has_nothing_of_the_first() -> None:
     """The source crashed and publishes another snapshot: only that one counts."""
     image = fold_all([r.chunk(20, 0, r.register(7, OLD)), r.chunk(30, 0, *STATE, last=True)])
     assert broker(image, 7) is None
@@ -194,7 +194,7 @@ def test_a_chunk_without_the_one_before_is_not_applied() -> None:
     assert image.sources.unreadable["SNAPSHOT"].count == 1
 
 
-def test_a_commit_ends_a_snapshot_that_came_to_nothing() -> None:
+def test_a_commit_ends_an_incomplete_snapshot() -> None:
     """The source continues with the log: the image continues from its last offset."""
     before = fold_all([r.commit(5, r.level(MV, 21))])
     image = fold_all([r.chunk(20, 0, r.register(7, OLD)), r.commit(6, r.level(TV, 1))], before)
@@ -241,7 +241,7 @@ def test_a_log_that_went_backwards_twice_keeps_nothing_of_the_first_reading() ->
 
 
 @pytest.mark.parametrize("state", [SourceState.STALLED, SourceState.SILENT])
-def test_trouble_before_the_end_is_not_readiness(state: SourceState) -> None:
+def test_a_source_that_stalls_while_catching_up_is_not_ready(state: SourceState) -> None:
     """A source that stalls while catching up has published a part; one that followed,
     everything."""
     partial = fold_all([r.catching_up(1), r.commit(1, r.level(MV, 21)), r.status(state, 1)])
@@ -252,7 +252,7 @@ def test_trouble_before_the_end_is_not_readiness(state: SourceState) -> None:
 
 
 @given(parts=some.partitions_of(12), records=st.lists(some.records, min_size=12, max_size=12))
-def test_every_split_ends_alike(parts: list[int], records: list[RecordJson]) -> None:
+def test_every_split_gives_the_same_image(parts: list[int], records: list[RecordJson]) -> None:
     """The same records in any commits give the same levels, nodes and quorum."""
 
     def run(sizes: list[int]) -> ClusterImage:
@@ -270,7 +270,7 @@ def test_every_split_ends_alike(parts: list[int], records: list[RecordJson]) -> 
 
 
 @given(commits=st.lists(st.lists(some.records, max_size=3), min_size=1, max_size=8), data=st.data())
-def test_what_comes_again_changes_nothing(
+def test_repeated_commits_change_nothing(
     commits: list[list[RecordJson]], data: st.DataObject
 ) -> None:
     """Any range of commits that was applied before is skipped, and the image is the same object."""

@@ -34,7 +34,7 @@ MOVED: tuple[Event, ...] = (
 """A cluster that has come from ZooKeeper, which was switched off then."""
 
 
-def test_what_only_the_source_told_goes_with_it() -> None:
+def test_the_znodes_of_a_retired_source_are_removed() -> None:
     """The znodes of a ZooKeeper that was shut down after a migration are removed."""
     before = after(*MOVED)
     assert len(before.image.zookeeper.nodes) == 1
@@ -50,7 +50,7 @@ def test_what_only_the_source_told_goes_with_it() -> None:
     assert not outcome.state.firing
 
 
-def test_the_word_of_the_authority_stays() -> None:
+def test_the_state_of_a_retired_authority_stays() -> None:
     """The log's nodes and levels stay, but the image is not ready any more."""
     image = after(*MOVED, retired("kraft")).image
     assert image.authority is Authority.LOG
@@ -58,13 +58,13 @@ def test_the_word_of_the_authority_stays() -> None:
     assert not image.ready
 
 
-def test_a_source_that_speaks_again_is_taken_up() -> None:
+def test_a_retired_source_may_publish_again() -> None:
     """A retired source may publish again."""
     image = after(*MOVED, retired("zookeeper"), z.following(100)).image
     assert set(image.sources.statuses) == {"kraft", "zookeeper"}
 
 
-def test_nobody_is_retired_twice() -> None:
+def test_retiring_an_unknown_source_changes_nothing() -> None:
     """An unknown source changes nothing."""
     assert step(after(*MOVED, retired("zookeeper")), retired("zookeeper")).delta.skipped
 

@@ -29,7 +29,7 @@ def watched(*znodes: Znode, zxid: int = 50) -> ClusterImage:
     return fold_all([*z.reading("s1", znodes, zxid), z.following()])
 
 
-def test_a_broker_is_its_znode() -> None:
+def test_the_broker_epoch_is_the_transaction_of_its_znode() -> None:
     """The broker epoch is the transaction that created the znode, as in Kafka; so is the
     provenance."""
     image = watched(z.broker(1, {TV: (0, 2)}, 10, 3))
@@ -83,7 +83,7 @@ def test_absent_and_disabled_finalize_nothing() -> None:
     assert gone == ZnodeProvenance(z.FEATURE, -1, 60, -1, 600)
 
 
-def test_unreadable_is_not_removed() -> None:
+def test_an_unreadable_znode_keeps_the_levels_read_last() -> None:
     """The levels read last stay, with their epoch, and an issue is added."""
     image = watched(z.features({MV: 3}, 5, 7))
     after, delta = fold(image, z.change(z.unreadable(z.FEATURE, 5, 8), 60))
@@ -95,7 +95,7 @@ def test_unreadable_is_not_removed() -> None:
     assert len(cleared.zookeeper.issues) == 0
 
 
-def test_of_an_unreadable_broker_nothing_is_known() -> None:
+def test_an_unreadable_broker_is_live_with_unknown_ranges() -> None:
     """The broker is live with unknown ranges; an earlier version of the same znode counts."""
     image = watched(z.unreadable("/brokers/ids/1", 10), z.broker(2, OLD, 11))
     node = image.nodes.get(ONE)
@@ -107,7 +107,7 @@ def test_of_an_unreadable_broker_nothing_is_known() -> None:
     assert (dict(other.capabilities.ranges), other.epoch) == (OLD, 11)
 
 
-def test_a_lower_epoch_of_one_life_never_counts() -> None:
+def test_a_lower_epoch_of_one_znode_never_counts() -> None:
     """Neither in a change nor in a snapshot; in a recreated znode it does (F-12, F-58)."""
     image = watched(z.features({MV: 3}, 5, 7))
     lower = z.features({MV: 2}, 5, 6)
@@ -124,7 +124,7 @@ def test_a_lower_epoch_of_one_life_never_counts() -> None:
     ] == [(0, 7)]
 
 
-def test_what_was_read_before_is_passed_over() -> None:
+def test_changes_that_were_read_before_are_skipped() -> None:
     """A change up to a transaction behind the newest one is skipped, and so is a repeated
     snapshot."""
     first = z.reading("s1", [z.broker(1, OLD, 10)], 50)
@@ -137,7 +137,7 @@ def test_what_was_read_before_is_passed_over() -> None:
         assert delta.skipped
 
 
-def test_what_is_not_held_passes_by() -> None:
+def test_a_partition_state_changes_no_image() -> None:
     """The state of a partition does not affect the image."""
     image = watched(z.broker(1, OLD, 10))
     after = fold_all([z.change(z.partition(1, 3), 60, missed=3)], image)
@@ -149,7 +149,7 @@ def test_what_is_not_held_passes_by() -> None:
     assert len(after.zookeeper.issues) == 0
 
 
-def test_who_is_the_controller() -> None:
+def test_the_controller_comes_from_its_znode() -> None:
     """Its id, its epoch, and whether it is a KRaft one; none if the znode does not exist."""
     image = watched(z.controller(7, 10), z.controller_epoch(4), z.migration(3000, 11))
     zookeeper = image.zookeeper
@@ -185,7 +185,7 @@ def test_the_log_outranks_zookeeper() -> None:
     assert (len(after.zookeeper.nodes), len(after.zookeeper.unregistered)) == (1, 0)
 
 
-def test_zookeeper_outranks_answers() -> None:
+def test_zookeeper_outranks_responses() -> None:
     """Responses are held beside the nodes, and the last chunk of a snapshot replaces the nodes."""
     image = fold_all([r.answer(1, NEW, {MV: 21}, 50, 10), r.following(0, source="api-versions")])
     parts = z.reading("s1", [z.broker(1, NEW, 10), z.features({MV: 21}, 5, 2)], 50, chunks=2)

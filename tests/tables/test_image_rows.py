@@ -19,12 +19,12 @@ PLACE = row_key(r.CLUSTER, "cluster")
 
 
 @given(st.text(min_size=1), st.text(alphabet="abc/|%-", min_size=1))
-def test_keys_lead_back(cluster: str, name: str) -> None:
+def test_keys_identify_their_cluster(cluster: str, name: str) -> None:
     """Rows of different clusters have different keys, whatever characters the ids have."""
     assert cluster_of(row_key(ClusterId(cluster), name)) == (cluster, name)
 
 
-def test_the_place_comes_after_what_it_claims() -> None:
+def test_the_row_of_the_cluster_is_written_last() -> None:
     """Alerts, times, nodes, then the cluster's row, for a commit that changes all of them."""
     engine = Engine()
     engine.apply_all([r.commit(1, r.register(1, OLD)), r.following(1)])
@@ -36,7 +36,7 @@ def test_the_place_comes_after_what_it_claims() -> None:
     ]  # fmt: skip
 
 
-def test_pages_of_a_reading_that_ended_go_last() -> None:
+def test_pages_of_a_resync_are_deleted_after_it_has_ended() -> None:
     """They are deleted after the row that ends the resync: until then they may be needed."""
     engine = Engine()
     engine.apply_all([r.commit(1, r.register(1, OLD)), r.chunk(9, 0, r.register(2, OLD))])
@@ -46,7 +46,7 @@ def test_pages_of_a_reading_that_ended_go_last() -> None:
     assert rows[-2][0] == PLACE
 
 
-def test_pages_that_a_crash_left_behind_do_not_count() -> None:
+def test_pages_left_by_a_crash_do_not_count() -> None:
     """The second resync of a log has no rows of the first."""
     engine = Engine()
     engine.apply_all([r.commit(9, r.register(1, OLD)), r.following(9)])
@@ -93,7 +93,7 @@ def test_brokers_beside_a_log_count_from_its_first_row_on() -> None:
     assert len(zookeeper.nodes) == len(zookeeper.unregistered) == 40
 
 
-def test_answers_beside_a_log_count_from_its_first_row_on() -> None:
+def test_responses_beside_a_log_count_from_its_first_row_on() -> None:
     """A crash may persist some of them without the row that makes the log the authority."""
     engine = Engine()
     engine.apply_all([r.answer(i, NEW, {MV: 21}, 50, 9) for i in range(40)])
@@ -121,7 +121,7 @@ def test_rows_of_many_clusters() -> None:
 
 
 @given(st.lists(st.lists(some.records | some.broken_records(), max_size=4), max_size=4))
-def test_no_record_stops_the_worker(commits: list[list[dict[str, object]]]) -> None:
+def test_any_record_is_applied_or_counted(commits: list[list[dict[str, object]]]) -> None:
     """A record with any JSON in its fields is applied, persisted and restored, or counted."""
     engine = Engine()
     engine.apply(r.following(0, seen_ms=1))

@@ -41,7 +41,7 @@ def test_classes_follow_nodes(
 
 
 @given(*[st.dictionaries(st.integers(0, 5), some.ranges, max_size=5)] * 2)
-def test_a_difference_leads_from_one_to_the_other(
+def test_a_difference_turns_one_map_into_the_other(
     ranges_before: dict[int, dict[FeatureName, tuple[int, int]]],
     ranges_after: dict[int, dict[FeatureName, tuple[int, int]]],
 ) -> None:

@@ -53,7 +53,7 @@ def test_a_log_that_is_published_again_changes_nothing() -> None:
     assert again[-1].state.image == first.image
 
 
-def test_what_the_log_has_lost_is_gone_after_a_resync() -> None:
+def test_brokers_missing_from_a_resync_are_gone_at_its_end() -> None:
     """A broker that no record names any more goes when the source follows, and not before."""
     image = fold_all([r.commit(1, r.register(1, OLD), r.register(2, OLD)), r.following(1)])
     image = fold_all([r.resync(), r.commit(1, r.register(2, OLD))], image)
@@ -92,7 +92,7 @@ def test_a_gap_in_a_resync_stays() -> None:
     assert fold_all([r.resync(), *LOG], image).log.gap == ""
 
 
-def test_answers_that_are_not_published_again_are_gone() -> None:
+def test_responses_that_are_not_published_again_are_gone() -> None:
     """A node and a disagreement that the source does not know any more, at the end of a resync."""
     events: list[Event] = [
         r.answer(1, OLD, {}, -1, 10),
@@ -118,7 +118,7 @@ def test_answers_that_are_not_published_again_are_gone() -> None:
     assert node.silent
 
 
-def test_answers_beside_a_log_are_replaced_too() -> None:
+def test_responses_beside_a_log_are_replaced_too() -> None:
     """The responses of nodes are kept beside the registrations, and so are those that go."""
     image = fold_all([r.answer(1, OLD, {}, -1, 10), r.answer(2, OLD, {}, -1, 11), *LOG])
     assert len(image.answers.nodes) == 2
@@ -212,6 +212,6 @@ def test_the_rows_of_a_resync_hold_all_of_it() -> None:
         (z.reading("1-1", [z.broker(1, OLD)], 5)[0], True),
     ],
 )
-def test_where_the_whole_state_begins(event: Event, begins: bool) -> None:
+def test_events_that_begin_the_whole_state(event: Event, begins: bool) -> None:
     """A reader that begins with such an event lacks nothing."""
     assert begins_state(event) == begins

@@ -10,7 +10,7 @@ from featurewatch.controller.rules.rule import format_duration
 TEXT = (Path(__file__).parents[3] / "docs" / "readiness.md").read_text()
 
 
-def test_the_rules_are_the_registry() -> None:
+def test_the_documented_rules_are_those_of_the_registry() -> None:
     """Each rule is listed with its meaning, and the time after which it fires."""
     limits = {
         "ghost-registration": DEFAULT_LIMITS.ghost_ms,
@@ -25,7 +25,7 @@ def test_the_rules_are_the_registry() -> None:
     assert documented == expected
 
 
-def test_the_states_are_those_of_the_code() -> None:
+def test_the_documented_states_are_those_of_the_code() -> None:
     """Each state is listed, and no other."""
     documented = re.findall(r"^\| `(\w+)` \| [^|]+ \|$", TEXT, re.MULTILINE)
     assert documented == [str(state) for state in UpgradeState]

@@ -29,7 +29,7 @@ def levels(name: str) -> dict[str, int]:
         ("4.2", "4.3", False, "4.3", "4.3"),
     ],
 )
-def test_the_way_back_of_an_upgrade(
+def test_the_downgrade_path_of_an_upgrade(
     low: str, high: str, lossless: bool, after: str, to: str
 ) -> None:
     """A downgrade is lossless if no level in between changed metadata (M-52)."""
@@ -43,7 +43,7 @@ def test_the_way_back_of_an_upgrade(
     assert ("There is no way back" in path.reason) is not lossless
 
 
-def test_kraft_version_stays_and_may_lock_older_software_out() -> None:
+def test_a_finalized_kraft_version_rules_out_older_software() -> None:
     """With kraft.version there is no path back from 3.7 to 3.7; from 4.0 there is one."""
     path = downgrade_path(levels("3.7"), release_levels(release_of("3.9")))  # type: ignore[arg-type]
     assert path is not None
@@ -63,7 +63,7 @@ def test_a_level_newer_than_the_table_never_counts_as_lossless() -> None:
     assert downgrade_path({}, {}) is None
 
 
-def test_software_is_told_by_its_ranges() -> None:
+def test_the_release_is_identified_by_its_ranges() -> None:
     """Stable releases come before unstable ones; a single level, as of a migrating broker, is no
     match."""
     for name in ("3.3", "3.9", "4.0", "4.3"):

@@ -50,7 +50,7 @@ def test_the_controllers_come_first() -> None:
     assert remedies[Role.CONTROLLER, 1].startswith("start it on Kafka 4.1")
 
 
-def test_an_old_broker_is_not_just_restarted() -> None:
+def test_an_old_broker_needs_new_software() -> None:
     """Its software lacks the level itself."""
     before = image(
         *controllers("4.1", "4.1", "4.1"),

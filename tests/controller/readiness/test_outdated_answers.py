@@ -41,7 +41,7 @@ def test_a_response_of_a_source_that_is_gone_hides_no_ghost(state: SourceState) 
     assert GHOST in firing(engine)
 
 
-def test_it_ages_after_the_broker_died_too() -> None:
+def test_a_response_ages_after_the_broker_died() -> None:
     """The broker was fenced while it was still polled: its time counts from the source's end."""
     engine = polled()
     engine.apply(r.commit(60, r.fence(2)))

@@ -75,7 +75,7 @@ def test_a_cluster_of_one_release_is_ready_for_it() -> None:
     assert not report.downgrade_path.lossless
 
 
-def test_every_node_blocking_is_named_with_what_to_do() -> None:
+def test_every_blocker_is_named_with_its_remedy() -> None:
     """Running, fenced, ghost, and a controller that is no voter; each has its own remedy."""
     gone = r.register_controller(9, ranges("3.7"))
     cluster_image = image(
@@ -170,7 +170,7 @@ def test_controllers_that_do_not_register_are_unknown_until_they_are_asked() -> 
     assert (blocked.verdict, [blocker.software for blocker in blocked.blockers]) == (NO, ["3.6"])
 
 
-def test_unknown_is_never_yes() -> None:
+def test_an_unknown_state_never_gives_yes() -> None:
     """Not caught up, a gap, an unreadable record, a stale source, an invalid range."""
     complete = image(*controllers(*["4.3"] * 3), *nodes("4.3"))
     assert assess_readiness(complete, NEW).verdict is YES
@@ -206,7 +206,7 @@ def test_a_node_that_does_not_answer_is_unknown_and_the_rest_is_shown() -> None:
     assert "--bootstrap-controller" in assess_readiness(alone, NEW).reasons[0]
 
 
-def test_the_active_controller_is_known_by_the_nodes_word_alone() -> None:
+def test_the_active_controller_is_known_from_responses_alone() -> None:
     """Without a log the model uses the controller's own responses."""
     responders = [(1, Role.BROKER), (1, Role.CONTROLLER), (2, Role.CONTROLLER)]
     events = [
@@ -225,7 +225,7 @@ def test_the_active_controller_is_known_by_the_nodes_word_alone() -> None:
     assert report.verdict is UNKNOWN, "who is registered stands in the log alone"
 
 
-def test_metadata_version_is_nothing_in_zookeeper_mode() -> None:
+def test_zookeeper_mode_has_no_target_metadata_version() -> None:
     """ZooKeeper mode has no target level, and Kafka 4 requires a migration (M-01)."""
     cluster_image = fold_all([*z.reading("s1", (z.broker(1, {}, 10),), 50), z.following()])
     assert cluster_image.authority is Authority.ZOOKEEPER
@@ -243,7 +243,7 @@ def test_metadata_version_is_nothing_in_zookeeper_mode() -> None:
     assert "migrate the cluster to KRaft first" in leaves.reasons[0]
 
 
-def test_brokers_in_zookeeper_mode_that_are_asked_alone() -> None:
+def test_brokers_in_zookeeper_mode_that_are_polled_alone() -> None:
     """Controller, release and downgrade path stay unset if the sources do not provide them."""
     answers = [r.answer(node_id, {}, {}, -1, 100 + node_id) for node_id in (1, 2)]
     cluster_image = fold_all([*answers, r.following(0, source="api-versions", seen_ms=300)])
@@ -260,7 +260,7 @@ def test_brokers_in_zookeeper_mode_that_are_asked_alone() -> None:
     assert "give --target" in nothing.reasons[-1]
 
 
-def test_a_voter_that_is_a_ghost_has_to_come_back_for_good() -> None:
+def test_a_ghost_voter_has_to_be_started_again() -> None:
     """Other controllers are started once more so that they register again, and stopped."""
     cluster_image = image(*controllers("4.3", "3.9", "4.3"), *nodes("4.3"))
     key = NodeKey(Role.CONTROLLER, NodeId(2))
@@ -274,7 +274,7 @@ def test_a_voter_that_is_a_ghost_has_to_come_back_for_good() -> None:
     )
 
 
-def test_what_is_not_known_now_has_no_beginning() -> None:
+def test_an_unknown_state_has_no_beginning() -> None:
     """The time of a state that was left is not reported for the unknown state."""
     cluster_image = image(*controllers("4.3"), *nodes("4.3", "3.9"))
     times = replace(
@@ -309,7 +309,7 @@ def test_a_migration_goes_first() -> None:
     assert any("ZooKeeper to KRaft" in text for text in report.reasons)
 
 
-def test_software_that_does_not_start_at_the_level_there_is() -> None:
+def test_software_that_does_not_start_at_the_finalized_level() -> None:
     """Kafka 4 needs metadata.version 7: raise it before the nodes are rolled."""
     report = assess_readiness(
         image(*controllers(*["3.9"] * 3), *nodes("3.9"), level=6), release_of("4.0")
@@ -318,7 +318,7 @@ def test_software_that_does_not_start_at_the_level_there_is() -> None:
     assert any("do not start below metadata.version 7" in text for text in report.reasons)
 
 
-def test_older_software_waits_until_every_node_has_taken_in_the_downgrade() -> None:
+def test_older_software_waits_until_every_node_has_applied_the_downgrade() -> None:
     """Kafka does not record it, but the nodes' epochs show it; without responses it is unknown
     (M-59)."""
     target = release_of("4.2")
@@ -351,7 +351,7 @@ def test_older_software_waits_until_every_node_has_taken_in_the_downgrade() -> N
     assert assess_readiness(done, target, now_ms=1000).verdict is YES
 
 
-def test_a_lossy_way_down_is_refused_and_a_lossless_one_is_not() -> None:
+def test_a_lossy_downgrade_is_refused_and_a_lossless_one_is_not() -> None:
     """An older target needs the lower levels, all in one request."""
     cluster_image = image(*controllers(*["4.3"] * 3), *nodes("4.3"), level=30)
     refused = assess_readiness(cluster_image, release_of("3.9"))
@@ -368,7 +368,7 @@ def test_a_lossy_way_down_is_refused_and_a_lossless_one_is_not() -> None:
     assert {feature.feature for feature in below.features if feature.verdict is NO} == {"nothing"}
 
 
-def test_one_level_up_and_another_down_are_both_asked_for() -> None:
+def test_an_upgrade_and_a_downgrade_in_one_request() -> None:
     """One request has both an upgrade and a downgrade: a refusal of either refuses it."""
     cluster_image = image(*controllers(*["4.3"] * 3), *nodes("4.3"), level=30)
     for levels in ({KV: FeatureLevel(1)}, {MV: FeatureLevel(21)}):
@@ -383,7 +383,7 @@ def test_one_level_up_and_another_down_are_both_asked_for() -> None:
     )
 
 
-def test_nodes_that_could_not_be_asked_leave_the_answer_open() -> None:
+def test_a_stalled_source_makes_the_verdict_unknown() -> None:
     """A stalled source makes the verdict unknown; a source that only lags does not."""
     cluster_image = image(*controllers(*["4.3"] * 3), *nodes("4.3"))
     behind = r.catching_up(source="api-versions", seen_ms=300)
@@ -394,7 +394,7 @@ def test_nodes_that_could_not_be_asked_leave_the_answer_open() -> None:
     assert report.reasons[0] == "The nodes could not be asked: it cannot read."
 
 
-def test_kraft_version_waits_for_every_voters_word() -> None:
+def test_kraft_version_needs_a_report_of_every_voter() -> None:
     """Only voters of 4.1 or later report to a leader of such a release, and absent ones do not; the
     refusal names no voter."""
     target_levels = {KV: FeatureLevel(1)}
@@ -434,7 +434,7 @@ def test_kraft_version_waits_for_every_voters_word() -> None:
     assert older.verdict is YES, "before 4.1 no leader waits for it"
 
 
-def test_nodes_that_see_it_differently() -> None:
+def test_nodes_whose_views_differ_from_the_log() -> None:
     """Levels, epochs and ranges that do not match the log, and silence, each with its node."""
     log = cluster(*controllers(*["4.3"] * 3), *nodes("4.3", "4.3", "3.9"))
     cluster_image = fold_all(
@@ -462,7 +462,7 @@ def test_nodes_that_see_it_differently() -> None:
 
 
 @pytest.mark.parametrize("name", ["3.9", "4.0", "4.1", "4.2", "4.3"])
-def test_the_levels_of_a_release_are_those_of_kafkas_tool(name: str) -> None:
+def test_the_target_levels_of_a_release_are_those_of_kafkas_tool(name: str) -> None:
     """The target levels are the newest metadata.version and every other default above 0."""
     report = release_levels(release_of(name))
     assert report.pop(MV) == release_of(name).newest(MV)
@@ -472,7 +472,7 @@ def test_the_levels_of_a_release_are_those_of_kafkas_tool(name: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_what_the_controller_names_is_among_those_who_are_blockers(seed: int) -> None:
+def test_a_refusal_because_of_a_node_implies_a_blocker(seed: int) -> None:
     """Any mixture of releases, fenced or not: it refuses because of a node only if there are
     blockers, and the named node is one of them.
     """

@@ -44,7 +44,7 @@ def beat(engine: Engine, at_ms: int) -> list[tuple[str, AlertState]]:
     return [(alert.rule, alert.state) for alert in alerts]
 
 
-def test_a_normal_roll_pages_nobody() -> None:
+def test_a_normal_roll_fires_no_alert() -> None:
     """Nodes of two releases, fenced in turn, for less than the limits."""
     engine = watching(*cluster(*CONTROLLERS, *nodes("3.9", "3.9", "3.9"), level=21))
     for node in (1, 2, 3):
@@ -57,7 +57,7 @@ def test_a_normal_roll_pages_nobody() -> None:
     assert engine.state.times.states[CLUSTER].state is UpgradeState.READY
 
 
-def test_a_ghost() -> None:
+def test_a_fenced_broker_becomes_a_ghost() -> None:
     """A broker fenced for an hour fires it; its return or its unregistration resolves it."""
     engine = watching(*cluster(*CONTROLLERS, *nodes("4.3", "3.9"), level=21))
     engine.apply(r.commit(100, r.fence(2)))
@@ -75,7 +75,7 @@ def test_a_ghost() -> None:
     assert dict(engine.state.times.offline) == {}
 
 
-def test_who_starts_was_not_away() -> None:
+def test_a_restarted_process_gets_the_whole_limit_again() -> None:
     """A process that was restarted and is fenced has another hour."""
     engine = watching(*cluster(*CONTROLLERS, *nodes("4.3"), level=21))
     engine.apply(r.commit(100, r.fence(1)))
@@ -143,7 +143,7 @@ def test_an_upgrade_that_cannot_go_on() -> None:
     assert engine.apply(r.commit(301, r.register(8, ranges("4.3"), fenced=False))).alerts == ()
 
 
-def test_a_refusal_is_foretold() -> None:
+def test_a_refused_registration_is_predicted() -> None:
     """A broker whose ranges would be refused, or that needs a feature that is not finalized."""
     engine = watching(*cluster(*CONTROLLERS, *nodes("4.3"), level=30))
     engine.apply(r.answer(1, ranges("3.9"), {}, 50, 1000))
@@ -172,7 +172,7 @@ def test_a_controller_whose_software_does_not_know_a_level() -> None:
     assert "controller 2 will stop: Tried to apply FeatureLevelRecord" in alert.summary
 
 
-def test_nothing_of_it_before_all_is_read_and_all_of_it_then() -> None:
+def test_alerts_fire_once_everything_is_read() -> None:
     """A source that returns after days fires alerts for lasting states at once."""
     events = cluster(*CONTROLLERS, *nodes("4.3", "4.3"), r.fence(2), level=21)
     engine = watching(*events[:-1], r.catching_up(50, seen_ms=2 * DAY))
@@ -183,7 +183,7 @@ def test_nothing_of_it_before_all_is_read_and_all_of_it_then() -> None:
     ]
 
 
-def test_zookeeper_mode_has_no_levels_to_forget() -> None:
+def test_zookeeper_mode_fires_no_ghosts() -> None:
     """Brokers disappear with their znodes, so no registration can be a ghost."""
     engine = watching(
         *z.reading("s1", (z.broker(1, {TV: (1, 2)}, 10), z.broker(2, {}, 11)), 50), z.following()
@@ -192,7 +192,7 @@ def test_zookeeper_mode_has_no_levels_to_forget() -> None:
     assert firing(engine) == {}
 
 
-def test_what_lasted_in_zookeeper_mode_begins_anew_with_the_log() -> None:
+def test_the_time_in_zookeeper_mode_does_not_count_after_a_migration() -> None:
     """After a migration the time in ZooKeeper mode does not count as time without finalizing."""
     engine = Engine()
     engine.apply_all([*z.reading("s1", [z.broker(1, {TV: (0, 2)}, 9)], 50), z.following()])
@@ -220,7 +220,7 @@ def history() -> Iterable[Event]:
     yield r.following(3 * DAY // 10 + 1, seen_ms=5 * DAY)
 
 
-def test_the_same_is_said_after_a_crash_at_any_row() -> None:
+def test_a_crash_at_any_row_leads_to_the_same_alerts() -> None:
     """Killed after each number of rows of each event: the times, and so the alerts, are equal."""
     uninterrupted = watching(*history())
     rules = {id_.split("/")[1] for id_, _ in uninterrupted.published if "/firing/" in id_}
@@ -241,7 +241,7 @@ def test_the_same_is_said_after_a_crash_at_any_row() -> None:
             )
 
 
-def test_the_times_come_back_from_their_rows() -> None:
+def test_the_times_are_restored_from_their_rows() -> None:
     """All times are restored, deleted ones are not."""
     engine = Engine()
     for event in history():
@@ -249,7 +249,7 @@ def test_the_times_come_back_from_their_rows() -> None:
         assert Engine(engine.rows).state == engine.state
 
 
-def test_rows_of_a_release_that_kept_no_times() -> None:
+def test_rows_of_a_release_without_times() -> None:
     """All nodes are checked at once: fenced ones count as away from that time on."""
     engine = watching(*cluster(*CONTROLLERS, *nodes("4.3", "4.3"), r.fence(2), level=21))
     for name in [name for name in engine.rows if "|times" in name]:
@@ -274,7 +274,7 @@ def test_limits_are_settings() -> None:
     assert "for more than 90 seconds" in alert.summary
 
 
-def test_every_rule_speaks_and_its_alerts_are_valid() -> None:
+def test_every_rule_fires_a_valid_alert() -> None:
     """Evidence matches the schema of the alerts topic."""
     engine, fired = Engine(), set()
     validator = Draft202012Validator(schema_of(ALERTS))

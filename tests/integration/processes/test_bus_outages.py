@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 import threading
 import time
 import urllib.request
@@ -22,18 +23,23 @@ from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.bus.transactions import TransactionalPublisher
+from featurewatch.streams.codec.events import Message
 from featurewatch.streams.codec.outputs import decode_alert, decode_change
 from featurewatch.streams.errors import FencedError
 from featurewatch.streams.topics import ALERTS, FEATURE_CHANGES, METADATA_LOG
-from tests.agents.events import CLUSTER, following, levels
-from tests.faulty_link import Fault, FaultyLink
+from tests.agents.events import CLUSTER
+from tests.agents.publishing import LevelTraffic
+from tests.faulty_link import SLOW_BYTES_S, Fault, FaultyLink
 from tests.process_logs import started
 from tests.processes import Process, free_port, wait_ready
+from tests.waiting import eventually, until_async
 
 pytestmark = pytest.mark.stack
 
 BACK_S = 8.0
 """How soon a worker follows again: 5 s, and what two loaded cores add."""
+
+REPEAT = int(os.environ.get("OUTAGES_REPEAT", "1"))
 
 BACK_ANEW_S = 20.0
 """How soon a worker that begins anew follows again."""
@@ -88,35 +94,6 @@ def _worker(bus: BusSettings, directory: Path, name: str = "worker", *options: s
     return Process(name, ["worker", *on_bus, *options], directory)
 
 
-class _Traffic:
-    """Publishes changes of a level, one after another; ``sent`` is the number of the last one."""
-
-    def __init__(self, bus: BusSettings) -> None:
-        self.sent = 0
-        self._bus = bus
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._publish()))
-
-    def __enter__(self) -> "_Traffic":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._done.set()
-        self._thread.join()
-
-    async def _publish(self) -> None:
-        async with Publisher(self._bus) as publisher:
-            while not self._done.is_set():
-                offset = self.sent + 1
-                event = levels(offset, {"metadata.version": 10 + offset % 2})
-                await publisher.publish(METADATA_LOG, event)
-                self.sent = offset
-                if offset == 1:
-                    await publisher.publish(METADATA_LOG, following(1))
-                await asyncio.sleep(0.05)
-
-
 class _Changes:
     """The changes that a worker has published: revisions 1, 2, …, each with one content."""
 
@@ -158,7 +135,7 @@ def test_a_worker_follows_again_at_once_when_its_link_works(
     try:
         worker.start()
         wait_ready([worker])
-        with _Traffic(bus.settings) as traffic, _Changes(bus.settings) as changes:
+        with LevelTraffic(bus.settings) as traffic, _Changes(bus.settings) as changes:
             changes.wait(lambda: changes.last > 10, 20)
             bus.link.fault = fault
             with contextlib.suppress(AssertionError):
@@ -173,6 +150,45 @@ def test_a_worker_follows_again_at_once_when_its_link_works(
         worker.kill()
 
 
+@pytest.mark.parametrize(("fault", "for_s"), [(Fault.HALF_OPEN, 8), (Fault.GARBAGE, 10)])
+def test_a_source_publishes_again_when_its_link_works(
+    bus: LinkedBus, tmp_path: Path, fault: Fault, for_s: float
+) -> None:
+    """Its connections that swallowed something swallow all: it makes them anew by itself.
+
+    The source follows the bus' own metadata log, in its files.
+    """
+    (log,) = (tmp_path / "bus").rglob("__cluster_metadata-0")
+    options = ["--bus", bus.linked.bootstrap_servers, "--prefix", bus.settings.prefix]
+    source = Process("source", ["watch", "--log-directory", str(log), *options], tmp_path)
+    try:
+        source.start()
+        with contextlib.closing(TopicReader(bus.settings, METADATA_LOG)) as reader:
+
+            def publishes() -> bool:
+                return bool(list(reader.poll(0.1)))
+
+            assert eventually(publishes, 30)
+            bus.link.fault = fault
+            eventually(lambda: False, for_s)
+            bus.link.fault = Fault.NONE
+            list(reader.poll(0.1))
+            assert eventually(publishes, BACK_ANEW_S)
+        assert (source.ended, source.starts) == (None, 1)
+    finally:
+        source.kill()
+
+
+async def test_a_link_too_slow_for_a_message_gets_the_time_that_it_needs(bus: LinkedBus) -> None:
+    """What is sent over and over on a link of 1 Mbit/s gets through with a longer timeout."""
+    message = Message(b"key", bytes(17 * SLOW_BYTES_S), [])
+    bus.link.fault = Fault.SLOW
+    slow = replace(bus.linked, properties={"socket.timeout.ms": "60000"})
+    async with Publisher(slow) as publisher:
+        sent = await publisher.send(bus.settings.topic(METADATA_LOG), message)
+        await asyncio.wait_for(sent, 50)
+
+
 async def test_an_outage_longer_than_the_watchdog_ends_nothing(
     bus: LinkedBus, tmp_path: Path
 ) -> None:
@@ -184,14 +200,14 @@ async def test_an_outage_longer_than_the_watchdog_ends_nothing(
     running = asyncio.ensure_future(worker.run())
     try:
         await asyncio.wait_for(worker.ready.wait(), 60)
-        with _Traffic(bus.settings) as traffic:
-            await _until(lambda: worker.offset(CLUSTER) > 10, 20)
+        with LevelTraffic(bus.settings) as traffic:
+            await until_async(lambda: worker.offset(CLUSTER) > 10, 20)
             bus.cluster.node(1).kill()
             with contextlib.suppress(TimeoutError):
-                await _until(running.done, 16)
+                await until_async(running.done, 16)
             await asyncio.to_thread(bus.cluster.node(1).start)
             before = traffic.sent
-            await _until(lambda: worker.offset(CLUSTER) >= before, BACK_S)
+            await until_async(lambda: worker.offset(CLUSTER) >= before, BACK_S)
         assert not running.done()
         with contextlib.closing(TopicReader(bus.settings, ALERTS)) as reader:
             alerts = [decode_alert(message.value() or b"") for message in reader.read_existing()]
@@ -215,17 +231,11 @@ async def test_a_run_that_failed_leaves_nothing_behind(bus: LinkedBus, tmp_path:
     for other in others:
         await other.start()  # fences the worker
         await other.stop()
-    with _Traffic(bus.settings), pytest.raises(FencedError):
+    with LevelTraffic(bus.settings), pytest.raises(FencedError):
         await asyncio.wait_for(running, 30)
     pools = ("asyncio_", "ThreadPoolExecutor")
     left = [thread for thread in set(threading.enumerate()) - threads if thread.is_alive()]
     assert [thread.name for thread in left if not thread.name.startswith(pools)] == []
-
-
-async def _until(condition: Callable[[], bool], timeout_s: float) -> None:
-    async with asyncio.timeout(timeout_s):
-        while not condition():
-            await asyncio.sleep(0.02)
 
 
 def test_a_worker_that_starts_while_the_bus_is_away_waits_for_it(
@@ -236,38 +246,41 @@ def test_a_worker_that_starts_while_the_bus_is_away_waits_for_it(
     worker = _worker(bus.settings, tmp_path)
     try:
         worker.start()
-        _wait(lambda: "waiting for the bus" in _page(worker.port))
-        _wait(lambda: "does not answer" in worker.log.read_text())
+        assert eventually(lambda: "waiting for the bus" in _page(worker.port), 30)
+        assert eventually(lambda: "does not answer" in worker.log.read_text(), 30)
         assert worker.ended is None
         bus.cluster.node(1).start()
-        with _Traffic(bus.settings), _Changes(bus.settings) as changes:
+        with LevelTraffic(bus.settings), _Changes(bus.settings) as changes:
             changes.wait(lambda: changes.last > 3, 20)
         assert worker.ended is None
     finally:
         worker.kill()
 
 
-def test_two_workers_of_one_id_name_the_clash_and_one_works(bus: LinkedBus, tmp_path: Path) -> None:
-    """One has the partitions, and the other one takes them over after its end."""
+@pytest.mark.parametrize("attempt", range(REPEAT))
+def test_of_two_workers_of_one_id_the_one_that_joined_last_works(
+    bus: LinkedBus, tmp_path: Path, attempt: int
+) -> None:
+    """The other one names the clash and its host, and takes over when that one has ended."""
     first, second = (
         _worker(bus.settings, tmp_path, name, "--id", "same") for name in ("first", "second")
     )
     try:
         first.start()
         wait_ready([first])
-        with _Traffic(bus.settings) as traffic, _Changes(bus.settings) as changes:
+        with LevelTraffic(bus.settings) as traffic, _Changes(bus.settings) as changes:
             changes.wait(lambda: changes.last > 10, 20)
             second.start()
-            _wait(lambda: any(map(_names_the_clash, (first, second))), 60)
-            waiting, working = (first, second) if _names_the_clash(first) else (second, first)
-            wait_ready([working])
+            assert eventually(lambda: _names_the_clash(first), 60)
+            wait_ready([second])
             at = traffic.sent
             changes.wait(lambda: changes.last > at + 40, 30)
-            assert _names_the_clash(waiting)
-            working.kill()
+            assert _names_the_clash(first)
+            assert "runs with the id same" not in second.log.read_text()
+            second.kill()
             at = traffic.sent
             changes.wait(lambda: changes.last > at + 10, 40)
-        assert (waiting.ended, waiting.starts) == (None, 1)
+        assert (first.ended, first.starts) == (None, 1)
     finally:
         for worker in (first, second):
             worker.kill()
@@ -286,10 +299,3 @@ def _page(port: int) -> str:
         return error.read().decode()
     except OSError:
         return ""
-
-
-def _wait(condition: Callable[[], bool], timeout_s: float = 30) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)

@@ -20,9 +20,9 @@ from confluent_kafka.admin import (
 )
 
 from featurewatch.cli.config.settings import ClusterSection
+from featurewatch.cli.config.source_settings import kraft_settings, node_logins
 from featurewatch.cli.runtime.cluster_id import find_cluster_id
 from featurewatch.cli.runtime.cluster_image import ClusterNotReadError, read_image
-from featurewatch.cli.runtime.sources import kraft_settings, node_logins
 from featurewatch.deploy.java.jars import Cache, parse_release
 from featurewatch.deploy.kafka.cluster import Cluster
 from featurewatch.deploy.kafka.server_properties import Addresses

@@ -24,6 +24,7 @@ from featurewatch.streams.znodes import FeaturesZnode, Znode
 from featurewatch.streams.zookeeper.paths import CLUSTER_ID
 from featurewatch.streams.zookeeper.settings import ZookeeperSettings
 from featurewatch.streams.zookeeper.source import ZookeeperSource
+from tests.running import running
 from tests.streams.recording_sink import RecordingSink
 
 C = TypeVar("C")
@@ -151,13 +152,8 @@ async def watching(hosts: str, **settings: Any) -> AsyncIterator[Watched]:
     """A source that runs."""
     sink = ZnodeSink()
     source = ZookeeperSource(ZookeeperSettings(hosts, **settings), sink)
-    task = asyncio.ensure_future(source.run())
-    try:
+    async with running(source):
         yield Watched(source, sink)
-        assert not task.done(), task.exception()
-    finally:
-        task.cancel()
-        await asyncio.wait([task])
 
 
 @contextlib.contextmanager

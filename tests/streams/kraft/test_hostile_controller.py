@@ -43,6 +43,7 @@ from featurewatch.streams.source_status import GracePeriods
 from featurewatch.streams.topics import DEAD_LETTERS
 from featurewatch.streams.types import ClusterId
 from tests.hostile import answering, no_file_descriptors, serving
+from tests.running import running
 from tests.streams.kraft.encoding import data_batch, record_of, snapshot_batches
 from tests.streams.recording_sink import RecordingSink
 from tests.waiting import until_async
@@ -149,14 +150,8 @@ async def following(
             ClusterId("c"), quorum=quorum, grace=GRACE, heartbeat_ms=100, **limits
         )
         source = KraftSource(given, sink, nothing)
-        task = asyncio.ensure_future(source.run())
-        try:
+        async with running(source):
             yield source
-            assert not task.done(), task
-        finally:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
 
 
 async def stalled(source: KraftSource) -> str:

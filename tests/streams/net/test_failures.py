@@ -15,7 +15,7 @@ from featurewatch.streams.net.connection import NodeError, open_connection
 from featurewatch.streams.net.failures import KnownListeners, unreachable
 from featurewatch.streams.net.security import from_properties
 from tests.streams.net.handshake import V3_ANSWER, frame, read_request
-from tests.streams.net.tls_nodes import CASES, listener
+from tests.streams.net.tls_nodes import CASES, listener, properties_of
 
 
 async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -32,10 +32,7 @@ async def test_a_failure_of_tls_is_one_clear_line(name: str, tmp_path: Path) -> 
     """Each with the address and the property to set; none is OpenSSL's word alone."""
     server_of, settings, says = CASES[name]
     authority = trustme.CA()
-    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
-    pairs = (setting.split("=") for setting in settings.split())
-    properties = {key: value.replace("CA", str(tmp_path / "ca.pem")) for key, value in pairs}
-    security = from_properties(properties)
+    security = from_properties(properties_of(settings, authority, tmp_path))
     with listener(server_of(authority)) as address:
         with pytest.raises(NodeError, match=says) as raised:
             connection = await open_connection(address, security, timeout_s=5)

@@ -7,6 +7,7 @@ import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import trustme
 
@@ -76,15 +77,33 @@ CASES: dict[str, tuple[Server, str, str]] = {
 
 @contextmanager
 def listener(tls: ssl.SSLContext | None) -> Iterator[Address]:
-    """A node in a thread: blocking sockets send the alert of a failed handshake, as Kafka does."""
+    """A node in a thread: blocking sockets send the alert of a failed handshake, as Kafka does.
+
+    It serves one connection after another.
+    """
+    stopped = threading.Event()
+
+    def serve() -> None:
+        while not stopped.is_set():
+            serve_one(server, tls)
+
     with socket.create_server(("127.0.0.1", 0)) as server:
-        thread = threading.Thread(target=serve_one, args=(server, tls))
+        thread = threading.Thread(target=serve)
         thread.start()
         try:
             yield Address("127.0.0.1", server.getsockname()[1])
         finally:
+            stopped.set()
             server.shutdown(socket.SHUT_RDWR)
             thread.join()
+
+
+def properties_of(settings: str, authority: trustme.CA, directory: Path) -> dict[str, str]:
+    """The properties of one of `CASES`; the authority's certificate is put into ``directory``."""
+    file = directory / "ca.pem"
+    authority.cert_pem.write_to_path(file)
+    pairs = (setting.split("=") for setting in settings.split())
+    return {key: value.replace("CA", str(file)) for key, value in pairs}
 
 
 def serve_one(server: socket.socket, tls: ssl.SSLContext | None) -> None:

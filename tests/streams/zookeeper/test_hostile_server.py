@@ -11,11 +11,13 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from featurewatch.streams.events import SourceState, ZnodeSnapshot
+from featurewatch.streams.net.address import Address
 from featurewatch.streams.source_status import GracePeriods
 from featurewatch.streams.zookeeper.bounded_socket import BoundedSocket
 from featurewatch.streams.zookeeper.settings import ZookeeperSettings
 from featurewatch.streams.zookeeper.source import ZookeeperSource
 from tests.hostile import HostileZookeeper, serving
+from tests.running import running
 from tests.streams.recording_sink import RecordingSink
 from tests.waiting import until_async
 
@@ -32,14 +34,8 @@ async def following(
             str(address), session_timeout_ms=3000, grace=GRACE, heartbeat_ms=100, **limits
         )
         source = ZookeeperSource(given, sink)
-        task = asyncio.ensure_future(source.run())
-        try:
+        async with running(source):
             yield source
-            assert not task.done(), task
-        finally:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
 
 
 @pytest.mark.parametrize("name", ["..", ".", "", "a/b", "a\0b"])
@@ -155,7 +151,8 @@ def test_frames_are_followed_however_they_are_cut(
 ) -> None:
     """Every byte comes through until a length that is none, which raises and nothing else does."""
     good = b"".join(struct.pack("!i", len(content)) + content for content in frames)
-    bounded = BoundedSocket(Pieces(good + rest, piece), 64, 5, lambda: 0)  # type: ignore[arg-type]
+    pieces: Any = Pieces(good + rest, piece)
+    bounded = BoundedSocket(pieces, Address("zookeeper", 2181), 64, 5, lambda: 0)
     received = b""
     with suppress(OSError):
         while part := bounded.recv(5):

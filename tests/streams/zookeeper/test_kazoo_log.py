@@ -22,9 +22,8 @@ def reasons() -> tuple[KazooLogHandler, logging.Logger]:
         ("Connection dropped: socket connection error: Connection refused", "nobody listens there"),
         ("Cannot resolve nowhere: not known", "Cannot resolve nowhere: not known: is the name"),
         (
-            "Connection dropped: socket connection error: [SSL: CERTIFICATE_VERIFY_FAILED] "
-            "certificate verify failed: Hostname mismatch",
-            "its certificate is not trusted or of another name",
+            "Connection dropped: socket connection error: a:1 does not speak TLS (X): check it",
+            "cannot be used: a:1 does not speak TLS (X): check it",
         ),
         ("Connection dropped: socket connection broken", "has it lost its quorum"),
         ("AUTH_FAILED closing: no", "the login is refused"),

@@ -1,18 +1,21 @@
 """The session's edges: what kazoo calls, and how long a server may keep silent."""
 
+import asyncio
 import contextlib
+import re
 import socket
 import time
 from types import SimpleNamespace
 
 import pytest
+import trustme
 from kazoo.exceptions import NoAuthError, NoNodeError, OperationTimeoutError
 from kazoo.protocol.states import EventType, WatchedEvent
 
 from featurewatch.streams.zookeeper.event_queue import EventQueue, ReadCompleted, WatchTriggered
 from featurewatch.streams.zookeeper.paths import TargetKind, WatchTarget
 from featurewatch.streams.zookeeper.session import ZookeeperSession, _Handler, _Result, _Watch
-from featurewatch.streams.zookeeper.settings import ZookeeperSettings
+from featurewatch.streams.zookeeper.settings import ZookeeperLogin, ZookeeperSettings
 from featurewatch.streams.zookeeper.watcher.requests import (
     ReadChildren,
     ReadData,
@@ -25,9 +28,29 @@ from featurewatch.streams.zookeeper.watcher.requests import (
     ZnodeAbsent,
     ZnodeVersion,
 )
+from tests.streams.net.tls_nodes import CASES, listener, properties_of
+from tests.waiting import until_async
 
 FEATURE = WatchTarget("/feature", TargetKind.DATA)
 STAT = SimpleNamespace(czxid=5, mzxid=6, version=7, ephemeralOwner=8)
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name != "TLS there"])
+async def test_a_failure_of_tls_is_one_clear_line(name, tmp_path):
+    """Of a server as of a Kafka node: with its address, and the property to set."""
+    server_of, settings, reason = CASES[name]
+    authority = trustme.CA()
+    login = ZookeeperLogin.from_properties(properties_of(settings, authority, tmp_path))
+    with listener(server_of(authority)) as address:
+        session = ZookeeperSession(ZookeeperSettings(str(address), login=login), EventQueue())
+        session.open()
+        try:
+            await until_async(lambda: re.search(reason, session.reason) is not None)
+            line = session.reason
+        finally:
+            await asyncio.to_thread(session.close().wait, 10)
+    assert line.startswith(f"ZooKeeper at {address} cannot be used: {address}")
+    assert "\n" not in line
 
 
 @contextlib.contextmanager
