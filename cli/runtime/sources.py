@@ -30,7 +30,11 @@ from featurewatch.streams.events import SourceState
 from featurewatch.streams.health import HealthServer, source_views
 from featurewatch.streams.kraft.directory.files import cluster_id_of
 from featurewatch.streams.kraft.observer.quorum_reader import QuorumSettings
-from featurewatch.streams.kraft.records.selection import ALL_RECORDS, DEFAULT_RECORD_TYPES
+from featurewatch.streams.kraft.records.selection import (
+    ALL_RECORDS,
+    DEFAULT_RECORD_TYPES,
+    OPERATIONS_RECORD_TYPES,
+)
 from featurewatch.streams.kraft.source import KraftSettings, KraftSource
 from featurewatch.streams.metrics import SourceReport, SourceReporter
 from featurewatch.streams.net.address import parse_addresses
@@ -251,9 +255,10 @@ def kraft_settings(
     cluster: ClusterSection, cluster_id: ClusterId, security: Security
 ) -> KraftSettings:
     """How the metadata log of a cluster is followed."""
-    record_types = ALL_RECORDS if cluster.records == "all" else DEFAULT_RECORD_TYPES
+    record_types = OPERATIONS_RECORD_TYPES if cluster.operations else DEFAULT_RECORD_TYPES
+    wanted = ALL_RECORDS if cluster.records == "all" else record_types
     settings = KraftSettings(
-        cluster_id, wanted=record_types, max_snapshot_bytes=cluster.max_snapshot_bytes
+        cluster_id, wanted=wanted, max_snapshot_bytes=cluster.max_snapshot_bytes
     )
     if cluster.log_directory is not None:
         return replace(settings, log_directory=cluster.log_directory)
