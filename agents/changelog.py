@@ -34,6 +34,7 @@ class ChangelogWriter:
         self._owned: dict[int, TransactionalPublisher] = {}
         self._stamps: dict[int, Row] = {}
         self._stamped: set[int] = set()
+        self._whole = asyncio.Lock()
 
     @property
     def error(self) -> str | None:
@@ -59,7 +60,7 @@ class ChangelogWriter:
         await asyncio.gather(*claims)
 
     async def write(self, partition: int, rows: Iterable[Row]) -> None:
-        """Writes rows in order; they count once `commit` has returned.
+        """Writes rows in order; they count once `commit` has returned, and all of them together.
 
         Raises:
             streams.errors.FencedError: Another worker owns the partition.
@@ -69,8 +70,9 @@ class ChangelogWriter:
         if stamp is not None and partition not in self._stamped:
             self._stamped.add(partition)
             rows = [stamp, *rows]
-        for name, value in rows:
-            await owned.send(self._topic, Message(name.encode(), value, []), partition)
+        async with self._whole:
+            for name, value in rows:
+                await owned.send(self._topic, Message(name.encode(), value, []), partition)
 
     async def write_stamp(self, partition: int, stamp: Row) -> None:
         """Writes a row now, and again in each further transaction of the partition.
@@ -83,8 +85,9 @@ class ChangelogWriter:
 
     async def commit(self) -> None:
         """Commits what was written to all partitions; raises `streams.errors.FencedError`."""
-        self._stamped.clear()
-        await asyncio.gather(*(owned.commit() for owned in self._owned.values()))
+        async with self._whole:
+            self._stamped.clear()
+            await asyncio.gather(*(owned.commit() for owned in self._owned.values()))
 
     async def close(self) -> None:
         """Gives up all partitions; what was not committed is dropped."""

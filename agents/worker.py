@@ -36,7 +36,7 @@ from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.errors import BusUnavailableError, TopicsChangedError
 from featurewatch.streams.source import wall_clock_ms
 from featurewatch.streams.text import error_line
-from featurewatch.streams.topics import INPUTS, OUTPUTS, RESYNC_REQUESTS
+from featurewatch.streams.topics import INPUTS, OUTPUTS, RESYNC_REQUESTS, WORKER_OUTPUTS
 from featurewatch.streams.types import ClusterId
 from featurewatch.tables.faust_table import changelog_topic, image_table
 from featurewatch.tables.image.cluster import ClusterImage
@@ -155,7 +155,8 @@ class Worker:
         ids = await asyncio.to_thread(keeper.check)
         both = [changelog, *(settings.bus.topic(topic) for topic in INPUTS)]
         operations: dict[str, tuple[AclOperation, ...]] = dict.fromkeys(both, (READ, WRITE))
-        operations |= {settings.bus.topic(topic): (WRITE,) for topic in (*OUTPUTS, RESYNC_REQUESTS)}
+        outputs = WORKER_OUTPUTS if settings.limits.operations else OUTPUTS
+        operations |= {settings.bus.topic(topic): (WRITE,) for topic in (*outputs, RESYNC_REQUESTS)}
         await asyncio.to_thread(check_rights, settings.bus, operations, settings.app_id)
         writer = self._changelog = ChangelogWriter(settings.bus, settings.app_id, changelog)
         async with Publisher(

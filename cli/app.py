@@ -12,6 +12,7 @@ SUMMARIES: Final = {
     "state": "Show each cluster: supported ranges by node, finalized levels, epoch, revision, "
     "alerts.",
     "changes": "Show every change of a finalized level, oldest first.",
+    "operations": "Show what controllers did with topics and partitions, and why, oldest first.",
     "alerts": "Show the alerts that fire now.",
     "epochs": "Show the state at each feature revision, oldest first.",
     "readiness": "Assess whether a cluster can go to a release: all blockers, the downgrade path, "

@@ -65,16 +65,19 @@ def evaluate(
     cause: Cause,
     context: RuleContext,
     due: Iterable[NodeKey] = (),
+    partitions: Iterable[str] = (),
 ) -> tuple[FiringAlerts, AlertChanges]:
     """The firing alerts after an event, and the alerts that changed by it, by subject.
 
     ``context`` is the cluster after the event; ``due`` are the nodes with a condition that has
-    exceeded its limit. Nodes and features are evaluated only while the authoritative source has
-    caught up; when it catches up, all of them are evaluated.
+    exceeded its limit, ``partitions`` the conditions and incidents of partitions to evaluate.
+    Nodes, features and partitions are evaluated only while the authoritative source has caught up;
+    when it catches up, all of them are evaluated.
     """
     after = context.image
     subjects = dict.fromkeys(_touched_subjects(before, after, delta, firing))
     subjects |= dict.fromkeys(_overdue_subjects(before, delta, firing, context, due))
+    subjects |= {Subject(SubjectKind.PARTITIONS, name): None for name in partitions}
     if not subjects:
         return firing, {}
     changes: dict[Subject, tuple[Alert, ...]] = {}

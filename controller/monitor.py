@@ -16,6 +16,9 @@ from featurewatch.controller.alerts import (
     evaluate,
     resolve_all,
 )
+from featurewatch.controller.operations.records import UnreadableRecord
+from featurewatch.controller.operations.state import PartitionsState
+from featurewatch.controller.operations.tracker import TrackResult, track
 from featurewatch.controller.readiness.state_timers import (
     DEFAULT_LIMITS,
     NO_TIMES,
@@ -38,7 +41,7 @@ from featurewatch.tables.fold.fold import (
     fold_unreadable,
 )
 from featurewatch.tables.image.cluster import NOTHING, SKIPPED, ClusterDelta, ClusterImage
-from featurewatch.tables.image.sources import MessagePosition
+from featurewatch.tables.image.sources import MessagePosition, count_unreadable
 
 MAX_AHEAD_MS: Final = 30_000
 """How far the time of an event may lie ahead of the time at which the bus received its message:
@@ -49,11 +52,15 @@ _NEVER_MS: Final = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class MonitorState:
-    """The image of a cluster, its firing alerts, and the start times of states and conditions."""
+    """The image of a cluster, its firing alerts, and the start times of states and conditions.
+
+    ``partitions`` is None where operations are not followed.
+    """
 
     image: ClusterImage
     firing: FiringAlerts = field(default_factory=Map)
     times: StateTimers = NO_TIMES
+    partitions: PartitionsState | None = None
 
     @classmethod
     def of(cls, cluster: ClusterId) -> Self:
@@ -65,7 +72,8 @@ class MonitorState:
 class StepResult:
     """The state after an event, what the event changed, and the outputs to publish.
 
-    ``snapshot`` is set iff the event raised the feature revision.
+    ``snapshot`` is set iff the event raised the feature revision. ``tracked`` is what the event
+    changed of the partitions (None: nothing, or operations are not followed).
     """
 
     state: MonitorState
@@ -74,6 +82,7 @@ class StepResult:
     changes: tuple[FeatureChange, ...] = ()
     alert_changes: AlertChanges = field(default_factory=dict)
     snapshot: Snapshot | None = None
+    tracked: TrackResult | None = None
 
     @property
     def alerts(self) -> tuple[Alert, ...]:
@@ -86,6 +95,8 @@ class StepResult:
         outputs: list[Output] = [*self.changes, *self.alerts]
         if self.snapshot is not None:
             outputs.append(self.snapshot)
+        if self.tracked is not None:
+            outputs.extend(self.tracked.operations)
         return tuple(outputs)
 
 
@@ -113,7 +124,7 @@ def step(
     after, delta = fold(before, event)
     if delta.skipped:
         unchanged = after is before
-        skipped = state if unchanged else MonitorState(after, state.firing, state.times)
+        skipped = state if unchanged else replace(state, image=after)
         return StepResult(skipped, delta, cause)
     if position is not None:
         after = replace(after, sources=after.sources.mark_applied(position))
@@ -123,18 +134,25 @@ def step(
     if after.forgotten:
         ended = resolve_all(state.firing, cause)
         return StepResult(MonitorState(after), delta, cause, alert_changes=ended)
+    tracked = None
+    if limits.operations:
+        tracked = track(state.partitions, before, after, delta, event, at_ms, limits)
+        after = _with_unreadable(after, tracked.unreadable)
+    partitions = None if tracked is None else tracked.state
     times = advance_timers(state.times, before, after, delta, at_ms, limits)
     times, due = take_due(times, limits, at_ms) if after.ready else (times, [])
-    context = RuleContext(after, times, limits, at_ms, received_ms)
-    firing, alert_changes = evaluate(before, delta, state.firing, cause, context, due)
+    context = RuleContext(after, times, limits, at_ms, received_ms, partitions)
+    subjects = () if tracked is None else tracked.subjects
+    firing, alert_changes = evaluate(before, delta, state.firing, cause, context, due, subjects)
     raised = after.features.revision != before.features.revision
     return StepResult(
-        state=MonitorState(after, firing, times),
+        state=MonitorState(after, firing, times, partitions),
         delta=delta,
         cause=cause,
         changes=_changes(after, delta, event),
         alert_changes=alert_changes,
         snapshot=snapshot(after, at_ms) if raised else None,
+        tracked=tracked,
     )
 
 
@@ -153,9 +171,9 @@ def step_unreadable(
     after = replace(after, sources=after.sources.mark_applied(position))
     received_ms = after.sources.received_ms(position)
     after = _at_time(after, received_ms, limits)
-    context = RuleContext(after, state.times, limits, cause.at_ms, received_ms)
+    context = RuleContext(after, state.times, limits, cause.at_ms, received_ms, state.partitions)
     firing, alert_changes = evaluate(state.image, NOTHING, state.firing, cause, context)
-    after_state = MonitorState(after, firing, state.times)
+    after_state = replace(state, image=after, firing=firing)
     return StepResult(after_state, NOTHING, cause, alert_changes=alert_changes)
 
 
@@ -183,10 +201,25 @@ def step_lost_outputs(
 
 def _step_to(state: MonitorState, image: ClusterImage, cause: Cause, limits: Limits) -> StepResult:
     after = _at_time(image, cause.at_ms, limits)
-    context = RuleContext(after, state.times, limits, cause.at_ms, cause.at_ms)
+    context = RuleContext(after, state.times, limits, cause.at_ms, cause.at_ms, state.partitions)
     firing, alert_changes = evaluate(state.image, NOTHING, state.firing, cause, context)
-    after_state = MonitorState(after, firing, state.times)
+    after_state = replace(state, image=after, firing=firing)
     return StepResult(after_state, NOTHING, cause, alert_changes=alert_changes)
+
+
+def _with_unreadable(image: ClusterImage, records: tuple[UnreadableRecord, ...]) -> ClusterImage:
+    """The image with unreadable records of topics and partitions counted, in the resync if any."""
+    resync = image.log.resync
+    unreadable = image.sources.unreadable if resync is None else resync.unreadable
+    for record in records:
+        place = f"offset {record.offset}"
+        unreadable = count_unreadable(unreadable, record.kind, place, record.reason)
+    if not records:
+        return image
+    if resync is None:
+        return replace(image, sources=image.sources.with_unreadable(unreadable))
+    resync = replace(resync, unreadable=unreadable)
+    return replace(image, log=replace(image.log, resync=resync))
 
 
 def _at_time(image: ClusterImage, received_ms: int, limits: Limits) -> ClusterImage:

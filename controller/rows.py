@@ -2,12 +2,16 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 import orjson
 from immutables import Map
 
 from featurewatch.controller.monitor import MonitorState, StepResult
+from featurewatch.controller.operations.rows import FAMILIES as PARTITION_FAMILIES
+from featurewatch.controller.operations.rows import rows_after, rows_before
+from featurewatch.controller.operations.state import state_of_rows
+from featurewatch.controller.operations.tracker import TrackResult
 from featurewatch.controller.readiness.rows import TIMERS, rows_of_timers, timers_of_rows
 from featurewatch.controller.readiness.state_timers import affected_nodes
 from featurewatch.controller.rules import Subject, SubjectKind
@@ -26,6 +30,8 @@ from featurewatch.tables.rows import (
     rows_of_change,
 )
 
+_OTHER_ROWS: Final = frozenset({TIMERS, *PARTITION_FAMILIES})
+
 
 class StateRowError(ValueError):
     """The rows of a cluster are not those that this version writes."""
@@ -36,7 +42,7 @@ def rows_of_step(before: MonitorState, result: StepResult) -> list[Row]:
 
     The cluster's own row, which has the position in the log, comes after all rows it depends on.
     """
-    return _rows(before, result.state, result.delta, result.alert_changes)
+    return _rows(before, result.state, result.delta, result.alert_changes, result.tracked)
 
 
 def rows_of_state(state: MonitorState) -> dict[str, bytes]:
@@ -48,19 +54,29 @@ def rows_of_state(state: MonitorState) -> dict[str, bytes]:
         zookeeper=ZookeeperDelta(image.zookeeper.nodes.nodes, image.zookeeper.resync_nodes.nodes),
         answers=AnswersDelta(image.answers.nodes.nodes),
     )
-    rows = _rows(MonitorState.of(image.cluster), state, everything, state.firing)
+    rows = _rows(MonitorState.of(image.cluster), state, everything, state.firing, None)
     return {key: value for key, value in rows if value is not None}
 
 
 def _rows(
-    before: MonitorState, after: MonitorState, delta: ClusterDelta, subjects: Iterable[Subject]
+    before: MonitorState,
+    after: MonitorState,
+    delta: ClusterDelta,
+    subjects: Iterable[Subject],
+    tracked: TrackResult | None,
 ) -> list[Row]:
     alerts = [_alert_row(after, subject) for subject in subjects]
     affected: Iterable[NodeKey] = ()
     if after.times is not before.times:
         affected = affected_nodes(before.times, before.image, after.image, delta)
     times = rows_of_timers(before.times, after.times, affected, after.image.cluster)
-    return [*alerts, *times, *rows_of_change(before.image, after.image, delta)]
+    changed = rows_of_change(before.image, after.image, delta)
+    if before.partitions is after.partitions:
+        return [*alerts, *times, *changed]
+    states = (after.image.cluster, before.partitions, after.partitions)
+    partitions = list(rows_before(*states, tracked))
+    void = rows_after(*states, {key for key, _ in partitions})
+    return [*alerts, *times, *partitions, *changed, *void]
 
 
 def states_of_rows(rows: Iterable[tuple[str, bytes]]) -> dict[ClusterId, MonitorState]:
@@ -100,9 +116,10 @@ def _state(cluster: ClusterId, rows: Mapping[str, bytes]) -> MonitorState:
         if family == "alerts":
             subject, alerts = orjson.loads(value)
             firing[_subject(subject)] = tuple(_alert(item) for item in alerts)
-        elif family not in IMAGE_ROWS and family != TIMERS:
+        elif family not in IMAGE_ROWS and family not in _OTHER_ROWS:
             raise KeyError(name)
-    return MonitorState(image_of_rows(cluster, rows), Map(firing), timers_of_rows(rows))
+    image, times = image_of_rows(cluster, rows), timers_of_rows(rows)
+    return MonitorState(image, Map(firing), times, state_of_rows(rows))
 
 
 def _alert_row(state: MonitorState, subject: Subject) -> Row:

@@ -181,3 +181,68 @@ class Snapshot:
     def id(self) -> str:
         """``cluster/revision/revision``."""
         return f"{self.cluster}/revision/{self.revision}"
+
+
+class OperationKind(StrEnum):
+    """What a controller does."""
+
+    TOPIC_CREATION = "topic-creation"
+    PARTITION_ADDITION = "partition-addition"
+    TOPIC_DELETION = "topic-deletion"
+    REASSIGNMENT = "reassignment"
+    ELECTION = "election"
+    CONTROLLED_SHUTDOWN = "controlled-shutdown"
+
+
+class OperationPhase(StrEnum):
+    """How far an operation is; one of a single step is completed at once."""
+
+    BEGAN = "began"
+    PROGRESSED = "progressed"
+    REPLACED = "replaced"
+    """It goes on with another target."""
+    COMPLETED = "completed"
+    CANCELED = "canceled"
+
+
+class ElectionReason(StrEnum):
+    """Why partitions have other leaders."""
+
+    FAILURE = "failure"
+    """Their leader was fenced or unregistered, or another process took its place."""
+    CONTROLLED_SHUTDOWN = "controlled-shutdown"
+    PREFERRED = "preferred"
+    UNCLEAN = "unclean"
+    REASSIGNMENT = "reassignment"
+    """Their leader is no replica any more."""
+    RETURN = "return"
+    """They had none, and a broker that may lead came back."""
+    OFFLINE_REPLICA = "offline-replica"
+    """Their leader left the ISR while its broker lives: a log directory failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One step of an operation of a controller.
+
+    ``operation`` is the same for all steps of one operation. ``reason`` is why, where the log shows
+    it: an `ElectionReason`, or empty. ``topic`` is empty and ``partition`` and ``broker`` are -1
+    where the step is not about one. ``summary`` is one sentence. ``details`` depend on the kind;
+    lists in it are cut at twenty. ``offset`` and ``leader_epoch`` are those of the record.
+    """
+
+    id: str
+    cluster: ClusterId
+    operation: str
+    kind: OperationKind
+    phase: OperationPhase
+    reason: str
+    topic: str
+    partition: int
+    broker: int
+    summary: str
+    details: Mapping[str, Any]
+    offset: int
+    leader_epoch: int
+    append_ms: int
+    seen_ms: int

@@ -49,6 +49,7 @@ FEATURE_CHANGES = Topic("feature-changes", "each change of a finalized level")
 ALERTS = Topic("alerts", "alerts that fire and resolve; key: alert id", _COMPACTED)
 EPOCHS = Topic("epochs", "a snapshot of the cluster's state at each feature revision")
 STATE = Topic("state", "the latest snapshot of each cluster", _COMPACTED)
+OPERATIONS = Topic("operations", "each step of the operations of a cluster's controller")
 DEAD_LETTERS = Topic("dead-letters", "input that could not be read, with its bytes and the reason")
 RESYNC_REQUESTS = Topic(
     "resync-requests",
@@ -58,4 +59,7 @@ RESYNC_REQUESTS = Topic(
 
 INPUTS = (METADATA_LOG, API_VERSIONS, ZOOKEEPER)
 OUTPUTS = (FEATURE_CHANGES, ALERTS, EPOCHS, STATE, DEAD_LETTERS)
-ALL = (*INPUTS, *OUTPUTS, RESYNC_REQUESTS)
+"""The outputs that the lake ingests."""
+WORKER_OUTPUTS = (*OUTPUTS, OPERATIONS)
+"""Every topic that a worker publishes on."""
+ALL = (*INPUTS, *WORKER_OUTPUTS, RESYNC_REQUESTS)

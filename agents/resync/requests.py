@@ -6,7 +6,7 @@ from typing import Final
 from featurewatch.controller.monitor import MonitorState
 from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.events import ResyncRequest
-from featurewatch.streams.topics import INPUTS, RESYNC_REQUESTS
+from featurewatch.streams.topics import INPUTS, METADATA_LOG, RESYNC_REQUESTS, Topic
 from featurewatch.streams.types import ClusterId
 from featurewatch.tables.image.cluster import INPUT_OF_AUTHORITY
 from featurewatch.tables.image.sources import lost_kind
@@ -40,15 +40,28 @@ class ResyncRequester:
         due = {}
         for cluster, state in list(self._states().items()):
             for topic in INPUTS:
-                lost = state.image.sources.unreadable.get(lost_kind(topic.short_name))
-                if lost is None:
+                reason = _missing(state, topic)
+                if not reason:
                     continue
                 key = cluster, topic.short_name
                 due_s, wait_s = self._due.get(key, (now_s, FIRST_WAIT_S))
                 if now_s >= due_s:
                     source = SOURCE_OF_TOPIC[topic.short_name]
-                    request = ResyncRequest(cluster, source, lost.reason, now_ms)
+                    request = ResyncRequest(cluster, source, reason, now_ms)
                     await self._publisher.publish(RESYNC_REQUESTS, request)
                     due_s, wait_s = now_s + wait_s, min(wait_s * 2, MAX_WAIT_S)
                 due[key] = due_s, wait_s
         self._due = due
+
+
+def _missing(state: MonitorState, topic: Topic) -> str:
+    """Why the source of an input topic must publish its whole state anew; empty: it need not.
+
+    Messages were lost, or the partitions before the operations were followed are not known.
+    """
+    lost = state.image.sources.unreadable.get(lost_kind(topic.short_name))
+    if lost is not None:
+        return lost.reason
+    if topic is METADATA_LOG and state.partitions is not None:
+        return state.partitions.missing
+    return ""

@@ -42,7 +42,8 @@ from featurewatch.streams.topics import (
     EPOCHS,
     FEATURE_CHANGES,
     INPUTS,
-    OUTPUTS,
+    OPERATIONS,
+    WORKER_OUTPUTS,
     Topic,
 )
 from featurewatch.streams.types import ClusterId
@@ -51,7 +52,7 @@ from featurewatch.tables.rows import cluster_of
 LOG: Final = logging.getLogger("featurewatch.worker")
 
 _ROW: Final = "topic-ids/"
-_HISTORIES: Final = (FEATURE_CHANGES, EPOCHS, DEAD_LETTERS)
+_HISTORIES: Final = (FEATURE_CHANGES, EPOCHS, DEAD_LETTERS, OPERATIONS)
 """The outputs whose earlier messages cannot be published again."""
 
 Rows = Mapping[bytes, bytes]
@@ -138,7 +139,7 @@ class TopicChanges:
             for topic in INPUTS:
                 if self._bus.topic(topic) in changed:
                     await self._lose_input(topic, partition)
-            outputs = [topic for topic in OUTPUTS if self._bus.topic(topic) in changed]
+            outputs = [topic for topic in WORKER_OUTPUTS if self._bus.topic(topic) in changed]
             if outputs:
                 await self._publish_again(outputs, partition)
             row = f"{_ROW}{partition}", orjson.dumps(self._ids)

@@ -13,6 +13,7 @@ from featurewatch.cli.config.options import (
     LogDirectory,
     MaxSnapshotBytes,
     MaxZookeeperFrameBytes,
+    Operations,
     PolledControllers,
     Prefix,
     Servers,
@@ -38,6 +39,7 @@ def up(
     zookeeper_config: ZookeeperConfig = None,
     max_snapshot_bytes: MaxSnapshotBytes = None,
     max_zookeeper_frame_bytes: MaxZookeeperFrameBytes = None,
+    operations: Operations = False,
     as_json: AsJson = False,
 ) -> None:
     """Run everything here: the sources, a worker, and a bus of its own if none is named.
@@ -64,6 +66,8 @@ def up(
         max_zookeeper_frame_bytes=max_zookeeper_frame_bytes,
     )
     settings = load(config, bus=options.bus_flags(bus, prefix), clusters=clusters)
+    if operations:
+        settings = settings.with_operations()
     watch = SourceRunner(settings)
     with run_embedded_bus(settings):
         print_error(

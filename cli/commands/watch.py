@@ -12,6 +12,7 @@ from featurewatch.cli.config.options import (
     LogDirectory,
     MaxSnapshotBytes,
     MaxZookeeperFrameBytes,
+    Operations,
     PolledControllers,
     Prefix,
     Servers,
@@ -36,6 +37,7 @@ def watch(
     zookeeper_config: ZookeeperConfig = None,
     max_snapshot_bytes: MaxSnapshotBytes = None,
     max_zookeeper_frame_bytes: MaxZookeeperFrameBytes = None,
+    operations: Operations = False,
 ) -> None:
     """Follow clusters and publish what happens to them; reads only."""
     # Here, so that help needs no settings and no engines.
@@ -57,4 +59,6 @@ def watch(
         max_zookeeper_frame_bytes=max_zookeeper_frame_bytes,
     )
     settings = load(config, bus=options.bus_flags(bus, prefix), clusters=clusters)
+    if operations:
+        settings = settings.with_operations()
     run_until_signal(run_watch(SourceRunner(settings)))

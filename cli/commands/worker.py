@@ -4,7 +4,7 @@ from typing import Annotated
 
 from featurewatch.cli.command_line import Option, command
 from featurewatch.cli.config import options
-from featurewatch.cli.config.options import BusServers, ConfigFile, Prefix
+from featurewatch.cli.config.options import BusServers, ConfigFile, Operations, Prefix
 
 
 @command()
@@ -29,6 +29,7 @@ def worker(
             default="memory",
         ),
     ] = "",
+    operations: Operations = False,
 ) -> None:
     """Run a worker: it keeps the tables and publishes what changed and what is wrong."""
     # Here, so that help needs no settings and no engines.
@@ -38,4 +39,6 @@ def worker(
     given = {"id": worker_id, "store": store}
     flags = {name: value for name, value in given.items() if value}
     settings = load(config, bus=options.bus_flags(bus, prefix), worker=flags)
+    if operations:
+        settings = settings.with_operations()
     run_until_signal(run_worker(settings.worker_settings(), settings.web))

@@ -32,6 +32,14 @@ Prefix = Annotated[
         default="featurewatch",
     ),
 ]
+Operations = Annotated[
+    bool,
+    Option(
+        "--operations",
+        help="Follow topics and partitions too: each change is checked against Kafka's rules, and "
+        "operations are published.",
+    ),
+]
 AsJson = Annotated[bool, Option("--json", help="JSON on stdout, one document a line.")]
 OnlyCluster = Annotated[str, Option("--cluster", metavar="ID", help="Only this cluster id.")]
 Follow = Annotated[bool, Option("--follow", "-f", help="Continue with new messages as they come.")]

@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_settings import (
@@ -95,6 +96,8 @@ class ClusterSection(_Section):
     """a properties file for TLS and SASL (DIGEST-MD5) towards its ZooKeeper"""
     records: Literal["features", "all"] = "features"
     """what is published: records and znodes that features depend on, or all but secrets"""
+    operations: bool = False
+    """topics and partitions of its metadata log are published too, for the worker's operations"""
     max_snapshot_bytes: Annotated[int, Field(ge=1)] = DEFAULT_MAX_SNAPSHOT_BYTES
     """a larger snapshot of its metadata log is refused; it takes as much of TMPDIR"""
     max_zookeeper_frame_bytes: Annotated[int, Field(ge=1)] = DEFAULT_MAX_FRAME_BYTES
@@ -145,6 +148,8 @@ class WorkerSection(_Section):
     """what outlives a process on this machine"""
     silent_after_s: Annotated[float, Field(gt=0)] = 20.0
     """after so many seconds without a word of a source an alert fires"""
+    operations: bool = False
+    """follow topics and partitions too, of clusters whose source publishes them: operations"""
     node_series: Annotated[int, Field(ge=0)] = 200
     """the metrics name single nodes in clusters of up to so many"""
     max_series: Annotated[int, Field(gt=0)] = 20_000
@@ -248,7 +253,7 @@ class Settings(BaseSettings):
             store=worker.store,
             data_directory=worker.data_directory,
             silent_after_s=worker.silent_after_s,
-            limits=self.limits(),
+            limits=replace(self.limits(), operations=worker.operations),
             node_series=worker.node_series,
             max_series=worker.max_series,
         )
@@ -264,6 +269,12 @@ class Settings(BaseSettings):
             quiet_ms=round(given.unreadable_ends_after_s * 1000),
             accepted_clusters=frozenset(self.bus.accepted_clusters),
         )
+
+    def with_operations(self) -> Self:
+        """These settings with the operations of every cluster followed."""
+        clusters = [cluster.model_copy(update={"operations": True}) for cluster in self.clusters]
+        worker = self.worker.model_copy(update={"operations": True})
+        return self.model_copy(update={"clusters": clusters, "worker": worker})
 
     def bundle_limits(self) -> BundleLimits:
         """What one support bundle may unpack to."""

@@ -11,7 +11,11 @@ from featurewatch.streams.apiversions.settings import ApiVersionsSettings
 from featurewatch.streams.client_config.keys import check_zookeeper_keys
 from featurewatch.streams.kraft.directory.files import cluster_id_of
 from featurewatch.streams.kraft.observer.quorum_reader import QuorumSettings
-from featurewatch.streams.kraft.records.selection import ALL_RECORDS, DEFAULT_RECORD_TYPES
+from featurewatch.streams.kraft.records.selection import (
+    ALL_RECORDS,
+    DEFAULT_RECORD_TYPES,
+    OPERATIONS_RECORD_TYPES,
+)
 from featurewatch.streams.kraft.source import KraftSettings
 from featurewatch.streams.net.address import parse_addresses
 from featurewatch.streams.net.security import Security
@@ -56,9 +60,10 @@ def kraft_settings(
     cluster: ClusterSection, cluster_id: ClusterId, security: Security
 ) -> KraftSettings:
     """How the metadata log of a cluster is followed."""
-    record_types = ALL_RECORDS if cluster.records == "all" else DEFAULT_RECORD_TYPES
+    record_types = OPERATIONS_RECORD_TYPES if cluster.operations else DEFAULT_RECORD_TYPES
+    wanted = ALL_RECORDS if cluster.records == "all" else record_types
     settings = KraftSettings(
-        cluster_id, wanted=record_types, max_snapshot_bytes=cluster.max_snapshot_bytes
+        cluster_id, wanted=wanted, max_snapshot_bytes=cluster.max_snapshot_bytes
     )
     if cluster.log_directory is not None:
         return replace(settings, log_directory=cluster.log_directory)

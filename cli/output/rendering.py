@@ -17,6 +17,7 @@ from featurewatch.streams.outputs import (
     CapabilityClass,
     FeatureChange,
     Migration,
+    Operation,
     Severity,
     Snapshot,
 )
@@ -67,6 +68,16 @@ def change_line(change: FeatureChange) -> Text:
     line.append(f" {change.kind}: {before} → {after}", style="green")
     line.append(f"  (epoch {change.epoch}, revision {change.revision}")
     line.append(", found in a snapshot)" if change.from_snapshot else ")")
+    return line
+
+
+def operation_line(step: Operation) -> Text:
+    """A step of an operation on one line."""
+    when = clock(step.append_ms if step.append_ms >= 0 else step.seen_ms)
+    line = Text(f"{when}  {plain(step.cluster)}  ")
+    line.append(f"{step.kind} {step.phase}", style="bold")
+    line.append(f": {plain(step.summary)}")
+    line.append(f"  (offset {step.offset})", style="dim")
     return line
 
 

@@ -5,7 +5,7 @@ fault of a controller, or of a reader that missed records. The rules ask only fo
 the log knows: the partition before, the record, and the brokers by the records before it.
 """
 
-from collections.abc import Iterator, Set
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -35,6 +35,7 @@ class PartitionInvariant(StrEnum):
     ISR_GROWTH = "the ISR grows with usable replicas under an unchanged leader, or by completion"
     ELIGIBLE = "eligible leaders are outside the ISR, and only below its minimum"
     USABLE_LEADER = "an elected leader is registered, unfenced and not shutting down"
+    ELECTION_ORDER = "a clean election elects the first usable ISR member in the replicas' order"
     CREATION = "a new partition has epochs of 0, no reassignment, and the first ISR member leads"
 
 
@@ -49,7 +50,7 @@ class CheckedChange:
     rules: KraftElectionRules
     before: KraftPartition
     record: PartitionChange
-    usable: Set[int]
+    usable: Container[int]
     min_isr: int | None = None
 
 
@@ -135,6 +136,10 @@ def _broken_elections(change: CheckedChange, after: KraftPartition) -> Iterator[
     clean = {*before.isr, *before.elr, *(after.isr if is_completed else ())}
     if is_elected and not after.recovering and after.leader not in clean:
         yield PartitionInvariant.CLEAN_LEADER
+    candidates = (member for member in after.replicas if member in after.isr and member in usable)
+    first = next(candidates, NO_LEADER)
+    if is_elected and not after.recovering and first not in (NO_LEADER, after.leader):
+        yield PartitionInvariant.ELECTION_ORDER
     is_lone = after.isr == (after.leader,)
     is_recovered = before.recovering and not after.recovering
     recovers_badly = (is_unclean and not is_lone) or (is_recovered and is_elected)
@@ -144,7 +149,8 @@ def _broken_elections(change: CheckedChange, after: KraftPartition) -> Iterator[
     # Without a usable member, canceling a reassignment leaves the first replica in the ISR.
     is_lost = after.leader == NO_LEADER and len(after.isr) == 1
     from_election = after.recovering or grown <= {*before.elr} or is_lost
-    from_leader = grown <= usable and (not is_elected or is_completed)
+    is_usable = all(member in usable for member in grown)
+    from_leader = is_usable and (not is_elected or is_completed)
     if grown and not from_election and not from_leader:
         yield PartitionInvariant.ISR_GROWTH
 

@@ -34,6 +34,11 @@ class Limits:
     alert about unreadable input of a kind ends.
 
     ``accepted_clusters``: the ids whose messages count (empty: all).
+
+    ``operations``: topics and partitions are followed too. Of their conditions,
+    ``below_min_isr_ms`` is how long a partition may be below its minimum ISR, and
+    ``not_preferred_ms`` how long led by another than its preferred leader; Kafka moves leaders back
+    every five minutes.
     """
 
     ghost_ms: int = 3_600_000
@@ -42,6 +47,9 @@ class Limits:
     source_ms: int = 60_000
     quiet_ms: int = 3_600_000
     accepted_clusters: frozenset[str] = frozenset()
+    operations: bool = False
+    below_min_isr_ms: int = 300_000
+    not_preferred_ms: int = 1_800_000
 
 
 DEFAULT_LIMITS: Final = Limits()

@@ -12,6 +12,7 @@ from featurewatch.controller.rules.features import FEATURE_RULES
 from featurewatch.controller.rules.log import LOG_RULES
 from featurewatch.controller.rules.migration import MIGRATION_RULES
 from featurewatch.controller.rules.nodes import NODE_RULES
+from featurewatch.controller.rules.partitions import PARTITION_RULES
 from featurewatch.controller.rules.rule import Finding, Rule, RuleContext, Subject, SubjectKind
 from featurewatch.controller.rules.sources import RECORD_RULES, SOURCE_RULES
 from featurewatch.controller.rules.upgrade import LASTING_NODE_RULES, UPGRADE_RULES
@@ -29,6 +30,7 @@ RULES: Final[tuple[Rule, ...]] = (
     *ZNODE_RULES,
     *MIGRATION_RULES,
     *UPGRADE_RULES,
+    *PARTITION_RULES,
 )
 """Every rule."""
 

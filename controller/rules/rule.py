@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from immutables import Map
 
+from featurewatch.controller.operations.state import PartitionsState
 from featurewatch.controller.readiness.state_timers import NODE_TIMERS, Limits, StateTimers, Timer
 from featurewatch.streams.outputs import Severity
 from featurewatch.streams.types import FeatureLevel, FeatureName, NodeKey
@@ -25,6 +26,7 @@ class SubjectKind(StrEnum):
     ZNODE = "znode"
     MIGRATION = "migration"
     UPGRADE = "upgrade"
+    PARTITIONS = "partitions"
 
 
 class Subject(NamedTuple):
@@ -63,7 +65,8 @@ class Finding:
 class RuleContext:
     """A cluster at the time of an event, in milliseconds since the Unix epoch.
 
-    ``received_ms`` is when the bus received the event's message.
+    ``received_ms`` is when the bus received the event's message. ``partitions`` is None where
+    operations are not followed.
     """
 
     image: ClusterImage
@@ -71,6 +74,7 @@ class RuleContext:
     limits: Limits
     now_ms: int
     received_ms: int
+    partitions: PartitionsState | None = None
 
 
 Grounds = Callable[[Capabilities, Map[FeatureName, FeatureLevel]], object]

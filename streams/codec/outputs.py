@@ -17,20 +17,22 @@ from featurewatch.streams.codec.output_shapes import CHECKS
 from featurewatch.streams.outputs import (
     Alert,
     FeatureChange,
+    Operation,
     Snapshot,
 )
 from featurewatch.streams.text import MAX_DETAIL_CHARS, shortened
-from featurewatch.streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES, STATE, Topic
+from featurewatch.streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES, OPERATIONS, STATE, Topic
 
 _MAX_EVIDENCE_BYTES: Final = 64 * 1024
 """Of an alert, as JSON: it lists hundreds of nodes, and what reads alerts takes no more."""
 
-Output = FeatureChange | Alert | Snapshot
+Output = FeatureChange | Alert | Snapshot | Operation
 
 TOPICS: Final[dict[type[Output], Topic]] = {
     FeatureChange: FEATURE_CHANGES,
     Alert: ALERTS,
     Snapshot: EPOCHS,
+    Operation: OPERATIONS,
 }
 """Where each output goes; a snapshot also goes to ``state``, by `encode_state`."""
 
@@ -44,7 +46,7 @@ def encode_output(output: Output) -> Message:
     """The message of an output."""
     topic = topic_of(output)
     kind = str(_kind(output))
-    time_ms = output.seen_ms if isinstance(output, FeatureChange) else output.at_ms
+    time_ms = output.seen_ms if isinstance(output, FeatureChange | Operation) else output.at_ms
     headers = cloudevents.headers(topic, kind, output.cluster, _cause(output), max(time_ms, 0))
     key = output.id if isinstance(output, Alert) else output.cluster
     if isinstance(output, Alert):
@@ -88,6 +90,11 @@ def decode_snapshot(value: bytes | None) -> Snapshot:
     return Snapshot(**_content(Snapshot, value))
 
 
+def decode_operation(value: bytes | None) -> Operation:
+    """A step of an operation from its message's value; raises `MalformedEventError`."""
+    return Operation(**_content(Operation, value))
+
+
 def _content(shape: type[Output], value: bytes | None) -> dict[str, Any]:
     try:
         content = orjson.loads(value or b"")
@@ -118,6 +125,8 @@ def _content(shape: type[Output], value: bytes | None) -> dict[str, Any]:
 def _kind(output: Output) -> str:
     if isinstance(output, FeatureChange):
         return output.kind
+    if isinstance(output, Operation):
+        return f"{output.kind}.{output.phase}"
     return output.state if isinstance(output, Alert) else "snapshot"
 
 

@@ -24,7 +24,7 @@ from tests.cli.commands import featurewatch
 RUNNER = CliRunner()
 COMMANDS = dict(commands())
 HELPS: list[tuple[str, ...]] = [(), *COMMANDS]
-BUS_READERS = {"up", "watch", "worker", "state", "changes", "alerts", "epochs"}
+BUS_READERS = {"up", "watch", "worker", "state", "changes", "operations", "alerts", "epochs"}
 
 
 def helped(path: tuple[str, ...]) -> str:

@@ -142,6 +142,7 @@ OTHER_VALUES = {
     "store": "rocksdb",
     "data_directory": "/elsewhere",
     "accepted_clusters": ["c"],
+    "operations": True,
 }
 """Values of settings other than numbers, none of which is the default."""
 

@@ -5,19 +5,22 @@ from collections.abc import Mapping, Sequence
 from random import Random
 
 from featurewatch.controller.monitor import MonitorState, StepResult, step
+from featurewatch.controller.partitions.kraft_election import PartitionChange
 from featurewatch.controller.readiness import DEFAULT_LIMITS
+from featurewatch.controller.readiness.state_timers import Limits
 from featurewatch.controller.rows import rows_of_step, states_of_rows
 from featurewatch.controller.snapshot import snapshot
 from featurewatch.streams.codec.outputs import encode_output
 from featurewatch.streams.events import Event
-from featurewatch.streams.outputs import Alert, FeatureChange, Snapshot
+from featurewatch.streams.outputs import Alert, FeatureChange, Operation, Snapshot
 from featurewatch.streams.types import ClusterId
 from featurewatch.tables.image.sources import MessagePosition
 from tests.simulation.auditor import Auditor
-from tests.simulation.records import CLUSTER
+from tests.simulation.controller_log import ControllerLog, change_record
+from tests.simulation.records import CLUSTER, following
 from tests.simulation.world import World
 
-Output = FeatureChange | Alert | Snapshot
+Output = FeatureChange | Alert | Snapshot | Operation
 EncodedOutput = tuple[str, bytes]
 
 
@@ -103,5 +106,26 @@ def simulated_outputs(seeds: range) -> list[Output]:
             result = engine.apply(event)
             outputs += [*result.changes, *result.alerts]
             outputs += [result.snapshot] if result.snapshot else []
+        outputs += _outputs_of_operations(seed)
         outputs.append(snapshot(engine.state.image, 5))
     return outputs
+
+
+def _outputs_of_operations(seed: int) -> list[Output]:
+    """The operations of a simulated controller and the alerts about partitions, one of a fault."""
+    log, engine = ControllerLog(seed), Engine()
+    engine.limits = Limits(operations=True, below_min_isr_ms=1, not_preferred_ms=1)
+    start = log.start()
+    events: list[Event] = [start, following(start.last_offset, seen_ms=log.now_ms)]
+    events += [commit for _ in range(20) if (commit := log.step()) is not None]
+    for topic_id, topic in log.topics.items():
+        replica = topic.partitions[0].replicas[:1]
+        fault = PartitionChange(adding=replica, removing=replica)
+        events.append(log.commit([change_record(topic_id, 0, fault)]))
+    outputs = (output for event in events for output in engine.apply(event).outputs)
+    return [
+        output
+        for output in outputs
+        if isinstance(output, Operation)
+        or (isinstance(output, Alert) and "partitions" in output.subject)
+    ]

@@ -14,10 +14,11 @@ from featurewatch.streams.codec.outputs import (
     Output,
     decode_alert,
     decode_change,
+    decode_operation,
     decode_snapshot,
     encode_output,
 )
-from featurewatch.streams.outputs import Alert, FeatureChange, Snapshot
+from featurewatch.streams.outputs import Alert, FeatureChange, Operation, Snapshot
 from tests.forging import forge
 from tests.simulation.engine import simulated_outputs
 
@@ -25,6 +26,7 @@ DECODERS: dict[type[Output], Callable[[bytes | None], Output]] = {
     FeatureChange: decode_change,
     Alert: decode_alert,
     Snapshot: decode_snapshot,
+    Operation: decode_operation,
 }
 SAMPLES: dict[type[Output], list[dict[str, Any]]] = {shape: [] for shape in DECODERS}
 for _output in simulated_outputs(range(6)):
@@ -46,6 +48,8 @@ def _show(output: Output) -> None:
         rendering.alert_line(output)
     elif isinstance(output, FeatureChange):
         rendering.change_line(output)
+    elif isinstance(output, Operation):
+        rendering.operation_line(output)
     encode_output(output)
     hash(output.id)
 

@@ -10,17 +10,30 @@ from featurewatch.streams.codec.outputs import (
     Output,
     decode_alert,
     decode_change,
+    decode_operation,
     decode_snapshot,
     encode_output,
     encode_state,
     topic_of,
 )
 from featurewatch.streams.events import DeadLetter
-from featurewatch.streams.outputs import Alert, FeatureChange, Snapshot
-from featurewatch.streams.topics import ALERTS, DEAD_LETTERS, EPOCHS, FEATURE_CHANGES, STATE
+from featurewatch.streams.outputs import Alert, FeatureChange, Operation, Snapshot
+from featurewatch.streams.topics import (
+    ALERTS,
+    DEAD_LETTERS,
+    EPOCHS,
+    FEATURE_CHANGES,
+    OPERATIONS,
+    STATE,
+)
 from tests.simulation.engine import simulated_outputs
 
-DECODERS = {FeatureChange: decode_change, Alert: decode_alert, Snapshot: decode_snapshot}
+DECODERS = {
+    FeatureChange: decode_change,
+    Alert: decode_alert,
+    Snapshot: decode_snapshot,
+    Operation: decode_operation,
+}
 
 
 def test_outputs_survive_encoding_and_decoding() -> None:
@@ -40,7 +53,7 @@ def test_topics_and_keys() -> None:
         assert headers["ce_type"].decode().startswith(f"featurewatch.{topic.short_name}.")
         assert headers["ce_source"].decode() == f"/clusters/{output.cluster}/{topic.short_name}"
         kinds.add(topic.short_name)
-    assert kinds == {topic.short_name for topic in (FEATURE_CHANGES, ALERTS, EPOCHS)}
+    assert kinds == {topic.short_name for topic in (FEATURE_CHANGES, ALERTS, EPOCHS, OPERATIONS)}
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -16,11 +16,14 @@ from featurewatch.streams.outputs import (
     ChangeKind,
     FeatureChange,
     IncompatibleNode,
+    Operation,
+    OperationKind,
+    OperationPhase,
     Severity,
     Snapshot,
 )
 from featurewatch.streams.schemas import schema_of
-from featurewatch.streams.topics import DEAD_LETTERS, EPOCHS, OUTPUTS, STATE
+from featurewatch.streams.topics import DEAD_LETTERS, EPOCHS, STATE, WORKER_OUTPUTS
 from tests.simulation.engine import simulated_outputs
 
 
@@ -32,7 +35,7 @@ def schema(shape: type[Output]) -> Any:
 def test_each_topic_has_an_output() -> None:
     """Every topic but that of unreadable input holds an output, and the state is that of epochs."""
     assert {topic.short_name for topic in (*TOPICS.values(), STATE, DEAD_LETTERS)} == {
-        topic.short_name for topic in OUTPUTS
+        topic.short_name for topic in WORKER_OUTPUTS
     }
 
 
@@ -71,6 +74,8 @@ def test_each_property_of_a_part_is_a_field(name: str, shape: type) -> None:
         (FeatureChange, "kind", ChangeKind),
         (Alert, "state", AlertState),
         (Alert, "severity", Severity),
+        (Operation, "kind", OperationKind),
+        (Operation, "phase", OperationPhase),
     ],
 )
 def test_each_choice_is_a_member(shape: type[Output], name: str, enum: Any) -> None:

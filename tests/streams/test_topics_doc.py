@@ -10,19 +10,33 @@ from jsonschema import Draft202012Validator
 
 from featurewatch.streams.codec.event_shapes import KINDS
 from featurewatch.streams.codec.events import decode, encode
-from featurewatch.streams.codec.outputs import decode_alert, decode_change, decode_snapshot
-from featurewatch.streams.outputs import Alert, FeatureChange, Snapshot
+from featurewatch.streams.codec.outputs import (
+    decode_alert,
+    decode_change,
+    decode_operation,
+    decode_snapshot,
+)
+from featurewatch.streams.outputs import Alert, FeatureChange, Operation, Snapshot
 from featurewatch.streams.schemas import schema_of
-from featurewatch.streams.topics import ALERTS, ALL, EPOCHS, FEATURE_CHANGES, METADATA_LOG, STATE
+from featurewatch.streams.topics import (
+    ALERTS,
+    ALL,
+    EPOCHS,
+    FEATURE_CHANGES,
+    METADATA_LOG,
+    OPERATIONS,
+    STATE,
+)
 from tests.streams.encoded import value_of
 
 DOC = (Path(__file__).parents[2] / "docs" / "topics.md").read_text()
 
-DECODERS: dict[str, Callable[[bytes], FeatureChange | Alert | Snapshot]] = {
+DECODERS: dict[str, Callable[[bytes], FeatureChange | Alert | Snapshot | Operation]] = {
     FEATURE_CHANGES.short_name: decode_change,
     ALERTS.short_name: decode_alert,
     EPOCHS.short_name: decode_snapshot,
     STATE.short_name: decode_snapshot,
+    OPERATIONS.short_name: decode_operation,
 }
 
 

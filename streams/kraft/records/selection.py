@@ -36,6 +36,10 @@ class RecordUse(StrEnum):
     """Always decoded, but consumed by the source: `streams.kraft.commits` makes one commit of a
     transaction, `streams.kraft.snapshot` chunks of a snapshot. Never folded."""
 
+    OPERATIONS = "operations"
+    """Decoded and published only where operations are followed, or every type is wanted; else
+    counted. Folded into the partitions (`tables.partitions`), never into the image."""
+
     OPTIONAL = "optional"
     """Decoded and published only where every type is wanted; else counted. Never folded."""
 
@@ -54,14 +58,14 @@ class RecordType(NamedTuple):
 RECORD_TYPES: Final = (
     RecordType("REGISTER_BROKER_RECORD", RecordUse.PUBLISHED),
     RecordType("UNREGISTER_BROKER_RECORD", RecordUse.PUBLISHED),
-    RecordType("TOPIC_RECORD", RecordUse.OPTIONAL),
-    RecordType("PARTITION_RECORD", RecordUse.OPTIONAL),
+    RecordType("TOPIC_RECORD", RecordUse.OPERATIONS),
+    RecordType("PARTITION_RECORD", RecordUse.OPERATIONS),
     RecordType("CONFIG_RECORD", RecordUse.WITHHELD, ("resourceType", "resourceName", "name")),
-    RecordType("PARTITION_CHANGE_RECORD", RecordUse.OPTIONAL),
+    RecordType("PARTITION_CHANGE_RECORD", RecordUse.OPERATIONS),
     RecordType("ACCESS_CONTROL_RECORD", RecordUse.OPTIONAL),
     RecordType("FENCE_BROKER_RECORD", RecordUse.PUBLISHED),
     RecordType("UNFENCE_BROKER_RECORD", RecordUse.PUBLISHED),
-    RecordType("REMOVE_TOPIC_RECORD", RecordUse.OPTIONAL),
+    RecordType("REMOVE_TOPIC_RECORD", RecordUse.OPERATIONS),
     RecordType("DELEGATION_TOKEN_RECORD", RecordUse.WITHHELD, ("owner",)),
     RecordType("USER_SCRAM_CREDENTIAL_RECORD", RecordUse.WITHHELD, ("name",)),
     RecordType("FEATURE_LEVEL_RECORD", RecordUse.PUBLISHED),
@@ -78,7 +82,7 @@ RECORD_TYPES: Final = (
     RecordType(ABORT, RecordUse.CONSUMED),
     RecordType("REMOVE_DELEGATION_TOKEN_RECORD", RecordUse.WITHHELD),
     RecordType("REGISTER_CONTROLLER_RECORD", RecordUse.PUBLISHED),
-    RecordType("CLEAR_ELR_RECORD", RecordUse.OPTIONAL),
+    RecordType("CLEAR_ELR_RECORD", RecordUse.OPERATIONS),
     RecordType("LEADER_CHANGE", RecordUse.PUBLISHED),
     RecordType("SNAPSHOT_HEADER", RecordUse.CONSUMED),
     RecordType("SNAPSHOT_FOOTER", RecordUse.CONSUMED),
@@ -96,7 +100,13 @@ def _used(*uses: RecordUse) -> frozenset[str]:
 PUBLISHED_RECORD_TYPES: Final = _used(RecordUse.PUBLISHED)
 
 DEFAULT_RECORD_TYPES: Final = _used(RecordUse.PUBLISHED, RecordUse.CONSUMED)
-"""The types that a source decodes unless every type is wanted."""
+"""The types that a source decodes unless operations or every type are wanted."""
+
+PARTITION_RECORD_TYPES: Final = _used(RecordUse.OPERATIONS)
+"""The types that topics and partitions consist of."""
+
+OPERATIONS_RECORD_TYPES: Final = DEFAULT_RECORD_TYPES | PARTITION_RECORD_TYPES
+"""The types that a source decodes where operations are followed."""
 
 REDACTED_RECORD_TYPES: Final[Mapping[str, tuple[str, ...]]] = {
     record_type.name: record_type.shown

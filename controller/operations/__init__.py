@@ -1,0 +1,1 @@
+"""What a controller does with partitions, from its log: operations, and whether they are legal."""

@@ -1,0 +1,161 @@
+"""The image of a cluster's topics and partitions (Kafka: ``TopicsImage``), one tuple a partition.
+
+A cluster may have a hundred thousand partitions, so a partition is a flat tuple without objects of
+its own, and equal lists of brokers are one tuple.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final, NamedTuple, Self
+
+from immutables import Map
+
+PartitionKey = tuple[str, int]
+"""A partition: the id of its topic, and its number."""
+
+Brokers = tuple[int, ...]
+"""Ids of brokers."""
+
+MAX_PARTITIONS: Final = 2_000_000
+"""Partitions of a cluster; what comes beyond is not readable. Kafka's clusters have fewer."""
+
+NO_LEADER: Final = -1
+
+
+class Condition(StrEnum):
+    """What is not as it should be about a partition while it lasts."""
+
+    LEADERLESS = "leaderless"
+    BELOW_MIN_ISR = "below-min-isr"
+    NOT_PREFERRED = "not-preferred"
+    STALE = "stale"
+    """A replica is both added and removed by its reassignment."""
+
+
+Since = tuple[tuple[Condition, int], ...]
+"""Conditions that hold, and when each began (ms since the Unix epoch)."""
+
+
+class Move(NamedTuple):
+    """A reassignment that goes on: the record and the time at which it began.
+
+    ``began_ms`` is in milliseconds since the Unix epoch; ``offset`` is -1 if it began before the
+    image did.
+    """
+
+    offset: int
+    began_ms: int
+
+
+class Partition(NamedTuple):
+    """One partition. ``offset`` is that of the record that changed it last."""
+
+    replicas: Brokers
+    isr: Brokers
+    leader: int
+    leader_epoch: int
+    partition_epoch: int
+    adding: Brokers = ()
+    removing: Brokers = ()
+    recovering: bool = False
+    elr: Brokers = ()
+    last_known_elr: Brokers = ()
+    offset: int = -1
+    since: Since = ()
+    move: Move | None = None
+
+    @property
+    def reassigns(self) -> bool:
+        """Whether a reassignment goes on."""
+        return bool(self.adding or self.removing)
+
+
+class TopicEntry(NamedTuple):
+    """A topic: its name, how many partitions it has, and the offset of its TopicRecord."""
+
+    name: str
+    partitions: int
+    offset: int
+
+
+Conditions = Map[Condition, Map[PartitionKey, int]]
+"""The partitions with each condition, and since when (ms since the Unix epoch)."""
+
+NO_CONDITIONS: Final[Conditions] = Map({condition: Map() for condition in Condition})
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionsImage:
+    """All topics by id, and all partitions; ``conditions`` follows from ``partitions``.
+
+    ``ids`` has the topics' ids by name; it follows from ``topics``.
+    """
+
+    topics: Map[str, TopicEntry] = field(default_factory=Map)
+    partitions: Map[PartitionKey, Partition] = field(default_factory=Map)
+    ids: Map[str, str] = field(default_factory=Map)
+    conditions: Conditions = NO_CONDITIONS
+
+    def name_of(self, key: PartitionKey) -> str:
+        """A partition as people call it, ``orders-3``."""
+        topic = self.topics.get(key[0])
+        return f"{topic.name if topic else key[0]}-{key[1]}"
+
+    def keys_of(self, topic_id: str) -> Iterator[PartitionKey]:
+        """The partitions of a topic; those of Kafka are numbered from 0."""
+        topic = self.topics.get(topic_id)
+        return iter(()) if topic is None else ((topic_id, n) for n in range(topic.partitions))
+
+    @classmethod
+    def of(cls, topics: Map[str, TopicEntry], partitions: Map[PartitionKey, Partition]) -> Self:
+        """The image of these topics and partitions."""
+        members: dict[Condition, dict[PartitionKey, int]] = {name: {} for name in Condition}
+        for key, partition in partitions.items():
+            for condition, since_ms in partition.since:
+                members[condition][key] = since_ms
+        return cls(
+            topics,
+            partitions,
+            Map({topic.name: topic_id for topic_id, topic in topics.items()}),
+            NO_CONDITIONS.update(
+                {condition: Map(since.items()) for condition, since in members.items()}
+            ),
+        )
+
+
+NO_PARTITIONS: Final = PartitionsImage()
+
+
+def conditions_of(
+    leader: int, replicas: Brokers, adding: Brokers, removing: Brokers, elr: Brokers
+) -> tuple[Condition, ...]:
+    """The conditions of a partition with these fields.
+
+    The log does not have every broker's configuration; that a partition is below its minimum ISR is
+    known by its eligible leader replicas, which it has only then (KIP-966).
+    """
+    if leader == replicas[0] and not elr and not adding:
+        return ()
+    conditions = []
+    if leader == NO_LEADER:
+        conditions.append(Condition.LEADERLESS)
+    elif leader != replicas[0]:
+        conditions.append(Condition.NOT_PREFERRED)
+    if elr:
+        conditions.append(Condition.BELOW_MIN_ISR)
+    if not {*adding}.isdisjoint(removing):
+        conditions.append(Condition.STALE)
+    return tuple(conditions)
+
+
+def advance_since(before: Since, conditions: tuple[Condition, ...], at_ms: int) -> Since:
+    """When the conditions of a partition began; one that goes on keeps its time."""
+    if not conditions:
+        return ()
+    if len(conditions) == len(before) and all(
+        condition is old for condition, (old, _) in zip(conditions, before, strict=True)
+    ):
+        return before
+    began = dict(before)
+    return tuple((condition, began.get(condition, at_ms)) for condition in conditions)
