@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -16,8 +15,7 @@ from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.replay.assembly import ClusterReplay
 from featurewatch.pipeline.replay.ingest import ingest
 from featurewatch.pipeline.replay.plan import ReplayPlan
-from featurewatch.pipeline.run import Stage, run_once
-from featurewatch.pipeline.silver.query import SilverQuery
+from featurewatch.pipeline.run import run_once
 
 LOG: Final = logging.getLogger("featurewatch.pipeline")
 
@@ -58,15 +56,7 @@ def replay(
             result.problems += cluster.problems
             result.notes += cluster.notes
         phase("typing and folding", 0)
-        _type_and_fold(lake, limits)
+        run_once(lake, [GoldQuery(lake, limits, with_silver=True).writer])
     except (PySparkException, Py4JJavaError) as error:
         raise ReplayError(f"the replay failed: {reason_in(str(error))}") from error
     return result
-
-
-def _type_and_fold(lake: Lake, limits: Limits) -> None:
-    # Both read only bronze, and neither keeps both cores busy.
-    stages: list[Stage] = [SilverQuery(lake).writer, GoldQuery(lake, limits).writer]
-    with ThreadPoolExecutor(len(stages)) as pool:
-        for future in [pool.submit(run_once, lake, [stage]) for stage in stages]:
-            future.result()

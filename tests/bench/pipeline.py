@@ -42,15 +42,15 @@ from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.tables import MESSAGES
 from featurewatch.pipeline.maintain import TABLES
 from featurewatch.pipeline.run import run_on, run_once, stages
-from featurewatch.pipeline.silver.decoding import input_messages
-from featurewatch.pipeline.silver.event_schema import EVENT, ddl
-from featurewatch.pipeline.silver.from_records import WANTED
+from featurewatch.pipeline.silver.messages import input_messages
 from featurewatch.pipeline.silver.query import SilverQuery
+from featurewatch.pipeline.silver.record_rows import RECORD_ROWS
 from featurewatch.pipeline.spark.session import spark_session
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.events import CommitKind, Event, LogCommit, SourceState, SourceStatus
 from featurewatch.streams.types import ClusterId
+from tests.bench.event_schema import EVENT, ddl
 from tests.bench.turns import FEATUREWATCH, medians
 from tests.bench.worker import level, records
 from tests.pipeline.filling import Messages, put
@@ -75,7 +75,7 @@ def history(cluster: ClusterId, total: int, *, everything: bool = True) -> Itera
         wanted = (
             generated
             if everything
-            else [record for record in generated if record["type"] in WANTED]
+            else [record for record in generated if record["type"] in RECORD_ROWS]
         )
         left = (
             {"PARTITION_CHANGE_RECORD": len(generated) - len(wanted)}

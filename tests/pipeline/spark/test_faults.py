@@ -210,7 +210,7 @@ def test_without_room_it_says_so_and_goes_on_when_there_is_some(
         logged = [line for line in following.err() if " featurewatch" in line]
     assert [
         line.partition("featurewatch.pipeline: ")[2].partition(": see")[0] for line in logged
-    ] == ["following: bronze, silver, gold", "26 messages or records could not be read"]
+    ] == ["following: bronze, silver and gold", "26 messages or records could not be read"]
     places = read(root, MESSAGES, *PLACE)
     assert len(places) == len({*places}) == 32
     refused = [value for (value,) in read(root, tables.QUARANTINE, "payload")]
