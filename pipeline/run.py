@@ -17,7 +17,8 @@ from featurewatch.pipeline.bronze.query import BronzeQuery
 from featurewatch.pipeline.errors import RunError
 from featurewatch.pipeline.gold.query import GoldQuery
 from featurewatch.pipeline.lake.lake import Lake
-from featurewatch.pipeline.spark.queries import wait_for_end
+from featurewatch.pipeline.progress import NO_PROGRESS, Progress
+from featurewatch.pipeline.spark.queries import wait_for_end, watched
 from featurewatch.streams.bus.settings import BusSettings
 
 LOG: Final = logging.getLogger("featurewatch.pipeline")
@@ -28,24 +29,31 @@ Stage = Callable[[], DataStreamWriter]
 _POLL_S: Final = 0.2
 
 
-def stages(lake: Lake, bus: BusSettings, limits: Limits = DEFAULT_LIMITS) -> list[Stage]:
+def stages(
+    lake: Lake,
+    bus: BusSettings,
+    limits: Limits = DEFAULT_LIMITS,
+    progress: Progress = NO_PROGRESS,
+) -> list[Stage]:
     """Returns the queries of the pipeline, each after those whose tables it reads.
 
     ``limits`` must be those of the worker.
     """
-    return [BronzeQuery(lake, bus).writer, GoldQuery(lake, limits, with_silver=True).writer]
+    gold = GoldQuery(lake, limits, with_silver=True, progress=progress)
+    return [BronzeQuery(lake, bus, progress).writer, gold.writer]
 
 
-def run_once(lake: Lake, stages: Iterable[Stage]) -> None:
-    """Processes what exists now, layer by layer, and returns.
+def run_once(lake: Lake, stages: Iterable[Stage], progress: Progress = NO_PROGRESS) -> None:
+    """Processes what exists now, layer by layer, and returns; ``progress`` is that of the stages.
 
     Raises:
         PipelineError: Another process fills the lake, or a query failed.
     """
     lake.lock()
     for stage in stages:
-        query = stage().trigger(availableNow=True).start()
-        wait_for_end(query)
+        with watched(lake.session, progress):
+            query = stage().trigger(availableNow=True).start()
+            wait_for_end(query)
         rows = sum(progress["numInputRows"] for progress in query.recentProgress)
         LOG.info("%s: processed %d rows", query.name, rows)
 

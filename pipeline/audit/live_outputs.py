@@ -14,7 +14,7 @@ from featurewatch.pipeline.audit.lake_view import AUDITED
 from featurewatch.pipeline.audit.live_tables import KINDS, TYPED
 from featurewatch.pipeline.gold.tables import ALERTS, FEATURE_CHANGES
 from featurewatch.pipeline.lake.tables import Table
-from featurewatch.pipeline.silver.messages import input_messages, short_topic
+from featurewatch.pipeline.silver.query import input_messages, short_topic
 from featurewatch.streams import topics
 
 _JSON: Final = ("evidence",)

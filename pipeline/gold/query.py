@@ -29,6 +29,7 @@ from featurewatch.pipeline.gold.spark_fold import OUTPUT_SCHEMA, by_cluster, fol
 from featurewatch.pipeline.lake.block_writer import BlockTarget, write_blocks
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.tables import EXPIRED, MESSAGES
+from featurewatch.pipeline.progress import NO_PROGRESS, Progress
 from featurewatch.pipeline.silver.query import SILVER_TARGETS, SilverQuery, report_unreadable
 
 LOG: Final = logging.getLogger("featurewatch.pipeline")
@@ -43,11 +44,18 @@ class GoldQuery:
     """
 
     def __init__(
-        self, lake: Lake, limits: Limits = DEFAULT_LIMITS, *, with_silver: bool = False
+        self,
+        lake: Lake,
+        limits: Limits = DEFAULT_LIMITS,
+        *,
+        with_silver: bool = False,
+        progress: Progress = NO_PROGRESS,
     ) -> None:
         self._lake = lake
+        self._progress = progress
         self._limits = limits
         self._with_silver = with_silver
+        self._name = "silver and gold" if with_silver else "gold"
         self._checkpoint = lake.checkpoint("gold")
         self._start = lake.checkpoint("gold-start")
 
@@ -66,6 +74,7 @@ class GoldQuery:
             silver.create_tables()
         if self._can_resume():
             options = {}
+            self._progress.begin(self._name, self._progress.committed or None)
             if self._with_silver and not silver.is_joined:
                 silver.catch_up()
         else:
@@ -78,7 +87,7 @@ class GoldQuery:
         messages = by_cluster(self._lake.follow(MESSAGES, **options))
         return (
             fold_stream(messages, start, self._limits, with_silver=self._with_silver)
-            .writeStream.queryName("silver and gold" if self._with_silver else "gold")
+            .writeStream.queryName(self._name)
             .option("checkpointLocation", self._checkpoint)
             .foreachBatch(lambda outputs, _: self._write(outputs))
         )
@@ -98,6 +107,7 @@ class GoldQuery:
                 f"the checkpoint {self._checkpoint} is lost, and {path} no longer has the messages "
                 "since the beginning: put the checkpoint back, or fill a new lake from the topics"
             )
+        self._progress.begin(self._name, self._lake.count(MESSAGES))
         reader = self._lake.session.read.format("delta").option("versionAsOf", version)
         messages = by_cluster(reader.load(path))
         outputs = fold_batch(messages, self._limits, with_silver=self._with_silver)

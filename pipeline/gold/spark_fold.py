@@ -20,7 +20,7 @@ from featurewatch.controller.readiness.state_timers import DEFAULT_LIMITS, Limit
 from featurewatch.pipeline.fold.messages import STATE_ROW, FoldOutput, FoldState, state_rows
 from featurewatch.pipeline.gold.table_pass import TablePass
 from featurewatch.pipeline.lake.row_blocks import as_batch
-from featurewatch.pipeline.silver.messages import short_topic
+from featurewatch.pipeline.silver.query import short_topic
 
 OUTPUT_SCHEMA: Final = "cluster string, kind string, id string, value binary"
 """Rows of a state (kind `STATE_ROW`), and blocks of a table's rows: ``kind`` is then the table's

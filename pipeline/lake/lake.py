@@ -130,6 +130,11 @@ class Lake:
         properties = delta.detail().select("properties").collect()[0]["properties"]
         return TableVersion(version, properties)
 
+    def count(self, table: Table) -> int | None:
+        """Returns the number of rows of an existing table, if its log tells it (None: Spark would
+        have to read the table)."""
+        return local_writer.count(self.directory / table.path) if self.directory else None
+
     def follow(self, table: Table, **options: str) -> DataFrame:
         """Returns a table's rows as a stream; commits of maintenance are skipped."""
         reader = self.session.readStream.format("delta").option("skipChangeCommits", "true")

@@ -38,6 +38,12 @@ def newest(path: Path) -> tuple[int, Mapping[str, str]]:
         return table.version(), table.metadata().configuration
 
 
+def count(path: Path) -> int:
+    """Returns the number of rows of a table."""
+    with _lake_errors(path, "read"):
+        return int(deltalake.DeltaTable(path).count())
+
+
 def append(path: Path, rows: DataFrame) -> None:
     """Adds all rows to a table in one commit."""
     table_rows = _collected(rows, ())

@@ -14,24 +14,38 @@ from typing import Final
 
 import pyarrow as pa
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from featurewatch.controller.input_messages import InputMessage, decode_input, input_topic
+from featurewatch.controller.input_messages import (
+    INPUT_TOPICS,
+    InputMessage,
+    decode_input,
+    input_topic,
+)
 from featurewatch.pipeline.lake.block_writer import BLOCK_SCHEMA, BlockTarget, write_blocks
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.row_blocks import BLOCK_ARROW, RowBuilder, as_batch
 from featurewatch.pipeline.lake.tables import EXPIRED, MESSAGES
 from featurewatch.pipeline.silver import tables
 from featurewatch.pipeline.silver.message_rows import message_rows
-from featurewatch.pipeline.silver.messages import input_messages
 from featurewatch.pipeline.spark.queries import wait_for_end
 
 LOG: Final = logging.getLogger("featurewatch.pipeline")
 
 
 SILVER_TARGETS: Final = tuple(BlockTarget(table) for table in tables.SILVER)
+
+
+def short_topic() -> Column:
+    """Returns a column with a topic's short name: the part after the last dot of its full name."""
+    return fn.substring_index("topic", ".", -1)
+
+
+def input_messages(messages: DataFrame) -> DataFrame:
+    """Returns the messages of the input topics."""
+    return messages.where(short_topic().isin([*INPUT_TOPICS]))
 
 
 def report_unreadable(row_counts: Mapping[str, int]) -> None:
