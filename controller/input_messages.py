@@ -92,15 +92,18 @@ def process(
     message: InputMessage,
     state_of: Callable[[ClusterId], MonitorState],
     limits: Limits = DEFAULT_LIMITS,
+    event: Event | MalformedEventError | None = None,
 ) -> ProcessResult:
     """Applies one message of an input topic to the state of its cluster. Pure.
 
     ``state_of`` returns the state before the message, of the event's cluster or, if the message is
-    unreadable, of the cluster that its key names.
+    unreadable, of the cluster that its key names. ``event`` is what `decode_input` returned for the
+    message, if it was decoded already.
     """
     topic = input_topic(message.topic)
     position = MessagePosition(topic.short_name, message.offset, message.time_ms)
-    event = decode_input(topic, message.key, message.value)
+    if event is None:
+        event = decode_input(topic, message.key, message.value)
     if not isinstance(event, MalformedEventError):
         if not _is_accepted(event.cluster, limits):
             reason = f"the cluster {brief(event.cluster)} is not in bus.accepted_clusters"

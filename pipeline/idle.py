@@ -1,8 +1,9 @@
 """Finds out without Spark, and so without a JVM, whether a run would have anything to do.
 
 Each query of the pipeline leaves in its checkpoint how far it has come: bronze in the offsets of
-the topics, silver and gold in the versions of bronze. Whatever is not plain to see here, such as a
-batch that did not finish or a table that is missing, is left to Spark, which repairs or reports it.
+the topics, gold (and silver with it) in the versions of bronze. Whatever is not plain to see here,
+such as a batch that did not finish or a table that is missing, is left to Spark, which repairs or
+reports it.
 """
 
 import fcntl
@@ -18,12 +19,10 @@ from deltalake.exceptions import DeltaError
 from featurewatch.pipeline.bronze.kafka import offset_ranges, warn_of_open_transactions
 from featurewatch.pipeline.gold.tables import GOLD
 from featurewatch.pipeline.lake.tables import EXPIRED, MESSAGES, Table
-from featurewatch.pipeline.silver.tables import SILVER
+from featurewatch.pipeline.silver.tables import JOINED, SILVER
 from featurewatch.streams.bus.settings import BusSettings
 
 _TABLES: Final = (MESSAGES, *SILVER, *GOLD)
-_FOLLOWERS: Final = ("silver", "gold")
-"""The queries that follow bronze."""
 _MAINTENANCE: Final = frozenset(
     {"OPTIMIZE", "VACUUM START", "VACUUM END", "DELETE", "SET TBLPROPERTIES", "ADD COLUMNS"}
 )
@@ -135,7 +134,9 @@ def _is_processed(directory: Path) -> bool:
         if not all(any((directory / table.path / "_delta_log").glob("0*")) for table in _TABLES):
             return False
         messages = DeltaTable(directory / MESSAGES.path)
-        return all(_has_read(directory / "checkpoints" / name, messages) for name in _FOLLOWERS)
+        gold, silver = (directory / "checkpoints" / name for name in ("gold", "silver"))
+        is_joined = (gold / JOINED).exists()
+        return _has_read(gold, messages) and (is_joined or _has_read(silver, messages))
     except _UNREADABLE:
         return False
 

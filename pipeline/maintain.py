@@ -5,6 +5,7 @@ of silver or gold whose columns were renamed since is removed: its query fills i
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from delta.tables import DeltaTable
@@ -15,6 +16,7 @@ from featurewatch.pipeline.errors import LakeError
 from featurewatch.pipeline.gold.tables import AUDIT, GOLD
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.tables import BRONZE, EXPIRED, MESSAGES, Table
+from featurewatch.pipeline.progress import NO_PROGRESS, Progress
 from featurewatch.pipeline.silver.tables import SILVER
 
 TABLES: Final = (*BRONZE, *SILVER, *GOLD, AUDIT)
@@ -42,7 +44,10 @@ class MaintenanceResult(NamedTuple):
 
 
 def maintain(
-    lake: Lake, keep_days: int | None = None, vacuum_h: float = VACUUM_H
+    lake: Lake,
+    keep_days: int | None = None,
+    vacuum_h: float = VACUUM_H,
+    progress: Progress = NO_PROGRESS,
 ) -> Iterator[MaintenanceResult]:
     """Maintains each existing table and yields the result for each.
 
@@ -57,9 +62,24 @@ def maintain(
     if not any(lake.exists(table) for table in TABLES):
         raise LakeError(f"the lake {lake.root} holds no tables: name another with --lake")
     lake.lock()
-    for table in TABLES:
-        if lake.exists(table):
-            yield _maintain(lake, table, keep_days, vacuum_h)
+    tables = [table for table in TABLES if lake.exists(table)]
+    counts = {} if progress is NO_PROGRESS else _counts(lake, tables)
+    progress.begin("maintain", sum(counts.values()) if counts else None)
+    done = 0
+    for table in tables:
+        yield _maintain(lake, table, keep_days, vacuum_h)
+        done += counts.get(table.path, 0)
+        progress.advance(done)
+    progress.end()
+
+
+def _counts(lake: Lake, tables: list[Table]) -> dict[str, int]:
+    """The number of rows of each table that can be read (what cannot is reported at its turn)."""
+    counts = {}
+    for table in tables:
+        with suppress(LakeError):
+            counts[table.path] = lake.count(table) or 0
+    return counts
 
 
 def _maintain(

@@ -1,7 +1,7 @@
 """Runs the queries that fill a lake, either once, up to the present, or continuously.
 
-Each layer is a query with its own checkpoint, so one can be rebuilt without the others. A single
-run executes them one after the other, a continuous run side by side.
+One query fills bronze, and one decodes its messages for silver and gold. A single run executes them
+one after the other, a continuous run side by side.
 """
 
 import logging
@@ -9,16 +9,16 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from featurewatch.controller.readiness.state_timers import DEFAULT_LIMITS, Limits
 from featurewatch.pipeline.bronze.query import BronzeQuery
-from featurewatch.pipeline.errors import RunError, reason_in
+from featurewatch.pipeline.errors import RunError
 from featurewatch.pipeline.gold.query import GoldQuery
 from featurewatch.pipeline.lake.lake import Lake
-from featurewatch.pipeline.silver.query import SilverQuery
+from featurewatch.pipeline.progress import NO_PROGRESS, Progress
+from featurewatch.pipeline.spark.queries import wait_for_end, watched
 from featurewatch.streams.bus.settings import BusSettings
 
 LOG: Final = logging.getLogger("featurewatch.pipeline")
@@ -29,24 +29,31 @@ Stage = Callable[[], DataStreamWriter]
 _POLL_S: Final = 0.2
 
 
-def stages(lake: Lake, bus: BusSettings, limits: Limits = DEFAULT_LIMITS) -> list[Stage]:
+def stages(
+    lake: Lake,
+    bus: BusSettings,
+    limits: Limits = DEFAULT_LIMITS,
+    progress: Progress = NO_PROGRESS,
+) -> list[Stage]:
     """Returns the queries of the pipeline, each after those whose tables it reads.
 
     ``limits`` must be those of the worker.
     """
-    return [BronzeQuery(lake, bus).writer, SilverQuery(lake).writer, GoldQuery(lake, limits).writer]
+    gold = GoldQuery(lake, limits, with_silver=True, progress=progress)
+    return [BronzeQuery(lake, bus, progress).writer, gold.writer]
 
 
-def run_once(lake: Lake, stages: Iterable[Stage]) -> None:
-    """Processes what exists now, layer by layer, and returns.
+def run_once(lake: Lake, stages: Iterable[Stage], progress: Progress = NO_PROGRESS) -> None:
+    """Processes what exists now, layer by layer, and returns; ``progress`` is that of the stages.
 
     Raises:
         PipelineError: Another process fills the lake, or a query failed.
     """
     lake.lock()
     for stage in stages:
-        query = stage().trigger(availableNow=True).start()
-        _wait(query)
+        with watched(lake.session, progress):
+            query = stage().trigger(availableNow=True).start()
+            wait_for_end(query)
         rows = sum(progress["numInputRows"] for progress in query.recentProgress)
         LOG.info("%s: processed %d rows", query.name, rows)
 
@@ -68,7 +75,7 @@ def run_on(lake: Lake, stages: Iterable[Stage], every_s: float, stop: threading.
         while not stop.wait(_POLL_S):
             for query in running:
                 if not query.isActive:
-                    _wait(query)
+                    wait_for_end(query)
                     raise RunError(f"the query {query.name} ended by itself: start again")
     finally:
         # A query that is stopped in the middle of a batch logs long stack traces.
@@ -77,10 +84,3 @@ def run_on(lake: Lake, stages: Iterable[Stage], every_s: float, stop: threading.
         for query in running:
             query.stop()
         context.setLogLevel("ERROR")
-
-
-def _wait(query: StreamingQuery) -> None:
-    try:
-        query.awaitTermination()
-    except StreamingQueryException as error:
-        raise RunError(f"the query {query.name} failed: {reason_in(str(error))}") from error

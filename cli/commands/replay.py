@@ -1,11 +1,7 @@
 """``featurewatch replay``: logs, snapshots and support bundles into the lake, without a cluster."""
 
 import json
-import sys
 import tempfile
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,15 +10,11 @@ from featurewatch.cli.command_line import Argument, Exit, Option, command
 from featurewatch.cli.config.lake import Master
 from featurewatch.cli.config.options import AsJson, ConfigFile, LakeRoot
 from featurewatch.cli.errors import ExitCode, UsageError
-from featurewatch.cli.output.terminal import console, print_error, print_json_text, print_line
+from featurewatch.cli.output.terminal import print_error, print_json_text, print_line
 
 if TYPE_CHECKING:
-    from featurewatch.pipeline.lake.lake import Lake
     from featurewatch.pipeline.replay.assembly import ClusterReplay
-    from featurewatch.pipeline.replay.run import Phase
     from featurewatch.pipeline.replayed import SavedReplay
-
-_LOOK_S = 0.2
 
 
 @command()
@@ -48,6 +40,7 @@ def replay(
     """Ingest metadata logs, snapshots and support bundles into the lake, offline."""
     # Here, so that help needs no settings and no engines.
     from featurewatch.cli.config.settings import load
+    from featurewatch.cli.output.progress import ProgressPrinter
     from featurewatch.cli.runtime.lake import default_lake, open_lake
     from featurewatch.pipeline.errors import ReplayUsageError
     from featurewatch.pipeline.replay.plan import prepare
@@ -73,8 +66,8 @@ def replay(
             # Here, since Spark has to be there for it.
             from featurewatch.pipeline.replay.run import replay as run
 
-            with _bar(opened) as phase:
-                replayed = run(opened, plan, phase, settings.limits())
+            progress = ProgressPrinter(as_json=as_json).progress()
+            replayed = run(opened, plan, progress, settings.limits())
     _show(replayed.clusters, as_json=as_json)
     if replayed.problems:
         raise Exit(ExitCode.FAILED)
@@ -124,38 +117,3 @@ def _line(replayed: "ClusterReplay") -> str:
     offsets = f"offsets {replayed.first} to {replayed.end - 1}"
     counts = f"{replayed.records} records, {replayed.messages} messages"
     return f"cluster {replayed.cluster}: {offsets}, {counts}"
-
-
-@contextmanager
-def _bar(lake: "Lake") -> Iterator["Phase"]:
-    """Shows the replay's progress on a terminal, by Spark's tasks."""
-    if not sys.stderr.isatty():
-        yield lambda *_: None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    stop = threading.Event()
-    with Progress(
-        *columns, TimeElapsedColumn(), console=console(stderr=True), transient=True
-    ) as bar:
-        task = bar.add_task("looking", total=None)
-
-        def phase(name: str, total: int) -> None:
-            bar.reset(task, description=name, total=total or None)
-
-        def follow() -> None:
-            tracker = lake.session.sparkContext.statusTracker()
-            while not stop.wait(_LOOK_S):
-                stages = (tracker.getStageInfo(number) for number in tracker.getActiveStageIds())
-                bar.update(
-                    task, completed=sum(stage.numCompletedTasks for stage in stages if stage)
-                )
-
-        watcher = threading.Thread(target=follow, daemon=True)
-        watcher.start()
-        try:
-            yield phase
-        finally:
-            stop.set()
-            watcher.join()

@@ -30,6 +30,9 @@ from featurewatch.pipeline.audit.report import (
 )
 from featurewatch.pipeline.gold.tables import AUDIT
 from featurewatch.pipeline.lake.lake import Lake
+from featurewatch.pipeline.lake.tables import MESSAGES
+from featurewatch.pipeline.progress import NO_PROGRESS, Progress
+from featurewatch.pipeline.spark.queries import watched
 from featurewatch.streams.source import wall_clock_ms
 
 LATE_S: Final = 10.0
@@ -44,6 +47,7 @@ def audit(
     save: bool = False,
     limits: Limits = DEFAULT_LIMITS,
     clock_ms: Callable[[], int] = wall_clock_ms,
+    progress: Progress = NO_PROGRESS,
 ) -> AuditReport:
     """Compares the two sides of a lake, which may be filled meanwhile.
 
@@ -60,9 +64,13 @@ def audit(
         return AuditReport(
             unknown_reasons=("the lake holds nothing that was folded: run the pipeline first",)
         )
-    # Materialized: every later step would run the whole plan again.
-    compared = findings(view, late_s).localCheckpoint()
-    result = _reordered(view, compared, late_s, limits)
+    progress.begin("comparing", lake.count(MESSAGES))
+    with watched(lake.session, progress):
+        # Materialized: every later step would run the whole plan again.
+        compared = findings(view, late_s).localCheckpoint()
+    progress.begin("searching orders", None)
+    with watched(lake.session, progress):
+        result = _reordered(view, compared, late_s, limits)
     if save:
         _save(lake, result, datetime.fromtimestamp(clock_ms() / 1000, UTC))
     return _report(view, result, late_s, limit)

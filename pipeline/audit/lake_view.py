@@ -19,7 +19,7 @@ from featurewatch.pipeline.gold.spark_fold import by_cluster
 from featurewatch.pipeline.gold.tables import ALERTS, EPOCHS, FEATURE_CHANGES
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.tables import EXPIRED, GAPS, MESSAGES, Table
-from featurewatch.pipeline.silver.decoding import short_topic
+from featurewatch.pipeline.silver.query import short_topic
 from featurewatch.streams import topics
 
 AUDITED: Final[Mapping[str, Table]] = {

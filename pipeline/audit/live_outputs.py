@@ -11,10 +11,10 @@ from pyspark.sql import functions as fn
 from pyspark.sql import types as ty
 
 from featurewatch.pipeline.audit.lake_view import AUDITED
-from featurewatch.pipeline.gold.query import TABLES, GoldTableSpec
+from featurewatch.pipeline.audit.live_tables import KINDS, TYPED
 from featurewatch.pipeline.gold.tables import ALERTS, FEATURE_CHANGES
 from featurewatch.pipeline.lake.tables import Table
-from featurewatch.pipeline.silver.decoding import input_messages, short_topic
+from featurewatch.pipeline.silver.query import input_messages, short_topic
 from featurewatch.streams import topics
 
 _JSON: Final = ("evidence",)
@@ -47,7 +47,7 @@ def output_cluster() -> Column:
 
 
 def live_outputs(messages: DataFrame) -> DataFrame:
-    """Returns the messages of the output topics as rows of `spark_fold.OUTPUT_SCHEMA`.
+    """Returns the messages of the output topics with ``cluster``, ``kind``, ``id`` and ``value``.
 
     ``id`` is a struct: the ``ce_id`` (the message's position if it has none), and where and when
     the output was published. Tombstones are left out.
@@ -55,7 +55,7 @@ def live_outputs(messages: DataFrame) -> DataFrame:
     kinds = [
         part
         for topic, table in AUDITED.items()
-        for part in (fn.lit(topic), fn.lit(_spec_of(table).kind))
+        for part in (fn.lit(topic), fn.lit(KINDS[table.name]))
     ]
     outputs = messages.where(short_topic().isin([*AUDITED]) & fn.col("value").isNotNull())
     return outputs.select(
@@ -71,17 +71,13 @@ def live_outputs(messages: DataFrame) -> DataFrame:
     )
 
 
-def _spec_of(table: Table) -> GoldTableSpec:
-    return next(spec for spec in TABLES if spec.table is table)
-
-
 def live_rows(messages: DataFrame, table: Table) -> DataFrame:
     """Returns the live outputs of a table: one row for each id and content.
 
     The columns are ``cluster``, ``id``, ``content``, ``copies`` (how often it was published),
     ``cause``, and of the first copy ``published_at``, ``round``, ``partition`` and ``text``.
     """
-    outputs = _spec_of(table).build(live_outputs(messages))
+    outputs = TYPED[table.name](live_outputs(messages))
     rows = comparable(outputs, table).withColumns({"position": fn.col("id"), "id": fn.col("id.id")})
     first = fn.min_by("position", fn.struct("position.round", "position.offset"))
     distinct = rows.groupBy("cluster", "id", "content").agg(

@@ -33,6 +33,7 @@ from featurewatch.pipeline.bronze.kafka import (
 from featurewatch.pipeline.errors import LakeError, TopicError
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.tables import GAPS, MESSAGES
+from featurewatch.pipeline.progress import NO_PROGRESS, Progress
 from featurewatch.streams.bus.settings import BusSettings
 
 LOG: Final = logging.getLogger("featurewatch.pipeline")
@@ -160,8 +161,9 @@ def gaps_in(
 class BronzeQuery:
     """The query that ingests the topics of a bus into bronze."""
 
-    def __init__(self, lake: Lake, bus: BusSettings) -> None:
+    def __init__(self, lake: Lake, bus: BusSettings, progress: Progress = NO_PROGRESS) -> None:
         self._lake = lake
+        self._progress = progress
         self._bus = bus
         self._stored_ends: dict[TopicPartitionKey, int] = {}
         self._round = 0
@@ -182,6 +184,7 @@ class BronzeQuery:
             )
         warn_of_open_transactions(ranges)
         self._resume(ranges)
+        self._progress.begin("bronze", self._unread(ranges))
         pattern = "|".join(self._bus.topic(topic).replace(".", "\\.") for topic in INGESTED_TOPICS)
         raw = (
             self._lake.session.readStream.format("kafka")
@@ -203,6 +206,9 @@ class BronzeQuery:
 
     def _resume(self, ranges: Mapping[TopicPartitionKey, OffsetRange]) -> None:
         messages = self._lake.read(MESSAGES)
+        if self._lake.is_empty(MESSAGES):
+            self._round = 1
+            return  # each of the queries would take a second before the first row
         # The lake may also hold replayed topics, or those of another bus.
         is_of_bus = fn.col("topic").isin([self._bus.topic(topic) for topic in INGESTED_TOPICS])
         rounds = messages.agg(
@@ -222,15 +228,22 @@ class BronzeQuery:
                     "lake with --lake"
                 )
 
+    def _unread(self, ranges: Mapping[TopicPartitionKey, OffsetRange]) -> int:
+        """The offsets that are to be read; some may hold no message."""
+        starts = {key: max(self._stored_ends.get(key, 0), ranges[key].start) for key in ranges}
+        return sum(max(0, ranges[key].end - start) for key, start in starts.items())
+
     def _ingest(self, batch: DataFrame, _: int) -> None:
         """Appends a batch, without the messages that the table already has."""
         self._lake.append(MESSAGES, new_messages(batch, self._stored_ends, self._round))
         new = self._lake.read(MESSAGES).where(fn.col("round") == self._round)
-        self._advance(new, self._round)
+        self._progress.commit(self._advance(new, self._round))
         self._round += 1
 
-    def _advance(self, new: DataFrame, round_: int) -> None:
+    def _advance(self, new: DataFrame, round_: int) -> int:
         """Advances the stored ends past a round, and reports the messages that are missing in it.
+
+        Returns the number of messages in the round.
 
         Gaps are computed from the stored rows, so a batch needs only one commit. The process may be
         killed before they are reported, so the last round is checked again at the next start; but
@@ -250,6 +263,7 @@ class BronzeQuery:
             self._lake.files().remove(self._lake.checkpoint(_CHECKED))
             self._lake.files().create(self._checked(round_))
         self._stored_ends |= {key: stored.end for key, stored in ranges.items()}
+        return sum(stored.message_count for stored in ranges.values())
 
     def _checked(self, round_: int) -> str:
         """The file that exists once the missing messages of a round were reported."""

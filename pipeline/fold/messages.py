@@ -20,7 +20,9 @@ from featurewatch.pipeline.fold.intervals import (
     flush_roll,
     update_intervals,
 )
+from featurewatch.streams.codec.events import MalformedEventError
 from featurewatch.streams.codec.outputs import Output, encode_output
+from featurewatch.streams.events import Event
 from featurewatch.streams.outputs import Alert, FeatureChange
 from featurewatch.streams.types import ClusterId
 from featurewatch.tables.rows import cluster_of, row_key
@@ -86,15 +88,19 @@ def state_rows(state: FoldState) -> dict[str, bytes]:
 
 
 def fold_message(
-    state: FoldState, message: InputMessage, limits: Limits = DEFAULT_LIMITS
+    state: FoldState,
+    message: InputMessage,
+    limits: Limits = DEFAULT_LIMITS,
+    event: Event | MalformedEventError | None = None,
 ) -> tuple[FoldState, list[FoldOutput]]:
     """Applies a message of the state's cluster, as a worker with the same limits does.
 
     Returns the new state and the rows that follow. A message that was already applied yields none;
     an unreadable one is counted as such. After the last message, `flush_outputs` yields the rows
-    that are not emitted message by message.
+    that are not emitted message by message. ``event`` is the decoded message, if it was decoded
+    already.
     """
-    result = process(message, lambda _: state.monitor, limits).step
+    result = process(message, lambda _: state.monitor, limits, event).step
     before, after = state.monitor.image, result.state.image
     days, rows = daily_readiness.on_message(state.days, before, message.time_ms)
     if after.forgotten:

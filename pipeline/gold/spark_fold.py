@@ -1,8 +1,9 @@
 """Runs the shared fold in Spark, over a batch of messages or over a stream.
 
-Both apply `fold.messages.fold_message` to a cluster's messages in the lake's order. In a batch the
-messages are sorted by cluster, so only one cluster's state is in memory. In a stream Spark keeps
-the state, as the same rows that the worker keeps in its changelog.
+Both hand a cluster's messages in the lake's order to a `TablePass`, which decodes each once for the
+rows of gold and, if wanted, of silver. In a batch the messages are sorted by cluster, so only one
+cluster's state is in memory. In a stream Spark keeps the state, as the same rows that the worker
+keeps in its changelog.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,19 +17,15 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from featurewatch.controller.input_messages import INPUT_TOPICS, InputMessage
 from featurewatch.controller.readiness.state_timers import DEFAULT_LIMITS, Limits
-from featurewatch.pipeline.errors import LakeError
-from featurewatch.pipeline.fold.messages import (
-    STATE_ROW,
-    FoldOutput,
-    FoldState,
-    flush_outputs,
-    fold_message,
-    restore_state,
-    state_rows,
-)
-from featurewatch.pipeline.silver.decoding import short_topic
+from featurewatch.pipeline.fold.messages import STATE_ROW, FoldOutput, FoldState, state_rows
+from featurewatch.pipeline.gold.table_pass import TablePass
+from featurewatch.pipeline.lake.row_blocks import as_batch
+from featurewatch.pipeline.silver.query import short_topic
 
 OUTPUT_SCHEMA: Final = "cluster string, kind string, id string, value binary"
+"""Rows of a state (kind `STATE_ROW`), and blocks of a table's rows: ``kind`` is then the table's
+path, and ``id`` the block's label."""
+_PARTITIONS_A_CORE: Final = 4
 ORDER: Final = ("round", "order_ms", "topic", "offset", "partition")
 """The order of a cluster's messages in the lake.
 
@@ -64,19 +61,28 @@ def by_cluster(messages: DataFrame) -> DataFrame:
     )
 
 
-def fold_batch(messages: DataFrame, limits: Limits = DEFAULT_LIMITS) -> DataFrame:
-    """Folds all messages and returns the outputs, followed by the rows of the final states.
+def fold_batch(
+    messages: DataFrame, limits: Limits = DEFAULT_LIMITS, *, with_silver: bool = False
+) -> DataFrame:
+    """Folds all messages and returns blocks of the tables' rows and the rows of the final states.
 
     Takes rows of `by_cluster` and returns rows of `OUTPUT_SCHEMA`.
     """
     # The window needs no shuffle of its own: its partitions are parts of a cluster.
     so_far = Window.partitionBy("cluster", *_PARTITION).orderBy("offset")
     so_far = so_far.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    timed = messages.repartition("cluster").withColumn("order_ms", fn.max("time_ms").over(so_far))
+    timed = messages.repartition(_partition_count(messages), "cluster")
+    timed = timed.withColumn("order_ms", fn.max("time_ms").over(so_far))
     ordered = timed.sortWithinPartitions("cluster", *ORDER)
     return ordered.select("cluster", *_MESSAGE).mapInArrow(
-        lambda batches: _fold_sorted(batches, limits), OUTPUT_SCHEMA
+        lambda batches: _fold_sorted(batches, limits, with_silver), OUTPUT_SCHEMA
     )
+
+
+def _partition_count(messages: DataFrame) -> int:
+    """Several partitions a core, since clusters differ in size: a core that is done takes more."""
+    shuffled = messages.sparkSession.conf.get("spark.sql.shuffle.partitions") or "1"
+    return _PARTITIONS_A_CORE * int(shuffled)
 
 
 def in_order(messages: pd.DataFrame) -> pd.DataFrame:
@@ -86,47 +92,53 @@ def in_order(messages: pd.DataFrame) -> pd.DataFrame:
     return by_offset.assign(order_ms=order_ms).sort_values([*ORDER])
 
 
-def _fold_sorted(batches: Iterable[pa.RecordBatch], limits: Limits) -> Iterator[pa.RecordBatch]:
+def _fold_sorted(
+    batches: Iterable[pa.RecordBatch], limits: Limits, with_silver: bool
+) -> Iterator[pa.RecordBatch]:
     """Folds one partition of the sorted messages; each cluster is in exactly one partition."""
     cluster: str | None = None
-    state: FoldState | None = None
+    table_pass = TablePass(limits, with_silver=with_silver)
     for batch in batches:
-        outputs: list[FoldOutput] = []
         columns = (batch.column(name).to_pylist() for name in ("cluster", *_MESSAGE))
         for name, *fields in zip(*columns, strict=True):
-            if name != cluster or state is None:
-                outputs += _at_end(state)
-                cluster, state = name, restore_state(name, {})
-            state, message_outputs = fold_message(state, InputMessage(*fields), limits)
-            outputs += message_outputs
-        yield _as_batch(outputs)
-    yield _as_batch(_at_end(state))
+            if name != cluster:
+                yield from _state_batches(table_pass.end())
+                cluster = name
+                table_pass.begin(name, {})
+            table_pass.apply(InputMessage(*fields))
+            if table_pass.is_full:
+                yield _as_batch(block_rows(table_pass))
+    yield from _state_batches(table_pass.end())
+    yield _as_batch(block_rows(table_pass))
 
 
-def _at_end(state: FoldState | None) -> list[FoldOutput]:
-    """The pending outputs of a cluster, and the rows of its state."""
-    if state is None:
-        return []
-    state, outputs = flush_outputs(state)
-    rows = state_rows(state).items()
-    return outputs + [FoldOutput(state.cluster, STATE_ROW, name, value) for name, value in rows]
+def block_rows(table_pass: TablePass) -> list[FoldOutput]:
+    """Returns the blocks of a pass as rows of `OUTPUT_SCHEMA`."""
+    return [FoldOutput("", *block.labelled) for block in table_pass.take_blocks()]
+
+
+def _state_batches(state: FoldState | None) -> Iterator[pa.RecordBatch]:
+    """The rows of the state of a cluster that has ended."""
+    if state is not None:
+        rows = state_rows(state).items()
+        yield _as_batch([FoldOutput(state.cluster, STATE_ROW, *row) for row in rows])
 
 
 def _as_batch(outputs: list[FoldOutput]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist(
-        [output._asdict() for output in outputs], schema=_OUTPUT_ARROW
-    )
+    return as_batch(outputs, _OUTPUT_ARROW)
 
 
 class FoldProcessor(StatefulProcessor):
     """The fold over a stream: applies a cluster's new messages, with its state as rows of a map."""
 
-    def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
+    def __init__(self, limits: Limits = DEFAULT_LIMITS, *, with_silver: bool = False) -> None:
         self._limits = limits
+        self._with_silver = with_silver
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Called by Spark before the first rows."""
         self._rows = handle.getMapState("rows", "name string", "value binary")
+        self._pass = TablePass(self._limits, with_silver=self._with_silver)
 
     def handleInputRows(  # noqa: N802 - Spark's name
         self, key: Any, rows: Iterator[pd.DataFrame], _timers: Any
@@ -134,21 +146,20 @@ class FoldProcessor(StatefulProcessor):
         """Folds a cluster's messages of one batch, in any order; writes only state rows that
         changed."""
         before = {name: bytes(value) for (name,), (value,) in self._rows.iterator()}
-        state = _restored(key[0], before)
-        outputs: list[FoldOutput] = []
+        self._pass.begin(key[0], before)
         messages = in_order(pd.concat([*rows], ignore_index=True))
         for fields in messages[[*_MESSAGE]].itertuples(index=False, name=None):
-            state, message_outputs = fold_message(state, InputMessage(*fields), self._limits)
-            outputs += message_outputs
-        state, message_outputs = flush_outputs(state)
-        outputs += message_outputs
-        after = state_rows(state)
+            self._pass.apply(InputMessage(*fields))
+            if self._pass.is_full:
+                yield pd.DataFrame(block_rows(self._pass), columns=FoldOutput._fields)
+        state = self._pass.end()
+        after = {} if state is None else state_rows(state)
         for name in before.keys() - after.keys():
             self._rows.removeKey((name,))
         for name, value in after.items():
             if before.get(name) != value:
                 self._rows.updateValue((name,), (value,))
-        yield pd.DataFrame(outputs, columns=FoldOutput._fields)
+        yield pd.DataFrame(block_rows(self._pass), columns=FoldOutput._fields)
 
     def handleInitialState(  # noqa: N802 - Spark's name
         self, _key: Any, start: pd.DataFrame, _timers: Any
@@ -161,25 +172,19 @@ class FoldProcessor(StatefulProcessor):
         """Nothing to release."""
 
 
-def _restored(cluster: str, rows: dict[str, bytes]) -> FoldState:
-    try:
-        return restore_state(cluster, rows)
-    except (KeyError, TypeError, ValueError) as error:
-        raise LakeError(
-            f"the checkpoint of gold has the state of {cluster} in the rows of another "
-            f"featurewatch ({error!r}): fill a new lake from the topics"
-        ) from error
-
-
 def fold_stream(
-    messages: DataFrame, start: DataFrame, limits: Limits = DEFAULT_LIMITS
+    messages: DataFrame,
+    start: DataFrame,
+    limits: Limits = DEFAULT_LIMITS,
+    *,
+    with_silver: bool = False,
 ) -> DataFrame:
     """Folds a stream of `by_cluster` rows into rows of `OUTPUT_SCHEMA`.
 
     ``start`` has the state rows to begin with, as `fold_batch` returns them.
     """
     return messages.groupBy("cluster").transformWithStateInPandas(
-        FoldProcessor(limits),
+        FoldProcessor(limits, with_silver=with_silver),
         OUTPUT_SCHEMA,
         "Append",
         "None",

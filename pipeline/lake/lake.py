@@ -2,7 +2,8 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -129,6 +130,11 @@ class Lake:
         properties = delta.detail().select("properties").collect()[0]["properties"]
         return TableVersion(version, properties)
 
+    def count(self, table: Table) -> int | None:
+        """Returns the number of rows of an existing table, if its log tells it (None: Spark would
+        have to read the table)."""
+        return local_writer.count(self.directory / table.path) if self.directory else None
+
     def follow(self, table: Table, **options: str) -> DataFrame:
         """Returns a table's rows as a stream; commits of maintenance are skipped."""
         reader = self.session.readStream.format("delta").option("skipChangeCommits", "true")
@@ -158,12 +164,7 @@ class Lake:
         condition on ``old`` and ``new`` under which a row replaces the one with its key. ``size``
         is the size in bytes of the messages behind the rows (None: unknown).
         """
-        path = self.ensure_table(table)
-        conditions = [f"(old.{name} IS NOT DISTINCT FROM new.{name})" for name in table.key]
-        if table.pruned and days:
-            dates = ", ".join(f"DATE '{day}'" for day in sorted(days))
-            conditions.append(f"old.day IN ({dates})")
-        same_key = " AND ".join(conditions)
+        path, same_key = self.ensure_table(table), self.same_key(table, days)
         if (directory := self._local_directory(table, size)) is not None:
             local_writer.merge_new(directory, rows, table.key, same_key, replaced)
             return
@@ -176,6 +177,16 @@ class Lake:
         if replaced:
             merge = merge.whenMatchedUpdateAll(replaced)
         merge.whenNotMatchedInsertAll().execute()
+
+    @staticmethod
+    def same_key(table: Table, days: Iterable[str] = ()) -> str:
+        """Returns the SQL condition under which ``old`` and ``new`` have the same key; ``days`` as
+        in `merge_new`."""
+        conditions = [f"(old.{name} IS NOT DISTINCT FROM new.{name})" for name in table.key]
+        if table.pruned and days:
+            dates = ", ".join(f"DATE '{day}'" for day in sorted(days))
+            conditions.append(f"old.day IN ({dates})")
+        return " AND ".join(conditions)
 
     def _local_directory(self, table: Table, size: int | None) -> Path | None:
         """The table's directory if this process writes the rows itself (None: Spark writes them).
@@ -205,24 +216,29 @@ class Lake:
         writes = [*table_writes]
         for write in writes:
             self.ensure_table(write.table)  # in sequence: it updates a cache, and rarely creates
-        waiting = writes[::-1]
+        self.in_parallel([partial(self.merge_new, *write) for write in writes])
+
+    @staticmethod
+    def in_parallel(actions: Sequence[Callable[[], None]]) -> None:
+        """Calls some functions, several at a time; waits for all, then raises the first error."""
+        waiting = [*reversed(actions)]
         errors: list[BaseException] = []
 
         def write_waiting() -> None:
             while not errors:
                 try:
-                    write = waiting.pop()
+                    action = waiting.pop()
                 except IndexError:
                     return
                 try:
-                    self.merge_new(*write)
+                    action()
                 except BaseException as error:  # raised below, after all threads have ended
                     errors.append(error)
 
         # They inherit the caller's query, so stopping it stops them too.
         threads = [
             InheritableThread(target=write_waiting)
-            for _ in range(min(_PARALLEL_WRITES, len(writes)) - 1)
+            for _ in range(min(_PARALLEL_WRITES, len(actions)) - 1)
         ]
         for thread in threads:
             thread.start()

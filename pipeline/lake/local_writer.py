@@ -38,6 +38,12 @@ def newest(path: Path) -> tuple[int, Mapping[str, str]]:
         return table.version(), table.metadata().configuration
 
 
+def count(path: Path) -> int:
+    """Returns the number of rows of a table."""
+    with _lake_errors(path, "read"):
+        return int(deltalake.DeltaTable(path).count())
+
+
 def append(path: Path, rows: DataFrame) -> None:
     """Adds all rows to a table in one commit."""
     table_rows = _collected(rows, ())
@@ -54,12 +60,22 @@ def merge_new(
 
     ``same`` and ``replaced`` are SQL conditions on ``old`` and ``new``, as in `Lake.merge_new`.
     """
-    table_rows = _collected(rows, key)
-    if not table_rows.num_rows:
+    merge_rows(path, _collected(rows, key), same, replaced)
+
+
+def merge_rows(path: Path, rows: pa.Table, same: str, replaced: str = "") -> None:
+    """Adds rows of different keys that match no row of the table; the conditions are `merge_new`'s.
+
+    Nothing is compared if nothing was ever written to the table.
+    """
+    if not rows.num_rows:
         return
     with _lake_errors(path, "written"):
         table = deltalake.DeltaTable(path)
-        merger = table.merge(table_rows, same, source_alias="new", target_alias="old")
+        if table.version() == 0:
+            deltalake.write_deltalake(table, rows, mode="append")
+            return
+        merger = table.merge(rows, same, source_alias="new", target_alias="old")
         if replaced:
             merger = merger.when_matched_update_all(replaced)
         merger.when_not_matched_insert_all().execute()

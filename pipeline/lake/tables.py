@@ -46,7 +46,12 @@ class Table:
     @property
     def ddl(self) -> str:
         """The schema as DDL."""
-        return ", ".join(f"`{name}` {type_}" for name, type_ in self.columns.items())
+        return ddl_of(self.columns)
+
+
+def ddl_of(columns: Mapping[str, str]) -> str:
+    """Returns columns, as name to type, in Spark's DDL."""
+    return ", ".join(f"`{name}` {type_}" for name, type_ in columns.items())
 
 
 _POSITION: Final = {"topic": "string", "partition": "int", "offset": "bigint"}

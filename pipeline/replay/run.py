@@ -1,8 +1,6 @@
 """Runs a replay: the planned logs are ingested into bronze, typed into silver, folded into gold."""
 
 import logging
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -13,16 +11,14 @@ from featurewatch.controller.readiness.state_timers import DEFAULT_LIMITS, Limit
 from featurewatch.pipeline.errors import ReplayError, reason_in
 from featurewatch.pipeline.gold.query import GoldQuery
 from featurewatch.pipeline.lake.lake import Lake
+from featurewatch.pipeline.progress import NO_PROGRESS, Progress
 from featurewatch.pipeline.replay.assembly import ClusterReplay
 from featurewatch.pipeline.replay.ingest import ingest
 from featurewatch.pipeline.replay.plan import ReplayPlan
-from featurewatch.pipeline.run import Stage, run_once
-from featurewatch.pipeline.silver.query import SilverQuery
+from featurewatch.pipeline.run import run_once
+from featurewatch.pipeline.spark.queries import watched
 
 LOG: Final = logging.getLogger("featurewatch.pipeline")
-
-Phase = Callable[[str, int], None]
-"""Called with the name of each phase and its number of tasks (0: unknown)."""
 
 
 @dataclass(slots=True)
@@ -38,7 +34,7 @@ class ReplayResult:
 def replay(
     lake: Lake,
     plan: ReplayPlan,
-    phase: Phase = lambda *_: None,
+    progress: Progress = NO_PROGRESS,
     limits: Limits = DEFAULT_LIMITS,
 ) -> ReplayResult:
     """Replays the planned logs into the lake's tables; ``limits`` are those of the lake's worker.
@@ -53,20 +49,18 @@ def replay(
         return result
     lake.lock()
     try:
-        result.clusters = ingest(lake, plan.cluster_plans, lambda splits: phase("reading", splits))
+        with watched(lake.session, progress, tasks=True):
+            result.clusters = ingest(
+                lake,
+                plan.cluster_plans,
+                lambda splits: progress.begin("reading", splits, "parts"),
+            )
         for cluster in result.clusters:
             result.problems += cluster.problems
             result.notes += cluster.notes
-        phase("typing and folding", 0)
-        _type_and_fold(lake, limits)
+        progress.commit(sum(cluster.messages for cluster in result.clusters))
+        gold = GoldQuery(lake, limits, with_silver=True, progress=progress)
+        run_once(lake, [gold.writer], progress)
     except (PySparkException, Py4JJavaError) as error:
         raise ReplayError(f"the replay failed: {reason_in(str(error))}") from error
     return result
-
-
-def _type_and_fold(lake: Lake, limits: Limits) -> None:
-    # Both read only bronze, and neither keeps both cores busy.
-    stages: list[Stage] = [SilverQuery(lake).writer, GoldQuery(lake, limits).writer]
-    with ThreadPoolExecutor(len(stages)) as pool:
-        for future in [pool.submit(run_once, lake, [stage]) for stage in stages]:
-            future.result()

@@ -3,104 +3,87 @@
 A cause that was published twice has one id. A row's key is that id and its position in the event,
 and only rows with a new key are added. Unreadable messages and records go to the quarantine with
 the reason.
+
+Ordinarily gold's query makes these rows too, where it decodes the messages (`gold.query`). This
+query is for silver alone: when its tables lack what gold has already.
 """
 
 import logging
-from collections.abc import Callable
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
 
+import pyarrow as pa
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from featurewatch.pipeline.lake.lake import Lake, TableWrite
-from featurewatch.pipeline.lake.tables import EXPIRED, MESSAGES, Table
-from featurewatch.pipeline.silver import from_events, from_records, tables
-from featurewatch.pipeline.silver.decoding import input_messages, read_events
+from featurewatch.controller.input_messages import (
+    INPUT_TOPICS,
+    InputMessage,
+    decode_input,
+    input_topic,
+)
+from featurewatch.pipeline.lake.block_writer import BLOCK_SCHEMA, BlockTarget, write_blocks
+from featurewatch.pipeline.lake.lake import Lake
+from featurewatch.pipeline.lake.row_blocks import BLOCK_ARROW, RowBuilder, as_batch
+from featurewatch.pipeline.lake.tables import EXPIRED, MESSAGES
+from featurewatch.pipeline.silver import tables
+from featurewatch.pipeline.silver.message_rows import message_rows
+from featurewatch.pipeline.spark.queries import wait_for_end
 
 LOG: Final = logging.getLogger("featurewatch.pipeline")
 
 
-class SilverTableSpec(NamedTuple):
-    """How a table's rows are built, and from which kinds of events or types of records."""
-
-    table: Table
-    build: Callable[[DataFrame], DataFrame]
-    kinds: tuple[str, ...]
+SILVER_TARGETS: Final = tuple(BlockTarget(table) for table in tables.SILVER)
 
 
-FROM_RECORDS: Final = (
-    SilverTableSpec(
-        tables.REGISTRATIONS, from_records.registrations, from_records.REGISTRATION_TYPES
-    ),
-    SilverTableSpec(tables.FENCING, from_records.fencing, from_records.FENCING_TYPES),
-    SilverTableSpec(tables.LEVELS, from_records.levels, from_records.LEVEL_TYPES),
-    SilverTableSpec(
-        tables.CONTROL_RECORDS, from_records.control_records, from_records.CONTROL_TYPES
-    ),
-)
-FROM_EVENTS: Final = (
-    SilverTableSpec(tables.LOG_GAPS, from_events.log_gaps, ("gap",)),
-    SilverTableSpec(
-        tables.ZNODE_CHANGES, from_events.znode_changes, ("znode-change", "znode-snapshot")
-    ),
-    SilverTableSpec(tables.ANSWERS, from_events.answers, ("node-answer", "node-silent")),
-    SilverTableSpec(tables.DISAGREEMENTS, from_events.disagreements, ("disagreement",)),
-    SilverTableSpec(tables.SOURCE_STATES, from_events.source_states, ("status",)),
-)
+def short_topic() -> Column:
+    """Returns a column with a topic's short name: the part after the last dot of its full name."""
+    return fn.substring_index("topic", ".", -1)
 
 
-class BatchSummary(NamedTuple):
-    """The content of a batch, in a form whose size does not depend on the number of rows."""
-
-    kinds: frozenset[str]
-    types: frozenset[str]
-    days: tuple[str, ...]
-    kafka_days: tuple[str, ...]
-    unreadable_count: int
-    """Unreadable messages and records."""
-    has_duplicates: bool
-    """Whether a cause occurs twice."""
-    size: int
-    """The size of all messages, in bytes."""
+def input_messages(messages: DataFrame) -> DataFrame:
+    """Returns the messages of the input topics."""
+    return messages.where(short_topic().isin([*INPUT_TOPICS]))
 
 
-def summary(events: DataFrame) -> BatchSummary:
-    """Summarizes the result of `read_events`; collects two rows."""
-    types = fn.transform("records", lambda record: record["type"])
-    reasons = fn.transform(
-        "records", lambda record: from_records.why_broken(record["type"], record["found"])
-    )
-    unreadable_records = fn.coalesce(fn.size(fn.array_compact(reasons)), fn.lit(0))
-    totals: Row = events.agg(
-        fn.collect_set("event.kind").alias("kinds"),
-        fn.array_distinct(fn.flatten(fn.collect_set(fn.array_distinct(types)))).alias("types"),
-        fn.collect_set(fn.col("day").cast("string")).alias("days"),
-        fn.collect_set(fn.to_date("kafka_time").cast("string")).alias("kafka_days"),
-        (fn.count("reason") + fn.sum(unreadable_records)).alias("unreadable"),
-        fn.sum("size").alias("size"),
-    ).collect()[0]
-    ids = events.agg(
-        fn.count("id").alias("all"), fn.count_distinct("id").alias("distinct")
-    ).collect()[0]
-    return BatchSummary(
-        kinds=frozenset(totals["kinds"]),
-        types=frozenset(totals["types"]),
-        days=(*totals["days"],),
-        kafka_days=(*totals["kafka_days"],),
-        unreadable_count=totals["unreadable"] or 0,
-        has_duplicates=ids["all"] > ids["distinct"],
-        size=totals["size"] or 0,
-    )
+def report_unreadable(row_counts: Mapping[str, int]) -> None:
+    """Warns if rows were added to the quarantine; takes the number of rows by the table's path."""
+    if count := row_counts.get(tables.QUARANTINE.path):
+        LOG.warning("%d messages or records could not be read: see table quarantine", count)
 
 
 class SilverQuery:
-    """The query that fills silver from bronze."""
+    """The query that fills silver from bronze, alone."""
 
     def __init__(self, lake: Lake) -> None:
         self._lake = lake
         self._checkpoint = lake.checkpoint("silver")
+        self._joined = f"{lake.checkpoint('gold')}/{tables.JOINED}"
+
+    @property
+    def is_joined(self) -> bool:
+        """Whether silver has everything that gold has, by gold's checkpoint."""
+        return self._lake.files().exists(self._joined)
+
+    def join(self) -> None:
+        """Notes that silver has everything that gold has; from now on gold's query fills both."""
+        if not self.is_joined:
+            self._lake.files().create(self._joined)
+            self._lake.files().remove(self._checkpoint)
+
+    def leave(self) -> None:
+        """Notes that gold may have more than silver."""
+        self._lake.files().remove(self._joined)
+
+    def catch_up(self) -> None:
+        """Processes what bronze has now.
+
+        Raises:
+            RunError: The query failed.
+        """
+        wait_for_end(self.writer().trigger(availableNow=True).start())
 
     def writer(self) -> DataStreamWriter:
         """Returns the query; it needs a trigger and to be started.
@@ -110,25 +93,26 @@ class SilverQuery:
         Raises:
             LakeError: The lake cannot be read.
         """
-        self._lake.ensure_table(MESSAGES)
-        self._create_tables()
+        self.create_tables()
         return (
-            input_messages(self._lake.follow(MESSAGES))
+            self._lake.follow(MESSAGES)
             .writeStream.queryName("silver")
             .option("checkpointLocation", self._checkpoint)
             .foreachBatch(lambda batch, _: self.process_batch(batch))
         )
 
-    def _create_tables(self) -> None:
+    def create_tables(self) -> None:
         """Creates missing tables, also those that get no rows: a table that is missing later was
         deleted, or is new in this version, and lacks the rows of earlier messages."""
         files = self._lake.files()
+        self._lake.ensure_table(MESSAGES)
         missing = [
             table
             for table in tables.SILVER
             if not files.has_any(f"{self._lake.path(table)}/_delta_log")
         ]
-        if missing and files.has_any(f"{self._checkpoint}/commits"):
+        is_filled = files.has_any(f"{self._checkpoint}/commits") or self.is_joined
+        if missing and is_filled:
             names = ", ".join(table.path for table in missing)
             LOG.info("the lake has no %s: silver is typed again from the beginning", names)
             if EXPIRED in self._lake.newest(MESSAGES).properties:
@@ -139,45 +123,35 @@ class SilverQuery:
                 )
             # Removed before the tables are created, so that a restart after a kill in between sees
             # it.
+            self.leave()
             files.remove(self._checkpoint)
         for table in missing:
             self._lake.ensure_table(table)
 
     def process_batch(self, messages: DataFrame) -> None:
-        """Adds the rows of some input messages; rows that were added before are skipped."""
-        events = read_events(messages).persist(StorageLevel.MEMORY_AND_DISK)
+        """Adds the rows of some messages; rows that were added before are skipped."""
+        columns = [fn.col(name) for name in InputMessage._fields if name != "time_ms"]
+        timed = input_messages(messages).select(
+            *columns, fn.unix_millis("kafka_time").alias("time_ms")
+        )
+        blocks = timed.mapInArrow(_typed, BLOCK_SCHEMA).persist(StorageLevel.MEMORY_AND_DISK)
         try:
-            batch = summary(events)
-            records = from_records.records(events)
-            specs = [(spec, records) for spec in FROM_RECORDS if batch.types & {*spec.kinds}]
-            specs += [(spec, events) for spec in FROM_EVENTS if batch.kinds & {*spec.kinds}]
-            writes = [
-                TableWrite(
-                    *(spec.table, spec.build(source), batch.days, not batch.has_duplicates),
-                    size=batch.size,
-                )
-                for spec, source in specs
-            ]
-            unreadable = self._unreadable(events, records, batch)
-            if unreadable is not None:
-                writes.append(
-                    TableWrite(tables.QUARANTINE, unreadable, batch.kafka_days, size=batch.size)
-                )
-            self._lake.merge_all(writes)
-            if unreadable is not None and (count := unreadable.count()):
-                LOG.warning("%d messages or records could not be read: see table quarantine", count)
+            report_unreadable(write_blocks(self._lake, blocks, SILVER_TARGETS))
         finally:
-            events.unpersist()
+            blocks.unpersist()
 
-    def _unreadable(
-        self, events: DataFrame, records: DataFrame, batch: BatchSummary
-    ) -> DataFrame | None:
-        """Rows of the quarantine (None: there are none)."""
-        rows = None
-        if batch.unreadable_count:
-            messages = from_events.unreadable_messages(events)
-            rows = messages.unionByName(from_records.broken_records(records))
-        if batch.kinds & {"znode-change", "znode-snapshot"}:
-            znodes = from_events.unreadable_znodes(events)
-            rows = znodes if rows is None else rows.unionByName(znodes)
-        return rows
+
+def _typed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Decodes messages and returns blocks of their rows."""
+    rows = RowBuilder(tables.SILVER)
+    for batch in batches:
+        columns = (batch.column(name).to_pylist() for name in InputMessage._fields)
+        for fields in zip(*columns, strict=True):
+            message = InputMessage(*fields)
+            event = decode_input(input_topic(message.topic), message.key, message.value)
+            for table, row in message_rows(message, event):
+                rows.add(table, row)
+            rows.count_bytes(len(message.value or b""))
+            if rows.is_full:
+                yield as_batch([block.labelled for block in rows.take()], BLOCK_ARROW)
+    yield as_batch([block.labelled for block in rows.take()], BLOCK_ARROW)

@@ -10,15 +10,22 @@ The baseline is a bare Spark read of the same rows: the same ``from_json``, and 
 which Spark parses only the kind; ``parsed_s`` is the same read with each message parsed whole.
 Start-up is left out: all has run once before, and the tables are there.
 
+``pipeline_vs_single_process``: the same bronze into the same tables, by Spark and by one plain
+Python process (`tests.bench.single_process`) in turn; both make the same rows.
+
 ``pipeline_once_idle_s``: a whole process of ``pipeline run --once`` that finds nothing new; the
 baseline is a process that imports the packages of which it finds that out.
+
+``pipeline_first_batch_vs_bare_spark``: see `tests.bench.first_batch`.
 
 ``stream_latency_p50_s``: from the publishing of a message until its change can be read in gold,
 with a trigger a second, on a real bus.
 """
 
 import random
+import shutil
 import statistics
+import subprocess
 import sys
 import tempfile
 import threading
@@ -27,6 +34,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+import orjson
 from deltalake import DeltaTable
 from pyspark.sql import functions as fn
 
@@ -37,20 +45,21 @@ from featurewatch.deploy.kafka.specs import single_bus
 from featurewatch.pipeline.bronze.kafka import offset_ranges
 from featurewatch.pipeline.errors import TopicError
 from featurewatch.pipeline.gold.query import GoldQuery
-from featurewatch.pipeline.gold.tables import FEATURE_CHANGES
+from featurewatch.pipeline.gold.tables import FEATURE_CHANGES, GOLD
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.tables import MESSAGES
 from featurewatch.pipeline.maintain import TABLES
 from featurewatch.pipeline.run import run_on, run_once, stages
-from featurewatch.pipeline.silver.decoding import input_messages
-from featurewatch.pipeline.silver.event_schema import EVENT, ddl
-from featurewatch.pipeline.silver.from_records import WANTED
-from featurewatch.pipeline.silver.query import SilverQuery
+from featurewatch.pipeline.silver.query import input_messages
+from featurewatch.pipeline.silver.record_rows import RECORD_ROWS
+from featurewatch.pipeline.silver.tables import SILVER
 from featurewatch.pipeline.spark.session import spark_session
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.events import CommitKind, Event, LogCommit, SourceState, SourceStatus
 from featurewatch.streams.types import ClusterId
+from tests.bench import first_batch
+from tests.bench.event_schema import EVENT, ddl
 from tests.bench.turns import FEATUREWATCH, medians
 from tests.bench.worker import level, records
 from tests.pipeline.filling import Messages, put
@@ -60,6 +69,8 @@ RECORDS: Final = 375_000
 """Of each cluster."""
 NODES: Final = 100
 IN_A_COMMIT: Final = 100
+ROUNDS: Final = 3
+"""Of the comparison with one process."""
 NOW_MS: Final = 1_750_000_000_000
 CHANGES: Final = 15
 """Whose way through the stream is timed, one after the other."""
@@ -75,7 +86,7 @@ def history(cluster: ClusterId, total: int, *, everything: bool = True) -> Itera
         wanted = (
             generated
             if everything
-            else [record for record in generated if record["type"] in WANTED]
+            else [record for record in generated if record["type"] in RECORD_ROWS]
         )
         left = (
             {"PARTITION_CHANGE_RECORD": len(generated) - len(wanted)}
@@ -115,14 +126,9 @@ def parsed(lake: Lake) -> None:
         lake.session.conf.unset(pruned)
 
 
-def silver(lake: Lake) -> None:
-    """Every table of silver."""
-    SilverQuery(lake).process_batch(input_messages(lake.read(MESSAGES)))
-
-
-def gold(lake: Lake) -> None:
-    """Every table of gold."""
-    GoldQuery(lake).rebuild()
+def one_pass(lake: Lake) -> None:
+    """Every table of silver and gold."""
+    GoldQuery(lake, with_silver=True).rebuild()
 
 
 def seconds(work: Callable[[Lake], None], lake: Lake) -> float:
@@ -138,22 +144,66 @@ def bulk(session: Any, root: Path, name: str, *, everything: bool) -> dict[str, 
     rows = fill(lake, CLUSTERS, RECORDS, everything=everything)
     # Before and after, since the machine may be busier at one time than at another.
     bare_s = seconds(bare, lake)
-    silver_s, gold_s = seconds(silver, lake), seconds(gold, lake)
+    filled_s = seconds(one_pass, lake)
     bare_s = min(bare_s, seconds(bare, lake))
     parsed_s = seconds(parsed, lake)
     return {
         "measure": name,
-        "value": round(rows / (silver_s + gold_s)),
+        "value": round(rows / filled_s),
         "baseline": round(rows / bare_s),
-        "ratio": round(bare_s / (silver_s + gold_s), 3),
+        "ratio": round(bare_s / filled_s, 3),
         "rows": rows,
         "records": CLUSTERS * RECORDS,
-        "silver_s": round(silver_s, 2),
-        "gold_s": round(gold_s, 2),
+        "filled_s": round(filled_s, 2),
         "bare_s": round(bare_s, 2),
         "parsed_s": round(parsed_s, 2),
-        "ratio_parsed": round(parsed_s / (silver_s + gold_s), 3),
+        "ratio_parsed": round(parsed_s / filled_s, 3),
     }
+
+
+def against_one_process(session: Any, root: Path) -> dict[str, Any]:
+    """Silver and gold of the same bronze by Spark and by one plain process, in turn."""
+    bronze = Lake(session, str(root / "bronze"))
+    rows = fill(bronze, CLUSTERS, RECORDS)
+    spark_s, peer_s, peer_cpu_s = [], [], []
+    for number in range(ROUNDS):
+        ours, theirs = (
+            _copy(bronze, root / f"spark-{number}"),
+            _copy(bronze, root / f"one-{number}"),
+        )
+        spark_s.append(seconds(one_pass, ours))
+        command = [sys.executable, "-m", "tests.bench.single_process", theirs.root]
+        took = orjson.loads(subprocess.check_output(command))
+        peer_s.append(took["wall"])
+        peer_cpu_s.append(took["cpu"])
+        if (counts := _counts(ours)) != _counts(theirs):
+            raise RuntimeError(f"the tables differ: {counts} and {_counts(theirs)}")
+    ratios = [peer / spark for peer, spark in zip(peer_s, spark_s, strict=True)]
+    return {
+        "measure": "pipeline_vs_single_process",
+        "value": round(rows / statistics.median(spark_s)),
+        "baseline": round(rows / statistics.median(peer_s)),
+        "ratio": round(statistics.median(ratios), 2),
+        "ratios": [round(ratio, 2) for ratio in ratios],
+        "spark_s": [round(one, 2) for one in spark_s],
+        "peer_s": [round(one, 2) for one in peer_s],
+        "peer_cpu_s": [round(one, 2) for one in peer_cpu_s],
+        "records": CLUSTERS * RECORDS,
+    }
+
+
+def _copy(lake: Lake, root: Path) -> Lake:
+    """Another lake with the same bronze, and empty tables."""
+    shutil.copytree(lake.path(MESSAGES), root / MESSAGES.path)
+    copied = Lake(lake.session, str(root))
+    for table in TABLES:
+        copied.ensure_table(table)
+    return copied
+
+
+def _counts(lake: Lake) -> dict[str, int]:
+    """The number of rows of each table that follows bronze."""
+    return {table.path: DeltaTable(lake.path(table)).count() for table in (*SILVER, *GOLD)}
 
 
 def _wait_for_leaders(bus: BusSettings) -> None:
@@ -231,8 +281,9 @@ def run() -> Iterator[dict[str, Any]]:
         try:
             small = Lake(session, str(root / "small"))
             fill(small, 2, 10 * IN_A_COMMIT)
-            for work in (bare, silver, gold):
+            for work in (bare, one_pass):
                 work(small)
+            yield against_one_process(session, root)
             yield bulk(session, root, "silver_gold_vs_bare_spark", everything=True)
             yield bulk(session, root, "silver_gold_vs_bare_spark_published", everything=False)
             with Cluster(single_bus(), root / "bus", cache=cache, temporary=True) as cluster:
@@ -240,6 +291,7 @@ def run() -> Iterator[dict[str, Any]]:
                 lake = Lake(session, str(root / "stream"))
                 found = latencies(lake, bus)
                 yield idle(lake, bus)
+                yield first_batch.measure(bus, root, spark_jars(cache))
         finally:
             session.stop()
     yield {

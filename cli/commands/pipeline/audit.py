@@ -69,6 +69,7 @@ def audit(
     """
     # Here, so that help needs no settings and no engines.
     from featurewatch.cli.config.settings import load
+    from featurewatch.cli.output.progress import ProgressPrinter
     from featurewatch.cli.runtime.lake import default_lake, open_lake, stop_at_signal
 
     settings = load(config)
@@ -83,7 +84,12 @@ def audit(
         from featurewatch.pipeline.audit.audit import follow as follow_lake
 
         if not follow:
-            report = audit_lake(opened, late_s, limit, save=save, limits=settings.limits())
+            report = audit_lake(
+                *(opened, late_s, limit),
+                save=save,
+                limits=settings.limits(),
+                progress=ProgressPrinter(as_json=as_json).progress(),
+            )
             if saved is not None:
                 saved.save(report)
             _finish(report, as_json=as_json)

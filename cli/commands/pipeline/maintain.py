@@ -44,12 +44,14 @@ def maintain(
     """Give tables new columns, delete what is too old, join small files, remove unused ones."""
     # Here, so that help needs no settings and no engines.
     from featurewatch.cli.config.settings import load
+    from featurewatch.cli.output.progress import ProgressPrinter
     from featurewatch.cli.runtime.lake import default_lake, open_lake
 
     with open_lake(lake or default_lake(load(config)), master, brief=True) as opened:
         from featurewatch.pipeline.maintain import maintain as maintain_tables
 
-        for result in maintain_tables(opened, keep_days, vacuum_hours):
+        progress = ProgressPrinter(as_json=as_json).progress()
+        for result in maintain_tables(opened, keep_days, vacuum_hours, progress):
             if as_json:
                 document = {**result._asdict(), "table": result.table.path}
                 print_json_text(json.dumps(document))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 from featurewatch.cli.command_line import Option, command
 from featurewatch.cli.config import options
 from featurewatch.cli.config.lake import Master, finite
-from featurewatch.cli.config.options import BusServers, ConfigFile, LakeRoot, Prefix
+from featurewatch.cli.config.options import AsJson, BusServers, ConfigFile, LakeRoot, Prefix
 
 if TYPE_CHECKING:
     from featurewatch.streams.bus.settings import BusSettings
@@ -36,12 +36,15 @@ def run(
             help="From one batch to the next.",
         ),
     ] = 1.0,
+    as_json: AsJson = False,
 ) -> None:
     """Fill the lake from the topics, until Ctrl-C or with `--once` up to the present end."""
     # Here, so that help needs no settings and no engines.
     from featurewatch.cli.config.settings import load
+    from featurewatch.cli.output.progress import ProgressPrinter
     from featurewatch.cli.runtime.lake import default_lake, open_lake, stop_at_signal
 
+    progress = ProgressPrinter(as_json=as_json).progress()
     settings = load(config, bus=options.bus_flags(bus, prefix))
     bus_settings = settings.bus_settings()
     root = lake or default_lake(settings)
@@ -51,9 +54,9 @@ def run(
         # Here, since Spark has to be there for it.
         from featurewatch.pipeline.run import run_on, run_once, stages
 
-        filling = stages(opened, bus_settings, settings.limits())
+        filling = stages(opened, bus_settings, settings.limits(), progress)
         if once:
-            run_once(opened, filling)
+            run_once(opened, filling, progress)
         else:
             run_on(opened, filling, every, stop_at_signal())
 

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from featurewatch.pipeline.fold.messages import FoldOutput, FoldState, fold_message, restore_state
-from featurewatch.pipeline.gold.query import CLOSES, capability_intervals, upgrades
-from featurewatch.pipeline.gold.spark_fold import OUTPUT_SCHEMA
-from featurewatch.pipeline.gold.tables import CAPABILITY_INTERVALS, UPGRADES
+from featurewatch.pipeline.gold.output_rows import TABLES, add_outputs
+from featurewatch.pipeline.gold.tables import CAPABILITY_INTERVALS, GOLD, UPGRADES
+from featurewatch.pipeline.lake.block_writer import BLOCK_SCHEMA, BlockTarget, write_blocks
 from featurewatch.pipeline.lake.lake import Lake
+from featurewatch.pipeline.lake.row_blocks import RowBuilder
 from featurewatch.streams.events import Event
 from tests.pipeline.filling import rows
 from tests.pipeline.gold.fold_outputs import history_row
@@ -157,9 +158,11 @@ def test_an_interval_that_ended_stays_as_it_is(lake: Lake) -> None:
     it."""
 
     def put(*outputs: FoldOutput) -> None:
-        frame = lake.session.createDataFrame([*outputs], OUTPUT_SCHEMA)
-        lake.merge_new(CAPABILITY_INTERVALS, capability_intervals(frame), replaced=CLOSES)
-        lake.merge_new(UPGRADES, upgrades(frame), replaced="TRUE")
+        builder = RowBuilder(GOLD)
+        add_outputs(builder, outputs)
+        blocks = [block.labelled for block in builder.take()]
+        targets = [BlockTarget(spec.table, spec.replace_when) for spec in TABLES]
+        write_blocks(lake, lake.session.createDataFrame(blocks, BLOCK_SCHEMA), targets)
 
     put(
         *(

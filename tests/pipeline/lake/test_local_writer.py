@@ -7,10 +7,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from featurewatch.pipeline.errors import LakeError
-from featurewatch.pipeline.gold.query import CLOSES, capability_intervals, upgrades
-from featurewatch.pipeline.gold.spark_fold import OUTPUT_SCHEMA
-from featurewatch.pipeline.gold.tables import CAPABILITY_INTERVALS, UPGRADES
+from featurewatch.pipeline.fold.messages import FoldOutput
+from featurewatch.pipeline.gold.output_rows import TABLES, add_outputs
+from featurewatch.pipeline.gold.tables import CAPABILITY_INTERVALS, GOLD, UPGRADES
+from featurewatch.pipeline.lake import local_writer
+from featurewatch.pipeline.lake.block_writer import BLOCK_SCHEMA, BlockTarget, write_blocks
 from featurewatch.pipeline.lake.lake import Lake, TableWrite
+from featurewatch.pipeline.lake.row_blocks import RowBuilder
 from featurewatch.pipeline.lake.tables import MESSAGES, Table
 from featurewatch.pipeline.silver.tables import FENCING, REGISTRATIONS
 from tests.pipeline.filling import EPOCH, rows
@@ -34,6 +37,17 @@ def registrations(lake: Lake, *ids: str, ranges: object = None) -> DataFrame:
     return frame(lake, REGISTRATIONS, *({"id": id_, **common} for id_ in ids))
 
 
+def put_outputs(lake: Lake, *outputs: FoldOutput) -> None:
+    """Writes rows of gold as blocks; some keys are in several of them."""
+    blocks = []
+    for output in outputs:
+        builder = RowBuilder(GOLD)
+        add_outputs(builder, [output])
+        blocks += [block.labelled for block in builder.take()]
+    targets = [BlockTarget(spec.table, spec.replace_when) for spec in TABLES]
+    write_blocks(lake, lake.session.createDataFrame(blocks, BLOCK_SCHEMA), targets)
+
+
 def filled(lake: Lake, size: int | None) -> dict[str, list[tuple[object, ...]]]:
     """The tables after writes of all kinds: first rows, duplicates within a write and of existing
     rows, nulls in a key, empty maps and lists, replacements, and no rows."""
@@ -47,7 +61,9 @@ def filled(lake: Lake, size: int | None) -> dict[str, list[tuple[object, ...]]]:
         (
             history_row("capability", "a"),
             history_row("capability", "b", until_ms=5),
-            history_row("roll", "r", number=1),
+            history_row("capability", "b"),
+            history_row("roll", "r", number=1, state="rolled"),
+            history_row("roll", "r", number=0),
         ),
         (
             *(
@@ -58,10 +74,7 @@ def filled(lake: Lake, size: int | None) -> dict[str, list[tuple[object, ...]]]:
         ),
     )
     for step in steps:
-        outputs = lake.session.createDataFrame([*step], OUTPUT_SCHEMA)
-        intervals = capability_intervals(outputs)
-        lake.merge_new(CAPABILITY_INTERVALS, intervals, (), True, CLOSES, size=size)
-        lake.merge_new(UPGRADES, upgrades(outputs), (), True, "TRUE", size=size)
+        put_outputs(lake, *step)
     headers = [("h", b"\x00"), ("h", None)]
     message = {"topic": "a b/ä", "partition": 0, "offset": 1, "kafka_time": EPOCH, "round": 1}
     full = {**message, "key": b"k", "headers": headers, "ingested_at": EPOCH, "day": DAY}
@@ -70,10 +83,16 @@ def filled(lake: Lake, size: int | None) -> dict[str, list[tuple[object, ...]]]:
     return {table.name: sorted(rows(lake, table), key=repr) for table in tables}
 
 
-def test_both_ways_leave_the_same_rows(lake: Lake, tmp_path: Path) -> None:
+def test_both_ways_leave_the_same_rows(
+    lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Either writer can continue after the other."""
-    by_spark = filled(lake, size=None)
+    with monkeypatch.context() as patch:
+        patch.setattr(local_writer, "SMALL_BYTES", -1)
+        by_spark = filled(lake, size=None)
     assert len(by_spark["registrations"]) == 3
+    assert len(by_spark["capability_intervals"]) == 3
+    assert len(by_spark["upgrades"]) == 1
     assert len(by_spark["fencing"]) == 1
     other = Lake(lake.session, str(tmp_path / "other"))
     assert filled(other, size=0) == by_spark

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import resource
 import shutil
 import signal
@@ -39,6 +40,8 @@ LEVELS_PLACE = ("id", "index")
 TIMEOUT_S = 240.0
 NOTES = ("NOTE: Picked up JDK_JAVA_OPTIONS", "WARNING: Using incubator modules")
 """Lines that Java prints about its own options."""
+PROGRESS = re.compile(r'\{"kind": "progress", |featurewatch: first batch: |.* (rows|parts) done')
+"""How far a command has come; whether it tells depends on how busy the machine is."""
 
 
 class Command:
@@ -60,7 +63,14 @@ class Command:
         return (self.directory / "out").read_text().splitlines()
 
     def err(self) -> list[str]:
-        """The lines on stderr that are not Java's own notes."""
+        """The lines on stderr that are neither Java's own notes nor the progress."""
+        return [line for line in self._err() if not PROGRESS.match(line)]
+
+    def progress(self) -> list[dict[str, Any]]:
+        """The events of the progress, with ``--json``."""
+        return [json.loads(line) for line in self._err() if line.startswith("{")]
+
+    def _err(self) -> list[str]:
         lines = (self.directory / "err").read_text().splitlines()
         return [line for line in lines if not line.startswith(NOTES)]
 
@@ -147,6 +157,9 @@ def test_a_kill_loses_nothing_and_doubles_nothing(
         assert maintaining.end() == 0, maintaining.err()
         assert maintaining.err() == []
         done = {line["table"]: line for line in map(json.loads, maintaining.out())}
+        last = maintaining.progress()[-1]
+    total = sum(DeltaTable(Path(lake.root, path)).count() for path in done)
+    assert (last["step"], last["done"], last["left"]) == ("maintain", total, 0)
     existing = {table.path for table in TABLES if commits(lake.root, table)}
     assert done.keys() == existing >= {MESSAGES.path, tables.LEVELS.path}
     assert done[MESSAGES.path]["files_after"] == 1
@@ -210,7 +223,7 @@ def test_without_room_it_says_so_and_goes_on_when_there_is_some(
         logged = [line for line in following.err() if " featurewatch" in line]
     assert [
         line.partition("featurewatch.pipeline: ")[2].partition(": see")[0] for line in logged
-    ] == ["following: bronze, silver, gold", "26 messages or records could not be read"]
+    ] == ["following: bronze, silver and gold", "26 messages or records could not be read"]
     places = read(root, MESSAGES, *PLACE)
     assert len(places) == len({*places}) == 32
     refused = [value for (value,) in read(root, tables.QUARANTINE, "payload")]

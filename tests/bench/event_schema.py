@@ -1,7 +1,6 @@
-"""The fields of the messages of the input topics, as Spark types.
+"""The fields of the messages of the input topics, as Spark types: what a bare read parses.
 
-One schema covers all kinds of events: fields with the same name have the same type. A test compares
-it with `streams.codec.event_shapes`, which defines the events.
+One schema covers all kinds of events: fields with the same name have the same type.
 """
 
 from collections.abc import Mapping
@@ -65,33 +64,6 @@ EVENT: Final[Mapping[str, str]] = {
     "znodes": f"array<{_ZNODE}>",
 }
 """The fields of all events, as name and type."""
-
-_FEATURES: Final = "array<struct<name: string, minSupportedVersion: int, maxSupportedVersion: int>>"
-
-NODE_RECORD: Final[Mapping[str, str]] = {
-    "brokerId": "int",
-    "controllerId": "int",
-    "id": "int",
-    "incarnationId": "string",
-    "brokerEpoch": "bigint",
-    "epoch": "bigint",
-    "features": _FEATURES,
-    "inControlledShutdown": "string",
-    "fenced": "string",
-    "isMigratingZkBroker": "boolean",
-    "zkMigrationReady": "boolean",
-}
-"""Fields of registrations of both roles, and of the records that change them. ``fenced`` is true or
-false in one record type and 1, 0 or -1 in another."""
-
-LEVEL_RECORD: Final[Mapping[str, str]] = {"name": "string", "featureLevel": "int"}
-
-CONTROL_RECORD: Final[Mapping[str, str]] = {
-    "leaderId": "int",
-    "voters": "array<struct<voterId: int>>",
-    "kRaftVersion": "int",
-    "zkMigrationState": "int",
-}
 
 
 def ddl(fields: Mapping[str, str]) -> str:

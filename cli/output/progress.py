@@ -1,0 +1,62 @@
+"""Shows how far a command on the lake has come, and how long it took to its first rows."""
+
+import json
+import sys
+import time
+from typing import Final
+
+from featurewatch.cli.output.terminal import print_note
+from featurewatch.pipeline.progress import FIRST_BATCH, Progress, ProgressEvent
+
+_TERMINAL_S: Final = 1.0
+_LOG_S: Final = 10.0
+"""Seconds between two lines of a step: on a terminal, and elsewhere."""
+
+
+class ProgressPrinter:
+    """Prints events of a command on stderr: with ``as_json`` each as a JSON line, else the first
+    batch, and steps that take a while. Stdout is for the command's results."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self._as_json = as_json
+        self._every_s = _TERMINAL_S if sys.stderr.isatty() else _LOG_S
+        self._printed_s = 0.0
+
+    def progress(self) -> Progress:
+        """Returns the progress whose events are printed here."""
+        return Progress(self.show, time.monotonic)
+
+    def show(self, event: ProgressEvent) -> None:
+        """Prints an event, if it is due."""
+        if self._as_json:
+            print_note(json.dumps(document(event)))
+            return
+        if event.step == FIRST_BATCH:
+            print_note(
+                f"featurewatch: first batch: {event.done:,} rows, after {event.seconds:.1f} s"
+            )
+            return
+        if event.seconds < self._printed_s:
+            self._printed_s = 0.0  # another step
+        if event.seconds - self._printed_s >= self._every_s:
+            self._printed_s = event.seconds
+            print_note(f"featurewatch: {line(event)}")
+
+
+def document(event: ProgressEvent) -> dict[str, object]:
+    """Returns an event as a JSON document; times are in seconds."""
+    fields = event._asdict()
+    for name in ("seconds", "seconds_left"):
+        if fields[name] is not None:
+            fields[name] = round(fields[name], 1)
+    return {"kind": "progress", **fields}
+
+
+def line(event: ProgressEvent) -> str:
+    """Returns an event as text."""
+    text = f"{event.step}: {event.done:,} {event.unit} done"
+    if event.left is not None:
+        text += f", {event.left:,} left"
+    if event.seconds_left is not None and event.left:
+        text += f", about {round(event.seconds_left)} s"
+    return text

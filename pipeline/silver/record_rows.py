@@ -1,0 +1,144 @@
+"""Columns of silver from the records of the metadata log, by the record's type. Pure.
+
+A field that is missing, or has another type than Kafka's, is null; a record without a field that
+its table must have is unreadable.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from featurewatch.pipeline.lake.tables import Table
+from featurewatch.pipeline.silver import tables
+from featurewatch.streams.events import UNREADABLE
+
+Data = Mapping[str, Any]
+Row = tuple[Any, ...]
+
+_INT_MAX: Final = 2**31 - 1
+_LONG_MAX: Final = 2**63 - 1
+
+
+class UnreadableRecordError(ValueError):
+    """A record that no table can hold; the text is the reason for the quarantine."""
+
+
+class RecordSpec(NamedTuple):
+    """The table of a record type, and the function from type and data to the table's own columns,
+    without those of the cause and of the log."""
+
+    table: Table
+    columns: Callable[[str, Data], Row]
+
+
+def _int(data: Data, name: str, largest: int = _INT_MAX) -> int | None:
+    value = data.get(name)
+    return value if type(value) is int and -largest - 1 <= value <= largest else None
+
+
+def _long(data: Data, name: str) -> int | None:
+    return _int(data, name, _LONG_MAX)
+
+
+def _text(data: Data, name: str) -> str | None:
+    value = data.get(name)
+    return value if type(value) is str else None
+
+
+def _flag(data: Data, name: str) -> bool | None:
+    value = data.get(name)
+    return value if type(value) is bool else None
+
+
+def _first(*values: int | None) -> int | None:
+    return next((value for value in values if value is not None), None)
+
+
+def _lacking(type_: str) -> UnreadableRecordError:
+    return UnreadableRecordError(f"a {type_} lacks what it must have, or has it with another type")
+
+
+def _ranges(data: Data) -> list[tuple[str, dict[str, int | None]]] | None:
+    """Kafka's supported ranges by feature; of a feature that is there twice, the last counts."""
+    features = data.get("features")
+    if type(features) is not list:
+        return None
+    ranges = {}
+    for feature in features:
+        if type(feature) is dict and (name := _text(feature, "name")) is not None:
+            bounds = (_int(feature, "minSupportedVersion"), _int(feature, "maxSupportedVersion"))
+            ranges[name] = {"min": bounds[0], "max": bounds[1]}
+    return [*ranges.items()]
+
+
+def _registration(type_: str, data: Data) -> Row:
+    node_id = _first(_int(data, "brokerId"), _int(data, "controllerId"))
+    if node_id is None:
+        raise _lacking(type_)
+    migrating = _flag(data, "isMigratingZkBroker")
+    return (
+        "controller" if type_ == "REGISTER_CONTROLLER_RECORD" else "broker",
+        node_id,
+        type_ != "UNREGISTER_BROKER_RECORD",
+        _text(data, "incarnationId"),
+        _long(data, "brokerEpoch"),
+        _flag(data, "fenced"),
+        _flag(data, "inControlledShutdown"),
+        _flag(data, "zkMigrationReady") if migrating is None else migrating,
+        _ranges(data),
+    )
+
+
+def _fencing(type_: str, data: Data) -> Row:
+    node_id = _first(_int(data, "brokerId"), _int(data, "id"))
+    if node_id is None:
+        raise _lacking(type_)
+    fenced = _FENCES.get(type_)
+    if fenced is None:
+        fenced = {1: True, -1: False}.get(_int(data, "fenced") or 0)
+    is_shutting_down = True if _int(data, "inControlledShutdown") == 1 else None
+    node_epoch = _first(_long(data, "brokerEpoch"), _long(data, "epoch"))
+    return node_id, node_epoch, fenced, is_shutting_down
+
+
+def _level(type_: str, data: Data) -> Row:
+    feature, level = _text(data, "name"), _int(data, "featureLevel")
+    if feature is None or level is None:
+        raise _lacking(type_)
+    return feature, level
+
+
+def _control(type_: str, data: Data) -> Row:
+    listed = data.get("voters")
+    voters = None
+    if type(listed) is list:
+        voters = [_int(voter, "voterId") for voter in listed if type(voter) is dict]
+    numbers = (_int(data, "kRaftVersion"), _int(data, "zkMigrationState"))
+    return type_, _int(data, "leaderId"), voters, *numbers
+
+
+def _unreadable(_: str, data: Data) -> Row:
+    raise UnreadableRecordError(_text(data, "reason") or "no reason")
+
+
+_FENCES: Final = {"FENCE_BROKER_RECORD": True, "UNFENCE_BROKER_RECORD": False}
+
+RECORD_ROWS: Final[Mapping[str, RecordSpec]] = {
+    **dict.fromkeys(
+        (
+            "REGISTER_BROKER_RECORD",
+            "REGISTER_CONTROLLER_RECORD",
+            "UNREGISTER_BROKER_RECORD",
+        ),
+        RecordSpec(tables.REGISTRATIONS, _registration),
+    ),
+    **dict.fromkeys(
+        (*_FENCES, "BROKER_REGISTRATION_CHANGE_RECORD"), RecordSpec(tables.FENCING, _fencing)
+    ),
+    "FEATURE_LEVEL_RECORD": RecordSpec(tables.LEVELS, _level),
+    **dict.fromkeys(
+        ("LEADER_CHANGE", "KRAFT_VERSION", "KRAFT_VOTERS", "ZK_MIGRATION_STATE_RECORD"),
+        RecordSpec(tables.CONTROL_RECORDS, _control),
+    ),
+    UNREADABLE: RecordSpec(tables.QUARANTINE, _unreadable),
+}
+"""The record types that some table holds."""
