@@ -2,9 +2,11 @@
 
 from collections import deque
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from featurewatch.reference.machines.broker import BrokerIdentity, ReferenceBroker
 from featurewatch.reference.machines.controller.controller import ReferenceController
+from featurewatch.reference.machines.controller.topics import OperationsSettings
 from featurewatch.reference.machines.dialect import Dialect
 from featurewatch.reference.machines.protocol import (
     Event,
@@ -14,24 +16,47 @@ from featurewatch.reference.machines.protocol import (
     SendUpdateMetadata,
     SessionLost,
     SessionStarted,
+    SetLiveBrokers,
     Tick,
     UpdateMetadataReceived,
     WriteLog,
     ZookeeperRequest,
 )
-from featurewatch.reference.machines.requests import (
-    ApiVersions,
-    FeaturesResponse,
-    Request,
-    Response,
-    UpdateResponse,
+from featurewatch.reference.machines.requests import ApiVersions
+from featurewatch.reference.machines.topics.broker_requests import (
+    BrokerRequest,
+    BrokerResponded,
+    SendBrokerRequest,
 )
+from featurewatch.reference.machines.topics.context import ClusterBroker
 from featurewatch.streams.types import SupportedRange
 from tests.simulation.reference.session import Session
 
-OnResponse = Callable[[int, Response], None]
+OnResponse = Callable[[int, Any], None]
 BROKER, CONTROLLER = "broker", "controller"
 MACHINES = (BROKER, CONTROLLER)
+
+
+class Channels:
+    """A controller's requests to brokers that were not delivered yet, in order for each broker."""
+
+    def __init__(self) -> None:
+        self.queues: dict[int, deque[BrokerRequest]] = {}
+        self._epochs: dict[int, int] = {}
+
+    def set_live(self, brokers: Mapping[int, ClusterBroker]) -> None:
+        """As `BrokerChannels.set_live`."""
+        for broker_id in [*self.queues]:
+            if broker_id not in brokers or brokers[broker_id].epoch != self._epochs[broker_id]:
+                del self.queues[broker_id]
+        for broker_id, broker in brokers.items():
+            self.queues.setdefault(broker_id, deque())
+            self._epochs[broker_id] = broker.epoch
+
+    def send(self, broker_id: int, request: BrokerRequest) -> None:
+        """As `BrokerChannels.send`."""
+        if self._epochs.get(broker_id) == request.broker_epoch and broker_id in self.queues:
+            self.queues[broker_id].append(request)
 
 
 class Process:
@@ -43,19 +68,28 @@ class Process:
         dialect: Dialect,
         ranges: Mapping[str, SupportedRange],
         on_response: OnResponse,
+        operations: OperationsSettings | None = None,
     ) -> None:
         self.node_id = node_id
         self.ranges = dict(ranges)
         self.broker = ReferenceBroker(BrokerIdentity(node_id), dialect, ranges)
-        self.controller = ReferenceController(node_id, dialect, ranges)
+        self.controller = ReferenceController(node_id, dialect, ranges, operations)
         self.session: Session | None = None
-        self.requests: deque[tuple[int, Request]] = deque()
+        self.requests: deque[tuple[int, Any]] = deque()
         self.outgoing: deque[SendUpdateMetadata] = deque()
         """What its controller sends to brokers; the world carries it."""
+        self.channels = Channels()
         self.exit: ExitProcess | None = None
         self.log_lines: list[str] = []
         self._on_response = on_response
         self._is_candidate = False
+        self.crash_after: int | None = None
+        """After so many effects the process dies, wherever it is."""
+
+    @property
+    def has_crashed(self) -> bool:
+        """Whether it has died between two effects."""
+        return self.crash_after == 0
 
     @property
     def session_id(self) -> int:
@@ -98,6 +132,10 @@ class Process:
         """Processes a controller's message."""
         self._deliver(BROKER, UpdateMetadataReceived(effect.message), now_ms)
 
+    def on_broker_responded(self, event: BrokerResponded, now_ms: int) -> None:
+        """Notifies the controller of a broker's response."""
+        self._deliver(CONTROLLER, event, now_ms)
+
     def tick(self, now_ms: int) -> None:
         """Notifies the machines that time has passed."""
         self._deliver(BROKER, Tick(), now_ms)
@@ -106,12 +144,15 @@ class Process:
     def _deliver(self, machine: str, event: Event, now_ms: int) -> None:
         target = self.broker if machine == BROKER else self.controller
         for effect in target.receive(event, now_ms):
+            if self.has_crashed:
+                return
+            if self.crash_after is not None:
+                self.crash_after -= 1
             match effect:
                 case ZookeeperRequest():
                     if self.session is not None:
                         self.session.send(machine, effect)
                 case SendResponse(request_id, response):
-                    assert isinstance(response, UpdateResponse | FeaturesResponse)
                     self._on_response(request_id, response)
                 case ExitProcess():
                     self.exit = effect
@@ -119,3 +160,7 @@ class Process:
                     self.log_lines.append(line)
                 case SendUpdateMetadata():
                     self.outgoing.append(effect)
+                case SetLiveBrokers(brokers):
+                    self.channels.set_live(brokers)
+                case SendBrokerRequest(broker_id, request):
+                    self.channels.send(broker_id, request)

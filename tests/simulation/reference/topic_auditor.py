@@ -1,0 +1,112 @@
+"""What must hold of the topics of a cluster, whatever fails; each rule has a name."""
+
+from collections import defaultdict
+
+from featurewatch.controller.partitions.assignment import TopicPartition
+from featurewatch.reference.machines.protocol import WatchKind
+from featurewatch.reference.machines.topics.broker_requests import (
+    BrokerRequest,
+    LeaderAndIsrRequest,
+)
+from featurewatch.reference.machines.topics.context import PartitionLeadership
+from featurewatch.reference.machines.topics.znodes import decode_state, decode_topic
+from tests.simulation.reference.light_replicas import LightReplicas, LogKey
+from tests.simulation.reference.tree import History
+
+StateKey = tuple[TopicPartition, int]
+
+
+class TopicAuditor:
+    """Reads the history of ZooKeeper, and is shown what brokers accept and clients are told."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._seen = 0
+        self._epoch = 0
+        self._states: dict[TopicPartition, PartitionLeadership] = {}
+        self._versions: defaultdict[StateKey, list[PartitionLeadership]] = defaultdict(list)
+        self.acknowledged: defaultdict[LogKey, list[int]] = defaultdict(list)
+        self.elections = self.reassigned = self.deleted = 0
+
+    def check(self) -> None:
+        """Checks the transactions since the last call."""
+        for transaction in self._history.log[self._seen :]:
+            for change in transaction.changes:
+                node = transaction.after.get(change.path)
+                if change.kind is WatchKind.CHILDREN:
+                    continue
+                if change.path == "/controller_epoch" and node is not None:
+                    self._epoch = int(node.data)
+                    self.elections += 1
+                elif change.path.endswith("/state"):
+                    _, _, _, topic, _, number, _ = change.path.split("/")
+                    partition = TopicPartition(topic, int(number))
+                    if node is None:
+                        self._states.pop(partition, None)
+                        self.deleted += 1
+                    else:
+                        state = decode_state(partition, node.data, node.stat.version)
+                        self._on_state(partition, state)
+        self._seen = len(self._history.log)
+
+    def _on_state(self, partition: TopicPartition, state: PartitionLeadership) -> None:
+        before = self._states.get(partition)
+        self._states[partition] = state
+        self._versions[partition, state.leader_epoch].append(state)
+        assert state.controller_epoch == self._epoch, "only the newest controller writes"
+        assert state.isr, "an ISR has members"
+        assert state.leader in (-1, *state.isr), "a leader is in the ISR"
+        if before is not None:
+            assert state.leader_epoch >= before.leader_epoch, "leader epochs only grow"
+            is_same = state.leader_epoch == before.leader_epoch
+            assert not is_same or state.leader == before.leader, "one leader per epoch"
+
+    def on_accepted(self, broker: LightReplicas, request: BrokerRequest, before: int) -> None:
+        """A broker has accepted a request; ``before`` is the controller epoch that it had."""
+        assert request.controller_epoch >= before, "no request of a deposed controller is accepted"
+        if not isinstance(request, LeaderAndIsrRequest):
+            return
+        for state in request.states:
+            written = self._versions[state.partition, state.leader_epoch]
+            assert any(
+                (known.leader, known.isr, known.partition_epoch)
+                == (state.leader, state.isr, state.partition_epoch)
+                for known in written
+            ), "a state is written before it is sent"
+            replica = broker.replicas.get(state.partition)
+            if replica is not None and replica.state == state and state.leader == broker.broker_id:
+                self._check_log(broker, state.partition)
+
+    def _check_log(self, broker: LightReplicas, partition: TopicPartition) -> None:
+        topic_id = broker.replicas[partition].topic_id
+        missing = {*self.acknowledged[topic_id, partition.number]} - {*broker.log(partition)}
+        assert not missing, f"an acknowledged write is lost: {partition} on {broker.broker_id}"
+
+    def check_at_rest(self, brokers: dict[int, LightReplicas]) -> None:
+        """Checks a cluster whose brokers all live and whose queues are empty."""
+        self.check()
+        tree = self._history.tree
+        for path, node in tree.items():
+            parent, _, topic = path.rpartition("/")
+            if parent == "/admin/delete_topics":
+                raise AssertionError(f"every deletion ends: {topic}")
+            if parent != "/brokers/topics":
+                continue
+            for number, assignment in decode_topic(node.data).assignments.items():
+                partition = TopicPartition(topic, number)
+                assert not assignment.is_being_reassigned, f"every reassignment ends: {partition}"
+                state = self._states.get(partition)
+                assert state is not None, f"every partition is created: {partition}"
+                assert state.leader in brokers, f"every partition is led: {partition} {state}"
+                assert {*state.isr} >= {*assignment.replicas}, f"followers are in sync: {partition}"
+                for broker_id in assignment.replicas:
+                    replica = brokers[broker_id].replicas.get(partition)
+                    assert replica is not None, f"every broker learns its part: {partition}"
+                    assert replica.state.leader_epoch == state.leader_epoch, (
+                        f"every broker learns the newest epoch: {partition} on {broker_id}"
+                    )
+                for broker in brokers.values():
+                    assert broker.leaders.get(partition) == state.leader, (
+                        f"every broker learns the leader: {partition} on {broker.broker_id}"
+                    )
+                self._check_log(brokers[state.leader], partition)
