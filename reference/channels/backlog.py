@@ -41,7 +41,7 @@ class RequestBacklog:
         """Appends a request."""
         self._waiting.append(request)
         self._waiting_states += _size(request)
-        if self._waiting_states > self._limit:
+        if self._waiting_states > self._limit and len(self._waiting) > 1:
             self._waiting = deque(merge_requests(self._waiting))
             self._waiting_states = sum(map(_size, self._waiting))
             # Merging costs as much as there is, so it is done again only after it has doubled.

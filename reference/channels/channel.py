@@ -23,7 +23,6 @@ from featurewatch.reference.wire.messages.to_brokers import (
 )
 from featurewatch.streams.net.address import Address
 from featurewatch.streams.net.connection import Connection, NodeError, open_connection
-from featurewatch.streams.net.security import Security
 
 _LOUD_AFTER: Final = 5
 """So many failures in a row are more than a start, whose port opens after its znode is there."""
@@ -45,7 +44,7 @@ class ChannelSettings:
     connect_timeout_s: float = 5.0
     first_backoff_s: float = 0.05
     max_backoff_s: float = 1.0
-    max_states: int = 20_000
+    max_states: int = 50_000
 
 
 class BrokerChannel:
@@ -61,14 +60,12 @@ class BrokerChannel:
         broker_epoch: int,
         name: str,
         deliver: Callable[[BrokerResponded], None],
-        security: Security,
         settings: ChannelSettings,
     ) -> None:
         self.broker_id = broker_id
         self.broker_epoch = broker_epoch
         self._name = name
         self._deliver = deliver
-        self._security = security
         self._settings = settings
         self._backlog = RequestBacklog(settings.max_states)
         self._endpoint: Endpoint | None = None
@@ -113,6 +110,8 @@ class BrokerChannel:
                 self._changed.clear()
                 request = self._backlog.take()
                 if request is None or self._endpoint is None:
+                    if request is not None:
+                        self._on_no_address(api_of(request).name)
                     await self._changed.wait()
                     continue
                 response = await self._attempt(request, self._endpoint)
@@ -157,7 +156,6 @@ class BrokerChannel:
         if self._connection is None or self._connection.closed:
             self._connection = await open_connection(
                 Address.of_peer(endpoint.host, endpoint.port),
-                self._security,
                 timeout_s=min(self._settings.connect_timeout_s, self._settings.timeout_s),
                 client_id=self._name,
             )
@@ -206,6 +204,17 @@ class BrokerChannel:
                 name,
                 self.broker_id,
                 error,
+            )
+
+    def _on_no_address(self, name: str) -> None:
+        self._failures += 1
+        if self._failures == 1:
+            _log.warning(
+                "%s: %s to broker %d waits, because the broker's znode has no plaintext address: "
+                "give the broker a PLAINTEXT listener",
+                self._name,
+                name,
+                self.broker_id,
             )
 
     def _on_success(self) -> None:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from featurewatch.reference.channels.channel import BrokerChannel, ChannelSettings
 from featurewatch.reference.machines.topics.broker_requests import BrokerRequest, BrokerResponded
 from featurewatch.reference.machines.topics.context import ClusterBroker
-from featurewatch.streams.net.security import PLAINTEXT, Security
 
 Deliver = Callable[[BrokerResponded], None]
 """Puts an event in the queue of the controller's event loop.
@@ -31,12 +30,10 @@ class BrokerChannels:
         name: str,
         deliver: Deliver,
         *,
-        security: Security = PLAINTEXT,
         settings: ChannelSettings | None = None,
     ) -> None:
         self._name = name
         self._deliver = deliver
-        self._security = security
         self._settings = settings or ChannelSettings()
         self._channels: dict[int, BrokerChannel] = {}
         self._closing: set[asyncio.Task[None]] = set()
@@ -60,7 +57,6 @@ class BrokerChannels:
                     broker.epoch,
                     self._name,
                     self._deliver,
-                    self._security,
                     self._settings,
                 )
             self._channels[broker_id].set_endpoint(broker.endpoint)

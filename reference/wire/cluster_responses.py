@@ -21,6 +21,7 @@ _COORDINATOR_TOPICS: Final = {0: GROUPS_TOPIC, 1: TRANSACTIONS_TOPIC}
 """The topic of each kind of coordinator; a group or transaction belongs to one of its
 partitions."""
 _KEYS_SINCE: Final = 4
+_NULL_NAMES_SINCE: Final = 12
 _NO_NODE: Final = -1
 
 
@@ -32,7 +33,20 @@ def topic_metadata(request: WireRequest, context: ControllerContext | None) -> t
     if requested is None or (request.version == 0 and not requested):
         names = [] if context is None else sorted(context.topics - context.queued_deletions)
         return tuple(_known_topic(classes, context, name) for name in names if context is not None)
+    if request.version < _NULL_NAMES_SINCE and any(topic.name is None for topic in requested):
+        return tuple(_invalid(classes, topic) for topic in requested)
     return tuple(_topic(classes, context, topic) for topic in requested)
+
+
+def _invalid(classes: Any, requested: Any) -> Any:
+    """The error of a request by id in a version whose response must have names (10 and 11)."""
+    return build_message(
+        classes.MetadataResponseTopic,
+        error_code=WireError.invalid_request,
+        name=requested.name or "",
+        topic_id=requested.topic_id,
+        partitions=(),
+    )
 
 
 def _topic(classes: Any, context: ControllerContext | None, requested: Any) -> Any:

@@ -32,6 +32,7 @@ from featurewatch.reference.wire.messages.to_brokers import (
     response_of,
     wire_requests,
 )
+from featurewatch.reference.wire.messages.topic_ids import topic_id_text
 from featurewatch.streams.net.decode import read_entity
 from featurewatch.streams.net.encode import write_entity
 from tests.conformance.feature_control.kafka import ControllerHarness, java_harness
@@ -226,7 +227,7 @@ def test_alter_partition_goes_both_ways(
         if not received.unknown:
             assert answer["json"] == alter_result_json(result, version, topic_ids)
         elif not result.error:
-            unknown = {to_controller.topic_id_text(topic_id) for topic_id in received.unknown}
+            unknown = {topic_id_text(topic_id) for topic_id in received.unknown}
             assert answered >= unknown
         response, _ = read_entity(message_class("AlterPartitionResponse", version), frame, 5)
         assert to_controller.read_alter_partition_response(response, request, topic_ids) == result

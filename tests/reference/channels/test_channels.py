@@ -14,6 +14,7 @@ from featurewatch.reference.channels.channel import ChannelSettings
 from featurewatch.reference.channels.channels import BrokerChannels
 from featurewatch.reference.machines.encoding import Endpoint
 from featurewatch.reference.machines.topics.broker_requests import (
+    BrokerRequest,
     BrokerResponded,
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
@@ -128,7 +129,8 @@ async def test_requests_go_out_in_order_and_one_at_a_time(
     """The next request leaves when the broker has responded to the one before."""
     async with broker.listening() as endpoint:
         controller.live(endpoint)
-        requests = [leader_and_isr(0), UPDATE, stop(0), *map(leader_and_isr, range(1, 40))]
+        requests: list[BrokerRequest] = [leader_and_isr(0), UPDATE, stop(0)]
+        requests += map(leader_and_isr, range(1, 40))
         for request in requests:
             controller.channels.send(1, request)
         events = await controller.responses(len(requests))
@@ -238,15 +240,18 @@ async def test_requests_follow_a_broker_to_another_address(
 
 
 async def test_a_broker_without_an_address_waits_for_one(
-    controller: Controller, broker: FaultyBroker
+    controller: Controller, broker: FaultyBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A znode that cannot be read gives no address; the requests stay queued."""
+    """A znode without a plaintext address is named once; the requests stay queued."""
     controller.live(None)
-    controller.channels.send(1, UPDATE)
+    for _ in range(5):
+        controller.channels.send(1, UPDATE)
+        await until_async(lambda: "UpdateMetadata to broker 1 waits" in caplog.text)
+    assert len(caplog.records) == 1
     async with broker.listening() as endpoint:
         controller.live(endpoint)
-        (event,) = await controller.responses(1)
-        assert event.request == UPDATE
+        events = await controller.responses(5)
+        assert {id(event.request) for event in events} == {id(UPDATE)}
 
 
 async def test_a_silent_broker_delays_no_other(

@@ -7,8 +7,25 @@ from typing import Any
 
 import pytest
 
-from featurewatch.reference.wire.api_keys import ALTER_PARTITION, CONTROLLED_SHUTDOWN, ApiDialect
-from featurewatch.reference.wire.frames import MalformedRequestError, read_request
+from featurewatch.reference.machines.topics.requests import (
+    NOT_CONTROLLER,
+    TopicRequest,
+    TopicResponse,
+)
+from featurewatch.reference.topic_api import TopicApi
+from featurewatch.reference.wire.api_keys import (
+    ALTER_PARTITION,
+    API_VERSIONS,
+    CONTROLLED_SHUTDOWN,
+    CREATE_TOPICS,
+    DESCRIBE_CLUSTER,
+    METADATA,
+    OFFERED,
+    UPDATE_FEATURES,
+    ApiDialect,
+)
+from featurewatch.reference.wire.cluster_responses import topic_metadata
+from featurewatch.reference.wire.frames import MalformedRequestError, read_request, write_response
 from featurewatch.reference.wire.messages import to_controller
 from featurewatch.reference.wire.messages.message_classes import (
     message_class,
@@ -16,6 +33,7 @@ from featurewatch.reference.wire.messages.message_classes import (
     versions_of,
 )
 from featurewatch.reference.wire.messages.to_brokers import wire_requests
+from featurewatch.reference.wire.responses import ClusterView, metadata
 from featurewatch.streams.net.decode import DecodeError, read_entity
 from featurewatch.streams.net.encode import write_entity
 from tests.reference.messages.values import (
@@ -39,9 +57,9 @@ def some_message(name: str, version: int, seed: str) -> Any:
     """A message of a class, with arrays that are not empty where it has any."""
     if name in ("LeaderAndIsrRequest", "StopReplicaRequest", "UpdateMetadataRequest"):
         for attempt in range(1000):
-            request = random_request(f"{seed}/{attempt}")
-            if type(request).__name__ == name and 0 < len(request.states) < 30:
-                return wire_requests(request, version)[0]
+            sent = random_request(f"{seed}/{attempt}")
+            if type(sent).__name__ == name and 0 < len(sent.states) < 30:
+                return wire_requests(sent, version)[0]
     chance = Chance(seed)
     topic_ids = dict.fromkeys(TOPICS, "A" * 21 + "Q")
     alter = next(
@@ -184,3 +202,59 @@ def test_a_topic_may_come_twice() -> None:
     unknown = to_controller.read_alter_partition(message, 3, lambda _: None)
     assert [*unknown.unknown.values()] == [(0, 0, 0, 0)]
     assert unknown.request.partitions == {}
+
+
+@pytest.mark.parametrize("key", sorted(OFFERED[ApiDialect.CONTROLLER]))
+async def test_a_node_survives_any_request(key: int) -> None:
+    """Bytes by chance in every version: what can be read is answered by a node that is not the
+    controller, and its answer can be written."""
+    api = TopicApi(100, not_the_controller, lambda: None)
+    oldest, newest = OFFERED[ApiDialect.CONTROLLER][key]
+    chance = Random(f"any/{key}")
+    read_count = 0
+    for _ in range(1_500):
+        version = chance.randint(oldest, newest)
+        head = struct.pack(">hhih", key, version, 7, -1) + b"\0"
+        pieces = [
+            b"\0",
+            b"\1",
+            b"\2",
+            b"\2t",
+            b"\0\1t",
+            b"\0\0\0\1",
+            bytes(16),
+            chance.randbytes(3),
+        ]
+        body = b"".join(chance.choices(pieces, k=chance.randrange(30))) + bytes(30)
+        try:
+            request = read_request(head + body, ApiDialect.CONTROLLER)
+        except MalformedRequestError as error:
+            assert "\n" not in str(error)
+            continue
+        read_count += 1
+        if key == METADATA:
+            response = metadata(request, ClusterView(), topic_metadata(request, None))
+        elif key in (API_VERSIONS, DESCRIBE_CLUSTER, UPDATE_FEATURES):
+            continue  # not of this interface
+        else:
+            response = await api.serve(request)
+        assert write_response(7, response)
+    assert read_count > 20
+
+
+async def not_the_controller(_: TopicRequest) -> TopicResponse:
+    """What every node but the controller responds."""
+    return NOT_CONTROLLER
+
+
+@pytest.mark.parametrize("key", [ALTER_PARTITION, CREATE_TOPICS])
+def test_a_request_of_tiny_items_is_refused_before_it_is_read(key: int) -> None:
+    """Bytes that fit, with more items than a controller's loop has time for."""
+    version, before = (0, bytes(12)) if key == ALTER_PARTITION else (5, b"")
+    count = (1 << 20) - 100
+    size = b"".join(bytes([(count + 1 >> shift & 0x7F) | 0x80]) for shift in (0, 7)) + bytes(
+        [count + 1 >> 14]
+    )
+    head = struct.pack(">hhih", key, version, 7, -1) + b"\0"
+    with pytest.raises(MalformedRequestError, match="more items are said to follow"):
+        read_request(head + before + size + b"\1" * count, ApiDialect.CONTROLLER)

@@ -87,10 +87,14 @@ def random_request(seed: str) -> BrokerRequest:
             states = tuple(
                 LeaderAndIsrState(
                     partition,
-                    *(chance.int32() for _ in range(3)),
+                    chance.int32(),
+                    chance.int32(),
+                    chance.int32(),
                     chance.ids(),
                     chance.int32(),
-                    *(chance.ids() for _ in range(3)),
+                    chance.ids(),
+                    chance.ids(),
+                    chance.ids(),
                     is_new=chance.random() < 0.5,
                     recovering=chance.random() < 0.5,
                 )
@@ -103,10 +107,13 @@ def random_request(seed: str) -> BrokerRequest:
             metadata = tuple(
                 MetadataState(
                     partition,
-                    *(chance.int32() for _ in range(3)),
+                    chance.int32(),
+                    chance.int32(),
+                    chance.int32(),
                     chance.ids(),
                     chance.int32(),
-                    *(chance.ids() for _ in range(2)),
+                    chance.ids(),
+                    chance.ids(),
                 )
                 for partition in partitions
             )

@@ -6,7 +6,14 @@ import pytest
 
 from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
 from featurewatch.controller.partitions.states import PartitionState, ReplicaState
-from featurewatch.reference.machines.topics.broker_requests import LeaderAndIsrRequest
+from featurewatch.reference.machines.topics.broker_requests import (
+    LeaderAndIsrRequest,
+    StopReplicaRequest,
+    StopReplicaResponse,
+    StopReplicaState,
+    UpdateMetadataRequest,
+    deletion_errors,
+)
 from featurewatch.reference.machines.topics.context import PartitionReplica, TopicTable
 from featurewatch.reference.machines.topics.dialect import (
     DOCUMENT_OPERATIONS,
@@ -423,3 +430,33 @@ def test_the_partitions_of_a_topic_are_found_without_a_scan() -> None:
     assert (table.of_topic("t"), table.of_topic("u"), table[P0]) == ([P0], [other], 3)
     del table[P0]
     assert (table.of_topic("t"), table.of_topic("u"), [*table]) == ([], [other], [other])
+
+
+def test_requests_have_the_ids_of_topics_and_the_addresses_of_brokers() -> None:
+    """What versions with topic ids and the lists of brokers need is in the request itself."""
+    driver = OperationsDriver()
+    driver.settle()
+    driver.create_topic([1, 2, 3])
+    context = driver.controller.context
+    requests = [
+        sent.request
+        for sent in driver.requests
+        if isinstance(sent.request, LeaderAndIsrRequest | UpdateMetadataRequest)
+        and sent.request.states
+    ]
+    assert len(requests) == 6
+    for request in requests:
+        assert request.topic_ids == {"t": context.topic_ids["t"]}
+        assert request.endpoints == {
+            broker_id: broker.endpoint for broker_id, broker in context.brokers.items()
+        }
+
+
+def test_a_failed_deletion_is_one_of_each_partition() -> None:
+    """An error of the whole request is one of every partition that it deletes, and of no other."""
+    other = TopicPartition("t", 1)
+    states = (StopReplicaState(P0, 1, True), StopReplicaState(other, 1, False))
+    request = StopReplicaRequest(100, 1, 1, states)
+    assert deletion_errors(request, StopReplicaResponse(77)) == {P0: 77}
+    assert deletion_errors(request, StopReplicaResponse(0, {P0: 56, other: 3})) == {P0: 56}
+    assert deletion_errors(request, StopReplicaResponse()) == {P0: 0}
