@@ -17,6 +17,8 @@ from featurewatch.reference.machines.topics.results import (
     PartitionResult,
 )
 
+MAX_NEW_PARTITIONS: Final = 10_000
+"""More partitions in one request are refused, so that none occupies the controller for long."""
 PRODUCER_IDS: Final = 1000
 """How many ids a block of producer ids has (``ProducerIdsBlock``)."""
 
@@ -119,10 +121,10 @@ class ConfigOperation(IntEnum):
 
 
 class ConfigChange(NamedTuple):
-    """A change of one setting."""
+    """A change of one setting; ``operation`` is a `ConfigOperation`, or a number that is none."""
 
     name: str
-    operation: ConfigOperation
+    operation: int
     value: str | None
 
 
@@ -181,6 +183,12 @@ class TopicResult(NamedTuple):
     message: str | None = None
     topic_id: str | None = None
     assignments: Mapping[int, tuple[int, ...]] = {}
+
+
+TOO_MANY_PARTITIONS: Final = TopicResult(
+    ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation."
+)
+"""The result of topics that would exceed `MAX_NEW_PARTITIONS`; the text is that of KRaft."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ one step. The brokers are `LightReplicas`.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from random import Random
 from typing import Any
@@ -50,7 +51,7 @@ CONTROLLERS = (101, 102)
 BROKERS = (1, 2, 3, 4)
 TOPICS = ("a", "b", "c")
 MAX_REST_STEPS = 40_000
-STEPS = 900
+STEPS = 600
 _REFUSED = (ErrorCode.INELIGIBLE_REPLICA, ErrorCode.INVALID_REQUEST)
 
 
@@ -221,7 +222,7 @@ class TopicWorld:
             ready.append(lambda: process.serve(self.now_ms))
         for broker_id, queue in process.channels.queues.items():
             if queue and broker_id in live:
-                ready.append(lambda broker_id=broker_id: self._deliver(process, broker_id))
+                ready.append(partial(self._deliver, process, broker_id))
         if session is None or (not session.incoming and not session.connected):
             ready.append(lambda: self._reconnect(process))
         elif session.incoming:
