@@ -53,6 +53,12 @@ class ErrorCode(IntEnum):
     FEATURE_UPDATES_FAILED = 30_002
 
 
+class TopicMessage:
+    """Base of the requests and responses about topics, which are in `topics.requests`."""
+
+    __slots__ = ()
+
+
 class EarlyUpdateType(IntEnum):
     """``FeatureUpdateType`` of the early draft; DELETE is from its struck-out text."""
 
