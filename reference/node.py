@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from kio.schema.errors import ErrorCode
 
@@ -18,7 +18,6 @@ from featurewatch.reference.machines.encoding import BrokerIdentity
 from featurewatch.reference.machines.protocol import (
     BrokerEffect,
     SendUpdateMetadata,
-    SetLiveBrokers,
     UpdateMetadataReceived,
 )
 from featurewatch.reference.machines.requests import (
@@ -29,6 +28,7 @@ from featurewatch.reference.machines.requests import (
 from featurewatch.reference.machines.topics.broker_requests import (
     BrokerResponded,
     SendBrokerRequest,
+    SetLiveBrokers,
 )
 from featurewatch.reference.machines.topics.requests import TopicRequest, TopicResponse
 from featurewatch.reference.topic_api import TopicApi
@@ -296,9 +296,7 @@ class ReferenceNode:
             )
 
     async def _perform_topic_request(self, request: TopicRequest) -> TopicResponse:
-        response = await self._session.request(self._controller_slot, request)
-        assert not isinstance(response, UpdateResponse | FeaturesResponse)  # noqa: S101 - of topics
-        return response
+        return cast("TopicResponse", await self._session.request(self._controller_slot, request))
 
     async def _api_versions(self, request: WireRequest) -> Any:
         if request.body is None:

@@ -4,6 +4,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from featurewatch.deploy.errors import StackError, StartError
 from featurewatch.deploy.java.jars import java_command
@@ -81,6 +82,17 @@ class Server(ABC):
         self._process.kill()
         if self._process.wait(10.0) is None:
             raise StackError(f"{self} (pid {self._process.pid}) cannot be killed")
+
+    def process_status(self) -> dict[str, Any]:
+        """Whether the server runs and is ready, and why not, as plain data."""
+        reason = self.not_ready_reason() if self.running else "it is not running"
+        return {
+            "running": self.running,
+            "ready": reason is None,
+            "missing": reason,
+            "pid": self.pid,
+            "log": str(self.log),
+        }
 
     def require_stopped(self) -> None:
         """Checks that the server is down.

@@ -14,7 +14,6 @@ from featurewatch.deploy.kafka.specs import ClusterSpec, Roles
 from featurewatch.deploy.process.ports import LOOPBACK
 from featurewatch.deploy.process.server import Server
 from featurewatch.deploy.stack.controllers import ControllersComponent
-from featurewatch.deploy.stack.process_status import process_status
 from featurewatch.deploy.stack.reference_nodes import reference_nodes
 from featurewatch.deploy.stack.stack_file import ReferenceFile, StackFile, ZookeeperFile
 from featurewatch.deploy.wire.light_nodes import LightBroker, LightNodes
@@ -102,7 +101,7 @@ class ZookeeperComponent:
         """The state of one server, with its mode in place of a release."""
         server = self.servers[name]
         mode = server.mode() if server.running else "down"
-        return {"id": name, "address": server.address, "mode": mode} | process_status(server)
+        return {"id": name, "address": server.address, "mode": mode} | server.process_status()
 
     def status(self) -> dict[str, Any]:
         """The connect string without a chroot, and the state of each server."""
@@ -151,7 +150,7 @@ class ReferenceComponent:
         """The state of one process."""
         node = self.nodes[name]
         mode = "reference broker" if node.running else "down"
-        return {"id": name, "address": node.address, "mode": mode} | process_status(node)
+        return {"id": name, "address": node.address, "mode": mode} | node.process_status()
 
     def status(self) -> dict[str, Any]:
         """The connect string with its chroot, the number of brokers, and each process's state."""
@@ -208,7 +207,7 @@ class KafkaComponent:
             "roles": node.spec.roles.value.split(","),
             "broker": node.broker,
             "controller": node.controller,
-        } | process_status(node)
+        } | node.process_status()
 
     def status(self) -> dict[str, Any]:
         """The cluster's addresses and the state of each node."""

@@ -12,7 +12,6 @@ from typing import Any, Final
 from featurewatch.deploy.errors import StackError
 from featurewatch.deploy.process.private_files import write_private
 from featurewatch.deploy.process.server import Server
-from featurewatch.deploy.stack.process_status import process_status
 from featurewatch.deploy.stack.reference_nodes import ReferenceProcess
 from featurewatch.deploy.stack.stack_file import StackFile
 
@@ -72,7 +71,7 @@ class ControllersComponent:
         """The state of one process."""
         node = self.nodes[name]
         mode = "controller of topics" if node.running else "down"
-        return {"id": name, "address": node.address, "mode": mode} | process_status(node)
+        return {"id": name, "address": node.address, "mode": mode} | node.process_status()
 
     def status(self) -> dict[str, Any]:
         """The state of each process."""

@@ -33,10 +33,10 @@ from featurewatch.reference.machines.requests import (
     ApiVersions,
     FeaturesResponse,
     Request,
+    TopicMessage,
     UpdateResponse,
 )
 from featurewatch.reference.machines.task_queue import Task, TaskQueue, perform
-from featurewatch.reference.machines.topics.requests import TopicRequest
 from featurewatch.reference.machines.zookeeper import (
     Create,
     Exists,
@@ -133,7 +133,7 @@ class ReferenceBroker:
             case Tick():
                 self._tasks.retry()
 
-    def _respond(self, request: Request | TopicRequest) -> FeaturesResponse | UpdateResponse:
+    def _respond(self, request: Request | TopicMessage) -> FeaturesResponse | UpdateResponse:
         """Responds from the cache, without a request to ZooKeeper or the controller."""
         if not isinstance(request, ApiVersions):
             return NOT_CONTROLLER

@@ -19,18 +19,12 @@ A shell guarantees:
 - After `ExitProcess` the machine gets no more events, and its session is closed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from featurewatch.reference.machines.requests import Request, Response, UpdateMetadata
-from featurewatch.reference.machines.topics.broker_requests import (
-    BrokerResponded,
-    SendBrokerRequest,
-)
-from featurewatch.reference.machines.topics.context import ClusterBroker
-from featurewatch.reference.machines.topics.requests import TopicRequest, TopicResponse
+from featurewatch.reference.machines.requests import Request, Response, TopicMessage, UpdateMetadata
 from featurewatch.reference.machines.zookeeper import Operation, OperationResult
 
 Token = int
@@ -92,7 +86,7 @@ class RequestReceived:
     """A client's request; exactly one `SendResponse` carries its ``request_id``."""
 
     request_id: int
-    request: Request | TopicRequest
+    request: Request | TopicMessage
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +94,12 @@ class UpdateMetadataReceived:
     """A controller's UpdateMetadata message arrived."""
 
     message: UpdateMetadata
+
+
+class BrokerEvent:
+    """Base of what a controller learns from brokers; see `topics.broker_requests`."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ Event = (
     | WatchFired
     | RequestReceived
     | UpdateMetadataReceived
-    | BrokerResponded
+    | BrokerEvent
     | Tick
 )
 
@@ -137,7 +137,7 @@ class SendResponse:
     """Send a response to a client."""
 
     request_id: int
-    response: Response | TopicResponse
+    response: Response | TopicMessage
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,26 +156,20 @@ class WriteLog:
     warning: bool = False
 
 
+class BrokerEffect:
+    """Base of what a controller's shell does with brokers; others are in
+    `topics.broker_requests`."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
-class SendUpdateMetadata:
+class SendUpdateMetadata(BrokerEffect):
     """Send a message to a broker once, without waiting; only in dialects with ``pushes``."""
 
     broker_id: int
     message: UpdateMetadata
 
-
-@dataclass(frozen=True, slots=True)
-class SetLiveBrokers:
-    """Keep a channel to each of these brokers and to no other; what was queued for others is lost.
-
-    It comes before the requests that follow from the change; a deposed controller has no brokers.
-    """
-
-    brokers: Mapping[int, ClusterBroker]
-
-
-BrokerEffect = SendUpdateMetadata | SetLiveBrokers | SendBrokerRequest
-"""What a controller's shell does with brokers."""
 
 Effect = ZookeeperRequest | SendResponse | ExitProcess | WriteLog | BrokerEffect
 

@@ -34,6 +34,7 @@ class ErrorCode(IntEnum):
     INVALID_CONFIG = 40
     NOT_CONTROLLER = 41
     INVALID_REQUEST = 42
+    POLICY_VIOLATION = 44
     OPERATION_NOT_ATTEMPTED = 55
     KAFKA_STORAGE_ERROR = 56
     REASSIGNMENT_IN_PROGRESS = 60
@@ -50,6 +51,12 @@ class ErrorCode(IntEnum):
     INELIGIBLE_REPLICA = 107
     FEATURE_UPDATE_IN_PROGRESS = 30_001
     FEATURE_UPDATES_FAILED = 30_002
+
+
+class TopicMessage:
+    """Base of the requests and responses about topics, which are in `topics.requests`."""
+
+    __slots__ = ()
 
 
 class EarlyUpdateType(IntEnum):

@@ -21,7 +21,6 @@ from featurewatch.reference.machines.topics.requests import (
 from featurewatch.reference.wire.frames import WireRequest, build_message, response_classes
 from featurewatch.reference.wire.responses import NO_THROTTLE
 
-_OPERATIONS: Final = frozenset(int(operation) for operation in ConfigOperation)
 _TOPIC_RESOURCE: Final = 2
 _TOPIC_CONFIG: Final = 1
 """The source of a topic's own setting."""
@@ -98,9 +97,8 @@ def read_alter_configs(request: WireRequest) -> AlterConfigsRequest:
     for resource in request.body.resources:
         if resource.resource_type == _TOPIC_RESOURCE:
             changes[resource.resource_name] = tuple(
-                ConfigChange(item.name, ConfigOperation(int(item.config_operation)), item.value)
+                ConfigChange(item.name, int(item.config_operation), item.value)
                 for item in resource.configs
-                if int(item.config_operation) in _OPERATIONS
             )
     return AlterConfigsRequest(changes, request.body.validate_only)
 

@@ -43,6 +43,9 @@ _GENERATED: Final[Mapping[int, str]] = {
 """Messages between brokers and controllers, which kio has not in all versions."""
 _WITHOUT_CLIENT_ID: Final = (CONTROLLED_SHUTDOWN, 0)
 """The one request whose header ends after the correlation id (``RequestHeader`` version 0)."""
+_MAX_ITEMS: Final = 50_000
+_MAX_PARTITION_ITEMS: Final = 250_000
+"""Of 60,000 partitions with three members each."""
 
 
 class MalformedRequestError(ValueError):
@@ -84,7 +87,7 @@ def read_request(frame: bytes, api_dialect: ApiDialect) -> WireRequest:
         if (key, version) != _WITHOUT_CLIENT_ID:
             start = skip_header(frame, start, flexible=kind.__flexible__)
         # Trailing bytes are ignored, as in Kafka: librdkafka's Metadata request has some.
-        body, _ = read_entity(kind, frame, start)
+        body, _ = read_entity(kind, frame, start, max_items(key))
     except DecodeError as error:
         raise MalformedRequestError(
             f"an unreadable {_named(key)} of version {version}: {error}"
@@ -121,6 +124,11 @@ def write_request(request: Any, client_id: str) -> bytes:
     )
     entity_writer(type(request))(buffer, request)
     return _with_length(buffer)
+
+
+def max_items(key: int) -> int:
+    """How many items all arrays of a request may have; each takes microseconds of the loop."""
+    return _MAX_PARTITION_ITEMS if key == ALTER_PARTITION else _MAX_ITEMS
 
 
 @cache

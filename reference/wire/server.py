@@ -20,7 +20,7 @@ from featurewatch.reference.wire.frames import (
 
 MAX_REQUEST_BYTES: Final = 1 << 20
 """Larger requests are rejected; those of clients have some kilobytes."""
-MAX_BROKER_REQUEST_BYTES: Final = 16 << 20
+MAX_BROKER_REQUEST_BYTES: Final = 4 << 20
 """As much for AlterPartition, which has some 60 bytes for each partition that a broker leads."""
 
 _LENGTH = struct.Struct(">i")

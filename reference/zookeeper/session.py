@@ -28,19 +28,15 @@ from featurewatch.reference.machines.protocol import (
     Reconnected,
     RequestReceived,
     SendResponse,
-    SendUpdateMetadata,
     SessionLost,
     SessionStarted,
-    SetLiveBrokers,
     Tick,
     Token,
     WatchFired,
     WriteLog,
     ZookeeperRequest,
 )
-from featurewatch.reference.machines.requests import Request, Response
-from featurewatch.reference.machines.topics.broker_requests import SendBrokerRequest
-from featurewatch.reference.machines.topics.requests import TopicRequest, TopicResponse
+from featurewatch.reference.machines.requests import Request, Response, TopicMessage
 from featurewatch.reference.machines.zookeeper import (
     Create,
     Exists,
@@ -157,14 +153,14 @@ class MachineSession:
         return slot
 
     def request(
-        self, slot: MachineSlot, request: Request | TopicRequest
-    ) -> "asyncio.Future[Response | TopicResponse]":
+        self, slot: MachineSlot, request: Request | TopicMessage
+    ) -> "asyncio.Future[Response | TopicMessage]":
         """Passes a client's request to a machine; the future gets the response.
 
         The future raises `MachineExitedError` if the machine ends first.
         """
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[Response | TopicResponse] = loop.create_future()
+        future: asyncio.Future[Response | TopicMessage] = loop.create_future()
         if self._ended:
             future.set_exception(MachineExitedError(f"{self.name} has ended"))
             return future
@@ -331,7 +327,7 @@ class MachineSession:
                     future.set_result(response)
             case WriteLog(line, warning):
                 _log.log(logging.WARNING if warning else logging.INFO, "%s: %s", self.name, line)
-            case SendUpdateMetadata() | SetLiveBrokers() | SendBrokerRequest():
+            case BrokerEffect():
                 if self._on_broker_effect is not None:
                     self._on_broker_effect(effect)
             case ExitProcess(code, reason):

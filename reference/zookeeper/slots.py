@@ -5,8 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from featurewatch.reference.machines.protocol import Machine, Token
-from featurewatch.reference.machines.requests import Response
-from featurewatch.reference.machines.topics.requests import TopicResponse
+from featurewatch.reference.machines.requests import Response, TopicMessage
 
 
 class ZookeeperUnavailableError(RuntimeError):
@@ -31,7 +30,7 @@ class MachineSlot:
     """Whether the machine was notified of the current session."""
     in_flight: set[Token] = field(default_factory=set)
     """The tokens of its ZooKeeper requests without a result yet."""
-    requests: dict[int, asyncio.Future[Response | TopicResponse]] = field(default_factory=dict)
+    requests: dict[int, asyncio.Future[Response | TopicMessage]] = field(default_factory=dict)
     """The responses that clients wait for, by request id."""
 
     def end(self, name: str) -> None:

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections import defaultdict
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -64,7 +65,7 @@ class Traffic:
         return sum(message not in read for message in [*self._acknowledged])
 
     def longest_wait_s(self) -> float:
-        """The longest time from the send of a message to its acknowledgment, since the last call."""
+        """The longest time that a message waited for its acknowledgment, since the last call."""
         begin, self._reported = self._reported, len(self._latencies_s)
         return max(self._latencies_s[begin : self._reported], default=0.0)
 
@@ -97,16 +98,14 @@ class Traffic:
                 self._topic,
                 str(number),
                 partition=partition,
-                on_delivery=lambda error, message, sent_s=sent_s: self._on_delivery(
-                    error, message, sent_s
-                ),
+                on_delivery=partial(self._on_delivery, sent_s),
             )
             producer.poll(0)
             number += 1
             time.sleep(PAUSE_S)
         producer.flush(60)
 
-    def _on_delivery(self, error: KafkaError | None, message: Message, sent_s: float) -> None:
+    def _on_delivery(self, sent_s: float, error: KafkaError | None, message: Message) -> None:
         if error is not None:
             self.errors.append(str(error))
             return

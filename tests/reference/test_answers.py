@@ -16,6 +16,7 @@ from featurewatch.reference.machines.requests import (
 from featurewatch.reference.wire import draft_messages as drafts
 from featurewatch.reference.wire import responses as answers
 from featurewatch.reference.wire.api_keys import OFFERED, ApiDialect
+from featurewatch.reference.wire.cluster_responses import topic_metadata
 from featurewatch.reference.wire.frames import WireRequest, response_classes, write_response
 from featurewatch.reference.wire.responses import ClusterView
 
@@ -97,7 +98,8 @@ def test_metadata_lists_brokers_and_controller(version: int) -> None:
     """Every version lists them; a requested topic is unknown."""
     names = response_classes(3, version)
     topic = type("Topic", (), {"name": "t", "topic_id": None})()
-    response = answers.metadata(call(3, version, topics=(topic,)), VIEW)
+    request = call(3, version, topics=(topic,))
+    response = answers.metadata(request, VIEW, topic_metadata(request, None))
     read, _ = entity_reader(names.MetadataResponse)(
         write_response(5, response)[8 + (version >= 9) :], 0
     )

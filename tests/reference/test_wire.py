@@ -9,11 +9,27 @@ from typing import Any
 import pytest
 from kio.schema.api_versions.v0.request import ApiVersionsRequest
 
+from featurewatch.controller.partitions.assignment import TopicPartition
 from featurewatch.reference.machines.requests import FeaturesResponse
+from featurewatch.reference.machines.topics.results import (
+    AlterPartitionRequest,
+    AlterPartitionResult,
+    RequestedIsr,
+)
 from featurewatch.reference.wire import responses
 from featurewatch.reference.wire.api_keys import ApiDialect
 from featurewatch.reference.wire.frames import WireRequest
-from featurewatch.reference.wire.server import MAX_REQUEST_BYTES, WireServer
+from featurewatch.reference.wire.messages.to_controller import (
+    alter_partition_request,
+    alter_partition_response,
+    read_alter_partition,
+)
+from featurewatch.reference.wire.server import (
+    MAX_BROKER_REQUEST_BYTES,
+    MAX_REQUEST_BYTES,
+    WireServer,
+)
+from featurewatch.streams.net.encode import write_entity
 from tests.reference.request_bytes import request_bytes
 
 LOGGER = "featurewatch.reference"
@@ -189,3 +205,37 @@ async def test_closing_ends_requests_in_flight(server: WireServer, node: Respond
             await asyncio.sleep(0)
         await server.close()
     assert await client.response() is None
+
+
+def alter_partition_frame(partition_count: int) -> bytes:
+    """A leader's AlterPartition of version 3 for so many partitions of three members."""
+    partitions = {
+        TopicPartition("t", number): RequestedIsr((1, 2, 3), 4, 5)
+        for number in range(partition_count)
+    }
+    message = alter_partition_request(AlterPartitionRequest(1, 9, partitions, 3), {})
+    return framed(struct.pack(">hhih", 56, 3, 8, -1) + b"\0" + write_entity(message))
+
+
+async def test_only_alter_partition_may_be_large() -> None:
+    """A broker sends the ISRs of all partitions that it leads at once; clients send little."""
+    partition_counts = []
+
+    async def respond(request: WireRequest) -> Any:
+        received = read_alter_partition(request.body, request.version, lambda _: "t")
+        partition_counts.append(len(received.request.partitions))
+        return alter_partition_response(received, AlterPartitionResult())
+
+    large = alter_partition_frame(22_000)
+    assert len(large) > MAX_REQUEST_BYTES
+    wire_server = WireServer(ApiDialect.CONTROLLER, respond)
+    await wire_server.start()
+    client, second, third = [await peer(wire_server) for _ in range(3)]
+    client.write(large)
+    assert await client.response() == 8
+    assert partition_counts == [22_000]
+    second.write(struct.pack(">ih", MAX_REQUEST_BYTES + 1, 3))
+    assert await second.response() is None
+    third.write(struct.pack(">i", MAX_BROKER_REQUEST_BYTES + 1))
+    assert await third.response() is None
+    await wire_server.close()

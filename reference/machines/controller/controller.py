@@ -48,6 +48,7 @@ from featurewatch.reference.machines.requests import (
     ErrorCode,
     FeaturesResponse,
     Request,
+    TopicMessage,
     UpdateFeatures,
     UpdateMetadata,
     UpdateResponse,
@@ -56,7 +57,6 @@ from featurewatch.reference.machines.task_queue import Task, TaskQueue
 from featurewatch.reference.machines.topics.broker_requests import BrokerResponded
 from featurewatch.reference.machines.topics.context import ClusterBroker, ControllerContext
 from featurewatch.reference.machines.topics.requests import NOT_CONTROLLER as TOPICS_NOT_CONTROLLED
-from featurewatch.reference.machines.topics.requests import TopicRequest
 from featurewatch.streams.types import FeatureName, SupportedRange
 from featurewatch.tables.image.nodes import intern_capabilities
 
@@ -168,7 +168,7 @@ class ReferenceController:
                 self._topics.on_broker_responded(event)
         return self._out
 
-    def _on_request(self, request_id: int, request: Request | TopicRequest) -> None:
+    def _on_request(self, request_id: int, request: Request | TopicMessage) -> None:
         match request:
             case ApiVersions(version):
                 store = self._store

@@ -11,6 +11,7 @@ from typing import Final
 
 from featurewatch.controller.partitions.assignment import TopicPartition
 from featurewatch.reference.machines.protocol import Effect, SendResponse
+from featurewatch.reference.machines.requests import TopicMessage
 from featurewatch.reference.machines.task_queue import Task, TaskQueue
 from featurewatch.reference.machines.topics.broker_requests import (
     BrokerResponded,
@@ -41,7 +42,6 @@ from featurewatch.reference.machines.topics.requests import (
     RunningReassignments,
     TopicConfigsRequest,
     TopicConfigsResult,
-    TopicRequest,
     TopicResponse,
     TopicResult,
     TopicResults,
@@ -146,7 +146,7 @@ class TopicOperations:
             case _:
                 pass
 
-    def on_request(self, request_id: int, request: TopicRequest) -> None:
+    def on_request(self, request_id: int, request: TopicMessage) -> None:
         """Queues a request; its response is an effect, NOT_CONTROLLER if another one is elected."""
         self._requests.add(request_id)
         controller = self._controller
@@ -171,8 +171,15 @@ class TopicOperations:
             case TopicConfigsRequest(names):
                 configs = controller.configs.read(names)
                 controller.perform(configs, lambda found: reply(TopicConfigsResult(found)))
-            case _:
+            case (
+                CreateTopicsRequest()
+                | CreatePartitionsRequest()
+                | DeleteTopicsRequest()
+                | AlterConfigsRequest()
+            ):
                 controller.perform(self._change(request), _topics(reply))
+            case _:
+                raise TypeError(f"{request!r} is no request about topics")
 
     def _change(
         self,

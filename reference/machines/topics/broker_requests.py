@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 
 from featurewatch.controller.partitions.assignment import TopicPartition
 from featurewatch.reference.machines.encoding import Endpoint
+from featurewatch.reference.machines.protocol import BrokerEffect, BrokerEvent
+from featurewatch.reference.machines.topics.context import ClusterBroker
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,17 @@ BrokerRequest = LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest
 
 
 @dataclass(frozen=True, slots=True)
-class SendBrokerRequest:
+class SetLiveBrokers(BrokerEffect):
+    """Keep a channel to each of these brokers and to no other; what was queued for others is lost.
+
+    It comes before the requests that follow from the change; a deposed controller has no brokers.
+    """
+
+    brokers: Mapping[int, ClusterBroker]
+
+
+@dataclass(frozen=True, slots=True)
+class SendBrokerRequest(BrokerEffect):
     """An effect: send a request to a broker, after all earlier ones to the same broker.
 
     It is repeated until the broker responds or its znode is gone.
@@ -145,7 +157,7 @@ BrokerResponse = LeaderAndIsrResponse | StopReplicaResponse | UpdateMetadataResp
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerResponded:
+class BrokerResponded(BrokerEvent):
     """An event: a broker in ``broker_epoch`` has responded to a request."""
 
     broker_id: int

@@ -9,7 +9,7 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
-from featurewatch.reference.machines.requests import ErrorCode
+from featurewatch.reference.machines.requests import ErrorCode, TopicMessage
 from featurewatch.reference.machines.topics.results import (
     AlterPartitionRequest,
     AlterPartitionResult,
@@ -17,12 +17,14 @@ from featurewatch.reference.machines.topics.results import (
     PartitionResult,
 )
 
+MAX_NEW_PARTITIONS: Final = 10_000
+"""More partitions in one request are refused, so that none occupies the controller for long."""
 PRODUCER_IDS: Final = 1000
 """How many ids a block of producer ids has (``ProducerIdsBlock``)."""
 
 
 @dataclass(frozen=True, slots=True)
-class ControlledShutdownRequest:
+class ControlledShutdownRequest(TopicMessage):
     """A broker wants to stop; its epoch is -1 in version 0 of the request."""
 
     broker_id: int
@@ -30,7 +32,7 @@ class ControlledShutdownRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class ProducerIdsRequest:
+class ProducerIdsRequest(TopicMessage):
     """A broker needs a block of producer ids (AllocateProducerIds)."""
 
     broker_id: int
@@ -38,7 +40,7 @@ class ProducerIdsRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class ElectLeadersRequest:
+class ElectLeadersRequest(TopicMessage):
     """Elects the preferred replicas, or with ``unclean`` any live ones; None: of all partitions."""
 
     partitions: tuple[TopicPartition, ...] | None = None
@@ -46,14 +48,14 @@ class ElectLeadersRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class ReassignRequest:
+class ReassignRequest(TopicMessage):
     """AlterPartitionReassignments: the target replicas; None cancels."""
 
     targets: Mapping[TopicPartition, tuple[int, ...] | None]
 
 
 @dataclass(frozen=True, slots=True)
-class ListReassignmentsRequest:
+class ListReassignmentsRequest(TopicMessage):
     """ListPartitionReassignments; None: of all partitions."""
 
     partitions: tuple[TopicPartition, ...] | None = None
@@ -71,7 +73,7 @@ class NewTopic:
 
 
 @dataclass(frozen=True, slots=True)
-class CreateTopicsRequest:
+class CreateTopicsRequest(TopicMessage):
     """CreateTopics; with ``validate_only`` nothing is written."""
 
     topics: tuple[NewTopic, ...]
@@ -88,7 +90,7 @@ class NewPartitions:
 
 
 @dataclass(frozen=True, slots=True)
-class CreatePartitionsRequest:
+class CreatePartitionsRequest(TopicMessage):
     """CreatePartitions; with ``validate_only`` nothing is written."""
 
     topics: tuple[NewPartitions, ...]
@@ -96,14 +98,14 @@ class CreatePartitionsRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteTopicsRequest:
+class DeleteTopicsRequest(TopicMessage):
     """DeleteTopics, by name."""
 
     names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class TopicConfigsRequest:
+class TopicConfigsRequest(TopicMessage):
     """Reads the topics' own configurations."""
 
     names: tuple[str, ...]
@@ -119,15 +121,15 @@ class ConfigOperation(IntEnum):
 
 
 class ConfigChange(NamedTuple):
-    """A change of one setting."""
+    """A change of one setting; ``operation`` is a `ConfigOperation`, or a number that is none."""
 
     name: str
-    operation: ConfigOperation
+    operation: int
     value: str | None
 
 
 @dataclass(frozen=True, slots=True)
-class AlterConfigsRequest:
+class AlterConfigsRequest(TopicMessage):
     """IncrementalAlterConfigs for topics; with ``validate_only`` nothing is written."""
 
     changes: Mapping[str, tuple[ConfigChange, ...]]
@@ -153,7 +155,7 @@ TopicRequest = (
 
 
 @dataclass(frozen=True, slots=True)
-class RequestFailed:
+class RequestFailed(TopicMessage):
     """The request as a whole has failed, and nothing of it was done."""
 
     error: ErrorCode
@@ -161,14 +163,14 @@ class RequestFailed:
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionResults:
+class PartitionResults(TopicMessage):
     """The result of each partition of a reassignment or an election."""
 
     results: Mapping[TopicPartition, PartitionResult]
 
 
 @dataclass(frozen=True, slots=True)
-class RunningReassignments:
+class RunningReassignments(TopicMessage):
     """The replicas of the partitions that are being reassigned."""
 
     assignments: Mapping[TopicPartition, ReplicaAssignment]
@@ -183,22 +185,28 @@ class TopicResult(NamedTuple):
     assignments: Mapping[int, tuple[int, ...]] = {}
 
 
+TOO_MANY_PARTITIONS: Final = TopicResult(
+    ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation."
+)
+"""The result of topics that would exceed `MAX_NEW_PARTITIONS`; the text is that of KRaft."""
+
+
 @dataclass(frozen=True, slots=True)
-class TopicResults:
+class TopicResults(TopicMessage):
     """The result of each topic of a request, in its order."""
 
     results: Mapping[str, TopicResult]
 
 
 @dataclass(frozen=True, slots=True)
-class ProducerIds:
+class ProducerIds(TopicMessage):
     """A block of `PRODUCER_IDS` ids from ``first`` on."""
 
     first: int
 
 
 @dataclass(frozen=True, slots=True)
-class TopicConfigsResult:
+class TopicConfigsResult(TopicMessage):
     """The own configuration of each topic that exists; None if it cannot be read."""
 
     configs: Mapping[str, Mapping[str, str] | None]

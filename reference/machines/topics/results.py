@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from featurewatch.controller.partitions.assignment import TopicPartition
-from featurewatch.reference.machines.requests import ErrorCode
+from featurewatch.reference.machines.requests import ErrorCode, TopicMessage
 from featurewatch.reference.machines.topics.context import PartitionLeadership
 
 
@@ -30,7 +30,7 @@ class RequestedIsr:
 
 
 @dataclass(frozen=True, slots=True)
-class AlterPartitionRequest:
+class AlterPartitionRequest(TopicMessage):
     """A leader's request for other ISRs (AlterPartition, in ``version``)."""
 
     broker_id: int
@@ -40,7 +40,7 @@ class AlterPartitionRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class AlterPartitionResult:
+class AlterPartitionResult(TopicMessage):
     """The response: an error for all, or for each partition its new state or an error."""
 
     error: ErrorCode = ErrorCode.NONE
@@ -50,7 +50,7 @@ class AlterPartitionResult:
 
 
 @dataclass(frozen=True, slots=True)
-class ControlledShutdownResult:
+class ControlledShutdownResult(TopicMessage):
     """The response to a broker that wants to stop: the partitions that it still leads."""
 
     error: ErrorCode = ErrorCode.NONE

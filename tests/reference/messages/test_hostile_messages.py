@@ -17,6 +17,7 @@ from featurewatch.reference.wire.api_keys import (
     ALTER_PARTITION,
     API_VERSIONS,
     CONTROLLED_SHUTDOWN,
+    CREATE_TOPICS,
     DESCRIBE_CLUSTER,
     METADATA,
     OFFERED,
@@ -244,3 +245,16 @@ async def test_a_node_survives_any_request(key: int) -> None:
 async def not_the_controller(_: TopicRequest) -> TopicResponse:
     """What every node but the controller responds."""
     return NOT_CONTROLLER
+
+
+@pytest.mark.parametrize("key", [ALTER_PARTITION, CREATE_TOPICS])
+def test_a_request_of_tiny_items_is_refused_before_it_is_read(key: int) -> None:
+    """Bytes that fit, with more items than a controller's loop has time for."""
+    version, before = (0, bytes(12)) if key == ALTER_PARTITION else (5, b"")
+    count = (1 << 20) - 100
+    size = b"".join(bytes([(count + 1 >> shift & 0x7F) | 0x80]) for shift in (0, 7)) + bytes(
+        [count + 1 >> 14]
+    )
+    head = struct.pack(">hhih", key, version, 7, -1) + b"\0"
+    with pytest.raises(MalformedRequestError, match="more items are said to follow"):
+        read_request(head + before + size + b"\1" * count, ApiDialect.CONTROLLER)

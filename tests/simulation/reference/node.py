@@ -16,7 +16,6 @@ from featurewatch.reference.machines.protocol import (
     SendUpdateMetadata,
     SessionLost,
     SessionStarted,
-    SetLiveBrokers,
     Tick,
     UpdateMetadataReceived,
     WriteLog,
@@ -27,6 +26,7 @@ from featurewatch.reference.machines.topics.broker_requests import (
     BrokerRequest,
     BrokerResponded,
     SendBrokerRequest,
+    SetLiveBrokers,
 )
 from featurewatch.reference.machines.topics.context import ClusterBroker
 from featurewatch.streams.types import SupportedRange

@@ -1,11 +1,12 @@
 """Controllers, brokers and clients over a faulty ZooKeeper, driven by a seed.
 
 The controllers are `ReferenceController` machines; a process may die between any two effects of
-one step. The brokers are `LightReplicas`. ``transient`` reassigns and deletes as clients do.
+one step. The brokers are `LightReplicas`.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from random import Random
 from typing import Any
@@ -50,6 +51,7 @@ CONTROLLERS = (101, 102)
 BROKERS = (1, 2, 3, 4)
 TOPICS = ("a", "b", "c")
 MAX_REST_STEPS = 40_000
+STEPS = 600
 _REFUSED = (ErrorCode.INELIGIBLE_REPLICA, ErrorCode.INVALID_REQUEST)
 
 
@@ -215,12 +217,12 @@ class TopicWorld:
             self._bury(process)
 
     def _ready(self, process: Process) -> list[Callable[[], None]]:
-        session, ready = process.session, []
+        session, live, ready = process.session, self.live, []
         if process.requests:
             ready.append(lambda: process.serve(self.now_ms))
         for broker_id, queue in process.channels.queues.items():
-            if queue and self._receiver(broker_id) is not None:
-                ready.append(lambda broker_id=broker_id: self._deliver(process, broker_id))
+            if queue and broker_id in live:
+                ready.append(partial(self._deliver, process, broker_id))
         if session is None or (not session.incoming and not session.connected):
             ready.append(lambda: self._reconnect(process))
         elif session.incoming:
@@ -231,9 +233,6 @@ class TopicWorld:
             if session.lag:
                 ready.append(lambda: session.advance(self.random.randint(1, 3)))
         return ready
-
-    def _receiver(self, broker_id: int) -> LightReplicas | None:
-        return self.live.get(broker_id)
 
     def _deliver(self, process: Process, broker_id: int) -> None:
         """A broker receives the next request of its channel; the response may be lost."""
@@ -260,9 +259,13 @@ class TopicWorld:
     # -- brokers -----------------------------------------------------------------------------------
 
     def _broker(self, broker: LightReplicas | None) -> None:
-        if broker is None or not broker.replicas:
+        if broker is None:
             return
-        partition = self.random.choice([*broker.replicas])
+        for partition in self.random.sample([*broker.replicas], min(3, len(broker.replicas))):
+            self._replicate(broker, partition)
+
+    def _replicate(self, broker: LightReplicas, partition: TopicPartition) -> None:
+        """A follower fetches; a leader writes, acknowledges and changes its ISR."""
         replica = broker.replicas[partition]
         if replica.state.leader != broker.broker_id:
             broker.fetch(partition, self.live.get(replica.state.leader))
@@ -422,7 +425,7 @@ def _ignore(_: Any) -> None:
     pass
 
 
-def run(seed: int, steps: int = 1500) -> TopicWorld:
+def run(seed: int, steps: int = STEPS) -> TopicWorld:
     """Runs one history; a failure is raised with its seed."""
     try:
         world = TopicWorld(seed)

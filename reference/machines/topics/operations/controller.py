@@ -10,9 +10,9 @@ from functools import partial
 from typing import Final, TypeVar
 
 from featurewatch.controller.partitions.assignment import TopicPartition
-from featurewatch.reference.machines.protocol import SetLiveBrokers, WatchKind, WriteLog
+from featurewatch.reference.machines.protocol import WatchKind, WriteLog
 from featurewatch.reference.machines.task_queue import Task, TaskQueue, perform
-from featurewatch.reference.machines.topics.broker_requests import SendBrokerRequest
+from featurewatch.reference.machines.topics.broker_requests import SendBrokerRequest, SetLiveBrokers
 from featurewatch.reference.machines.topics.context import ClusterBroker, ControllerContext
 from featurewatch.reference.machines.topics.dialect import OperationsDialect
 from featurewatch.reference.machines.topics.operations.brokers import BrokerChanges

@@ -12,7 +12,12 @@ from featurewatch.reference.machines.requests import ErrorCode
 from featurewatch.reference.machines.task_queue import Task
 from featurewatch.reference.machines.topics.operations.creation import TopicCreation
 from featurewatch.reference.machines.topics.operations.parts import OperationParts
-from featurewatch.reference.machines.topics.requests import NewPartitions, TopicResult
+from featurewatch.reference.machines.topics.requests import (
+    MAX_NEW_PARTITIONS,
+    TOO_MANY_PARTITIONS,
+    NewPartitions,
+    TopicResult,
+)
 from featurewatch.reference.machines.topics.znodes import TopicZnode, encode_topic, topic_path
 from featurewatch.reference.machines.zookeeper import ANY_VERSION, OperationDone, SetData
 
@@ -82,6 +87,8 @@ class ClientPartitions:
                 f"requested {topic.partition_count}."
             )
             return TopicResult(ErrorCode.INVALID_PARTITIONS, reason)
+        if added_count > MAX_NEW_PARTITIONS:
+            return TOO_MANY_PARTITIONS
         first = context.assignments[present[0]].replicas
         if topic.replicas is not None:
             return self._manual_partitions(topic.replicas, len(present), added_count, first)

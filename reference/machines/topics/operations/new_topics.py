@@ -6,6 +6,7 @@ and a topic has its leaders when the response leaves.
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 from zlib import crc32
@@ -23,7 +24,12 @@ from featurewatch.reference.machines.task_queue import Task
 from featurewatch.reference.machines.topics.operations.creation import TopicCreation
 from featurewatch.reference.machines.topics.operations.deletion import TopicDeletion
 from featurewatch.reference.machines.topics.operations.parts import OperationParts
-from featurewatch.reference.machines.topics.requests import NewTopic, TopicResult
+from featurewatch.reference.machines.topics.requests import (
+    MAX_NEW_PARTITIONS,
+    TOO_MANY_PARTITIONS,
+    NewTopic,
+    TopicResult,
+)
 from featurewatch.reference.machines.topics.znodes import (
     DELETE_TOPICS,
     TopicZnode,
@@ -64,10 +70,15 @@ class ClientTopics:
     def create(self, topics: Iterable[NewTopic], *, dry_run: bool) -> Task[dict[str, TopicResult]]:
         """Creates topics; one without a live replica has the error that it still has no leader."""
         requested = [*topics]
-        names = [topic.name for topic in requested]
+        counts = Counter(topic.name for topic in requested)
         results: dict[str, TopicResult] = {}
+        partition_count = 0
         for topic in requested:
-            if names.count(topic.name) > 1:
+            partition_count += max(0, topic.partition_count, len(topic.assignments))
+            if partition_count > MAX_NEW_PARTITIONS:
+                results[topic.name] = TOO_MANY_PARTITIONS
+                continue
+            if counts[topic.name] > 1:
                 error = ErrorCode.INVALID_REQUEST
                 results[topic.name] = TopicResult(error, "Found multiple entries for this topic.")
                 continue

@@ -52,7 +52,7 @@ class ClientConfigs:
                 continue
             settings = _changed(present[topic], changed)
             if settings is None:
-                reason = "A setting has no value, or the topic's settings cannot be read."
+                reason = "A change is invalid, or the topic's settings cannot be read."
                 results[topic] = TopicResult(ErrorCode.INVALID_CONFIG, reason)
             elif dry_run or settings == present[topic]:
                 results[topic] = TopicResult()
@@ -81,12 +81,12 @@ class ClientConfigs:
 def _changed(
     settings: Mapping[str, str] | None, changes: Iterable[ConfigChange]
 ) -> dict[str, str] | None:
-    """Settings after changes; None if one has no value or there are none to change."""
+    """Settings after changes; None if one is invalid or there are none to change."""
     if settings is None:
         return None
     changed = dict(settings)
     for name, operation, value in changes:
-        if operation is ConfigOperation.DELETE:
+        if operation == ConfigOperation.DELETE:
             changed.pop(name, None)
             continue
         if value is None:
@@ -98,7 +98,9 @@ def _changed(
             case ConfigOperation.APPEND:
                 added = [entry for entry in value.split(",") if entry not in entries]
                 changed[name] = ",".join([*entries, *added])
-            case _:
+            case ConfigOperation.SUBTRACT:
                 removed = value.split(",")
                 changed[name] = ",".join(entry for entry in entries if entry not in removed)
+            case _:
+                return None
     return changed

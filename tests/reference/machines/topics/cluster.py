@@ -155,6 +155,7 @@ class OperationsDriver:
             self._read_brokers,
             self._new_topic_id,
             self._on_deposed,
+            controller_ids=(100,),
             unclean_default=self.unclean,
         )
         self.tasks = tasks
