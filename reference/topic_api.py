@@ -41,7 +41,8 @@ from featurewatch.reference.wire.messages.to_controller import (
     read_alter_partition,
 )
 from featurewatch.reference.wire.responses import NO_THROTTLE
-from featurewatch.reference.wire.topic_requests import read_topic_request, topic_response
+from featurewatch.reference.wire.topic_requests import read_topic_request
+from featurewatch.reference.wire.topic_responses import topic_response
 
 Perform = Callable[[TopicRequest], Awaitable[TopicResponse]]
 """Has the controller on this node perform a request."""

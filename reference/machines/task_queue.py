@@ -128,6 +128,9 @@ class TaskQueue:
             except StopIteration:
                 self._current = None
                 continue
+            except BaseException:
+                self._current = None  # a task with a fault of its own does not block the others
+                raise
             outcomes = ()
             if operations:
                 self._operations = operations

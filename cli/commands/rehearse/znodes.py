@@ -4,7 +4,7 @@ import asyncio
 
 from featurewatch.cli.config.settings import ClusterSection
 from featurewatch.cli.runtime.cluster_image import ClusterNotReadError
-from featurewatch.cli.runtime.sources import zookeeper_settings
+from featurewatch.cli.config.source_settings import zookeeper_settings
 from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
 from featurewatch.controller.partitions.kraft_election import NO_LEADER, KraftPartition
 from featurewatch.controller.rehearsal.partitions.metadata_log import topic_settings

@@ -4,12 +4,12 @@
 with responses, so that each has exactly one, and starts the regular balance of leaders.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from featurewatch.controller.partitions.assignment import TopicPartition
+from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
 from featurewatch.reference.machines.protocol import Effect, SendResponse
 from featurewatch.reference.machines.requests import TopicMessage
 from featurewatch.reference.machines.task_queue import Task, TaskQueue
@@ -166,7 +166,7 @@ class TopicOperations:
             case ReassignRequest(targets):
                 controller.reassign({**targets}, _partitions(reply))
             case ListReassignmentsRequest(partitions):
-                running = controller.reassignments.running(partitions)
+                running = _running_reassignments(controller.context, partitions)
                 controller.perform(running, lambda found: reply(RunningReassignments(found)))
             case TopicConfigsRequest(names):
                 configs = controller.configs.read(names)
@@ -216,3 +216,15 @@ def _topics(
     reply: Callable[[TopicResponse], None],
 ) -> Callable[[Mapping[str, TopicResult]], None]:
     return lambda results: reply(TopicResults(results))
+
+
+def _running_reassignments(
+    context: ControllerContext, partitions: Sequence[TopicPartition] | None
+) -> Task[dict[TopicPartition, ReplicaAssignment]]:
+    """Reads memory alone; as a task it sees no operation half done."""
+    yield ()
+    chosen = context.reassigning if partitions is None else {*partitions}
+    return {
+        partition: context.assignment(partition)
+        for partition in sorted(chosen & context.reassigning)
+    }

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from featurewatch.reference.machines.protocol import Effect, ZookeeperRequest
 from featurewatch.reference.machines.task_queue import Task, TaskQueue, perform
 from featurewatch.reference.machines.zookeeper import (
@@ -120,3 +122,21 @@ def test_a_lost_session_ends_all_tasks() -> None:
     rig.tasks.on_connected()
     rig.tasks.on_completed(rig.requests[0].token, NoNode())
     assert (rig.paths, rig.done, rig.tasks.busy) == (["/a"], [], False)
+
+
+def test_a_task_with_a_fault_does_not_block_the_others() -> None:
+    """The fault is raised, and the next event runs what waits."""
+    rig = Rig()
+
+    def faulty() -> Task[None]:
+        yield from perform(GetData("/a"))
+        raise LookupError("a fault")
+
+    rig.tasks.add(faulty())
+    rig.tasks.add(rig.reader("/b"))
+    with pytest.raises(LookupError):
+        rig.tasks.on_completed(rig.requests[0].token, NoNode())
+    rig.tasks.add(rig.reader("/c"))
+    assert rig.paths == ["/a", "/b"]
+    rig.tasks.on_completed(rig.requests[1].token, NoNode())
+    assert rig.paths == ["/a", "/b", "/c"]

@@ -5,6 +5,7 @@ import sys
 from collections import Counter
 from time import perf_counter
 
+from tests.simulation.reference import topic_world
 from tests.simulation.reference.world import World
 
 STEPS = 900
@@ -27,7 +28,11 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1000)
     parser.add_argument("--from", type=int, default=0, dest="first")
     parser.add_argument("--steps", type=int, default=STEPS)
+    parser.add_argument("--topics", action="store_true", help="histories of topics")
     options = parser.parse_args()
+    if options.topics:
+        run_topics(options.first, options.seeds)
+        return
     start_s, written, elections, exits, outcomes = perf_counter(), 0, 0, 0, Counter[str]()
     for seed in range(options.first, options.first + options.seeds):
         world = run(seed, options.steps)
@@ -40,6 +45,21 @@ def main() -> None:
         f"{options.seeds} histories in {seconds:.1f} s ({options.seeds / seconds:.0f}/s):"
         f" {elections} elections, {written} updates written, {exits} brokers stopped; answers:"
         f" {', '.join(f'{name} {number}' for name, number in outcomes.most_common())}\n"
+    )
+
+
+def run_topics(first: int, seeds: int) -> None:
+    """Runs histories of topics and prints a summary."""
+    start_s, elections, deleted, acknowledged = perf_counter(), 0, 0, 0
+    for seed in range(first, first + seeds):
+        auditor = topic_world.run(seed).auditor
+        elections += auditor.elections
+        deleted += auditor.deleted
+        acknowledged += sum(map(len, auditor.acknowledged.values()))
+    seconds = perf_counter() - start_s
+    sys.stdout.write(
+        f"{seeds} histories of topics in {seconds:.1f} s ({seeds / seconds:.0f}/s): {elections} "
+        f"elections, {deleted} partitions deleted, {acknowledged} writes acknowledged\n"
     )
 
 

@@ -46,3 +46,7 @@ def test_by_hand() -> None:
     command = [sys.executable, "-m", "tests.simulation.reference", "--seeds", "3", "--from", "7"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("3 histories in ")
+    topics = subprocess.run(
+        [*command, "--topics"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert topics.stdout.startswith("3 histories of topics in ")

@@ -431,6 +431,7 @@ def run(seed: int, steps: int = STEPS) -> TopicWorld:
         world = TopicWorld(seed)
         world.play(steps)
     except BaseException as error:
-        error.add_note(f"seed {seed}: tests.simulation.reference.topic_world.run({seed})")
+        command = "python -m tests.simulation.reference --topics --seeds 1 --from"
+        error.add_note(f"seed {seed}: {command} {seed}")
         raise
     return world

@@ -37,9 +37,10 @@ class BrokerChanges:
         self._deletion = deletion
 
     def on_brokers(self, brokers: Mapping[int, ClusterBroker]) -> Task[None]:
-        """Applies the brokers that are registered now: new ones, then bounced, then dead.
+        """Applies the brokers that are registered now: moved ones, new, bounced, then dead.
 
-        A broker whose epoch has grown was gone and is back: it fails and then starts.
+        All learn the address of a broker that has moved (``processBrokerModification``). A broker
+        whose epoch has grown was gone and is back: it fails and then starts.
         """
         known = dict(self._context.brokers)
         new = sorted(brokers.keys() - known.keys())
@@ -49,6 +50,15 @@ class BrokerChanges:
             for broker_id in brokers.keys() & known.keys()
             if brokers[broker_id].epoch > known[broker_id].epoch
         )
+        moved = [
+            broker_id
+            for broker_id in brokers.keys() & known.keys()
+            if brokers[broker_id].epoch == known[broker_id].epoch
+            and brokers[broker_id].endpoint != known[broker_id].endpoint
+        ]
+        if moved:
+            self._context.brokers.update({broker_id: brokers[broker_id] for broker_id in moved})
+            self._parts.send_metadata(self._context.registered_brokers, [])
         if new:
             yield from self._start(new, brokers)
         if bounced:

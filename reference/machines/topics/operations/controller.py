@@ -87,15 +87,15 @@ class TopicController:
         self.context.controller_ids = frozenset(controller_ids)
         self._creation = TopicCreation(self._parts, new_topic_id)
         self._deletion = TopicDeletion(self._parts, is_enabled=deletes_topics)
-        self.reassignments = Reassignments(self._parts, self._deletion)
+        self._reassignments = Reassignments(self._parts, self._deletion)
         self._elections = RequestedElections(self._parts)
-        self._brokers = BrokerChanges(self._parts, self.reassignments, self._deletion)
-        self._requests = BrokerRequests(self._parts, self.reassignments)
+        self._brokers = BrokerChanges(self._parts, self._reassignments, self._deletion)
+        self._requests = BrokerRequests(self._parts, self._reassignments)
         self._failover = Failover(
             self._parts,
             self._creation,
             self._deletion,
-            self.reassignments,
+            self._reassignments,
             self._elections,
         )
         self.topics = ClientTopics(self._parts, self._creation, self._deletion, new_topic_id)
@@ -149,7 +149,7 @@ class TopicController:
         for operation in (
             self._creation.read_again,
             self._deletion.on_requested,
-            self.reassignments.on_requested,
+            self._reassignments.on_requested,
             self._elections.on_requested,
             self._brokers.on_log_dir_events,
             self._requests.on_isr_changes,
@@ -214,7 +214,7 @@ class TopicController:
         reply: Reply[PartitionResults],
     ) -> None:
         """A client's AlterPartitionReassignments; None cancels."""
-        self._queue(_replying(self.reassignments.request(target_replicas), reply))
+        self._queue(_replying(self._reassignments.request(target_replicas), reply))
 
     def perform(self, operation: Task[_Result], reply: Reply[_Result]) -> None:
         """Queues the operation of a client's request, such as one of `topics`."""
@@ -229,7 +229,7 @@ class TopicController:
     def _operation_of(self, path: str) -> Callable[[], Task[None]] | None:
         fixed: Mapping[str, Callable[[], Task[None]]] = {
             TOPICS: self._creation.on_topics_changed,
-            REASSIGN_PARTITIONS: self.reassignments.on_requested,
+            REASSIGN_PARTITIONS: self._reassignments.on_requested,
             PREFERRED_ELECTION: self._elections.on_requested,
             LOG_DIR_EVENTS: self._brokers.on_log_dir_events,
             ISR_CHANGES: self._requests.on_isr_changes,

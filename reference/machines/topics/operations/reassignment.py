@@ -71,20 +71,6 @@ class Reassignments:
             results[partition] = result
         return results
 
-    def running(
-        self, partitions: Iterable[TopicPartition] | None
-    ) -> Task[dict[TopicPartition, ReplicaAssignment]]:
-        """The assignments of those partitions that are being reassigned; None: of all.
-
-        It reads memory alone; as a task it sees no operation half done.
-        """
-        yield ()
-        chosen = self._context.reassigning if partitions is None else {*partitions}
-        return {
-            partition: self._context.assignment(partition)
-            for partition in sorted(chosen & self._context.reassigning)
-        }
-
     def on_requested(self) -> Task[None]:
         """Starts the reassignments of the znode; entries that cannot be started are removed."""
         yield from self.start_requested()
