@@ -45,7 +45,7 @@ def test_a_cluster_does_what_was_rehearsed(
     assert address is not None
     rehearsed.compare(f"reassign:{file}", lambda: rehearsed.reassign(address, targets))
     with writer(hosts) as client:
-        client.create("/brokers/topics/unreadable", b"{")
+        client.set("/brokers/topics/pairs/partitions/0/state", b"{")
     unknown = CliRunner().invoke(app, ["rehearse", "--zookeeper", hosts, "-s", "lose:3"])
     assert unknown.exit_code == 4
     assert "1 znodes could not be read: partitions may be missing" in unknown.output
