@@ -22,7 +22,8 @@ OPERATIONS: Final = ("reassign", *ELECTIONS, "create-topic")
 """The verbs of all requests."""
 
 MAX_PARTITIONS: Final = 200_000
-"""The partitions of a topic that is created; Kafka is made for as many in a cluster."""
+"""The partitions of a topic that is created, and of a cluster in ZooKeeper mode; Kafka is made for
+as many."""
 
 
 class StepSyntaxError(ValueError):

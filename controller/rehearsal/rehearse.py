@@ -10,6 +10,7 @@ from typing import Final, assert_never
 
 from featurewatch.controller.kraft import (
     ControllerState,
+    RegisteredBroker,
     UpdateDecision,
     UpdateRequest,
     decide_update,
@@ -111,7 +112,10 @@ def rehearse_zookeeper(
     controller_id: NodeId, partitions: RehearsedPartitions, steps: Iterable[Step]
 ) -> list[StepOutcome]:
     """The outcome of each step in ZooKeeper mode, where there are no levels to rehearse."""
-    state = ControllerState(controller_id, SupportedRanges(), {})
+    brokers = tuple(
+        RegisteredBroker(NodeId(broker_id), SupportedRanges()) for broker_id in partitions.brokers
+    )
+    state = ControllerState(controller_id, SupportedRanges(), {}, brokers)
     cluster = RehearsedCluster.of("", state, partitions=partitions)
     outcomes: list[StepOutcome] = []
     for step in steps:

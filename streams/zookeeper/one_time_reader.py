@@ -58,6 +58,10 @@ class OneTimeReader:
     ) -> None:
         self._session.close()
 
+    async def sync(self) -> None:
+        """Waits until the server has what was committed before. Raises `ZnodesNotReadError`."""
+        await self._read(ReadOperation.SYNC, ["/"])
+
     async def children(self, path: str) -> tuple[str, ...]:
         """The children of a znode; none if it is absent. Raises `ZnodesNotReadError`."""
         results = await self._read(ReadOperation.LIST, [path])
@@ -80,7 +84,8 @@ class OneTimeReader:
                 self._token += 1
                 pending[self._token] = path = waiting.pop()
                 kind = TargetKind.CHILDREN if operation is ReadOperation.LIST else TargetKind.DATA
-                self._session.send(ReadRequest(self._token, operation, WatchTarget(path, kind), 0))
+                target = WatchTarget(path, kind)
+                self._session.send(ReadRequest(self._token, operation, target, 0))
             await self._queue.wait(_POLL_S)
             for event in self._queue.take():
                 match event:

@@ -19,8 +19,7 @@ from featurewatch.streams.events import Event
 from featurewatch.streams.types import NodeId
 from featurewatch.tables.image.cluster import Authority, ClusterImage
 from featurewatch.tables.image.log import Quorum
-from tests.cli.test_rehearse import with_quorum
-from tests.controller.rehearsal.partitions.test_metadata_log import partition, setting, topic
+from tests.controller.rehearsal.partitions.log_records import partition, setting, topic
 from tests.simulation import records as r
 from tests.simulation.records import MV
 from tests.tables.images import fold_all
@@ -54,8 +53,9 @@ def run_rehearse(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
             if reading is not None:
                 for event in events:
                     reading.observe(event)
-            image = with_quorum(fold_all(events), Quorum(NodeId(1), 4, (NodeId(1),)))
-            return replace(image, authority=authority)
+            image = fold_all(events)
+            log = replace(image.log, quorum=Quorum(NodeId(1), 4, (NodeId(1),)))
+            return replace(image, log=log, authority=authority)
 
         monkeypatch.setattr(rehearse, "read_image", read)
         return CliRunner().invoke(app, ["rehearse", *AT, *arguments])
@@ -79,8 +79,8 @@ def test_ten_thousand_partitions_are_a_few_lines(run_rehearse: Callable[..., Res
         "   fences broker 1 when its session ends",
         "   led by another: 10,000 partitions, broker 1 -> 2 (10,000): t-0, t-1, t-2, t-3, t-4 and "
         "9,995 more",
-        "   unavailable, no leader: 1 partition, topic lone 1: lone-0",
-        "   below min ISR, writes with acks=all are refused: 10,000 partitions, topic t 10,000: "
+        "   unavailable, no leader: 1 partition: lone-0",
+        "   below min ISR, writes with acks=all are refused: 10,000 partitions: "
         "t-0, t-1, t-2, t-3, t-4 and 9,995 more",
         "   ISR shrinks: 10,000 partitions",
         "   until its session ends (broker.session.timeout.ms), clients wait for the 10,001 "
@@ -88,9 +88,8 @@ def test_ten_thousand_partitions_are_a_few_lines(run_rehearse: Callable[..., Res
         " 2 start:1  accepted",
         "   registers broker 1 (RegisterBrokerRecord 4): metadata.version 7-30",
         "   unfences it when it has caught up",
-        "   led again: 1 partition, topic lone 1: lone-0",
-        "   min ISR restored: 10,000 partitions, topic t 10,000: t-0, t-1, t-2, t-3, t-4 and "
-        "9,995 more",
+        "   led again: 1 partition: lone-0",
+        "   min ISR restored: 10,000 partitions: t-0, t-1, t-2, t-3, t-4 and 9,995 more",
         "   ISR grows: 10,000 partitions",
         " 3 elect-preferred  accepted",
         "   led by another: 10,000 partitions, broker 2 -> 1 (10,000): t-0, t-1, t-2, t-3, t-4 and "
@@ -174,7 +173,7 @@ def test_a_reassignment_of_a_file(run_rehearse: Callable[..., Result], tmp_path:
     assert result.exit_code == 0
     assert result.output.splitlines()[4:] == [
         "   led by another: 1 partition, broker 1 -> 3 (1): t-0",
-        "   other replicas: 2 partitions, topic t 2: t-0, t-1",
+        "   other replicas: 2 partitions: t-0, t-1",
         "   replicas copied to broker 3 (2)",
         "   replicas removed from broker 1 (1), 2 (1)",
     ]

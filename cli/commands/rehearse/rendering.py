@@ -52,7 +52,8 @@ def head(release: str, state: ControllerState) -> list[Text]:
 
 def zookeeper_head(image: ClusterImage, outcomes: Sequence[StepOutcome]) -> list[Text]:
     """What the steps start from in ZooKeeper mode: the cluster, its controller and brokers."""
-    controller, partitions = image.zookeeper.controller, outcomes[0].before.partitions
+    controller = image.zookeeper.controller
+    partitions = outcomes[0].before.partitions if outcomes else None
     brokers = ids([NodeId(broker_id) for broker_id in partitions.brokers]) if partitions else ""
     lines = (
         f"cluster {image.cluster}, in ZooKeeper mode, controller "

@@ -7,6 +7,7 @@ from featurewatch.cli.runtime.cluster_image import ClusterNotReadError
 from featurewatch.cli.config.source_settings import zookeeper_settings
 from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
 from featurewatch.controller.partitions.kraft_election import NO_LEADER, KraftPartition
+from featurewatch.controller.rehearsal.partition_steps import MAX_PARTITIONS
 from featurewatch.controller.rehearsal.partitions.metadata_log import topic_settings
 from featurewatch.controller.rehearsal.partitions.state import (
     DefaultSettings,
@@ -51,6 +52,7 @@ async def _read(
     cluster: ClusterSection, default_min_isr: int | None
 ) -> tuple[RehearsedPartitions, int]:
     async with OneTimeReader(zookeeper_settings(cluster)) as reader:
+        await reader.sync()  # a server may lag behind its leader
         broker_ids = await reader.children(paths.BROKER_IDS)
         brokers = await reader.data(f"{paths.BROKER_IDS}/{name}" for name in broker_ids)
         names = {*await reader.children(paths.TOPICS)}
@@ -58,6 +60,10 @@ async def _read(
         topics = await reader.data(map(topic_path, sorted(names)))
         decoder = _Decoder()
         assignments = decoder.assignments(topics)
+        if len(assignments) > MAX_PARTITIONS:
+            raise ZnodesNotReadError(
+                f"it has {len(assignments):,} partitions, and at most {MAX_PARTITIONS:,} are read"
+            )
         states = await reader.data(map(state_path, assignments))
         configs = await reader.data([*map(topic_config_path, sorted(names)), _CLUSTER_CONFIG])
     settings = {

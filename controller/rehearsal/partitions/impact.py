@@ -171,7 +171,7 @@ def _leaders(impact: PartitionImpact) -> Iterator[str]:
 
 def _counted(impact: PartitionImpact, effect: PartitionEffect, text: str) -> Iterator[str]:
     if changes := impact.having(effect):
-        yield f"{text}: {_count(changes)}, {_topics(changes)}: {_named(changes)}"
+        yield f"{text}: {_count(changes)}{_topics(changes)}: {_named(changes)}"
 
 
 def _moves(impact: PartitionImpact) -> Iterator[str]:
@@ -183,7 +183,7 @@ def _moves(impact: PartitionImpact) -> Iterator[str]:
         old = change.before.replicas if change.before else ()
         gained.update(without(change.after.replicas, old))
         lost.update(without(old, change.after.replicas))
-    yield f"other replicas: {_count(changes)}, {_topics(changes)}: {_named(changes)}"
+    yield f"other replicas: {_count(changes)}{_topics(changes)}: {_named(changes)}"
     for verb, counts in (("copied to", gained), ("removed from", lost)):
         if counts:
             brokers = [f"{broker_id} ({count:,})" for broker_id, count in sorted(counts.items())]
@@ -228,9 +228,10 @@ def _count(changes: Sequence[ChangedPartition]) -> str:
 
 
 def _topics(changes: Iterable[ChangedPartition]) -> str:
+    """The topics with their counts, if there are several."""
     topics = Counter(change.partition.topic for change in changes)
-    names = [f"{topic} {count:,}" for topic, count in topics.most_common()]
-    return f"topic {names[0]}" if len(names) == 1 else f"topics {_some(names)}"
+    names = [f"{topic} ({count:,})" for topic, count in topics.most_common()]
+    return f", topics {_some(names)}" if len(names) > 1 else ""
 
 
 def _named(changes: Iterable[ChangedPartition]) -> str:

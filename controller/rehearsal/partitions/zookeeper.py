@@ -96,7 +96,8 @@ def start_broker(before: RehearsedPartitions, broker_id: int) -> OperationResult
                 after = _led(state, selected)
                 if selected.is_unclean:
                     unclean.add(partition)
-        after = _completed(_with_follower(after, broker_id), before, partition, live)
+        if after.leader in live:
+            after = _completed(_with_follower(after, broker_id), before, partition, live)
         if after != state:
             changed[partition] = after
     return OperationResult(alive.with_partitions(changed), unclean=frozenset(unclean))
@@ -162,7 +163,7 @@ def reassign(before: RehearsedPartitions, operation: ReassignPartitions) -> Oper
         for broker_id in without(state.replicas, assignment.replicas):
             after = _without_replica(after, broker_id)
         for broker_id in assignment.target:
-            if broker_id in before.usable_for(partition, live):
+            if after.leader in live and broker_id in before.usable_for(partition, live):
                 after = _with_follower(after, broker_id)
         after = _completed(after, before, partition, live)
         changed[partition] = after

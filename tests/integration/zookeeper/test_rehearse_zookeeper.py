@@ -3,12 +3,14 @@
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from featurewatch.cli.app import app
 from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec, Roles
 from featurewatch.deploy.zookeeper.ensemble import Ensemble
 from tests.conftest import MakeCluster
 from tests.integration.operations import Rehearsed, reassignment_json
-from tests.integration.zookeeper.support import chroot
+from tests.integration.zookeeper.support import chroot, writer
 
 pytestmark = pytest.mark.stack
 
@@ -42,3 +44,8 @@ def test_a_cluster_does_what_was_rehearsed(
     address = cluster.node(controller).broker
     assert address is not None
     rehearsed.compare(f"reassign:{file}", lambda: rehearsed.reassign(address, targets))
+    with writer(hosts) as client:
+        client.set("/brokers/topics/pairs/partitions/0/state", b"{")
+    unknown = CliRunner().invoke(app, ["rehearse", "--zookeeper", hosts, "-s", "lose:3"])
+    assert unknown.exit_code == 4
+    assert "1 znodes could not be read: partitions may be missing" in unknown.output

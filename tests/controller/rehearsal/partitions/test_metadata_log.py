@@ -14,6 +14,7 @@ from featurewatch.controller.rehearsal.partitions.state import (
     TopicSettings,
 )
 from featurewatch.streams.events import Event, RecordJson
+from tests.controller.rehearsal.partitions.log_records import changed, partition, setting, topic
 from tests.simulation import records as r
 from tests.simulation.records import MV
 from tests.tables.images import fold_all
@@ -21,40 +22,6 @@ from tests.tables.images import fold_all
 T0 = TopicPartition("t", 0)
 LOST = "AAAAAAAAAAAAAAAAAAAAAQ"
 UNASSIGNED = "AAAAAAAAAAAAAAAAAAAAAA"
-
-
-def topic(name: str = "t", topic_id: str = "id-t") -> RecordJson:
-    """A topic is created."""
-    return r.record("TOPIC_RECORD", {"name": name, "topicId": topic_id})
-
-
-def partition(number: int = 0, replicas: tuple[int, ...] = (1, 2), **fields: object) -> RecordJson:
-    """A partition is created, all replicas in sync."""
-    data = {
-        "partitionId": number,
-        "topicId": "id-t",
-        "replicas": [*replicas],
-        "isr": [*replicas],
-        "removingReplicas": [],
-        "addingReplicas": [],
-        "leader": replicas[0],
-        "leaderEpoch": 0,
-        "partitionEpoch": 0,
-        **fields,
-    }
-    return r.record("PARTITION_RECORD", data)
-
-
-def changed(number: int = 0, **fields: object) -> RecordJson:
-    """A partition changes."""
-    data = {"partitionId": number, "topicId": "id-t", **fields}
-    return r.record("PARTITION_CHANGE_RECORD", data)
-
-
-def setting(kind: int, name: str, key: str, value: str | None) -> RecordJson:
-    """A configuration changes."""
-    data = {"resourceType": kind, "resourceName": name, "name": key, "value": value}
-    return r.record("CONFIG_RECORD", data)
 
 
 def with_data(record: RecordJson, **fields: object) -> RecordJson:
@@ -163,7 +130,7 @@ def test_records_that_cannot_be_applied_are_counted() -> None:
     """Unknown topics, fields of other types, unreadable records, and those that were left out."""
     log = collected(
         r.commit(9, changed(), partition()),
-        r.commit(19, topic(), partition(replicas=("x",)), changed(0, leader="1")),
+        r.commit(19, topic(), partition(isr=["x"]), changed(0, leader="1")),
         r.commit(29, r.unreadable()),
         replace(r.commit(39), skipped={"PARTITION_RECORD": 7, "ACCESS_CONTROL_RECORD": 2}),
     )

@@ -1,7 +1,5 @@
 """Operations on any cluster: what holds for every partition after each of them."""
 
-from collections.abc import Iterable
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,34 +25,16 @@ from featurewatch.controller.rehearsal.partitions.operations import (
 )
 from featurewatch.controller.rehearsal.partitions.state import (
     DefaultSettings,
-    RehearsedBroker,
     RehearsedPartitions,
     TopicSettings,
 )
+from tests.controller.rehearsal.partitions.cluster_states import P0, P1, cluster, machine
 
-P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 V43, V39 = KraftElectionRules((4, 3)), KraftElectionRules((3, 9))
 ELR = KraftElectionRules((4, 3), elr=True)
 KINDS = st.sampled_from(
     [None, *(KraftElectionRules(r, elr) for r in ((3, 7), (4, 1), (4, 3)) for elr in (False, True))]
 )
-Module = type(kraft)
-
-
-def cluster(
-    rules: KraftElectionRules | None, *lists: tuple[int, ...], brokers: Iterable[int] = range(1, 5)
-) -> RehearsedPartitions:
-    """A topic with partitions of these replicas, all in sync."""
-    partitions = {
-        TopicPartition("t", number): KraftPartition(replicas, replicas, replicas[0])
-        for number, replicas in enumerate(lists)
-    }
-    return RehearsedPartitions(rules, {n: RehearsedBroker() for n in brokers}, partitions)
-
-
-def machine(state: RehearsedPartitions) -> Module:
-    """The operations of its kind of controller."""
-    return zookeeper if state.rules is None else kraft
 
 
 @st.composite

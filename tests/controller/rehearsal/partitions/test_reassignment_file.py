@@ -16,7 +16,7 @@ from featurewatch.controller.rehearsal.partitions.reassignment_file import (
     parse_reassignment,
     target_error,
 )
-from tests.controller.rehearsal.partitions.test_operations import P0, cluster
+from tests.controller.rehearsal.partitions.cluster_states import P0, cluster
 
 
 def entry(topic: object = "t", partition: object = 0, replicas: object = (1, 2)) -> dict[str, Any]:
