@@ -84,7 +84,9 @@ def _doubts(image: ClusterImage, now_ms: int) -> list[str]:
         doubts.append(f"A part of the metadata log was missed: {image.log.gap}.")
     for kind, records in sorted(image.sources.unreadable.items()):
         if kind != AHEAD:
-            doubts.append(f"{kind} could not be read, first at {records.place}: {records.reason}.")
+            doubts.append(
+                f"{kind} could not be read, first at {records.location}: {records.reason}."
+            )
     return doubts
 
 

@@ -55,12 +55,12 @@ def _unreadable(context: RuleContext, subject: Subject) -> Iterable[Finding]:
         count = coarse_count(records.count)
         times = "once" if count == 1 else f"at least {count} times"
         summary = (
-            f"{subject.key} could not be read, {times}, first at {records.place}: "
+            f"{subject.key} could not be read, {times}, first at {records.location}: "
             f"{records.reason}. What is shown of the cluster may be incomplete; its bytes are in "
             "the dead letters. This ends when none came for "
             f"{format_duration(context.limits.quiet_ms)}, or by `featurewatch alerts acknowledge`."
         )
-        evidence = {"count": count, "location": records.place, "reason": records.reason}
+        evidence = {"count": count, "location": records.location, "reason": records.reason}
         yield Finding(summary, Severity.WARNING, evidence)
 
 
@@ -70,14 +70,14 @@ def _lost(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     if records is not None and topic in _INPUT_NAMES:
         summary = (
             f"the bus lost messages of this cluster on {topic} before they were read: "
-            f"{records.reason} (at {records.place}). Changes in between cannot be had again. The "
-            "state of the cluster counts as unknown until its source has published it again, which "
-            "it was requested to do."
+            f"{records.reason} (at {records.location}). Changes in between cannot be had again. "
+            "The state of the cluster counts as unknown until its source has published it again, "
+            "which it was requested to do."
         )
         evidence = {
             "count": records.count,
             "topic": topic,
-            "location": records.place,
+            "location": records.location,
             "reason": records.reason,
         }
         yield Finding(summary, Severity.CRITICAL, evidence)
@@ -89,10 +89,10 @@ def _ahead(context: RuleContext, subject: Subject) -> Iterable[Finding]:
         count = coarse_count(records.count)
         times = "once" if count == 1 else f"at least {count} times"
         summary = (
-            f"An event of this cluster came from the future, {times}, first {records.place}: "
+            f"An event of this cluster came from the future, {times}, first {records.location}: "
             f"{records.reason}. The time of the bus counts instead: set that clock, or the bus's."
         )
-        evidence = {"count": count, "location": records.place, "reason": records.reason}
+        evidence = {"count": count, "location": records.location, "reason": records.reason}
         yield Finding(summary, Severity.WARNING, evidence)
 
 

@@ -31,7 +31,7 @@ class UnreadableRecords:
     """
 
     count: int
-    place: str
+    location: str
     reason: str
     last_ms: int = field(default=-1, compare=False)
 
@@ -39,7 +39,7 @@ class UnreadableRecords:
         """The fields of a row."""
         return {
             "count": self.count,
-            "place": self.place,
+            "place": self.location,
             "reason": self.reason,
             "last_ms": self.last_ms,
         }
@@ -77,9 +77,9 @@ _LASTING: Final = frozenset(lost_kind(topic.short_name) for topic in INPUTS)
 """The kinds that no quiet time ends: what was lost is missing until it is published again."""
 
 
-def count_unreadable(unreadable: Unreadable, kind: str, place: str, reason: str) -> Unreadable:
+def count_unreadable(unreadable: Unreadable, kind: str, location: str, reason: str) -> Unreadable:
     """Counts one more of a kind; location and reason of the first one stay."""
-    first = unreadable.get(kind, UnreadableRecords(0, place, shortened(reason)))
+    first = unreadable.get(kind, UnreadableRecords(0, location, shortened(reason)))
     return unreadable.set(kind, replace(first, count=first.count + 1, last_ms=-1))
 
 

@@ -180,6 +180,6 @@ def _image(cluster: ClusterSection, settle_ms: int | None) -> ClusterImage | Non
     if image.sources.unreadable:
         kind, first = next(iter(image.sources.unreadable.items()))
         raise ClusterNotReadError(
-            f"{cluster.log_directory}: {kind} at {first.place}: {first.reason}"
+            f"{cluster.log_directory}: {kind} at {first.location}: {first.reason}"
         )
     return image
