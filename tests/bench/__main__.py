@@ -1,7 +1,7 @@
 """Measures speed and memory, each against a peer or a bare loop in the same run.
 
 ``python -m tests.bench [NAME …]`` prints one JSON object a measure on stdout; without names all are
-taken: decode, event-cost, worker, latency, restart, outage, zookeeper, znode-change, readiness,
+taken: decode, event-cost, worker, operations, operations-memory, latency, restart, outage, zookeeper, znode-change, readiness,
 conformance, reference, features, startup, pipeline, replay, history, audit.
 """
 
@@ -25,6 +25,7 @@ from tests.bench import (
     features,
     history,
     latency,
+    operations,
     outage,
     pipeline,
     readiness,
@@ -68,6 +69,8 @@ BENCHES: dict[str, Callable[[], Measures]] = {
     "decode": decode.run,
     "event-cost": _event_cost,
     "worker": lambda: on_a_bus(lambda bus, _: worker.run(bus)),
+    "operations": lambda: on_a_bus(lambda bus, _: operations.fold(bus)),
+    "operations-memory": lambda: on_a_bus(operations.memory),
     "latency": lambda: on_a_bus(lambda bus, _: latency.run(bus), partitions=8),
     "restart": lambda: on_a_bus(restart.run, partitions=8),
     "outage": lambda: on_a_cluster(outage.run, partitions=8),
