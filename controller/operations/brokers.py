@@ -55,11 +55,11 @@ class UsableBrokers:
         it."""
         broker_id = data.get(BROKER_RECORD_TYPES[kind])
         before = self._node(broker_id)
-        self._usable.clear()
         try:
             REPLAYS[kind](self._replay, data)
         except (KeyError, TypeError, ValueError):
             return None
+        self._usable.pop(broker_id, None)
         return BrokerChanged(int(broker_id or 0), before, self._node(broker_id), offset)
 
     def shutting_down(self, broker_id: int) -> bool:

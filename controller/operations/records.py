@@ -18,7 +18,6 @@ from featurewatch.streams.outputs import Operation
 from featurewatch.tables.image.nodes import NodesImage
 from featurewatch.tables.partitions.image import Partition, PartitionKey, PartitionsImage
 from featurewatch.tables.partitions.replay import (
-    Applied,
     PartitionAdded,
     PartitionChanged,
     PartitionReplay,
@@ -27,6 +26,7 @@ from featurewatch.tables.partitions.replay import (
 )
 from featurewatch.tables.partitions.rows import Touched
 
+_RELEVANT: Final = PARTITION_RECORD_TYPES | {*BROKER_RECORD_TYPES}
 _REMOVAL: Final = "REMOVE_TOPIC_RECORD"
 _NOTHING_TOUCHED: Final = Touched((), ())
 
@@ -92,11 +92,7 @@ def apply_commit(
     ``nodes`` are the registrations before the commit, ``rules`` those of the active controller's
     release. With ``migrates`` the partitions come from ZooKeeper, with the epochs they had there.
     """
-    relevant = [
-        record
-        for record in records
-        if record["type"] in PARTITION_RECORD_TYPES or record["type"] in BROKER_RECORD_TYPES
-    ]
+    relevant = [record for record in records if record["type"] in _RELEVANT]
     if not relevant:
         return AppliedRecords(image)
     return _Commit(image, nodes, relevant, rules, context, migrates=migrates).apply(at_ms)
@@ -147,7 +143,9 @@ class _Commit:
                 if not self._is_removed_later(number, data):
                     self._unreadable.append(_unreadable(record, error))
                 continue
-            if applied is not None:
+            if isinstance(applied, PartitionChanged):  # nearly all of them
+                self._on_changed(applied, record, at_ms)
+            elif applied is not None:
                 self._on_applied(applied, record, at_ms)
         return AppliedRecords(
             self._replay.finish(),
@@ -157,10 +155,10 @@ class _Commit:
             tuple(self._unreadable),
         )
 
-    def _on_applied(self, applied: Applied, record: RecordJson, at_ms: int) -> None:
+    def _on_applied(
+        self, applied: TopicAdded | TopicRemoved | PartitionAdded, record: RecordJson, at_ms: int
+    ) -> None:
         match applied:
-            case PartitionChanged():
-                self._on_changed(applied, record, at_ms)
             case PartitionAdded():
                 broken = [] if self._migrates or applied.before else broken_by_creation(applied)
                 for rule in broken:

@@ -1,8 +1,9 @@
 """Measures speed and memory, each against a peer or a bare loop in the same run.
 
 ``python -m tests.bench [NAME …]`` prints one JSON object a measure on stdout; without names all are
-taken: decode, event-cost, worker, latency, restart, outage, zookeeper, znode-change, readiness,
-conformance, reference, features, startup, pipeline, replay, history, audit.
+taken: decode, event-cost, worker, operations, operations-memory, latency, restart, outage,
+zookeeper, znode-change, readiness, conformance, reference, features, startup, pipeline, replay,
+history, audit.
 """
 
 import sys
@@ -25,6 +26,7 @@ from tests.bench import (
     features,
     history,
     latency,
+    operations,
     outage,
     pipeline,
     readiness,
@@ -68,6 +70,8 @@ BENCHES: dict[str, Callable[[], Measures]] = {
     "decode": decode.run,
     "event-cost": _event_cost,
     "worker": lambda: on_a_bus(lambda bus, _: worker.run(bus)),
+    "operations": lambda: on_a_bus(lambda bus, _: operations.fold(bus)),
+    "operations-memory": lambda: on_a_bus(operations.memory, partitions=8),
     "latency": lambda: on_a_bus(lambda bus, _: latency.run(bus), partitions=8),
     "restart": lambda: on_a_bus(restart.run, partitions=8),
     "outage": lambda: on_a_cluster(outage.run, partitions=8),

@@ -90,9 +90,9 @@ def _wait_for_nodes(bus: BusSettings, nodes: int) -> None:
     raise TimeoutError(f"the worker did not come to {nodes} nodes")
 
 
-def _wait_for_change(bus: BusSettings, after: int) -> None:
+def _wait_for_change(bus: BusSettings, after: int, timeout_s: float = 60) -> None:
     with contextlib.closing(TopicReader(bus, FEATURE_CHANGES)) as reader:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
             for message in reader.poll(0.01):
                 if decode_change(message.value()).after == after:

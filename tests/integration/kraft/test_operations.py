@@ -1,0 +1,158 @@
+"""Real quorums through all operations: each is a step on the timeline, and nothing is an alarm."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from kio.schema.alter_partition_reassignments.v0 import request as reassignment
+from kio.schema.alter_partition_reassignments.v0.response import (
+    AlterPartitionReassignmentsResponse,
+)
+from kio.schema.elect_leaders.v2 import request as election
+from kio.schema.elect_leaders.v2.response import ElectLeadersResponse
+from kio.schema.types import BrokerId, TopicName
+from kio.static.primitive import i8, i32
+
+from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.deploy.wire.connection import BlockingConnection
+from featurewatch.streams.events import DeadLetter, Event
+from featurewatch.streams.kraft.records.selection import OPERATIONS_RECORD_TYPES
+from featurewatch.streams.outputs import ElectionReason, Operation, OperationKind, OperationPhase
+from featurewatch.streams.topics import Topic
+from featurewatch.streams.types import ClusterId
+from featurewatch.tables.partitions.image import Partition
+from tests.controller.operations.test_following import LIMITS
+from tests.integration.kraft.support import LogSink, running, settings_for, until
+from tests.simulation.engine import Engine
+
+pytestmark = pytest.mark.stack
+
+TOPIC = "moved-about"
+
+
+class FollowingSink(LogSink):
+    """A sink that passes each event to the monitor, which follows operations."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__()
+        self.engine = Engine(cluster=ClusterId(cluster.cluster_id))
+        self.engine.limits = LIMITS
+        self.steps: list[Operation] = []
+        self.alerts: set[str] = set()
+
+    async def publish(self, topic: Topic, event: Event | DeadLetter) -> asyncio.Future[None]:
+        """Applies an event; these logs have no dead letters."""
+        delivery = await super().publish(topic, event)
+        assert not isinstance(event, DeadLetter), event
+        result = self.engine.apply(event)
+        self.steps += [output for output in result.outputs if isinstance(output, Operation)]
+        self.alerts |= {alert.rule for alert in result.alerts}
+        return delivery
+
+    def has(self, kind: OperationKind, phase: OperationPhase, reason: str = "") -> bool:
+        """Whether a step of these was published."""
+        return any(
+            (step.kind, step.phase, step.reason) == (kind, phase, reason) for step in self.steps
+        )
+
+    def partitions(self) -> Sequence[Partition]:
+        """The partitions of the topic, by number."""
+        assert self.engine.state.partitions is not None
+        image = self.engine.state.partitions.image
+        assert image is not None
+        return [image.partitions[key] for key in image.keys_of(image.ids[TOPIC])]
+
+
+def _ask(cluster: Cluster, request: object, response: type) -> None:
+    """Sends a request to any broker, which forwards it."""
+    host, _, port = cluster.bootstrap_servers.split(",")[0].partition(":")
+    with BlockingConnection(host, int(port), 30) as connection:
+        assert connection.request(request, response).error_code.value == 0
+
+
+def _reassign(cluster: Cluster, index: int, brokers: Sequence[int]) -> None:
+    replicas = tuple(BrokerId(broker_id) for broker_id in brokers)
+    partition = reassignment.ReassignablePartition(partition_index=i32(index), replicas=replicas)
+    topic = reassignment.ReassignableTopic(name=TopicName(TOPIC), partitions=(partition,))
+    request = reassignment.AlterPartitionReassignmentsRequest(topics=(topic,))
+    _ask(cluster, request, AlterPartitionReassignmentsResponse)
+
+
+def _elect_preferred(cluster: Cluster, partitions: int) -> None:
+    topic = election.TopicPartitions(
+        topic=TopicName(TOPIC), partitions=tuple(i32(index) for index in range(partitions))
+    )
+    request = election.ElectLeadersRequest(election_type=i8(0), topic_partitions=(topic,))
+    _ask(cluster, request, ElectLeadersResponse)
+
+
+@pytest.mark.parametrize("fixture", ["quorum_430", "quorum_391"])
+async def test_a_real_quorum_raises_no_false_alarm(
+    request: pytest.FixtureRequest, fixture: str
+) -> None:
+    """Create, add, reassign, kill -9 of a broker and of the leader, a shutdown, preferred election,
+    delete: each is a step, the partitions are the cluster's, and no change counts as illegal."""
+    cluster: Cluster = request.getfixturevalue(fixture)
+    ids = [node.id for node in cluster.members]
+    first, second, third = ids
+    sink = FollowingSink(cluster)
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
+
+    async def until_step(
+        kind: OperationKind,
+        phase: OperationPhase = OperationPhase.COMPLETED,
+        reason: str = "",
+        timeout_s: float = 60,
+    ) -> None:
+        await until(lambda: sink.has(kind, phase, reason), timeout_s)
+
+    async def done(futures: Mapping[str, Future[None]]) -> None:
+        for future in futures.values():
+            await asyncio.wrap_future(future)
+
+    async def until_partitions(holds: Callable[[Partition], bool]) -> None:
+        await until(lambda: all(holds(partition) for partition in sink.partitions()), 60)
+
+    async with running(settings_for(cluster, wanted=OPERATIONS_RECORD_TYPES), sink):
+        assignment = [[first, second], [second, third], [third, first]]
+        await done(admin.create_topics([NewTopic(TOPIC, 3, replica_assignment=assignment)]))
+        await until_step(OperationKind.TOPIC_CREATION)
+        more = [[first, second], [second, third]]
+        await done(admin.create_partitions([NewPartitions(TOPIC, 5, more)]))
+        await until_step(OperationKind.PARTITION_ADDITION)
+        await asyncio.to_thread(_reassign, cluster, 3, [third, second])
+        await until_step(OperationKind.REASSIGNMENT)
+        assert sink.has(OperationKind.REASSIGNMENT, OperationPhase.BEGAN)
+
+        leader = await asyncio.to_thread(cluster.leader)
+        follower = next(node for node in cluster.members if node.id != leader.id)
+        for node in (follower, leader):
+            sink.steps.clear()
+            node.kill()
+            await until_step(OperationKind.ELECTION, reason=ElectionReason.FAILURE)
+            await asyncio.to_thread(node.start)
+            await until_partitions(lambda partition: len(partition.isr) == len(partition.replicas))
+        sink.steps.clear()
+        await asyncio.to_thread(_elect_preferred, cluster, 5)
+        await until_step(OperationKind.ELECTION, reason=ElectionReason.PREFERRED)
+        await until_partitions(lambda partition: partition.leader == partition.replicas[0])
+
+        await asyncio.to_thread(follower.stop)
+        await until_step(OperationKind.CONTROLLED_SHUTDOWN)
+        assert sink.has(
+            OperationKind.ELECTION, OperationPhase.COMPLETED, ElectionReason.CONTROLLED_SHUTDOWN
+        )
+        await asyncio.to_thread(follower.start)
+        await until_partitions(lambda partition: len(partition.isr) == len(partition.replicas))
+        await done(admin.delete_topics([TOPIC]))
+        await until_step(OperationKind.TOPIC_DELETION)
+
+    partitions = sink.engine.state.partitions
+    assert partitions is not None
+    assert not partitions.incidents
+    assert not sink.engine.state.image.sources.unreadable
+    assert "illegal-partition-change" not in sink.alerts
+    sink.engine.restart()
+    assert sink.engine.state.partitions == partitions
