@@ -121,7 +121,7 @@ def newest_rows(rows: pa.Table, key: Iterable[str]) -> pa.Table:
     """Returns the row with the highest rank of each key, without the rank; with an empty key, all
     rows. Of equal rank, the first counts."""
     names = [*key]
-    if names:
+    if names and rows.group_by(names).aggregate([]).num_rows < rows.num_rows:
         values = zip(*(rows.column(name).to_pylist() for name in names), strict=True)
         best: dict[tuple[Any, ...], tuple[int, int]] = {}
         for index, (value, rank) in enumerate(
@@ -130,8 +130,7 @@ def newest_rows(rows: pa.Table, key: Iterable[str]) -> pa.Table:
             known = best.get(value)
             if known is None or rank > known[0]:
                 best[value] = (rank, index)
-        if len(best) < rows.num_rows:
-            rows = rows.take(pa.array([index for _, index in best.values()], pa.int64()))
+        rows = rows.take(pa.array([index for _, index in best.values()], pa.int64()))
     return rows.drop_columns([RANK])
 
 

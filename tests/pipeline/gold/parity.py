@@ -221,6 +221,11 @@ def fold_gold(lake: Lake) -> None:
     run_once(lake, [GoldQuery(lake).writer])
 
 
+def fill_tables(lake: Lake) -> None:
+    """Fills silver and gold from all of bronze, in one pass."""
+    run_once(lake, [GoldQuery(lake, with_silver=True).writer])
+
+
 def outputs(encoded: Iterable[tuple[str, str, bytes]]) -> Tables:
     """The worker's outputs by kind, reduced to columns that gold has too; sorted."""
     by_kind: Tables = {"change": [], "alert": [], "snapshot": []}

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
+from featurewatch.controller.input_messages import decode_input, input_topic
 from featurewatch.controller.rows import StateRowError
 from featurewatch.pipeline import spark
 from featurewatch.pipeline.bronze.kafka import offset_ranges
@@ -17,6 +18,8 @@ from featurewatch.pipeline.fold.messages import fold_message, restore_state, sta
 from featurewatch.pipeline.gold.tables import GOLD
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.run import run_once, stages
+from featurewatch.pipeline.silver.message_rows import message_rows
+from featurewatch.pipeline.silver.tables import SILVER
 from featurewatch.streams import topics
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topics import ensure_topics
@@ -27,8 +30,9 @@ from featurewatch.tables.rows import row_key
 from tests.pipeline.filling import put, put_bytes, rows
 from tests.pipeline.gold.parity import (
     INTERVALS,
+    Line,
     differences,
-    fold_gold,
+    fill_tables,
     folded,
     gold,
     history,
@@ -74,23 +78,39 @@ def test_rows_of_another_version_are_refused(name: str) -> None:
 def test_a_kill_in_a_batch_leaves_nothing_out_and_nothing_twice(
     lake: Lake, jars: list[Path], tmp_path: Path
 ) -> None:
-    """The process is killed when part of a batch is in the tables: the next one writes the rest,
-    and gold equals the fold of bronze. Output of Spark's own processes is not on its stderr."""
+    """The process is killed when part of a batch is in the tables of silver and gold, in the first
+    pass over all of bronze and in a later one: the next process writes the rest, gold equals the
+    fold of bronze, and silver has each row once. Output of Spark's own processes is not on its
+    stderr."""
     messages = lines(range(3))
     for index in into(lake, messages, rounds=(60,)):
         if index < len(messages):
-            fold_gold(lake)
+            _kill_in_batch(lake, jars, tmp_path)
+            assert _completed_batches(lake) == 0
+            fill_tables(lake)
     lake.unlock()
     batch_count = _completed_batches(lake)
     _kill_in_batch(lake, jars, tmp_path)
     assert _completed_batches(lake) == batch_count
     expected = tables_of(folded(messages))
     assert differences(gold(lake), expected) != []
-    fold_gold(lake)
+    fill_tables(lake)
     assert differences(gold(lake), expected) == []
     for table in GOLD:
         keys = rows(lake, table, *table.key)
         assert len(keys) == len(set(keys)) > 0
+    assert {table.path: rows(lake, table, *table.key) for table in SILVER} == _silver_keys(messages)
+
+
+def _silver_keys(messages: list[Line]) -> dict[str, list[tuple[object, ...]]]:
+    """The keys of the rows that the messages have in each table of silver."""
+    keys: dict[str, set[tuple[object, ...]]] = {table.path: set() for table in SILVER}
+    for _, message in placed(messages):
+        event = decode_input(input_topic(message.topic), message.key, message.value)
+        for table, row in message_rows(message, event):
+            columns = [*table.columns]
+            keys[table.path].add(tuple(row[columns.index(name)] for name in table.key))
+    return {path: sorted(found, key=repr) for path, found in keys.items()}
 
 
 def _kill_in_batch(lake: Lake, jars: list[Path], directory: Path) -> None:
@@ -113,7 +133,7 @@ def _kill_in_batch(lake: Lake, jars: list[Path], directory: Path) -> None:
             stdout=stream,
         )
         try:
-            deadline = time.monotonic() + 120
+            deadline = time.monotonic() + 240
             while _commits(lake) == before:
                 assert process.poll() is None, log.read_text()
                 assert time.monotonic() < deadline, log.read_text()
@@ -139,8 +159,9 @@ def test_a_machine_keeps_what_it_runs_at_the_start_of_python(tmp_path: Path) -> 
 
 
 def _commits(lake: Lake) -> int:
-    """The number of commits of gold's tables."""
-    return len([*Path(lake.root).glob("gold/*/_delta_log/*.json")])
+    """The number of commits of rows to the tables of silver and gold."""
+    logs = Path(lake.root).glob("*/*/_delta_log/*.json")
+    return len([log for log in logs if log.parts[-4] != "bronze" and int(log.stem)])
 
 
 def _completed_batches(lake: Lake) -> int:
