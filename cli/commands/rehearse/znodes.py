@@ -3,8 +3,8 @@
 import asyncio
 
 from featurewatch.cli.config.settings import ClusterSection
-from featurewatch.cli.runtime.cluster_image import ClusterNotReadError
 from featurewatch.cli.config.source_settings import zookeeper_settings
+from featurewatch.cli.runtime.cluster_image import ClusterNotReadError
 from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
 from featurewatch.controller.partitions.kraft_election import NO_LEADER, KraftPartition
 from featurewatch.controller.rehearsal.partition_steps import MAX_PARTITIONS
