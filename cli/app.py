@@ -29,7 +29,7 @@ SUMMARIES: Final = {
     "history": "Show a cluster at any moment, what changed, its upgrades, and a picture of it all.",
     "fleet": "Show all clusters of a lake: how each is, and where levels differ from the desired "
     "ones.",
-    "rehearse": "Rehearse changes of a cluster: what its controllers would answer and do.",
+    "rehearse": "Rehearse changes and operations: what the controllers would answer and do.",
     "storage": "Format a log directory with Kafka's own tool, or show what one was formatted with.",
 }
 """In the order of the help; each command is in the module of its name, and its help begins so."""

@@ -89,7 +89,7 @@ def rehearse(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Rehearse changes and operations of a cluster: what its controllers would answer and do.
+    """Rehearse changes and operations: what the controllers would answer and do.
 
     Nothing is changed in the cluster; only its state is read. Exits with 3 if a step is refused,
     with 4 if a result cannot be known, with 1 if a real controller answers or does something else.
