@@ -168,7 +168,7 @@ def test_a_source_publishes_again_when_its_link_works(
             def publishes() -> bool:
                 return bool(list(reader.poll(0.1)))
 
-            assert eventually(publishes, 30)
+            assert eventually(publishes, 60)
             bus.link.fault = fault
             eventually(lambda: False, for_s)
             bus.link.fault = Fault.NONE
