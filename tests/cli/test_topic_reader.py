@@ -19,10 +19,13 @@ from featurewatch.streams.outputs import (
     CapabilityClass,
     ChangeKind,
     FeatureChange,
+    Operation,
+    OperationKind,
+    OperationPhase,
     Severity,
     Snapshot,
 )
-from featurewatch.streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES, STATE
+from featurewatch.streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES, OPERATIONS, STATE
 from featurewatch.streams.types import (
     ClusterId,
     FeatureLevel,
@@ -62,6 +65,23 @@ CHANGE = FeatureChange(
     append_ms=NOW_MS,
     seen_ms=NOW_MS,
 )
+STEP = Operation(
+    id="a",
+    cluster=CLUSTER,
+    operation="a",
+    kind=OperationKind.TOPIC_CREATION,
+    phase=OperationPhase.COMPLETED,
+    reason="",
+    topic="a",
+    partition=-1,
+    broker=-1,
+    summary="Topic a was created",
+    details={},
+    offset=5,
+    leader_epoch=1,
+    append_ms=1000,
+    seen_ms=1000,
+)
 SNAPSHOT = Snapshot(
     cluster=CLUSTER,
     epoch=1,
@@ -88,7 +108,7 @@ Run = Callable[..., "tuple[int, str, str]"]
 def bus(monkeypatch: pytest.MonkeyPatch) -> MockBus:
     """A bus on which the output topics stand, empty."""
     made = MockBus(partitions=1)
-    for topic in (FEATURE_CHANGES, ALERTS, EPOCHS, STATE):
+    for topic in (FEATURE_CHANGES, ALERTS, EPOCHS, STATE, OPERATIONS):
         # A tombstone, as compaction leaves it: it makes the topic and says nothing.
         made.put(made.settings.topic(topic), b"x", None, 0)  # type: ignore[arg-type]
     monkeypatch.setattr("featurewatch.cli.logs.set_up", lambda **_: None)
@@ -202,11 +222,11 @@ def test_state_of_nothing_is_unknown(put: Put, run: Run) -> None:
     assert "Broker 1 must be upgraded." in out
 
 
-@pytest.mark.parametrize("command", ["changes", "alerts", "epochs", "state"])
+@pytest.mark.parametrize("command", ["changes", "alerts", "epochs", "state", "operations"])
 def test_json_is_a_document_a_line_and_nothing_else(put: Put, run: Run, command: str) -> None:
     """Every line on stdout is one JSON object of the cluster; what is twice by key stands once."""
     for _ in range(2):
-        put(CHANGE, ALERT, SNAPSHOT)
+        put(CHANGE, ALERT, SNAPSHOT, STEP)
         put(_newest(), state=True)
     code, out, _ = run(command, "--json")
     assert code == 0
@@ -225,6 +245,14 @@ def test_what_cannot_be_read_is_logged_and_passed_over(
     assert code == 0
     assert json.loads(out)["after"] == 19
     assert "featurewatch.feature-changes partition 0 offset 1" in caplog.text
+
+
+def test_operations_are_lines_of_a_timeline(put: Put, run: Run) -> None:
+    """What the controller did, in the order in which it did it."""
+    put(replace(STEP, id="b", append_ms=2000, offset=6, summary="Topic b was created"), STEP)
+    first, second = run("operations")[1].splitlines()
+    assert "topic-creation completed: Topic a was created" in first
+    assert "Topic b was created" in second
 
 
 def test_cluster_selects_the_messages_of_one_cluster(put: Put, run: Run) -> None:

@@ -15,10 +15,14 @@ from featurewatch.controller.partitions.kraft_election import (
     change_partition,
 )
 from featurewatch.controller.partitions.kraft_invariants import apply_change
+from featurewatch.controller.readiness.state_timers import Limits
 from featurewatch.streams.events import CommitKind, LogCommit, RecordJson, SnapshotChunk
 from tests.simulation.records import CLUSTER, MV, record, register, register_controller
 
 BROKERS = range(1, 7)
+LIMITS = Limits(operations=True, below_min_isr_ms=20_000, not_preferred_ms=60_000)
+"""Of a worker that follows operations: what lasts is an alert within a simulated minute."""
+
 START_MS = 1_700_000_000_000
 STEP_MS = 1000
 

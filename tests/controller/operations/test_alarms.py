@@ -5,7 +5,7 @@ import pytest
 from featurewatch.controller.partitions.kraft_invariants import PartitionInvariant
 from featurewatch.streams.events import RecordJson, SourceState
 from featurewatch.streams.outputs import Alert, AlertState
-from tests.controller.operations.test_steps import TOPIC, Worker, change, partitions
+from tests.controller.operations.handwritten import TOPIC, Worker, change, partitions
 from tests.simulation import records as r
 from tests.simulation.records import record
 

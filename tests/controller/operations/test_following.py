@@ -8,14 +8,11 @@ import pytest
 from featurewatch.controller.operations.legality import kraft_partition
 from featurewatch.controller.operations.state import UNCLEAN
 from featurewatch.controller.partitions.kraft_election import KraftPartition
-from featurewatch.controller.readiness.state_timers import Limits
 from featurewatch.streams.events import Event
 from featurewatch.tables.partitions.image import Condition, PartitionsImage
 from tests.simulation import records as r
-from tests.simulation.controller_log import ControllerLog
+from tests.simulation.controller_log import LIMITS, ControllerLog
 from tests.simulation.engine import Engine
-
-LIMITS = Limits(operations=True, below_min_isr_ms=20_000, not_preferred_ms=60_000)
 
 
 def engine() -> Engine:

@@ -23,8 +23,8 @@ from featurewatch.streams.outputs import ElectionReason, Operation, OperationKin
 from featurewatch.streams.topics import Topic
 from featurewatch.streams.types import ClusterId
 from featurewatch.tables.partitions.image import Partition
-from tests.controller.operations.test_following import LIMITS
 from tests.integration.kraft.support import LogSink, running, settings_for, until
+from tests.simulation.controller_log import LIMITS
 from tests.simulation.engine import Engine
 
 pytestmark = pytest.mark.stack
