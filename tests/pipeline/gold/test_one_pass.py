@@ -35,7 +35,9 @@ def test_silver_follows_whatever_happened_to_either(
     def check() -> None:
         """Fills the tables as another process would."""
         lake.unlock()
-        fill_tables(Lake(lake.session, lake.root))
+        other = Lake(lake.session, lake.root)
+        fill_tables(other)
+        other.unlock()
         levels = [*range(1, number + 1)]
         assert [level for (level,) in rows(lake, LEVELS, "level")] == levels
         assert len(rows(lake, SOURCE_STATES, "id")) == number
