@@ -36,7 +36,7 @@ def blocking(address: Address) -> FeatureMetadata:
     finalized=st.dictionaries(NAMES, LEVELS, max_size=6),
     epoch=st.integers(-1, 2**40),
 )
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 def test_it_reads_what_the_event_loop_reads(
     supported: dict[str, tuple[int, int]], finalized: dict[str, int], epoch: int
 ) -> None:
@@ -63,7 +63,7 @@ def answering(content: bytes) -> Address:
 
 @pytest.mark.fuzz
 @given(content=st.binary(max_size=64), framed=st.booleans())
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_invalid_bytes_are_a_node_error(content: bytes, framed: bool) -> None:
     """Any bytes, in a frame or not: the node could not be used, and nothing else is raised."""
     head = len(content).to_bytes(4, "big") if framed else b""

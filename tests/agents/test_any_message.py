@@ -54,7 +54,7 @@ def messages(draw: st.DrawFn) -> tuple[str, bytes]:
 
 @pytest.mark.fuzz
 @given(st.lists(messages(), min_size=1, max_size=6))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_any_messages_are_processed(sent: list[tuple[str, bytes]]) -> None:
     """Nothing is raised, all of it can be written, and a worker that restarts restores it."""
     state, table = MonitorState.of(CLUSTER), dict[str, bytes | None]()

@@ -52,7 +52,7 @@ def check(error: Exception) -> None:
 @pytest.mark.fuzz
 @example('{"bus": {"\\n": null}}')
 @given(CONFIGURATIONS.map(yaml.safe_dump) | st.text(max_size=60))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_any_configuration_is_settings_or_a_line(text: str) -> None:
     """Any value in any field, and any text."""
     with tempfile.NamedTemporaryFile() as file:
@@ -71,7 +71,7 @@ def test_any_configuration_is_settings_or_a_line(text: str) -> None:
 
 @pytest.mark.fuzz
 @given(PROPERTIES.map(str.encode) | st.binary(max_size=60))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_any_properties_are_a_login_or_a_line(content: bytes) -> None:
     """Any value of any key, and any bytes."""
     with tempfile.NamedTemporaryFile() as file:

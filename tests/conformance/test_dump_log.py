@@ -62,7 +62,7 @@ def some(schema: RecordSchema, version: int, number: int) -> list[dict[str, Any]
     """That many contents for a record, the same in each run."""
     contents: list[dict[str, Any]] = []
 
-    @settings(max_examples=number, derandomize=True, database=None, deadline=None)
+    @settings(max_examples=number, derandomize=True, database=None)
     @given(record_data(schema, version))
     def collect(content: dict[str, Any]) -> None:
         contents.append(content)

@@ -33,7 +33,10 @@ def pytest_configure(config: pytest.Config) -> None:
     """Loads the profile of this run, before any test module is imported."""
     found = DirectoryBasedExampleDatabase(config.rootpath / "tests" / "corpus")
     own = DirectoryBasedExampleDatabase(config.rootpath / ".hypothesis" / "examples")
-    settings.register_profile("suite", database=MultiplexedDatabase(own, ReadOnlyDatabase(found)))
+    # No deadlines: they would measure what else the machine does.
+    settings.register_profile(
+        "suite", database=MultiplexedDatabase(own, ReadOnlyDatabase(found)), deadline=None
+    )
     settings.register_profile(
         "fuzz",
         database=found,

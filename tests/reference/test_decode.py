@@ -177,7 +177,7 @@ def test_an_unknown_version_of_api_versions_is_no_garbage() -> None:
 
 
 @pytest.mark.fuzz
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(
     which=st.sampled_from(REQUESTS),
     cut=st.integers(0, 60),

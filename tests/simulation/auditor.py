@@ -184,9 +184,8 @@ class Auditor:
         regressed = new.log.provenance.offset < new.log.max_offset
         if all(isinstance(item, LogProvenance) for item in provenances) and not regressed:
             # Levels that a shorter log has too keep the epoch that they had in the longer one.
-            assert (
-                new.features.epoch >= old.features.epoch
-                or old.log.provenance.offset < max(old.log.max_offset, old.features.epoch)
+            assert new.features.epoch >= old.features.epoch or old.log.provenance.offset < max(
+                old.log.max_offset, old.features.epoch
             )
 
     def _zookeeper(self, old: ClusterImage, new: ClusterImage) -> None:

@@ -32,7 +32,7 @@ def test_killed_after_any_row_of_any_event() -> None:
         crash_everywhere(seed, steps=20)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     seed=st.integers(0, 10**9),
     deaths=st.lists(st.tuples(st.integers(0, 45), st.integers(0, 9)), max_size=25),

@@ -2,7 +2,7 @@
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from featurewatch.streams.codec.event_shapes import KINDS
@@ -51,7 +51,6 @@ COMMIT = LogCommit(
 )
 
 
-@settings(deadline=None)
 @given(some.log_events)
 def test_log_events_come_back_equal(event):
     """What is encoded for metadata-log decodes to the same event, under the same key."""
@@ -59,7 +58,6 @@ def test_log_events_come_back_equal(event):
     assert decode(METADATA_LOG, message.value, message.key) == event
 
 
-@settings(deadline=None)
 @given(some.api_versions_events)
 def test_api_versions_events_come_back_equal(event):
     """What is encoded for api-versions decodes to the same event, ranges as tuples again."""
@@ -67,7 +65,6 @@ def test_api_versions_events_come_back_equal(event):
     assert decode(API_VERSIONS, message.value, message.key) == event
 
 
-@settings(deadline=None)
 @given(some.dead_letters)
 def test_dead_letters_come_back_equal(event):
     """Any bytes survive as base64."""
@@ -84,7 +81,6 @@ def test_dead_letter_with_text_that_is_no_utf8_gets_through():
 
 
 @pytest.mark.fuzz
-@settings(deadline=None)
 @given(TOPICS, st.binary())
 def test_arbitrary_bytes_are_malformed_and_nothing_else(topic, value):
     """Whatever bytes stand on a topic, decoding them gives MalformedEvent."""
@@ -93,7 +89,6 @@ def test_arbitrary_bytes_are_malformed_and_nothing_else(topic, value):
 
 
 @pytest.mark.fuzz
-@settings(deadline=None)
 @given(TOPICS, some.json_values)
 def test_arbitrary_json_is_malformed_and_nothing_else(topic, value):
     """JSON that is no event of ours is refused in the same way."""
@@ -102,7 +97,6 @@ def test_arbitrary_json_is_malformed_and_nothing_else(topic, value):
 
 
 @pytest.mark.fuzz
-@settings(deadline=None)
 @given(some.log_events, st.data())
 def test_an_event_with_one_field_changed_decodes_or_is_malformed(event, data):
     """Any value in any field: an event comes out, or MalformedEvent with the field's name."""
@@ -117,7 +111,6 @@ def test_an_event_with_one_field_changed_decodes_or_is_malformed(event, data):
         assert type(decoded) is type(event) or field == "kind"
 
 
-@settings(deadline=None)
 @given(some.log_events, st.data())
 def test_an_event_without_one_field_is_malformed(event, data):
     """Each field is required but those that older versions did not publish."""

@@ -1,7 +1,7 @@
 """Java properties are read as Java reads them."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from featurewatch.streams.java_properties import properties_in
@@ -29,7 +29,6 @@ def test_properties_are_read_as_java_reads_them(content: bytes, found: dict[str,
 
 
 @pytest.mark.fuzz
-@settings(deadline=None)
 @given(
     st.lists(st.binary(max_size=12) | st.sampled_from(b"\\ = : # ! \n \r \\u00 \\u".split(b" ")))
 )

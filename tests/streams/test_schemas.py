@@ -4,7 +4,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
@@ -75,7 +75,6 @@ def test_each_property_is_a_field_and_each_field_a_property(topic):
 
 
 @pytest.mark.parametrize("topic", TOPICS, ids=lambda topic: topic.short_name)
-@settings(deadline=None)
 @given(data=st.data())
 def test_what_is_encoded_is_valid(topic, data):
     """Every event encodes to a document that the schema accepts."""
@@ -85,7 +84,6 @@ def test_what_is_encoded_is_valid(topic, data):
 
 @pytest.mark.fuzz
 @pytest.mark.parametrize("topic", TOPICS, ids=lambda topic: topic.short_name)
-@settings(deadline=None)
 @given(data=st.data())
 def test_what_the_schema_refuses_the_decoder_refuses(topic, data):
     """With any field changed to anything, the decoder takes nothing that the schema refuses."""

@@ -108,7 +108,7 @@ TOKENS = (
 
 
 @pytest.mark.fuzz
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @example("!!int ")
 @example("!!float ")
 @example(f"!!float a{'9' * 5_000}")

@@ -267,7 +267,7 @@ def run_engine(events: Sequence[Event]) -> tuple[Engine, list[str]]:
     return engine, change_ids
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(seed=st.integers(0, 10**9), dice=st.randoms(use_true_random=False))
 def test_any_split_gives_the_same_image(seed: int, dice: Random) -> None:
     """Any cut of a snapshot into chunks, and any order of its znodes, give the same image."""
@@ -277,7 +277,7 @@ def test_any_split_gives_the_same_image(seed: int, dice: Random) -> None:
     assert actual[1] == expected[1]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(seed=st.integers(0, 10**9), dice=st.randoms(use_true_random=False))
 def test_any_repetition_gives_the_same_image(seed: int, dice: Random) -> None:
     """Events since the last complete snapshot may be repeated any number of times without

@@ -1,7 +1,7 @@
 """Placement of new replicas in KRaft mode, topics' names, and the begin of reassignments."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from featurewatch.controller.partitions.kraft_election import (
@@ -44,7 +44,6 @@ def test_a_fenced_broker_never_leads() -> None:
     assert {replicas[-1] for replicas in placed} == {1}
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from([None, "a", "b", "c"]), st.booleans()), min_size=1, max_size=9

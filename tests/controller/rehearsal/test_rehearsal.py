@@ -252,7 +252,7 @@ STEPS = st.sampled_from(
 )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(st.lists(STEPS, max_size=12), st.sampled_from(["3.9", "4.0", "4.3"]))
 @example(["downgrade:metadata.version=19", "upgrade:release=4.3", "add-broker:7@3.8"], "3.9")
 def test_whatever_happens_finalized_levels_are_supported_by_all(

@@ -49,7 +49,7 @@ def live_outputs(outputs: Iterable[FoldOutput]) -> list[tuple[str, str, bytes]]:
     return [(output.kind, output.id, output.value) for output in outputs if output.kind in OUTPUTS]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 2**32),
     size=st.integers(5, 60),

@@ -84,7 +84,7 @@ def zip_of(name: str) -> bytes:
 @example(("zip", zip_of("nameless").replace(b"nameless", b"\0ameless")))
 @example(("zip", zip_of(f"../\n{'x' * 9_000}/{SEGMENT}")))
 @given(archives())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_any_archive_is_unpacked_as_far_as_it_can_be(archive: tuple[str, bytes]) -> None:
     """Nothing is raised, each line is one line, and nothing is written anywhere else."""
     kind, content = archive

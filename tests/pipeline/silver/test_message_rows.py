@@ -69,7 +69,7 @@ def plain(value: Any) -> Any:
     return [plain(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(events)
 def test_rows_hold_what_the_event_holds(drawn: tuple[Topic, Event]) -> None:
     """Any encoded event comes out with the value of each field, its own id and its place; of its

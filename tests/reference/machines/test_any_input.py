@@ -106,7 +106,7 @@ STEPS = st.lists(
 
 @pytest.mark.fuzz
 @pytest.mark.parametrize("name", DIALECTS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(steps=STEPS, is_broker=st.booleans())
 def test_anything(name: str, steps: list[Any], is_broker: bool) -> None:
     """A machine handles everything: junk in znodes, results that do not fit, requests at any

@@ -3,7 +3,7 @@
 from dataclasses import fields
 from random import Random
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from featurewatch.reference.machines.broker import BrokerIdentity, ReferenceBroker
@@ -36,7 +36,6 @@ def test_more_than_one_epoch_behind_is_more_than_is_tolerated() -> None:
     assert client.on_response(response(5)) == (client, Adoption.TOO_OLD)
 
 
-@settings(deadline=None)
 @given(st.permutations(range(12)), st.integers())
 def test_in_any_order_the_newest_wins(order: list[int], seed: int) -> None:
     """From any brokers, in any order, with repetitions, the highest epoch wins (F-58)."""

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from featurewatch.reference.machines.controller.controller import ReferenceController
@@ -40,7 +40,6 @@ NAMES = st.text(min_size=1, max_size=8)
 LEVELS = st.dictionaries(NAMES, st.integers(1, 32767))
 
 
-@settings(deadline=None)
 @given(LEVELS, st.sampled_from([*DIALECTS]))
 def test_levels_come_back(levels: dict[str, int], name: str) -> None:
     """Levels round-trip in each form, under any names."""
@@ -49,7 +48,6 @@ def test_levels_come_back(levels: dict[str, int], name: str) -> None:
     assert (levels_of(znode), znode.enabled, znode.form) == (levels, True, dialect.form)
 
 
-@settings(deadline=None)
 @given(LEVELS, st.dictionaries(st.sampled_from("xyz"), st.integers() | st.text(), max_size=2))
 def test_the_drafts_keep_other_fields_beside_a_level(
     levels: dict[str, int], extra: dict[str, int | str]
@@ -124,7 +122,6 @@ def test_a_broker_writes_schema_5() -> None:
         assert json.loads(data)["features"] == {"alpha": {"min_version": 1, "max_version": 3}}
 
 
-@settings(deadline=None)
 @given(
     st.dictionaries(
         NAMES, st.builds(SupportedRange, st.integers(0, 9), st.integers(9, 99)), max_size=4

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from featurewatch.reference.machines.broker import BrokerIdentity, ReferenceBroker
@@ -175,7 +175,6 @@ ITEMS: dict[str, st.SearchStrategy[Update]] = {
 ITEMS["released-1"] = ITEMS["released"]
 
 
-@settings(deadline=None)
 @given(st.data(), st.sampled_from([*DIALECTS]))
 def test_decisions_hold_for_every_broker(data: st.DataObject, name: str) -> None:
     """Each level that a decision changes lies in all ranges of the live set (F-33, F-35, F-37).
@@ -223,7 +222,6 @@ def _downward(item: Update, version: int) -> bool:
             return item.update_type in (1, 2)
 
 
-@settings(deadline=None)
 @given(st.sets(NAMES), st.sets(NAMES, min_size=1))
 def test_deletion_needs_no_range(finalized: set[str], named: set[str]) -> None:
     """A finalized feature is deleted whoever supports it; if one name is not finalized, none is
@@ -238,7 +236,6 @@ def test_deletion_needs_no_range(finalized: set[str], named: set[str]) -> None:
         assert (decision.levels, decision.response.error) == (None, ErrorCode.INVALID_REQUEST)
 
 
-@settings(deadline=None)
 @given(RANGES, st.dictionaries(NAMES, st.integers(1, 5), max_size=2), st.sampled_from([*DIALECTS]))
 def test_broker_and_controller_agree(
     ranges: dict[str, SupportedRange], levels: dict[str, int], name: str

@@ -217,7 +217,7 @@ async def test_the_rounds_of_a_password_do_not_hold_the_loop() -> None:
 @example([b"r=nn,s=AAAA,i=" + b"9" * 5000], False)
 @example([b"r=nn,s=A,i=4096"], False)
 @example([b""], True)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_no_scram_message_raises_anything_else(messages: list[bytes], is_begun: bool) -> None:
     """Whatever a server sends: the login goes on, is over, or fails with `SaslError`."""
     exchange = sasl.scram("SCRAM-SHA-256", "u", "p", lambda: "n")
@@ -238,7 +238,7 @@ def test_no_scram_message_raises_anything_else(messages: list[bytes], is_begun: 
 @example(b"\0\0\0\4", False)
 @example(struct.pack(">h", 35), True)
 @example(struct.pack(">h", 0) + b"\xff\xff\xff\xff\x0f", True)
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow])
 def test_no_frame_raises_anything_but_a_line_about_the_node(content: bytes, framed: bool) -> None:
     """Whatever comes in answer to ApiVersions: a connection, or one printable line."""
 

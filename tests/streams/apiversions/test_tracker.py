@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from featurewatch.streams.apiversions.node_features import AdvertisedRange, NodeFeatures
@@ -240,7 +240,6 @@ scripts = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(scripts)
 def test_the_events_give_the_newest_response_of_each_node(script):
     """Folding the events gives each node's newest answer, and the views that hold at the end."""

@@ -320,7 +320,7 @@ JKS_HEADERS = st.sampled_from([JKS_MAGIC, b"\x30\x82", JKS_MAGIC + b"\0\0\0\2\0\
 
 @pytest.mark.fuzz
 @given(JKS_HEADERS, st.binary(max_size=80), st.none() | st.text(max_size=4))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_any_store_is_read_or_refused(head: bytes, rest: bytes, password: str | None) -> None:
     """Nothing but `KeyStoreError` is raised on any content."""
     try:

@@ -218,7 +218,7 @@ def test_wanted_may_be_everything_but_no_ops() -> None:
 LOGS = st.lists(st.text("FTN()x?", min_size=1, max_size=6) | st.just("L"), max_size=12)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(batches=LOGS, data=st.data())
 def test_every_split_into_reads_gives_the_same(batches: list[str], data: st.DataObject) -> None:
     """However a log is cut into reads, the commits and the position are the same."""
@@ -235,7 +235,7 @@ def test_every_split_into_reads_gives_the_same(batches: list[str], data: st.Data
     assert pieced.position == whole.position
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(batches=LOGS)
 def test_resuming_after_any_batch_loses_nothing(batches: list[str]) -> None:
     """Stopped after any batch and resumed at the position, every commit has come once or again."""
@@ -252,7 +252,7 @@ def test_resuming_after_any_batch_loses_nothing(batches: list[str]) -> None:
         assert all(isinstance(event, DeadLetter) for event in after if event.id in ids)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(batches=LOGS)
 def test_every_record_is_accounted_for(batches: list[str]) -> None:
     """Commits lie in order, apart, and hold or count each record in them but dropped ones."""

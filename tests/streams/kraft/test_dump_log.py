@@ -210,7 +210,7 @@ def encode_all(events: Iterable[Any]) -> None:
 
 
 @pytest.mark.fuzz
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @example(batch(0, "SnapshotHeader {}", control=True), 0, 0, "")
 @example(batch(10**30, *payload(NOOP)), 0, 0, "")
 @example(LINES[-1], 0, 0, "")

@@ -319,7 +319,7 @@ async def test_a_batch_of_many_unreadable_records_is_few_dead_letters() -> None:
 @example(b"\0", False)
 @example(b"\0" + bytes(8) + b"\xff\xff\xff\xff\x0f", False)
 @example(b"\xff\xff\xff\xff\x0f", True)
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
 def test_no_answer_ends_the_source(raw: bytes, has_snapshot: bool) -> None:
     """Whatever a controller answers to Fetch: the source runs on, and follows afterwards."""
 

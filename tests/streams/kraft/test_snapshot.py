@@ -88,7 +88,7 @@ def test_record_larger_than_a_chunk_has_one_of_its_own() -> None:
     assert [len(c.records) for c in chunks if isinstance(c, SnapshotChunk)] == [2, 1, 1]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(cuts=st.lists(st.integers(0, 20_000), max_size=6))
 def test_every_split_gives_the_same(cuts: list[int]) -> None:
     """However the bytes arrive, the chunks are the same."""
@@ -176,7 +176,7 @@ def test_pieces_are_all_that_is_held() -> None:
 
 
 @pytest.mark.fuzz
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(raw=st.binary(max_size=300), at=st.integers(0, 500), patch=st.binary(max_size=20))
 def test_arbitrary_bytes_are_chunks_or_one_error(raw: bytes, at: int, patch: bytes) -> None:
     """Random bytes, and a snapshot that was written over: `CorruptSnapshotError` or its chunks."""
@@ -191,7 +191,7 @@ def test_arbitrary_bytes_are_chunks_or_one_error(raw: bytes, at: int, patch: byt
 
 
 @pytest.mark.fuzz
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(values=st.lists(st.binary(max_size=40), min_size=1, max_size=4), is_control=st.booleans())
 def test_arbitrary_records_are_chunks_or_one_error(values: list[bytes], is_control: bool) -> None:
     """Batches with valid checksums, whatever their records are."""

@@ -15,7 +15,7 @@ from tests.streams.net.kio_messages import RESPONSES, instances, name_of, writte
 
 @pytest.mark.parametrize("kind", RESPONSES, ids=name_of)
 @given(data=st.data())
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
 def test_a_response_is_read_as_it_was_written(kind, data):
     """Every field of every response that a source reads comes back, tagged ones too."""
     message = data.draw(instances(kind))
@@ -26,7 +26,7 @@ def test_a_response_is_read_as_it_was_written(kind, data):
 @pytest.mark.fuzz
 @pytest.mark.parametrize("kind", RESPONSES, ids=name_of)
 @given(data=st.data())
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
 def test_a_response_that_was_cut_off_is_refused(kind, data):
     """Wherever it ends early: an error, and neither a wrong message nor anything worse."""
     content = written(data.draw(instances(kind)))
@@ -38,7 +38,7 @@ def test_a_response_that_was_cut_off_is_refused(kind, data):
 @pytest.mark.fuzz
 @pytest.mark.parametrize("kind", RESPONSES, ids=name_of)
 @given(st.binary(max_size=200))
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 def test_no_bytes_do_harm(kind, content):
     """Anything is a message or an `DecodeError`: a length is no reason to take memory."""
     for hostile in (content, content + b"\xff\xff\xff\xff\x0f" * 4, b"\x7f" * 4 + content):

@@ -27,7 +27,7 @@ REQUESTS = [
 
 @pytest.mark.parametrize("kind", REQUESTS + RESPONSES, ids=name_of)
 @given(data=st.data())
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
 def test_a_message_is_written_as_kio_writes_it(kind: Any, data: Any) -> None:
     """Nulls, lists, tagged fields that have their default and those that do not."""
     message = data.draw(instances(kind))
@@ -53,7 +53,7 @@ OURS = [
 
 @pytest.mark.parametrize(("kind", "name"), OURS, ids=[name for _, name in OURS])
 @given(data=st.data())
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
 def test_our_messages_have_the_layout_of_kafkas(kind: Any, name: str, data: Any) -> None:
     """Key, version, form and bytes; of a response, as far as it is read."""
     module, _, theirs_name = name.rpartition(".")

@@ -145,7 +145,7 @@ class Pieces:
 )
 @example(frames=[b""], piece=1, rest=b"\xff\xff\xff\xff")
 @example(frames=[struct.pack("!ii", 0, 3000)], piece=3, rest=b"\x7f\xff\xff\xff")
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_frames_are_followed_however_they_are_cut(
     frames: list[bytes], piece: int, rest: bytes
 ) -> None:
@@ -169,7 +169,6 @@ def test_frames_are_followed_however_they_are_cut(
 @example(garbage=struct.pack("!iqii", 99, 1, 0, 2**31 - 1), framed=True)
 @settings(
     max_examples=4,
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 def test_no_frame_ends_the_source(garbage: bytes, framed: bool) -> None:

@@ -74,7 +74,7 @@ def operations(draw: st.DrawFn, state: RehearsedPartitions) -> tuple[str, Operat
     return kind, controller.elect(state, ElectLeaders(kind == "unclean"))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(clusters(), st.data())
 def test_every_partition_is_legal_after_every_operation(
     state: RehearsedPartitions, data: st.DataObject
@@ -113,7 +113,6 @@ def test_every_partition_is_legal_after_every_operation(
         assert impact.leaderless == sum(p.leader == NO_LEADER for p in state.partitions.values())
 
 
-@settings(deadline=None)
 @given(clusters(), st.data())
 def test_a_broker_that_returns_restores_every_isr(
     state: RehearsedPartitions, data: st.DataObject

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from featurewatch.controller.partitions.assignment import TopicPartition
@@ -95,7 +95,6 @@ def test_a_fault_in_many_entries_is_a_short_line() -> None:
 
 
 @pytest.mark.fuzz
-@settings(deadline=None)
 @given(
     st.one_of(
         st.binary(),

@@ -10,7 +10,7 @@ from tests.streams.kraft.log_bytes import log
 from tests.streams.kraft.observer.simulated_observer import play
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.integers(0, 10**9))
 @example(10_000_726)  # a leader that was cut off, heard first after a restart
 @example(10_002_486)

@@ -104,7 +104,7 @@ def test_impossible_number_of_records_is_faulty(count: int, delta: int) -> None:
 
 
 @pytest.mark.fuzz
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(raw=st.binary(max_size=300), at=st.integers(0, 250), patch=st.binary(max_size=20))
 def test_arbitrary_bytes_raise_nothing(raw: bytes, at: int, patch: bytes) -> None:
     """Neither random bytes nor a log that was written over make the scan raise or go astray."""

@@ -61,7 +61,7 @@ def reason_of(value: bytes) -> str:
 
 
 @pytest.mark.parametrize(("schema", "version"), VERSIONS, ids=VERSION_IDS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_every_version_of_every_type_decodes(
     schema: RecordSchema, version: int, data: st.DataObject
@@ -152,7 +152,7 @@ def test_reason_says_what_is_wrong(value: bytes, reason: str) -> None:
 
 
 @pytest.mark.parametrize(("schema", "version"), VERSIONS, ids=VERSION_IDS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(data=st.data())
 def test_cut_off_record_is_unreadable_at_every_length(
     schema: RecordSchema, version: int, data: st.DataObject
@@ -222,7 +222,7 @@ RUNS = {
 }
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.lists(
         st.tuples(st.sampled_from(sorted(RUNS)), st.sampled_from([1, 2, 5, 6, 63, 64, 130, 300])),
@@ -351,7 +351,7 @@ def total(decoded: DecodedBatch, batch: RecordBatch) -> None:
 
 
 @pytest.mark.fuzz
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(values=st.lists(st.binary(max_size=40), min_size=1, max_size=5), key=st.integers(0, 40))
 def test_arbitrary_values_raise_nothing(values: list[bytes], key: int) -> None:
     """No value, with a good frame before it or not, makes the decoder raise."""
@@ -362,7 +362,7 @@ def test_arbitrary_values_raise_nothing(values: list[bytes], key: int) -> None:
 
 
 @pytest.mark.fuzz
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(data=st.data(), raw=st.binary(max_size=80))
 def test_arbitrary_and_damaged_batches_raise_nothing(data: st.DataObject, raw: bytes) -> None:
     """No content of a batch, random or damaged at any byte, makes the decoder raise."""

@@ -31,7 +31,7 @@ def test_the_events_give_the_state_of_zookeeper(first):
             raise AssertionError(f"seed {seed}: {error}") from error
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.tuples(st.sampled_from(["write", "delete"]), st.integers(0, 10**6))))
 def test_a_reconnect_within_the_session_publishes_only_changes(writes):
     """However much was written in between, no snapshot comes; without a write nothing does."""
