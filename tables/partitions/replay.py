@@ -200,8 +200,11 @@ class PartitionReplay:
     def _clear_elr(self, offset: int, data: Data, at_ms: int) -> None:
         """Clears the eligible leaders of a topic, or of all if it is named by nothing."""
         name = _text(data, "topicName", _MAX_NAME_CHARS)
-        chosen = [self._ids[name]] if name and name in self._ids else []
-        for topic_id in chosen if name else list(self._topics):
+        if name:
+            chosen = [self._ids[name]] if name in self._ids else []
+        else:  # what is being changed cannot be iterated over
+            chosen = [it for it in {**self._image.topics, **self.topics} if it in self._topics]
+        for topic_id in chosen:
             for index in range(self._topics[topic_id].partitions):
                 key = (topic_id, index)
                 before = self._partitions.get(key)

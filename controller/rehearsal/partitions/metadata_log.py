@@ -6,15 +6,10 @@ lacks of them, racks and log directories, is collected here.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any, Final
 
+from featurewatch.controller.operations.legality import kraft_partition
 from featurewatch.controller.partitions.assignment import TopicPartition
-from featurewatch.controller.partitions.kraft_election import (
-    KraftPartition,
-    PartitionChange,
-)
-from featurewatch.controller.partitions.kraft_invariants import apply_change
 from featurewatch.controller.rehearsal.partitions.state import (
     DefaultSettings,
     RehearsedBroker,
@@ -23,8 +18,17 @@ from featurewatch.controller.rehearsal.partitions.state import (
     election_rules,
 )
 from featurewatch.streams.events import UNREADABLE, LogCommit, LogGap, RecordJson, SnapshotChunk
+from featurewatch.streams.kraft.records.selection import PARTITION_RECORD_TYPES
 from featurewatch.streams.types import Role
 from featurewatch.tables.image.cluster import ClusterImage
+from featurewatch.tables.partitions.image import NO_PARTITIONS, PartitionKey
+from featurewatch.tables.partitions.replay import (
+    Applied,
+    PartitionAdded,
+    PartitionChanged,
+    PartitionReplay,
+    TopicRemoved,
+)
 
 MIN_ISR: Final = "min.insync.replicas"
 UNCLEAN: Final = "unclean.leader.election.enable"
@@ -49,9 +53,8 @@ class PartitionLog:
         self._clear()
 
     def _clear(self) -> None:
-        self._names: dict[str, str] = {}
-        self._partitions: dict[str, dict[int, KraftPartition]] = {}
-        self._directories: dict[str, dict[int, tuple[str, ...]]] = {}
+        self._image = NO_PARTITIONS
+        self._directories: dict[PartitionKey, tuple[str, ...]] = {}
         self._racks: dict[int, str | None] = {}
         self._online: dict[int, tuple[str, ...]] = {}
         self._settings: dict[tuple[int, str], dict[str, str]] = {}
@@ -62,24 +65,40 @@ class PartitionLog:
             case SnapshotChunk():
                 if event.index == 0:
                     self._clear()
-                self._apply_all(event.records)
+                self._apply_all(event.records, event.append_ms)
             case LogCommit():
-                self._apply_all(event.records)
+                self._apply_all(event.records, event.append_ms)
                 self.unreadable += sum(event.skipped.get(name, 0) for name in RECORD_TYPES)
             case LogGap() if event.reset:
                 self._clear()
 
-    def _apply_all(self, records: Iterable[RecordJson]) -> None:
+    def _apply_all(self, records: Iterable[RecordJson], append_ms: int) -> None:
+        replay = PartitionReplay(self._image)
         for record in records:
-            if record["type"] == UNREADABLE:
-                self.unreadable += 1
-            apply = _APPLY.get(record["type"])
-            if apply is None:
-                continue
+            kind, data = record["type"], record["data"]
             try:
-                apply(self, record["data"])
+                if kind == UNREADABLE:
+                    self.unreadable += 1
+                elif kind in PARTITION_RECORD_TYPES:
+                    self._note(replay.apply(kind, record["offset"], data, append_ms), data)
+                elif kind in _APPLY:
+                    _APPLY[kind](self, data)
             except (LookupError, TypeError, ValueError, AttributeError):
                 self.unreadable += 1
+        self._image = replay.finish()
+
+    def _note(self, applied: Applied | None, data: Data) -> None:
+        """Notes what the image of partitions lacks: directories, and settings of removed topics."""
+        match applied:
+            case PartitionAdded(key):
+                self._directories[key] = tuple(data.get("directories") or ())
+            case PartitionChanged(key):
+                if data.get("directories") is not None:
+                    self._directories[key] = tuple(data["directories"])
+                elif data.get("replicas") is not None:
+                    self._directories[key] = ()
+            case TopicRemoved(_, name):
+                self._settings.pop((_TOPIC, name), None)
 
     def partitions(
         self, image: ClusterImage, release: str, default_min_isr: int | None = None
@@ -97,14 +116,13 @@ class PartitionLog:
             if key.role is Role.BROKER
         }
         partitions = {
-            TopicPartition(name, number): self._partitions[topic_id][number]
-            for topic_id, name in sorted(self._names.items(), key=lambda topic: topic[1])
-            for number in sorted(self._partitions[topic_id])
+            self._named(key): kraft_partition(partition)
+            for key, partition in self._image.partitions.items()
         }
         return RehearsedPartitions(
             election_rules(release, image.features.levels),
             brokers,
-            partitions,
+            dict(sorted(partitions.items())),
             self._topic_settings(),
             self._default_settings(default_min_isr),
             frozenset(self._failed()),
@@ -123,68 +141,18 @@ class PartitionLog:
             min_isr = 1 if cluster.min_isr is None else cluster.min_isr
         return DefaultSettings(min_isr, bool(cluster.is_unclean_allowed))
 
+    def _named(self, key: PartitionKey) -> TopicPartition:
+        return TopicPartition(self._image.topics[key[0]].name, key[1])
+
     def _failed(self) -> Iterator[tuple[TopicPartition, int]]:
         """The replicas in directories that are offline (``DirectoryId.isOnline``)."""
-        for topic_id, name in self._names.items():
-            for number, directories in self._directories[topic_id].items():
-                replicas = self._partitions[topic_id][number].replicas
-                for broker_id, directory in zip(replicas, directories, strict=False):
-                    if not _is_online(directory, self._online.get(broker_id, ())):
-                        yield TopicPartition(name, number), broker_id
+        for key, partition in self._image.partitions.items():
+            directories = self._directories.get(key, ())
+            for broker_id, directory in zip(partition.replicas, directories, strict=False):
+                if not _is_online(directory, self._online.get(broker_id, ())):
+                    yield self._named(key), broker_id
 
     # -- records -----------------------------------------------------------------------------------
-
-    def _topic(self, data: Data) -> None:
-        topic_id = data["topicId"]
-        self._names[topic_id] = data["name"]
-        self._partitions[topic_id] = {}
-        self._directories[topic_id] = {}
-
-    def _remove_topic(self, data: Data) -> None:
-        topic_id = data["topicId"]
-        self._settings.pop((_TOPIC, self._names.pop(topic_id)), None)
-        del self._partitions[topic_id], self._directories[topic_id]
-
-    def _partition(self, data: Data) -> None:
-        topic_id, number = data["topicId"], _integer(data["partitionId"])
-        self._partitions[topic_id][number] = KraftPartition(
-            replicas=_ids(data["replicas"]),
-            isr=_ids(data["isr"]),
-            leader=_integer(data["leader"]),
-            adding=_ids(data.get("addingReplicas")),
-            removing=_ids(data.get("removingReplicas")),
-            recovering=data.get("leaderRecoveryState", 0) == 1,
-            elr=_ids(data.get("eligibleLeaderReplicas")),
-            last_known_elr=_ids(data.get("lastKnownElr")),
-        )
-        self._directories[topic_id][number] = tuple(data.get("directories") or ())
-
-    def _change_partition(self, data: Data) -> None:
-        topic_id, number = data["topicId"], _integer(data["partitionId"])
-        leader, recovery = data.get("leader", -2), data.get("leaderRecoveryState", -1)
-        change = PartitionChange(
-            leader=None if leader == -2 else _integer(leader),
-            isr=_ids_or_none(data.get("isr")),
-            replicas=_ids_or_none(data.get("replicas")),
-            adding=_ids_or_none(data.get("addingReplicas")),
-            removing=_ids_or_none(data.get("removingReplicas")),
-            recovering=None if recovery == -1 else recovery == 1,
-            elr=_ids_or_none(data.get("eligibleLeaderReplicas")),
-            last_known_elr=_ids_or_none(data.get("lastKnownElr")),
-        )
-        partitions = self._partitions[topic_id]
-        partitions[number] = apply_change(partitions[number], change)
-        if data.get("directories") is not None:
-            self._directories[topic_id][number] = tuple(data["directories"])
-        elif change.replicas is not None:
-            self._directories[topic_id][number] = ()
-
-    def _clear_elr(self, data: Data) -> None:
-        name = data["topicName"]
-        for topic_id, partitions in self._partitions.items():
-            if name in ("", self._names[topic_id]):
-                for number, state in partitions.items():
-                    partitions[number] = replace(state, elr=(), last_known_elr=())
 
     def _config(self, data: Data) -> None:
         if data["name"] not in SETTINGS or "value" not in data:
@@ -229,24 +197,11 @@ def _integer(value: Any) -> int:
     raise TypeError("not a whole number")
 
 
-def _ids(values: Any) -> tuple[int, ...]:
-    return () if values is None else tuple(map(_integer, values))
-
-
-def _ids_or_none(values: Any) -> tuple[int, ...] | None:
-    return None if values is None else _ids(values)
-
-
 _APPLY: Final[Mapping[str, Callable[[PartitionLog, Data], None]]] = {
-    "TOPIC_RECORD": PartitionLog._topic,
-    "REMOVE_TOPIC_RECORD": PartitionLog._remove_topic,
-    "PARTITION_RECORD": PartitionLog._partition,
-    "PARTITION_CHANGE_RECORD": PartitionLog._change_partition,
-    "CLEAR_ELR_RECORD": PartitionLog._clear_elr,
     _CONFIG: PartitionLog._config,
     "REGISTER_BROKER_RECORD": PartitionLog._register_broker,
     "BROKER_REGISTRATION_CHANGE_RECORD": PartitionLog._change_broker,
 }
 
-RECORD_TYPES: Final = frozenset(_APPLY)
+RECORD_TYPES: Final = PARTITION_RECORD_TYPES | {*_APPLY}
 """The record types that are applied: a source must decode them."""

@@ -13,7 +13,7 @@ from featurewatch.controller.rehearsal.partitions.state import (
     RehearsedPartitions,
     TopicSettings,
 )
-from featurewatch.streams.events import Event, RecordJson
+from featurewatch.streams.events import Event, LogCommit, RecordJson
 from tests.controller.rehearsal.partitions.log_records import changed, partition, setting, topic
 from tests.simulation import records as r
 from tests.simulation.records import MV
@@ -32,8 +32,20 @@ def with_data(record: RecordJson, **fields: object) -> RecordJson:
 
 def read(*events: Event, min_isr: int | None = None) -> RehearsedPartitions:
     """What is known after some events."""
+    events = tuple(map(numbered, events))
     log = collected(*events)
     return log.partitions(fold_all(events), "4.3", min_isr)
+
+
+def numbered(event: Event) -> Event:
+    """The event whose records have the offsets that they have in a log."""
+    if not isinstance(event, LogCommit):
+        return event
+    records = [
+        {**record, "offset": event.first_offset + number}
+        for number, record in enumerate(event.records)
+    ]
+    return replace(event, records=records)
 
 
 def collected(*events: Event) -> PartitionLog:
