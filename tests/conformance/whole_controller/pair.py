@@ -11,7 +11,7 @@ from featurewatch.deploy.java.jars import Cache
 from featurewatch.deploy.kafka.cluster import Cluster
 from featurewatch.deploy.kafka.specs import zookeeper_mode
 from featurewatch.deploy.zookeeper.ensemble import Ensemble
-from tests.conformance.whole_controller.actions import Step, start_brokers
+from tests.conformance.whole_controller.actions import Step, list_reassignments, start_brokers
 from tests.conformance.whole_controller.cluster import BROKERS, CONTROLLER, DrivenCluster
 from tests.conformance.whole_controller.compare import differences
 from tests.conformance.whole_controller.znode_log import ZnodeLog
@@ -51,6 +51,8 @@ class Pair:
         results = await asyncio.gather(*(step.action(cluster) for cluster in both))
         for cluster, result in zip(both, results, strict=True):
             cluster.result = result
+        # Goes through a controller's queue, so it has performed by then what it knew of before.
+        await asyncio.gather(*(list_reassignments()(cluster) for cluster in both))
         end = time.monotonic() + STEP_S
         activity, quiet_since = self._activity(), time.monotonic()
         while True:

@@ -222,10 +222,16 @@ SCRIPTS: Final[Mapping[str, Sequence[Step]]] = {
         Step("create b", create_topic("b", [101, 102, 103])),
         Step("create c", create_topic("c", [101, 102, 103])),
         Step("create d", create_topic("d", [101, 102, 103])),
+        Step("create e", create_topic("e", [101, 102, 103])),
         Step("it is running", reassign("a", {0: MOVED})),
         *fail_over("while it waits"),
         Step("the target is in sync", change_isr("a", 0, 101, 102, 103, 104)),
         *fail_over("after the assignment (1)", moving("b", FULL, [104], [101])),
+        *fail_over(
+            "with the target in sync (5, 6)",
+            moving("e", FULL, [104], [101]),
+            led("e", 101, 8, [101, 102, 103, 104]),
+        ),
         *fail_over(
             "after the leader (7)",
             moving("b", FULL, [104], [101]),
