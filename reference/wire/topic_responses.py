@@ -172,7 +172,7 @@ def _reassigned(
         classes.AlterPartitionReassignmentsResponse,
         throttle_time=NO_THROTTLE,
         error_code=_code(failed.error if failed is not None else ErrorCode.NONE),
-        error_message=None if failed is None else failed.message,
+        error_message="" if failed is None else failed.message,
         responses=tuple(
             classes.ReassignableTopicResponse(
                 name=topic,
@@ -200,7 +200,7 @@ def _listed(
         classes.ListPartitionReassignmentsResponse,
         throttle_time=NO_THROTTLE,
         error_code=_code(failed.error if failed is not None else ErrorCode.NONE),
-        error_message=None if failed is None else failed.message,
+        error_message="" if failed is None else failed.message,
         topics=tuple(
             classes.OngoingTopicReassignment(
                 name=topic,

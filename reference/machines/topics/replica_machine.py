@@ -6,6 +6,7 @@ order of the broker ids, and the requests of the call leave together at its end.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from featurewatch.controller.partitions.assignment import TopicPartition, without
 from featurewatch.controller.partitions.states import ReplicaState, invalid_transition
@@ -184,7 +185,8 @@ class ReplicaMachine:
                 elif broker_id in state.isr:
                     leaderships[partition] = self._shrunk(state, broker_id)
                 else:
-                    result[partition] = state
+                    # As in Kafka, it is sent with the epoch of this controller, though not written.
+                    result[partition] = replace(state, controller_epoch=self._context.epoch)
             updates = yield from self._store.update(leaderships)
             for partition, written in updates.finished.items():
                 if isinstance(written, StateFailure):

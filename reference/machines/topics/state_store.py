@@ -107,15 +107,15 @@ class PartitionStateStore:
         self._writer = writer
 
     def read(
-        self, partitions: Iterable[TopicPartition]
+        self, partitions: Iterable[TopicPartition], *, accepts_newer: bool = False
     ) -> Task[dict[TopicPartition, PartitionLeadership | StateFailure]]:
-        """Reads states; one that a newer controller wrote is a failure."""
+        """Reads states; one that a newer controller wrote is a failure unless ``accepts_newer``."""
         wanted = [*partitions]
         if not wanted:
             return {}
         results = yield tuple(GetData(state_path(partition)) for partition in wanted)
         return {
-            partition: self._decoded(partition, result)
+            partition: self._decoded(partition, result, accepts_newer=accepts_newer)
             for partition, result in zip(wanted, results, strict=True)
         }
 
@@ -186,7 +186,7 @@ class PartitionStateStore:
         return updates
 
     def _decoded(
-        self, partition: TopicPartition, result: OperationResult
+        self, partition: TopicPartition, result: OperationResult, *, accepts_newer: bool
     ) -> PartitionLeadership | StateFailure:
         if isinstance(result, NoNode):
             return MISSING
@@ -196,7 +196,7 @@ class PartitionStateStore:
             leadership = decode_state(partition, result.data, result.stat.version)
         except ZnodeDecodeError as error:
             return StateFailure(f"the state cannot be read: {error}")
-        if leadership.controller_epoch > self._context.epoch:
+        if leadership.controller_epoch > self._context.epoch and not accepts_newer:
             return StateFailure(
                 "the state was already written by another controller, with epoch"
                 f" {leadership.controller_epoch}"

@@ -78,8 +78,7 @@ class RequestedElections:
             yield from self.elect(decode_preferred_elections(result.data))
         except ZnodeDecodeError as error:
             self._parts.log(f"cannot read {PREFERRED_ELECTION_PATH}, which is removed: {error}")
-        # As in Kafka, this deletion does not check the controller's epoch.
-        yield from perform(Delete(PREFERRED_ELECTION_PATH))
+        yield from self._parts.write(Delete(PREFERRED_ELECTION_PATH))
 
     def balance(self, imbalance_percent: int = DEFAULT_IMBALANCE_PERCENT) -> Task[None]:
         """Elects the preferred replicas of brokers that lead too few of their partitions.

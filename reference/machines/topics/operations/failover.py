@@ -84,7 +84,8 @@ class Failover:
 
     def _read_states(self) -> Task[None]:
         context = self._parts.context
-        states = yield from self._parts.store.read(context.assignments)
+        # As in Kafka, whoever wrote a state: what changes it later checks who did.
+        states = yield from self._parts.store.read(context.assignments, accepts_newer=True)
         for partition, state in states.items():
             if isinstance(state, PartitionLeadership):
                 context.leaderships[partition] = state

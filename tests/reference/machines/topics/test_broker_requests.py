@@ -3,6 +3,7 @@
 import pytest
 
 from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
+from featurewatch.reference.machines.encoding import CONTROLLER_EPOCH
 from featurewatch.reference.machines.requests import ErrorCode
 from featurewatch.reference.machines.topics.context import PartitionLeadership
 from featurewatch.reference.machines.topics.dialect import (
@@ -18,6 +19,7 @@ from featurewatch.reference.machines.zookeeper import (
     SetData,
 )
 from tests.reference.machines.topics.cluster import (
+    OTHERS,
     P0,
     P1,
     OperationsDriver,
@@ -55,6 +57,18 @@ def test_the_preferred_replica_is_elected(dialect: OperationsDialect, by_znode: 
     assert [line[2] for line in lines_for(lines, "LAI")] == ["1", "2", "3"]
     results, lines = driver.elect_leaders(P0)
     assert (results[P0].error, lines) == (ErrorCode.ELECTION_NOT_NEEDED, [])
+
+
+def test_a_deposed_controller_does_not_remove_a_requested_election() -> None:
+    """The removal of the znode checks the controller's epoch, as every write does (C-10)."""
+    driver = make_cluster((1, 2))
+    epoch = driver.history.tree[CONTROLLER_EPOCH]
+    driver.history.write(OTHERS, SetData(CONTROLLER_EPOCH, b"99", epoch.stat.version))
+    path = "/admin/preferred_replica_election"
+    driver.put(path, b'{"version":1,"partitions":[]}')
+    driver.settle()
+    assert path in driver.history.tree
+    assert driver.deposed == 1
 
 
 @pytest.mark.parametrize("data", [b"", b"7", b'{"version":1,"partitions":"t"}'])

@@ -8,6 +8,7 @@ from featurewatch.controller.partitions.assignment import ReplicaAssignment, Top
 from featurewatch.controller.partitions.states import PartitionState, ReplicaState
 from featurewatch.reference.machines.topics.broker_requests import (
     LeaderAndIsrRequest,
+    LeaderAndIsrState,
     StopReplicaRequest,
     StopReplicaResponse,
     StopReplicaState,
@@ -211,6 +212,22 @@ def test_a_state_of_a_newer_controller_is_left_alone() -> None:
     assert "already written by another controller, with epoch 99" in driver.log_lines[-1]
 
 
+def test_a_new_controller_takes_over_a_state_of_a_newer_one() -> None:
+    """The brokers learn it as it is, as from Kafka's controller; nothing is written (C-10)."""
+    driver, _ = cluster()
+    path = "/brokers/topics/t/partitions/0/state"
+    newer = driver.history.tree[path].data.replace(
+        b'"controller_epoch":1', b'"controller_epoch":99'
+    )
+    driver.put(path, newer)
+    driver.elect()
+    lines = driver.settle()
+    assert lines_for(lines, "W") == []
+    assert lines_for(lines, "LAI") == [
+        f"S {broker} LAI t-0 leader=1 isr=1.2.3 le=0 ar=1.2.3" for broker in (1, 2, 3)
+    ]
+
+
 @pytest.mark.parametrize(
     "data",
     [b"", b"[]", b"{}", b'{"version":1,"leader":1}', b'{"version":2}', b"\xff", b'{"isr":[[]]}'],
@@ -340,6 +357,24 @@ def test_a_replica_outside_the_isr_goes_offline_without_a_write() -> None:
     assert lines_for(lines, "LAI") == [
         f"S {broker} LAI t-0 leader=1 isr=1.3 le=0 ar=1.2.3" for broker in (1, 3)
     ]
+
+
+def test_a_state_that_is_not_written_is_sent_with_the_epoch_of_its_sender() -> None:
+    """A new controller informs the others of an unchanged state with its own epoch, as Kafka's
+    (C-34)."""
+    driver, parts = cluster()
+    driver.alter_isr(1, 3)
+    driver.settle()
+    parts.context.epoch += 1
+    driver.requests.clear()
+    driver.run(parts.replicas.move([PartitionReplica(P0, 2)], ReplicaState.OFFLINE))
+    sent = [
+        state
+        for sent in driver.requests
+        for state in sent.request.states
+        if isinstance(state, LeaderAndIsrState)
+    ]
+    assert [state.controller_epoch for state in sent] == [parts.context.epoch] * 2
 
 
 @DIALECTS
