@@ -17,7 +17,7 @@ from featurewatch.reference.machines.controller.controller import ReferenceContr
 from featurewatch.reference.machines.controller.topics import OperationsSettings
 from featurewatch.reference.machines.dialect import RELEASED, Dialect
 from featurewatch.reference.machines.directory import BrokerDirectory
-from featurewatch.reference.machines.encoding import BrokerIdentity
+from featurewatch.reference.machines.encoding import BROKER_IDS, BrokerIdentity
 from featurewatch.reference.machines.protocol import (
     BrokerEffect,
     SendUpdateMetadata,
@@ -34,6 +34,7 @@ from featurewatch.reference.machines.topics.broker_requests import (
     SetLiveBrokers,
 )
 from featurewatch.reference.machines.topics.requests import TopicRequest, TopicResponse
+from featurewatch.reference.machines.topics.znodes import TOPIC_CONFIGS
 from featurewatch.reference.topic_api import TopicApi
 from featurewatch.reference.wire import requests as wire_requests
 from featurewatch.reference.wire import responses as wire_responses
@@ -129,6 +130,8 @@ class ReferenceNode:
             on_step=self._changed.set,
             on_broker_effect=self._send_to_brokers,
             credential=settings.credential,
+            # Kafka's brokers create their parents at their start, which may be after ours.
+            paths=(BROKER_IDS, TOPIC_CONFIGS) if settings.operations else (BROKER_IDS,),
         )
         self._controller = ReferenceController(
             settings.node_id, settings.dialect, settings.supported, settings.operations

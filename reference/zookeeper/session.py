@@ -9,7 +9,7 @@ import asyncio
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -68,7 +68,8 @@ class MachineSession:
     ``on_exit`` is called once, with the code and the reason, when a machine exits; the machines
     have been ended then. ``on_step`` is called after each batch of events, ``on_broker_effect``
     with each message from a machine to a broker. ``credential`` is ``user:password`` for
-    ZooKeeper's digest scheme. ``clock`` returns milliseconds.
+    ZooKeeper's digest scheme. ``paths`` are znodes that are created where they are missing.
+    ``clock`` returns milliseconds.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class MachineSession:
         on_step: Callable[[], None] = lambda: None,
         on_broker_effect: Callable[[BrokerEffect], None] | None = None,
         credential: str | None = None,
+        paths: Sequence[str] = (BROKER_IDS,),
         clock: Callable[[], float] | None = None,
     ) -> None:
         self.connect = connect
@@ -88,6 +90,7 @@ class MachineSession:
         self._on_exit = on_exit
         self._on_step = on_step
         self._on_broker_effect = on_broker_effect
+        self._paths = paths
         self._clock = clock or monotonic_wall_clock()
         self._client = kazoo_client(connect, session_timeout_s, credential)
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -132,11 +135,12 @@ class MachineSession:
                     f"no ZooKeeper server is reached at {self.connect} in {timeout_s:g} s: "
                     "check the connect string"
                 )
-            await asyncio.to_thread(self._client.ensure_path, BROKER_IDS)
+            for path in self._paths:
+                await asyncio.to_thread(self._client.ensure_path, path)
         except KazooException as error:
             await self._close_client()
             raise ZookeeperUnavailableError(
-                f"{BROKER_IDS} cannot be created at {self.connect}: ZooKeeper returned "
+                f"{', '.join(self._paths)} cannot be created at {self.connect}: ZooKeeper returned "
                 f"{type(error).__name__}: check the chroot and its permissions"
             ) from None
         self._open = True

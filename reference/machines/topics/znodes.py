@@ -31,6 +31,7 @@ REASSIGN_PARTITIONS: Final = paths.REASSIGN_PARTITIONS
 PREFERRED_ELECTION: Final = paths.PREFERRED_ELECTION
 ISR_CHANGES: Final = "/isr_change_notification"
 LOG_DIR_EVENTS: Final = "/log_dir_event_notification"
+TOPIC_CONFIGS: Final = "/config/topics"
 
 _REPLICAS: Final = map_of(list_of(INT32))
 _RECOVERING: Final = 1
@@ -62,7 +63,7 @@ def state_path(partition: TopicPartition) -> str:
 
 def topic_config_path(topic: str) -> str:
     """The path of a topic's own configuration."""
-    return f"/config/topics/{topic}"
+    return f"{TOPIC_CONFIGS}/{topic}"
 
 
 # -- topics ----------------------------------------------------------------------------------------

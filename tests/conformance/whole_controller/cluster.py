@@ -55,7 +55,6 @@ class DrivenCluster:
             endpoint = await self._stack.enter_async_context(broker.listening())
             self._listening[broker_id] = endpoint.port
         self.zookeeper.start()
-        self.zookeeper.ensure_path("/config/topics")  # as every real broker does
         data, _ = self.zookeeper.get("/controller_epoch")
         ports = {port: broker_id for broker_id, port in self._listening.items()}
         self.names = Names(int(data), ports=ports | {self._address.port: CONTROLLER})
