@@ -62,21 +62,21 @@ def maintain(
     if not any(lake.exists(table) for table in TABLES):
         raise LakeError(f"the lake {lake.root} holds no tables: name another with --lake")
     lake.lock()
-    tables = [table for table in TABLES if lake.exists(table)]
-    counts = {} if progress is NO_PROGRESS else _counts(lake, tables)
+    counts = {} if progress is NO_PROGRESS else _counts(lake)
     progress.begin("maintain", sum(counts.values()) if counts else None)
     done = 0
-    for table in tables:
-        yield _maintain(lake, table, keep_days, vacuum_h)
-        done += counts.get(table.path, 0)
-        progress.advance(done)
+    for table in TABLES:
+        if lake.exists(table):
+            yield _maintain(lake, table, keep_days, vacuum_h)
+            done += counts.get(table.path, 0)
+            progress.advance(done)
     progress.end()
 
 
-def _counts(lake: Lake, tables: list[Table]) -> dict[str, int]:
+def _counts(lake: Lake) -> dict[str, int]:
     """The number of rows of each table that can be read (what cannot is reported at its turn)."""
     counts = {}
-    for table in tables:
+    for table in TABLES:
         with suppress(LakeError):
             counts[table.path] = lake.count(table) or 0
     return counts
