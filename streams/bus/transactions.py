@@ -85,7 +85,7 @@ class TransactionalPublisher(Publisher):
         self._fail(PublishError(f"topic {pending.topic} was deleted"))
 
     def _failure_of(self, error: object, text: str) -> PublishError:
-        if isinstance(error, KafkaError) and error.code() in _FENCED:
+        if isinstance(error, KafkaError) and _is_fenced(error):
             return FencedError(
                 f"another process has taken over {self._id}: this one may not write any more"
             )
@@ -114,3 +114,13 @@ class TransactionalPublisher(Publisher):
             else:
                 self._set_error(None)
                 return
+
+
+def _is_fenced(error: KafkaError) -> bool:
+    """Whether the bus has fenced the producer.
+
+    Calls after a fatal error fail with a code of their own, and repeat its text.
+    """
+    if error.code() == KafkaError._FATAL:
+        return any(KafkaError(code).str() in error.str() for code in _FENCED)
+    return error.code() in _FENCED

@@ -1,0 +1,26 @@
+"""The publisher of transactions: what its errors mean. Pure; tests/agents fences real ones."""
+
+import pytest
+from confluent_kafka import KafkaError
+
+from featurewatch.streams.bus.settings import BusSettings
+from featurewatch.streams.bus.transactions import TransactionalPublisher
+from featurewatch.streams.errors import FencedError
+
+FENCED = "Local: This instance has been fenced by a newer instance"
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "is_fenced"),
+    [
+        (KafkaError._FENCED, FENCED, True),
+        (KafkaError._FATAL, f"Unable to produce message: Local: Fatal error: {FENCED}", True),
+        (KafkaError._FATAL, "Unable to produce message: Local: Fatal error: out of order", False),
+        (KafkaError._ALL_BROKERS_DOWN, FENCED, False),
+    ],
+)
+def test_a_fenced_publisher_fails_as_fenced(code: int, text: str, is_fenced: bool) -> None:
+    """Also at the calls after the fatal error, which have a code of their own."""
+    publisher = TransactionalPublisher(BusSettings("127.0.0.1:1"), "worker-0")
+    failure = publisher._failure_of(KafkaError(code, text), text)
+    assert isinstance(failure, FencedError) == is_fenced
