@@ -54,7 +54,7 @@ fuzz: $(VENV)/ready ## Try random input on every entry, for FUZZ_MINUTES (60); f
 RELEASES ?= all
 
 releases: $(VENV)/ready ## Run the tests of sources and rights on RELEASES of Kafka (every night).
-	@$(BIN)/python -m pytest -m releases --releases $(RELEASES) $(PYTEST)
+	@$(BIN)/python -m pytest -m 'releases or nightly' --releases $(RELEASES) $(PYTEST)
 
 faults: $(VENV)/ready ## Break a running stack in every way (FAULTS="kill-* clock-*" REPEAT=20); see docs/faults.md.
 	@$(BIN)/python -m tests.faults $(foreach row,$(FAULTS),'$(row)') --repeat $(or $(REPEAT),1)

@@ -2,7 +2,8 @@
 
 A test marked ``releases("4.1.2")`` that takes ``release`` runs on these releases in the suite. With
 ``--releases`` it runs on others: a comma list, or ``all`` for the oldest and the newest patch of
-each line that operators run (`NIGHTLY`), as ``make releases`` does every night.
+each line that operators run (`NIGHTLY`), as ``make releases`` does every night. A test marked
+``nightly`` is left to that: it takes minutes.
 """
 
 from typing import Final
@@ -33,3 +34,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     given = metafunc.config.getoption("releases")
     releases = NIGHTLY if given == "all" else tuple(filter(None, given.split(",")))
     metafunc.parametrize("release", releases or marker.args, scope="module")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves the nightly tests to the night."""
+    if not config.getoption("releases"):
+        skip = pytest.mark.skip(reason="takes minutes: make releases runs it every night")
+        for item in items:
+            if item.get_closest_marker("nightly") is not None:
+                item.add_marker(skip)

@@ -13,7 +13,9 @@ INI = f"""
 [pytest]
 addopts = -p tests.plugins.releases -p no:cacheprovider
 pythonpath = {Path(__file__).parents[2]}
-markers = releases
+markers =
+    releases
+    nightly
 """
 TESTS = """
 import pytest
@@ -27,6 +29,10 @@ def test_marked(cluster):
     pass
 
 def test_unmarked():
+    pass
+
+@pytest.mark.nightly
+def test_of_the_night():
     pass
 """
 
@@ -42,11 +48,12 @@ def test_unmarked():
 def test_a_marked_test_runs_once_on_each_release(
     pytester: pytest.Pytester, options: list[str], releases: tuple[str, ...]
 ) -> None:
-    """Those of its mark, or those of the option; other tests run once."""
+    """Those of its mark, or those of the option; other tests run once, nightly ones only then."""
     pytester.makeini(INI)
     pytester.makepyfile(TESTS)
     result = pytester.runpytest_subprocess("-v", *options)
-    result.assert_outcomes(passed=len(releases) + 1)
+    is_night = bool(options)
+    result.assert_outcomes(passed=len(releases) + 1 + is_night, skipped=not is_night)
     for release in releases:
         result.stdout.fnmatch_lines([f"*test_marked*{release}* PASSED*"])
 

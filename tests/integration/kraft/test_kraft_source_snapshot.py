@@ -13,7 +13,6 @@ from tests.integration.kraft.support import LogSink, create_topics, running, set
 
 pytestmark = pytest.mark.stack
 MakeCluster = Callable[[ClusterSpec], Cluster]
-RELEASES = ("3.9.1", "4.3.0")
 
 SHORT_LOG = {
     "metadata.log.max.record.bytes.between.snapshots": "2000",
@@ -39,7 +38,7 @@ async def cut_short(cluster: Cluster) -> int:
     return segments(directory)[0]
 
 
-@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("release", [pytest.param("3.9.1", marks=pytest.mark.nightly), "4.3.0"])
 async def test_a_paused_source_goes_through_the_snapshot(
     release: str, make_cluster: MakeCluster
 ) -> None:

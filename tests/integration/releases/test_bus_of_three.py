@@ -1,6 +1,6 @@
 """`up` on a bus of three brokers as Kafka sets it up, which it watches too.
 
-It takes three minutes a release: ``make releases`` runs it every night, and the suite does not.
+It takes three minutes a release.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from tests.process_logs import started
 from tests.processes import Process, free_port, is_ready, wait_ready
 from tests.waiting import eventually
 
-pytestmark = [pytest.mark.stack, pytest.mark.releases("4.3.0")]
+pytestmark = [pytest.mark.stack, pytest.mark.nightly, pytest.mark.releases("4.3.0")]
 
 _AWAY_S = 20.0
 _FEATURE = "group.version"
@@ -47,13 +47,6 @@ def _up(bus: Cluster, prefix: str, directory: Path) -> Process:
     watched = ["--controllers", bus.controllers, "--servers", bus.bootstrap_servers]
     environment = {"FEATUREWATCH_WEB__SOURCE_PORT": str(free_port())}
     return Process(prefix, ["up", *watched, *on_bus], directory, environment)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def nightly(request: pytest.FixtureRequest) -> None:
-    """Leaves the module to the night."""
-    if not request.config.getoption("releases"):
-        pytest.skip("takes three minutes: make releases runs it every night")
 
 
 def test_the_first_start_is_as_good_as_any(bus: Cluster, tmp_path: Path) -> None:
