@@ -22,6 +22,8 @@ _MODES: Final = {
     "garbage": ("64 random bytes are inserted once in each connection, for 15 s", 15.0),
     "truncate": ("bytes are left out once in each connection, for 15 s", 15.0),
 }
+_SOURCE_NOTICES_S: Final = 16.0
+"""Only a timeout of 15 s tells a source of a half-open link: a shorter one would end slow links."""
 
 
 @contextmanager
@@ -43,7 +45,7 @@ def _row(link: str, mode: str) -> Fault:
         f"{link.replace('-', ' and ')}: {about}",
         lambda stack: in_mode(stack, mode, LINKS[link]),
         hold_s=hold_s,
-        limit_s=BUS_BACK_S,
+        limit_s=_SOURCE_NOTICES_S if (link, mode) == ("source-bus", "half-open") else BUS_BACK_S,
         may_fire=STALLED,
     )
 
