@@ -14,7 +14,7 @@ Commits wait until the bus has all rows and outputs: Faust calls the producer's 
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Coroutine
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
 from typing import Any, Final
 
 import faust
@@ -228,15 +228,21 @@ class AtLeastOnceApp(faust.App):  # type: ignore[misc]  # faust is not typed
             # So that it is read from there too if this process ends before the next commit.
             await self.consumer._commit({partition: await self.log_start(partition)})
 
-    async def has_expired(self, topic: str, number: int) -> bool:
-        """Whether a partition has lost messages after its committed offset.
+    async def expired(self, partitions: Iterable[tuple[str, int]]) -> set[tuple[str, int]]:
+        """Those of the partitions that have lost messages after their committed offsets.
 
-        Raises:
-            RevokedError: The partition is not this worker's any more.
+        Waits for the bus as long as it takes.
         """
-        partition = TP(topic, number)
-        committed = await self.reader.committed(partition)
-        return committed is not None and await self.log_start(partition) > committed
+        assigned = {*map(TP._make, partitions)} & self.consumer.assignment()
+        committed = await self.reader.committed(assigned)
+        starts: Mapping[Any, int] | None = None if committed else {}
+        while starts is None:
+            starts = await self._log_starts(committed)
+        return {
+            (partition.topic, partition.partition)
+            for partition, offset in committed.items()
+            if starts[partition] > offset
+        }
 
     def take_jump(self, partition: Any, offset: int) -> int | None:
         """The offset that was due when the message at ``offset`` was fetched (None: that one).
@@ -253,14 +259,21 @@ class AtLeastOnceApp(faust.App):  # type: ignore[misc]  # faust is not typed
             RevokedError: The partition is not this worker's any more.
         """
         while partition in self.consumer.assignment():
-            try:
-                offsets = await self.consumer.earliest_offsets(partition)
-            except KafkaError as error:
-                LOG.warning("%s: its first offset is not known yet: %r", partition, error)
-                await asyncio.sleep(_RETRY_S)
-            else:
-                return int(offsets[partition])
+            starts = await self._log_starts([partition])
+            if starts is not None:
+                return int(starts[partition])
         raise RevokedError(f"{partition} is not this worker's any more")
+
+    async def _log_starts(self, partitions: Collection[Any]) -> Mapping[Any, int] | None:
+        """The first offsets that partitions still have (None, after a pause: not known yet)."""
+        try:
+            starts: Mapping[Any, int] = await self.consumer.earliest_offsets(*partitions)
+        except KafkaError as error:
+            names = ", ".join(map(str, partitions))
+            LOG.warning("%s: the first offset is not known yet: %r", names, error)
+            await asyncio.sleep(_RETRY_S)
+            return None
+        return starts
 
     @property
     def reader(self) -> ConsumerThread:

@@ -6,7 +6,7 @@ over is such a hole; what it delivered and Faust dropped is not, and may never b
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from aiokafka.errors import RequestTimedOutError
@@ -145,10 +145,14 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]  # fa
         """Whether the broker that coordinates the consumer group is known and answers."""
         return bool(self._consumer and self._consumer._coordinator.coordinator_id is not None)
 
-    async def committed(self, partition: Any) -> int | None:
-        """The committed offset of a partition, as the bus has it (None: there is no commit)."""
-        offset: int | None = await self.call_thread(self._ensure_consumer().committed, partition)
-        return offset
+    async def committed(self, partitions: Collection[Any]) -> dict[Any, int]:
+        """The committed offsets of partitions, as the bus has them; without those that have none.
+
+        One request to the bus.
+        """
+        fetch = self._ensure_consumer()._coordinator.fetch_committed_offsets
+        found = await self.call_thread(fetch, list(partitions))
+        return {partition: it.offset for partition, it in found.items() if it.offset >= 0}
 
     def rejoin(self) -> None:
         """Joins the consumer group again, which assigns the partitions anew."""

@@ -22,6 +22,7 @@ A cluster is a `deploy.kafka.cluster.Cluster`: ``.bootstrap_servers``, ``.contro
 """
 
 import signal
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -166,3 +167,11 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
         chain = b"".join(part.bytes() for part in issued.cert_chain_pems)
         write_private(directory / f"{name}.pem", pem + chain)
     return Certificates(*(directory / f"{name}.pem" for name in ("ca", "server", "client")))
+
+
+@pytest.fixture
+def closed_port() -> Iterator[int]:
+    """A port on which nobody listens: it is bound, so that no server gets it during the test."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield bound.getsockname()[1]

@@ -20,6 +20,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
+from itertools import product
 from typing import Final, Protocol
 
 import orjson
@@ -86,8 +87,8 @@ class InputPositions(Protocol):
     async def restart(self, topic: str, number: int) -> None:
         """Makes a partition be read from its beginning."""
 
-    async def has_expired(self, topic: str, number: int) -> bool:
-        """Whether a partition has lost messages that no worker has read to the end."""
+    async def expired(self, partitions: Iterable[tuple[str, int]]) -> Collection[tuple[str, int]]:
+        """Those of the partitions that have lost messages that no worker has read to the end."""
 
 
 class TopicChanges:
@@ -188,17 +189,10 @@ class TopicChanges:
 
     async def _with_lost_inputs(self, changes: Mapping[int, Collection[str]]) -> list[int]:
         """The partitions with an input that was made anew, or whose unread messages expired."""
-        inputs = [self._bus.topic(topic) for topic in INPUTS]
-        return [
-            partition
-            for partition, changed in changes.items()
-            if any(
-                [
-                    name in changed or await self._positions.has_expired(name, partition)
-                    for name in inputs
-                ]
-            )
-        ]
+        inputs = {self._bus.topic(topic) for topic in INPUTS}
+        expired = await self._positions.expired(product(inputs, changes))
+        anew = [partition for partition, changed in changes.items() if inputs & {*changed}]
+        return sorted({*anew, *(partition for _, partition in expired)})
 
     async def _adopt_published(
         self, changes: Mapping[int, Collection[str]], lost: Collection[int]

@@ -14,7 +14,7 @@ from featurewatch.deploy.kafka.specs import ClusterSpec, Roles
 from featurewatch.deploy.process.ports import LOOPBACK
 from featurewatch.deploy.process.server import Server
 from featurewatch.deploy.stack.controllers import ControllersComponent
-from featurewatch.deploy.stack.reference_nodes import reference_nodes
+from featurewatch.deploy.stack.reference_nodes import ReferenceComponent, reference_nodes
 from featurewatch.deploy.stack.stack_file import ReferenceFile, StackFile, ZookeeperFile
 from featurewatch.deploy.wire.light_nodes import LightBroker, LightNodes
 from featurewatch.deploy.wire.probe import supported_ranges
@@ -73,7 +73,7 @@ def components_of(file: StackFile, directory: Path, cache: Cache | None) -> list
                 components.append(ControllersComponent(directory, str(spec.zookeeper)))
         if file.reference is not None:
             connect = zookeeper.ensemble.connect_string + REFERENCE_CHROOT
-            components.append(ReferenceComponent(file.reference, directory, connect))
+            components.append(ReferenceBrokersComponent(file.reference, directory, connect))
     if spec is not None:
         components.append(KafkaComponent(spec, file, directory, cache))
     return components
@@ -120,56 +120,20 @@ class ZookeeperComponent:
         self.ensemble.close()
 
 
-class ReferenceComponent:
+class ReferenceBrokersComponent(ReferenceComponent):
     """A reference cluster of KIP-584; its processes are named ``reference-1`` and so on."""
 
     def __init__(self, file: ReferenceFile, directory: Path, connect: str) -> None:
         self._file = file
         self._connect = connect
         nodes = reference_nodes(file.brokers, directory, connect, file.options)
-        self.nodes = {node.directory.name: node for node in nodes}
-
-    @property
-    def servers(self) -> Mapping[str, Server]:
-        """The processes by name."""
-        return self.nodes
-
-    def start(self) -> None:
-        """Starts the processes one by one; the first creates what a new cluster needs."""
-        for node in self.nodes.values():
-            if not node.running:
-                node.start()
-
-    def start_server(self, name: str, release: str | None) -> None:
-        """Starts one process again and does not wait."""
-        if release is not None:
-            raise StackError("reference brokers have no releases; leave out --release")
-        self.nodes[name].start(wait=False)
-
-    def server_status(self, name: str) -> dict[str, Any]:
-        """The state of one process."""
-        node = self.nodes[name]
-        mode = "reference broker" if node.running else "down"
-        return {"id": name, "address": node.address, "mode": mode} | node.process_status()
+        by_name = {node.directory.name: node for node in nodes}
+        super().__init__(by_name, "reference broker", "reference brokers", "reference_servers")
 
     def status(self) -> dict[str, Any]:
         """The connect string with its chroot, the number of brokers, and each process's state."""
-        return {
-            "reference": self._connect,
-            "reference_brokers": self._file.brokers,
-            "reference_servers": [self.server_status(name) for name in self.nodes],
-        }
-
-    def describe(self, file: StackFile) -> StackFile:
-        """Adds nothing: the ports are chosen at each start."""
-        return file
-
-    def close(self) -> None:
-        """Stops the processes with SIGTERM, which ends their ZooKeeper sessions."""
-        for node in self.nodes.values():
-            node.terminate()
-        for node in self.nodes.values():
-            node.stop(10.0)
+        brokers = {"reference": self._connect, "reference_brokers": self._file.brokers}
+        return brokers | super().status()
 
 
 class KafkaComponent:

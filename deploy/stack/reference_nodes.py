@@ -5,11 +5,13 @@ The brokers themselves are in the package ``reference``; this module only builds
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from featurewatch.deploy.errors import StackError
 from featurewatch.deploy.process.server import Server
+from featurewatch.deploy.stack.stack_file import StackFile
 from featurewatch.deploy.wire.znodes import wait_until_unregistered
 
 MAX_PROCESSES: Final = 3
@@ -108,3 +110,56 @@ def reference_nodes(
         )
         for node_id in range(1, process_count + 1)
     ]
+
+
+class ReferenceComponent:
+    """Reference processes of a stack, by name; their state is in its status as ``status_key``.
+
+    ``role`` is what a running process is; ``plural`` names them in a message.
+    """
+
+    def __init__(
+        self, nodes: Mapping[str, ReferenceProcess], role: str, plural: str, status_key: str
+    ) -> None:
+        self.nodes = nodes
+        self._role = role
+        self._plural = plural
+        self._status_key = status_key
+
+    @property
+    def servers(self) -> Mapping[str, Server]:
+        """The processes by name."""
+        return self.nodes
+
+    def start(self) -> None:
+        """Starts the processes one by one; the first creates what a new cluster needs."""
+        for node in self.nodes.values():
+            if not node.running:
+                node.start()
+
+    def start_server(self, name: str, release: str | None) -> None:
+        """Starts one process again and does not wait."""
+        if release is not None:
+            raise StackError(f"{self._plural} have no releases; leave out --release")
+        self.nodes[name].start(wait=False)
+
+    def server_status(self, name: str) -> dict[str, Any]:
+        """The state of one process."""
+        node = self.nodes[name]
+        mode = self._role if node.running else "down"
+        return {"id": name, "address": node.address, "mode": mode} | node.process_status()
+
+    def status(self) -> dict[str, Any]:
+        """The state of each process."""
+        return {self._status_key: [self.server_status(name) for name in self.nodes]}
+
+    def describe(self, file: StackFile) -> StackFile:
+        """Adds nothing: the ports are chosen at each start."""
+        return file
+
+    def close(self) -> None:
+        """Stops the processes with SIGTERM, which ends their ZooKeeper sessions."""
+        for node in self.nodes.values():
+            node.terminate()
+        for node in self.nodes.values():
+            node.stop(10.0)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient
 from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
 
 from featurewatch.deploy.java.jars import Cache, Jars, java_command
 from featurewatch.deploy.stack import client
@@ -62,9 +63,11 @@ class ControlledCluster:
 
     def controller(self) -> int | None:
         """The id in ``/controller``; None if it does not exist."""
-        if self.zookeeper.exists("/controller") is None:
+        try:
+            value, _ = self.zookeeper.get("/controller")
+        except NoNodeError:
             return None
-        return int(json.loads(self.zookeeper.get("/controller")[0])["brokerid"])
+        return int(json.loads(value)["brokerid"])
 
     def log(self, controller_id: int) -> str:
         """The log of a controller."""

@@ -1,7 +1,6 @@
 """A bus that does not answer: the reason on one line, the same for every way to read it."""
 
 import re
-import socket
 from pathlib import Path
 
 import pytest
@@ -31,15 +30,9 @@ def test_the_reason_is_that_of_our_own_connection(name: str, tmp_path: Path) -> 
     assert re.search(says, line), line
 
 
-def closed_port() -> int:
-    """A port on which nobody listens."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
-
-
-def test_every_reader_of_the_bus_reports_it_alike() -> None:
+def test_every_reader_of_the_bus_reports_it_alike(closed_port: int) -> None:
     """Topics that are created, topics that are printed, and the offsets for the pipeline."""
-    bus = BusSettings(f"127.0.0.1:{closed_port()}")
+    bus = BusSettings(f"127.0.0.1:{closed_port}")
     says = rf"the bus at {bus.bootstrap_servers} does not answer: nobody listens at .*refused\)"
     with pytest.raises(BusUnavailableError, match=says):
         ensure_topics(bus, timeout_s=1)
@@ -49,8 +42,8 @@ def test_every_reader_of_the_bus_reports_it_alike() -> None:
         offset_ranges(bus)
 
 
-def test_servers_after_one_that_is_down_are_tried() -> None:
+def test_servers_after_one_that_is_down_are_tried(closed_port: int) -> None:
     """A reason is one only if none of them answers."""
-    down, unresolved = f"127.0.0.1:{closed_port()}", "no-such-host.invalid:9092"
+    down, unresolved = f"127.0.0.1:{closed_port}", "no-such-host.invalid:9092"
     line = unanswered(BusSettings(f"{down},{unresolved}"), "no answer")
     assert "the name of no-such-host.invalid:9092 cannot be resolved" in line

@@ -4,6 +4,7 @@ A request may take two messages: before version 3, StopReplica deletes all of it
 none. `streams.net.encode` writes the messages, `streams.net.decode` reads the responses.
 """
 
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple, assert_never
 
 from featurewatch.controller.partitions.assignment import TopicPartition
@@ -113,34 +114,46 @@ def failed_response(request: BrokerRequest) -> BrokerResponse:
             assert_never(request)
 
 
+def _states(
+    kind: Any,
+    request: LeaderAndIsrRequest | UpdateMetadataRequest,
+    state_of: Callable[[Any, Any], Any],
+) -> dict[str, Any]:
+    """The field with the states of partitions: by topic, and one after another in old versions.
+
+    ``state_of`` gives the message of a class for a state.
+    """
+    topic_class = kind.items.get("topic_states")
+    if topic_class is None:
+        item = kind.items["ungrouped_partition_states"]
+        return {
+            "ungrouped_partition_states": tuple(state_of(item, state) for state in request.states)
+        }
+    item = topic_class.items["partition_states"]
+    states_by_topic: dict[str, list[Any]] = by_topic(request.states, lambda state: state.partition)
+    return {
+        "topic_states": tuple(
+            build(
+                topic_class,
+                topic_name=topic,
+                topic_id=topic_uuid(request.topic_ids.get(topic)),
+                partition_states=tuple(state_of(item, state) for state in states),
+            )
+            for topic, states in states_by_topic.items()
+        )
+    }
+
+
 # -- LeaderAndIsr ----------------------------------------------------------------------------------
 
 
 def _leader_and_isr(request: LeaderAndIsrRequest, version: int) -> Any:
     kind = message_class("LeaderAndIsrRequest", version)
-    topics = by_topic(request.states, lambda state: state.partition)
-    values: dict[str, Any] = {}
-    if (topic_class := kind.items.get("topic_states")) is not None:
-        item = topic_class.items["partition_states"]
-        values["topic_states"] = tuple(
-            build(
-                topic_class,
-                topic_name=topic,
-                topic_id=topic_uuid(request.topic_ids.get(topic)),
-                partition_states=tuple(_leader_and_isr_state(item, state) for state in states),
-            )
-            for topic, states in topics.items()
-        )
-    else:
-        item = kind.items["ungrouped_partition_states"]
-        values["ungrouped_partition_states"] = tuple(
-            _leader_and_isr_state(item, state) for state in request.states
-        )
     leader_class = kind.items["live_leaders"]
     return build(
         kind,
         **_header(request),
-        **values,
+        **_states(kind, request, _leader_and_isr_state),
         live_leaders=tuple(
             leader_class(broker_id=leader, host_name=endpoint.host, port=endpoint.port)
             for leader in request.leaders
@@ -185,27 +198,10 @@ def _leader_and_isr_errors(
 
 def _update_metadata(request: UpdateMetadataRequest, version: int) -> Any:
     kind = message_class("UpdateMetadataRequest", version)
-    values: dict[str, Any] = {}
-    if (topic_class := kind.items.get("topic_states")) is not None:
-        item = topic_class.items["partition_states"]
-        values["topic_states"] = tuple(
-            build(
-                topic_class,
-                topic_name=topic,
-                topic_id=topic_uuid(request.topic_ids.get(topic)),
-                partition_states=tuple(_metadata_state(item, state) for state in states),
-            )
-            for topic, states in by_topic(request.states, lambda state: state.partition).items()
-        )
-    else:
-        item = kind.items["ungrouped_partition_states"]
-        values["ungrouped_partition_states"] = tuple(
-            _metadata_state(item, state) for state in request.states
-        )
     return build(
         kind,
         **_header(request),
-        **values,
+        **_states(kind, request, _metadata_state),
         live_brokers=tuple(_live_brokers(kind.items["live_brokers"], request)),
     )
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import socket
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
@@ -26,6 +25,7 @@ from featurewatch.reference.machines.topics.broker_requests import (
     UpdateMetadataResponse,
 )
 from featurewatch.reference.machines.topics.context import ClusterBroker
+from tests.processes import free_port
 from tests.reference.channels.faulty_broker import (
     VERSIONS,
     Fault,
@@ -114,13 +114,6 @@ def stop(*numbers: int, deletes: bool = True) -> StopReplicaRequest:
 
 
 UPDATE = UpdateMetadataRequest(100, 3, EPOCH, (), (1,), {}, {1: Endpoint("h", 1)})
-
-
-def free_port() -> int:
-    """A port on which nobody listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 async def test_requests_go_out_in_order_and_one_at_a_time(

@@ -96,10 +96,9 @@ def test_a_silent_node_times_out() -> None:
         ended.set()
 
 
-def test_a_refused_connection_is_one_line() -> None:
+def test_a_refused_connection_is_one_line(closed_port: int) -> None:
     """The address and the system's reason."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        address = Address("127.0.0.1", server.getsockname()[1])
+    address = Address("127.0.0.1", closed_port)
     with pytest.raises(NodeError, match=rf"nobody listens at {address} \(Connection refused\)"):
         opened(address)
 
