@@ -231,17 +231,17 @@ class AtLeastOnceApp(faust.App):  # type: ignore[misc]  # faust is not typed
     async def expired(self, partitions: Iterable[tuple[str, int]]) -> set[tuple[str, int]]:
         """Those of the partitions that have lost messages after their committed offsets.
 
-        Waits for the bus as long as it takes.
+        Without a commit, all messages count. Waits for the bus as long as it takes.
         """
         assigned = {*map(TP._make, partitions)} & self.consumer.assignment()
         committed = await self.reader.committed(assigned)
-        starts: Mapping[Any, int] | None = None if committed else {}
+        starts: Mapping[Any, int] | None = None if assigned else {}
         while starts is None:
-            starts = await self._log_starts(committed)
+            starts = await self._log_starts(assigned)
         return {
             (partition.topic, partition.partition)
-            for partition, offset in committed.items()
-            if starts[partition] > offset
+            for partition, start in starts.items()
+            if start > committed.get(partition, 0)
         }
 
     def take_jump(self, partition: Any, offset: int) -> int | None:

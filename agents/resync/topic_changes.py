@@ -56,6 +56,9 @@ _ROW: Final = "topic-ids/"
 _HISTORIES: Final = (FEATURE_CHANGES, EPOCHS, DEAD_LETTERS, OPERATIONS)
 """The outputs whose earlier messages cannot be published again."""
 
+_ROWS_LOST: Final = "the changelog of the worker's tables was deleted, and its rows are lost"
+_UNREAD_LOST: Final = "messages expired before a worker had committed what it read of them"
+
 Rows = Mapping[bytes, bytes]
 StoredIds = dict[int, TopicIds]
 """The ids of topics by partition, as the changelog has them."""
@@ -133,7 +136,7 @@ class TopicChanges:
         if fresh | foreign:
             lost = fresh | foreign
             for published in await asyncio.to_thread(read_published_states, self._bus, lost):
-                await self._go_on_from(published)
+                await self._go_on_from(published, _ROWS_LOST)
         await self._adopt_published(changes, await self._with_lost_inputs(changes))
         for partition in sorted(partitions):
             changed = changes[partition]
@@ -169,11 +172,10 @@ class TopicChanges:
             if partition_of(cluster.encode(), self._bus.partitions) == partition
         ]
 
-    async def _go_on_from(self, published: PublishedState) -> None:
-        """Continues a cluster whose rows are lost after what was published of it."""
+    async def _go_on_from(self, published: PublishedState, reason: str) -> None:
+        """Continues a cluster without rows after what was published of it."""
         state = published.state
         cluster = state.image.cluster
-        reason = "the changelog of the worker's tables was deleted, and its rows are lost"
         LOG.error(
             "%s: %s: going on after revision %d", cluster, reason, state.image.features.revision
         )
@@ -200,15 +202,17 @@ class TopicChanges:
         """Adopts what was published of clusters whose inputs are lost in some partitions.
 
         What a worker published last may be newer than its rows. Usually the same messages are read
-        again, and have the same outputs; here they are gone.
+        again, and have the same outputs; here they are gone. There may be no rows at all: the
+        worker before may have ended before its first commit.
         """
         if not lost:
             return
         alerts = self._bus.topic(ALERTS)
-        for published, _ in await asyncio.to_thread(read_published_states, self._bus, lost):
-            cluster = published.image.cluster
+        for each in await asyncio.to_thread(read_published_states, self._bus, lost):
+            published, cluster = each.state, each.state.image.cluster
             state = self._processor.states.get(cluster)
             if state is None:
+                await self._go_on_from(each, _UNREAD_LOST)
                 continue
             if published.image.features.revision > state.image.features.revision:
                 image = with_published_features(state.image, published.image.features)
