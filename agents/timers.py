@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from featurewatch.agents.processor import EventProcessor
-from featurewatch.agents.resync.requests import SOURCE_OF_TOPIC
 from featurewatch.controller.monitor import MonitorState
 from featurewatch.controller.readiness.state_timers import DEFAULT_LIMITS, Limits
 from featurewatch.controller.rules.sources import is_critical
@@ -20,10 +19,9 @@ from featurewatch.streams.codec.events import Message
 from featurewatch.streams.codec.outputs import encode_state
 from featurewatch.streams.events import SourceState, SourceStatus
 from featurewatch.streams.topics import (
-    API_VERSIONS,
+    INPUT_OF_SOURCE,
     INPUTS,
     STATE,
-    Topic,
 )
 from featurewatch.streams.types import ClusterId
 from featurewatch.tables.image.cluster import ClusterImage
@@ -88,7 +86,7 @@ class SilenceDetector:
                 # Once for each silence, however long the bus takes to bring the status back.
                 if self._pending.get(source) != last_seen_s:
                     self._pending[source] = last_seen_s
-                    await self._publisher.publish(topic_of_source(status.source), status)
+                    await self._publisher.publish(INPUT_OF_SOURCE[status.source], status)
 
     def _restart_unread(self, now_s: float) -> None:
         """The silence of sources whose topic cannot be read begins anew."""
@@ -99,23 +97,17 @@ class SilenceDetector:
                     self._processor.last_seen[cluster, topic.short_name] = now_s
 
     def _last_seen_s(self, cluster: ClusterId, source: str, now_s: float) -> float:
-        topic = topic_of_source(source).short_name
+        topic = INPUT_OF_SOURCE[source].short_name
         return self._processor.last_seen.get((cluster, topic), now_s)
 
     def _silent_s(self, image: ClusterImage, now_s: float) -> dict[str, float]:
         """The seconds of silence of each source that was silent for too long, by source."""
         silent = {}
-        for name in image.sources.statuses:
+        for name in INPUT_OF_SOURCE.keys() & image.sources.statuses.keys():
             seconds = now_s - self._last_seen_s(image.cluster, name, now_s)
             if seconds >= self._silent_after_s:
                 silent[name] = seconds
         return silent
-
-
-def topic_of_source(source: str) -> Topic:
-    """The topic on which a source publishes."""
-    topics = {SOURCE_OF_TOPIC[topic.short_name]: topic for topic in INPUTS}
-    return topics.get(source, API_VERSIONS)
 
 
 def source_status(

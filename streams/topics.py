@@ -11,12 +11,13 @@ class Topic:
     """A topic: its short name, its content, and the settings that it is created with.
 
     The full name is ``<prefix>.<short name>``. Keys are cluster ids unless ``about`` says
-    otherwise.
+    otherwise. ``source`` is the source whose events an input has (empty: not an input).
     """
 
     short_name: str
     about: str
     config: Mapping[str, str] = field(default_factory=dict)
+    source: str = ""
 
     def name(self, prefix: str = PREFIX) -> str:
         """The full name under a prefix."""
@@ -39,12 +40,23 @@ _INPUT = {
 }
 
 METADATA_LOG = Topic(
-    "metadata-log", "committed batches, transactions and snapshots of the metadata log", _INPUT
+    "metadata-log",
+    "committed batches, transactions and snapshots of the metadata log",
+    _INPUT,
+    source="kraft",
 )
 API_VERSIONS = Topic(
-    "api-versions", "supported ranges and finalized levels of nodes, when they change", _INPUT
+    "api-versions",
+    "supported ranges and finalized levels of nodes, when they change",
+    _INPUT,
+    source="api-versions",
 )
-ZOOKEEPER = Topic("zookeeper", "contents of a cluster's znodes, and each observed change", _INPUT)
+ZOOKEEPER = Topic(
+    "zookeeper",
+    "contents of a cluster's znodes, and each observed change",
+    _INPUT,
+    source="zookeeper",
+)
 FEATURE_CHANGES = Topic("feature-changes", "each change of a finalized level")
 ALERTS = Topic("alerts", "alerts that fire and resolve; key: alert id", _COMPACTED)
 EPOCHS = Topic("epochs", "a snapshot of the cluster's state at each feature revision")
@@ -58,6 +70,7 @@ RESYNC_REQUESTS = Topic(
 )
 
 INPUTS = (METADATA_LOG, API_VERSIONS, ZOOKEEPER)
+INPUT_OF_SOURCE = {topic.source: topic for topic in INPUTS}
 OUTPUTS = (FEATURE_CHANGES, ALERTS, EPOCHS, STATE, DEAD_LETTERS)
 """The outputs that the lake ingests."""
 WORKER_OUTPUTS = (*OUTPUTS, OPERATIONS)

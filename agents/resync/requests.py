@@ -8,11 +8,7 @@ from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.events import ResyncRequest
 from featurewatch.streams.topics import INPUTS, METADATA_LOG, RESYNC_REQUESTS, Topic
 from featurewatch.streams.types import ClusterId
-from featurewatch.tables.image.cluster import INPUT_OF_AUTHORITY
 from featurewatch.tables.image.sources import lost_kind
-
-SOURCE_OF_TOPIC: Final = {topic: source.value for source, topic in INPUT_OF_AUTHORITY.items()}
-"""The source that publishes on each input topic, by the short name of the topic."""
 
 FIRST_WAIT_S: Final = 20.0
 """After the first request, in seconds; each further wait is twice as long."""
@@ -46,8 +42,7 @@ class ResyncRequester:
                 key = cluster, topic.short_name
                 due_s, wait_s = self._due.get(key, (now_s, FIRST_WAIT_S))
                 if now_s >= due_s:
-                    source = SOURCE_OF_TOPIC[topic.short_name]
-                    request = ResyncRequest(cluster, source, reason, now_ms)
+                    request = ResyncRequest(cluster, topic.source, reason, now_ms)
                     await self._publisher.publish(RESYNC_REQUESTS, request)
                     due_s, wait_s = now_s + wait_s, min(wait_s * 2, MAX_WAIT_S)
                 due[key] = due_s, wait_s

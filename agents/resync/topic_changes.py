@@ -31,7 +31,6 @@ from featurewatch.agents.resync.published_outputs import (
     read_published_states,
     with_published_features,
 )
-from featurewatch.agents.resync.requests import SOURCE_OF_TOPIC
 from featurewatch.controller.alerts import Cause
 from featurewatch.controller.rows import rows_of_state
 from featurewatch.streams.bus.positions import partition_of
@@ -180,10 +179,7 @@ class TopicChanges:
             "%s: %s: going on after revision %d", cluster, reason, state.image.features.revision
         )
         self._processor.states[cluster] = state
-        topics = [
-            topic for topic in INPUTS if SOURCE_OF_TOPIC[topic.short_name] in published.sources
-        ]
-        for topic in topics:
+        for topic in (topic for topic in INPUTS if topic.source in published.sources):
             await self._processor.lose_input(cluster, topic, reason, self._cause(topic))
         rows = rows_of_state(self._processor.states[cluster])
         partition = partition_of(cluster.encode(), self._bus.partitions)

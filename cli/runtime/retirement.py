@@ -6,7 +6,7 @@ import time
 from collections.abc import Collection, Iterable
 from typing import Final
 
-from featurewatch.agents.timers import source_status, topic_of_source
+from featurewatch.agents.timers import source_status
 from featurewatch.cli.errors import UsageError
 from featurewatch.cli.output.cluster_states import ClusterStates
 from featurewatch.streams.bus.publisher import Publisher
@@ -14,6 +14,7 @@ from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.events import SourceState
 from featurewatch.streams.outputs import Snapshot
 from featurewatch.streams.source import wall_clock_ms
+from featurewatch.streams.topics import INPUT_OF_SOURCE
 from featurewatch.streams.types import ClusterId
 from featurewatch.tables.image.cluster import Authority
 
@@ -33,8 +34,7 @@ def retire_sources(bus: BusSettings, cluster: str, source: str) -> bool:
             raise UsageError(f"cluster {cluster} has no source {source}: it has {sources}")
         if snapshot is None:
             raise UsageError(f"nothing is known of the cluster {cluster}")
-        # A cluster of which there are only unreadable messages has no source.
-        retired = {source} if source else {*snapshot.sources} or {Authority.LOG.value}
+        retired = {source} if source else _sources(snapshot)
         asyncio.run(_publish(bus, ClusterId(cluster), retired))
         deadline = time.monotonic() + _APPLIED_S
         while _has_any(states.snapshots.get(cluster), source):
@@ -53,7 +53,7 @@ def retire_outdated(bus: BusSettings, kept: Collection[str], outdated_ms: int) -
     with contextlib.closing(ClusterStates(bus)) as states:
         latest_ms = wall_clock_ms() - outdated_ms
         outdated = {
-            cluster: {*snapshot.sources} or {Authority.LOG.value}
+            cluster: _sources(snapshot)
             for cluster, snapshot in sorted(states.snapshots.items())
             if cluster not in kept and snapshot.at_ms <= latest_ms
         }
@@ -64,6 +64,11 @@ def retire_outdated(bus: BusSettings, kept: Collection[str], outdated_ms: int) -
             for _ in states.poll(0.5):
                 pass
         return tuple(cluster for cluster in outdated if cluster not in states.snapshots)
+
+
+def _sources(snapshot: Snapshot) -> set[str]:
+    """The sources of a cluster; of one of which there are only unreadable messages, the log's."""
+    return {*snapshot.sources} & INPUT_OF_SOURCE.keys() or {Authority.LOG.value}
 
 
 def _has_any(snapshot: Snapshot | None, source: str) -> bool:
@@ -77,4 +82,4 @@ async def _publish(bus: BusSettings, cluster: ClusterId, sources: Iterable[str])
             status = source_status(
                 cluster, source, SourceState.RETIRED, "retired by a person", wall_clock_ms()
             )
-            await (await publisher.publish(topic_of_source(source), status))
+            await (await publisher.publish(INPUT_OF_SOURCE[source], status))

@@ -8,9 +8,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final, Protocol
 
-from featurewatch.agents.timers import source_status, topic_of_source
+from featurewatch.agents.timers import source_status
 from featurewatch.streams.events import SourceState
 from featurewatch.streams.source import Sink, wall_clock_ms
+from featurewatch.streams.topics import INPUT_OF_SOURCE
 from featurewatch.streams.types import ClusterId
 
 _INTERVAL_S: Final = 5.0
@@ -48,7 +49,7 @@ async def report_unreached(
     """
     name = ClusterId(cluster.name.replace("/", ":"))  # the ids of alerts are divided by slashes
     source = cluster.first_source
-    topic = topic_of_source(source)
+    topic = INPUT_OF_SOURCE[source]
     waited_s = 0.0
     while (reason := cluster.unreached_reason()) is not None:
         if waited_s >= _GRACE_S:

@@ -23,7 +23,6 @@ from featurewatch.streams.kraft.snapshot import snapshot_name
 from featurewatch.streams.topics import DEAD_LETTERS, METADATA_LOG
 from featurewatch.streams.types import ClusterId
 
-SOURCE: Final = "kraft"
 _NO_SPLIT: Final = -1
 _NO_FILE: Final = "no file has these offsets"
 
@@ -162,7 +161,7 @@ class _Assembler:
         epoch = self._epoch if last >= 0 else -1
         status = SourceStatus(
             cluster=self._cluster,
-            source=SOURCE,
+            source=METADATA_LOG.source,
             state=SourceState.FOLLOWING,
             offset=last,
             offset_epoch=epoch,

@@ -24,7 +24,6 @@ from featurewatch.streams.types import ClusterId, LeaderAndEpoch, NodeKey
 
 LOG: Final = logging.getLogger("featurewatch.api-versions")
 
-SOURCE: Final = "api-versions"
 
 _STAGGER_S: Final = 0.002
 """Between the requests to two nodes: a thousand nodes get none in the same millisecond."""
@@ -41,7 +40,7 @@ class ApiVersionsSource(SourceShell):
     Only the end of a round shows that no node responds. A response shows at once that one does.
     """
 
-    name = SOURCE
+    name = API_VERSIONS.source
     topic = API_VERSIONS
 
     def __init__(

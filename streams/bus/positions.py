@@ -44,11 +44,10 @@ _SETTLING: Final = {
 async def last_log_position(
     bus: BusSettings,
     cluster: ClusterId,
-    source: str = "kraft",
     timeout_s: float = 30,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> LastRecord | None:
-    """What ``source`` published last for a cluster on ``metadata-log``; None: begin at the start.
+    """What a source published last for a cluster on ``metadata-log``; None: begin at the start.
 
     A commit, a finished snapshot and the source's own status with an offset have a position; a
     reset, a resync or the source's retirement means that the log is read from its start. Messages
@@ -59,13 +58,11 @@ async def last_log_position(
     Raises `BusUnavailableError` if the bus does not respond for ``timeout_s`` seconds,
     `BusError` if the topic is missing or may not be read.
     """
-    scan = _Scan(bus, cluster, source, timeout_s, monotonic)
+    scan = _Scan(bus, cluster, timeout_s, monotonic)
     return await asyncio.to_thread(scan.last)
 
 
-def position_in_message(
-    value: bytes | None, key: bytes | None, source: str = "kraft"
-) -> LastRecord | None:
+def position_in_message(value: bytes | None, key: bytes | None) -> LastRecord | None:
     """The position in one message; offset -1: the log starts again; None: it has none."""
     try:
         event = decode_log_event(value, key)
@@ -78,11 +75,11 @@ def position_in_message(
             return LastRecord(event.end_offset - 1, event.leader_epoch)
         case LogGap(reset=True):
             return NO_OFFSET
-        case SourceResync() if event.source == source:
+        case SourceResync():
             return NO_OFFSET
-        case SourceStatus(state=SourceState.RETIRED) if event.source == source:
+        case SourceStatus(state=SourceState.RETIRED):
             return NO_OFFSET  # the worker may have forgotten the cluster
-        case SourceStatus() if event.source == source and event.state is not SourceState.SILENT:
+        case SourceStatus() if event.state is not SourceState.SILENT:
             if event.offset >= 0 and event.offset_epoch >= 0:
                 return LastRecord(event.offset, event.offset_epoch, event.offset_checksum)
     return None
@@ -95,14 +92,12 @@ class _Scan:
         self,
         bus: BusSettings,
         cluster: ClusterId,
-        source: str,
         timeout_s: float,
         monotonic: Callable[[], float],
     ) -> None:
         self._bus = bus
         self._topic = bus.topic(METADATA_LOG)
         self._key = cluster.encode()
-        self._source = source
         self._timeout_s = timeout_s
         self._monotonic = monotonic
 
@@ -190,7 +185,7 @@ class _Scan:
                     return position
                 if message.error() is None and message.key() == self._key:
                     value = message.value()
-                    position = position_in_message(value, self._key, self._source) or position
+                    position = position_in_message(value, self._key) or position
                 if message.error() is None and (message.offset() or 0) >= end - 1:
                     return position
             if any(message.error() is None for message in messages):

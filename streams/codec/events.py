@@ -101,6 +101,11 @@ def decode(topic: Topic, value: bytes | None, key: bytes | None = None) -> AnyEv
         event = shape.decode(cast("str", kind), content)
     except ValueError as error:
         raise MalformedEventError(str(error)) from None
+    # Messages that are forged: a source's events on the topic of another one would count twice.
+    if topic.source and "source" in shape.checks and content["source"] != topic.source:
+        raise MalformedEventError(
+            f"the source is {brief(content['source'])}, and this is the topic of {topic.source}"
+        )
     if key is not None and key != event.cluster.encode():
         raise MalformedEventError(f"the key is {brief(key)}, the cluster is {brief(event.cluster)}")
     return cast("AnyEvent", event)

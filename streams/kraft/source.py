@@ -45,7 +45,6 @@ from featurewatch.streams.types import NO_OFFSET, ClusterId, LastRecord
 
 LOG: Final = logging.getLogger("featurewatch.kraft")
 
-SOURCE: Final = "kraft"
 _RETRY_S: Final = 1
 REFUSED_RETRY_MS: Final = 30_000
 """Before a snapshot that was refused is fetched again: there may be room, or another snapshot."""
@@ -95,7 +94,7 @@ class KraftSource(SourceShell):
     ``resume`` gives the last record that was published (None: nothing was).
     """
 
-    name = SOURCE
+    name = METADATA_LOG.source
     topic = METADATA_LOG
 
     def __init__(
@@ -120,9 +119,7 @@ class KraftSource(SourceShell):
     @classmethod
     def on_bus(cls, settings: KraftSettings, publisher: Publisher) -> "KraftSource":
         """A source that resumes from and publishes to ``publisher``'s bus."""
-        return cls(
-            settings, publisher, lambda: last_log_position(publisher.bus, settings.cluster, SOURCE)
-        )
+        return cls(settings, publisher, lambda: last_log_position(publisher.bus, settings.cluster))
 
     def report(self) -> SourceReport:
         """The source's state now, for metrics and health."""

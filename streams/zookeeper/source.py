@@ -31,8 +31,6 @@ from featurewatch.streams.zookeeper.watcher.watcher import ZnodeWatcher
 
 LOG: Final = logging.getLogger("featurewatch.zookeeper")
 
-SOURCE: Final = "zookeeper"
-
 _TICK_S: Final = 0.2
 _GATHER_S: Final = 0.005
 _REFILL: Final = 32
@@ -50,7 +48,7 @@ class ZookeeperSource(SourceShell):
     Each run begins with a snapshot of everything: ZooKeeper keeps no changes to resume from.
     """
 
-    name = SOURCE
+    name = ZOOKEEPER.source
     topic = ZOOKEEPER
 
     def __init__(

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final, Self
 
-from featurewatch.streams.topics import API_VERSIONS, METADATA_LOG, ZOOKEEPER
+from featurewatch.streams.topics import API_VERSIONS, INPUT_OF_SOURCE, METADATA_LOG, ZOOKEEPER
 from featurewatch.streams.types import ClusterId, NodeKey
 from featurewatch.tables.image.answers import (
     ANSWERS_UNCHANGED,
@@ -32,17 +32,9 @@ class Authority(StrEnum):
     """
 
     NONE = "none"
-    ANSWERS = "api-versions"
-    ZOOKEEPER = "zookeeper"
-    LOG = "kraft"
-
-
-INPUT_OF_AUTHORITY: Final = {
-    Authority.ANSWERS: API_VERSIONS.short_name,
-    Authority.ZOOKEEPER: ZOOKEEPER.short_name,
-    Authority.LOG: METADATA_LOG.short_name,
-}
-"""The short name of the input topic on which each source publishes."""
+    ANSWERS = API_VERSIONS.source
+    ZOOKEEPER = ZOOKEEPER.source
+    LOG = METADATA_LOG.source
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +63,8 @@ class ClusterImage:
         for the whole cluster if the source had caught up, else for a part of it. After a loss of
         messages it is false until the whole state was published again.
         """
-        if self.sources.has_lost(INPUT_OF_AUTHORITY.get(self.authority, "")):
+        authority = INPUT_OF_SOURCE.get(self.authority)
+        if authority is not None and self.sources.has_lost(authority.short_name):
             return False
         if self.authority is Authority.ZOOKEEPER and self.zookeeper.resync is not None:
             return False

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from featurewatch.agents.settings import WorkerSettings
-from featurewatch.agents.timers import topic_of_source
 from featurewatch.agents.worker import Worker
 from featurewatch.cli.output.topic_reader import TopicReader
 from featurewatch.deploy.kafka.cluster import Cluster
@@ -21,9 +20,7 @@ from featurewatch.streams.codec.outputs import decode_alert, decode_change
 from featurewatch.streams.events import SourceState, ZookeeperEvent
 from featurewatch.streams.topics import (
     ALERTS,
-    API_VERSIONS,
     FEATURE_CHANGES,
-    METADATA_LOG,
     ZOOKEEPER,
     Topic,
 )
@@ -101,13 +98,3 @@ async def test_znodes_become_changes_and_survive_the_worker(bus: Cluster, tmp_pa
     ]
     alerts = {decode_alert(value).rule for value in values_on(on_bus, ALERTS, 3)}
     assert alerts == {"incompatible-node", "level-above-support", "source-stalled"}
-
-
-def test_each_source_has_its_topic() -> None:
-    """A silence is published on the source's own topic."""
-    sources = ("kraft", "zookeeper", "api-versions")
-    assert [topic_of_source(source) for source in sources] == [
-        METADATA_LOG,
-        ZOOKEEPER,
-        API_VERSIONS,
-    ]

@@ -23,6 +23,7 @@ from featurewatch.streams.events import (
     ZnodeChange,
     ZnodeSnapshot,
 )
+from featurewatch.streams.topics import API_VERSIONS, METADATA_LOG, ZOOKEEPER, Topic
 from featurewatch.streams.types import ClusterId, Role
 from featurewatch.streams.znodes import (
     AdminTask,
@@ -86,10 +87,22 @@ chunks = st.builds(
     SnapshotChunk, names, offsets, int32s, int32s, st.booleans(), times_or_none, records, skipped,
     times,
 )  # fmt: skip
-statuses = st.builds(
-    SourceStatus, names, names, st.sampled_from(SourceState), offsets_or_none, int32s_or_none,
-    offsets_or_none, int32s_or_none, int32s_or_none, texts, times,
-)  # fmt: skip
+
+
+def statuses(topic: Topic) -> st.SearchStrategy[SourceStatus]:
+    """The statuses of the source of a topic."""
+    return st.builds(
+        SourceStatus, names, st.just(topic.source), st.sampled_from(SourceState), offsets_or_none,
+        int32s_or_none, offsets_or_none, int32s_or_none, int32s_or_none, texts, times,
+    )  # fmt: skip
+
+
+def resyncs(topic: Topic) -> st.SearchStrategy[SourceResync]:
+    """The resyncs of the source of a topic."""
+    source = st.just(topic.source)
+    return st.builds(SourceResync, names.map(ClusterId), source, st.booleans(), texts, times)
+
+
 answers = st.builds(
     NodeAnswer, names, st.sampled_from(Role), int32s, texts,
     st.dictionaries(names, ranges, max_size=4), st.dictionaries(names, levels, max_size=4),
@@ -106,9 +119,12 @@ dead_letters = st.builds(
 )  # fmt: skip
 
 acknowledgements = st.builds(Acknowledgement, names, names, texts, texts, times)
-resyncs = st.builds(SourceResync, names.map(ClusterId), names, st.booleans(), texts, times)
-log_events = commits() | chunks | gaps | resyncs | statuses | acknowledgements
-api_versions_events = answers | silences | disagreements | resyncs | statuses
+log_events = (
+    commits() | chunks | gaps | acknowledgements | resyncs(METADATA_LOG) | statuses(METADATA_LOG)
+)
+api_versions_events = (
+    answers | silences | disagreements | resyncs(API_VERSIONS) | statuses(API_VERSIONS)
+)
 
 int64s = st.integers(-(2**63), 2**63 - 1)
 wide_levels = st.dictionaries(names, offsets, max_size=3)
@@ -168,5 +184,5 @@ znode_snapshots = st.builds(
     offsets,
     times,
 )
-zookeeper_events = znode_changes | znode_snapshots | statuses
+zookeeper_events = znode_changes | znode_snapshots | statuses(ZOOKEEPER)
 resync_requests = st.builds(ResyncRequest, names, texts, texts, times)

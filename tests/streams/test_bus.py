@@ -75,7 +75,7 @@ def own_topics(mock: MockBus, name: str) -> BusSettings:
         (status(-1), None),
         (status(12, SourceState.SILENT), None),
         (status(-1, SourceState.RETIRED), LastRecord(-1, -1)),
-        (status(-1, SourceState.RETIRED, source="api-versions"), None),
+        (status(-1, SourceState.RETIRED, source="api-versions"), None),  # cannot be read here
         (status(12, source="api-versions"), None),
     ],
     ids=lambda value: type(value).__name__,

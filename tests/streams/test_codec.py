@@ -6,7 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from featurewatch.streams.codec.event_shapes import KINDS
-from featurewatch.streams.codec.events import MalformedEventError, decode, decode_log_event, encode
+from featurewatch.streams.codec.events import (
+    MalformedEventError,
+    decode,
+    decode_log_event,
+    encode,
+    kind_of,
+)
 from featurewatch.streams.events import (
     CommitKind,
     DeadLetter,
@@ -16,7 +22,7 @@ from featurewatch.streams.events import (
     SourceState,
     SourceStatus,
 )
-from featurewatch.streams.topics import API_VERSIONS, DEAD_LETTERS, METADATA_LOG
+from featurewatch.streams.topics import API_VERSIONS, DEAD_LETTERS, INPUTS, METADATA_LOG, Topic
 from featurewatch.streams.types import (
     ClusterId,
     FeatureLevel,
@@ -217,6 +223,18 @@ def test_the_type_contains_the_topic_of_the_event():
         dict(encode(topic, status).headers)["ce_type"] for topic in (METADATA_LOG, API_VERSIONS)
     }
     assert types == {b"featurewatch.metadata-log.status", b"featurewatch.api-versions.status"}
+
+
+@pytest.mark.parametrize("topic", INPUTS, ids=lambda topic: topic.short_name)
+@given(data=st.data())
+def test_the_events_of_another_source_do_not_belong_on_a_topic(topic: Topic, data: st.DataObject):
+    """A forged message would otherwise count once on each topic."""
+    other = data.draw(st.sampled_from([each for each in INPUTS if each != topic]))
+    event = data.draw(some.statuses(other) | some.resyncs(other))
+    is_known = kind_of(event) in KINDS[topic.short_name]
+    message = encode(topic if is_known else other, event)
+    with pytest.raises(MalformedEventError, match="the source is" if is_known else "kind is none"):
+        decode(topic, message.value, message.key)
 
 
 def test_mappings_and_sequences_of_any_kind_are_encoded():

@@ -7,7 +7,6 @@ from datetime import timedelta
 from random import Random
 from typing import Any, NamedTuple
 
-from featurewatch.agents.timers import topic_of_source as topic_of_source
 from featurewatch.controller.monitor import MonitorState, step
 from featurewatch.pipeline.gold.query import GoldQuery
 from featurewatch.pipeline.lake.lake import Lake
@@ -25,7 +24,14 @@ from featurewatch.streams.events import (
     ZnodeChange,
     ZnodeSnapshot,
 )
-from featurewatch.streams.topics import API_VERSIONS, METADATA_LOG, PREFIX, ZOOKEEPER, Topic
+from featurewatch.streams.topics import (
+    API_VERSIONS,
+    INPUT_OF_SOURCE,
+    METADATA_LOG,
+    PREFIX,
+    ZOOKEEPER,
+    Topic,
+)
 from featurewatch.streams.types import ClusterId
 from featurewatch.tables.image.sources import MessagePosition
 from tests.pipeline.filling import EPOCH
@@ -55,7 +61,7 @@ def history(seed: int, steps: int = 25, start_ms: int = START_MS) -> list[Source
 
 def _topic(event: Event) -> Topic:
     if isinstance(event, SourceStatus):
-        return topic_of_source(event.source)
+        return INPUT_OF_SOURCE[event.source]
     if isinstance(event, (NodeAnswer, NodeSilent, Disagreement)):
         return API_VERSIONS
     return ZOOKEEPER if isinstance(event, (ZnodeChange, ZnodeSnapshot)) else METADATA_LOG

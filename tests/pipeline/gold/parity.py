@@ -8,7 +8,6 @@ from typing import Any
 import orjson
 from pyspark.sql import functions as fn
 
-from featurewatch.agents.timers import topic_of_source
 from featurewatch.controller.input_messages import InputMessage, process
 from featurewatch.controller.monitor import MonitorState, StepResult, step
 from featurewatch.controller.rows import rows_of_step, states_of_rows
@@ -50,7 +49,14 @@ from featurewatch.streams.events import (
     ZnodeSnapshot,
 )
 from featurewatch.streams.outputs import Alert, FeatureChange, Snapshot
-from featurewatch.streams.topics import API_VERSIONS, INPUTS, METADATA_LOG, ZOOKEEPER, Topic
+from featurewatch.streams.topics import (
+    API_VERSIONS,
+    INPUT_OF_SOURCE,
+    INPUTS,
+    METADATA_LOG,
+    ZOOKEEPER,
+    Topic,
+)
 from featurewatch.streams.types import ClusterId
 from featurewatch.tables.image.sources import MessagePosition
 from tests.pipeline.filling import Messages, rows
@@ -76,7 +82,7 @@ STEP_MS = 3_600_000
 def topic_of_event(event: Event) -> Topic:
     """The topic on which a source publishes an event."""
     if isinstance(event, SourceStatus):
-        return topic_of_source(event.source)
+        return INPUT_OF_SOURCE[event.source]
     if isinstance(event, (NodeAnswer, NodeSilent, Disagreement)):
         return API_VERSIONS
     return ZOOKEEPER if isinstance(event, (ZnodeChange, ZnodeSnapshot)) else METADATA_LOG
