@@ -97,7 +97,7 @@ class History:
 
     def close(self, session: int) -> None:
         """Ends a session: its ephemeral znodes are deleted in one transaction."""
-        paths = [path for path, node in self.tree.items() if node.stat.owner == session]
+        paths = sorted(path for path, node in self.tree.items() if node.stat.owner == session)
         if paths:
             tree = self.tree
             for path in paths:
@@ -111,7 +111,7 @@ def read(tree: Tree, operation: Operation) -> OperationResult:
     """Performs a read."""
     match operation:
         case GetChildren(path):
-            names = (node_path.rpartition("/") for node_path in tree)
+            names = (node_path.rpartition("/") for node_path in sorted(tree))
             return GetChildrenResult(tuple(name for parent, _, name in names if parent == path))
         case GetData(path) | Exists(path) if path in tree:
             node = tree[path]
