@@ -78,7 +78,7 @@ class ControlledCluster:
 
     def partitions(self) -> dict[int, Any]:
         """The partitions of the topic, as clients see them."""
-        metadata = self.admin.list_topics(TOPIC, timeout=20)
+        metadata = self.admin.list_topics(TOPIC, timeout=60)
         return dict(metadata.topics[TOPIC].partitions)
 
     def is_in_sync(self) -> bool:

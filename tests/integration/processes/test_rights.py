@@ -367,7 +367,7 @@ def test_only_a_login_that_may_create_topics_creates_them(filled: Guarded, resou
     name = "featurewatch.epochs" if resource == ALL_TOPICS else binding.name
     for future in filled.admin.delete_topics([name]).values():
         future.result()
-    while name in filled.admin.list_topics(timeout=10).topics:
+    while name in filled.admin.list_topics(timeout=60).topics:
         time.sleep(0.05)
     changelogs = [changelog_topic("featurewatch-worker")]
     with filled.without(binding), pytest.raises(BusError, match=f"topic {name} could not be"):

@@ -159,7 +159,7 @@ async def watching(hosts: str, **settings: Any) -> AsyncIterator[Watched]:
 @contextlib.contextmanager
 def writer(hosts: str, **options: Any):
     """A client that writes."""
-    client = KazooClient(hosts, timeout=10, **options)
+    client = KazooClient(hosts, timeout=30, **options)
     client.start(30)
     try:
         yield client

@@ -134,4 +134,4 @@ async def test_a_session_that_ends_is_closed_in_the_background():
         began = time.monotonic()
         done = link.close()
         assert time.monotonic() - began < 1.5  # less than the session would last
-        assert done.wait(15)
+        assert done.wait(60)
