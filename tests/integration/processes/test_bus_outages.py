@@ -278,8 +278,13 @@ async def test_a_run_that_failed_leaves_nothing_behind(bus: LinkedBus, tmp_path:
     with LevelTraffic(bus.settings), pytest.raises(FencedError):
         await asyncio.wait_for(running, 60)
     pools = ("asyncio_", "ThreadPoolExecutor")
-    left = [thread for thread in set(threading.enumerate()) - threads if thread.is_alive()]
-    assert [thread.name for thread in left if not thread.name.startswith(pools)] == []
+
+    def left() -> list[str]:
+        names = (thread.name for thread in set(threading.enumerate()) - threads)
+        return [name for name in names if not name.startswith(pools)]
+
+    await asyncio.to_thread(eventually, lambda: left() == [])
+    assert left() == []
 
 
 def test_a_worker_that_starts_while_the_bus_is_away_waits_for_it(
