@@ -42,7 +42,7 @@ test: $(VENV)/ready ## Run every test, against real Kafka.
 	@$(BIN)/python -m pytest -n 2 --durations=20 $(PYTEST)
 
 test-fast: $(VENV)/ready ## Run the tests that need neither Kafka nor a network.
-	@$(BIN)/python -m pytest -m 'not stack and not network' $(PYTEST)
+	@$(BIN)/python -m pytest -n 2 -m 'not stack and not network' $(PYTEST)
 
 # Minutes of `make fuzz`, for all entries together.
 FUZZ_MINUTES ?= 60

@@ -15,6 +15,7 @@ LONGEST: Final = (
     "tests/agents",
     "tests/deploy",
     "tests/simulation",
+    "tests/streams",
     "tests/conformance",
     "tests/faults",
     "tests/integration/releases",

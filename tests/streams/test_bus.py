@@ -156,11 +156,17 @@ async def test_bytes_in_flight_are_bounded_too():
     publisher = Publisher(BusSettings("127.0.0.1:1"), max_bytes=10_000)
     await publisher.start()
     accepted = 0
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.3):
-            while True:
-                await publisher.publish(METADATA_LOG, commit(accepted, padding=2000))
-                accepted += 1
+
+    async def publish_all() -> None:
+        nonlocal accepted
+        while True:
+            await publisher.publish(METADATA_LOG, commit(accepted, padding=2000))
+            accepted += 1
+
+    publishing = asyncio.ensure_future(publish_all())
+    await until_async(lambda: accepted >= 4)
+    await asyncio.wait([publishing], timeout=0.3)
+    publishing.cancel()
     assert accepted == publisher.in_flight == 4
     with pytest.raises(BusUnavailableError, match="did not take the last 4 messages"):
         await publisher.close(timeout_s=0.1)

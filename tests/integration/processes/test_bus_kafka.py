@@ -211,7 +211,7 @@ async def test_a_position_behind_half_a_million_messages_of_others(settings, rec
     assert await last_log_position(settings, CLUSTER) == LastRecord(17, 3)
     took_s = time.monotonic() - started
     record_property("found_behind_500000_s", took_s)
-    assert took_s < 30
+    assert took_s < 60
 
 
 async def test_nothing_is_lost_or_doubled_while_the_bus_is_away(make_cluster):

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.stack
 
 FEATURES = ("group", "transaction", "offsets")
 TOP = 5
-VERSIONS = 45
+VERSIONS = 30
 """So many states of the features znode there are in the end, without the last one."""
 
 GUEST, LAST = 50, 77
@@ -88,7 +88,7 @@ class ReferenceHistory:
 
     def updates(self, until: int) -> None:
         """Updates until the znode has had so many versions."""
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 180
         while len(self.versions) < until:
             assert time.monotonic() < deadline, (len(self.versions), until)
             self.update()
@@ -202,7 +202,7 @@ def _disturb(truth: ReferenceHistory, ensemble: Ensemble, told: Callable[[str], 
     with truth.guest(GUEST, INVERTED):
         truth.updates(VERSIONS // 2)
         told("invalid-range")
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 90
     while (controller := truth.controller()) is None:
         assert time.monotonic() < deadline, "nobody is elected"
     controller.kill()
