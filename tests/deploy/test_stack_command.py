@@ -42,7 +42,7 @@ def stack(environment: dict[str, str], tmp_path: Path) -> Iterator[Command]:
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [*MAIN, *arguments, "--directory", str(tmp_path / "stack")]
         return subprocess.run(
-            command, capture_output=True, text=True, env=environment, timeout=120, check=False
+            command, capture_output=True, text=True, env=environment, timeout=240, check=False
         )
 
     yield run

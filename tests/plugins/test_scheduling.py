@@ -60,6 +60,8 @@ def test_each_process_begins_with_one_of_the_longest_folders(
         file.write_text(TEST.format(log=str(log), name=folder))
     result = pytester.runpytest_subprocess("-n", "2")
     assert result.ret == 0
-    lines = [tuple(line.split()) for line in log.read_text().splitlines()]
-    first: dict[str, str] = dict(reversed(lines))
+    first: dict[str, str] = {}
+    for line in log.read_text().splitlines():
+        worker, folder = line.split()
+        first.setdefault(worker, folder)
     assert {*first.values()} == {*LONGEST[:2]}

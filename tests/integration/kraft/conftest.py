@@ -49,7 +49,7 @@ def cut_clusters(
     Kafka cuts logs once a minute, which then has passed before they are used.
     """
     releases = [
-        item.callspec.params["release"]
+        str(item.callspec.params["release"])
         for item in request.session.items
         if isinstance(item, pytest.Function)
         and item.get_closest_marker("cut_log")

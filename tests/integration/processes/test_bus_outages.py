@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import orjson
@@ -132,6 +133,10 @@ class _Changes:
     def __exit__(self, *_: object) -> None:
         self._reader.close()
 
+    def wait_for(self, revision: int, timeout_s: float, name: str = "") -> None:
+        """Reads until there are so many changes."""
+        self.wait(lambda: self.last >= revision, timeout_s, name)
+
     def wait(self, condition: Callable[[], bool], timeout_s: float, name: str = "") -> None:
         """Reads until a condition holds."""
         began = time.monotonic()
@@ -172,7 +177,7 @@ def test_workers_follow_again_at_once_when_their_links_work(bus: LinkedBus, tmp_
             traffic[fault] = stack.enter_context(LevelTraffic(direct))
             changes[fault] = stack.enter_context(_Changes(direct))
         for read in changes.values():
-            read.wait(lambda read=read: read.last > 10, 60)
+            read.wait_for(11, 60)
         for fault, link in faults.items():
             link.fault = fault
         time.sleep(FAULTY_S)
@@ -181,10 +186,18 @@ def test_workers_follow_again_at_once_when_their_links_work(bus: LinkedBus, tmp_
         before = {fault: traffic[fault].sent for fault in faults}
         for fault, read in changes.items():
             limit_s = BACK_ANEW_S if fault is Fault.GARBAGE else BACK_S
-            read.wait(lambda f=fault, read=read: read.last >= before[f], limit_s, fault.name)
+            read.wait_for(before[fault], limit_s, fault.name)
         for worker in workers.values():
             assert (worker.ended, worker.starts) == (None, 1), worker.log.read_text()
         wait_ready([*workers.values()])
+
+
+def _has_messages(reader: TopicReader) -> bool:
+    return bool(list(reader.poll(0.1)))
+
+
+def _is_read(reader: TopicReader) -> bool:
+    return not _has_messages(reader)
 
 
 def test_sources_publish_again_when_their_links_work(bus: LinkedBus, tmp_path: Path) -> None:
@@ -195,7 +208,7 @@ def test_sources_publish_again_when_their_links_work(bus: LinkedBus, tmp_path: P
     log = bus.cluster.node(1).metadata_log
     faults = dict(zip((Fault.HALF_OPEN, Fault.GARBAGE), bus.links, strict=False))
     with ExitStack() as stack:
-        publishes: dict[Fault, Callable[[], bool]] = {}
+        readers: dict[Fault, TopicReader] = {}
         sources = []
         for fault, link in faults.items():
             direct = replace(bus.settings, prefix=f"{bus.settings.prefix}-{fault.name.lower()}")
@@ -205,19 +218,19 @@ def test_sources_publish_again_when_their_links_work(bus: LinkedBus, tmp_path: P
             stack.callback(source.kill)
             source.start()
             sources.append(source)
-            reader = stack.enter_context(contextlib.closing(TopicReader(direct, METADATA_LOG)))
-            publishes[fault] = lambda reader=reader: bool(list(reader.poll(0.1)))
-        for publishes_now in publishes.values():
-            assert eventually(publishes_now)
+            reader = TopicReader(direct, METADATA_LOG)
+            readers[fault] = stack.enter_context(contextlib.closing(reader))
+        for reader in readers.values():
+            assert eventually(partial(_has_messages, reader))
         for fault, link in faults.items():
             link.fault = fault
         time.sleep(FAULTY_S)
-        for publishes_now in publishes.values():
-            publishes_now()  # what came before the fault
+        for reader in readers.values():
+            assert eventually(partial(_is_read, reader))
         for link in faults.values():
             link.fault = Fault.NONE
-        for fault, publishes_now in publishes.items():
-            assert eventually(publishes_now, BACK_ANEW_S), fault
+        for fault, reader in readers.items():
+            assert eventually(partial(_has_messages, reader), BACK_ANEW_S), fault
         for source in sources:
             assert (source.ended, source.starts) == (None, 1), source.log.read_text()
 

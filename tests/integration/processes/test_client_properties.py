@@ -137,7 +137,7 @@ def stores_of_java(directory: Path, certificates: Certificates) -> str:
     keytool = [str(java()), "-m", "java.base/sun.security.tools.keytool.Main", "-importcert"]
     keytool += ["-noprompt", "-alias", "ca", "-file", str(certificates.ca), "-keystore", str(trust)]
     keytool += ["-storetype", "JKS", "-storepass", STORE_SECRET]
-    subprocess.run(keytool, check=True, capture_output=True, timeout=60)
+    subprocess.run(keytool, check=True, capture_output=True, timeout=240)
     text = certificates.client.read_bytes()
     key = serialization.load_pem_private_key(text, None)
     assert isinstance(key, ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey)

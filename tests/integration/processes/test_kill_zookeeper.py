@@ -171,8 +171,6 @@ def test_kills_while_a_cluster_changes_lose_and_double_nothing(
         finally:
             for process in processes:
                 process.kill()
-    starts = {process.name: process.starts for process in processes}
-    assert all(count > 1 for count in starts.values()), (seed, starts)
     assert dict(state.finalized) == truth.versions[last]
     changes = {change.id: change for change in published.changes}
     for change in published.changes:

@@ -170,7 +170,7 @@ def writer(hosts: str, **options: Any):
 
 def retrying(call: Callable[..., Any], *arguments: Any) -> Any:
     """Calls again while the servers come and go."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 90
     while True:
         try:
             return call(*arguments)
