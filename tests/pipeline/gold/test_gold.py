@@ -133,7 +133,7 @@ def _kill_in_batch(lake: Lake, jars: list[Path], directory: Path) -> None:
             stdout=stream,
         )
         try:
-            deadline = time.monotonic() + 240
+            deadline = time.monotonic() + 600
             while _commits(lake) == before:
                 assert process.poll() is None, log.read_text()
                 assert time.monotonic() < deadline, log.read_text()

@@ -34,7 +34,7 @@ from tests.pipeline.filling import put, rows
 from tests.processes import Process, free_port, wait_ready
 
 PACKAGES = ("admin", "agents", "cli", "controller", "deploy", "pipeline", "reference", "streams")
-DEADLINE_S = 120.0
+DEADLINE_S = 300.0
 SMALL = {
     "spark.cores.max": "2",
     "spark.executor.cores": "1",

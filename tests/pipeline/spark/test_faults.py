@@ -40,7 +40,7 @@ pytestmark = pytest.mark.stack
 MakeBus = Callable[[], BusSettings]
 PLACE = ("topic", "partition", "offset")
 LEVELS_PLACE = ("id", "index")
-TIMEOUT_S = 240.0
+TIMEOUT_S = 600.0
 NOTES = ("NOTE: Picked up JDK_JAVA_OPTIONS", "WARNING: Using incubator modules")
 """Lines that Java prints about its own options."""
 PROGRESS = re.compile(r'\{"kind": "progress", |featurewatch: first batch: |.* (rows|parts) done')
