@@ -39,10 +39,10 @@ demo: $(DEMO_VENV)/ready ## Roll a real Kafka cluster from 3.9.1 to 4.3.0 and wa
 	@$(DEMO_VENV)/bin/featurewatch demo $(if $(KEEP),--keep) $(DEMO)
 
 test: $(VENV)/ready ## Run every test, against real Kafka.
-	@$(BIN)/python -m pytest -n 2 --no-loadscope-reorder --durations=20 $(PYTEST)
+	@$(BIN)/python -m pytest -n 2 --durations=20 $(PYTEST)
 
 test-fast: $(VENV)/ready ## Run the tests that need neither Kafka nor a network.
-	@$(BIN)/python -m pytest -m 'not stack and not network' $(PYTEST)
+	@$(BIN)/python -m pytest -n 2 -m 'not stack and not network' $(PYTEST)
 
 # Minutes of `make fuzz`, for all entries together.
 FUZZ_MINUTES ?= 60

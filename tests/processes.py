@@ -110,17 +110,29 @@ def popen(command: list[str], **how: Any) -> Iterator[subprocess.Popen[str]]:
 
 @contextlib.contextmanager
 def killed_at_random(
-    processes: list[Process], seed: int, pause_s: tuple[float, float]
+    processes: list[Process], seed: int, pause_s: tuple[float, float], at_least: int = 1
 ) -> Iterator[None]:
-    """Kills one of the processes every now and then, and starts it again at once."""
+    """Kills one of the processes every now and then, and starts it again at once.
+
+    After every other kill the pause begins when the process is ready: one that was only ever killed
+    while it starts, as on a busy machine, would show nothing. When the block has ended, kills go on
+    until each process was killed ``at_least`` so many times.
+    """
     chance = random.Random(seed)
     stop = threading.Event()
+    kills = {process.name: 0 for process in processes}
 
     def kill() -> None:
-        while not stop.wait(chance.uniform(*pause_s)):
+        while not stop.wait(chance.uniform(*pause_s)) or min(kills.values()) < at_least:
             victim = chance.choice(processes)
+            if stop.is_set():
+                time.sleep(pause_s[0])
+                victim = min(processes, key=lambda process: kills[process.name])
             victim.kill()
+            kills[victim.name] += 1
             victim.start()
+            if kills[victim.name] % 2 == 0:
+                _wait_ready_or(stop, victim)
 
     for process in processes:
         process.start()
@@ -131,6 +143,12 @@ def killed_at_random(
     finally:
         stop.set()
         thread.join()
+
+
+def _wait_ready_or(stop: threading.Event, process: Process) -> None:
+    deadline = time.monotonic() + _DEADLINE_S
+    while not is_ready(process.port) and time.monotonic() < deadline and not stop.wait(0.1):
+        pass
 
 
 def is_alive(pid: int) -> bool:

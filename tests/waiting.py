@@ -4,7 +4,8 @@ import asyncio
 import time
 from collections.abc import Callable
 
-DEADLINE_S = 10.0
+DEADLINE_S = 60.0
+"""Far above what anything takes: a condition is polled, so only a failure waits for so long."""
 
 
 def eventually(condition: Callable[[], bool], deadline_s: float = DEADLINE_S) -> bool:

@@ -48,7 +48,7 @@ def _rows(bus: BusSettings, topic: str) -> dict[bytes, bytes]:
     reader.assign([TopicPartition(topic, 0, 0)])
     rows: dict[bytes, bytes] = {}
     try:
-        while (message := reader.poll(20)) is not None and message.error() is None:
+        while (message := reader.poll(60)) is not None and message.error() is None:
             key, value = message.key(), message.value()
             if key is not None and value is not None:
                 rows[key] = value

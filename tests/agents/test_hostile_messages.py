@@ -64,7 +64,7 @@ async def worker(bus: Cluster, tmp_path: Path) -> AsyncIterator[Worker]:
         yield worker
     finally:
         worker.stop()
-        await asyncio.wait_for(running, 20)
+        await asyncio.wait_for(running, 60)
 
 
 async def _publish(bus: BusSettings, events: list[Any]) -> None:
@@ -123,7 +123,7 @@ def _allow_any_time(bus: BusSettings) -> None:
     topic = ConfigResource(ResourceType.TOPIC, bus.topic(METADATA_LOG), incremental_configs=entries)
     admin = AdminClient(bus.client())
     (changed,) = admin.incremental_alter_configs([topic]).values()
-    changed.result(10)
+    changed.result(60)
 
 
 @pytest.mark.parametrize("end", ["commit", "abort"])
@@ -248,8 +248,8 @@ async def test_offsets_that_go_back_are_reported_and_read(
     admin = AdminClient(bus.client())
     name = bus.topic(METADATA_LOG)
     admin.delete_topics([name])[name].result(30)
-    deadline = time.monotonic() + 30
-    while name in admin.list_topics(timeout=10).topics:
+    deadline = time.monotonic() + 90
+    while name in admin.list_topics(timeout=60).topics:
         assert time.monotonic() < deadline
         await asyncio.sleep(0.1)
     await asyncio.to_thread(ensure_topics, bus)
@@ -297,4 +297,4 @@ async def test_a_worker_that_begins_in_the_middle_of_a_topic_knows_that(
         assert dict(image.features.levels) == {"metadata.version": 20}
     finally:
         worker.stop()
-        await asyncio.wait_for(running, 20)
+        await asyncio.wait_for(running, 60)

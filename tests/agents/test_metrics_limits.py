@@ -183,13 +183,13 @@ async def test_scrapes_at_the_same_time_share_one_rendering() -> None:
 
         def render() -> bytes:
             loop.call_soon_threadsafe(begun.set)
-            assert may_end.wait(10)  # in the loop, it would never be set
+            assert may_end.wait(60)  # in the loop, it would never be set
             return text
 
         return render
 
     first = asyncio.create_task(_get(scrape, 3, 2))
-    await asyncio.wait_for(begun.wait(), 5)
+    await asyncio.wait_for(begun.wait(), 60)
     await asyncio.sleep(0.2)
     may_end.set()
     assert await first == [b"1", b"1", b"1", b"2", b"2"]

@@ -62,7 +62,7 @@ async def publish(bus: BusSettings, *events: ZookeeperEvent) -> None:
 def values_on(bus: BusSettings, topic: Topic, count: int) -> list[bytes]:
     """The values of a topic's first messages; waits until there are ``count``."""
     values: list[bytes] = []
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     with contextlib.closing(TopicReader(bus, topic)) as reader:
         while len(values) < count:
             assert time.monotonic() < deadline, values

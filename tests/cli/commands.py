@@ -17,7 +17,7 @@ def environment(directory: Path, **own: str) -> dict[str, str]:
 
 
 def featurewatch(
-    directory: Path, *arguments: str, timeout_s: float = 60, **own: str
+    directory: Path, *arguments: str, timeout_s: float = 180, **own: str
 ) -> subprocess.CompletedProcess[str]:
     """The command, run in ``directory`` to its end."""
     return subprocess.run(

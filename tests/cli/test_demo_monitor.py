@@ -99,7 +99,7 @@ def test_an_ended_worker_is_an_error_at_once(
     with _Bus(tmp_path) as bus, Monitor(settings, bus) as monitor:
         try:
             with pytest.raises(StackError) as error:
-                monitor.wait(CLUSTER, lambda _: False, timeout_s=20)
+                monitor.wait(CLUSTER, lambda _: False, timeout_s=60)
         finally:
             released.set()
     assert str(error.value) == f"the worker of featurewatch ended: {reason}"
@@ -115,7 +115,7 @@ def test_a_killed_bus_is_an_error_at_once(
         assert monitor.image(CLUSTER) is None
         bus.server.kill()
         with pytest.raises(StackError) as error:
-            monitor.wait(CLUSTER, lambda _: False, timeout_s=20)
+            monitor.wait(CLUSTER, lambda _: False, timeout_s=60)
     log = tmp_path / "server.log"
     expected = f"the sleeper ended with code 137: ERROR the disk is full (log: {log})"
     assert str(error.value) == expected

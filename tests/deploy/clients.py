@@ -8,4 +8,4 @@ from featurewatch.deploy.kafka.cluster import Cluster
 def broker_ids(cluster: Cluster) -> set[int]:
     """The ids of the brokers that a Kafka client lists."""
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
-    return set(admin.list_topics(timeout=10).brokers)
+    return set(admin.list_topics(timeout=60).brokers)

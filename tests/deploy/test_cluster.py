@@ -127,5 +127,5 @@ def test_killed_owner_leaves_no_jvm(stack_cache: Cache, tmp_path: Path) -> None:
         assert len(pids) == 3
         assert all(map(is_alive, pids))
         owner.send_signal(signal.SIGKILL)
-    assert eventually(lambda: not any(map(is_alive, pids)), 5.0)
-    assert eventually(lambda: not directory.exists(), 5.0)
+    assert eventually(lambda: not any(map(is_alive, pids)))
+    assert eventually(lambda: not directory.exists())

@@ -199,6 +199,6 @@ def test_attempts_end_with_their_time() -> None:
     """A timeout of zero gives one attempt, and no attempt begins after the timeout."""
     assert len(list(attempts(0.0))) == 1
     started = time.monotonic()
-    assert 2 <= len(list(attempts(0.1, 0.01))) <= 11
-    assert time.monotonic() - started < 5.0
+    assert 2 <= len(list(attempts(1.0, 0.1))) <= 11
+    assert time.monotonic() - started < 30.0
     assert Deadline(-1.0).left_s == 0.0

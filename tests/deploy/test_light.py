@@ -181,7 +181,7 @@ def test_leader_is_found_again(quorum_430: Cluster, ranges: dict[str, tuple[int,
     with LightNodes(follower.controller, quorum_430.cluster_id) as light:
         light.register([LightBroker(900, ranges)])
         try:
-            assert eventually(lambda: 900 in admin.list_topics(timeout=10).brokers)
+            assert eventually(lambda: 900 in admin.list_topics(timeout=60).brokers)
         finally:
             light.unregister([900])
     with pytest.raises(WireError, match="'nowhere' is not host:port"):

@@ -43,7 +43,7 @@ def log_states(cluster: Cluster, cache: Cache) -> list[int]:
 def topics(cluster: Cluster) -> set[str]:
     """The topics that a client sees."""
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
-    return set(admin.list_topics(timeout=10).topics)
+    return set(admin.list_topics(timeout=60).topics)
 
 
 def test_every_phase_of_a_migration(
@@ -56,10 +56,10 @@ def test_every_phase_of_a_migration(
     cluster = make_cluster(zookeeper_mode(1, zookeeper, properties=protocol))
     cluster_id, migration = cluster.cluster_id, ClusterMigration(cluster)
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
-    admin.create_topics([NewTopic("kept", 1, 1)])["kept"].result(10)
+    admin.create_topics([NewTopic("kept", 1, 1)])["kept"].result(60)
 
     def reached(*states: int) -> bool:
-        return eventually(lambda: log_states(cluster, stack_cache) == [*states], 20.0)
+        return eventually(lambda: log_states(cluster, stack_cache) == [*states])
 
     migration.add_controllers()
     assert migration.controllers == [3001]

@@ -193,7 +193,7 @@ class Stack:
             self._supervisor.join()
         for process in self.processes:
             process.kill()
-        topics = [name for name in self.admin.list_topics(timeout=10).topics if self.prefix in name]
+        topics = [name for name in self.admin.list_topics(timeout=60).topics if self.prefix in name]
         if topics:
             for future in self.admin.delete_topics(topics).values():
                 future.exception()

@@ -42,7 +42,7 @@ def link() -> Iterator[tuple[Proxy, int]]:
 
 def connect(port: int) -> socket.socket:
     """A connection with a timeout."""
-    return socket.create_connection((LOOPBACK, port), timeout=5)
+    return socket.create_connection((LOOPBACK, port), timeout=60)
 
 
 def exchanged(connection: socket.socket, wait_s: float = 0.5) -> bytes:

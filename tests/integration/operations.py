@@ -73,7 +73,7 @@ class Rehearsed:
 
     def states(self) -> dict[tuple[str, int], State]:
         """The partitions as a broker returns them."""
-        topics = self.admin.list_topics(timeout=10).topics
+        topics = self.admin.list_topics(timeout=60).topics
         return {
             (name, number): (partition.leader, tuple(partition.replicas), frozenset(partition.isrs))
             for name in TOPICS
@@ -91,7 +91,7 @@ class Rehearsed:
             if change["topic"] in TOPICS
         }
         operation()
-        deadline = time.monotonic() + 45
+        deadline = time.monotonic() + 90
         while (actual := self.states()) != expected:
             assert time.monotonic() < deadline, f"{step}: {differences(expected, actual)}"
             time.sleep(0.1)

@@ -15,7 +15,7 @@ from featurewatch.streams.outputs import Alert, AlertState, FeatureChange, Snaps
 from featurewatch.streams.topics import ALERTS, DEAD_LETTERS, EPOCHS, FEATURE_CHANGES, STATE
 from tests.processes import Process
 
-DEADLINE_S = 60.0
+DEADLINE_S = 180.0
 
 
 class PublishedOutputs:

@@ -70,9 +70,15 @@ def test_late():
 """
 
 
-@pytest.fixture(params=[(), ("-n", "2", "--dist", "loadfile")], ids=["one", "xdist"])
-def options(request: pytest.FixtureRequest, pytester: pytest.Pytester) -> tuple[str, ...]:
-    """In one process, and in several."""
+XDIST = ("-p", "xdist", "-n", "2", "--dist", "loadfile")
+
+
+@pytest.fixture(params=[(), XDIST], ids=["one", "xdist"])
+def options(
+    request: pytest.FixtureRequest, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> tuple[str, ...]:
+    """In one process, and in several, which do not take seconds to load other plugins."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     pytester.makeini(INI)
     chosen: tuple[str, ...] = request.param
     return chosen
@@ -152,11 +158,13 @@ def test_a_run_that_ends_early_does_not_lose_a_failure(
     assert "FAILED test_some.py::test_flaky_1 (and was not run again)" in result.outlines
 
 
-def test_the_second_try_waits_for_the_other_workers(pytester: pytest.Pytester) -> None:
+@pytest.mark.parametrize("options", [XDIST], indirect=True)
+def test_the_second_try_waits_for_the_other_workers(
+    pytester: pytest.Pytester, options: tuple[str, ...]
+) -> None:
     """A worker that is done early runs its failed tests when all are done."""
-    pytester.makeini(INI)
     pytester.makepyfile(test_other=TESTS + LATE)
-    result = run(pytester, ("-n", "2", "--dist", "loadfile"), FLAKY.format(1))
+    result = run(pytester, options, FLAKY.format(1))
     assert result.ret == 0
     log = log_of(pytester)
     assert log.index("flaky-1 1") < log.index("late ends") < log.index("flaky-1 2")

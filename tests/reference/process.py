@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from queue import Empty, Queue
 
 READY_TIMEOUT_S = 60.0
-END_TIMEOUT_S = 30.0
+END_TIMEOUT_S = 60.0
 
 
 class ReferenceProcess:

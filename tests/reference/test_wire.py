@@ -34,7 +34,7 @@ from tests.reference.request_bytes import request_bytes
 
 LOGGER = "featurewatch.reference"
 SPEECH = ApiDialect.RELEASED
-DEADLINE_S = 10.0
+DEADLINE_S = 60.0
 
 
 class Responder:

@@ -16,7 +16,7 @@ class MockBus:
                 "log_level": 0,
             }
         )
-        (broker,) = self._owner.list_topics(timeout=10).brokers.values()
+        (broker,) = self._owner.list_topics(timeout=60).brokers.values()
         self.settings = BusSettings(f"{broker.host}:{broker.port}", partitions=partitions)
 
     def put(self, topic: str, key: bytes, value: bytes, partition: int) -> None:

@@ -134,9 +134,9 @@ async def test_an_unreachable_bus_is_one_clear_line():
         closed.bind(("127.0.0.1", 0))
         nowhere = BusSettings(f"127.0.0.1:{closed.getsockname()[1]}")
         with pytest.raises(BusUnavailableError, match=r"nobody listens at .*check the address"):
-            await last_log_position(nowhere, CLUSTER, timeout_s=0.5)
+            await last_log_position(nowhere, CLUSTER, timeout_s=2)
         with pytest.raises(BusUnavailableError, match="does not answer"):
-            await asyncio.to_thread(ensure_topics, nowhere, timeout_s=0.5)
+            await asyncio.to_thread(ensure_topics, nowhere, timeout_s=2)
 
 
 async def test_each_delivery_is_acknowledged_and_the_order_kept(mock):
@@ -156,11 +156,17 @@ async def test_bytes_in_flight_are_bounded_too():
     publisher = Publisher(BusSettings("127.0.0.1:1"), max_bytes=10_000)
     await publisher.start()
     accepted = 0
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.3):
-            while True:
-                await publisher.publish(METADATA_LOG, commit(accepted, padding=2000))
-                accepted += 1
+
+    async def publish_all() -> None:
+        nonlocal accepted
+        while True:
+            await publisher.publish(METADATA_LOG, commit(accepted, padding=2000))
+            accepted += 1
+
+    publishing = asyncio.ensure_future(publish_all())
+    await until_async(lambda: accepted >= 4)
+    await asyncio.wait([publishing], timeout=0.3)
+    publishing.cancel()
     assert accepted == publisher.in_flight == 4
     with pytest.raises(BusUnavailableError, match="did not take the last 4 messages"):
         await publisher.close(timeout_s=0.1)
@@ -172,7 +178,7 @@ async def test_a_bus_that_is_down_is_reported_once_and_nothing_fails():
     publisher = Publisher(BusSettings("127.0.0.1:1"), on_error=errors.put_nowait)
     await publisher.start()
     delivery = await publisher.publish(METADATA_LOG, commit(1))
-    line = await asyncio.wait_for(errors.get(), 20)
+    line = await asyncio.wait_for(errors.get(), 60)
     assert line is not None
     assert line.startswith("the bus at 127.0.0.1:1 does not answer")
     assert not delivery.done()
@@ -200,7 +206,7 @@ async def test_an_event_that_no_bus_would_take_costs_nothing_but_itself(mock):
         with pytest.raises(EventTooLargeError, match="the bus accepts 16711680"):
             await publisher.publish(METADATA_LOG, commit(2, padding=20 * 1024 * 1024))
         after = await publisher.publish(METADATA_LOG, commit(3))
-        await asyncio.wait_for(asyncio.gather(before, after), 10)
+        await asyncio.wait_for(asyncio.gather(before, after), 60)
         assert publisher.published == 2
 
 
@@ -209,7 +215,7 @@ async def test_the_largest_event_is_taken(mock):
     async with Publisher(own_topics(mock, "largest")) as publisher:
         overhead = len(encode(METADATA_LOG, commit(1)).value or b"") + 500
         await publisher.publish(METADATA_LOG, commit(1, padding=MAX_EVENT_BYTES - overhead))
-        await asyncio.wait_for(publisher.flush(), 10)
+        await asyncio.wait_for(publisher.flush(), 60)
 
 
 async def test_wrong_properties_are_one_clear_line():
@@ -260,7 +266,7 @@ async def test_the_publisher_partitions_as_we_look_for_it(mock):
     consumer.assign([TopicPartition(bus.topic(METADATA_LOG), p, 0) for p in range(4)])
     partitions: dict[bytes | None, int | None] = {}
     while len(partitions) < len(clusters):
-        message = consumer.poll(10)
+        message = consumer.poll(60)
         assert message is not None, f"only {len(partitions)} of {len(clusters)} came"
         partitions[message.key()] = message.partition()
     consumer.close()

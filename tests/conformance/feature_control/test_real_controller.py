@@ -111,6 +111,6 @@ def test_a_running_controller_responds_as_the_model(make_cluster: MakeCluster) -
         decision = decide_update("4.3", state, update_request(*HOLE, dry=False))
         assert (decision.accepted, decision.kraft_version) == (False, 1)
         assert rejections(node, update_request(*HOLE, dry=False)) == list(decision.refusals)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while finalized(node).get(KRAFT_VERSION) != 1:
             assert time.monotonic() < deadline, "kraft.version was not raised"

@@ -46,7 +46,7 @@ def servers(ensemble: Ensemble) -> Iterator[list[str]]:
 
 def wait_until_equal(ours: FeaturesCommand, servers: list[str]) -> None:
     """Every node has the levels of the last change, which a broker reads a moment later."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while len({ours("--bootstrap-server", server, "describe").out for server in servers}) > 1:
         assert time.monotonic() < deadline
         time.sleep(0.01)

@@ -28,7 +28,7 @@ Action = Callable[[DrivenCluster], Awaitable[Any]]
 """Does something to a cluster; returns the controller's response, if it has one."""
 
 _TIMEOUT: Final = i32Timedelta.parse(timedelta(seconds=10))
-_RESIGNED_S: Final = 15.0
+_RESIGNED_S: Final = 60.0
 PREFERRED, UNCLEAN = 0, 1
 
 

@@ -25,7 +25,7 @@ from tests.reference.channels.faulty_broker import FaultyBroker
 CONTROLLER: Final = 1
 """The id of each controller's node, which hosts no replicas."""
 BROKERS: Final = (101, 102, 103, 104)
-REQUEST_S: Final = 20.0
+REQUEST_S: Final = 60.0
 
 
 class DrivenCluster:

@@ -32,7 +32,7 @@ def last_status(stack: Stack) -> dict[str, Any]:
     consumer = Consumer(config)
     consumer.assign([TopicPartition(stack.topic(METADATA_LOG.short_name), 0, 0)])
     found: dict[str, Any] = {}
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         message = consumer.poll(1.0)
         if message is not None and message.error():

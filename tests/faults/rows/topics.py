@@ -24,7 +24,7 @@ def full_name(stack: Stack, name: str) -> str:
     """The topic's name on the bus; the changelog is found by what its name ends with."""
     if name != CHANGELOG:
         return stack.topic(name)
-    topics = stack.admin.list_topics(timeout=10).topics
+    topics = stack.admin.list_topics(timeout=60).topics
     (found,) = (one for one in topics if one.startswith(stack.prefix) and one.endswith(CHANGELOG))
     return str(found)
 
@@ -33,8 +33,8 @@ def delete(stack: Stack, topic: str) -> None:
     """Deletes a topic and waits until no broker knows it."""
     for future in stack.admin.delete_topics([topic]).values():
         future.result()
-    deadline = time.monotonic() + 20
-    while topic in stack.admin.list_topics(timeout=10).topics and time.monotonic() < deadline:
+    deadline = time.monotonic() + 60
+    while topic in stack.admin.list_topics(timeout=60).topics and time.monotonic() < deadline:
         time.sleep(0.05)
 
 
@@ -61,15 +61,15 @@ def made_anew(stack: Stack, name: str) -> Iterator[None]:
     settings = {
         entry.name: entry.value for entry in described.result().values() if not entry.is_default
     }
-    partitions = len(stack.admin.list_topics(topic, timeout=10).topics[topic].partitions)
+    partitions = len(stack.admin.list_topics(topic, timeout=60).topics[topic].partitions)
     delete(stack, topic)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         new = NewTopic(topic, partitions, 1, config=settings)
         (created,) = stack.admin.create_topics([new]).values()
         if created.exception() is None:
             break
-        if topic in stack.admin.list_topics(timeout=10).topics:
+        if topic in stack.admin.list_topics(timeout=60).topics:
             break  # featurewatch was quicker
         time.sleep(0.1)
     stack.reader.read_again()
@@ -82,7 +82,7 @@ def expired(stack: Stack) -> Iterator[None]:
     topic = stack.topic(INPUT)
     with killed(stack, "worker"):
         yield
-        partitions = stack.admin.list_topics(topic, timeout=10).topics[topic].partitions
+        partitions = stack.admin.list_topics(topic, timeout=60).topics[topic].partitions
         ends = [TopicPartition(topic, number, -1) for number in partitions]
         for future in stack.admin.delete_records(ends).values():
             future.result()

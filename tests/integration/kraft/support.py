@@ -105,7 +105,7 @@ async def running(
             await task
 
 
-async def until(holds: Callable[[], object], timeout_s: float = 30) -> None:
+async def until(holds: Callable[[], object], timeout_s: float = 60) -> None:
     """Wait until something holds, and fail after a time."""
     deadline = time.monotonic() + timeout_s
     while not holds():
@@ -113,23 +113,23 @@ async def until(holds: Callable[[], object], timeout_s: float = 30) -> None:
         await asyncio.sleep(0.02)
 
 
-async def until_topic(sink: LogSink, name: str, timeout_s: float = 30) -> None:
+async def until_topic(sink: LogSink, name: str, timeout_s: float = 60) -> None:
     """Wait until the creation of a topic was published."""
     await until(lambda: name in sink.topics, timeout_s)
 
 
-async def create_topics(cluster: Cluster, names: Sequence[str], timeout_s: float = 30) -> None:
+async def create_topics(cluster: Cluster, names: Sequence[str], timeout_s: float = 60) -> None:
     """Create topics, and try again while there is no controller to do it."""
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
     left = set(names)
     deadline = time.monotonic() + timeout_s
     while left:
-        futures = admin.create_topics([NewTopic(name, 1, 1) for name in left], request_timeout=10)
+        futures = admin.create_topics([NewTopic(name, 1, 1) for name in left], request_timeout=30)
         for name, future in futures.items():
             with suppress(KafkaException):
                 await asyncio.wrap_future(future)
                 left.discard(name)
-        left -= set(await asyncio.to_thread(lambda: admin.list_topics(timeout=10).topics))
+        left -= set(await asyncio.to_thread(lambda: admin.list_topics(timeout=60).topics))
         assert time.monotonic() < deadline, f"{left} could not be created"
 
 

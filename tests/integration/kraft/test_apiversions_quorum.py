@@ -158,7 +158,7 @@ async def test_a_brokers_listener_given_as_a_controllers_is_said(bus, quorum_430
         (status, *_) = reader.events
         assert status.state is SourceState.STALLED
         assert f"{wrong}: a broker listens here: give the address of a controller" in status.detail
-        assert source.report().state is SourceState.STALLED
+        await reader.until(lambda _: source.report().state is SourceState.STALLED)
 
 
 async def test_an_upgrade_of_a_level_and_a_node_that_leaves_and_returns(bus, make_cluster):

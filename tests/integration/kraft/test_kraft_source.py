@@ -57,7 +57,7 @@ async def observers_of(cluster: Cluster) -> tuple[set[int], int]:
             ),
         )
     )
-    answer = await connection.request(request, DescribeQuorumResponse, 5)
+    answer = await connection.request(request, DescribeQuorumResponse, 60)
     await connection.close()
     partition = answer.topics[0].partitions[0]
     return {replica.replica_id for replica in partition.observers}, partition.high_watermark
@@ -112,9 +112,10 @@ async def test_a_commit_is_published_about_when_its_client_hears_of_it(quorum: C
             name = f"timed-{number}"
             await create_topics(quorum, [name])
             created_s = asyncio.get_running_loop().time()
-            await until_topic(sink, name, 5)
+            await until_topic(sink, name)
             late_ms.append((asyncio.get_running_loop().time() - created_s) * 1000)
-    assert median(late_ms) < 50
+    # A Fetch that finds nothing waits for 500 ms.
+    assert median(late_ms) < 250, late_ms
 
 
 @pytest.mark.parametrize("release", RELEASES)
@@ -133,7 +134,7 @@ async def test_a_killed_leader_loses_and_repeats_nothing(
             await create_topics(cluster, [f"after-{round_}"], timeout_s=60)
             await until_topic(sink, f"after-{round_}")
             await asyncio.to_thread(leader.start)
-            assert source.report().state is SourceState.FOLLOWING
+            await until(lambda: source.report().state is SourceState.FOLLOWING)
         await until(sink.following)
     assert sink.topics == ["before-0", "after-0", "before-1", "after-1"]
     sink.assert_in_order()
@@ -145,7 +146,9 @@ async def test_what_an_isolated_leader_wrote_is_never_published(
     release: str, make_cluster: MakeCluster
 ) -> None:
     """A leader without followers creates a topic, another is elected without it: it never was."""
-    cluster = make_cluster(combined([release] * 3))
+    # A leader resigns when no follower has fetched for one and a half times this: 3 s by default.
+    patience = {"controller.quorum.fetch.timeout.ms": "6000"}
+    cluster = make_cluster(combined([release] * 3, properties=patience))
     sink = LogSink()
     async with running(settings_for(cluster), sink) as source:
         await until(sink.following)
@@ -164,7 +167,7 @@ async def test_what_an_isolated_leader_wrote_is_never_published(
             assert written > source.report().high_watermark
             for node in others:
                 resume(node)
-            await until(lambda: source.report().high_watermark > before + 3, 30)
+            await until(lambda: source.report().high_watermark > before + 3)
             assert sink.gaps == []
         finally:
             for node in cluster.nodes:

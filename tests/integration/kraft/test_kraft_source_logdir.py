@@ -1,7 +1,8 @@
 """The source on mounted log directories of real nodes."""
 
-import asyncio
 import shutil
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -59,7 +60,7 @@ async def test_a_directory_is_followed_live(quorum: Cluster) -> None:
         await until(files.following)
         await create_topics(quorum, ["settling"])
         await until(lambda: "settling" in files.topics)
-        assert source.report().state is SourceState.FOLLOWING
+        await until(lambda: source.report().state is SourceState.FOLLOWING)
     commit = next(c for c in files.commits if any(_is(r, "settling") for r in c.records))
     assert commit.seen_ms - commit.append_ms >= 3000
     files.assert_in_order()
@@ -69,10 +70,21 @@ def _is(record: object, name: str) -> bool:
     return isinstance(record, dict) and record["data"].get("name") == name
 
 
+def _has_grown(size: Callable[[], int], before: int) -> bool:
+    return size() > before
+
+
 async def test_a_log_that_is_cut_under_it_is_read_anew(quorum: Cluster, tmp_path: Path) -> None:
     """A copy of a real log loses committed records: reset, and its content from the start."""
     await create_topics(quorum, ["to-be-cut"])
-    await asyncio.sleep(1.2)
+    log = quorum.node(1).metadata_log
+
+    def size() -> int:
+        return sum(path.stat().st_size for path in log.glob("*.log"))
+
+    await until(lambda: any(b"to-be-cut" in path.read_bytes() for path in log.glob("*.log")))
+    for _ in range(4):  # it is settled by records that come later by the time below
+        await until(partial(_has_grown, size, size()))
     shutil.copytree(quorum.node(1).metadata_log, tmp_path / "__cluster_metadata-0")
     copy = tmp_path / "__cluster_metadata-0"
     files = LogSink()
@@ -85,7 +97,7 @@ async def test_a_log_that_is_cut_under_it_is_read_anew(quorum: Cluster, tmp_path
             file.truncate(content.index(b"to-be-cut"))
         await until(lambda: files.gaps)
         await until(lambda: files.statuses[-1].state is SourceState.FOLLOWING)
-        assert source.report().offset < files.gaps[0].to_offset
+        await until(lambda: source.report().offset < files.gaps[0].to_offset)
     (gap,) = files.gaps
     assert gap.reset
     after = files.events[files.events.index(gap) :]

@@ -9,25 +9,13 @@ from featurewatch.deploy.kafka.cluster import Cluster
 from featurewatch.deploy.kafka.specs import ClusterSpec, combined
 from featurewatch.streams.kraft.directory.files import segments, snapshots
 from featurewatch.streams.types import LastRecord
+from tests.integration.kraft.conftest import NAMES, SHORT_LOG, CutCluster
 from tests.integration.kraft.support import LogSink, create_topics, running, settings_for, until
 
 pytestmark = pytest.mark.stack
 MakeCluster = Callable[[ClusterSpec], Cluster]
 
-SHORT_LOG = {
-    "metadata.log.max.record.bytes.between.snapshots": "2000",
-    "metadata.max.retention.bytes": "4000",
-    "metadata.max.idle.interval.ms": "200",
-}
-"""A snapshot for every few records, and a log of a few kilobytes behind it."""
-
-SHORT_SEGMENTS = {
-    "3.9.1": {"metadata.log.segment.min.bytes": "1000", "metadata.log.segment.bytes": "4000"},
-    "4.3.0": {"internal.metadata.log.segment.bytes": "4000"},
-}
-"""Segments below 8 MiB are for tests only, and each release has its own name for that."""
-
-CLEANED_WITHIN_S = 100
+CLEANED_WITHIN_S = 150
 """Kafka looks once a minute for what it may delete (RaftMetadataLogCleanerManager)."""
 
 
@@ -38,31 +26,23 @@ async def cut_short(cluster: Cluster) -> int:
     return segments(directory)[0]
 
 
+@pytest.mark.cut_log
 @pytest.mark.parametrize("release", [pytest.param("3.9.1", marks=pytest.mark.nightly), "4.3.0"])
 async def test_a_paused_source_goes_through_the_snapshot(
-    release: str, make_cluster: MakeCluster
+    release: str, cut_clusters: dict[str, CutCluster]
 ) -> None:
     """The log was cut while the source was down: gap, whole snapshot, and on; as from nothing.
 
     Shows M-65: who is too far behind is sent a snapshot that replaces what it knew.
     """
-    cluster = make_cluster(combined([release], properties=SHORT_LOG | SHORT_SEGMENTS[release]))
-    early = LogSink()
-    async with running(settings_for(cluster), early) as source:
-        await until(early.following)
-        await create_topics(cluster, ["early"])
-        await until(lambda: "early" in early.topics)
-        offset = source.report().offset
-    names = [f"meanwhile-{number:03}" for number in range(60)]
-    for at in range(0, len(names), 6):
-        await create_topics(cluster, names[at : at + 6])
+    cluster, offset = cut_clusters[release].cluster, cut_clusters[release].offset
     log_start = await cut_short(cluster)
     assert log_start > offset + 1
     for directory in (None, cluster.node(1).metadata_log):
-        await resumes(cluster, offset, names, directory)
+        await resumes(cluster, offset, directory)
 
 
-async def resumes(cluster: Cluster, offset: int, names: list[str], directory: Path | None) -> None:
+async def resumes(cluster: Cluster, offset: int, directory: Path | None) -> None:
     """Resume at an offset that is gone, and begin from nothing; by quorum or by directory."""
     source: dict[str, object] = (
         {} if directory is None else {"quorum": None, "log_directory": directory}
@@ -73,14 +53,14 @@ async def resumes(cluster: Cluster, offset: int, names: list[str], directory: Pa
         await until(resumed.following)
         await create_topics(cluster, [f"late-{directory is None}"])
         await until(lambda: f"late-{directory is None}" in resumed.topics)
-        assert live.report().lag <= 1
+        await until(lambda: live.report().lag <= 1)
     (gap,) = resumed.gaps
     assert (gap.from_offset, gap.reset) == (offset + 1, False)
     assert [chunk.index for chunk in resumed.chunks] == list(range(len(resumed.chunks)))
     assert [chunk.last for chunk in resumed.chunks][-1]
     assert gap.to_offset == resumed.chunks[-1].end_offset - 1
     assert resumed.commits[0].first_offset >= resumed.chunks[-1].end_offset
-    assert {"early", *names} <= set(resumed.topics)
+    assert {"early", *NAMES} <= set(resumed.topics)
     async with running(settings_for(cluster, **source), anew):
         await until(anew.following)
         await until(lambda: set(resumed.topics) <= set(anew.topics))

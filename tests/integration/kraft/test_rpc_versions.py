@@ -21,7 +21,7 @@ features: requests that a broker passes on to the active controller."""
 async def connected(servers: str) -> Connection:
     """An open connection to the one server of a list."""
     (address,) = parse_addresses(servers)
-    return await open_connection(address, PLAINTEXT, timeout_s=10)
+    return await open_connection(address, PLAINTEXT, timeout_s=60)
 
 
 @pytest.mark.stack

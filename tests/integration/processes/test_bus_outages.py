@@ -8,7 +8,9 @@ import time
 import urllib.request
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import orjson
@@ -36,57 +38,81 @@ from tests.waiting import eventually, until_async
 
 pytestmark = pytest.mark.stack
 
-BACK_S = 8.0
-"""How soon a worker follows again: 5 s, and what two loaded cores add."""
+BACK_S = 30.0
+"""How soon a worker follows again: 5 s, and what loaded cores add. The timeout of a connection that
+nobody noticed to be dead is 60 s."""
+
+BACK_ANEW_S = 40.0
+"""How soon a worker that begins anew follows again."""
 
 REPEAT = int(os.environ.get("OUTAGES_REPEAT", "1"))
 
-BACK_ANEW_S = 20.0
-"""How soon a worker that begins anew follows again."""
+LINKS = 4
+
+FAULTY_S = 10.0
+"""How long a link is faulty."""
 
 
 @dataclass(frozen=True)
 class LinkedBus:
-    """A bus with a listener behind a link; ``settings`` are those of the one beside it."""
+    """A bus with listeners behind links; ``settings`` are those of the one beside them."""
 
     cluster: Cluster
-    link: FaultyLink
+    links: list[FaultyLink]
     settings: BusSettings
 
-    @property
-    def linked(self) -> BusSettings:
-        """The bus as it is reached through the link."""
-        return replace(self.settings, bootstrap_servers=f"127.0.0.1:{self.link.port}")
+    def linked(self, link: FaultyLink) -> BusSettings:
+        """The bus as it is reached through a link."""
+        return replace(self.settings, bootstrap_servers=f"127.0.0.1:{link.port}")
+
+
+@pytest.fixture(scope="module")
+def linked_bus(
+    stack_cache: object, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Cluster, list[FaultyLink]]]:
+    """The bus of this module, which a test may kill."""
+    del stack_cache
+    targets, spec = [free_port() for _ in range(LINKS)], single_bus()
+    cluster = Cluster(spec, tmp_path_factory.mktemp("outages") / "bus", temporary=True)
+    broker, controller = cluster.addresses[1].broker, cluster.addresses[1].controller
+    with ExitStack() as stack:
+        links = [stack.enter_context(FaultyLink(port)) for port in targets]
+        names = [f"LINK{number}" for number in range(LINKS)]
+        listening = zip(names, targets, strict=True)
+        advertised = zip(names, (link.port for link in links), strict=True)
+        listeners = {
+            "listeners": f"PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}"
+            + "".join(f",{name}://127.0.0.1:{port}" for name, port in listening),
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{broker}"
+            + "".join(f",{name}://127.0.0.1:{port}" for name, port in advertised),
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT"
+            + "".join(f",{name}:PLAINTEXT" for name in names),
+        }
+        cluster.change(replace(spec, nodes=[replace(spec.nodes[0], properties=listeners)]))
+        stack.enter_context(started(cluster))
+        yield cluster, links
 
 
 @pytest.fixture
 def bus(
-    stack_cache: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    linked_bus: tuple[Cluster, list[FaultyLink]], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[LinkedBus]:
-    """A bus of this test."""
-    del stack_cache
+    """The running bus with a prefix of this test, and links that pass everything on."""
     monkeypatch.setenv("FEATUREWATCH_BUS__PARTITIONS", "2")
-    inner, spec = free_port(), single_bus()
-    cluster = Cluster(spec, tmp_path / "bus", temporary=True)
-    broker, controller = cluster.addresses[1].broker, cluster.addresses[1].controller
-    with FaultyLink(inner) as link:
-        listeners = {
-            "listeners": f"PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller},"
-            f"LINK://127.0.0.1:{inner}",
-            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{broker},LINK://127.0.0.1:{link.port}",
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,"
-            "LINK:PLAINTEXT",
-        }
-        cluster.change(replace(spec, nodes=[replace(spec.nodes[0], properties=listeners)]))
-        with started(cluster):
-            settings = BusSettings(
-                cluster.bootstrap_servers,
-                prefix=f"outages-{uuid.uuid4().hex[:8]}",
-                partitions=2,
-                replication_factor=1,
-            )
-            ensure_topics(settings)
-            yield LinkedBus(cluster, link, settings)
+    cluster, links = linked_bus
+    if not cluster.node(1).running:
+        cluster.node(1).start()
+    settings = BusSettings(
+        cluster.bootstrap_servers,
+        prefix=f"outages-{uuid.uuid4().hex[:8]}",
+        partitions=2,
+        replication_factor=1,
+    )
+    ensure_topics(settings)
+    yield LinkedBus(cluster, links, settings)
+    for link in links:
+        link.fault = Fault.CUT
+        link.fault = Fault.NONE
 
 
 def _worker(bus: BusSettings, directory: Path, name: str = "worker", *options: str) -> Process:
@@ -107,16 +133,19 @@ class _Changes:
     def __exit__(self, *_: object) -> None:
         self._reader.close()
 
-    def wait(self, condition: Callable[[], bool], timeout_s: float) -> float:
-        """The seconds until a condition holds; reads meanwhile."""
+    def wait_for(self, revision: int, timeout_s: float, name: str = "") -> None:
+        """Reads until there are so many changes."""
+        self.wait(lambda: self.last >= revision, timeout_s, name)
+
+    def wait(self, condition: Callable[[], bool], timeout_s: float, name: str = "") -> None:
+        """Reads until a condition holds."""
         began = time.monotonic()
         while not condition():
-            assert time.monotonic() - began < timeout_s, f"after {timeout_s:g} s: {self.last}"
+            assert time.monotonic() - began < timeout_s, f"{name} {timeout_s:g} s: {self.last}"
             for message in self._reader.poll(0.05):
                 change = decode_change(message.value())
                 level = self.by_revision.setdefault(change.revision, int(change.after))
                 assert level == change.after
-        return time.monotonic() - began
 
     @property
     def last(self) -> int:
@@ -126,67 +155,95 @@ class _Changes:
         return last
 
 
-@pytest.mark.parametrize("fault", [Fault.CUT, Fault.HALF_OPEN, Fault.DELAYED, Fault.GARBAGE])
-def test_a_worker_follows_again_at_once_when_its_link_works(
-    bus: LinkedBus, tmp_path: Path, fault: Fault
-) -> None:
-    """Nothing is lost or doubled, and the process that was started is the one that runs."""
-    worker = _worker(bus.linked, tmp_path)
-    try:
-        worker.start()
-        wait_ready([worker])
-        with LevelTraffic(bus.settings) as traffic, _Changes(bus.settings) as changes:
-            changes.wait(lambda: changes.last > 10, 20)
-            bus.link.fault = fault
-            with contextlib.suppress(AssertionError):
-                changes.wait(lambda: False, 10)
-            bus.link.fault = Fault.NONE
-            before = traffic.sent
+def test_workers_follow_again_at_once_when_their_links_work(bus: LinkedBus, tmp_path: Path) -> None:
+    """Whatever was wrong with a link, nothing is lost or doubled, and the process that was started
+    is the one that runs. One worker for each fault, side by side."""
+    faults = dict(
+        zip((Fault.CUT, Fault.HALF_OPEN, Fault.DELAYED, Fault.GARBAGE), bus.links, strict=True)
+    )
+    buses = {
+        fault: replace(bus.linked(link), prefix=f"{bus.settings.prefix}-{fault.name.lower()}")
+        for fault, link in faults.items()
+    }
+    workers = {fault: _worker(buses[fault], tmp_path, fault.name) for fault in faults}
+    with ExitStack() as stack:
+        for worker in workers.values():
+            stack.callback(worker.kill)
+            worker.start()
+        wait_ready([*workers.values()])
+        traffic, changes = {}, {}
+        for fault in faults:
+            direct = replace(bus.settings, prefix=buses[fault].prefix)
+            traffic[fault] = stack.enter_context(LevelTraffic(direct))
+            changes[fault] = stack.enter_context(_Changes(direct))
+        for read in changes.values():
+            read.wait_for(11, 60)
+        for fault, link in faults.items():
+            link.fault = fault
+        time.sleep(FAULTY_S)
+        for link in faults.values():
+            link.fault = Fault.NONE
+        before = {fault: traffic[fault].sent for fault in faults}
+        for fault, read in changes.items():
             limit_s = BACK_ANEW_S if fault is Fault.GARBAGE else BACK_S
-            changes.wait(lambda: changes.last >= before, limit_s)
-        assert worker.ended is None
-        wait_ready([worker])
-    finally:
-        worker.kill()
+            read.wait_for(before[fault], limit_s, fault.name)
+        for worker in workers.values():
+            assert (worker.ended, worker.starts) == (None, 1), worker.log.read_text()
+        wait_ready([*workers.values()])
 
 
-@pytest.mark.parametrize(("fault", "for_s"), [(Fault.HALF_OPEN, 8), (Fault.GARBAGE, 10)])
-def test_a_source_publishes_again_when_its_link_works(
-    bus: LinkedBus, tmp_path: Path, fault: Fault, for_s: float
-) -> None:
-    """Its connections that swallowed something swallow all: it makes them anew by itself.
+def _has_messages(reader: TopicReader) -> bool:
+    return bool(list(reader.poll(0.1)))
 
-    The source follows the bus' own metadata log, in its files.
+
+def _is_read(reader: TopicReader) -> bool:
+    return not _has_messages(reader)
+
+
+def test_sources_publish_again_when_their_links_work(bus: LinkedBus, tmp_path: Path) -> None:
+    """Connections that swallowed something swallow all: a source makes them anew by itself.
+
+    The sources follow the bus' own metadata log, in its files, side by side.
     """
-    (log,) = (tmp_path / "bus").rglob("__cluster_metadata-0")
-    options = ["--bus", bus.linked.bootstrap_servers, "--prefix", bus.settings.prefix]
-    source = Process("source", ["watch", "--log-directory", str(log), *options], tmp_path)
-    try:
-        source.start()
-        with contextlib.closing(TopicReader(bus.settings, METADATA_LOG)) as reader:
-
-            def publishes() -> bool:
-                return bool(list(reader.poll(0.1)))
-
-            assert eventually(publishes, 60)
-            bus.link.fault = fault
-            eventually(lambda: False, for_s)
-            bus.link.fault = Fault.NONE
-            list(reader.poll(0.1))
-            assert eventually(publishes, BACK_ANEW_S)
-        assert (source.ended, source.starts) == (None, 1)
-    finally:
-        source.kill()
+    log = bus.cluster.node(1).metadata_log
+    faults = dict(zip((Fault.HALF_OPEN, Fault.GARBAGE), bus.links, strict=False))
+    with ExitStack() as stack:
+        readers: dict[Fault, TopicReader] = {}
+        sources = []
+        for fault, link in faults.items():
+            direct = replace(bus.settings, prefix=f"{bus.settings.prefix}-{fault.name.lower()}")
+            ensure_topics(direct)
+            on_bus = ["--bus", bus.linked(link).bootstrap_servers, "--prefix", direct.prefix]
+            source = Process(fault.name, ["watch", "--log-directory", str(log), *on_bus], tmp_path)
+            stack.callback(source.kill)
+            source.start()
+            sources.append(source)
+            reader = TopicReader(direct, METADATA_LOG)
+            readers[fault] = stack.enter_context(contextlib.closing(reader))
+        for reader in readers.values():
+            assert eventually(partial(_has_messages, reader))
+        for fault, link in faults.items():
+            link.fault = fault
+        time.sleep(FAULTY_S)
+        for reader in readers.values():
+            assert eventually(partial(_is_read, reader))
+        for link in faults.values():
+            link.fault = Fault.NONE
+        for fault, reader in readers.items():
+            assert eventually(partial(_has_messages, reader), BACK_ANEW_S), fault
+        for source in sources:
+            assert (source.ended, source.starts) == (None, 1), source.log.read_text()
 
 
 async def test_a_link_too_slow_for_a_message_gets_the_time_that_it_needs(bus: LinkedBus) -> None:
     """What is sent over and over on a link of 1 Mbit/s gets through with a longer timeout."""
     message = Message(b"key", bytes(17 * SLOW_BYTES_S), [])
-    bus.link.fault = Fault.SLOW
-    slow = replace(bus.linked, properties={"socket.timeout.ms": "60000"})
+    link = bus.links[0]
+    link.fault = Fault.SLOW
+    slow = replace(bus.linked(link), properties={"socket.timeout.ms": "60000"})
     async with Publisher(slow) as publisher:
         sent = await publisher.send(bus.settings.topic(METADATA_LOG), message)
-        await asyncio.wait_for(sent, 50)
+        await asyncio.wait_for(sent, 55)
 
 
 async def test_an_outage_longer_than_the_watchdog_ends_nothing(
@@ -201,7 +258,7 @@ async def test_an_outage_longer_than_the_watchdog_ends_nothing(
     try:
         await asyncio.wait_for(worker.ready.wait(), 60)
         with LevelTraffic(bus.settings) as traffic:
-            await until_async(lambda: worker.offset(CLUSTER) > 10, 20)
+            await until_async(lambda: worker.offset(CLUSTER) > 10)
             bus.cluster.node(1).kill()
             with contextlib.suppress(TimeoutError):
                 await until_async(running.done, 16)
@@ -214,7 +271,7 @@ async def test_an_outage_longer_than_the_watchdog_ends_nothing(
         assert [alert for alert in alerts if alert.rule == "source-stalled"] == []
     finally:
         worker.stop()
-        await asyncio.wait_for(running, 20)
+        await asyncio.wait_for(running, 60)
 
 
 async def test_a_run_that_failed_leaves_nothing_behind(bus: LinkedBus, tmp_path: Path) -> None:
@@ -232,10 +289,15 @@ async def test_a_run_that_failed_leaves_nothing_behind(bus: LinkedBus, tmp_path:
         await other.start()  # fences the worker
         await other.stop()
     with LevelTraffic(bus.settings), pytest.raises(FencedError):
-        await asyncio.wait_for(running, 30)
+        await asyncio.wait_for(running, 60)
     pools = ("asyncio_", "ThreadPoolExecutor")
-    left = [thread for thread in set(threading.enumerate()) - threads if thread.is_alive()]
-    assert [thread.name for thread in left if not thread.name.startswith(pools)] == []
+
+    def left() -> list[str]:
+        names = (thread.name for thread in set(threading.enumerate()) - threads)
+        return [name for name in names if not name.startswith(pools)]
+
+    await asyncio.to_thread(eventually, lambda: left() == [])
+    assert left() == []
 
 
 def test_a_worker_that_starts_while_the_bus_is_away_waits_for_it(
@@ -246,12 +308,12 @@ def test_a_worker_that_starts_while_the_bus_is_away_waits_for_it(
     worker = _worker(bus.settings, tmp_path)
     try:
         worker.start()
-        assert eventually(lambda: "waiting for the bus" in _page(worker.port), 30)
-        assert eventually(lambda: "does not answer" in worker.log.read_text(), 30)
+        assert eventually(lambda: "waiting for the bus" in _page(worker.port))
+        assert eventually(lambda: "does not answer" in worker.log.read_text())
         assert worker.ended is None
         bus.cluster.node(1).start()
         with LevelTraffic(bus.settings), _Changes(bus.settings) as changes:
-            changes.wait(lambda: changes.last > 3, 20)
+            changes.wait(lambda: changes.last > 3, 60)
         assert worker.ended is None
     finally:
         worker.kill()
@@ -269,17 +331,17 @@ def test_of_two_workers_of_one_id_the_one_that_joined_last_works(
         first.start()
         wait_ready([first])
         with LevelTraffic(bus.settings) as traffic, _Changes(bus.settings) as changes:
-            changes.wait(lambda: changes.last > 10, 20)
+            changes.wait(lambda: changes.last > 10, 60)
             second.start()
             assert eventually(lambda: _names_the_clash(first), 60)
             wait_ready([second])
             at = traffic.sent
-            changes.wait(lambda: changes.last > at + 40, 30)
+            changes.wait(lambda: changes.last > at + 40, 60)
             assert _names_the_clash(first)
             assert "runs with the id same" not in second.log.read_text()
             second.kill()
             at = traffic.sent
-            changes.wait(lambda: changes.last > at + 10, 40)
+            changes.wait(lambda: changes.last > at + 10, 60)
         assert (first.ended, first.starts) == (None, 1)
     finally:
         for worker in (first, second):

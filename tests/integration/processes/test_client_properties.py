@@ -1,5 +1,6 @@
 """One properties file, as Kafka's own tool takes it, serves every process and command."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -32,6 +33,7 @@ from featurewatch.deploy.kafka.server_properties import Addresses
 from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec
 from featurewatch.deploy.process.ports import LOOPBACK, Ports
 from featurewatch.deploy.process.private_files import write_private
+from featurewatch.pipeline.spark.session import BRIEF_JVM
 from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.client_config.clients import java_properties
 from featurewatch.streams.topics import METADATA_LOG
@@ -135,7 +137,7 @@ def stores_of_java(directory: Path, certificates: Certificates) -> str:
     keytool = [str(java()), "-m", "java.base/sun.security.tools.keytool.Main", "-importcert"]
     keytool += ["-noprompt", "-alias", "ca", "-file", str(certificates.ca), "-keystore", str(trust)]
     keytool += ["-storetype", "JKS", "-storepass", STORE_SECRET]
-    subprocess.run(keytool, check=True, capture_output=True, timeout=60)
+    subprocess.run(keytool, check=True, capture_output=True, timeout=240)
     text = certificates.client.read_bytes()
     key = serialization.load_pem_private_key(text, None)
     assert isinstance(key, ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey)
@@ -207,10 +209,13 @@ def kafka_describes(where: tuple[str, ...], file: Path, cache: Cache) -> str:
 
 
 def ours(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """A command of featurewatch, to its end."""
+    """A command of featurewatch, to its end; a JVM in it compiles little."""
     command = [sys.executable, "-m", "featurewatch", *arguments]
+    env = {**os.environ, "JDK_JAVA_OPTIONS": BRIEF_JVM}
     try:
-        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=540)
+        return subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=540, env=env
+        )
     except subprocess.TimeoutExpired as error:
         pytest.fail(f"{command} goes on for too long: {error.stderr!r}")
 

@@ -12,6 +12,7 @@ from featurewatch.deploy.kafka.cluster import Cluster
 from featurewatch.deploy.kafka.specs import ClusterSpec, combined
 from featurewatch.deploy.wire.light_nodes import LightNodes
 from featurewatch.streams.bus.settings import BusSettings
+from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.codec.outputs import decode_alert, decode_change, decode_snapshot
 from featurewatch.streams.outputs import Alert, AlertState, FeatureChange, Snapshot
 from featurewatch.streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES
@@ -22,48 +23,69 @@ from tests.processes import Process, killed_at_random
 NEW = "4.3.0"
 
 
+SEEDS = {"memory": 584, "rocksdb": 778}
+"""By the store of the worker: when its processes are killed."""
+
+
+class _Featurewatch:
+    """A source and a worker under a prefix of their own."""
+
+    def __init__(self, cluster: Cluster, bus: Cluster, store: str, directory: Path) -> None:
+        prefix = f"kill-{store}-{cluster.cluster_id}"
+        self.settings = BusSettings(bus.bootstrap_servers, prefix=prefix, replication_factor=1)
+        self.store = store
+        on_bus = ["--bus", bus.bootstrap_servers, "--prefix", prefix]
+        watched = ["--controllers", cluster.controllers, "--cluster-id", cluster.cluster_id]
+        self.processes = [
+            Process(f"watch-{store}", ["watch", *watched, *on_bus], directory),
+            Process(f"worker-{store}", ["worker", "--store", store, *on_bus], directory),
+        ]
+
+    def check(self, levels: list[tuple[str, int]]) -> None:
+        """Compares what was published with the levels in the metadata log."""
+        changes = _changes(self.settings)
+        by_id = {change.id: change for change in changes}
+        for change in changes:
+            assert _content(change) == _content(by_id[change.id]), (self.store, change)
+        in_order = sorted(by_id.values(), key=lambda change: change.revision)
+        assert [(change.feature, change.after) for change in in_order] == levels, self.store
+        revisions = [change.revision for change in in_order]
+        assert revisions == list(range(1, len(in_order) + 1)), self.store
+        assert {state.revision for state in _snapshots(self.settings)} == {*revisions}
+        alerts = _alerts(self.settings).values()
+        firing = [alert for alert in alerts if alert.state is AlertState.FIRING]
+        assert firing == [], (self.store, firing)
+
+
 @pytest.mark.stack
-@pytest.mark.parametrize(("seed", "store"), [(584, "memory"), (778, "rocksdb")])
 def test_kills_during_an_upgrade_lose_and_double_nothing(
-    make_cluster: Callable[[ClusterSpec], Cluster],
-    bus: Cluster,
-    tmp_path: Path,
-    seed: int,
-    store: str,
+    make_cluster: Callable[[ClusterSpec], Cluster], bus: Cluster, tmp_path: Path
 ) -> None:
-    """Every change stands on the topic once by key, none is missing, and no alert is left over."""
+    """Every change stands on the topic once by key, none is missing, and no alert is left over.
+
+    Each store of the worker has a source and a worker, which are killed at times of their own.
+    """
     cluster = make_cluster(combined(["3.9.1"] * 3, "3.7-IV4"))
-    prefix = f"kill-{cluster.cluster_id}"
-    settings = BusSettings(bus.bootstrap_servers, prefix=prefix, replication_factor=1)
-    on_bus = ["--bus", bus.bootstrap_servers, "--prefix", prefix]
-    watch = ["watch", "--controllers", cluster.controllers, "--cluster-id", cluster.cluster_id]
-    processes = [
-        Process("watch", [*watch, *on_bus], tmp_path),
-        Process("worker", ["worker", "--store", store, *on_bus], tmp_path),
-    ]
+    both = [_Featurewatch(cluster, bus, store, tmp_path) for store in SEEDS]
     try:
-        with killed_at_random(processes, seed, pause_s=(1.0, 6.0)):
+        for each in both:
+            ensure_topics(each.settings)
+        with contextlib.ExitStack() as stack:
+            for each in both:
+                killed = killed_at_random(each.processes, SEEDS[each.store], (1.0, 6.0), at_least=3)
+                stack.enter_context(killed)
             _upgrade(cluster)
             with LightNodes(cluster.controllers, cluster.cluster_id, 1) as light:
-                flip_levels(cluster, light, seed, times=60)
-        wait_until_read(settings, processes)
+                flip_levels(cluster, light, SEEDS["memory"], times=60)
+        for each in both:
+            wait_until_read(each.settings, each.processes, timeout_s=180)
     finally:
-        for process in processes:
-            process.kill()
-    starts = {process.name: process.starts for process in processes}
-    assert all(count > 3 for count in starts.values()), (seed, starts)
-    changes = _changes(settings)
-    by_id = {change.id: change for change in changes}
-    for change in changes:
-        assert _content(change) == _content(by_id[change.id]), (seed, change)
-    in_order = sorted(by_id.values(), key=lambda change: change.revision)
-    assert [(change.feature, change.after) for change in in_order] == levels_on_disk(cluster), seed
-    assert [change.revision for change in in_order] == list(range(1, len(in_order) + 1)), seed
-    assert {state.revision for state in _snapshots(settings)} == {
-        change.revision for change in in_order
-    }
-    firing = [alert for alert in _alerts(settings).values() if alert.state is AlertState.FIRING]
-    assert firing == [], (seed, firing)
+        for each in both:
+            for process in each.processes:
+                process.kill()
+    levels = levels_on_disk(cluster)
+    for each in both:
+        each.check(levels)
 
 
 def _upgrade(cluster: Cluster) -> None:

@@ -43,6 +43,7 @@ from featurewatch.tables.faust_table import changelog_topic
 from tests.paths import ROOT
 from tests.process_logs import started
 from tests.processes import Process, wait_ready
+from tests.waiting import eventually
 
 ROLES = ("source", "worker", "reader", "pipeline")
 JAAS = "org.apache.kafka.common.security.plain.PlainLoginModule required"
@@ -136,23 +137,19 @@ class Guarded:
         self.admin = AdminClient({"bootstrap.servers": self.cluster.bootstrap_servers})
 
     def grant(self, *bindings: AclBinding) -> None:
-        """Adds rights."""
+        """Adds rights; returns when the broker has them, which is after the controller."""
         for future in self.admin.create_acls(list(bindings)).values():
             future.result()
+        assert eventually(lambda: all(map(self._is_granted, bindings)))
 
     def revoke(self, binding: AclBinding) -> None:
-        """Takes a right away."""
-        only = AclBindingFilter(
-            binding.restype,
-            binding.name,
-            binding.resource_pattern_type,
-            binding.principal,
-            binding.host,
-            binding.operation,
-            binding.permission_type,
-        )
-        for future in self.admin.delete_acls([only]).values():
+        """Takes a right away; returns when the broker no longer has it."""
+        for future in self.admin.delete_acls([_only(binding)]).values():
             assert len(future.result()) == 1
+        assert eventually(lambda: not self._is_granted(binding))
+
+    def _is_granted(self, binding: AclBinding) -> bool:
+        return len(self.admin.describe_acls(_only(binding)).result()) == 1
 
     @contextmanager
     def without(self, binding: AclBinding) -> Iterator[None]:
@@ -169,6 +166,7 @@ class Guarded:
         resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
         for future in self.admin.incremental_alter_configs([resource]).values():
             future.result()
+        assert eventually(lambda: self.time_type(topic) == value)
 
     def time_type(self, topic: str) -> str:
         """Whose times a topic's messages have."""
@@ -220,7 +218,19 @@ class Guarded:
         """``featurewatch state`` as a reader."""
         command = [sys.executable, "-m", "featurewatch", "state"]
         command += ["--config", str(self.config("reader"))]
-        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=180)
+
+
+def _only(binding: AclBinding) -> AclBindingFilter:
+    return AclBindingFilter(
+        binding.restype,
+        binding.name,
+        binding.resource_pattern_type,
+        binding.principal,
+        binding.host,
+        binding.operation,
+        binding.permission_type,
+    )
 
 
 def not_ready(port: int) -> str:
@@ -274,7 +284,7 @@ def filled(guarded: Guarded) -> Guarded:
         wait_ready([worker])
         with guarded.running("source", "watch") as source:
             wait_ready([source, worker])
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + 90
             while guarded.cluster.cluster_id not in guarded.state().stdout:
                 assert time.monotonic() < deadline, worker.log.read_text()
     return guarded
@@ -367,7 +377,7 @@ def test_only_a_login_that_may_create_topics_creates_them(filled: Guarded, resou
     name = "featurewatch.epochs" if resource == ALL_TOPICS else binding.name
     for future in filled.admin.delete_topics([name]).values():
         future.result()
-    while name in filled.admin.list_topics(timeout=10).topics:
+    while name in filled.admin.list_topics(timeout=60).topics:
         time.sleep(0.05)
     changelogs = [changelog_topic("featurewatch-worker")]
     with filled.without(binding), pytest.raises(BusError, match=f"topic {name} could not be"):
@@ -423,4 +433,4 @@ def test_the_times_of_an_older_topic_are_changed_with_alter_configs(
         ensure_topics(bus)
     finally:
         filled.revoke(altering)
-    assert filled.time_type(topic) == "LogAppendTime"
+    assert eventually(lambda: filled.time_type(topic) == "LogAppendTime")

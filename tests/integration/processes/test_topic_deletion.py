@@ -29,7 +29,7 @@ def _read(bus: BusSettings, name: str) -> list[int]:
     consumer.assign([TopicPartition(name, 0, 0)])
     numbers = []
     with contextlib.closing(consumer):
-        while (message := consumer.poll(20)) is not None and message.error() is None:
+        while (message := consumer.poll(60)) is not None and message.error() is None:
             numbers.append(int(message.value() or b""))
         assert message is not None
     return numbers

@@ -396,6 +396,6 @@ def test_all_that_can_be_followed_is_followed_at_the_end(world: World) -> None:
     assert len(ids) == len(set(ids))
     world.process.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):
-        world.process.wait(10)
+        world.process.wait(60)
     assert world.process.poll() == 0, world.log
     assert "Traceback" not in world.log

@@ -56,7 +56,7 @@ from tests.zookeeper_sessions import expire
 
 pytestmark = pytest.mark.stack
 
-DEADLINE_S = 30.0
+DEADLINE_S = 60.0
 
 
 class Recorder:

@@ -159,7 +159,7 @@ async def watching(hosts: str, **settings: Any) -> AsyncIterator[Watched]:
 @contextlib.contextmanager
 def writer(hosts: str, **options: Any):
     """A client that writes."""
-    client = KazooClient(hosts, timeout=10, **options)
+    client = KazooClient(hosts, timeout=30, **options)
     client.start(30)
     try:
         yield client
@@ -170,7 +170,7 @@ def writer(hosts: str, **options: Any):
 
 def retrying(call: Callable[..., Any], *arguments: Any) -> Any:
     """Calls again while the servers come and go."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 90
     while True:
         try:
             return call(*arguments)

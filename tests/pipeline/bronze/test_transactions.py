@@ -82,7 +82,7 @@ def bus(own_bus: Callable[[], BusSettings]) -> BusSettings:
 def settle(bus: BusSettings) -> None:
     """Returns when the markers of all transactions are on the topics: the bus writes them after it
     has acknowledged the end."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 90
     while any(offsets.end < offsets.high_watermark for offsets in offset_ranges(bus).values()):
         assert time.monotonic() < deadline
         time.sleep(0.1)

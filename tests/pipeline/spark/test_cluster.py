@@ -23,7 +23,7 @@ from featurewatch.pipeline.gold.tables import GOLD
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.tables import MESSAGES
 from featurewatch.pipeline.spark.java import java_home
-from featurewatch.pipeline.spark.session import is_submitted
+from featurewatch.pipeline.spark.session import BRIEF_JVM, is_submitted
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.codec.outputs import encode_output
@@ -34,7 +34,7 @@ from tests.pipeline.filling import put, rows
 from tests.processes import Process, free_port, wait_ready
 
 PACKAGES = ("admin", "agents", "cli", "controller", "deploy", "pipeline", "reference", "streams")
-DEADLINE_S = 120.0
+DEADLINE_S = 300.0
 SMALL = {
     "spark.cores.max": "2",
     "spark.executor.cores": "1",
@@ -43,6 +43,7 @@ SMALL = {
     "spark.default.parallelism": "2",
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 
 
@@ -97,7 +98,11 @@ class Standalone:
             *arguments,
         ]
         small = {"SPARK_DAEMON_MEMORY": "192m", "SPARK_LOCAL_IP": "127.0.0.1"}
-        java = {"JAVA_HOME": str(java_home()), "SPARK_HOME": str(spark)}
+        java = {
+            "JAVA_HOME": str(java_home()),
+            "SPARK_HOME": str(spark),
+            "JDK_JAVA_OPTIONS": BRIEF_JVM,
+        }
         with (self.directory / "daemons.log").open("ab") as log:
             env = {**os.environ, **small, **java}
             self._running.append(subprocess.Popen(command, env=env, stdout=log, stderr=log))
@@ -139,6 +144,7 @@ def submit(cluster: Standalone, site: Path, *command: str) -> subprocess.Complet
         "FEATUREWATCH_SPARK_OPTIONS": " ".join(f"--conf {k}={v}" for k, v in options.items()),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "JAVA_HOME": str(java_home()),
+        "JDK_JAVA_OPTIONS": BRIEF_JVM,
     }
     script = ROOT / "deploy" / "spark" / "submit.sh"
     return subprocess.run(

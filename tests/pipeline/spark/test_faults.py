@@ -10,13 +10,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner, Result
 from deltalake import DeltaTable
 
+from featurewatch.cli.app import app
+from featurewatch.cli.runtime import lake as lake_runtime
 from featurewatch.pipeline.gold.tables import EPOCHS
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.tables import GAPS, MESSAGES, Table
@@ -37,7 +40,7 @@ pytestmark = pytest.mark.stack
 MakeBus = Callable[[], BusSettings]
 PLACE = ("topic", "partition", "offset")
 LEVELS_PLACE = ("id", "index")
-TIMEOUT_S = 240.0
+TIMEOUT_S = 600.0
 NOTES = ("NOTE: Picked up JDK_JAVA_OPTIONS", "WARNING: Using incubator modules")
 """Lines that Java prints about its own options."""
 PROGRESS = re.compile(r'\{"kind": "progress", |featurewatch: first batch: |.* (rows|parts) done')
@@ -65,10 +68,6 @@ class Command:
     def err(self) -> list[str]:
         """The lines on stderr that are neither Java's own notes nor the progress."""
         return [line for line in self._err() if not PROGRESS.match(line)]
-
-    def progress(self) -> list[dict[str, Any]]:
-        """The events of the progress, with ``--json``."""
-        return [json.loads(line) for line in self._err() if line.startswith("{")]
 
     def _err(self) -> list[str]:
         lines = (self.directory / "err").read_text().splitlines()
@@ -102,6 +101,13 @@ def running(directory: Path, *arguments: str, largest: int | None = None) -> Ite
         yield command
     finally:
         command.close()
+
+
+def maintain_here(lake: Lake, *arguments: str) -> Result:
+    """Runs the command on a lake in the session of the tests, as a JVM of its own would."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lake_runtime, "open_lake", lambda *_, **__: nullcontext(lake))
+        return CliRunner().invoke(app, ["pipeline", "maintain", "--lake", lake.root, *arguments])
 
 
 def commits(root: str, table: Table) -> int:
@@ -149,15 +155,14 @@ def test_a_kill_loses_nothing_and_doubles_nothing(
     assert rows(lake, GAPS) == []
 
     before = commits(lake.root, MESSAGES)
-    arguments = ["maintain", "--lake", lake.root, "--vacuum-hours", "0"]
-    with running(tmp_path / "killed", *arguments) as maintaining:
+    vacuum = ["--vacuum-hours", "0"]
+    with running(tmp_path / "killed", "maintain", "--lake", lake.root, *vacuum) as maintaining:
         maintaining.until(lambda: commits(lake.root, MESSAGES) > before)
         assert maintaining.end(signal.SIGKILL) == -signal.SIGKILL
-    with running(tmp_path / "maintain", *arguments, "--json") as maintaining:
-        assert maintaining.end() == 0, maintaining.err()
-        assert maintaining.err() == []
-        done = {line["table"]: line for line in map(json.loads, maintaining.out())}
-        last = maintaining.progress()[-1]
+    result = maintain_here(lake, *vacuum, "--json")
+    assert result.exit_code == 0, result.output
+    done = {line["table"]: line for line in map(json.loads, result.stdout.splitlines())}
+    last = [json.loads(line) for line in result.stderr.splitlines()][-1]
     total = sum(DeltaTable(Path(lake.root, path)).count() for path in done)
     assert (last["step"], last["done"], last["left"]) == ("maintain", total, 0)
     existing = {table.path for table in TABLES if commits(lake.root, table)}
@@ -188,9 +193,10 @@ def test_a_damaged_lake_is_one_line(lake: Lake, tmp_path: Path) -> None:
     batches = Path(lake.checkpoint("silver"), "commits")
     batches.mkdir(parents=True)
     (batches / "0").touch()
-    with running(tmp_path / "gone", "maintain", "--lake", lake.root) as process:
-        assert process.end() == 1
-    (line,) = process.err()
+    lake.unlock()
+    result = maintain_here(lake)
+    assert result.exit_code == 1
+    (line,) = result.stderr.splitlines()
     assert line.startswith(f"featurewatch: the lake {lake.root} has no table bronze/messages")
 
 

@@ -109,7 +109,7 @@ async def test_a_mute_node_delays_no_other_and_is_silent_in_the_end():
     """The other nodes' answers are published while one question waits for its timeout."""
     nodes, sink = [ScriptedNode(), ScriptedNode(mute=True)], ApiVersionsSink()
     async with listening(nodes):
-        source = source_of(nodes, sink, misses=2, timeout_s=0.1)
+        source = source_of(nodes, sink, misses=2, timeout_s=1.0)
         await source.round()
         assert [a.node_id for a in sink.take(NodeAnswer)] == [1]
         assert source.report().detail == "1 of 2 nodes answer; silent: broker-2"
@@ -202,7 +202,7 @@ async def test_a_stalled_source_follows_again_at_the_first_response():
     """The state is published while the same round still waits for a node that does not respond."""
     nodes, sink = [ScriptedNode(), ScriptedNode()], ApiVersionsSink()
     async with listening(nodes):
-        source = source_of(nodes, sink, listing_interval_s=1e6, timeout_s=0.2)
+        source = source_of(nodes, sink, listing_interval_s=1e6, timeout_s=1.0)
         await source.round()
         for node in nodes:
             node.mute = True
@@ -210,7 +210,7 @@ async def test_a_stalled_source_follows_again_at_the_first_response():
         assert sink.states == [SourceState.FOLLOWING, SourceState.STALLED]
         nodes[0].mute = False
         in_flight = asyncio.create_task(source.round())
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not sink.following():
                 await asyncio.sleep(0.001)
         assert not in_flight.done()
@@ -333,7 +333,7 @@ async def test_a_resync_ends_when_every_node_has_answered_or_is_silent():
     """A node that misses one request is not lost by it."""
     nodes, sink = [ScriptedNode(), ScriptedNode()], ApiVersionsSink()
     async with listening(nodes):
-        source = source_of(nodes, sink, misses=2, timeout_s=0.2)
+        source = source_of(nodes, sink, misses=2, timeout_s=1.0)
         await source.round()
         source.request_resync("messages were lost")
         sink.events.clear()

@@ -145,7 +145,7 @@ async def following(
         return None
 
     async with serving(answering(controller.answer)) as address:
-        quorum = QuorumSettings("c", (address,), request_timeout_s=5)
+        quorum = QuorumSettings("c", (address,), request_timeout_s=30)
         given = KraftSettings(
             ClusterId("c"), quorum=quorum, grace=GRACE, heartbeat_ms=100, **limits
         )
@@ -230,7 +230,7 @@ async def test_a_process_without_file_descriptors_is_no_controller_s_fault() -> 
     """The reason is the process's own, and goes away with it."""
     controller, sink = HostileController(records=data_batch([LEVEL])), RecordingSink()
     async with serving(answering(controller.answer)) as address:
-        quorum = QuorumSettings("c", (address,), request_timeout_s=5)
+        quorum = QuorumSettings("c", (address,), request_timeout_s=30)
         limited = KraftSettings(ClusterId("c"), quorum=quorum, grace=GRACE)
 
         async def nothing() -> None:
@@ -256,7 +256,7 @@ async def test_a_commit_above_the_limit_of_the_bus_is_made_smaller() -> None:
     controller.end = 401
     given = {"wanted": frozenset({"TOPIC_RECORD", "FEATURE_LEVEL_RECORD"})}
     async with following(controller, sink, **given):
-        await until_async(lambda: bool(sink.of(LogCommit)), 30)
+        await until_async(lambda: bool(sink.of(LogCommit)), 60)
     (commit,) = sink.of(LogCommit)
     assert [record["type"] for record in commit.records] == ["FEATURE_LEVEL_RECORD"]
     assert commit.skipped == {"TOPIC_RECORD": 400}
@@ -269,7 +269,7 @@ async def test_a_commit_that_stays_too_large_is_one_unreadable_record() -> None:
     levels = [record_of("FEATURE_LEVEL_RECORD", {"name": name, "featureLevel": 1})] * 100
     controller, sink = HostileController(records=data_batch(levels), end=100), RecordingSink()
     async with following(controller, sink):
-        await until_async(lambda: bool(sink.of(LogCommit)), 30)
+        await until_async(lambda: bool(sink.of(LogCommit)), 60)
     (commit,) = sink.of(LogCommit)
     assert [record["type"] for record in commit.records] == ["UNREADABLE"]
     assert commit.skipped == {"FEATURE_LEVEL_RECORD": 100}
@@ -282,7 +282,7 @@ async def test_a_damaged_batch_of_13_mib_is_a_small_dead_letter() -> None:
     batch[30] ^= 1
     controller, sink = HostileController(records=bytes(batch)), RecordingSink()
     async with following(controller, sink):
-        await until_async(lambda: bool(sink.of(DeadLetter)), 30)
+        await until_async(lambda: bool(sink.of(DeadLetter)), 60)
     damaged = sink.of(DeadLetter)[0]
     assert "checksum" in damaged.reason
     kept = decode_dead_letter(encode(DEAD_LETTERS, damaged).value)

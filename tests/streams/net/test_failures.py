@@ -35,7 +35,7 @@ async def test_a_failure_of_tls_is_one_clear_line(name: str, tmp_path: Path) -> 
     security = from_properties(properties_of(settings, authority, tmp_path))
     with listener(server_of(authority)) as address:
         with pytest.raises(NodeError, match=says) as raised:
-            connection = await open_connection(address, security, timeout_s=5)
+            connection = await open_connection(address, security, timeout_s=60)
             # TLS 1.3 refuses a client's certificate after the client's handshake.
             await connection.request_api_versions(5)
         assert str(address) in str(raised.value)
@@ -46,7 +46,7 @@ async def test_a_name_that_cannot_be_resolved_is_no_closed_port() -> None:
     """A misspelt name has nothing to do with who listens."""
     address = Address("no-such-host.invalid", 9092)
     with pytest.raises(NodeError, match=r"the name of .* cannot be resolved \(.*\): check the na"):
-        await open_connection(address, timeout_s=10)
+        await open_connection(address, timeout_s=60)
 
 
 def test_a_network_without_a_way_is_not_a_closed_port() -> None:

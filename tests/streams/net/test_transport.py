@@ -32,7 +32,7 @@ def listener(serve: Callable[[socket.socket], None]) -> Iterator[Address]:
     thread.start()
     with server:
         yield Address("127.0.0.1", server.getsockname()[1])
-        thread.join(10)
+        thread.join(60)
 
 
 def opened(address: Address, timeout_s: float = 5) -> Connection:
@@ -88,7 +88,7 @@ def test_a_silent_node_times_out() -> None:
     ended = threading.Event()
 
     def stay_silent(_: socket.socket) -> None:
-        ended.wait(10)
+        ended.wait(60)
 
     with listener(stay_silent) as address:
         with pytest.raises(ResponseTimeoutError, match=r"did not answer for 0\.1 s"):

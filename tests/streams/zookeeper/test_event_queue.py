@@ -29,7 +29,7 @@ async def test_what_is_put_by_a_thread_is_taken_in_order():
     events: list[SessionEvent] = []
     async with asyncio.timeout(30):
         while len(events) < len(put):
-            await inbox.wait(5)
+            await inbox.wait(60)
             events.extend(inbox.take())
     thread.join()
     assert events == put

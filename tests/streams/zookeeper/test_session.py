@@ -73,7 +73,7 @@ def test_a_server_that_swallows_packets_does_not_cost_the_session():
         began = time.monotonic()
         with pytest.raises(TimeoutError):
             _Handler(settings).create_connection(address, "a", 30)
-        assert 0.5 < time.monotonic() - began < 3
+        assert 0.5 < time.monotonic() - began < 3.9
 
 
 async def test_equal_watches_are_one_and_ignore_disconnections():
@@ -128,10 +128,10 @@ async def test_a_session_that_ends_is_closed_in_the_background():
     """Closing returns at once, also while nobody answers, and the thread ends."""
     with silent_server() as (host, port):
         link = ZookeeperSession(
-            ZookeeperSettings(f"{host}:{port}", session_timeout_ms=2000), EventQueue()
+            ZookeeperSettings(f"{host}:{port}", session_timeout_ms=5000), EventQueue()
         )
         link.open()
         began = time.monotonic()
         done = link.close()
-        assert time.monotonic() - began < 1.5  # less than the session would last
-        assert done.wait(15)
+        assert time.monotonic() - began < 4.5  # less than the session would last
+        assert done.wait(60)
