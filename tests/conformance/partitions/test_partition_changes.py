@@ -115,7 +115,7 @@ def test_elections_of_kafka_keep_the_rule_of_their_order(changes: list[Case], re
             continue
         elections += 1
         assert rule not in broken_rules(question, record, number), f"seed {seed}"
-        isr: list[int] = record.get("isr", question["isr"])
+        isr: list[int] = record["isr"] if "isr" in record else question["isr"]
         usable: list[int] = question["target"]["usable"]
         others = {*isr} & {*usable} - {leader, question["leader"]}
         if leader in usable and not record.get("recovering", question["recovering"]):
