@@ -14,6 +14,7 @@ from featurewatch.streams.kraft.observer.quorum_reader import QuorumSettings
 from featurewatch.streams.kraft.records.selection import (
     ALL_RECORDS,
     DEFAULT_RECORD_TYPES,
+    FOLLOWED_SETTINGS,
     OPERATIONS_RECORD_TYPES,
 )
 from featurewatch.streams.kraft.source import KraftSettings
@@ -63,7 +64,10 @@ def kraft_settings(
     record_types = OPERATIONS_RECORD_TYPES if cluster.operations else DEFAULT_RECORD_TYPES
     wanted = ALL_RECORDS if cluster.records == "all" else record_types
     settings = KraftSettings(
-        cluster_id, wanted=wanted, max_snapshot_bytes=cluster.max_snapshot_bytes
+        cluster_id,
+        wanted=wanted,
+        read_settings=FOLLOWED_SETTINGS if cluster.operations else (),
+        max_snapshot_bytes=cluster.max_snapshot_bytes,
     )
     if cluster.log_directory is not None:
         return replace(settings, log_directory=cluster.log_directory)

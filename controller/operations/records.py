@@ -13,11 +13,11 @@ from featurewatch.controller.operations.legality import broken_by_change, broken
 from featurewatch.controller.operations.state import UNCLEAN, Incident
 from featurewatch.controller.partitions.kraft_election import KraftElectionRules
 from featurewatch.streams.events import RecordJson
-from featurewatch.streams.kraft.records.selection import PARTITION_RECORD_TYPES
 from featurewatch.streams.outputs import Operation
 from featurewatch.tables.image.nodes import NodesImage
 from featurewatch.tables.partitions.image import Partition, PartitionKey, PartitionsImage
 from featurewatch.tables.partitions.replay import (
+    FOLLOWED_RECORD_TYPES,
     PartitionAdded,
     PartitionChanged,
     PartitionReplay,
@@ -26,9 +26,9 @@ from featurewatch.tables.partitions.replay import (
 )
 from featurewatch.tables.partitions.rows import Touched
 
-_RELEVANT: Final = PARTITION_RECORD_TYPES | {*BROKER_RECORD_TYPES}
+_RELEVANT: Final = FOLLOWED_RECORD_TYPES | {*BROKER_RECORD_TYPES}
 _REMOVAL: Final = "REMOVE_TOPIC_RECORD"
-_NOTHING_TOUCHED: Final = Touched((), ())
+_NOTHING_TOUCHED: Final = Touched()
 
 
 class UnreadableRecord(NamedTuple):
@@ -67,14 +67,15 @@ def apply_to_snapshot(
     replay, unreadable = PartitionReplay(image), []
     for record in records:
         kind = record["type"]
-        if kind in PARTITION_RECORD_TYPES:
+        if kind in FOLLOWED_RECORD_TYPES:
             try:
                 offset = record["offset"] if snapshot_offset is None else snapshot_offset
                 replay.apply(kind, offset, record["data"], at_ms)
             except (KeyError, TypeError, ValueError) as error:
                 unreadable.append(_unreadable(record, error))
-    touched = Touched(replay.topics, replay.partitions)
-    return AppliedRecords(replay.finish(), touched, unreadable=tuple(unreadable))
+    after = replay.finish()
+    touched = Touched(replay.topics, replay.partitions, replay.min_isrs)
+    return AppliedRecords(after, touched, unreadable=tuple(unreadable))
 
 
 def apply_commit(
@@ -149,7 +150,7 @@ class _Commit:
                 self._on_applied(applied, record, at_ms)
         return AppliedRecords(
             self._replay.finish(),
-            Touched(self._replay.topics, self._replay.partitions),
+            Touched(self._replay.topics, self._replay.partitions, self._replay.min_isrs),
             self._detector.finish(),
             self._incidents,
             tuple(self._unreadable),

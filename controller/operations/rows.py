@@ -25,7 +25,7 @@ from featurewatch.tables.rows import Row, row_key
 FAMILIES = frozenset({FAMILY, RESYNC_FAMILY})
 """The families of these rows."""
 
-_NOTHING = Touched((), ())
+_NOTHING = Touched()
 
 
 def rows_before(

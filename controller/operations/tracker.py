@@ -40,7 +40,7 @@ _ELR: Final = FeatureName("eligible.leader.replicas.version")
 _MIGRATING: Final = (1, 2)
 """The states of a log into which ZooKeeper's partitions are copied (``ZkMigrationState``)."""
 
-_NOTHING: Final = Touched((), ())
+_NOTHING: Final = Touched()
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +189,7 @@ def _end_resync(state: PartitionsState) -> TrackResult:
                 began = dict(former.since)
                 since = tuple((name, began.get(name, at_ms)) for name, at_ms in partition.since)
                 partitions[key] = partition._replace(since=since)
-        collected = PartitionsImage.of(collected.topics, partitions.finish())
+        collected = PartitionsImage.of(collected.topics, partitions.finish(), collected.min_isrs)
     after = replace(state, image=collected, resync=None, resync_serial=-1, missing="")
     return TrackResult(after, touched=_differences(old or NO_PARTITIONS, collected))
 
@@ -200,7 +200,9 @@ def _differences(before: PartitionsImage, after: PartitionsImage) -> Touched:
     old, new = before.partitions, after.partitions
     partitions = [key for key, partition in new.items() if old.get(key) != partition]
     partitions += [key for key in old if key not in new]
-    return Touched(topics, partitions)
+    settings = before.min_isrs, after.min_isrs
+    min_isrs = {*settings[0].items()} ^ {*settings[1].items()}
+    return Touched(topics, partitions, dict.fromkeys(resource for resource, _ in min_isrs))
 
 
 def election_rules(image: ClusterImage) -> KraftElectionRules:

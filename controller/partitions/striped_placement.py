@@ -2,8 +2,9 @@
 
 Follows ``StripedReplicaPlacer`` of Kafka's package ``org.apache.kafka.metadata.placement``: racks
 and brokers take turns, the first replica is never on a fenced broker, and fenced brokers come last.
-Kafka draws the first rack and the first broker of each rack at random and shuffles them after as
-many partitions as there are unfenced brokers; here the first ones begin, and they go on in turn.
+After as many partitions as there are unfenced brokers a round ends. Kafka draws the first rack and
+the first broker of each rack at random and shuffles them after each round; here the first ones
+begin, and the order stays.
 """
 
 from collections.abc import Iterable
@@ -26,7 +27,10 @@ class UsableBroker(NamedTuple):
 
 @dataclass(slots=True)
 class _Turns:
-    """Brokers that take turns: each partition (``epoch``) begins with the next one."""
+    """Brokers that take turns: each partition begins with the next one.
+
+    ``epoch`` is the number of the partition in its round.
+    """
 
     brokers: list[int]
     epoch: int = 0
@@ -86,7 +90,13 @@ def place_striped(
             f"{len(known)} broker(s) are registered{also if release >= _CORDONS else ''}."
         )
     racks = _racks(known)
-    return [_place(racks, epoch, replication_factor) for epoch in range(partition_count)]
+    unfenced = sum(not broker.is_fenced for broker in known)
+    # A round of a single partition would not let its broker have another turn.
+    round_length = unfenced if unfenced > 1 else partition_count
+    return [
+        _place(racks, number % len(racks), number % round_length, replication_factor)
+        for number in range(partition_count)
+    ]
 
 
 def _racks(brokers: Iterable[UsableBroker]) -> list[_Rack]:
@@ -99,8 +109,9 @@ def _racks(brokers: Iterable[UsableBroker]) -> list[_Rack]:
     return [by_rack[key] for key in sorted(by_rack)]
 
 
-def _place(racks: list[_Rack], epoch: int, replication_factor: int) -> tuple[int, ...]:
-    offset = first = epoch % len(racks)
+def _place(racks: list[_Rack], offset: int, epoch: int, replication_factor: int) -> tuple[int, ...]:
+    """The replicas of one partition, which begin at the rack ``offset``."""
+    first = offset
     while (leader := racks[first].unfenced.next(epoch)) is None:
         first = (first + 1) % len(racks)
     replicas, index, leader_rack = [leader], offset, first

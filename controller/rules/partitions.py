@@ -137,7 +137,7 @@ PARTITION_RULES: Final = (
     ),
     Rule(
         "partition-below-min-isr",
-        "partitions are below their minimum ISR for long (known where ELR is enabled)",
+        "partitions are below their minimum ISR for long",
         SubjectKind.PARTITIONS,
         _lasting(
             Condition.BELOW_MIN_ISR,

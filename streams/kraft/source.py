@@ -58,8 +58,7 @@ class KraftSettings:
     """Which metadata log to follow, and how.
 
     Either ``quorum`` or ``log_directory`` (``__cluster_metadata-0`` or the directory that holds it)
-    is given. ``read_settings`` are configuration names whose values are decoded; none are where
-    anything is published.
+    is given. ``read_settings`` are configuration names whose values are decoded, and published.
     """
 
     cluster: ClusterId

@@ -11,6 +11,8 @@ from typing import Final, NamedTuple, Self
 
 from immutables import Map
 
+from featurewatch.tables.partitions.minimums import NO_MIN_ISRS, MinIsrs
+
 PartitionKey = tuple[str, int]
 """A partition: the id of its topic, and its number."""
 
@@ -89,13 +91,15 @@ NO_CONDITIONS: Final[Conditions] = Map({condition: Map() for condition in Condit
 class PartitionsImage:
     """All topics by id, and all partitions; ``conditions`` follows from ``partitions``.
 
-    ``ids`` has the topics' ids by name; it follows from ``topics``.
+    ``ids`` has the topics' ids by name; it follows from ``topics``. ``min_isrs`` are the minimums
+    of the ISR that were set.
     """
 
     topics: Map[str, TopicEntry] = field(default_factory=Map)
     partitions: Map[PartitionKey, Partition] = field(default_factory=Map)
     ids: Map[str, str] = field(default_factory=Map)
     conditions: Conditions = NO_CONDITIONS
+    min_isrs: MinIsrs = NO_MIN_ISRS
 
     def name_of(self, key: PartitionKey) -> str:
         """A partition as people call it, ``orders-3``."""
@@ -108,7 +112,12 @@ class PartitionsImage:
         return iter(()) if topic is None else ((topic_id, n) for n in range(topic.partitions))
 
     @classmethod
-    def of(cls, topics: Map[str, TopicEntry], partitions: Map[PartitionKey, Partition]) -> Self:
+    def of(
+        cls,
+        topics: Map[str, TopicEntry],
+        partitions: Map[PartitionKey, Partition],
+        min_isrs: MinIsrs = NO_MIN_ISRS,
+    ) -> Self:
         """The image of these topics and partitions."""
         members: dict[Condition, dict[PartitionKey, int]] = {name: {} for name in Condition}
         for key, partition in partitions.items():
@@ -121,6 +130,7 @@ class PartitionsImage:
             NO_CONDITIONS.update(
                 {condition: Map(since.items()) for condition, since in members.items()}
             ),
+            min_isrs,
         )
 
 
@@ -128,21 +138,29 @@ NO_PARTITIONS: Final = PartitionsImage()
 
 
 def conditions_of(
-    leader: int, replicas: Brokers, adding: Brokers, removing: Brokers, elr: Brokers
+    leader: int,
+    replicas: Brokers,
+    isr: Brokers,
+    adding: Brokers,
+    removing: Brokers,
+    elr: Brokers,
+    min_isr: int,
 ) -> tuple[Condition, ...]:
-    """The conditions of a partition with these fields.
+    """The conditions of a partition with these fields; ``min_isr`` is the minimum that was set.
 
-    The log does not have every broker's configuration; that a partition is below its minimum ISR is
-    known by its eligible leader replicas, which it has only then (KIP-966).
+    The log does not have the brokers' files; a minimum that stands there alone is noticed by the
+    eligible leader replicas, which a partition has only below it (KIP-966). With fewer replicas
+    than the minimum, all of them are enough (``Partition.effectiveMinIsr``).
     """
-    if leader == replicas[0] and not elr and not adding:
+    is_below = bool(elr) or len(isr) < min(min_isr, len(replicas))
+    if leader == replicas[0] and not is_below and not adding:
         return ()
     conditions = []
     if leader == NO_LEADER:
         conditions.append(Condition.LEADERLESS)
     elif leader != replicas[0]:
         conditions.append(Condition.NOT_PREFERRED)
-    if elr:
+    if is_below:
         conditions.append(Condition.BELOW_MIN_ISR)
     if not {*adding}.isdisjoint(removing):
         conditions.append(Condition.STALE)

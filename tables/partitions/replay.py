@@ -5,17 +5,15 @@ A record that was applied before changes nothing: every topic and partition has 
 record that changed it last.
 """
 
-from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
 
 from immutables import MapMutation
 
+from featurewatch.streams.kraft.records.selection import PARTITION_RECORD_TYPES
 from featurewatch.tables.partitions.image import (
     MAX_PARTITIONS,
-    NO_LEADER,
-    Brokers,
     Condition,
-    Move,
     Partition,
     PartitionKey,
     PartitionsImage,
@@ -23,21 +21,30 @@ from featurewatch.tables.partitions.image import (
     advance_since,
     conditions_of,
 )
+from featurewatch.tables.partitions.minimums import (
+    CONFIG_RECORD,
+    configure,
+    min_isr_of,
+    topic_of,
+    topic_resource,
+)
+from featurewatch.tables.partitions.partition_records import (
+    NO_CHANGE,
+    Data,
+    changed_partition,
+    new_partition,
+    text_of,
+    whole_number,
+)
 
-Data = Mapping[str, Any]
+FOLLOWED_RECORD_TYPES: Final = PARTITION_RECORD_TYPES | {CONFIG_RECORD}
+"""The records that are applied."""
 
-_MAX_REPLICAS: Final = 1000
 _MAX_ID_CHARS: Final = 64
 _MAX_NAME_CHARS: Final = 249
 _MAX_GAP: Final = 1000
 """By how much a partition's number may exceed the number of those before it: a snapshot need not
 have them in order."""
-
-_NO_CHANGE: Final = -2
-"""The leader of a PartitionChangeRecord that leaves it as it is."""
-
-_KNOWN_LISTS: dict[Brokers, Brokers] = {}
-_MAX_KNOWN_LISTS: Final = 1 << 16
 
 
 class TopicAdded(NamedTuple):
@@ -78,19 +85,25 @@ Applied = TopicAdded | TopicRemoved | PartitionAdded | PartitionChanged
 
 
 class PartitionReplay:
-    """Applies records in order; ``partitions`` and ``topics`` are what was touched, by key."""
+    """Applies records in order; ``topics``, ``partitions`` and ``min_isrs`` are what was touched.
+
+    The partitions of a topic whose minimum ISR changed are evaluated at the end, once.
+    """
 
     def __init__(self, image: PartitionsImage) -> None:
         self._image = image
         self._topics = image.topics.mutate()
         self._partitions = image.partitions.mutate()
         self._ids = image.ids.mutate()
+        self._min_isrs = image.min_isrs
+        self._at_ms = 0
+        self.min_isrs: dict[str, None] = {}
         self.topics: dict[str, None] = {}
         self.partitions: dict[PartitionKey, Partition | None] = {}
         """What was touched, with what it was before."""
 
     def apply(self, kind: str, offset: int, data: Data, at_ms: int) -> Applied | None:
-        """Applies one record of `PARTITION_RECORD_TYPES`; ``at_ms`` dates what begins by it.
+        """Applies one record of `FOLLOWED_RECORD_TYPES`; ``at_ms`` dates what begins by it.
 
         Returns what it did, or None if it changed nothing that can be named.
 
@@ -105,12 +118,16 @@ class PartitionReplay:
             return self._add_topic(offset, data)
         if kind == "REMOVE_TOPIC_RECORD":
             return self._remove_topic(offset, data)
-        self._clear_elr(offset, data, at_ms)
+        if kind == CONFIG_RECORD:
+            self._configure(offset, data, at_ms)
+        else:
+            self._clear_elr(offset, data, at_ms)
         return None
 
     def finish(self) -> PartitionsImage:
         """The next image."""
-        if not self.topics and not self.partitions:
+        self._evaluate_min_isrs()
+        if not self.topics and not self.partitions and not self.min_isrs:
             return self._image
         partitions = self._partitions.finish()
         members: dict[Condition, MapMutation[PartitionKey, int]] = {}
@@ -131,7 +148,7 @@ class PartitionReplay:
             {condition: mutation.finish() for condition, mutation in members.items()}
         )
         topics, ids = self._topics.finish(), self._ids.finish()
-        return PartitionsImage(topics, partitions, ids, conditions)
+        return PartitionsImage(topics, partitions, ids, conditions, self._min_isrs)
 
     def _put(self, key: PartitionKey, before: Partition | None, after: Partition | None) -> None:
         if key not in self.partitions:
@@ -148,12 +165,12 @@ class PartitionReplay:
             raise ValueError(f"partition {key[1]} of topic {key[0]} changes and is not known")
         if offset <= before.offset:
             return None
-        after = changed_partition(before, data, offset, at_ms)
+        after = changed_partition(before, data, offset, at_ms, self._min_isr(key[0], before, data))
         self._put(key, before, after)
         return PartitionChanged(key, before, after, data)
 
     def _add(self, offset: int, data: Data, at_ms: int) -> PartitionAdded | None:
-        topic_id, index = data["topicId"], _int(data, "partitionId", 0)
+        topic_id, index = data["topicId"], whole_number(data, "partitionId", 0)
         topic = self._topics.get(topic_id)
         if topic is None:
             raise ValueError(f"partition {index} is of topic {topic_id}, which is not known")
@@ -163,7 +180,9 @@ class PartitionReplay:
             return None
         if index > topic.partitions + _MAX_GAP or len(self._partitions) >= MAX_PARTITIONS:
             raise ValueError(f"partition {index} of {topic.name} is beyond what can be followed")
-        after = _new_partition(data, offset, at_ms)
+        after = new_partition(
+            data, offset, at_ms, min_isr_of(self._min_isrs, topic.name, data["leader"])
+        )
         self._put(key, before, after)
         if index >= topic.partitions:
             self._topics[topic_id] = topic._replace(partitions=index + 1)
@@ -171,7 +190,10 @@ class PartitionReplay:
         return PartitionAdded(key, before, after)
 
     def _add_topic(self, offset: int, data: Data) -> TopicAdded | None:
-        topic_id, name = _text(data, "topicId", _MAX_ID_CHARS), _text(data, "name", _MAX_NAME_CHARS)
+        topic_id, name = (
+            text_of(data, "topicId", _MAX_ID_CHARS),
+            text_of(data, "name", _MAX_NAME_CHARS),
+        )
         if not topic_id or not topic_id.replace("-", "").replace("_", "").isalnum():
             raise ValueError("topicId is not the id of a topic")
         topic = self._topics.get(topic_id)
@@ -195,161 +217,68 @@ class PartitionReplay:
         if self._ids.get(topic.name) == topic_id:
             del self._ids[topic.name]
         self.topics[topic_id] = None
+        if (resource := topic_resource(topic.name)) in self._min_isrs:
+            self._min_isrs = self._min_isrs.delete(resource)
+            self.min_isrs[resource] = None
         return TopicRemoved(topic_id, topic.name, topic.partitions, offset)
 
     def _clear_elr(self, offset: int, data: Data, at_ms: int) -> None:
         """Clears the eligible leaders of a topic, or of all if it is named by nothing."""
-        name = _text(data, "topicName", _MAX_NAME_CHARS)
-        if name:
-            chosen = [self._ids[name]] if name in self._ids else []
-        else:  # what is being changed cannot be iterated over
-            chosen = [it for it in {**self._image.topics, **self.topics} if it in self._topics]
-        for topic_id in chosen:
+        name = text_of(data, "topicName", _MAX_NAME_CHARS)
+        named = [self._ids[name]] if name in self._ids else []
+        chosen = named if name else self._all_topics()
+        for key, before in self._partitions_of(chosen):
+            if not (before.elr or before.last_known_elr) or offset <= before.offset:
+                continue
+            cleared: Data = {"eligibleLeaderReplicas": [], "lastKnownElr": []}
+            min_isr = self._min_isr(key[0], before, cleared)
+            self._put(key, before, changed_partition(before, cleared, offset, at_ms, min_isr))
+
+    def _configure(self, offset: int, data: Data, at_ms: int) -> None:
+        self._min_isrs, resource = configure(self._min_isrs, offset, data)
+        if resource is not None:
+            self.min_isrs[resource] = None
+            self._at_ms = at_ms
+
+    def _min_isr(self, topic_id: str, before: Partition, data: Data) -> int:
+        """The minimum of a partition after a change by ``data``."""
+        if not self._min_isrs:
+            return 1
+        leader = data.get("leader", NO_CHANGE)
+        leader = before.leader if leader == NO_CHANGE else leader
+        topic = self._topics.get(topic_id)
+        return min_isr_of(self._min_isrs, topic.name if topic else "", leader)
+
+    def _evaluate_min_isrs(self) -> None:
+        """Dates the conditions of the partitions whose minimum may have changed."""
+        if not self.min_isrs:
+            return
+        names = [topic_of(resource) for resource in self.min_isrs]
+        if None in names:
+            topics = self._all_topics()
+        else:
+            topics = [self._ids[name] for name in names if name is not None and name in self._ids]
+        for key, before in self._partitions_of(topics):
+            conditions = conditions_of(
+                before.leader,
+                before.replicas,
+                before.isr,
+                before.adding,
+                before.removing,
+                before.elr,
+                self._min_isr(key[0], before, {}),
+            )
+            since = advance_since(before.since, conditions, self._at_ms)
+            if since != before.since:
+                self._put(key, before, before._replace(since=since))
+
+    def _all_topics(self) -> list[str]:
+        # What is being changed cannot be iterated over.
+        return [it for it in {**self._image.topics, **self.topics} if it in self._topics]
+
+    def _partitions_of(self, topics: Iterable[str]) -> Iterator[tuple[PartitionKey, Partition]]:
+        for topic_id in topics:
             for index in range(self._topics[topic_id].partitions):
                 key = (topic_id, index)
-                before = self._partitions.get(key)
-                has_any = before is not None and (before.elr or before.last_known_elr)
-                if before is None or not has_any or offset <= before.offset:
-                    continue
-                cleared: Data = {"eligibleLeaderReplicas": [], "lastKnownElr": []}
-                self._put(key, before, changed_partition(before, cleared, offset, at_ms))
-
-
-_ELECTION_FIELDS: Final = frozenset({"topicId", "partitionId", "isr", "leader", "directories"})
-
-
-def changed_partition(before: Partition, data: Data, offset: int, at_ms: int) -> Partition:
-    """The partition after a PartitionChangeRecord (``PartitionRegistration.merge``)."""
-    leader = data.get("leader", _NO_CHANGE)
-    if type(leader) is not int:
-        raise TypeError("leader is not a whole number")
-    leader_epoch = before.leader_epoch
-    if leader == _NO_CHANGE:
-        leader = before.leader
-    else:
-        leader_epoch += 1
-    isr = data.get("isr")
-    isr = before.isr if isr is None else _brokers(isr)
-    if not _ELECTION_FIELDS.issuperset(data):
-        return _with_lists(before, data, offset, at_ms, isr, leader, leader_epoch)
-    since = before.since
-    if leader != before.leader:
-        conditions = conditions_of(
-            leader, before.replicas, before.adding, before.removing, before.elr
-        )
-        since = advance_since(since, conditions, at_ms)
-    return Partition(
-        before.replicas,
-        isr,
-        leader,
-        leader_epoch,
-        before.partition_epoch + 1,
-        before.adding,
-        before.removing,
-        before.recovering,
-        before.elr,
-        before.last_known_elr,
-        offset,
-        since,
-        before.move,
-    )
-
-
-def _with_lists(
-    before: Partition,
-    data: Data,
-    offset: int,
-    at_ms: int,
-    isr: Brokers,
-    leader: int,
-    leader_epoch: int,
-) -> Partition:
-    """The partition after a record with more fields than leader and ISR."""
-
-    def chosen(name: str, current: Brokers) -> Brokers:
-        value = data.get(name)
-        return current if value is None else _brokers(value)
-
-    adding = chosen("addingReplicas", before.adding)
-    removing = chosen("removingReplicas", before.removing)
-    recovery = data.get("leaderRecoveryState", -1)
-    replicas = chosen("replicas", before.replicas)
-    elr = chosen("eligibleLeaderReplicas", before.elr)
-    if not replicas:
-        raise ValueError("a partition has no replicas")
-    move = (before.move or Move(offset, at_ms)) if adding or removing else None
-    conditions = conditions_of(leader, replicas, adding, removing, elr)
-    return Partition(
-        replicas,
-        isr,
-        leader,
-        leader_epoch,
-        before.partition_epoch + 1,
-        adding,
-        removing,
-        before.recovering if recovery == -1 else recovery == 1,
-        elr,
-        chosen("lastKnownElr", before.last_known_elr),
-        offset,
-        advance_since(before.since, conditions, at_ms),
-        move,
-    )
-
-
-def _new_partition(data: Data, offset: int, at_ms: int) -> Partition:
-    def listed(name: str) -> Brokers:
-        value = data.get(name)
-        return () if value is None else _brokers(value)
-
-    replicas, leader = listed("replicas"), _int(data, "leader", NO_LEADER)
-    if not replicas:
-        raise ValueError("a partition has no replicas")
-    adding, removing = listed("addingReplicas"), listed("removingReplicas")
-    elr = listed("eligibleLeaderReplicas")
-    return Partition(
-        replicas,
-        listed("isr"),
-        leader,
-        _int(data, "leaderEpoch", 0),
-        _int(data, "partitionEpoch", 0),
-        adding,
-        removing,
-        data.get("leaderRecoveryState", 0) == 1,
-        elr,
-        listed("lastKnownElr"),
-        offset,
-        advance_since((), conditions_of(leader, replicas, adding, removing, elr), at_ms),
-        Move(-1, at_ms) if adding or removing else None,
-    )
-
-
-def _brokers(value: Any) -> Brokers:
-    """A list of broker ids; equal ones are one tuple."""
-    try:
-        known = _KNOWN_LISTS.get(ids := tuple(value))
-    except TypeError:
-        raise TypeError("a list of brokers is not one") from None
-    if known is not None:
-        return known
-    if type(value) is not list or len(ids) > _MAX_REPLICAS:
-        raise TypeError("a list of brokers is not one, or too long")
-    if not all(type(broker_id) is int for broker_id in ids):
-        raise TypeError("a list of brokers has something else in it")
-    if len(_KNOWN_LISTS) >= _MAX_KNOWN_LISTS:
-        _KNOWN_LISTS.clear()
-    _KNOWN_LISTS[ids] = ids
-    return ids
-
-
-def _int(data: Data, name: str, lowest: int) -> int:
-    value = data[name]
-    if type(value) is not int or value < lowest:
-        raise TypeError(f"{name} is not a whole number from {lowest} on")
-    return value
-
-
-def _text(data: Data, name: str, longest: int) -> str:
-    value = data[name]
-    if type(value) is not str or len(value) > longest:
-        raise TypeError(f"{name} is not a string of at most {longest} characters")
-    return value
+                if (partition := self._partitions.get(key)) is not None:
+                    yield key, partition

@@ -1,8 +1,9 @@
 """Converts images of partitions to rows of the state table and back.
 
 A row of partitions is a page of up to `tables.rows.PAGE` partitions of one topic, so one change
-costs one small row. Topics have a row each. The rows of an image that a resync collects are of a
-family of their own and have the resync's serial number: they are void once it has ended.
+costs one small row. Topics have a row each, and so has each minimum of the ISR that was set.
+The rows of an image that a resync collects are of a family of their own and have the resync's
+serial number: they are void once it has ended.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,6 +22,7 @@ from featurewatch.tables.partitions.image import (
     PartitionsImage,
     TopicEntry,
 )
+from featurewatch.tables.partitions.minimums import MinIsr
 from featurewatch.tables.rows import PAGE, Row, row_key
 
 FAMILY: Final = "partitions"
@@ -31,15 +33,16 @@ RESYNC_FAMILY: Final = "partitions_resync"
 
 
 class Touched(NamedTuple):
-    """The topics and partitions whose rows must be written."""
+    """The topics, partitions and minimums whose rows must be written."""
 
-    topics: Iterable[str]
-    partitions: Iterable[PartitionKey]
+    topics: Iterable[str] = ()
+    partitions: Iterable[PartitionKey] = ()
+    min_isrs: Iterable[str] = ()
 
 
 def everything_in(image: PartitionsImage) -> Touched:
-    """All topics and partitions of an image."""
-    return Touched(image.topics, image.partitions)
+    """All of an image."""
+    return Touched(image.topics, image.partitions, image.min_isrs)
 
 
 def rows_of_partitions(
@@ -49,10 +52,10 @@ def rows_of_partitions(
     touched: Touched,
     serial: int | None = None,
 ) -> Iterator[Row]:
-    """The rows of what was touched: new topics, then partitions, then deleted topics.
+    """The rows of what was touched: new topics, then partitions, then deleted topics and minimums.
 
-    So every prefix of them has each partition with its topic. ``serial`` is that of the resync
-    that the image belongs to (None: to no resync).
+    So every prefix of them has each partition with its topic, and a minimum only with what follows
+    from it. ``serial`` is that of the resync that the image belongs to (None: to no resync).
     """
     deleted = []
     for topic_id in touched.topics:
@@ -75,6 +78,10 @@ def rows_of_partitions(
         yield key, value if entries else None
     for key in deleted:
         yield key, None
+    for resource in touched.min_isrs:
+        setting = image.min_isrs.get(resource)
+        row = None if setting is None else orjson.dumps((serial, *setting))
+        yield row_key(cluster, f"{family}/m/{resource}"), row
 
 
 def void_rows(cluster: ClusterId, family: str, image: PartitionsImage) -> Iterator[Row]:
@@ -83,6 +90,8 @@ def void_rows(cluster: ClusterId, family: str, image: PartitionsImage) -> Iterat
         yield row_key(cluster, f"{family}/p/{topic_id}/{page}"), None
     for topic_id in image.topics:
         yield row_key(cluster, f"{family}/t/{topic_id}"), None
+    for resource in image.min_isrs:
+        yield row_key(cluster, f"{family}/m/{resource}"), None
 
 
 def partitions_of_rows(
@@ -96,21 +105,24 @@ def partitions_of_rows(
     topics: dict[str, TopicEntry] = {}
     partitions: dict[PartitionKey, Partition] = {}
     lists: dict[Brokers, Brokers] = {}
+    min_isrs: dict[str, MinIsr] = {}
     prefix = f"{family}/"
     for name, value in rows.items():
         if not name.startswith(prefix):
             continue
-        _, kind, topic_id, *_ = name.split("/")
+        _, kind, topic_id, *rest = name.split("/")
         row_serial, *content = orjson.loads(value)
         if row_serial != serial:
             continue
         if kind == "t":
             topics[topic_id] = TopicEntry(*content)
+        elif kind == "m":
+            min_isrs[f"{topic_id}/{rest[0]}"] = MinIsr(*content)
         else:
             for index, *fields in content[0]:
                 partitions[topic_id, index] = _partition(fields, lists)
     owned = {key: partition for key, partition in partitions.items() if key[0] in topics}
-    return PartitionsImage.of(Map(topics), Map(owned))
+    return PartitionsImage.of(Map(topics), Map(owned), Map(min_isrs))
 
 
 def _partition(fields: list[Any], lists: dict[Brokers, Brokers]) -> Partition:

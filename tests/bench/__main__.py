@@ -2,8 +2,8 @@
 
 ``python -m tests.bench [NAME …]`` prints one JSON object a measure on stdout; without names all are
 taken: decode, event-cost, worker, operations, operations-memory, latency, restart, outage,
-zookeeper, znode-change, readiness, conformance, reference, features, startup, pipeline, replay,
-history, audit.
+zookeeper, znode-change, readiness, conformance, conformance-partitions, reference,
+controller-failover, controller-changes, features, startup, pipeline, replay, history, audit.
 """
 
 import sys
@@ -21,6 +21,7 @@ from featurewatch.streams.bus.settings import BusSettings
 from tests.bench import (
     audit,
     conformance,
+    controller,
     decode,
     event_cost,
     features,
@@ -79,7 +80,10 @@ BENCHES: dict[str, Callable[[], Measures]] = {
     "znode-change": lambda: on_a_bus(lambda bus, _: zookeeper.change_to_alert(bus), partitions=8),
     "readiness": readiness.run,
     "conformance": conformance.run,
+    "conformance-partitions": conformance.partitions,
     "reference": reference.run,
+    "controller-failover": controller.failover,
+    "controller-changes": controller.changes,
     "features": features.run,
     "startup": startup.run,
     "pipeline": pipeline.run,

@@ -62,6 +62,8 @@ class ControllerLog:
         self.offset = 0
         self.now_ms = START_MS
         self.created = 0
+        self.min_isrs: dict[tuple[int, str], int] = {}
+        """What was set, by type and name of the resource (``ConfigResource``)."""
 
     def start(self) -> LogCommit:
         """The first commit: controllers, brokers and levels."""
@@ -92,6 +94,7 @@ class ControllerLog:
             self.alter_isr,
             self.reassign,
             self.elect,
+            self.set_min_isr,
         ]
         if self.chance.random() < 0.03:
             operations = [self.delete_topic]
@@ -136,7 +139,7 @@ class ControllerLog:
         topic_id = self._any_topic()
         if not topic_id:
             return []
-        del self.topics[topic_id]
+        self.min_isrs.pop((2, self.topics.pop(topic_id).name), None)
         return [record("REMOVE_TOPIC_RECORD", {"topicId": topic_id})]
 
     def fence(self) -> list[RecordJson]:
@@ -222,6 +225,25 @@ class ControllerLog:
             for it in self._change(topic_id, index, election=election)
         ]
 
+    def set_min_isr(self) -> list[RecordJson]:
+        """A topic, a broker or the cluster gets another minimum of the ISR, or loses it."""
+        topics = [(2, topic.name) for topic in self.topics.values()]
+        resource = self.chance.choice([*topics, (4, str(self.chance.choice(BROKERS))), (4, "")])
+        value = self.chance.choice([None, 1, 2, 3, 4])
+        if value is None:
+            self.min_isrs.pop(resource, None)
+        else:
+            self.min_isrs[resource] = value
+        return [_setting(resource, value)]
+
+    def is_below_min_isr(self, topic_id: str, partition: KraftPartition) -> bool:
+        """Whether a partition has fewer ISR members than it must, or eligible leaders beside."""
+        name = self.topics[topic_id].name
+        resources = ((2, name), (4, str(partition.leader)), (4, ""))
+        minimum = next((self.min_isrs[it] for it in resources if it in self.min_isrs), 1)
+        is_few = len(partition.isr) < min(minimum, len(partition.replicas))
+        return is_few or bool(partition.elr)
+
     def snapshot(self, chunks: int = 3) -> list[SnapshotChunk]:
         """A snapshot of everything so far."""
         ranges = releases()[self.release].ranges()
@@ -246,6 +268,7 @@ class ControllerLog:
                 _partition_record(topic_id, index, partition, epoch=7)
                 for index, partition in topic.partitions.items()
             ]
+        records += [_setting(resource, value) for resource, value in self.min_isrs.items()]
         size = len(records) // chunks + 1
         parts = [records[first : first + size] for first in range(0, len(records), size)]
         return [
@@ -313,6 +336,13 @@ def change_record(topic_id: str, index: int, change: PartitionChange) -> RecordJ
     if change.recovering is not None:
         data["leaderRecoveryState"] = int(change.recovering)
     return record("PARTITION_CHANGE_RECORD", data)
+
+
+def _setting(resource: tuple[int, str], value: int | None) -> RecordJson:
+    """The record of a resource's minimum ISR."""
+    kind, name = resource
+    setting = {"resourceType": kind, "resourceName": name, "name": "min.insync.replicas"}
+    return record("CONFIG_RECORD", {**setting, "value": None if value is None else str(value)})
 
 
 def _partition_record(

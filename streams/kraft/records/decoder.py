@@ -101,8 +101,9 @@ def _setting_decoder(key: int, version: int, settings: frozenset[str]) -> Decode
 class RecordDecoder:
     """Decodes batches, keeping the types in ``wanted`` and stepping over the others.
 
-    ``settings`` are configuration names whose values are decoded too, for a reader that publishes
-    nothing; without it no value is. Raises ``ValueError`` for a type that no release has.
+    ``settings`` are configuration names whose values are decoded too; without it no value is. If
+    ConfigRecords are not wanted, only those of ``settings`` are kept. Raises ``ValueError`` for a
+    type that no release has.
     """
 
     def __init__(
@@ -117,6 +118,8 @@ class RecordDecoder:
         for key, schema in record_table().records.items():
             keep = schema.type in self.wanted
             self._table[key] = [None] * (schema.newest + 1) if keep else None
+            if schema.type == _CONFIG and self._settings and not keep:
+                self._table[key] = []  # the careful way decides on each of them
 
     def _decoder(self, key: int, version: int) -> Decoder:
         if self._settings and TYPE_BY_KEY.get(key) == _CONFIG:
@@ -269,14 +272,16 @@ class RecordDecoder:
             raise RecordDecodeError("it has a key, which no metadata record has")
         key, at = _type_key(buffer, parts)
         name = TYPE_BY_KEY.get(key) if key < CONTROL_KEY else None
-        if name is not None and name not in self.wanted:
+        is_unwanted = name is not None and name not in self.wanted
+        if is_unwanted and not (name == _CONFIG and self._settings):
             return key
         version, at = uvarint(buffer, at)
         decode = self._decoder(key, version)
         try:
-            return decode(buffer, at, parts.end, offset)
+            record = decode(buffer, at, parts.end, offset)
         except FAILURES as failure:
             raise RecordDecodeError(f"{name} version {version}: {reason_of(failure)}") from None
+        return key if is_unwanted and record["data"]["name"] not in self._settings else record
 
     def _control(self, buffer: bytes, parts: RecordFrame, offset: int) -> Record | int:
         """A control record, or the key of an unwanted one."""

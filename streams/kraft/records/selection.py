@@ -108,6 +108,10 @@ PARTITION_RECORD_TYPES: Final = _used(RecordUse.OPERATIONS)
 OPERATIONS_RECORD_TYPES: Final = DEFAULT_RECORD_TYPES | PARTITION_RECORD_TYPES
 """The types that a source decodes where operations are followed."""
 
+FOLLOWED_SETTINGS: Final = frozenset({"min.insync.replicas"})
+"""The configuration whose values are decoded and published where operations are followed. All
+others stay withheld."""
+
 REDACTED_RECORD_TYPES: Final[Mapping[str, tuple[str, ...]]] = {
     record_type.name: record_type.shown
     for record_type in RECORD_TYPES

@@ -1,17 +1,22 @@
 """Changes of partitions in KRaft mode by chance, and our records in the form of the harness."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from random import Random
 from typing import Any
 
 from featurewatch.controller.partitions.kraft_election import (
     KraftElection,
     KraftElectionRules,
-    KraftPartition,
+    PartitionChange,
     PartitionTarget,
     change_partition,
 )
+from featurewatch.controller.partitions.kraft_invariants import (
+    CheckedChange,
+    PartitionInvariant,
+    broken_invariants,
+)
+from tests.conformance.partitions.kraft_questions import partition_of, written
 
 Json = dict[str, Any]
 LISTS = ("isr", "replicas", "adding", "removing")
@@ -51,6 +56,7 @@ def change_question(seed: int) -> Json:
     if chance.random() < 0.2:
         target["recovering"] = chance.random() < 0.3
     return {
+        "ask": "change",
         "replicas": replicas,
         "isr": isr,
         "leader": leader,
@@ -67,17 +73,6 @@ def change_question(seed: int) -> Json:
 
 def our_change(question: Json, release: tuple[int, int]) -> Json:
     """The fields of the record that we would write."""
-    rules = KraftElectionRules(release, question["elr_enabled"], question["raises_epoch"])
-    partition = KraftPartition(
-        replicas=tuple(question["replicas"]),
-        isr=tuple(question["isr"]),
-        leader=question["leader"],
-        adding=tuple(question["adding"]),
-        removing=tuple(question["removing"]),
-        recovering=question["recovering"],
-        elr=tuple(question["elr"]),
-        last_known_elr=tuple(question["last_known_elr"]),
-    )
     wanted = question["target"]
     lists = {name: tuple(wanted[name]) for name in LISTS if name in wanted}
     target = PartitionTarget(
@@ -88,9 +83,22 @@ def our_change(question: Json, release: tuple[int, int]) -> Json:
         unclean_shutdown=frozenset(wanted["unclean_shutdown"]),
         **lists,
     )
-    fields = asdict(change_partition(rules, partition, target))
-    return {
-        name: [*value] if isinstance(value, tuple) else value
-        for name, value in fields.items()
-        if value is not None
-    }
+    return written(change_partition(_rules(question, release), partition_of(question), target))
+
+
+def broken_rules(
+    question: Json, record: Json, release: tuple[int, int]
+) -> list[PartitionInvariant]:
+    """The rules of a log that a record would break as the change of the question's partition."""
+    fields: Json = {name: tuple(it) if type(it) is list else it for name, it in record.items()}
+    checked = CheckedChange(
+        _rules(question, release),
+        partition_of(question),
+        PartitionChange(**fields),
+        frozenset(question["target"]["usable"]),
+    )
+    return broken_invariants(checked)
+
+
+def _rules(question: Json, release: tuple[int, int]) -> KraftElectionRules:
+    return KraftElectionRules(release, question["elr_enabled"], question["raises_epoch"])

@@ -5,7 +5,7 @@ import pytest
 from featurewatch.controller.partitions.kraft_invariants import PartitionInvariant
 from featurewatch.streams.events import RecordJson, SourceState
 from featurewatch.streams.outputs import Alert, AlertState
-from tests.controller.operations.handwritten import TOPIC, Worker, change, partitions
+from tests.controller.operations.handwritten import TOPIC, Worker, change, creation, partitions
 from tests.simulation import records as r
 from tests.simulation.records import record
 
@@ -146,6 +146,73 @@ def test_below_the_minimum_isr_for_five_minutes() -> None:
     end = r.following(worker.log.offset - 1, seen_ms=worker.log.now_ms + 300_000)
     worker.engine.apply_all([end])
     assert firing(worker)["below-min-isr"].evidence["names"] == ["orders-0"]
+
+
+def min_isr(kind: int, name: str, value: object) -> RecordJson:
+    """A topic (2), a broker or the cluster (4) sets its minimum, or clears it (None)."""
+    setting = {"resourceType": kind, "resourceName": name, "name": "min.insync.replicas"}
+    return record("CONFIG_RECORD", {**setting, "value": value})
+
+
+def below(worker: Worker) -> list[str]:
+    """The partitions below their minimum, five minutes later than the log is now."""
+    worker.log.now_ms += 300_000
+    end = r.following(worker.log.offset - 1, seen_ms=worker.log.now_ms)
+    worker.engine.apply_all([end])
+    alert = firing(worker).get("below-min-isr")
+    names: list[str] = alert.evidence["names"] if alert else []
+    return names
+
+
+@pytest.mark.parametrize("release", ["3.3", "3.9", "4.3"])
+def test_below_a_minimum_that_is_set_in_the_log(release: str) -> None:
+    """Of the topic, else of the leader's broker, else of the cluster, and 1 if none is set."""
+    worker = Worker(release, [1, 2, 3], [2, 3, 1], [3])
+    worker.commit(change(0, isr=[1]), change(1, isr=[2]))
+    assert below(worker) == []
+    worker.commit(min_isr(4, "", "2"))
+    assert below(worker) == ["orders-0", "orders-1"]
+    worker.commit(min_isr(4, "2", "1"))
+    assert below(worker) == ["orders-0"]
+    worker.commit(min_isr(2, "orders", "3"), change(0, isr=[1, 2]))
+    assert below(worker) == ["orders-0", "orders-1"]
+    worker.commit(change(0, isr=[1, 2, 3]))
+    assert below(worker) == ["orders-1"]
+    worker.commit(min_isr(2, "orders", None), min_isr(2, "other", "3"))
+    assert below(worker) == []
+    worker.commit(min_isr(4, "2", None))
+    assert below(worker) == ["orders-1"]
+    worker.commit(min_isr(4, "", None))
+    assert below(worker) == []
+
+
+def test_a_minimum_above_the_replicas_is_met_by_all_of_them() -> None:
+    """As brokers count it; and it counts from when the partition is below, not the setting."""
+    worker = Worker("3.9", [1, 2], [1])
+    worker.commit(min_isr(2, "orders", "3"))
+    assert below(worker) == []
+    worker.commit(change(0, isr=[1]))
+    assert "below-min-isr" not in firing(worker)
+    assert below(worker) == ["orders-0"]
+
+
+def test_the_minimum_of_a_deleted_topic_is_gone() -> None:
+    """A new one of the same name has none."""
+    worker = Worker("3.9", [1, 2])
+    worker.commit(min_isr(2, "orders", "2"), change(0, isr=[1]))
+    worker.commit(record("REMOVE_TOPIC_RECORD", {"topicId": TOPIC}))
+    worker.commit(*creation([1, 2]))
+    worker.commit(change(0, isr=[1]))
+    assert below(worker) == []
+
+
+@pytest.mark.parametrize("value", ["", "-1", "x", "1e3", "9" * 10, 2, [], {}])
+def test_a_minimum_that_is_no_number_is_unreadable(value: object) -> None:
+    """It is counted, and the one before it holds."""
+    worker = Worker("3.9", [1, 2])
+    worker.commit(min_isr(2, "orders", "2"), min_isr(2, "orders", value), change(0, isr=[1]))
+    assert worker.engine.state.image.sources.unreadable
+    assert below(worker) == ["orders-0"]
 
 
 _ELR = {"name": "eligible.leader.replicas.version", "featureLevel": 1}

@@ -42,8 +42,14 @@ def partitions_of(log: ControllerLog) -> dict[tuple[str, int], KraftPartition]:
 def followed(engine: Engine) -> dict[tuple[str, int], KraftPartition]:
     """What the engine has, which must be the same after its rows were read back."""
     image = image_of(engine)
-    assert image == PartitionsImage.of(image.topics, image.partitions)
+    assert image == PartitionsImage.of(image.topics, image.partitions, image.min_isrs)
     return {key: kraft_partition(partition) for key, partition in image.partitions.items()}
+
+
+def below_min_isr(log: ControllerLog) -> set[tuple[str, int]]:
+    """The partitions that are below their minimum ISR."""
+    partitions = partitions_of(log).items()
+    return {key for key, partition in partitions if log.is_below_min_isr(key[0], partition)}
 
 
 def image_of(engine: Engine) -> PartitionsImage:
@@ -64,17 +70,21 @@ def test_every_operation_is_followed_without_a_false_alarm() -> None:
     """Whatever a controller of any release does, the partitions are its own, and nothing is
     illegal."""
     first = SystemRandom().randrange(1 << 40)
-    count = 0
+    count = is_below = 0
     for seed in range(first, first + 40):
         log, worker = ControllerLog(seed), engine()
         worker.apply_all(events_of(log, 60))
         try:
             assert followed(worker) == partitions_of(log)
             assert_no_false_alarm(worker)
+            below = below_min_isr(log)
+            assert {*image_of(worker).conditions[Condition.BELOW_MIN_ISR]} == below
         except AssertionError as error:
             raise AssertionError(f"seed {seed}, release {log.release}") from error
         count += sum(len(topic.partitions) for topic in log.topics.values())
+        is_below += len(below)
     assert count > 500
+    assert is_below > 50
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -92,6 +102,7 @@ def test_a_worker_that_dies_between_any_two_rows_goes_on(seed: int) -> None:
     dying.restart()
     assert followed(dying) == followed(whole) == partitions_of(log)
     assert image_of(dying) == image_of(whole)
+    assert {*image_of(dying).conditions[Condition.BELOW_MIN_ISR]} == below_min_isr(log)
     assert_no_false_alarm(dying)
 
 
@@ -108,6 +119,7 @@ def test_a_resync_replaces_the_partitions(seed: int) -> None:
     worker.restart()
     worker.apply_all(chunks[1:])
     assert followed(worker) == partitions_of(log)
+    assert {*image_of(worker).conditions[Condition.BELOW_MIN_ISR]} == below_min_isr(log)
     assert not any("partitions_resync" in key for key in worker.rows)
     worker.restart()
     assert followed(worker) == partitions_of(log)

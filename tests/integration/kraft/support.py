@@ -10,9 +10,17 @@ from pathlib import Path
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
+from kio.schema.alter_partition_reassignments.v0 import request as reassignment
+from kio.schema.alter_partition_reassignments.v0.response import (
+    AlterPartitionReassignmentsResponse,
+)
+from kio.schema.types import BrokerId, TopicName
+from kio.static.primitive import i32
 
 from featurewatch.deploy.kafka.cluster import Cluster
 from featurewatch.deploy.kafka.node import KafkaNode
+from featurewatch.deploy.process.ports import LOOPBACK
+from featurewatch.deploy.wire.connection import BlockingConnection
 from featurewatch.streams.events import (
     LogCommit,
     LogGap,
@@ -143,3 +151,20 @@ def resume(node: KafkaNode) -> None:
     """Let a paused node go on."""
     assert node.pid is not None
     os.kill(node.pid, signal.SIGCONT)
+
+
+def request_of(node: KafkaNode, request: object, response: type) -> None:
+    """Sends a request to a broker, which forwards it to the controller."""
+    port = node.addresses.broker
+    assert port is not None
+    with BlockingConnection(LOOPBACK, port, 30) as connection:
+        assert connection.request(request, response).error_code.value == 0
+
+
+def reassign(node: KafkaNode, topic: str, index: int, broker_ids: Sequence[int]) -> None:
+    """Begins the reassignment of a partition, by a request to a broker."""
+    replicas = tuple(BrokerId(broker_id) for broker_id in broker_ids)
+    partition = reassignment.ReassignablePartition(partition_index=i32(index), replicas=replicas)
+    entry = reassignment.ReassignableTopic(name=TopicName(topic), partitions=(partition,))
+    request = reassignment.AlterPartitionReassignmentsRequest(topics=(entry,))
+    request_of(node, request, AlterPartitionReassignmentsResponse)

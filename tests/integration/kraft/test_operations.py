@@ -6,24 +6,26 @@ from concurrent.futures import Future
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
-from kio.schema.alter_partition_reassignments.v0 import request as reassignment
-from kio.schema.alter_partition_reassignments.v0.response import (
-    AlterPartitionReassignmentsResponse,
-)
 from kio.schema.elect_leaders.v2 import request as election
 from kio.schema.elect_leaders.v2.response import ElectLeadersResponse
-from kio.schema.types import BrokerId, TopicName
+from kio.schema.types import TopicName
 from kio.static.primitive import i8, i32
 
 from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.deploy.wire.connection import BlockingConnection
 from featurewatch.streams.events import DeadLetter, Event
 from featurewatch.streams.kraft.records.selection import OPERATIONS_RECORD_TYPES
 from featurewatch.streams.outputs import ElectionReason, Operation, OperationKind, OperationPhase
 from featurewatch.streams.topics import Topic
 from featurewatch.streams.types import ClusterId
 from featurewatch.tables.partitions.image import Partition
-from tests.integration.kraft.support import LogSink, running, settings_for, until
+from tests.integration.kraft.support import (
+    LogSink,
+    reassign,
+    request_of,
+    running,
+    settings_for,
+    until,
+)
 from tests.simulation.controller_log import LIMITS
 from tests.simulation.engine import Engine
 
@@ -65,27 +67,12 @@ class FollowingSink(LogSink):
         return [image.partitions[key] for key in image.keys_of(image.ids[TOPIC])]
 
 
-def _ask(cluster: Cluster, request: object, response: type) -> None:
-    """Sends a request to any broker, which forwards it."""
-    host, _, port = cluster.bootstrap_servers.split(",")[0].partition(":")
-    with BlockingConnection(host, int(port), 30) as connection:
-        assert connection.request(request, response).error_code.value == 0
-
-
-def _reassign(cluster: Cluster, index: int, brokers: Sequence[int]) -> None:
-    replicas = tuple(BrokerId(broker_id) for broker_id in brokers)
-    partition = reassignment.ReassignablePartition(partition_index=i32(index), replicas=replicas)
-    topic = reassignment.ReassignableTopic(name=TopicName(TOPIC), partitions=(partition,))
-    request = reassignment.AlterPartitionReassignmentsRequest(topics=(topic,))
-    _ask(cluster, request, AlterPartitionReassignmentsResponse)
-
-
 def _elect_preferred(cluster: Cluster, partitions: int) -> None:
     topic = election.TopicPartitions(
         topic=TopicName(TOPIC), partitions=tuple(i32(index) for index in range(partitions))
     )
     request = election.ElectLeadersRequest(election_type=i8(0), topic_partitions=(topic,))
-    _ask(cluster, request, ElectLeadersResponse)
+    request_of(cluster.members[0], request, ElectLeadersResponse)
 
 
 @pytest.mark.parametrize("fixture", ["quorum_430", "quorum_391"])
@@ -122,7 +109,7 @@ async def test_a_real_quorum_raises_no_false_alarm(
         more = [[first, second], [second, third]]
         await done(admin.create_partitions([NewPartitions(TOPIC, 5, more)]))
         await until_step(OperationKind.PARTITION_ADDITION)
-        await asyncio.to_thread(_reassign, cluster, 3, [third, second])
+        await asyncio.to_thread(reassign, cluster.members[0], TOPIC, 3, [third, second])
         await until_step(OperationKind.REASSIGNMENT)
         assert sink.has(OperationKind.REASSIGNMENT, OperationPhase.BEGAN)
 

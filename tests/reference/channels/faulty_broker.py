@@ -3,9 +3,11 @@
 import asyncio
 import contextlib
 import struct
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import cache
 from typing import Any
 
 from kio.schema.api_versions.v0.response import ApiVersion, ApiVersionsResponse
@@ -33,6 +35,9 @@ class FaultyBroker:
         self.faults: deque[Fault] = deque()
         self.requests: list[Any] = []
         """The messages in the order of their arrival, repeated ones included."""
+        self.arrivals: list[tuple[float, bytes]] | None = None
+        """If it is set, requests are kept here as they are, with the time of their arrival (s), and
+        get a response without partitions: a broker that costs nearly nothing."""
         self.permitted = asyncio.Event()
         self.permitted.set()
         self.in_progress = self.most_in_progress = 0
@@ -75,12 +80,12 @@ class FaultyBroker:
             if key == 18:
                 writer.write(self._api_versions(version, correlation_id))
                 continue
+            if self.arrivals is not None:
+                self.arrivals.append((time.perf_counter(), content))
+                writer.write(empty_response(key, version, correlation_id))
+                continue
             self.clients.add(content[10 : 10 + client].decode())
-            kind = message_class(f"{NAMES[key]}Request", version)
-            message, end = read_entity(
-                kind, content, skip_header(content, 8, flexible=kind.__flexible__)
-            )
-            assert end == len(content)
+            message = request_in(content)
             self.requests.append(message)
             self.in_progress += 1
             self.most_in_progress = max(self.in_progress, self.most_in_progress)
@@ -126,6 +131,27 @@ class FaultyBroker:
             )
         body = write_entity(kind(**values))
         return (b"\0" if kind.__flexible__ else b"") + body
+
+
+def request_in(content: bytes) -> Any:
+    """The message in a request without its length."""
+    key, version = struct.unpack_from(">hh", content)
+    kind = message_class(f"{NAMES[key]}Request", version)
+    message, end = read_entity(kind, content, skip_header(content, 8, flexible=kind.__flexible__))
+    assert end == len(content)
+    return message
+
+
+@cache
+def _empty_body(key: int, version: int) -> bytes:
+    kind = message_class(f"{NAMES[key]}Response", version)
+    values = {name: () for name in ("partition_errors", "topics") if name in kind.items}
+    return (b"\0" if kind.__flexible__ else b"") + write_entity(kind(error_code=0, **values))
+
+
+def empty_response(key: int, version: int, correlation_id: int) -> bytes:
+    """A response without an error and without partitions."""
+    return framed(correlation_id, _empty_body(key, version))
 
 
 def framed(correlation_id: int, body: bytes) -> bytes:

@@ -23,8 +23,9 @@ import org.apache.kafka.metadata.PartitionRegistration;
 import org.apache.kafka.server.common.ApiMessageAndVersion;
 
 /**
- * Kafka's own PartitionChangeBuilder: one partition and target a line on stdin, the fields of its
- * record a line on stdout. What differs between releases is in the class Builders.
+ * What a KRaft controller decides about a partition, by Kafka's own classes: one question a line on
+ * stdin, the fields of the record or the replicas a line on stdout. Changes are those of
+ * PartitionChangeBuilder. What differs between releases is in the classes Builders and Managers.
  */
 public final class PartitionChanges {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -42,13 +43,19 @@ public final class PartitionChanges {
     }
 
     private static ObjectNode answer(JsonNode question) {
-        ObjectNode out = JSON.createObjectNode();
-        Optional<ApiMessageAndVersion> result;
         try {
-            result = builder(question).build();
+            return switch (question.get("ask").textValue()) {
+                case "place" -> Placements.place(question);
+                case "reassign" -> fields(Reassignments.begin(question));
+                default -> fields(builder(question).build());
+            };
         } catch (RuntimeException e) {
-            return out.put("error", e.toString());
+            return JSON.createObjectNode().put("error", e.toString());
         }
+    }
+
+    private static ObjectNode fields(Optional<ApiMessageAndVersion> result) {
+        ObjectNode out = JSON.createObjectNode();
         if (result.isEmpty()) {
             return out;
         }
@@ -119,7 +126,7 @@ public final class PartitionChanges {
         }
     }
 
-    private static List<Integer> list(JsonNode node) {
+    static List<Integer> list(JsonNode node) {
         return Arrays.stream(ints(node)).boxed().collect(Collectors.toCollection(ArrayList::new));
     }
 

@@ -17,6 +17,8 @@ from featurewatch.streams.kraft.records.schema import RecordSchema, record_table
 from featurewatch.streams.kraft.records.selection import (
     ALL_RECORDS,
     DEFAULT_RECORD_TYPES,
+    FOLLOWED_SETTINGS,
+    OPERATIONS_RECORD_TYPES,
     REDACTED_RECORD_TYPES,
     SECRET_KEYS,
     count_types,
@@ -329,6 +331,21 @@ def test_only_settings_that_are_named_are_decoded() -> None:
     assert [record["data"].get("value", "-") for record in decoded.records] == ["-", "2", None]
     plain = RecordDecoder({"CONFIG_RECORD"}).decode(one_batch(data_batch(values)))
     assert not any("value" in record["data"] for record in plain.records)
+
+
+def test_other_settings_are_counted_where_operations_are_followed() -> None:
+    """Only the minimum ISR is published of all that is configured."""
+    fields = SECRETS["CONFIG_RECORD"]
+    minimum = record_of("CONFIG_RECORD", {**fields, "name": "min.insync.replicas", "value": "2"})
+    values = [record_of("CONFIG_RECORD", fields), minimum, record_of("CONFIG_RECORD", fields)]
+    decoder = RecordDecoder(OPERATIONS_RECORD_TYPES, FOLLOWED_SETTINGS)
+    decoded = decoder.decode(one_batch(data_batch(values)))
+    assert SECRET not in repr(decoded)
+    assert [(record["offset"], record["data"]["value"]) for record in decoded.records] == [(1, "2")]
+    assert count_types(decoded.skipped) == {"CONFIG_RECORD": 2}
+    lost = decode([minimum[:-1]], decoder)
+    assert [record["type"] for record in lost.records] == [UNREADABLE]
+    assert [undecoded.payload for undecoded in lost.undecoded] == [b""]
 
 
 def test_secret_types_are_all_known() -> None:
