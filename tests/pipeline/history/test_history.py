@@ -338,6 +338,7 @@ def test_operations_are_printed_as_on_the_topic(root: Path, tmp_path: Path) -> N
     come into a lake."""
     moved, other = Story("moved"), Story("other", START + DAY)
     for story in (moved, other):
+        story.finalize(FEATURE, 19, HOUR)
         story.operation("began", "Partition payments-0 moves from 1 to 4,5")
         story.operation("completed", "Partition payments-0 has moved to 4,5")
     lake = lake_of(tmp_path / "lake", other, moved)
@@ -349,11 +350,11 @@ def test_operations_are_printed_as_on_the_topic(root: Path, tmp_path: Path) -> N
         ("other", "completed"),
     ]
     assert steps[0]["details"] == {"target": [4, 5]}
-    assert steps[0]["append_ms"] == (START + HOUR).timestamp() * 1000
+    assert steps[0]["append_ms"] == (START + 2 * HOUR).timestamp() * 1000
     one = run(lake, "operations", "--since", (START + DAY).isoformat()).stdout
     assert "other  reassignment completed: Partition payments-0 has moved to 4,5" in one
     assert len(one.splitlines()) == 2
-    until = (START + HOUR).isoformat()
+    until = (START + 2 * HOUR).isoformat()
     assert len(shown(lake, "operations", "--until", until)) == 1
     assert len(shown(lake, "operations", "--cluster", "other")) == 2
     assert "no operation is known: pipeline run" in run(root, "operations").stdout
