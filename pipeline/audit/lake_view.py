@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 
 from featurewatch.pipeline.bronze.kafka import COMPLETE_TOPICS
-from featurewatch.pipeline.bronze.query import stored_ranges
+from featurewatch.pipeline.bronze.offsets import stored_ranges
 from featurewatch.pipeline.gold.spark_fold import by_cluster
 from featurewatch.pipeline.gold.tables import ALERTS, EPOCHS, FEATURE_CHANGES, OPERATIONS
 from featurewatch.pipeline.lake.lake import Lake
