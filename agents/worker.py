@@ -1,7 +1,6 @@
 """Assembles and runs the worker: topics, publisher, app, agents and timers."""
 
 import asyncio
-import gc
 import logging
 import time
 from collections.abc import Callable, Collection
@@ -40,6 +39,7 @@ from featurewatch.streams.text import error_line
 from featurewatch.streams.topics import INPUTS, OUTPUTS, RESYNC_REQUESTS, WORKER_OUTPUTS
 from featurewatch.streams.types import ClusterId
 from featurewatch.tables.faust_table import changelog_topic, image_table
+from featurewatch.tables.garbage import collect_rarely
 from featurewatch.tables.image.cluster import ClusterImage
 
 LOG: Final = logging.getLogger("featurewatch.worker")
@@ -52,10 +52,6 @@ _AWAY_S: Final = 15.0
 
 _END_S: Final = 15.0
 """How long a run that failed may take to end before the process ends: a request takes four."""
-
-_COLLECTOR: Final = 50_000, 20, 50
-"""Thresholds of Python's garbage collector, whose defaults are 700, 10 and 10: images are millions
-of small objects that stay, and going through the new ones so often takes half of the time."""
 
 _READY_LAG: Final = 100
 """The lag, in messages, up to which a worker counts as ready: new messages arrive all the time."""
@@ -153,7 +149,7 @@ class Worker:
             TopicsChangedError: Topics were made anew, which the next worker deals with.
             Exception: It cannot go on; a new worker can.
         """
-        gc.set_threshold(*_COLLECTOR)
+        collect_rarely()
         settings = self.settings
         changelog = changelog_topic(settings.app_id)
         await asyncio.to_thread(ensure_topics, settings.bus, changelogs=[changelog])

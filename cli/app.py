@@ -26,7 +26,8 @@ SUMMARIES: Final = {
     "replay": "Ingest metadata logs, snapshots and support bundles into the lake, offline.",
     "features": "Read and change the finalized feature levels of a cluster, as kafka-features "
     "does.",
-    "history": "Show a cluster at any moment, what changed, its upgrades, and a picture of it all.",
+    "history": "Show a cluster at any moment, what changed, its upgrades and operations, and a "
+    "picture.",
     "fleet": "Show all clusters of a lake: how each is, and where levels differ from the desired "
     "ones.",
     "rehearse": "Rehearse changes and operations: what the controllers would answer and do.",

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from delta.tables import DeltaTable
 from pyspark.sql import functions as fn
 
-from featurewatch.pipeline.bronze.query import by_partition, stored_ranges
+from featurewatch.pipeline.bronze.offsets import by_partition, stored_ranges
 from featurewatch.pipeline.errors import LakeError
 from featurewatch.pipeline.gold.tables import AUDIT, GOLD
 from featurewatch.pipeline.lake.lake import Lake

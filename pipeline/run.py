@@ -58,6 +58,11 @@ def run_once(lake: Lake, stages: Iterable[Stage], progress: Progress = NO_PROGRE
         LOG.info("%s: processed %d rows", query.name, rows)
 
 
+def _has_run(query: StreamingQuery) -> bool:
+    """Whether a query has completed a batch, or found nothing to process."""
+    return bool(query.recentProgress) or query.status["message"].startswith("Waiting")
+
+
 def run_on(lake: Lake, stages: Iterable[Stage], every_s: float, stop: threading.Event) -> None:
     """Processes new messages every ``every_s`` seconds until ``stop`` is set.
 
@@ -70,7 +75,11 @@ def run_on(lake: Lake, stages: Iterable[Stage], every_s: float, stop: threading.
     try:
         for stage in stages:
             trigger = f"{round(every_s * 1000)} milliseconds"
-            running.append(stage().trigger(processingTime=trigger).start())
+            query = stage().trigger(processingTime=trigger).start()
+            running.append(query)
+            # The next query's start would keep the cores from the first rows of this one.
+            while query.isActive and not _has_run(query) and not stop.wait(_POLL_S):
+                pass
         LOG.info("following: %s", ", ".join(str(query.name) for query in running))
         while not stop.wait(_POLL_S):
             for query in running:

@@ -72,7 +72,7 @@ RESYNC_REQUESTS = Topic(
 INPUTS = (METADATA_LOG, API_VERSIONS, ZOOKEEPER)
 INPUT_OF_SOURCE = {topic.source: topic for topic in INPUTS}
 OUTPUTS = (FEATURE_CHANGES, ALERTS, EPOCHS, STATE, DEAD_LETTERS)
-"""The outputs that the lake ingests."""
+"""What every worker publishes on."""
 WORKER_OUTPUTS = (*OUTPUTS, OPERATIONS)
-"""Every topic that a worker publishes on."""
+"""What a worker that follows operations publishes on."""
 ALL = (*INPUTS, *WORKER_OUTPUTS, RESYNC_REQUESTS)

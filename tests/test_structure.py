@@ -24,6 +24,7 @@ SHORT = {
     "cli/runtime/spark_jars.py": "deploy does not know Spark, and pipeline does not import deploy",
     "controller/levels.py": "loads the table of levels when it is imported",
     "deploy/spark/featurewatch_job.py": "spark-submit runs it",
+    "tables/garbage.py": "every engine that holds images sets the same thresholds",
 }
 """Modules of fewer than `MIN_LINES` lines, each with the reason that it stands alone.
 

@@ -40,6 +40,10 @@ Operations = Annotated[
         "operations are published.",
     ),
 ]
+WorkerOperations = Annotated[
+    bool,
+    Option("--operations", help="Follow operations too; as the worker does, or outputs differ."),
+]
 AsJson = Annotated[bool, Option("--json", help="JSON on stdout, one document a line.")]
 OnlyCluster = Annotated[str, Option("--cluster", metavar="ID", help="Only this cluster id.")]
 Follow = Annotated[bool, Option("--follow", "-f", help="Continue with new messages as they come.")]

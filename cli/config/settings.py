@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterator
-from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -253,7 +252,7 @@ class Settings(BaseSettings):
             store=worker.store,
             data_directory=worker.data_directory,
             silent_after_s=worker.silent_after_s,
-            limits=replace(self.limits(), operations=worker.operations),
+            limits=self.limits(),
             node_series=worker.node_series,
             max_series=worker.max_series,
         )
@@ -268,6 +267,7 @@ class Settings(BaseSettings):
             source_ms=round(given.source_critical_after_s * 1000),
             quiet_ms=round(given.unreadable_ends_after_s * 1000),
             accepted_clusters=frozenset(self.bus.accepted_clusters),
+            operations=self.worker.operations,
         )
 
     def with_operations(self) -> Self:

@@ -30,7 +30,7 @@ from featurewatch.pipeline.audit.report import (
     PENDING,
     UNKNOWN,
 )
-from featurewatch.pipeline.gold.tables import ALERTS, EPOCHS, FEATURE_CHANGES
+from featurewatch.pipeline.gold.tables import ALERTS, EPOCHS, FEATURE_CHANGES, OPERATIONS
 from featurewatch.pipeline.lake.tables import Table
 
 _REVISION: Final = ("cluster", "revision")
@@ -58,7 +58,9 @@ def sides(live: DataFrame, gold: Mapping[str, DataFrame]) -> DataFrame:
     for rule in (MESSAGES_LOST, OUTPUTS_LOST):
         published = published.where(~fn.col("id").contains(f"/{rule}/"))
     alerts = _sides(published, gold[ALERTS.name], ALERTS)
-    return reduce(DataFrame.unionByName, [changes, alerts, epochs.drop("revision", "its_cause")])
+    operations = _sides(live_rows(live, OPERATIONS), gold[OPERATIONS.name], OPERATIONS)
+    epochs = epochs.drop("revision", "its_cause")
+    return reduce(DataFrame.unionByName, [changes, alerts, epochs, operations])
 
 
 def _sides(live: DataFrame, gold: DataFrame, table: Table) -> DataFrame:

@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 
 from featurewatch.pipeline.bronze.kafka import COMPLETE_TOPICS
-from featurewatch.pipeline.bronze.query import stored_ranges
+from featurewatch.pipeline.bronze.offsets import stored_ranges
 from featurewatch.pipeline.gold.spark_fold import by_cluster
-from featurewatch.pipeline.gold.tables import ALERTS, EPOCHS, FEATURE_CHANGES
+from featurewatch.pipeline.gold.tables import ALERTS, EPOCHS, FEATURE_CHANGES, OPERATIONS
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.tables import EXPIRED, GAPS, MESSAGES, Table
 from featurewatch.pipeline.silver.query import short_topic
@@ -26,6 +26,7 @@ AUDITED: Final[Mapping[str, Table]] = {
     topics.FEATURE_CHANGES.short_name: FEATURE_CHANGES,
     topics.ALERTS.short_name: ALERTS,
     topics.EPOCHS.short_name: EPOCHS,
+    topics.OPERATIONS.short_name: OPERATIONS,
 }
 """The tables of gold that hold the worker's outputs, by the short name of the output topic."""
 

@@ -12,12 +12,12 @@ from pyspark.sql import types as ty
 
 from featurewatch.pipeline.audit.lake_view import AUDITED
 from featurewatch.pipeline.audit.live_tables import KINDS, TYPED
-from featurewatch.pipeline.gold.tables import ALERTS, FEATURE_CHANGES
+from featurewatch.pipeline.gold.tables import ALERTS, FEATURE_CHANGES, OPERATIONS
 from featurewatch.pipeline.lake.tables import Table
 from featurewatch.pipeline.silver.query import input_messages, short_topic
 from featurewatch.streams import topics
 
-_JSON: Final = ("evidence",)
+_JSON: Final = ("evidence", "details")
 """Columns that hold JSON as text."""
 
 _CAUSED_BY: Final = (
@@ -145,8 +145,15 @@ def _cause(table: Table) -> Column:
                 for field, topic in _CAUSED_BY
             )
         )
-        return _seen(topic, fn.date_format("seen_at", "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"))
+        return _seen(topic, _event_time())
+    if table is OPERATIONS:
+        return _seen(fn.lit(topics.METADATA_LOG.short_name), _event_time())
     return fn.lit(None).cast("string")
+
+
+def _event_time() -> Column:
+    """The time at which a source saw the cause of an output, in the format of ``ce_time``."""
+    return fn.date_format("seen_at", "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'")
 
 
 def _seen(topic: Column, time: Column) -> Column:

@@ -10,8 +10,8 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
-from featurewatch.pipeline.fold.messages import ALERT, CHANGE, SNAPSHOT
-from featurewatch.pipeline.gold.tables import ALERTS, EPOCHS, FEATURE_CHANGES
+from featurewatch.pipeline.fold.messages import ALERT, CHANGE, OPERATION, SNAPSHOT
+from featurewatch.pipeline.gold.tables import ALERTS, EPOCHS, FEATURE_CHANGES, OPERATIONS
 from featurewatch.pipeline.lake.tables import Table, ddl_of
 
 
@@ -39,9 +39,18 @@ def epochs(outputs: DataFrame) -> DataFrame:
 
 def feature_changes(outputs: DataFrame) -> DataFrame:
     """Rows of `gold.tables.FEATURE_CHANGES` from typed outputs."""
+    return _of_record(outputs, FEATURE_CHANGES, CHANGE)
+
+
+def operations(outputs: DataFrame) -> DataFrame:
+    """Rows of `gold.tables.OPERATIONS` from typed outputs."""
+    return _of_record(outputs, OPERATIONS, OPERATION)
+
+
+def _of_record(outputs: DataFrame, table: Table, kind: str) -> DataFrame:
     times = {"append_ms": "bigint", "seen_ms": "bigint"}
-    return _typed(outputs, CHANGE, {**FEATURE_CHANGES.columns, **times}).select(
-        *("cluster", "id", *_columns(FEATURE_CHANGES, "appended_at", "seen_at")),
+    return _typed(outputs, kind, {**table.columns, **times}).select(
+        *("cluster", "id", *_columns(table, "appended_at", "seen_at")),
         _time("output.append_ms").alias("appended_at"),
         _time("output.seen_ms").alias("seen_at"),
     )
@@ -62,6 +71,7 @@ TYPED: Final[Mapping[str, Callable[[DataFrame], DataFrame]]] = {
     EPOCHS.name: epochs,
     FEATURE_CHANGES.name: feature_changes,
     ALERTS.name: alerts,
+    OPERATIONS.name: operations,
 }
 """For each audited table, the function from outputs to its rows."""
 
@@ -69,5 +79,6 @@ KINDS: Final[Mapping[str, str]] = {
     EPOCHS.name: SNAPSHOT,
     FEATURE_CHANGES.name: CHANGE,
     ALERTS.name: ALERT,
+    OPERATIONS.name: OPERATION,
 }
 """The kind of the outputs of each audited table."""

@@ -19,9 +19,16 @@ from immutables import Map
 from featurewatch.controller.input_messages import InputMessage
 from featurewatch.controller.monitor import MonitorState
 from featurewatch.controller.readiness.state_timers import DEFAULT_LIMITS, Limits
-from featurewatch.pipeline.fold.messages import ALERT, CHANGE, SNAPSHOT, fold_message, restore_state
+from featurewatch.pipeline.fold.messages import (
+    ALERT,
+    CHANGE,
+    OPERATION,
+    SNAPSHOT,
+    fold_message,
+    restore_state,
+)
 
-_LIVE: Final = (CHANGE, ALERT, SNAPSHOT)
+_LIVE: Final = (CHANGE, ALERT, SNAPSHOT, OPERATION)
 _SKEW_MS: Final = 5_000
 """How far the clocks of sources and workers may differ."""
 

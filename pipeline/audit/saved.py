@@ -11,12 +11,12 @@ from typing import Any, Final
 
 from featurewatch.controller.readiness.state_timers import Limits
 from featurewatch.pipeline.audit.report import AuditReport
-from featurewatch.pipeline.gold.tables import ALERTS, EPOCHS, FEATURE_CHANGES
+from featurewatch.pipeline.gold.tables import ALERTS, EPOCHS, FEATURE_CHANGES, OPERATIONS
 from featurewatch.pipeline.idle import versions
 from featurewatch.pipeline.lake.answers import SavedAnswer
 from featurewatch.pipeline.lake.tables import GAPS, MESSAGES
 
-_READ: Final = (MESSAGES, GAPS, FEATURE_CHANGES, ALERTS, EPOCHS)
+_READ: Final = (MESSAGES, GAPS, FEATURE_CHANGES, ALERTS, EPOCHS, OPERATIONS)
 """The tables that an audit reads."""
 
 

@@ -12,9 +12,9 @@ from featurewatch.streams.bus.diagnosis import unanswered
 from featurewatch.streams.bus.settings import LOG, BusSettings
 from featurewatch.streams.client_config.clients import java_properties
 from featurewatch.streams.errors import SecurityError
-from featurewatch.streams.topics import INPUTS, OUTPUTS, STATE
+from featurewatch.streams.topics import INPUTS, STATE, WORKER_OUTPUTS
 
-INGESTED_TOPICS: Final = tuple(topic for topic in (*INPUTS, *OUTPUTS) if topic is not STATE)
+INGESTED_TOPICS: Final = tuple(topic for topic in (*INPUTS, *WORKER_OUTPUTS) if topic is not STATE)
 """The topics that the lake ingests: all but ``state``, which repeats the content of ``epochs``."""
 
 COMPLETE_TOPICS: Final = tuple(

@@ -3,8 +3,9 @@
 It knows neither a bus nor Spark.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from featurewatch.controller.input_messages import InputMessage, process
 from featurewatch.controller.monitor import MonitorState
@@ -23,11 +24,18 @@ from featurewatch.pipeline.fold.intervals import (
 from featurewatch.streams.codec.events import MalformedEventError
 from featurewatch.streams.codec.outputs import Output, encode_output
 from featurewatch.streams.events import Event
-from featurewatch.streams.outputs import Alert, FeatureChange
+from featurewatch.streams.outputs import Alert, FeatureChange, Operation, Snapshot
 from featurewatch.streams.types import ClusterId
 from featurewatch.tables.rows import cluster_of, row_key
 
-CHANGE, ALERT, SNAPSHOT, STATE_ROW = "change", "alert", "snapshot", "row"
+CHANGE, ALERT, SNAPSHOT, OPERATION, STATE_ROW = "change", "alert", "snapshot", "operation", "row"
+
+_KINDS: Final[Mapping[type[Output], str]] = {
+    FeatureChange: CHANGE,
+    Alert: ALERT,
+    Snapshot: SNAPSHOT,
+    Operation: OPERATION,
+}
 
 
 class FoldOutput(NamedTuple):
@@ -127,10 +135,4 @@ def _history_outputs(cluster: str, rows: list[HistoryRow]) -> list[FoldOutput]:
 def _encoded(output: Output) -> FoldOutput:
     message = encode_output(output)
     event_id = dict(message.headers)["ce_id"].decode()
-    return FoldOutput(output.cluster, _kind(output), event_id, message.value or b"")
-
-
-def _kind(output: Output) -> str:
-    if isinstance(output, FeatureChange):
-        return CHANGE
-    return ALERT if isinstance(output, Alert) else SNAPSHOT
+    return FoldOutput(output.cluster, _KINDS[type(output)], event_id, message.value or b"")

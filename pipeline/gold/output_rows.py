@@ -12,13 +12,14 @@ import pyarrow as pa
 
 from featurewatch.pipeline.fold.daily_readiness import READINESS
 from featurewatch.pipeline.fold.intervals import CAPABILITY, EXCLUSION, ROLL
-from featurewatch.pipeline.fold.messages import ALERT, CHANGE, SNAPSHOT, FoldOutput
+from featurewatch.pipeline.fold.messages import ALERT, CHANGE, OPERATION, SNAPSHOT, FoldOutput
 from featurewatch.pipeline.gold.tables import (
     ALERTS,
     CAPABILITY_INTERVALS,
     EPOCHS,
     FEATURE_CHANGES,
     INCOMPATIBILITIES,
+    OPERATIONS,
     READINESS_BY_DAY,
     UPGRADES,
 )
@@ -61,6 +62,7 @@ TABLES: Final = (
     GoldTableSpec(EPOCHS, SNAPSHOT),
     GoldTableSpec(FEATURE_CHANGES, CHANGE),
     GoldTableSpec(ALERTS, ALERT),
+    GoldTableSpec(OPERATIONS, OPERATION),
     GoldTableSpec(CAPABILITY_INTERVALS, CAPABILITY, CLOSES, _is_closed),
     GoldTableSpec(INCOMPATIBILITIES, EXCLUSION, CLOSES, _is_closed),
     GoldTableSpec(UPGRADES, ROLL, "TRUE", _number),

@@ -21,6 +21,7 @@ from featurewatch.pipeline.fold.messages import STATE_ROW, FoldOutput, FoldState
 from featurewatch.pipeline.gold.table_pass import TablePass
 from featurewatch.pipeline.lake.row_blocks import as_batch
 from featurewatch.pipeline.silver.query import short_topic
+from featurewatch.tables.garbage import collect_rarely
 
 OUTPUT_SCHEMA: Final = "cluster string, kind string, id string, value binary"
 """Rows of a state (kind `STATE_ROW`), and blocks of a table's rows: ``kind`` is then the table's
@@ -96,6 +97,7 @@ def _fold_sorted(
     batches: Iterable[pa.RecordBatch], limits: Limits, with_silver: bool
 ) -> Iterator[pa.RecordBatch]:
     """Folds one partition of the sorted messages; each cluster is in exactly one partition."""
+    collect_rarely()
     cluster: str | None = None
     table_pass = TablePass(limits, with_silver=with_silver)
     for batch in batches:
@@ -138,6 +140,7 @@ class FoldProcessor(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Called by Spark before the first rows."""
         self._rows = handle.getMapState("rows", "name string", "value binary")
+        collect_rarely()
         self._pass = TablePass(self._limits, with_silver=self._with_silver)
 
     def handleInputRows(  # noqa: N802 - Spark's name

@@ -166,10 +166,35 @@ READINESS_BY_DAY: Final = Table(
     key=_KEY,
 )
 
+OPERATIONS: Final = Table(
+    Layer.GOLD,
+    "operations",
+    "each step of the operations of a cluster's controller, if operations are followed",
+    {
+        "cluster": "string",
+        "id": "string",
+        "operation": "string",
+        "kind": "string",
+        "phase": "string",
+        "reason": "string",
+        "topic": "string",
+        "partition": "int",
+        "broker": "int",
+        "summary": "string",
+        "details": "string",
+        "offset": "bigint",
+        "leader_epoch": "int",
+        "appended_at": "timestamp",
+        "seen_at": "timestamp",
+    },
+    key=_KEY,
+)
+
 GOLD: Final = (
     EPOCHS,
     FEATURE_CHANGES,
     ALERTS,
+    OPERATIONS,
     CAPABILITY_INTERVALS,
     INCOMPATIBILITIES,
     UPGRADES,

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import pyarrow as pa
 from delta.tables import DeltaTable
 from py4j.protocol import Py4JJavaError
 from pyspark import InheritableThread
@@ -140,13 +141,16 @@ class Lake:
         reader = self.session.readStream.format("delta").option("skipChangeCommits", "true")
         return reader.options(**options).load(self.ensure_table(table))
 
-    def append(self, table: Table, rows: DataFrame, size: int | None = None) -> None:
-        """Adds rows in one commit; ``size`` as in `merge_new`."""
+    def append(self, table: Table, rows: DataFrame, size: int | None = None) -> pa.Table | None:
+        """Adds rows in one commit; ``size`` as in `merge_new`.
+
+        Returns the rows if this process wrote them (None: Spark did).
+        """
         path = self.ensure_table(table)
         if (directory := self._local_directory(table, size)) is not None:
-            local_writer.append(directory, rows)
-        else:
-            rows.write.format("delta").mode("append").option("optimizeWrite", "true").save(path)
+            return local_writer.append(directory, rows)
+        rows.write.format("delta").mode("append").option("optimizeWrite", "true").save(path)
+        return None
 
     def merge_new(
         self,

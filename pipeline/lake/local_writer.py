@@ -44,12 +44,13 @@ def count(path: Path) -> int:
         return int(deltalake.DeltaTable(path).count())
 
 
-def append(path: Path, rows: DataFrame) -> None:
-    """Adds all rows to a table in one commit."""
+def append(path: Path, rows: DataFrame) -> pa.Table:
+    """Adds all rows to a table in one commit, and returns them; without rows there is no commit."""
     table_rows = _collected(rows, ())
     if table_rows.num_rows:
         with _lake_errors(path, "written"):
             deltalake.write_deltalake(path, table_rows, mode="append")
+    return table_rows
 
 
 def merge_new(

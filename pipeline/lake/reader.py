@@ -21,6 +21,7 @@ ALERTS: Final = "gold/alerts"
 CAPABILITY_INTERVALS: Final = "gold/capability_intervals"
 INCOMPATIBILITIES: Final = "gold/incompatibilities"
 UPGRADES: Final = "gold/upgrades"
+OPERATIONS: Final = "gold/operations"
 READINESS_BY_DAY: Final = "gold/readiness_by_day"
 SOURCE_STATES: Final = "silver/source_states"
 

@@ -29,6 +29,7 @@ from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.row_blocks import rows_of
 from featurewatch.pipeline.lake.tables import MESSAGES
 from featurewatch.pipeline.silver.tables import SILVER
+from featurewatch.tables.garbage import collect_rarely
 
 _COLUMNS = ("topic", "partition", "offset", "kafka_time", "key", "value", "round")
 
@@ -46,6 +47,7 @@ def read_messages(lake: Path) -> pd.DataFrame:
 
 def fill(lake: Path) -> int:
     """Fills the tables; returns the number of messages."""
+    collect_rarely()
     messages = read_messages(lake)
     work, blocks = TablePass(), dict[str, list[bytes]]()
 

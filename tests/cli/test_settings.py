@@ -1,6 +1,7 @@
 """Settings: flag over environment over file, and one line for what is wrong with them."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import get_type_hints
 
@@ -131,6 +132,7 @@ def test_the_limits_of_readiness_reach_the_worker(tmp_path: Path) -> None:
     settings = load(file, bus={"bootstrap_servers": "a:1"}, worker={"node_series": 7})
     assert settings.limits() == Limits(ghost_ms=90_000, upgrade_ms=500, refusal_ms=60_000)
     assert settings.worker_settings().limits == settings.limits()
+    assert settings.with_operations().limits() == replace(settings.limits(), operations=True)
     assert settings.worker_settings().node_series == 7
 
 

@@ -9,6 +9,7 @@ SUMMARIES: Final = {
     "diff": "Show what differs between two moments of a cluster: levels, nodes, releases, alerts.",
     "upgrades": "Show each roll of a cluster, or of all: when, how long, which levels, the "
     "downgrade path.",
+    "operations": "Show what controllers did with topics and partitions, and why, oldest first.",
     "plot": "Draw levels and what nodes support over time, as an image or as a single HTML page.",
 }
 
@@ -16,5 +17,5 @@ history = LazyGroup(
     "history",
     SUMMARIES,
     "featurewatch.cli.commands.history.command",
-    help="Show a cluster at any moment, what changed, its upgrades, and a picture of it all.",
+    help="Show a cluster at any moment, what changed, its upgrades and operations, and a picture.",
 )

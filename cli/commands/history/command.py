@@ -147,6 +147,43 @@ def upgrades(
 
 
 @command()
+def operations(
+    lake: LakeRoot = "",
+    cluster: OnlyCluster = "",
+    since: Annotated[str, Option("--since", metavar="TIME", help="From this time on.")] = "",
+    until: Annotated[
+        str, Option("--until", metavar="TIME", help="Up to this time.", default="now")
+    ] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Show what controllers did with topics and partitions, and why, oldest first.
+
+    They are in the lake if `worker` and `pipeline run` follow operations.
+    """
+    from featurewatch.pipeline.history import point_in_time
+    from featurewatch.pipeline.history.moments import parse_time
+    from featurewatch.pipeline.history.operations import operations as steps_in
+
+    now = datetime.now(UTC)
+    first = _usage(lambda: parse_time(since, now)) if since else None
+    last = _usage(lambda: parse_time(until, now)) if until else None
+    with _known():
+        reader = open_reader(lake)
+        name = point_in_time.cluster_of(reader, cluster) if cluster else ""
+        steps = steps_in(reader, name, first, last)
+    from featurewatch.cli.output import rendering
+
+    console = rendering.console()
+    for step in steps:
+        if as_json:
+            rendering.print_json(step)
+        else:
+            console.print(rendering.operation_line(step), soft_wrap=True)
+    if not steps and not as_json:
+        console.print("no operation is known: pipeline run follows them with --operations")
+
+
+@command()
 def plot(
     out: Annotated[
         Path | None,

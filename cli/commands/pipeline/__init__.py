@@ -8,7 +8,8 @@ SUMMARIES: Final = {
     "run": "Fill the lake from the topics, until Ctrl-C or with `--once` up to the present end.",
     "maintain": "Give tables new columns, delete what is too old, join small files, remove unused "
     "ones.",
-    "audit": "Compare changes, alerts and epochs on the topics with what the lake recomputes.",
+    "audit": "Compare changes, alerts, epochs and operations on the topics with what the lake "
+    "recomputes.",
 }
 
 pipeline = LazyGroup(

@@ -8,7 +8,7 @@ import orjson
 
 from featurewatch.cli.command_line import Exit, Option, command
 from featurewatch.cli.config.lake import Master, finite
-from featurewatch.cli.config.options import AsJson, ConfigFile, LakeRoot
+from featurewatch.cli.config.options import AsJson, ConfigFile, LakeRoot, WorkerOperations
 from featurewatch.cli.errors import ExitCode
 from featurewatch.cli.output.terminal import print_error, print_json_text, print_line
 
@@ -61,9 +61,10 @@ def audit(
             help="From one check to the next.",
         ),
     ] = 10.0,
+    operations: WorkerOperations = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compare changes, alerts and epochs on the topics with what the lake recomputes.
+    """Compare changes, alerts, epochs and operations on the topics with what the lake recomputes.
 
     Exits with 3 if any output is missing, extra or different, and with 4 if that is unknown.
     """
@@ -73,6 +74,8 @@ def audit(
     from featurewatch.cli.runtime.lake import default_lake, open_lake, stop_at_signal
 
     settings = load(config)
+    if operations:
+        settings = settings.with_operations()
     root = lake or default_lake(settings)
     saved = None if save or follow else _saved(root, late_s, limit, settings.limits())
     if saved is not None and (report := saved.load()) is not None:

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 from featurewatch.cli.command_line import Option, command
 from featurewatch.cli.config import options
 from featurewatch.cli.config.lake import Master, finite
-from featurewatch.cli.config.options import AsJson, BusServers, ConfigFile, LakeRoot, Prefix
+from featurewatch.cli.config.options import (
+    AsJson,
+    BusServers,
+    ConfigFile,
+    LakeRoot,
+    Prefix,
+    WorkerOperations,
+)
 
 if TYPE_CHECKING:
     from featurewatch.streams.bus.settings import BusSettings
@@ -36,6 +43,7 @@ def run(
             help="From one batch to the next.",
         ),
     ] = 1.0,
+    operations: WorkerOperations = False,
     as_json: AsJson = False,
 ) -> None:
     """Fill the lake from the topics, until Ctrl-C or with `--once` up to the present end."""
@@ -46,6 +54,8 @@ def run(
 
     progress = ProgressPrinter(as_json=as_json).progress()
     settings = load(config, bus=options.bus_flags(bus, prefix))
+    if operations:
+        settings = settings.with_operations()
     bus_settings = settings.bus_settings()
     root = lake or default_lake(settings)
     if once and _has_nothing_to_do(root, bus_settings):

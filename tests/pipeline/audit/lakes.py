@@ -8,6 +8,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from featurewatch.controller.monitor import MonitorState, step
+from featurewatch.controller.readiness.state_timers import DEFAULT_LIMITS, Limits
 from featurewatch.pipeline.gold.query import GoldQuery
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.tables import MESSAGES
@@ -124,18 +125,16 @@ class Topics:
         lake.append(MESSAGES, lake.session.createDataFrame(round_rows, MESSAGES.ddl))
 
 
-def work(reads: Iterable[Read]) -> Iterator[tuple[Output, int]]:
+def work(reads: Iterable[Read], limits: Limits = DEFAULT_LIMITS) -> Iterator[tuple[Output, int]]:
     """The outputs of a worker that processes messages in the given order, each with its time
     (ms)."""
     states: dict[str, MonitorState] = {}
     for offset, (at_ms, topic, event), processed_ms in reads:
         state = states.get(event.cluster) or MonitorState.of(event.cluster)
-        outcome = step(state, event, MessagePosition(topic.short_name, offset, at_ms))
+        position = MessagePosition(topic.short_name, offset, at_ms)
+        outcome = step(state, event, position, limits)
         states[event.cluster] = outcome.state
-        outputs: list[Output] = [*outcome.changes, *outcome.alerts]
-        if outcome.snapshot is not None:
-            outputs.append(outcome.snapshot)
-        yield from ((output, processed_ms) for output in outputs)
+        yield from ((output, processed_ms) for output in outcome.outputs)
 
 
 def in_another_order(reads: list[Read], seed: int) -> list[Read]:

@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from delta.tables import DeltaTable
 
 from featurewatch.pipeline.bronze.kafka import OffsetRange, TopicPartitionKey, offset_ranges
+from featurewatch.pipeline.bronze.offsets import planned_ends
 from featurewatch.pipeline.bronze.query import check_bronze
 from featurewatch.pipeline.errors import LakeError, RunError, TopicError
 from featurewatch.pipeline.lake.lake import Lake
@@ -249,3 +250,40 @@ def test_a_failing_batch_ends_the_run_with_its_reason(
     assert "\n" not in str(raised.value)
     ingest_once(lake, bus)
     assert len(rows(lake, MESSAGES)) == 3
+
+
+def test_a_short_batch_is_written_without_spark(
+    lake: Lake, own_bus: MakeBus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its count or, if that says too little, by its size; each message once all the same."""
+    bus = own_bus()
+    ensure_topics(bus)
+
+    def engines() -> list[str]:
+        commits = DeltaTable.forPath(lake.session, lake.path(MESSAGES)).history().collect()
+        return [commit["engineInfo"][:5] for commit in commits if commit["version"] > 0]
+
+    put(bus, some(10))
+    ingest_once(lake, bus)
+    assert engines() == ["delta"]
+    put(bus, some(100, first=10))
+    ingest_once(lake, bus)
+    assert engines() == ["delta", "delta"]
+    monkeypatch.setattr("featurewatch.pipeline.bronze.query._MEASURED", 5)
+    put(bus, some(10, first=110))
+    ingest_once(lake, bus)
+    assert engines() == ["Apach", "delta", "delta"]
+    positions = rows(lake, MESSAGES, *POSITION)
+    assert len(positions) == len(set(positions)) == messages_on(bus) == 120
+
+
+def test_where_a_batch_ends_is_read_from_its_checkpoint(tmp_path: Path) -> None:
+    """A file that is not there, or is not what Spark writes, gives none."""
+    (tmp_path / "offsets").mkdir()
+    file = tmp_path / "offsets" / "3"
+    file.write_text('v1\n{}\n{"a":{"0":5,"1":7},"b":{"0":1}}')
+    assert planned_ends(tmp_path, 3) == {("a", 0): 5, ("a", 1): 7, ("b", 0): 1}
+    assert planned_ends(tmp_path, 4) is None
+    for text in ("", "v1\n{}\n-", 'v1\n{}\n{"a":[5]}', 'v1\n{}\n{"a":{"x":5}}', "v1\n{}\n7"):
+        file.write_text(text)
+        assert planned_ends(tmp_path, 3) is None

@@ -1,5 +1,6 @@
 """The pass over messages, without Spark: each is decoded once for both layers."""
 
+import gc
 from collections import Counter
 from typing import Any
 
@@ -7,9 +8,11 @@ import pyarrow as pa
 import pytest
 
 from featurewatch.controller import input_messages
+from featurewatch.controller.readiness.state_timers import DEFAULT_LIMITS
 from featurewatch.pipeline.errors import LakeError
 from featurewatch.pipeline.gold import table_pass
 from featurewatch.pipeline.gold.output_rows import TABLES
+from featurewatch.pipeline.gold.spark_fold import _fold_sorted
 from featurewatch.pipeline.gold.table_pass import TablePass
 from featurewatch.pipeline.gold.tables import FEATURE_CHANGES, GOLD
 from featurewatch.pipeline.lake.block_writer import newest_rows
@@ -89,6 +92,16 @@ def test_rows_of_another_version_are_refused_by_name() -> None:
     rows = {row_key(ClusterId("c"), "unheard of"): b"{}"}
     with pytest.raises(LakeError, match=r"the state of c in the rows of another featurewatch"):
         TablePass().begin("c", rows)
+
+
+def test_the_collector_of_sparks_python_processes_runs_rarely() -> None:
+    """As that of the live worker."""
+    before = gc.get_threshold()
+    try:
+        assert [batch.num_rows for batch in _fold_sorted([], DEFAULT_LIMITS, with_silver=True)]
+        assert gc.get_threshold()[0] > 10 * before[0]
+    finally:
+        gc.set_threshold(*before)
 
 
 def test_of_several_rows_that_of_the_highest_rank_counts() -> None:

@@ -210,6 +210,31 @@ class Story:
             }
         )
 
+    def operation(self, phase: str, summary: str, after: timedelta = HOUR) -> None:
+        """A step of a reassignment, after some time."""
+        self.at += after
+        self.cause()
+        operation = f"{self.cluster}/reassignment/t/0"
+        self.rows["operations"].append(
+            {
+                "cluster": self.cluster,
+                "id": f"{operation}/{phase}/{self.offset}",
+                "operation": operation,
+                "kind": "reassignment",
+                "phase": phase,
+                "reason": "",
+                "topic": "payments",
+                "partition": 0,
+                "broker": -1,
+                "summary": summary,
+                "details": '{"target":[4,5]}',
+                "offset": self.offset,
+                "leader_epoch": 3,
+                "appended_at": self.at,
+                "seen_at": self.at,
+            }
+        )
+
     def roll(self, release: str, after: timedelta, step: timedelta = HOUR) -> None:
         """All nodes are restarted with a release, one after the other, and its level is
         finalized."""

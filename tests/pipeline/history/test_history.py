@@ -331,3 +331,31 @@ def test_diff_and_upgrades_are_printed(root: Path) -> None:
     assert [roll["cluster"] for roll in shown(root, "upgrades")].count("other") == 3
     late = run(root, "upgrades", "--since", datetime(2100, 1, 1, tzinfo=UTC).isoformat())
     assert "no upgrade is known" in late.stdout
+
+
+def test_operations_are_printed_as_on_the_topic(root: Path, tmp_path: Path) -> None:
+    """Oldest first, of one cluster or all, in a range of time; without any, the line says how they
+    come into a lake."""
+    moved, other = Story("moved"), Story("other", START + DAY)
+    for story in (moved, other):
+        story.finalize(FEATURE, 19, HOUR)
+        story.operation("began", "Partition payments-0 moves from 1 to 4,5")
+        story.operation("completed", "Partition payments-0 has moved to 4,5")
+    lake = lake_of(tmp_path / "lake", other, moved)
+    steps = shown(lake, "operations")
+    assert [(step["cluster"], step["phase"]) for step in steps] == [
+        ("moved", "began"),
+        ("moved", "completed"),
+        ("other", "began"),
+        ("other", "completed"),
+    ]
+    assert steps[0]["details"] == {"target": [4, 5]}
+    assert steps[0]["append_ms"] == (START + 2 * HOUR).timestamp() * 1000
+    one = run(lake, "operations", "--since", (START + DAY).isoformat()).stdout
+    assert "other  reassignment completed: Partition payments-0 has moved to 4,5" in one
+    assert len(one.splitlines()) == 2
+    until = (START + 2 * HOUR).isoformat()
+    assert len(shown(lake, "operations", "--until", until)) == 1
+    assert len(shown(lake, "operations", "--cluster", "other")) == 2
+    assert "no operation is known: pipeline run" in run(root, "operations").stdout
+    assert run(root, "operations", "--cluster", "nobody").exit_code == 4
