@@ -193,10 +193,9 @@ def test_a_damaged_lake_is_one_line(lake: Lake, tmp_path: Path) -> None:
     batches = Path(lake.checkpoint("silver"), "commits")
     batches.mkdir(parents=True)
     (batches / "0").touch()
-    lake.unlock()
-    result = maintain_here(lake)
-    assert result.exit_code == 1
-    (line,) = result.stderr.splitlines()
+    with running(tmp_path / "gone", "maintain", "--lake", lake.root) as process:
+        assert process.end() == 1
+    (line,) = process.err()
     assert line.startswith(f"featurewatch: the lake {lake.root} has no table bronze/messages")
 
 
