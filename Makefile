@@ -71,8 +71,8 @@ format: $(VENV)/ready ## Lay the code out.
 bench: $(VENV)/ready ## Measure speed and memory, each against a peer in the same run; one JSON line each.
 	@$(BIN)/python -m tests.bench $(BENCH)
 
-requirements: $(VENV)/ready ## Say which rows of the specification tests show, and which are open.
-	@$(BIN)/python -m scripts.requirements
+requirements: $(VENV)/ready ## Say which rows of the specification tests show; update docs/requirements.md.
+	@$(BIN)/python -m scripts.requirements --write
 
 first-minute: ## Measure `make demo` in a fresh clone with empty caches: seconds and bytes fetched.
 	@$(PYTHON) -m scripts.first_minute
