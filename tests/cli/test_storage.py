@@ -194,7 +194,8 @@ def test_the_drafts_name_of_an_option() -> None:
 def test_format_is_kafkas_own(
     release: str, stack_cache: Cache, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Its options (M-25), its default level (M-26), and where the level is kept (M-27).
+    """Its options (M-25 as released), its default level (M-26 as released), and where the level is
+    kept (M-27 as released).
 
     What the tool says and its exit code come through.
     """

@@ -114,7 +114,8 @@ def test_released_texts(item: ReleasedUpdate, message: str | None) -> None:
 
 
 def test_version_0_has_a_flag_in_place_of_the_type() -> None:
-    """In version 0 ``allow_downgrade`` is a safe downgrade, and the type is ignored (F-24)."""
+    """In version 0 ``allow_downgrade`` is a safe downgrade, and the type is ignored (F-24 as
+    released)."""
     down = UpdateFeatures((ReleasedUpdate("alpha", 1, True, UpgradeType.UPGRADE),), version=0)
     assert decide(context(RELEASED), down).levels == {"alpha": 1, "beta": 1}
     not_down = UpdateFeatures((ReleasedUpdate("alpha", 1, False, 2),), version=0)
@@ -122,7 +123,8 @@ def test_version_0_has_a_flag_in_place_of_the_type() -> None:
 
 
 def test_version_2_has_one_result_for_all() -> None:
-    """Kafka 4.0 returns the first feature's error, without results (F-26, F-30)."""
+    """Kafka 4.0 returns the first feature's error, without results (F-26 as released, F-30 as
+    released)."""
     items = (ReleasedUpdate("beta", 2), ReleasedUpdate("alpha", 2), ReleasedUpdate("zeta", 1))
     decision = decide(context(RELEASED), UpdateFeatures(items, version=2))
     assert decision.levels is None
