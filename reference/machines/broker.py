@@ -144,7 +144,10 @@ class ReferenceBroker:
     # -- tasks -------------------------------------------------------------------------------------
 
     def _start(self) -> Task[None]:
-        """Checks the finalized levels, then registers; also in a new session while running."""
+        """Checks its ranges and the finalized levels, then registers; also in a new session."""
+        if invalid := self._invalid_ranges():
+            self._exit(f"{invalid}: ranges run from {self._dialect.lowest_level} or more upwards")
+            return
         yield from self._refresh()
         path = encoding.broker_path(self._identity.broker_id)
         while not (self._has_exited or self.registered):
@@ -162,6 +165,13 @@ class ReferenceBroker:
                     self._exit(f"cannot register at {path}: {_reason(failure)}")
         if not self._has_exited:
             yield from self._read_controller()
+
+    def _invalid_ranges(self) -> str:
+        return ", ".join(
+            f"{name} {span}"
+            for name, span in sorted(self._supported.items())
+            if not self._dialect.is_valid_range(span)
+        )
 
     def _resolve_existing(self, path: str) -> Task[None]:
         """The znode exists: from a lost `Create` of this session, or from another session."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from featurewatch.reference.machines.requests import ErrorCode
+from featurewatch.streams.types import SupportedRange
 from featurewatch.streams.znodes import FeaturesForm
 
 
@@ -17,7 +18,7 @@ class Dialect:
     """One form of KIP-584.
 
     - ``form``: the format of the features znode at ``path``;
-    - ``lowest_level``: the lowest valid level; with ``deletes_by_level``, an update to a lower
+    - ``lowest_level``: the lowest valid level, also of a range; with ``deletes_by_level``, an update to a lower
       level is a deletion;
     - ``range_keys``: the names of a range's ends in the broker's znode;
     - ``per_item``: each item has its own result, and the valid items are applied;
@@ -49,6 +50,14 @@ class Dialect:
     writes_unchanged: bool
     exits_at_lower_epoch: bool
     pushes: bool = False
+
+    def is_valid_range(self, supported: SupportedRange) -> bool:
+        """Whether brokers may advertise a range: its levels are valid, and are at least one.
+
+        The early draft has levels from 0 on, the later one from 1 on, as has ZooKeeper mode
+        (``SupportedVersionRange``).
+        """
+        return self.lowest_level <= supported.minimum <= supported.maximum
 
     @property
     def released(self) -> bool:

@@ -119,6 +119,17 @@ def test_each_watch_leads_to_one_read_and_the_same_check() -> None:
     assert machine.receive(Tick(), 5) == []
 
 
+@pytest.mark.parametrize("bounds", [(0, 3), (3, 2), (-1, 2)])
+def test_a_broker_with_an_invalid_range_does_not_start(bounds: tuple[int, int]) -> None:
+    """It exits with the range, and has read and written nothing (F-04)."""
+    machine = ReferenceBroker(BrokerIdentity(4), LATER_DRAFT, {"alpha": SupportedRange(*bounds)})
+    driver = Driver(machine)
+    driver.start()
+    (end,) = driver.exits
+    assert (end.code, machine.registered, driver.served) == (1, False, [])
+    assert f"alpha {bounds[0]}-{bounds[1]}" in end.reason
+
+
 def test_levels_that_a_controller_sends_are_checked_first() -> None:
     """An excluded broker exits and adopts nothing; levels older than the cached ones are ignored
     (F-65)."""

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from featurewatch.reference.machines.broker import BrokerIdentity, ReferenceBroker
@@ -248,6 +248,7 @@ def test_broker_and_controller_agree(
     controller's when it decides on those levels with the broker registered.
     """
     dialect = DIALECTS[name]
+    assume(all(map(dialect.is_valid_range, ranges.values())))  # others do not start at all
     driver = Driver(ReferenceBroker(BrokerIdentity(4), dialect, ranges))
     driver.history.write(0, Create(dialect.path, encode_features(dialect, levels)))
     driver.start()
@@ -263,6 +264,37 @@ def test_broker_and_controller_agree(
     make = items.get(name, ReleasedUpdate)
     updates = tuple(make(feature, level) for feature, level in levels.items())
     assert decide(situation, UpdateFeatures(updates)).response.succeeded is accepted
+
+
+def test_ranges_of_the_early_draft_begin_at_0() -> None:
+    """0 is an ordinary level and end of a range; a reversed or negative range is invalid (F-03)."""
+    valid = [(0, 0), (0, 3), (1, 1), (2, 7)]
+    for bounds in valid:
+        assert EARLY_DRAFT.is_valid_range(SupportedRange(*bounds))
+        assert _finalizes(EARLY_DRAFT, bounds, bounds[0])
+    for bounds in [(-1, 3), (-2, -1), (3, 2), (0, -1)]:
+        assert not EARLY_DRAFT.is_valid_range(SupportedRange(*bounds))
+        assert not _finalizes(EARLY_DRAFT, bounds, 2)
+
+
+@pytest.mark.parametrize("dialect", [LATER_DRAFT, RELEASED])
+def test_ranges_begin_at_1(dialect: Dialect) -> None:
+    """In the later draft, and in released ZooKeeper mode, both ends are 1 or more (F-04, F-04 as
+    released): no level lies in another range."""
+    for bounds in [(1, 1), (1, 3), (2, 7)]:
+        assert dialect.is_valid_range(SupportedRange(*bounds))
+        assert _finalizes(dialect, bounds, bounds[1])
+    for bounds in [(0, 3), (0, 0), (-1, 3), (3, 2), (1, 0)]:
+        assert not dialect.is_valid_range(SupportedRange(*bounds))
+        assert not _finalizes(dialect, bounds, 2)
+
+
+def _finalizes(dialect: Dialect, bounds: tuple[int, int], level: int) -> bool:
+    """Whether a level can be finalized with a broker that advertises a range."""
+    every = capabilities_of(alpha=(0 if dialect is EARLY_DRAFT else 1, 9))
+    situation = UpdateContext(dialect, {}, {capabilities_of(alpha=bounds): {4}}, every)
+    make = {EARLY_DRAFT: EarlyUpdate, LATER_DRAFT: LaterUpdate}.get(dialect, ReleasedUpdate)
+    return decide(situation, UpdateFeatures((make("alpha", level),))).response.succeeded
 
 
 def test_a_dry_run_decides_and_writes_nothing() -> None:
