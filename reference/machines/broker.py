@@ -128,8 +128,10 @@ class ReferenceBroker:
             case RequestReceived(request_id, request):
                 self._emit(SendResponse(request_id, self._respond(request)))
             case UpdateMetadataReceived(message):
-                if message.epoch > self.cached.epoch:
-                    self._adopt_levels(message.features, message.epoch, self.cached.czxid)
+                if self._check_levels(message.features) and message.epoch > self.cached.epoch:
+                    self.cached = FinalizedFeaturesAndEpoch(
+                        dict(message.features), message.epoch, self.cached.czxid
+                    )
             case Tick():
                 self._tasks.retry()
 
@@ -231,11 +233,15 @@ class ReferenceBroker:
 
     def _adopt_levels(self, levels: Mapping[str, int], epoch: int, czxid: int) -> None:
         """Adopts levels that this broker supports, and exits at others."""
+        if self._check_levels(levels):
+            self.cached = FinalizedFeaturesAndEpoch(dict(levels), epoch, czxid)
+
+    def _check_levels(self, levels: Mapping[str, int]) -> bool:
+        """Whether this broker supports the levels; it exits if not."""
         incompatible = [*incompatible_levels(self._dialect, self._capabilities, levels)]
         if incompatible:
             self._exit("finalized features exclude this broker: " + self._reasons(incompatible))
-            return
-        self.cached = FinalizedFeaturesAndEpoch(dict(levels), epoch, czxid)
+        return not incompatible
 
     def _reasons(self, incompatible: list[tuple[str, int]]) -> str:
         def reason(feature: str, level: int) -> str:

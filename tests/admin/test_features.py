@@ -93,7 +93,8 @@ def test_a_mixed_cluster_gets_the_version_that_all_brokers_support() -> None:
 
 
 def test_a_controller_before_3_3_gets_version_0() -> None:
-    """It knows a boolean instead of a type, and no dry run, which is said before it is asked."""
+    """It knows a boolean instead of a type, and no dry run, which is said before it is asked
+    (M-70, M-70 as released)."""
     with ScriptedCluster(Node(versions=(0, 0))) as cluster:
         lower = FeatureUpdate(RAISE.feature, FeatureLevel(1), UpgradeType.SAFE_DOWNGRADE)
         changed(cluster, RAISE)

@@ -1,5 +1,7 @@
 """From findings to alerts: which fire, continue and are resolved, and their texts."""
 
+import pytest
+
 from featurewatch.controller.monitor import step, step_unreadable
 from featurewatch.streams.events import SourceState
 from featurewatch.streams.outputs import AlertState, Severity

@@ -38,6 +38,7 @@ def with_rows(files: Iterable[Path]) -> list[Any]:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The document, which the tests of this plugin replace."""
     parser.addoption("--rows-of", type=Path, default=DOCUMENT, help="rows of this document")
+    parser.addoption("--row", default="", help="run only the tests that name this row")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -52,6 +53,14 @@ def rows_named_by(item: pytest.Item) -> list[str]:
     texts = [getdoc(each) or "" for each in objects if each is not None]
     texts += [text for mark in item.iter_markers("rows") for text in mark.args]
     return sorted({name for text in texts for name in names_in(text)})
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves the tests that name the row of ``--row``."""
+    if names := set(names_in(config.getoption("--row"))):
+        others = [item for item in items if names.isdisjoint(rows_named_by(item))]
+        items[:] = [item for item in items if not names.isdisjoint(rows_named_by(item))]
+        config.hook.pytest_deselected(items=others)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -75,7 +84,15 @@ class ShownRows:
             config.args_source is pytest.Config.ArgsSource.TESTPATHS
             and not any(
                 config.getoption(name, None)
-                for name in ("keyword", "markexpr", "deselect", "ignore", "ignore_glob", "lf")
+                for name in (
+                    "row",
+                    "keyword",
+                    "markexpr",
+                    "deselect",
+                    "ignore",
+                    "ignore_glob",
+                    "lf",
+                )
             )
             and not config.option.collectonly
         )

@@ -116,7 +116,9 @@ def test_a_failing_teardown_shows_nothing(
     result.stdout.fnmatch_lines(["NOT SHOWN M-01:*"])
 
 
-@pytest.mark.parametrize("selection", [("suite/test_rows.py",), ("-k", "other"), ("-x",)])
+@pytest.mark.parametrize(
+    "selection", [("suite/test_rows.py",), ("-k", "other"), ("--row", "M-01"), ("-x",)]
+)
 def test_a_run_of_some_tests_does_not_count(
     pytester: pytest.Pytester, options: tuple[str, ...], selection: tuple[str, ...]
 ) -> None:

@@ -173,6 +173,7 @@ def test_level_without_a_record() -> None:
     """
     empty = ControllerState(NodeId(1), OLD, {})
     assert update("3.9", empty, 4).accepted
+    assert reason(update("3.9", empty, 2, SAFE)).endswith("Can't downgrade to a newer version.")
     assert release_of("3.9").metadata_level(1).name == "3.0-IV1"  # type: ignore[union-attr]
     decision = update("4.3", ControllerState(NodeId(1), NEW, {}), 30)
     assert decision.answer.error is Errors.UNKNOWN_SERVER_ERROR

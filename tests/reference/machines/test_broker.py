@@ -131,18 +131,31 @@ def test_a_broker_with_an_invalid_range_does_not_start(bounds: tuple[int, int]) 
 
 
 def test_levels_that_a_controller_sends_are_checked_first() -> None:
-    """An excluded broker exits and adopts nothing; levels older than the cached ones are ignored
-    (F-65)."""
+    """An excluded broker exits and adopts nothing; supported levels that are older than the cached
+    ones are ignored (F-65)."""
     machine, driver = broker(EARLY_DRAFT_STRUCK)
     finalize(driver, EARLY_DRAFT_STRUCK, 2)
     driver.start()
     driver.give(UpdateMetadataReceived(UpdateMetadata(1, {"alpha": 3})))
     assert (machine.cached.epoch, machine.cached.levels) == (1, {"alpha": 3})
-    driver.give(UpdateMetadataReceived(UpdateMetadata(0, {"alpha": 9})))
+    driver.give(UpdateMetadataReceived(UpdateMetadata(0, {"alpha": 2})))
+    assert (machine.cached.epoch, machine.cached.levels) == (1, {"alpha": 3})
     assert driver.exits == []
     driver.give(UpdateMetadataReceived(UpdateMetadata(2, {"alpha": 9})))
     assert [end.code for end in driver.exits] == [1]
     assert (machine.cached.epoch, driver.pending) == (1, deque())
+
+
+@pytest.mark.parametrize("epoch", [0, 1, 2])
+def test_the_check_comes_before_the_epoch_is_compared(epoch: int) -> None:
+    """A broker that sent levels exclude exits, whatever their epoch (F-93)."""
+    machine, driver = broker(EARLY_DRAFT_STRUCK)
+    finalize(driver, EARLY_DRAFT_STRUCK, 2)
+    driver.start()
+    driver.give(UpdateMetadataReceived(UpdateMetadata(1, {"alpha": 3})))
+    driver.give(UpdateMetadataReceived(UpdateMetadata(epoch, {"alpha": 9})))
+    assert [end.code for end in driver.exits] == [1]
+    assert machine.cached.levels == {"alpha": 3}
 
 
 def test_an_excluded_broker_that_does_not_know_yet_is_silent() -> None:

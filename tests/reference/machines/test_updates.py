@@ -293,8 +293,35 @@ def _finalizes(dialect: Dialect, bounds: tuple[int, int], level: int) -> bool:
     """Whether a level can be finalized with a broker that advertises a range."""
     every = capabilities_of(alpha=(0 if dialect is EARLY_DRAFT else 1, 9))
     situation = UpdateContext(dialect, {}, {capabilities_of(alpha=bounds): {4}}, every)
-    make = {EARLY_DRAFT: EarlyUpdate, LATER_DRAFT: LaterUpdate}.get(dialect, ReleasedUpdate)
+    items: dict[str, Callable[[str, int], Update]] = {
+        "early-draft": EarlyUpdate,
+        "later-draft": LaterUpdate,
+    }
+    make = items.get(dialect.name, ReleasedUpdate)
     return decide(situation, UpdateFeatures((make("alpha", level),))).response.succeeded
+
+
+def test_the_early_draft_reports_the_first_failed_item() -> None:
+    """Of several, in the request's order, whatever its name or error; a top-level error comes
+    before any (F-74)."""
+    bad = [EarlyUpdate("zeta", 9), EarlyUpdate("alpha", 9), EarlyUpdate("beta", 7)]
+    for items in (bad, bad[::-1], [EarlyUpdate("alpha", 3), bad[0], bad[2]]):
+        response = decide(context(EARLY_DRAFT), UpdateFeatures(tuple(items))).response
+        first = next(item for item in items if item in bad)
+        assert response.error is ErrorCode.INVALID_REQUEST
+        assert (response.message or "").startswith(f"{first.name}: ")
+        assert not any(f" {item.name}: " in (response.message or "") for item in bad)
+
+
+def test_the_later_draft_reports_all_failed_items() -> None:
+    """Each of them is in the error of the request (F-74)."""
+    bad = [LaterUpdate("zeta", 9, False), LaterUpdate("alpha", 9, False)]
+    response = decide(
+        context(LATER_DRAFT), UpdateFeatures((LaterUpdate("beta", 2, False), *bad))
+    ).response
+    assert response.error is ErrorCode.FEATURE_UPDATES_FAILED
+    message = response.message or ""
+    assert ("zeta: " in message, "alpha: " in message, "beta: " in message) == (True, True, False)
 
 
 def test_a_dry_run_decides_and_writes_nothing() -> None:
