@@ -2,7 +2,8 @@
 
 A mutant survives if these tests pass: then they do not show the row. `make mutants` runs all of
 `mutants.MUTANTS` on two copies at a time; one takes seconds, and at most `_LIMIT_S`. Real Kafka is
-not started. The exit code is 0 if all are killed, and the unchanged tree passes.
+not started, and simulations, which take minutes, are left out. The exit code is 0 if all are
+killed, and the tests pass where there is no bug.
 
 Usage: ``python -m tests.mutants [ROW | part of a path ...]``.
 """
@@ -25,6 +26,7 @@ from tests.mutants.mutants import MUTANTS, Mutant
 
 _COPIES: Final = 2
 _LIMIT_S: Final = 300.0
+_SLOW: Final = ("tests/simulation/", "tests/pipeline/", "tests/integration/")
 _LEFT_OUT: Final = (".git", ".venv*", ".*cache*", "__pycache__", ".hypothesis", "build", "dist")
 
 
@@ -53,7 +55,13 @@ def files_with(rows: Iterable[str], tests: Path = TESTS) -> list[str]:
     """The test files to collect for rows: those with a test that names one of them."""
     named = named_under(tests)
     places = {place.partition("::")[0] for row in rows for place in named.get(row, ())}
-    return sorted({place if place.endswith(".py") else _player(place) for place in places})
+    return sorted(
+        {
+            place if place.endswith(".py") else _player(place)
+            for place in places
+            if not place.startswith(_SLOW)
+        }
+    )
 
 
 def _player(scenario: str) -> str:
@@ -63,13 +71,13 @@ def _player(scenario: str) -> str:
     return f"{folder}/{module.name}"
 
 
-def run_tests(tree: Path, row: str) -> int | None:
-    """Pytest's exit code for the tests that name a row; None after `_LIMIT_S`."""
-    files = files_with([row], tree / "tests")
+def run_tests(tree: Path, *rows: str) -> int | None:
+    """Pytest's exit code for the tests that name one of the rows; None after `_LIMIT_S`."""
+    files = files_with(rows, tree / "tests")
     if not files:
         return 5
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
-    command += ["-m", "not stack and not network", "--row", row, *files]
+    command += ["-m", "not stack and not network", "--row", ", ".join(rows), *files]
     environment = os.environ | {
         "PYTHONPATH": str(tree / "src"),
         # A module that is changed twice in one second would be read from its stale cache.
@@ -123,9 +131,9 @@ def fates(mutants: Sequence[Mutant], directory: Path) -> Iterator[tuple[Mutant, 
 def broken_rows(mutants: Sequence[Mutant], directory: Path) -> list[str]:
     """The rows whose tests fail without any bug; their mutants would be killed by nothing."""
     tree = copy_of_the_tree(directory / "whole")
-    if run_tests(tree, ", ".join(dict.fromkeys(mutant.row for mutant in mutants))) == 0:
-        return []
     rows = dict.fromkeys(mutant.row for mutant in mutants)
+    if run_tests(tree, *rows) == 0:
+        return []
     return [row for row in rows if run_tests(tree, row) not in (0, 5)]
 
 

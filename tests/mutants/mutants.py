@@ -153,8 +153,8 @@ MUTANTS: Final = (
         "F-29",
         "the later draft queues",
         _CONTROLLER,
-        "            case UpdateFeatures() if self._processing and not self._dialect.queues:\n",
-        "            case UpdateFeatures() if False:\n",
+        "                self._processing and not self._dialect.queues\n",
+        "                self._processing and False\n",
     ),
     Mutant(
         "F-30",

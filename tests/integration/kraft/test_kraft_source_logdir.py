@@ -1,6 +1,5 @@
 """The source on mounted log directories of real nodes."""
 
-import asyncio
 import shutil
 from pathlib import Path
 
@@ -69,10 +68,15 @@ def _is(record: object, name: str) -> bool:
     return isinstance(record, dict) and record["data"].get("name") == name
 
 
+def _has(log: Path, text: bytes) -> bool:
+    """Whether a segment of the log has these bytes; a follower writes them after the leader."""
+    return any(text in segment.read_bytes() for segment in log.glob("*.log"))
+
+
 async def test_a_log_that_is_cut_under_it_is_read_anew(quorum: Cluster, tmp_path: Path) -> None:
     """A copy of a real log loses committed records: reset, and its content from the start."""
     await create_topics(quorum, ["to-be-cut"])
-    await asyncio.sleep(1.2)
+    await until(lambda: _has(quorum.node(1).metadata_log, b"to-be-cut"))
     shutil.copytree(quorum.node(1).metadata_log, tmp_path / "__cluster_metadata-0")
     copy = tmp_path / "__cluster_metadata-0"
     files = LogSink()
