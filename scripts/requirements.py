@@ -1,17 +1,21 @@
 """Reports which rows of ``docs/requirements.md`` are covered by tests, and which are open.
 
 A test covers a row if its docstring names the row's id (``M-12``, or ``M-34 to M-37``). The
-docstring of a test module and the comment lines of a scenario file count too. The report never
-fails; ``tests/test_requirements.py`` checks that every named id belongs to a row.
+docstring of a test module and the comment lines of a scenario file count too. ``M-12 as released``
+names what released Kafka does where it differs from the row; ``M-12`` alone is the row as written.
 
-Usage: ``python -m scripts.requirements [--json]``.
+``--write`` writes this into the last two columns of the document. A whole run of the tests fails
+if a test that the document counts on did not pass (``tests/plugins/requirements.py``), and
+``tests/test_requirements.py`` checks that the columns are current and that every id has a row.
+
+Usage: ``python -m scripts.requirements [--json | --write]``.
 """
 
 import ast
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypedDict
 
@@ -20,19 +24,34 @@ DOCUMENT = ROOT / "docs" / "requirements.md"
 TESTS = ROOT / "tests"
 
 _ID = r"[A-Z]-\d{1,3}"
-_NAMED = re.compile(rf"\b({_ID})(?:\s+to\s+({_ID}))?\b")
-_ROW = re.compile(rf"^\| ({_ID}) \| (.+) \| ([^|]+) \| [^|]+ \|$", re.MULTILINE)
+_NAMED = re.compile(rf"\b({_ID})(?:\s+to\s+({_ID}))?\b(\s+as\s+released\b)?")
+_ROW = re.compile(rf"^\| {_ID} \| .+ \|$", re.MULTILINE)
+_CELLS = 4
+"""The cells of a row before the two that `with_columns` writes."""
+
+RELEASED = " as released"
+SHOWN, OPEN, NO_DIFFERENCE = "shown", "open", "-"
 
 Shown = Mapping[str, Sequence[str]]
-"""Id → the tests that name it: ``tests/x.py::test_y``, ``tests/x.py`` or ``tests/x.txt``."""
+"""Name → the tests that have it: ``tests/x.py::test_y``, ``tests/x.py`` or ``tests/x.txt``.
+
+A name is an id, ``M-12``, or that of the row as released, ``M-12 as released``.
+"""
 
 
 class RequirementRow(NamedTuple):
-    """A row of the document: its id, its statement, and the area of the project."""
+    """A row of the document: its id, its statement, the area of the project, and the release."""
 
     id: str
     text: str
     place: str
+    release: str
+
+    @property
+    def names(self) -> list[str]:
+        """What tests can name: the row as written and, where Kafka differs, the row as released."""
+        differs = self.release != "-" and not self.release.startswith("same")
+        return [self.id, self.id + RELEASED] if differs else [self.id]
 
 
 class AreaReport(TypedDict):
@@ -42,6 +61,7 @@ class AreaReport(TypedDict):
     rows: int
     shown: dict[str, list[str]]
     open: list[str]
+    open_as_released: list[str]
 
 
 class RequirementsReport(TypedDict):
@@ -49,21 +69,53 @@ class RequirementsReport(TypedDict):
 
     rows: int
     shown: int
+    differing: int
+    shown_as_released: int
     places: list[AreaReport]
     unknown: dict[str, list[str]]
 
 
 def rows_of(document: str) -> list[RequirementRow]:
     """The rows of the document's tables, in order."""
-    return [RequirementRow(*(cell.strip() for cell in cells)) for cells in _ROW.findall(document)]
+    return [RequirementRow(*_cells(line)[:_CELLS]) for line in _ROW.findall(document)]
 
 
-def ids_in(text: str) -> list[str]:
-    """The ids in a text, in order; ``A-1 to A-3`` gives all three, a reversed span its two ends."""
-    ids: list[str] = []
-    for first, last in _NAMED.findall(text):
-        ids += _span(first, last) if last else [first]
-    return ids
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip("|").split(" | ")]
+
+
+def names_in(text: str) -> list[str]:
+    """The names in a text, in order; ``A-1 to A-3`` gives all three, a reversed span its ends.
+
+    ``as released`` applies to the id or the span before it.
+    """
+    names: list[str] = []
+    for first, last, suffix in _NAMED.findall(text):
+        ids = _span(first, last) if last else [first]
+        names += [row_id + RELEASED for row_id in ids] if suffix else ids
+    return names
+
+
+def claimed_in(document: str) -> set[str]:
+    """The names that the document's last two columns count as shown."""
+    claimed: set[str] = set()
+    for line in _ROW.findall(document):
+        row_id, *cells = _cells(line)
+        names = (row_id, row_id + RELEASED)
+        marks = cells[_CELLS - 1 :]
+        claimed |= {name for name, mark in zip(names, marks, strict=False) if mark == SHOWN}
+    return claimed
+
+
+def with_columns(document: str, names: Collection[str]) -> str:
+    """The document with its last two columns as the given names have it."""
+
+    def marked(line: re.Match[str]) -> str:
+        row = RequirementRow(*_cells(line[0])[:_CELLS])
+        marks = [SHOWN if name in names else OPEN for name in row.names]
+        return f"| {' | '.join([*row, *marks, NO_DIFFERENCE][: _CELLS + 2])} |"
+
+    return _ROW.sub(marked, document)
 
 
 def _span(first: str, last: str) -> list[str]:
@@ -74,7 +126,7 @@ def _span(first: str, last: str) -> list[str]:
 
 
 def shortened(ids: Iterable[str]) -> str:
-    """The inverse of `ids_in`: sorted ids, with three or more consecutive ones as a span."""
+    """The inverse of `names_in`: sorted ids, with three or more consecutive ones as a span."""
     runs: list[list[str]] = []
     for row_id in sorted(set(ids), key=lambda name: (name[0], int(name[2:]))):
         if (
@@ -100,7 +152,7 @@ def named_in_python(source: str) -> Iterator[tuple[str, str]]:
                 name = node.name
             case _:
                 continue
-        for row_id in ids_in(ast.get_docstring(node) or ""):
+        for row_id in names_in(ast.get_docstring(node) or ""):
             yield row_id, name
 
 
@@ -108,7 +160,7 @@ def named_in_scenario(text: str) -> Iterator[str]:
     """The ids in the comment lines of a scenario."""
     for line in text.splitlines():
         if line.startswith("#"):
-            yield from ids_in(line)
+            yield from names_in(line)
 
 
 def named_under(tests: Path) -> dict[str, list[str]]:
@@ -129,22 +181,30 @@ def report(rows: Sequence[RequirementRow], shown: Shown) -> RequirementsReport:
     """The covered and the open rows of each area."""
     areas: list[AreaReport] = []
     for area in sorted({row.place for row in rows}):
-        ids = [row.id for row in rows if row.place == area]
+        area_rows = [row for row in rows if row.place == area]
+        names = [name for row in area_rows for name in row.names]
         areas.append(
             {
                 "place": area,
-                "rows": len(ids),
-                "shown": {row_id: sorted(set(shown[row_id])) for row_id in ids if row_id in shown},
-                "open": [row_id for row_id in ids if row_id not in shown],
+                "rows": len(area_rows),
+                "shown": {name: sorted(set(shown[name])) for name in names if name in shown},
+                "open": [row.id for row in area_rows if row.id not in shown],
+                "open_as_released": [
+                    name.removesuffix(RELEASED)
+                    for name in names
+                    if name.endswith(RELEASED) and name not in shown
+                ],
             }
         )
-    row_ids = {row.id for row in rows}
+    nameable = {name for row in rows for name in row.names}
     return {
         "rows": len(rows),
-        "shown": sum(len(area["shown"]) for area in areas),
+        "shown": sum(row.id in shown for row in rows),
+        "differing": len(nameable) - len(rows),
+        "shown_as_released": sum(name.endswith(RELEASED) for name in nameable & shown.keys()),
         "places": areas,
         "unknown": {
-            row_id: sorted(set(tests)) for row_id, tests in shown.items() if row_id not in row_ids
+            name: sorted(set(tests)) for name, tests in shown.items() if name not in nameable
         },
     }
 
@@ -153,20 +213,33 @@ def lines(summary: RequirementsReport) -> Iterator[str]:
     """The report as text: one line per area, and a total."""
     width = max(len(area["place"]) for area in summary["places"])
     for area in summary["places"]:
-        head = f"{area['place']:{width}}  {len(area['shown']):3} of {area['rows']:3}"
-        yield f"{head}  open: {shortened(area['open'])}" if area["open"] else head
-    for row_id, tests in summary["unknown"].items():
-        yield f"no row {row_id}, named by {', '.join(tests)}"
-    yield f"{'total':{width}}  {summary['shown']:3} of {summary['rows']:3} rows shown by tests"
+        head = f"{area['place']:{width}}  {area['rows'] - len(area['open']):3} of {area['rows']:3}"
+        open_rows = f"  open: {shortened(area['open'])}" if area["open"] else ""
+        released = area["open_as_released"]
+        yield head + open_rows + (f"  open as released: {shortened(released)}" if released else "")
+    for name, tests in summary["unknown"].items():
+        yield f"no row {name}, named by {', '.join(tests)}"
+    yield f"{'total':{width}}  {total(summary)}"
+
+
+def total(summary: RequirementsReport) -> str:
+    """The figure: how many rows are shown, as written and as released."""
+    return (
+        f"{summary['shown']} of {summary['rows']} rows shown by tests, "
+        f"{summary['shown_as_released']} of {summary['differing']} also as released"
+    )
 
 
 def main(arguments: Sequence[str]) -> int:
     """Prints the report; returns the exit code, 2 for wrong usage."""
-    if arguments not in ([], ["--json"]):
+    if arguments not in ([], ["--json"], ["--write"]):
         sys.stderr.write(__doc__ or "")
         return 2
-    summary = report(rows_of(DOCUMENT.read_text()), named_under(TESTS))
-    text = json.dumps(summary, indent=2) if arguments else "\n".join(lines(summary))
+    document, named = DOCUMENT.read_text(), named_under(TESTS)
+    if arguments == ["--write"]:
+        DOCUMENT.write_text(with_columns(document, named))
+    summary = report(rows_of(document), named)
+    text = json.dumps(summary, indent=2) if arguments == ["--json"] else "\n".join(lines(summary))
     sys.stdout.write(text + "\n")
     return 0
 

@@ -45,6 +45,7 @@ pytest_plugins = (
     "tests.plugins.fuzzing",
     "tests.plugins.process_logs",
     "tests.plugins.releases",
+    "tests.plugins.requirements",
     "tests.plugins.scheduling",
 )
 

@@ -14,14 +14,16 @@ from scripts.requirements import (
     ROOT,
     TESTS,
     RequirementRow,
-    ids_in,
+    claimed_in,
     lines,
     named_in_python,
     named_in_scenario,
     named_under,
+    names_in,
     report,
     rows_of,
     shortened,
+    with_columns,
 )
 
 
@@ -32,12 +34,18 @@ def test_every_id_in_a_test_exists() -> None:
     assert result["shown"] > 0
 
 
+def test_the_columns_are_current() -> None:
+    """The document says of each row what the tests name; `make requirements` writes it there."""
+    text = DOCUMENT.read_text()
+    assert text == with_columns(text, named_under(TESTS)), "run make requirements"
+
+
 def test_the_document_is_whole() -> None:
     """Each line that begins with an id is a row, and ids run from 01 without a hole or a twin."""
     text = DOCUMENT.read_text()
     ids = [row.id for row in rows_of(text)]
     assert len(ids) == sum(line[:3] in ("| F", "| C", "| A", "| M") for line in text.splitlines())
-    for letter, count in (("F", 90), ("C", 64), ("A", 42), ("M", 69)):
+    for letter, count in (("F", 93), ("C", 64), ("A", 42), ("M", 70)):
         mine = [row_id for row_id in ids if row_id[0] == letter]
         assert mine == [f"{letter}-{number:02}" for number in range(1, count + 1)]
 
@@ -53,19 +61,21 @@ def test_the_document_is_whole() -> None:
         ("M-37 to M-34", ["M-37", "M-34"]),
         ("F-34 to M-35", ["F-34", "M-35"]),
         ("M-4 is no row, and is told", ["M-4"]),
+        ("M-01, M-02 as released", ["M-01", "M-02 as released"]),
+        ("(M-01 to M-02\n    as released)", ["M-01 as released", "M-02 as released"]),
         ("CRC-32C, UTF-8, KIP-584, 3.3-IV2, KAFKA-18979, x-12, M-12b", []),
         ("", []),
     ],
 )
 def test_ids_in_a_text(text: str, ids: list[str]) -> None:
     """Alone, in lists, in spans; names of other things are none."""
-    assert ids_in(text) == ids
+    assert names_in(text) == ids
 
 
 @given(st.sets(st.integers(1, 99).map("M-{:02}".format) | st.integers(1, 99).map("C-{:02}".format)))
 def test_spans_of_ids_are_equal_to_the_ids(ids: set[str]) -> None:
     """However many ids, spans name exactly them."""
-    assert ids_in(shortened(ids)) == sorted(ids)
+    assert names_in(shortened(ids)) == sorted(ids)
 
 
 def test_only_docstrings_of_tests_count() -> None:
@@ -108,21 +118,34 @@ def test_the_report_counts_places(tmp_path: Path) -> None:
         "| M-01 | One. (KIP-778: x) | agents | same |\n"
         "| M-02 | Two `a|b`. (KIP-778: x) | source | - |\n"
         "| M-03 | Three. (KIP-778: x) | source | same |\n"
+        "| M-04 | Four. (KIP-778: x) | source | 2 and 3 | open | shown |\n"
     )
     rows = rows_of(document)
-    assert rows[1] == RequirementRow("M-02", "Two `a|b`. (KIP-778: x)", "source")
+    assert rows[1] == RequirementRow("M-02", "Two `a|b`. (KIP-778: x)", "source", "-")
     tests = tmp_path / "tests"
     tests.mkdir()
-    tests.joinpath("test_a.py").write_text('def test_x():\n    """Shows M-02 and M-44."""\n')
+    tests.joinpath("test_a.py").write_text(
+        'def test_x():\n    """M-02, M-44, M-04 as released."""\n'
+    )
     tests.joinpath("b.txt").write_text("# M-02\n")
     result = report(rows, named_under(tests))
     assert list(lines(result)) == [
         "agents    0 of   1  open: M-01",
-        "source    1 of   2  open: M-03",
+        "source    1 of   3  open: M-03, M-04",
         "no row M-44, named by tests/test_a.py::test_x",
-        "total     1 of   3 rows shown by tests",
+        "total   1 of 4 rows shown by tests, 1 of 1 also as released",
     ]
-    assert result["places"][1]["shown"] == {"M-02": ["tests/b.txt", "tests/test_a.py::test_x"]}
+    assert result["places"][1]["shown"] == {
+        "M-02": ["tests/b.txt", "tests/test_a.py::test_x"],
+        "M-04 as released": ["tests/test_a.py::test_x"],
+    }
+    assert with_columns(document, {"M-02"}).splitlines()[2:] == [
+        "| M-01 | One. (KIP-778: x) | agents | same | open | - |",
+        "| M-02 | Two `a|b`. (KIP-778: x) | source | - | shown | - |",
+        "| M-03 | Three. (KIP-778: x) | source | same | open | - |",
+        "| M-04 | Four. (KIP-778: x) | source | 2 and 3 | open | open |",
+    ]
+    assert claimed_in(document) == {"M-04 as released"}
 
 
 def test_the_command_prints_one_json_document() -> None:

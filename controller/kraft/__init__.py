@@ -1,8 +1,9 @@
 """A model of the KRaft controller's feature decisions, release by release. Pure.
 
-`releases` holds the levels as data (``features.json``, extracted from Kafka's jars),
-`consequences` what a level changes and costs. `decide_update`, `decide_broker_registration` and
-`decide_controller_registration` return the errors, texts and records of Kafka's own controllers.
+`releases` holds the levels as data (``features.json``, extracted from Kafka's jars), `consequences`
+what a level changes and costs. `decide_update`, `decide_broker_registration` and
+`decide_controller_registration` return the errors, texts and records of Kafka's own controllers,
+`decide_update_as_written` those that KIP-778 describes.
 """
 
 from importlib import import_module
@@ -17,6 +18,7 @@ from featurewatch.controller.kraft.releases import (
 
 if TYPE_CHECKING:
     from featurewatch.controller.kraft.consequences import Consequence, between
+    from featurewatch.controller.kraft.kip_778 import decide_update_as_written
     from featurewatch.controller.kraft.registration import (
         BrokerRegistrationRequest,
         RegistrationDecision,
@@ -67,6 +69,7 @@ __all__ = [
     "decide_broker_registration",
     "decide_controller_registration",
     "decide_update",
+    "decide_update_as_written",
     "release_of",
     "releases",
     "replay_refusal",
@@ -95,6 +98,7 @@ _MODULES: Final = {
     "active_controller_id": "controller.kraft.state_from_image",
     "controller_state": "controller.kraft.state_from_image",
     "decide_update": "controller.kraft.updates",
+    "decide_update_as_written": "controller.kraft.kip_778",
     "UpgradeType": "streams.types",
 }
 

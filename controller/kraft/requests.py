@@ -8,8 +8,12 @@ from featurewatch.streams.types import FeatureLevel, FeatureName, UpgradeType
 
 
 class Errors(IntEnum):
-    """Kafka's error codes that a feature update or a registration may get (``Errors``)."""
+    """Kafka's error codes that a feature update or a registration may get (``Errors``).
 
+    ``UNSAFE_FEATURE_DOWNGRADE`` is in KIP-778 only, without a number, and was never released.
+    """
+
+    UNSAFE_FEATURE_DOWNGRADE = -778
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
     UNSUPPORTED_VERSION = 35

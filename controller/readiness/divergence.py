@@ -102,15 +102,17 @@ def has_applied_levels(image: ClusterImage, key: NodeKey, now_ms: int) -> Verdic
 
 
 def applied_by_all(image: ClusterImage, now_ms: int) -> tuple[Verdict, tuple[NodeKey, ...]]:
-    """Whether every living node has applied the newest levels, and the nodes that may not have.
+    """Whether every node has applied the newest levels, and the nodes that may not have.
+
+    A fenced broker counts as any other: one that is down has loaded nothing.
 
     Only then may older software be rolled out after a downgrade (KIP-778). Released Kafka does not
     track this; only the nodes' own ApiVersions responses show it.
     """
     doubtful: list[NodeKey] = []
     verdicts: set[Verdict] = set()
-    for key, node in image.nodes.nodes.items():
-        verdict = Verdict.YES if node.fenced else has_applied_levels(image, key, now_ms)
+    for key in image.nodes.nodes:
+        verdict = has_applied_levels(image, key, now_ms)
         if verdict is not Verdict.YES:
             doubtful.append(key)
             verdicts.add(verdict)

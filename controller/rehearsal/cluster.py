@@ -19,7 +19,7 @@ class RehearsedCluster:
     the nodes that do not run. ``has_leader``: a majority of the voters runs. ``epoch`` is the
     broker epoch of the next registration. ``software`` has the ranges of controllers that were
     started in the rehearsal, whether they could register or not. ``partitions`` are None where no
-    step is about them.
+    step is about them. ``as_written``: the controller decides on levels as KIP-778 describes.
     """
 
     release: str
@@ -30,6 +30,7 @@ class RehearsedCluster:
     epoch: int = 0
     software: Mapping[NodeId, SupportedRanges] = field(default_factory=dict)
     partitions: RehearsedPartitions | None = None
+    as_written: bool = False
 
     @classmethod
     def of(

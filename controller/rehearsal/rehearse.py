@@ -14,6 +14,7 @@ from featurewatch.controller.kraft import (
     UpdateDecision,
     UpdateRequest,
     decide_update,
+    decide_update_as_written,
     rules_of,
 )
 from featurewatch.controller.kraft.requests import FeatureLevelRecord
@@ -77,18 +78,22 @@ def rehearse(
     voters: Sequence[NodeId] = (),
     whole: bool = True,
     partitions: RehearsedPartitions | None = None,
+    as_written: bool = False,
 ) -> list[StepOutcome]:
     """The outcome of each step, in order; a `RestartNodes` is expanded into atomic steps.
 
     ``release`` is the active controller's; ``voters`` defaults to those of the state. ``whole`` is
     false if not every registration is known: an accepted update then has the verdict unknown.
-    Without ``partitions`` steps about them are refused.
+    Without ``partitions`` steps about them are refused. ``as_written``: updates of levels are
+    decided as KIP-778 describes, which differs from every release.
 
     Raises:
         UnknownReleaseError: if the release is unknown.
     """
     rules_of(release)
-    cluster = RehearsedCluster.of(release, state, voters, partitions)
+    cluster = replace(
+        RehearsedCluster.of(release, state, voters, partitions), as_written=as_written
+    )
     outcomes: list[StepOutcome] = []
     for step in steps:
         for atomic_step in expand_step(cluster, step):
@@ -200,7 +205,8 @@ def _apply_step(cluster: RehearsedCluster, step: AtomicStep) -> StepOutcome:
 
 def _update_levels(cluster: RehearsedCluster, step: UpdateLevels) -> StepOutcome:
     before = cluster.state
-    decision = decide_update(cluster.release, before, UpdateRequest(step.updates))
+    decide = decide_update_as_written if cluster.as_written else decide_update
+    decision = decide(cluster.release, before, UpdateRequest(step.updates))
     state = _after_update(cluster.release, before, decision)
     old_levels, new_levels = all_levels(before), all_levels(state)
     return StepOutcome(

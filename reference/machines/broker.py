@@ -128,8 +128,10 @@ class ReferenceBroker:
             case RequestReceived(request_id, request):
                 self._emit(SendResponse(request_id, self._respond(request)))
             case UpdateMetadataReceived(message):
-                if message.epoch > self.cached.epoch:
-                    self._adopt_levels(message.features, message.epoch, self.cached.czxid)
+                if self._check_levels(message.features) and message.epoch > self.cached.epoch:
+                    self.cached = FinalizedFeaturesAndEpoch(
+                        dict(message.features), message.epoch, self.cached.czxid
+                    )
             case Tick():
                 self._tasks.retry()
 
@@ -144,7 +146,10 @@ class ReferenceBroker:
     # -- tasks -------------------------------------------------------------------------------------
 
     def _start(self) -> Task[None]:
-        """Checks the finalized levels, then registers; also in a new session while running."""
+        """Checks its ranges and the finalized levels, then registers; also in a new session."""
+        if invalid := self._invalid_ranges():
+            self._exit(f"{invalid}: ranges run from {self._dialect.lowest_level} or more upwards")
+            return
         yield from self._refresh()
         path = encoding.broker_path(self._identity.broker_id)
         while not (self._has_exited or self.registered):
@@ -162,6 +167,13 @@ class ReferenceBroker:
                     self._exit(f"cannot register at {path}: {_reason(failure)}")
         if not self._has_exited:
             yield from self._read_controller()
+
+    def _invalid_ranges(self) -> str:
+        return ", ".join(
+            f"{name} {span}"
+            for name, span in sorted(self._supported.items())
+            if not self._dialect.is_valid_range(span)
+        )
 
     def _resolve_existing(self, path: str) -> Task[None]:
         """The znode exists: from a lost `Create` of this session, or from another session."""
@@ -221,11 +233,15 @@ class ReferenceBroker:
 
     def _adopt_levels(self, levels: Mapping[str, int], epoch: int, czxid: int) -> None:
         """Adopts levels that this broker supports, and exits at others."""
+        if self._check_levels(levels):
+            self.cached = FinalizedFeaturesAndEpoch(dict(levels), epoch, czxid)
+
+    def _check_levels(self, levels: Mapping[str, int]) -> bool:
+        """Whether this broker supports the levels; it exits if not."""
         incompatible = [*incompatible_levels(self._dialect, self._capabilities, levels)]
         if incompatible:
             self._exit("finalized features exclude this broker: " + self._reasons(incompatible))
-            return
-        self.cached = FinalizedFeaturesAndEpoch(dict(levels), epoch, czxid)
+        return not incompatible
 
     def _reasons(self, incompatible: list[tuple[str, int]]) -> str:
         def reason(feature: str, level: int) -> str:

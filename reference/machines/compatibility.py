@@ -13,12 +13,14 @@ def is_compatible(dialect: Dialect, capabilities: Capabilities, feature: str, le
 
     The controller and the brokers use the same check (KIP-584, broker protections):
     `controller.compatibility.supports`, where level 0 means off. Only in the early draft is 0 an
-    ordinary level, which must lie in the range.
+    ordinary level, which must lie in the range. No level lies in a range that the dialect forbids.
     """
     name = FeatureName(feature)
+    supported = capabilities.ranges.get(name)
+    if supported is not None and not dialect.is_valid_range(supported):
+        return False
     if level == dialect.lowest_level == 0:
-        supported = capabilities.ranges.get(name)
-        return supported is not None and supported.minimum == 0 and not capabilities.broken
+        return supported is not None and supported.includes(level)
     return supports(capabilities, name, FeatureLevel(level)) is Verdict.YES
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from featurewatch.reference.machines.requests import ErrorCode
+from featurewatch.streams.types import SupportedRange
 from featurewatch.streams.znodes import FeaturesForm
 
 
@@ -17,12 +18,12 @@ class Dialect:
     """One form of KIP-584.
 
     - ``form``: the format of the features znode at ``path``;
-    - ``lowest_level``: the lowest valid level; with ``deletes_by_level``, an update to a lower
-      level is a deletion;
+    - ``lowest_level``: the lowest valid level, also of a range; with ``deletes_by_level``, an
+      update to a lower level is a deletion;
     - ``range_keys``: the names of a range's ends in the broker's znode;
     - ``per_item``: each item has its own result, and the valid items are applied;
-    - ``queues``: an update waits for the previous one; else it is rejected while that is in
-      progress;
+    - ``queues``: an update or deletion waits for the previous one; else it is rejected while that
+      is in progress (in the early draft with "a suitable exception");
     - ``has_delete``: DELETE_FEATURES exists;
     - ``defaults``: an absent znode is created with the controller's own maxima; else empty;
     - ``failure``: the error code if all items are valid and the write fails; in the later draft
@@ -50,6 +51,14 @@ class Dialect:
     exits_at_lower_epoch: bool
     pushes: bool = False
 
+    def is_valid_range(self, supported: SupportedRange) -> bool:
+        """Whether brokers may advertise a range: its levels are valid, and are at least one.
+
+        The early draft has levels from 0 on, the later one from 1 on, as has ZooKeeper mode
+        (``SupportedVersionRange``).
+        """
+        return self.lowest_level <= supported.minimum <= supported.maximum
+
     @property
     def released(self) -> bool:
         """Whether Kafka was released with this form."""
@@ -63,7 +72,7 @@ EARLY_DRAFT: Final = Dialect(
     lowest_level=0,
     range_keys=("minVersion", "maxVersion"),
     per_item=False,
-    queues=True,
+    queues=False,
     has_delete=True,
     deletes_by_level=False,
     defaults=False,

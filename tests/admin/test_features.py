@@ -59,7 +59,8 @@ def test_a_change_goes_to_the_controller_that_metadata_names() -> None:
 )
 def test_what_is_sent_is_the_request_of_kafka(kind: UpgradeType, dry_run: bool, code: int) -> None:
     """Key 57 with timeoutMs, of which the default is a minute, each update's name, level and type,
-    and whether it is a dry run, which it is not by default (M-03, M-05, M-08, M-30)."""
+    and whether it is a dry run, which it is not by default (M-03, M-05 as released, M-08 as
+    released, M-30 as released)."""
     with ScriptedCluster(Node()) as cluster:
         how = {"dry_run": True} if dry_run else {}
         changed(
@@ -92,7 +93,8 @@ def test_a_mixed_cluster_gets_the_version_that_all_brokers_support() -> None:
 
 
 def test_a_controller_before_3_3_gets_version_0() -> None:
-    """It knows a boolean instead of a type, and no dry run, which is said before it is asked."""
+    """It knows a boolean instead of a type, and no dry run, which is said before it is asked
+    (M-70, M-70 as released)."""
     with ScriptedCluster(Node(versions=(0, 0))) as cluster:
         lower = FeatureUpdate(RAISE.feature, FeatureLevel(1), UpgradeType.SAFE_DOWNGRADE)
         changed(cluster, RAISE)
@@ -189,7 +191,7 @@ def test_a_dry_run_without_an_answer_is_a_failure() -> None:
 
 def test_results_are_by_feature() -> None:
     """Each has its own in 3.x, one error stands for all where the request as a whole has it, and a
-    missing text is Kafka's own; `check` raises what was refused (F-74)."""
+    missing text is Kafka's own; `check` raises what was refused (F-74 as released)."""
 
     def partly(_: WireRequest) -> UpdateResponse:
         bad = ItemResult("a", ErrorCode.INVALID_UPDATE_VERSION, "no")
@@ -225,7 +227,7 @@ def test_nothing_is_no_request() -> None:
 
 def test_describe_returns_the_metadata_of_one_node() -> None:
     """The finalized levels, the epoch, the supported ranges, and who says so; by id, by controller,
-    or the first of the bootstrap servers that answers (F-72, F-76)."""
+    or the first of the bootstrap servers that answers (F-72 as released, F-76 as released)."""
     with ScriptedCluster(Node(), Node(), Node(), controller=2) as cluster:
         cluster.stop(3)
         bootstrap = Bootstrap((cluster.address(3), cluster.address(1)))

@@ -26,7 +26,7 @@ KINDS = [kind for kind in UpgradeType if kind is not UpgradeType.UNKNOWN]
 
 def test_types_are_kips_and_kafkas() -> None:
     """KIP-778 counts NONE, SAFE, UNSAFE from 0, and none is the default; released Kafka counts
-    UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE from 1 (M-05)."""
+    UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE from 1 (M-05, M-05 as released)."""
     assert [(downgrade_type.value, downgrade_type.name) for downgrade_type in DowngradeType] == [
         (0, "NONE"),
         (1, "SAFE"),
@@ -49,13 +49,14 @@ def test_types_are_kips_and_kafkas() -> None:
 def test_the_older_form_has_a_boolean(
     allow: bool, reading: AllowDowngradeSemantics, kind: UpgradeType
 ) -> None:
-    """As written it gives a safe downgrade for either value, as released only for true (M-28)."""
+    """As written it gives a safe downgrade for either value, as released only for true (M-28, M-28
+    as released)."""
     assert FeatureUpdate.of_boolean(NAME, LEVEL, allow, reading) == FeatureUpdate(NAME, LEVEL, kind)
 
 
 def test_the_older_question_is_answered() -> None:
     """``allowDowngrade()`` is true for safe downgrades alone as written, for both as released
-    (M-29)."""
+    (M-29, M-29 as released)."""
     kinds = [FeatureUpdate(NAME, LEVEL, kind) for kind in KINDS]
     assert [update.allows_downgrade(AllowDowngradeSemantics.WRITTEN) for update in kinds] == [
         False,

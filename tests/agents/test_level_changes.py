@@ -167,8 +167,8 @@ async def test_a_controller_on_old_software(
 async def test_the_active_controller_on_old_software(
     make_cluster: Callable[[ClusterSpec], Cluster],
 ) -> None:
-    """After its election it reads the level it cannot support and exits (M-46); an alert fires
-    without a leader, and after a restart on new software the level is unchanged.
+    """After its election it reads the level it cannot support and exits (M-46 as released); an
+    alert fires without a leader, and after a restart on new software the level is unchanged.
     """
     cluster = make_cluster(ClusterSpec([NodeSpec(1, NEW_SOFTWARE, Roles.CONTROLLER)], "3.9"))
     node, watched = cluster.node(1), MonitoringSink(cluster)
@@ -237,8 +237,8 @@ async def test_levels_change_without_a_restart(mixed: Cluster) -> None:
 
 @pytest.mark.stack
 async def test_a_running_broker_meets_a_level_it_cannot_support(mixed: Cluster) -> None:
-    """A released broker logs it and stays up, outside of the cluster (M-47); it blocks the level
-    while it is registered, and its heartbeats are refused afterwards.
+    """A released broker logs it and stays up, outside of the cluster (M-47 as released); it blocks
+    the level while it is registered, and its heartbeats are refused afterwards.
     """
     broker, key = mixed.node(11), NodeKey(Role.BROKER, NodeId(11))
     watched = MonitoringSink(mixed)

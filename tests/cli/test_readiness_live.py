@@ -102,8 +102,8 @@ def test_the_first_level_comes_from_formatting_and_no_other_setting_counts(
     make_cluster: Callable[[ClusterSpec], Cluster],
 ) -> None:
     """The active controller writes what the node was formatted with into an empty log, once: not
-    again when it starts with a log that has it (M-39). inter.broker.protocol.version is ignored:
-    the broker registers as metadata.version allows, with its directories (M-66).
+    again when it starts with a log that has it (M-39 as released). inter.broker.protocol.version is
+    ignored: the broker registers as metadata.version allows, with its directories (M-66).
     """
     older = {"inter.broker.protocol.version": "3.5"}
     running = make_cluster(

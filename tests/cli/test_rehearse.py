@@ -134,6 +134,30 @@ def test_release_selects_the_model_of_the_controller(run_rehearse: Callable[...,
     assert "Broker 2 only supports versions 1-21" in step["messages"][0]
 
 
+def test_levels_are_decided_as_kip_778_is_written(run_rehearse: Callable[..., Result]) -> None:
+    """--as-written: a lossy downgrade has an error of its own and UNSAFE overrides it (M-09,
+    M-57)."""
+    steps = ("-s", "downgrade:metadata.version=16", "-s", "downgrade-unsafe:metadata.version=16")
+    written = run_rehearse(*AT, *steps, "--as-written", "--json")
+    safe, unsafe = json.loads(written.output)["steps"]
+    assert safe["verdict"] == "refused"
+    assert safe["messages"] == [
+        "The downgrade of metadata.version from 19 to 16 may lose metadata."
+    ]
+    assert unsafe["verdict"] == "accepted"
+    released = run_rehearse(*AT, *steps, "--json")
+    assert [step["verdict"] for step in json.loads(released.output)["steps"]] == ["refused"] * 2
+
+
+def test_a_real_controller_is_not_as_written(run_rehearse: Callable[..., Result]) -> None:
+    """Comparing the two is wrong usage."""
+    result = run_rehearse(
+        *AT, "-s", "stop:broker-1", "--as-written", "--on-real-controller", "4.3.0"
+    )
+    assert isinstance(result.exception, UsageError)
+    assert "--as-written" in str(result.exception)
+
+
 def test_what_is_not_known_exits_with_4(run_rehearse: Callable[..., Result]) -> None:
     """No majority, a cluster that does not answer, no active controller, software nobody tells."""
     lost = (

@@ -68,6 +68,37 @@ def test_a_directory_that_was_never_started(formatted: Path) -> None:
     assert (document["committed"], document["releases"]["4.3"]) == (None, None)
 
 
+def test_the_first_level_in_meta_properties(formatted: Path) -> None:
+    """KIP-778 as written keeps the level of format there, without a bootstrap.checkpoint, and a
+    controller writes it into a log that has none (M-27, M-39)."""
+    (formatted / "bootstrap.checkpoint").unlink()
+    (formatted / "meta.properties").write_text(f"{META}metadata.version=17\n")
+    lines = info(str(formatted)).output.splitlines()
+    assert lines[2] == "formatted   metadata.version 17 (3.7-IV2)"
+    assert lines[4] == (
+        "first       KIP-778's controller writes metadata.version 17 (3.7-IV2), as the log has no "
+        "level"
+    )
+    document = json.loads(info(str(formatted), "--json").output)
+    assert document["formatted"]["levels"] == {"metadata.version": 17}
+
+
+def test_bootstrap_checkpoint_counts_before_meta_properties(formatted: Path) -> None:
+    """Released Kafka reads that file alone (M-27 as released)."""
+    (formatted / "meta.properties").write_text(f"{META}metadata.version=17\n")
+    document = json.loads(info(str(formatted), "--json").output)
+    assert document["formatted"]["levels"]["metadata.version"] == 19
+
+
+@pytest.mark.parametrize("level", ["0", "-1", "32768", "3.7", ""])
+def test_a_level_in_meta_properties_that_is_none(formatted: Path, level: str) -> None:
+    """It is in the error, with the file."""
+    (formatted / "meta.properties").write_text(f"{META}metadata.version={level}\n")
+    result = info(str(formatted))
+    assert result.exit_code == 1
+    assert f"meta.properties is damaged: '{level}' is no metadata.version" in result.stderr
+
+
 def test_what_is_at_the_end_of_a_log_may_not_be_committed(formatted: Path) -> None:
     """Of three voters the last records are not known to be: both levels are told."""
     log = LogDirectory(formatted / "other")
@@ -194,7 +225,8 @@ def test_the_drafts_name_of_an_option() -> None:
 def test_format_is_kafkas_own(
     release: str, stack_cache: Cache, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Its options (M-25), its default level (M-26), and where the level is kept (M-27).
+    """Its options (M-25 as released), its default level (M-26 as released), and where the level is
+    kept (M-27 as released).
 
     What the tool says and its exit code come through.
     """

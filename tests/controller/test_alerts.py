@@ -1,5 +1,7 @@
 """From findings to alerts: which fire, continue and are resolved, and their texts."""
 
+import pytest
+
 from featurewatch.controller.monitor import step, step_unreadable
 from featurewatch.streams.events import SourceState
 from featurewatch.streams.outputs import AlertState, Severity
@@ -57,9 +59,10 @@ def test_unknown_is_not_healthy() -> None:
     assert "ApiVersions version 4" in alerts[0].summary
 
 
-def test_a_reversed_range_is_an_alert_of_its_own() -> None:
-    """Nothing else is concluded from an invalid range (F-04)."""
-    engine = watching(r.level(MV, 5), r.register(1, {MV: (9, 3)}))
+@pytest.mark.parametrize("bounds", [(9, 3), (-1, 9)])
+def test_an_invalid_range_is_an_alert_of_its_own(bounds: tuple[int, int]) -> None:
+    """Nothing else is concluded from a reversed or negative range (F-04, F-04 as released)."""
+    engine = watching(r.level(MV, 5), r.register(1, {MV: bounds}))
     rules = [a.rule for alerts in engine.state.firing.values() for a in alerts]
     assert rules == ["invalid-range"]
 

@@ -32,7 +32,8 @@ YES, NO, UNKNOWN = Verdict.YES, Verdict.NO, Verdict.UNKNOWN
     ],
 )
 def test_a_range_includes_both_ends(bounds: tuple[int, int], level: int, verdict: Verdict) -> None:
-    """Minimum ≤ level ≤ maximum, for level 0 too; an invalid range is unknown (F-03, F-33)."""
+    """Minimum ≤ level ≤ maximum, for level 0 too; an invalid range is unknown (F-03 as released,
+    F-33)."""
     assert supports(intern_capabilities({MV: bounds}), MV, FeatureLevel(level)) is verdict
 
 
@@ -53,8 +54,8 @@ def test_more_features_than_finalized_are_compatible() -> None:
 
 
 def test_fenced_nodes_are_blockers_too() -> None:
-    """All blockers, not the first only as in Kafka; all registered brokers count (F-33, F-37,
-    F-38)."""
+    """All blockers, not the first only as in Kafka; all registered brokers count (F-33 as released,
+    F-37, F-38)."""
     image = fold_all(
         [r.commit(9, r.level(MV, 14), r.register(3, OLD), r.register(1, OLD, fenced=False),
                   r.register(2, NEW), r.register_controller(7, OLD))]

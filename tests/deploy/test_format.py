@@ -98,13 +98,15 @@ def formatter(request: pytest.FixtureRequest, stack_cache: Cache, tmp_path: Path
 
 
 def test_the_default_level_is_that_of_the_tools_release(formatter: Formatter) -> None:
-    """Without a level the tool uses its own release's newest production level (M-26)."""
+    """Without a level the tool uses its own release's newest production level (M-26 as
+    released)."""
     formatter.format()
     assert formatter.levels["metadata.version"] == LATEST_PRODUCTION[formatter.release]
 
 
 def test_the_initial_level_is_stored_in_the_directory(formatter: Formatter) -> None:
-    """The level is in ``bootstrap.checkpoint`` (M-27: the KIP has it in meta.properties)."""
+    """The level is in ``bootstrap.checkpoint`` (M-27 as released; the KIP has it in
+    meta.properties)."""
     output = formatter.format("--release-version", "3.7-IV4")
     assert "metadata.version 3.7-IV4" in output or "metadata.version 19" in output
     assert formatter.levels["metadata.version"] == 19
@@ -115,7 +117,7 @@ def test_the_initial_level_is_stored_in_the_directory(formatter: Formatter) -> N
 
 def test_the_arguments_of_format(formatter: Formatter) -> None:
     """Each argument works in its long and short form, the level as ``--release-version`` or ``-r``
-    (M-25)."""
+    (M-25 as released)."""
     config, cluster_id = str(formatter.properties), formatter.cluster_id
     done = formatter.run("-c", config, "-t", cluster_id, "-r", "3.8")
     assert done.returncode == 0, done.stderr
@@ -135,7 +137,8 @@ def test_the_arguments_of_format(formatter: Formatter) -> None:
 
 @pytest.mark.parametrize("missing", ["--config", "--cluster-id"])
 def test_format_requires_configuration_and_cluster_id(formatter: Formatter, missing: str) -> None:
-    """Configuration and cluster id have no default; nothing is formatted without them (M-25)."""
+    """Configuration and cluster id have no default; nothing is formatted without them (M-25 as
+    released)."""
     arguments = {"--config": str(formatter.properties), "--cluster-id": formatter.cluster_id}
     rest = [word for flag, value in arguments.items() if flag != missing for word in (flag, value)]
     done = formatter.run(*rest)

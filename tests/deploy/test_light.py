@@ -59,7 +59,7 @@ def test_hundreds_register_and_are_rejected_by_range(
     light: LightNodes, controller: Cluster, ranges: dict[str, tuple[int, int]]
 ) -> None:
     """Brokers in range are live at once; Kafka rejects each other kind with its own error
-    (M-42)."""
+    (M-42 as released)."""
     assert ranges["metadata.version"] == (7, 30)
     assert light.register(LightBroker(number, ranges) for number in range(100, 400)) == []
     assert light.ids == list(range(100, 400))

@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.plugins.requirements import with_rows
 from tests.scenarios.runner import SCENARIO_FILES, Scenario
 
 
-@pytest.mark.parametrize("file", SCENARIO_FILES, ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", with_rows(SCENARIO_FILES))
 def test_scenario(file: Path) -> None:
     """What the table says follows from each event, and nothing else; its heading names rows."""
     Scenario().play(file.read_text())

@@ -10,7 +10,8 @@ BLOCK = 100
 
 @pytest.mark.parametrize("block", range(0, SEEDS, BLOCK))
 def test_histories_of_zookeeper(block: int) -> None:
-    """Twelve hundred histories of znodes end with the znodes' content (F-06, F-11, F-12)."""
+    """Twelve hundred histories of znodes end with the znodes' content (F-06 as released, F-11,
+    F-12)."""
     for seed in range(block, block + BLOCK):
         try:
             run_zookeeper(seed)

@@ -28,7 +28,8 @@ def test_the_higher_epoch_wins() -> None:
 
 
 def test_a_broker_outranks_controllers() -> None:
-    """After a broker's response controllers are ignored: their epochs are not comparable (F-58)."""
+    """After a broker's response controllers are ignored: their epochs are not comparable (F-58 as
+    released)."""
     image = fold_all([r.answer(1, NEW, {MV: 21}, 50, 10)])
     node_answer = r.answer(7, NEW, {MV: 30}, 90, 11, role=Role.CONTROLLER)
     assert fold_all([node_answer], image).features is image.features
@@ -37,7 +38,7 @@ def test_a_broker_outranks_controllers() -> None:
 
 
 def test_a_broker_behind_a_controllers_change_is_ignored() -> None:
-    """Its image ends before the change: adopting it would invent a downgrade (F-58)."""
+    """Its image ends before the change: adopting it would invent a downgrade (F-58 as released)."""
     image = fold_all([r.answer(7, NEW, {MV: 25}, 585, 9, role=Role.CONTROLLER)])
     after = fold_all([r.answer(1, NEW, {MV: 21}, 100, 10)], image)
     assert after.features is image.features

@@ -62,7 +62,7 @@ def test_new_software_changes_ranges_and_no_level() -> None:
 
 
 def test_level_zero_removes_a_feature() -> None:
-    """A level of 0 removes a feature, and removing it again is no change (M-04)."""
+    """A level of 0 removes a feature, and removing it again is no change (M-04 as released)."""
     image = fold_all([r.commit(1, r.level(TV, 2)), r.commit(2, r.level(TV, 0))])
     assert (dict(image.features.levels), image.features.revision) == ({}, 2)
     assert fold_all([r.commit(3, r.level(TV, 0))], image).features is image.features

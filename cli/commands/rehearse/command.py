@@ -77,6 +77,10 @@ def rehearse(
             help="Compare with a real controller of this release (3.9 to 4.3), started for it.",
         ),
     ] = "",
+    as_written: Annotated[
+        bool,
+        Option("--as-written", help="Decide on levels as KIP-778 describes, unlike any release."),
+    ] = False,
     min_isr: Annotated[
         int | None,
         Option(
@@ -116,6 +120,7 @@ def rehearse(
             config=config,
             given=given,
             min_isr=min_isr,
+            as_written=as_written,
             as_json=as_json,
         )
     )

@@ -70,17 +70,21 @@ def run(
     config: Path | None,
     given: dict[str, str | Path | None],
     min_isr: int | None = None,
+    as_written: bool = False,
     as_json: bool,
 ) -> ExitCode:
     """Rehearses and prints; ``given`` are the flags that name the cluster.
 
-    ``min_isr`` is the minimum of the ISR of topics without one of their own.
+    ``min_isr`` is the minimum of the ISR of topics without one of their own; ``as_written``: levels
+    are decided on as KIP-778 describes.
 
     Raises:
         UsageError: A step, the cluster or a release is wrong.
         Exit: The cluster could not be read.
     """
     rehearsed = _steps(step, steps)
+    if as_written and real_release:
+        raise UsageError("--as-written differs from every real controller: leave one of the two")
     cluster = _cluster(config, **given)
     log = PartitionLog() if any(map(is_about_partitions, rehearsed)) else None
     if log is not None and real_release:
@@ -109,6 +113,7 @@ def run(
         voters=image.log.quorum.voters,
         whole=whole,
         partitions=None if log is None else log.partitions(image, name, min_isr),
+        as_written=as_written,
     )
     if log is not None:
         outcomes = doubted(outcomes, log.unreadable, "records")

@@ -18,6 +18,8 @@ from featurewatch.cli.runtime.cluster_image import (
     NothingCommittedError,
     read_image,
 )
+from featurewatch.controller.kraft.kip_778 import first_record
+from featurewatch.controller.kraft.requests import FeatureLevelRecord
 from featurewatch.controller.levels import level_name
 from featurewatch.controller.software import start_refusals
 from featurewatch.streams.kraft.directory.commit_rule import SETTLE_MS
@@ -79,6 +81,19 @@ class _Info:
         changed = dict(committed) != dict(self.end.features.levels)
         return dict(self.end.features.levels) if changed else None
 
+    @property
+    def _first(self) -> FeatureLevelRecord | None:
+        """What a controller of KIP-778 as written would write first.
+
+        Released Kafka writes ``bootstrap.checkpoint``, and no level where there is none.
+        """
+        if self.formatted.meta.level is None:
+            return None
+        return first_record(
+            dict(self.end.features.levels) if self.end is not None else {},
+            self.formatted.meta.level,
+        )
+
     def document(self) -> dict[str, Any]:
         """As one JSON document."""
         formatted, meta, committed = self.formatted, self.formatted.meta, self.committed
@@ -128,6 +143,9 @@ class _Info:
             rows.append(("now", "there is nothing in the metadata log yet"))
         elif meta.version:
             rows.append(("now", "there is no metadata log yet: the node was never started"))
+        if self._first is not None:
+            first = _levels({self._first.feature: self._first.level})
+            rows.append(("first", f"KIP-778's controller writes {first}, as the log has no level"))
         if self.uncommitted is not None:
             rows.append(("after that", f"{_levels(self.uncommitted)}: perhaps not committed"))
         return [

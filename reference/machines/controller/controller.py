@@ -181,7 +181,9 @@ class ReferenceController:
                 )
             case UpdateFeatures() | DeleteFeatures() if not self.active:
                 self._emit(SendResponse(request_id, NOT_CONTROLLER))
-            case UpdateFeatures() if self._processing and not self._dialect.queues:
+            case UpdateFeatures() | DeleteFeatures() if (
+                self._processing and not self._dialect.queues
+            ):
                 self._emit(SendResponse(request_id, IN_PROGRESS))
             case UpdateFeatures() | DeleteFeatures():
                 pending = self._pending.add(request_id, request, self._now_ms)

@@ -1,9 +1,10 @@
 """What a log directory was formatted with, read from its files alone.
 
 ``kafka-storage format`` leaves two things: ``meta.properties``, which names the node and cluster,
-and ``bootstrap.checkpoint``, a snapshot with the levels that a new cluster begins with (KIP-778 has
-them in ``meta.properties``). A controller of a quorum of dynamic voters has a second snapshot, with
-the voters and kraft.version, that ends at offset 0 (KIP-853).
+and ``bootstrap.checkpoint``, a snapshot with the levels that a new cluster begins with. KIP-778 as
+written has the initial metadata.version in ``meta.properties``, which is read too. A controller of
+a quorum of dynamic voters has a second snapshot, with the voters and kraft.version, that ends at
+offset 0 (KIP-853).
 """
 
 import re
@@ -25,10 +26,17 @@ from featurewatch.streams.kraft.errors import (
     NotALogDirectoryError,
 )
 from featurewatch.streams.kraft.snapshot import read_snapshot
-from featurewatch.streams.types import ClusterId, FeatureLevel, FeatureName, NodeId
+from featurewatch.streams.types import (
+    METADATA_VERSION,
+    ClusterId,
+    FeatureLevel,
+    FeatureName,
+    NodeId,
+)
 
 BOOTSTRAP: Final = "bootstrap.checkpoint"
 _VOTERS: Final = "00000000000000000000-0000000000.checkpoint"
+_MAX_LEVEL: Final = 2**15 - 1
 _WANTED: Final = ("FEATURE_LEVEL_RECORD", "KRAFT_VERSION", "KRAFT_VOTERS")
 
 
@@ -37,21 +45,24 @@ class MetaProperties:
     """The content of ``meta.properties``.
 
     Version 1 is of KRaft, version 0 of ZooKeeper mode, where the cluster may not be named.
-    ``directory_id`` is there from 3.7 on.
+    ``directory_id`` is there from 3.7 on. ``level`` is the initial metadata.version of KIP-778 as
+    written, under ``metadata.version``; released Kafka has none here.
     """
 
     version: int
     cluster: ClusterId | None
     node: NodeId | None
     directory_id: str | None
+    level: FeatureLevel | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class FormattedDirectory:
     """A log directory.
 
-    ``levels`` are those it was formatted with, in the order of the file (None: it has no
-    ``bootstrap.checkpoint``; only a controller needs it). ``kraft_version`` and ``voters`` are
+    ``levels`` are those it was formatted with, in the order of the file (None: neither
+    ``bootstrap.checkpoint``, which counts, nor ``meta.properties`` has any; only a controller needs
+    them). ``kraft_version`` and ``voters`` are
     of a quorum with dynamic voters, None and empty elsewhere. ``log`` is the directory of the
     metadata log, None where there is none yet.
     """
@@ -80,7 +91,8 @@ def read_formatted(directory: Path) -> FormattedDirectory:
         raise DamagedDirectoryError(f"{log} cannot be read: {error.strerror}") from None
     initial = _records(node_directory / BOOTSTRAP, meta)
     quorum = _records(log / _VOTERS, meta) or []
-    levels = None if initial is None else _levels(initial)
+    written = None if meta.level is None else {METADATA_VERSION: meta.level}
+    levels = written if initial is None else _levels(initial)
     kraft = [
         record["data"]["kRaftVersion"] for record in quorum if record["type"] == "KRAFT_VERSION"
     ]
@@ -127,7 +139,17 @@ def _meta(directory: Path) -> MetaProperties:
         ClusterId(cluster) if cluster else None,
         NodeId(int(node)) if node else None,
         properties.get("directory.id"),
+        _initial_level(path, properties),
     )
+
+
+def _initial_level(path: Path, properties: Mapping[str, str]) -> FeatureLevel | None:
+    text = properties.get(METADATA_VERSION)
+    if text is None:
+        return None
+    if not re.fullmatch(r"\d{1,5}", text) or not 1 <= int(text) <= _MAX_LEVEL:
+        raise DamagedDirectoryError(f"{path} is damaged: {text!r} is no metadata.version")
+    return FeatureLevel(int(text))
 
 
 def _records(path: Path, meta: MetaProperties) -> list[RecordJson] | None:

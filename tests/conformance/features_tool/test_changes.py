@@ -87,7 +87,7 @@ def test_changes_are_printed_as_by_the_tool(
 ) -> None:
     """The same steps by either lead to the same levels, by way of brokers and of controllers, with
     the same texts and exit codes, also where the controller refuses a part (F-48, F-79, M-21,
-    M-23, M-24)."""
+    M-23 as released, M-24)."""
     cluster, _, tool = scene
     reached: list[tuple[list[object], dict[str, int]]] = []
     compat = ("--compat", COMPAT[tool.release])
@@ -108,8 +108,8 @@ def test_a_change_as_json_is_what_is_finalized_then(
     scene: tuple[Cluster, str, KafkaFeatures], ours: FeaturesCommand
 ) -> None:
     """The document has the result, the new level, and an epoch that is higher than before; a
-    release's name serves as a level of metadata.version; a dry run changes nothing (F-73, F-86,
-    M-08, M-22, M-30)."""
+    release's name serves as a level of metadata.version; a dry run changes nothing (F-73 as
+    released, F-86 as released, M-08 as released, M-22, M-30 as released)."""
     cluster, _, tool = scene
     by = ("--json", "--bootstrap-controller", cluster.controllers)
     feature, level, name = (

@@ -117,7 +117,8 @@ def test_the_texts_are_the_tools(
 ) -> None:
     """stdout, stderr and exit code of describe, upgrade, downgrade and disable, on brokers and on
     controllers' listeners of both releases: refusals, dry runs, and what a person may get wrong
-    (M-02, M-08, M-17, M-18, M-19, M-20, M-21, M-23, M-24)."""
+    (M-02, M-08 as released, M-17, M-18, M-18 as released, M-19, M-20, M-21, M-23 as released,
+    M-24)."""
     assert eventually(lambda: raises_kraft_version(ours, cluster), 60)
     newer = ASKED_OF_4 if tool.release == "4.3.0" else ()
     compat = ("--compat", COMPAT[tool.release])

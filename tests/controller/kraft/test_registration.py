@@ -33,7 +33,7 @@ def offer(
 @BOTH
 @pytest.mark.parametrize("level", [17, 21])
 def test_a_broker_must_support_metadata_version(release: str, level: int) -> None:
-    """A range that excludes the finalized level is refused (M-42)."""
+    """A range that excludes the finalized level is refused (M-42 as released)."""
     decision = offer(release, state(release, level), {METADATA_VERSION: (7, level - 1)})
     assert decision.record is None
     assert decision.answer.error is Errors.UNSUPPORTED_VERSION
@@ -45,7 +45,7 @@ def test_a_broker_must_support_metadata_version(release: str, level: int) -> Non
 
 @BOTH
 def test_a_broker_must_support_every_finalized_feature(release: str) -> None:
-    """A feature that the registration omits counts as 0-0 (M-42)."""
+    """A feature that the registration omits counts as 0-0 (M-42 as released)."""
     at = state(release, 21, levels={TV: 2})
     decision = offer(release, at, {METADATA_VERSION: (7, 21)})
     assert "does not support finalized version 2 of transaction.version" in str(
@@ -100,7 +100,7 @@ def test_controllers_register_from_level_15_on(release: str) -> None:
 
 @given(low=st.integers(0, 4), width=st.integers(0, 4), level=st.integers(1, 9))
 def test_a_range_includes_both_ends(low: int, width: int, level: int) -> None:
-    """0 ≤ minimum ≤ level ≤ maximum registers; 0 is an ordinary minimum (F-03)."""
+    """0 ≤ minimum ≤ level ≤ maximum registers; 0 is an ordinary minimum (F-03 as released)."""
     at = state("4.3", 30, levels={FOO: level})
     decision = offer("4.3", at, {METADATA_VERSION: (7, 30), FOO: (low, low + width)})
     assert decision.answer.accepted == (low <= level <= low + width)

@@ -71,7 +71,7 @@ def test_releases_advertise_ranges(release: str, bounds: tuple[int, int]) -> Non
 
 
 def test_kafka_4_needs_a_stored_level() -> None:
-    """No node of Kafka 4 supports a metadata.version below 7 (M-68)."""
+    """No node of Kafka 4 supports a metadata.version below 7 (M-68 as released)."""
     assert {release.minimum for name, release in releases().items() if name >= "4"} == {7}
     assert {release.minimum for name, release in releases().items() if name < "4"} == {1}
 

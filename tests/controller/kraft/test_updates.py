@@ -33,7 +33,8 @@ BOTH = pytest.mark.parametrize("release", ["3.9.1", "4.3.0"])
 
 @BOTH
 def test_every_registered_broker_must_support_a_level(release: str) -> None:
-    """A broker's range must include the new level; fenced brokers count as well (F-33)."""
+    """A broker's range must include the new level; fenced brokers count as well (F-33 as
+    released)."""
     at = state(release, 17, broker(4, {METADATA_VERSION: (1, 19)}, fenced=True))
     assert update(release, at, 19).records == (
         FeatureLevelRecord(METADATA_VERSION, FeatureLevel(19)),
@@ -94,7 +95,7 @@ def test_a_feature_in_use_can_be_removed(release: str) -> None:
 
 @BOTH
 def test_a_level_of_0_removes_and_below_is_refused(release: str) -> None:
-    """Levels start at 1, 0 deletes, and a negative level is refused (M-04)."""
+    """Levels start at 1, 0 deletes, and a negative level is refused (M-04 as released)."""
     at = state(release, 21, local={TV: (0, 2)}, levels={TV: 2})
     assert update(release, at, 0, SAFE, TV).accepted
     assert reason(update(release, at, -1, SAFE, TV)).endswith(
@@ -105,7 +106,7 @@ def test_a_level_of_0_removes_and_below_is_refused(release: str) -> None:
 @BOTH
 def test_a_downgrade_to_a_higher_level(release: str) -> None:
     """A downgrade request with a higher level is refused; with the same level it is accepted
-    (M-06)."""
+    (M-06 as released)."""
     at = state(release, 17)
     assert reason(update(release, at, 19, SAFE)).endswith("Can't downgrade to a newer version.")
     assert update(release, at, 17, SAFE).records == (
@@ -126,7 +127,7 @@ def test_a_downgrade_to_a_higher_level(release: str) -> None:
 def test_a_lossy_downgrade_is_refused(release: str, before: str) -> None:
     """With SAFE or UNSAFE every release refuses it, with INVALID_UPDATE_VERSION.
 
-    (M-09, M-56, M-57)
+    (M-09 as released, M-56, M-57 as released)
     """
     at = state(release, 21)
     for kind, after in (
@@ -143,7 +144,7 @@ def test_a_lossy_downgrade_is_refused(release: str, before: str) -> None:
 def test_controllers_count_once_they_register(release: str) -> None:
     """From level 15 on every controller is checked, and an unregistered one blocks.
 
-    Below level 15 none is, so no majority of the quorum is required either (M-45).
+    Below level 15 none is, so no majority of the quorum is required either (M-45 as released).
     """
     old = {METADATA_VERSION: (1, 19)}
     at = state(release, 17, controllers={1: OLD, 2: OLD, 9: old}, quorum=(1, 2, 3))
@@ -165,12 +166,14 @@ def test_several_levels_online(release: str) -> None:
 
 
 def test_level_without_a_record() -> None:
-    """Up to 3.9 a log without a level has level 1; from 4.1 on the request fails (M-40).
+    """Up to 3.9 a log without a level has level 1; from 4.1 on the request fails (M-40 as
+    released).
 
-    Level 1 is that of KRaft in Kafka 3.0 (M-41).
+    Level 1 is that of KRaft in Kafka 3.0 (M-41 as released).
     """
     empty = ControllerState(NodeId(1), OLD, {})
     assert update("3.9", empty, 4).accepted
+    assert reason(update("3.9", empty, 2, SAFE)).endswith("Can't downgrade to a newer version.")
     assert release_of("3.9").metadata_level(1).name == "3.0-IV1"  # type: ignore[union-attr]
     decision = update("4.3", ControllerState(NodeId(1), NEW, {}), 30)
     assert decision.answer.error is Errors.UNKNOWN_SERVER_ERROR

@@ -119,19 +119,43 @@ def test_each_watch_leads_to_one_read_and_the_same_check() -> None:
     assert machine.receive(Tick(), 5) == []
 
 
+@pytest.mark.parametrize("bounds", [(0, 3), (3, 2), (-1, 2)])
+def test_a_broker_with_an_invalid_range_does_not_start(bounds: tuple[int, int]) -> None:
+    """It exits with the range, and has read and written nothing (F-04)."""
+    machine = ReferenceBroker(BrokerIdentity(4), LATER_DRAFT, {"alpha": SupportedRange(*bounds)})
+    driver = Driver(machine)
+    driver.start()
+    (end,) = driver.exits
+    assert (end.code, machine.registered, driver.served) == (1, False, [])
+    assert f"alpha {bounds[0]}-{bounds[1]}" in end.reason
+
+
 def test_levels_that_a_controller_sends_are_checked_first() -> None:
-    """An excluded broker exits and adopts nothing; levels older than the cached ones are ignored
-    (F-65)."""
+    """An excluded broker exits and adopts nothing; supported levels that are older than the cached
+    ones are ignored (F-65)."""
     machine, driver = broker(EARLY_DRAFT_STRUCK)
     finalize(driver, EARLY_DRAFT_STRUCK, 2)
     driver.start()
     driver.give(UpdateMetadataReceived(UpdateMetadata(1, {"alpha": 3})))
     assert (machine.cached.epoch, machine.cached.levels) == (1, {"alpha": 3})
-    driver.give(UpdateMetadataReceived(UpdateMetadata(0, {"alpha": 9})))
+    driver.give(UpdateMetadataReceived(UpdateMetadata(0, {"alpha": 2})))
+    assert (machine.cached.epoch, machine.cached.levels) == (1, {"alpha": 3})
     assert driver.exits == []
     driver.give(UpdateMetadataReceived(UpdateMetadata(2, {"alpha": 9})))
     assert [end.code for end in driver.exits] == [1]
     assert (machine.cached.epoch, driver.pending) == (1, deque())
+
+
+@pytest.mark.parametrize("epoch", [0, 1, 2])
+def test_the_check_comes_before_the_epoch_is_compared(epoch: int) -> None:
+    """A broker that sent levels exclude exits, whatever their epoch (F-93)."""
+    machine, driver = broker(EARLY_DRAFT_STRUCK)
+    finalize(driver, EARLY_DRAFT_STRUCK, 2)
+    driver.start()
+    driver.give(UpdateMetadataReceived(UpdateMetadata(1, {"alpha": 3})))
+    driver.give(UpdateMetadataReceived(UpdateMetadata(epoch, {"alpha": 9})))
+    assert [end.code for end in driver.exits] == [1]
+    assert machine.cached.levels == {"alpha": 3}
 
 
 def test_an_excluded_broker_that_does_not_know_yet_is_silent() -> None:

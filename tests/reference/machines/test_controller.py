@@ -3,10 +3,21 @@
 import pytest
 
 from featurewatch.reference.machines.controller.controller import ReferenceController
-from featurewatch.reference.machines.dialect import DIALECTS, LATER_DRAFT, RELEASED, Dialect
+from featurewatch.reference.machines.dialect import (
+    DIALECTS,
+    EARLY_DRAFT,
+    EARLY_DRAFT_STRUCK,
+    LATER_DRAFT,
+    RELEASED,
+    Dialect,
+)
 from featurewatch.reference.machines.protocol import (
     Disconnected,
+    Effect,
+    OperationCompleted,
     Reconnected,
+    SendResponse,
+    SendUpdateMetadata,
     SessionLost,
     SessionStarted,
     Tick,
@@ -14,10 +25,13 @@ from featurewatch.reference.machines.protocol import (
     WatchKind,
 )
 from featurewatch.reference.machines.requests import (
+    EarlyUpdate,
+    EarlyUpdateType,
     ErrorCode,
     LaterUpdate,
     ReleasedUpdate,
     UpdateFeatures,
+    UpdateMetadata,
     UpdateResponse,
 )
 from featurewatch.reference.machines.zookeeper import (
@@ -30,7 +44,8 @@ from featurewatch.reference.machines.zookeeper import (
     SetData,
 )
 from featurewatch.streams.types import SupportedRange
-from tests.reference.machines.driving import SESSION, Driver
+from tests.reference.machines.driving import SESSION, WRITES, Driver
+from tests.simulation.reference.tree import read
 
 RAISE = UpdateFeatures((ReleasedUpdate("alpha", 1, upgrade_type=2),))
 
@@ -65,6 +80,86 @@ def test_start_up_waits_until_the_znode_exists(name: str) -> None:
     driver.rest()
     assert machine.active
     assert machine.levels == {"alpha": 3}
+
+
+DRAFTS = pytest.mark.parametrize("dialect", [EARLY_DRAFT, EARLY_DRAFT_STRUCK, LATER_DRAFT])
+
+
+def level_of(dialect: Dialect, level: int, timeout_ms: int | None = None) -> UpdateFeatures:
+    """An update of alpha in a draft, which may lower it."""
+    item = LaterUpdate("alpha", level, True) if dialect is LATER_DRAFT else EarlyUpdate(
+        "alpha", level, EarlyUpdateType.ADD_OR_UPDATE_ALLOW_DOWNGRADE
+    )  # fmt: skip
+    if timeout_ms is None:
+        return UpdateFeatures((item,))
+    return UpdateFeatures((item,), timeout_ms=timeout_ms)
+
+
+@DRAFTS
+@pytest.mark.parametrize("timeout_ms", [None, 250])
+def test_a_request_times_out(dialect: Dialect, timeout_ms: int | None) -> None:
+    """After ``timeoutMs``, by default 60000, and not before; a write that has begun may have
+    happened (F-20)."""
+    _, driver = controller(dialect)
+    driver.start()
+    driver.request(level_of(dialect, 2, timeout_ms))
+    driver.until(writes_features)
+    driver.now_ms += (60_000 if timeout_ms is None else timeout_ms) - 1
+    driver.give(Tick())
+    assert driver.replies == []
+    driver.now_ms += 1
+    driver.give(Tick())
+    (reply,) = driver.replies
+    assert (reply.error, reply.unknown) == (ErrorCode.REQUEST_TIMED_OUT, True)
+
+
+@DRAFTS
+def test_a_valid_request_is_one_write(dialect: Dialect) -> None:
+    """The data version grows by 1 at each, even if no level changes (F-32)."""
+    _, driver = controller(dialect)
+    driver.start()
+    before = driver.history.tree[dialect.path].stat.version
+    for count, level in enumerate((2, 2, 3), start=1):
+        driver.request(level_of(dialect, level))
+        driver.rest()
+        assert driver.replies.pop().succeeded
+        assert driver.history.tree[dialect.path].stat.version == before + count
+
+
+def test_released_kafka_does_not_write_what_changes_nothing() -> None:
+    """The request succeeds, and the data version stays (F-32 in ZooKeeper mode)."""
+    _, driver = controller()
+    driver.start()
+    before = driver.history.tree[RELEASED.path].stat.version
+    driver.request(UpdateFeatures(()))
+    driver.rest()
+    assert driver.replies.pop().succeeded
+    assert driver.history.tree[RELEASED.path].stat.version == before
+
+
+def test_levels_are_sent_to_all_live_brokers_before_the_response() -> None:
+    """UPDATE_METADATA has the new epoch and levels, and leaves before the client's answer
+    (F-46)."""
+    _, driver = controller(EARLY_DRAFT_STRUCK)
+    driver.start()
+    for broker_id in (2, 3):
+        driver.join(broker_id, EARLY_DRAFT_STRUCK, alpha=(1, 3))
+    driver.rest()
+    effects: list[Effect] = []
+    driver.request(level_of(EARLY_DRAFT_STRUCK, 2))
+    while driver.pending:
+        request = driver.pending.popleft()
+        act = driver.history.write if isinstance(request.operation, WRITES) else None
+        outcome = (
+            act(SESSION, request.operation) if act else read(driver.history.tree, request.operation)
+        )
+        effects += driver.give(OperationCompleted(request.token, outcome))
+    shown = [effect for effect in effects if isinstance(effect, SendUpdateMetadata | SendResponse)]
+    *sent, response = shown
+    assert isinstance(response, SendResponse)
+    epoch = driver.history.tree[EARLY_DRAFT_STRUCK.path].stat.version
+    message = UpdateMetadata(epoch, {"alpha": 2})
+    assert sent == [SendUpdateMetadata(2, message), SendUpdateMetadata(3, message)]
 
 
 def test_a_rejected_bootstrap_prevents_the_start() -> None:

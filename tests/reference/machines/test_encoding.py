@@ -83,7 +83,8 @@ def test_the_drafts_keep_other_fields_beside_a_level(
     ],
 )
 def test_the_forms(name: str, expected: object) -> None:
-    """Each form is as its text says; the newest has no minimum level (F-06, F-07, F-09, M-14)."""
+    """Each form is as its text says; the newest has no minimum level (F-06, F-06 as released, F-07,
+    F-09, F-09 as released, M-14, M-14 as released)."""
     dialect = DIALECTS[name]
     assert json.loads(encode_features(dialect, {"alpha": 3})) == expected
     assert dialect.path == ("/features" if "draft" in name else "/feature")
@@ -102,7 +103,8 @@ def test_the_struck_out_epoch_counts_the_writes() -> None:
 
 
 def test_a_broker_writes_schema_5() -> None:
-    """It has all fields of schema 4, and the ranges under the names of its form (F-01, F-02)."""
+    """It has all fields of schema 4, and the ranges under the names of its form (F-01, F-02, F-02
+    as released)."""
     listeners = {"IN": ("in.example", 9071, "PLAINTEXT"), "OUT": ("out.example", 9072, "SASL_SSL")}
     identity = BrokerIdentity(3, listeners, rack="r1")
     data = encode_broker(EARLY_DRAFT, identity, {"alpha": SupportedRange(0, 3)}, 1579041366882)

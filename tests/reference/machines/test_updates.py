@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from featurewatch.reference.machines.broker import BrokerIdentity, ReferenceBroker
@@ -114,7 +114,8 @@ def test_released_texts(item: ReleasedUpdate, message: str | None) -> None:
 
 
 def test_version_0_has_a_flag_in_place_of_the_type() -> None:
-    """In version 0 ``allow_downgrade`` is a safe downgrade, and the type is ignored (F-24)."""
+    """In version 0 ``allow_downgrade`` is a safe downgrade, and the type is ignored (F-24 as
+    released)."""
     down = UpdateFeatures((ReleasedUpdate("alpha", 1, True, UpgradeType.UPGRADE),), version=0)
     assert decide(context(RELEASED), down).levels == {"alpha": 1, "beta": 1}
     not_down = UpdateFeatures((ReleasedUpdate("alpha", 1, False, 2),), version=0)
@@ -122,7 +123,8 @@ def test_version_0_has_a_flag_in_place_of_the_type() -> None:
 
 
 def test_version_2_has_one_result_for_all() -> None:
-    """Kafka 4.0 returns the first feature's error, without results (F-26, F-30)."""
+    """Kafka 4.0 returns the first feature's error, without results (F-26 as released, F-30 as
+    released)."""
     items = (ReleasedUpdate("beta", 2), ReleasedUpdate("alpha", 2), ReleasedUpdate("zeta", 1))
     decision = decide(context(RELEASED), UpdateFeatures(items, version=2))
     assert decision.levels is None
@@ -246,6 +248,7 @@ def test_broker_and_controller_agree(
     controller's when it decides on those levels with the broker registered.
     """
     dialect = DIALECTS[name]
+    assume(all(map(dialect.is_valid_range, ranges.values())))  # others do not start at all
     driver = Driver(ReferenceBroker(BrokerIdentity(4), dialect, ranges))
     driver.history.write(0, Create(dialect.path, encode_features(dialect, levels)))
     driver.start()
@@ -261,6 +264,64 @@ def test_broker_and_controller_agree(
     make = items.get(name, ReleasedUpdate)
     updates = tuple(make(feature, level) for feature, level in levels.items())
     assert decide(situation, UpdateFeatures(updates)).response.succeeded is accepted
+
+
+def test_ranges_of_the_early_draft_begin_at_0() -> None:
+    """0 is an ordinary level and end of a range; a reversed or negative range is invalid (F-03)."""
+    valid = [(0, 0), (0, 3), (1, 1), (2, 7)]
+    for bounds in valid:
+        assert EARLY_DRAFT.is_valid_range(SupportedRange(*bounds))
+        assert _finalizes(EARLY_DRAFT, bounds, bounds[0])
+    for bounds in [(-1, 3), (-2, -1), (3, 2), (0, -1)]:
+        assert not EARLY_DRAFT.is_valid_range(SupportedRange(*bounds))
+        assert not _finalizes(EARLY_DRAFT, bounds, 2)
+
+
+@pytest.mark.parametrize("dialect", [LATER_DRAFT, RELEASED])
+def test_ranges_begin_at_1(dialect: Dialect) -> None:
+    """In the later draft, and in released ZooKeeper mode, both ends are 1 or more (F-04, F-04 as
+    released): no level lies in another range."""
+    for bounds in [(1, 1), (1, 3), (2, 7)]:
+        assert dialect.is_valid_range(SupportedRange(*bounds))
+        assert _finalizes(dialect, bounds, bounds[1])
+    for bounds in [(0, 3), (0, 0), (-1, 3), (3, 2), (1, 0)]:
+        assert not dialect.is_valid_range(SupportedRange(*bounds))
+        assert not _finalizes(dialect, bounds, 2)
+
+
+def _finalizes(dialect: Dialect, bounds: tuple[int, int], level: int) -> bool:
+    """Whether a level can be finalized with a broker that advertises a range."""
+    every = capabilities_of(alpha=(0 if dialect is EARLY_DRAFT else 1, 9))
+    situation = UpdateContext(dialect, {}, {capabilities_of(alpha=bounds): {4}}, every)
+    items: dict[str, Callable[[str, int], Update]] = {
+        "early-draft": EarlyUpdate,
+        "later-draft": LaterUpdate,
+    }
+    make = items.get(dialect.name, ReleasedUpdate)
+    return decide(situation, UpdateFeatures((make("alpha", level),))).response.succeeded
+
+
+def test_the_early_draft_reports_the_first_failed_item() -> None:
+    """Of several, in the request's order, whatever its name or error; a top-level error comes
+    before any (F-74)."""
+    bad = [EarlyUpdate("zeta", 9), EarlyUpdate("alpha", 9), EarlyUpdate("beta", 7)]
+    for items in (bad, bad[::-1], [EarlyUpdate("alpha", 3), bad[0], bad[2]]):
+        response = decide(context(EARLY_DRAFT), UpdateFeatures(tuple(items))).response
+        first = next(item for item in items if item in bad)
+        assert response.error is ErrorCode.INVALID_REQUEST
+        assert (response.message or "").startswith(f"{first.name}: ")
+        assert not any(f" {item.name}: " in (response.message or "") for item in bad)
+
+
+def test_the_later_draft_reports_all_failed_items() -> None:
+    """Each of them is in the error of the request (F-74)."""
+    bad = [LaterUpdate("zeta", 9, False), LaterUpdate("alpha", 9, False)]
+    response = decide(
+        context(LATER_DRAFT), UpdateFeatures((LaterUpdate("beta", 2, False), *bad))
+    ).response
+    assert response.error is ErrorCode.FEATURE_UPDATES_FAILED
+    message = response.message or ""
+    assert ("zeta: " in message, "alpha: " in message, "beta: " in message) == (True, True, False)
 
 
 def test_a_dry_run_decides_and_writes_nothing() -> None:

@@ -4,12 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.plugins.requirements import with_rows
 from tests.scenarios.reference.runner import Scenario
 
 FILES = sorted(Path(__file__).parent.glob("*.txt"))
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", with_rows(FILES))
 def test_scenario(file: Path) -> None:
     """Exactly the expected events follow from each row; the heading names the specification's
     rows."""

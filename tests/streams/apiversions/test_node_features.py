@@ -35,7 +35,8 @@ def response(version, supported=(), finalized=(), epoch=10):
 
 @pytest.mark.parametrize(("version", "complete"), [(v3, False), (v4, True)])
 def test_features_and_epoch_are_read(version, complete):
-    """F-54, M-10: supported ranges (tag 0), epoch (tag 1), finalized levels (tag 2)."""
+    """F-54 as released, M-10 as released: supported ranges (tag 0), epoch (tag 1), finalized levels
+    (tag 2)."""
     answer = read_node_features(response(version, [("a", 0, 3)], [("a", 2)], 10))
     assert (answer.supported, answer.finalized, answer.epoch) == ({"a": (0, 3)}, {"a": 2}, 10)
     assert answer.complete is complete
@@ -48,7 +49,7 @@ def test_levels_without_an_epoch_are_left_out():
 
 
 def test_a_node_without_features_is_unknown():
-    """F-54: versions below 3 have no features; that is unknown, not empty."""
+    """F-54 as released: versions below 3 have no features; that is unknown, not empty."""
     answer = read_node_features(
         v0.ApiVersionsResponse(error_code=ErrorCode.unsupported_version, api_keys=())
     )

@@ -157,7 +157,7 @@ def test_a_broker_id_that_is_none(name):
 
 
 def test_released_features_with_minimums():
-    """Schema 1 has a maximum and a minimum level each (F-09)."""
+    """Schema 1 has a maximum and a minimum level each (F-09 as released)."""
     content = {
         "version": 1,
         "status": 1,
@@ -169,7 +169,8 @@ def test_released_features_with_minimums():
 
 
 def test_released_features_without_minimums():
-    """Schema 2 has one level for each feature and no min_version_level (M-14, F-09)."""
+    """Schema 2 has one level for each feature and no min_version_level (M-14 as released, F-09 as
+    released)."""
     content = {"version": 2, "status": 1, "features": {"group": {"max_version_level": 3}}}
     assert read("/feature", content) == FeaturesZnode(
         FeaturesForm.RELEASED_2, 2, True, levels(group=3)

@@ -1,0 +1,116 @@
+"""What the commands that change levels ask, and what they send to the controller."""
+
+import io
+import sys
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from featurewatch.admin.draft_messages import delete_request, update_request
+from featurewatch.admin.metadata import FeatureDialect
+from featurewatch.admin.update_request import update_request as released_request
+from featurewatch.admin.updates import FeatureUpdate
+from featurewatch.cli.app import app
+from featurewatch.cli.command_line import Exit
+from featurewatch.cli.commands.features.common.confirmation import confirm
+from featurewatch.cli.kafka_tool import KafkaFeaturesTool, ToolError
+from featurewatch.reference.machines.requests import FeaturesResponse
+from featurewatch.reference.wire.api_keys import ApiDialect
+from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, FeatureName
+from tests.admin.scripted import Node, ScriptedCluster
+
+RELEASES = pytest.mark.parametrize("release", ["3.9", "4.3"])
+
+
+@pytest.mark.parametrize(
+    "reply", ["", "\n", "n\n", "no\n", "yep\n", "yn\n", "yes please\n", "ja\n", "1\n"]
+)
+def test_any_reply_but_yes_ends_the_command(reply: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever it begins with; what would be sent comes after it (F-85)."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO(reply))
+    with pytest.raises(Exit):
+        confirm(["1. a"])
+
+
+@pytest.mark.parametrize("reply", ["y\n", "Y\n", "yes\n", "YES\n", " Yes \n", "y"])
+def test_yes_goes_on(reply: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In upper or lower case, alone or in full (F-85)."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO(reply))
+    confirm(["1. a"])
+
+
+def sent(cluster: ScriptedCluster, *arguments: str) -> list[Any]:
+    """The updates that a command sends to node 1, the controller; asked by way of node 2."""
+    command, *others = arguments
+    where = ("--bootstrap-server", str(cluster.address(2)))
+    result = CliRunner().invoke(app, ["features", command, *where, *others, "--yes"])
+    assert result.exit_code == 0, result.output
+    assert cluster.nodes[2].updates == []
+    return [call.body for call in cluster.nodes[1].updates]
+
+
+def node(supported: dict[str, tuple[int, int]], finalized: dict[str, int]) -> Node:
+    """A node with these ranges, in a cluster with these levels."""
+    return Node(features=FeaturesResponse(supported, finalized, 7))
+
+
+def test_enable_latest_sets_the_maxima_of_the_controller() -> None:
+    """Not those of the node that is asked first, in one request, whether they change or not
+    (F-87)."""
+    levels = {"alpha": 5, "beta": 2}
+    controller = node({"alpha": (1, 5), "beta": (1, 2)}, levels)
+    other = node({"alpha": (1, 9), "beta": (1, 9), "gamma": (1, 9)}, levels)
+    with ScriptedCluster(controller, other, speech=ApiDialect.LATER_DRAFT) as cluster:
+        (body,) = sent(cluster, "enable-latest", "--dialect", "late")
+    items = {
+        feature.name: (feature.version_level, update.allow_downgrade)
+        for update in body.feature_update
+        for feature in update.feature
+    }
+    assert items == {"alpha": (5, False), "beta": (2, False)}
+
+
+def test_the_early_drafts_flags_are_repeatable() -> None:
+    """Each upgrade and each forced downgrade is sent, of its own type (F-80)."""
+    levels = {"a": 2, "b": 3, "c": 1, "d": 2}
+    ranges = dict.fromkeys(levels, (0, 9))
+    with ScriptedCluster(
+        node(ranges, levels), node(ranges, levels), speech=ApiDialect.EARLY_DRAFT
+    ) as cluster:
+        (body,) = sent(
+            cluster,
+            *("update", "--dialect", "early"),
+            *("--feature-upgrade", "a:2", "--feature-upgrade", "b:3"),
+            *("--feature-force-downgrade", "c:1", "--feature-force-downgrade", "d:2"),
+        )
+    items = {
+        (feature.name, feature.version, update.feature_update_type)
+        for update in body.feature_update
+        for feature in update.feature
+    }
+    assert items == {("a", 2, 0), ("b", 3, 0), ("c", 1, 1), ("d", 2, 1)}
+
+
+def test_the_server_waits_for_a_minute_by_default() -> None:
+    """``timeoutMs`` is 60000, in each form of the request (F-20, F-49, M-03)."""
+    update = FeatureUpdate(FeatureName("a"), FeatureLevel(1))
+    requests = [
+        update_request(FeatureDialect.EARLY, [update])[0],
+        update_request(FeatureDialect.LATE, [update])[0],
+        delete_request([FeatureName("a")])[0],
+        *(released_request([update], version)[0] for version in (0, 1, 2)),
+    ]
+    assert [request.timeout.total_seconds() for request in requests] == [60] * 6
+
+
+@RELEASES
+def test_metadata_version_has_names(release: str) -> None:
+    """The name of a level or of a release serves as its value, for metadata.version alone
+    (M-22)."""
+    tool = KafkaFeaturesTool(release)
+    for text, level in (("3.3-IV3", 7), ("3.9-IV0", 21), ("3.7", 19), ("14", 14)):
+        assert tool.named_level(f"metadata.version={text}") == (METADATA_VERSION, level)
+    for text in ("metadata.version=3.3-IV9", "foo=3.3-IV3", "metadata.version="):
+        with pytest.raises(ToolError):
+            tool.named_level(text)

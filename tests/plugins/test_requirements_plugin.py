@@ -1,0 +1,130 @@
+"""The plugin that finds out which rows a run has shown, in sessions of its own."""
+
+from pathlib import Path
+
+import pytest
+
+pytest_plugins = ("pytester",)
+
+ROOT = Path(__file__).parents[2]
+
+DOCUMENT = """
+| id | what must hold | where | released Kafka | as written | as released |
+|---|---|---|---|---|---|
+| M-01 | One. | agents | same | shown | - |
+| M-02 | Two. | agents | 2 and 3 | shown | open |
+"""
+TESTS = '''
+import pathlib, pytest
+
+@pytest.mark.rows("M-02")
+def test_marked():
+    pass
+
+def test_named():
+    """One (M-01)."""
+    {body}
+
+def test_other():
+    pass
+'''
+FLAKY = """tries = pathlib.Path(__file__).with_suffix(".tries")
+    tries.write_text(tries.read_text() + "x" if tries.exists() else "x")
+    assert len(tries.read_text()) == 2"""
+
+
+WORKERS = pytest.mark.parametrize("options", [(), ("-n", "2")], indirect=True, ids=["one", "xdist"])
+"""In one process, and in several."""
+
+
+@pytest.fixture
+def options(request: pytest.FixtureRequest, pytester: pytest.Pytester) -> tuple[str, ...]:
+    """In one process, if a test has no `WORKERS`."""
+    pytester.makeini(
+        f"""
+        [pytest]
+        addopts = -p tests.plugins.flaky -p tests.plugins.requirements -p no:cacheprovider
+        pythonpath = {ROOT}
+        testpaths = suite
+        markers =
+            stack
+            rows
+        """
+    )
+    pytester.mkdir("suite")
+    document = pytester.path / "rows.md"
+    document.write_text(DOCUMENT)
+    chosen: tuple[str, ...] = getattr(request, "param", ())
+    return "--rows-of", str(document), *chosen
+
+
+def run(pytester: pytest.Pytester, options: tuple[str, ...], text: str) -> pytest.RunResult:
+    """The outcome of a session whose suite is ``text``."""
+    (pytester.path / "suite" / "test_rows.py").write_text(text)
+    return pytester.runpytest_subprocess(*options)
+
+
+@WORKERS
+def test_rows_of_passed_tests_are_shown(
+    pytester: pytest.Pytester, options: tuple[str, ...]
+) -> None:
+    """A docstring or a mark names the row; the run ends with the figure."""
+    result = run(pytester, options, TESTS.format(body="pass"))
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["2 of 2 rows shown by tests, 0 of 1 also as released"])
+    result.stdout.no_fnmatch_line("NOT SHOWN*")
+
+
+@WORKERS
+@pytest.mark.parametrize("body", ['pytest.skip("no network")', 'pytest.xfail("open")'])
+def test_a_skipped_test_shows_nothing(
+    pytester: pytest.Pytester, options: tuple[str, ...], body: str
+) -> None:
+    """A whole run fails if a row that the document has as shown is not shown."""
+    result = run(pytester, options, TESTS.format(body=body))
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(
+        ["NOT SHOWN M-01: no test that names it passed*", "1 of 2 rows shown by tests*"]
+    )
+
+
+def test_a_row_without_a_test_is_lost(pytester: pytest.Pytester, options: tuple[str, ...]) -> None:
+    """A test that was deleted fails the run as one that is skipped does."""
+    result = run(pytester, options, TESTS.format(body="pass").replace("(M-01)", ""))
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["NOT SHOWN M-01:*"])
+
+
+@WORKERS
+def test_the_second_try_counts(pytester: pytest.Pytester, options: tuple[str, ...]) -> None:
+    """A flaky test that passes in the end shows its row."""
+    stack = TESTS.replace("def test_named", "@pytest.mark.stack\ndef test_named")
+    result = run(pytester, options, stack.format(body=FLAKY))
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["FLAKY *test_named"])
+    result.stdout.fnmatch_lines(["2 of 2 rows shown by tests*"])
+
+
+def test_a_failing_teardown_shows_nothing(
+    pytester: pytest.Pytester, options: tuple[str, ...]
+) -> None:
+    """The whole of the test must pass."""
+    fixture = "\n@pytest.fixture\ndef broken():\n    yield\n    assert False\n"
+    text = TESTS.format(body="pass").replace("test_named()", "test_named(broken)") + fixture
+    result = run(pytester, options, text)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["NOT SHOWN M-01:*"])
+
+
+@pytest.mark.parametrize(
+    "selection", [("suite/test_rows.py",), ("-k", "other"), ("--row", "M-01"), ("-x",)]
+)
+def test_a_run_of_some_tests_does_not_count(
+    pytester: pytest.Pytester, options: tuple[str, ...], selection: tuple[str, ...]
+) -> None:
+    """It has no figure; nor has one that its first failure ends."""
+    body = "assert False" if selection == ("-x",) else "pytest.skip()"
+    result = run(pytester, (*options, *selection), TESTS.format(body=body))
+    assert result.ret == (selection == ("-x",))
+    result.stdout.no_fnmatch_line("*rows shown*")
+    result.stdout.no_fnmatch_line("NOT SHOWN*")
