@@ -3,7 +3,7 @@
 ``python -m tests.bench [NAME …]`` prints one JSON object a measure on stdout; without names all are
 taken: decode, event-cost, worker, operations, operations-memory, latency, restart, outage,
 zookeeper, znode-change, readiness, conformance, reference, features, startup, pipeline, replay,
-history, audit.
+history, audit, growth, executors.
 """
 
 import sys
@@ -23,7 +23,9 @@ from tests.bench import (
     conformance,
     decode,
     event_cost,
+    executors,
     features,
+    growth,
     history,
     latency,
     operations,
@@ -86,6 +88,8 @@ BENCHES: dict[str, Callable[[], Measures]] = {
     "replay": replay.run,
     "history": history.run,
     "audit": audit.run,
+    "growth": growth.run,
+    "executors": executors.run,
 }
 
 
