@@ -23,7 +23,7 @@ from featurewatch.pipeline.maintain import TABLES
 from featurewatch.pipeline.spark.session import spark_session
 from tests.bench.pipeline import fill
 from tests.paths import ROOT
-from tests.pipeline.spark.test_cluster import SMALL, Standalone
+from tests.pipeline.spark.standalone import SMALL, Standalone
 
 CLUSTERS: Final = 8
 RECORDS: Final = 200_000
