@@ -58,6 +58,14 @@ def run_once(lake: Lake, stages: Iterable[Stage], progress: Progress = NO_PROGRE
         LOG.info("%s: processed %d rows", query.name, rows)
 
 
+def _raise_if_ended(queries: Iterable[StreamingQuery]) -> None:
+    """Raises what ended one of some queries."""
+    for query in queries:
+        if not query.isActive:
+            wait_for_end(query)
+            raise RunError(f"the query {query.name} ended by itself: start again")
+
+
 def _has_run(query: StreamingQuery) -> bool:
     """Whether a query has completed a batch, or found nothing to process."""
     return bool(query.recentProgress) or query.status["message"].startswith("Waiting")
@@ -74,18 +82,16 @@ def run_on(lake: Lake, stages: Iterable[Stage], every_s: float, stop: threading.
     running: list[StreamingQuery] = []
     try:
         for stage in stages:
+            # This query's start would keep the cores from the first rows of the one before.
+            while running and not _has_run(running[-1]) and not stop.wait(_POLL_S):
+                _raise_if_ended(running)
+            if stop.is_set():
+                return
             trigger = f"{round(every_s * 1000)} milliseconds"
-            query = stage().trigger(processingTime=trigger).start()
-            running.append(query)
-            # The next query's start would keep the cores from the first rows of this one.
-            while query.isActive and not _has_run(query) and not stop.wait(_POLL_S):
-                pass
+            running.append(stage().trigger(processingTime=trigger).start())
         LOG.info("following: %s", ", ".join(str(query.name) for query in running))
         while not stop.wait(_POLL_S):
-            for query in running:
-                if not query.isActive:
-                    wait_for_end(query)
-                    raise RunError(f"the query {query.name} ended by itself: start again")
+            _raise_if_ended(running)
     finally:
         # A query that is stopped in the middle of a batch logs long stack traces.
         context = lake.session.sparkContext

@@ -3,7 +3,8 @@
 ``python -m tests.bench [NAME …]`` prints one JSON object a measure on stdout; without names all are
 taken: decode, event-cost, worker, operations, operations-memory, latency, restart, outage,
 zookeeper, znode-change, readiness, conformance, conformance-partitions, reference,
-controller-failover, controller-changes, features, startup, pipeline, replay, history, audit.
+controller-failover, controller-changes, features, startup, pipeline, replay, history, audit,
+growth, executors.
 """
 
 import sys
@@ -24,7 +25,9 @@ from tests.bench import (
     controller,
     decode,
     event_cost,
+    executors,
     features,
+    growth,
     history,
     latency,
     operations,
@@ -90,6 +93,8 @@ BENCHES: dict[str, Callable[[], Measures]] = {
     "replay": replay.run,
     "history": history.run,
     "audit": audit.run,
+    "growth": growth.run,
+    "executors": executors.run,
 }
 
 

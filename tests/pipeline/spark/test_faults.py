@@ -226,9 +226,10 @@ def test_without_room_it_says_so_and_goes_on_when_there_is_some(
         following.until(lambda: len(read(root, tables.LEVELS, "id")) == 6)
         assert following.end(signal.SIGTERM) == 0, following.err()
         logged = [line for line in following.err() if " featurewatch" in line]
-    assert [
+    # Gold starts after the first batch of bronze, and mostly folds it before it follows.
+    assert sorted(
         line.partition("featurewatch.pipeline: ")[2].partition(": see")[0] for line in logged
-    ] == ["following: bronze, silver and gold", "26 messages or records could not be read"]
+    ) == ["26 messages or records could not be read", "following: bronze, silver and gold"]
     places = read(root, MESSAGES, *PLACE)
     assert len(places) == len({*places}) == 32
     refused = [value for (value,) in read(root, tables.QUARANTINE, "payload")]

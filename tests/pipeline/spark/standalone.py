@@ -1,0 +1,86 @@
+"""A Spark cluster of small processes on this machine."""
+
+import contextlib
+import json
+import os
+import subprocess
+import time
+import urllib.request
+from pathlib import Path
+
+import pyspark
+
+from featurewatch.pipeline.spark.java import java_home
+from featurewatch.pipeline.spark.session import BRIEF_JVM
+from tests.processes import free_port
+
+DEADLINE_S = 300.0
+SMALL = {
+    "spark.cores.max": "2",
+    "spark.executor.cores": "1",
+    "spark.executor.memory": "512m",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.default.parallelism": "2",
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
+
+class Standalone:
+    """A Spark master and two workers with a core each, on this machine."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.master = f"spark://127.0.0.1:{free_port()}"
+        self._page = free_port()
+        self._running: list[subprocess.Popen[bytes]] = []
+
+    def start(self) -> None:
+        """Starts them and waits until the master has registered both workers."""
+        host, _, port = self.master.removeprefix("spark://").partition(":")
+        page = ["--host", host, "--webui-port"]
+        self._run("master.Master", *page, str(self._page), "--port", port)
+        for name in ("one", "two"):
+            size = ["--cores", "1", "--memory", "600m", "--work-dir", str(self.directory / name)]
+            self._run("worker.Worker", *page, "0", *size, self.master)
+        deadline = time.monotonic() + DEADLINE_S
+        while self._workers() < 2:
+            assert time.monotonic() < deadline, self.log
+            time.sleep(0.2)
+
+    @property
+    def log(self) -> str:
+        """Their log."""
+        return (self.directory / "daemons.log").read_text()
+
+    def _run(self, name: str, *arguments: str) -> None:
+        spark = Path(pyspark.__file__).parent
+        command = [
+            str(spark / "bin" / "spark-class"),
+            f"org.apache.spark.deploy.{name}",
+            *arguments,
+        ]
+        small = {"SPARK_DAEMON_MEMORY": "192m", "SPARK_LOCAL_IP": "127.0.0.1"}
+        java = {
+            "JAVA_HOME": str(java_home()),
+            "SPARK_HOME": str(spark),
+            "JDK_JAVA_OPTIONS": BRIEF_JVM,
+        }
+        with (self.directory / "daemons.log").open("ab") as log:
+            env = {**os.environ, **small, **java}
+            self._running.append(subprocess.Popen(command, env=env, stdout=log, stderr=log))
+
+    def _workers(self) -> int:
+        with contextlib.suppress(OSError):
+            address = f"http://127.0.0.1:{self._page}/json/"
+            with urllib.request.urlopen(address, timeout=5) as answer:
+                return int(json.load(answer)["aliveworkers"])
+        return 0
+
+    def stop(self) -> None:
+        """Stops them."""
+        for process in reversed(self._running):
+            process.terminate()
+        for process in self._running:
+            process.wait(30)
