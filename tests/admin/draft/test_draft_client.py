@@ -140,22 +140,25 @@ async def test_topics_are_created_in_both_forms(nodes: DraftNodes) -> None:
     """The cluster places the replicas, or the caller; both with settings (A-35)."""
     client = await nodes.client()
     await client.create_topic("a", 3, 2, {"retention.ms": "5"})
-    await client.create_topic_with_assignment("b", "3:1,1:2", {"k": "v"})
+    await client.create_topic_with_assignment("b", "3:1,1:2", {"flush.ms": "1"})
     placed = await client.describe_topic("a")
     assert placed.config == messages.DraftTopicConfig(3, 2, (DraftConfig("retention.ms", "5"),))
     assert [len(partition.replicas) for partition in placed.partitions] == [2, 2, 2]
     manual = await client.describe_topic("b")
-    assert manual.config == messages.DraftTopicConfig(2, 2, (DraftConfig("k", "v"),))
+    assert manual.config == messages.DraftTopicConfig(2, 2, (DraftConfig("flush.ms", "1"),))
     assert [partition.replicas for partition in manual.partitions] == [(3, 1), (1, 2)]
 
 
 async def test_topics_are_changed_listed_and_deleted(nodes: DraftNodes) -> None:
     """(A-36)"""
     client = await nodes.client()
-    await client.alter_topic("t", 2, "1:2,2:3", {"a": "1", "b": "2"})
-    await client.alter_topic("t", added_configs={"c": "3"}, deleted_configs=["a"])
+    await client.alter_topic("t", 2, "1:2,2:3", {"flush.ms": "1", "retention.ms": "2"})
+    await client.alter_topic("t", added_configs={"segment.ms": "3"}, deleted_configs=["flush.ms"])
     topic = await client.describe_topic("t")
-    assert topic.config.configs == (DraftConfig("b", "2"), DraftConfig("c", "3"))
+    assert topic.config.configs == (
+        DraftConfig("retention.ms", "2"),
+        DraftConfig("segment.ms", "3"),
+    )
     assert topic.partitions[1] == DraftPartition(1, 2, (2, 3), (2, 3))
     await client.delete_topic("t")
     assert await client.list_topics() == ()

@@ -212,12 +212,12 @@ async def test_a_new_assignment_of_existing_partitions_moves_them() -> None:
 async def test_settings_are_added_and_deleted() -> None:
     """A deleted one is named by its key alone and has its default again (A-12, A-14)."""
     rig = Kip4Rig()
-    two = (DraftConfig("a", "1"), DraftConfig("b", "2"))
+    two = (DraftConfig("flush.ms", "1"), DraftConfig("retention.ms", "2"))
     await rig.accepted(replace(ALTER, added_configs=two))
-    change = (DraftConfig("b", "3"),)
-    await rig.accepted(replace(ALTER, added_configs=change, deleted_configs=("a", "never")))
+    change = (DraftConfig("retention.ms", "3"),)
+    await rig.accepted(replace(ALTER, added_configs=change, deleted_configs=("flush.ms", "never")))
     description = (await rig.accepted(messages.DescribeTopicRequest("t"))).description
-    assert description.config.configs == (DraftConfig("b", "3"),)
+    assert description.config.configs == (DraftConfig("retention.ms", "3"),)
 
 
 @pytest.mark.parametrize(
@@ -236,12 +236,14 @@ async def test_settings_are_added_and_deleted() -> None:
         ({"replica_assignment": "1:1"}, "t-0: Duplicate replica ids in partition reassignment"),
         ({"replica_assignment": "1:3,9:1"}, "Unknown broker(s) in replica assignment: 9."),
         ({"deleted_configs": ("a", "a")}, "A setting is given twice."),
+        ({"added_configs": (DraftConfig("k", "v"),)}, "Unknown topic config name: k"),
+        ({"added_configs": (DraftConfig("flush.ms", "-1"),)}, "Invalid config value for resource"),
     ],
 )
 async def test_a_bad_change_changes_nothing(changes: dict[str, Any], reason: str) -> None:
     """Not even the settings beside it, which are valid (A-13)."""
-    valid: dict[str, Any] = {"added_configs": (DraftConfig("k", "v"),)} if changes else {}
-    assert (await Kip4Rig().refused(replace(ALTER, **valid, **changes))).startswith(reason)
+    valid: dict[str, Any] = {"added_configs": (DraftConfig("flush.ms", "1"),)} if changes else {}
+    assert (await Kip4Rig().refused(replace(ALTER, **(valid | changes)))).startswith(reason)
 
 
 async def test_a_deleted_topic_is_marked_until_its_replicas_are_gone() -> None:
@@ -269,12 +271,14 @@ async def test_an_unknown_topic_is_not_deleted() -> None:
 async def test_a_topic_is_described() -> None:
     """Its numbers, the settings that are its own alone, and its partitions (A-16 to A-19)."""
     rig = Kip4Rig()
-    configs = (DraftConfig("b", "2"), DraftConfig("a", "1"))
+    configs = (DraftConfig("retention.ms", "2"), DraftConfig("flush.ms", "1"))
     await rig.accepted(messages.CreateTopicRequest("new", None, None, "1:2:3,2:3:1", configs))
     description = (await rig.accepted(messages.DescribeTopicRequest("new"))).description
     assert description == messages.DraftTopic(
         "new",
-        messages.DraftTopicConfig(2, 3, (DraftConfig("a", "1"), DraftConfig("b", "2"))),
+        messages.DraftTopicConfig(
+            2, 3, (DraftConfig("flush.ms", "1"), DraftConfig("retention.ms", "2"))
+        ),
         (
             DraftPartition(0, 1, (1, 2, 3), (1, 2, 3)),
             DraftPartition(1, 2, (2, 3, 1), (2, 3, 1)),
