@@ -12,7 +12,13 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+)
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 from kio.schema.incremental_alter_configs.v1.request import (
@@ -331,6 +337,7 @@ def test_kafkas_own_reassignment_and_election_tools_run_unmodified(
     for _ in range(60):
         producer.produce("heavy", b"x" * 100_000, partition=0)
     assert producer.flush(60) == 0
+    throttle(cluster, "heavy", 1, 3)
     move = plan(tmp_path, "heavy", [1, 3])
     started = cluster.tool(reassign, "--execute", *move, "--throttle", "1000").splitlines()
     assert started[-2:] == [
@@ -367,6 +374,29 @@ def test_kafkas_own_reassignment_and_election_tools_run_unmodified(
         "org.apache.kafka.common.errors.UnknownTopicOrPartitionException: "
         "The partition does not exist."
     )
+
+
+def throttle(cluster: ControlledCluster, topic: str, *broker_ids: int) -> None:
+    """Slows the replication of a topic down before the tool does it at once with its start.
+
+    Brokers learn of settings a moment later; by the time that the tool runs, these have.
+    """
+
+    def resource(kind: str, name: str, value: str, *settings: str) -> ConfigResource:
+        operation = AlterConfigOpType.SET
+        entries = [
+            ConfigEntry(setting, value, incremental_operation=operation) for setting in settings
+        ]
+        return ConfigResource(kind, name, incremental_configs=entries)
+
+    sides = ("leader", "follower")
+    resources = [
+        resource("topic", topic, "*", *(f"{side}.replication.throttled.replicas" for side in sides))
+    ]
+    rates = [f"{side}.replication.throttled.rate" for side in sides]
+    resources += [resource("broker", str(broker_id), "1000", *rates) for broker_id in broker_ids]
+    for changed in cluster.admin.incremental_alter_configs(resources).values():
+        changed.result(60)
 
 
 CHANGES: list[tuple[str, list[tuple[str, int, str | None]]]] = [
@@ -434,7 +464,8 @@ async def test_the_draft_of_kip_4_administers_real_brokers(cluster: ControlledCl
         text = json.dumps({"partitions": moves, "version": 1})
         await asyncio.wait_for(draft.reassign_partitions(text), RECOVERY_S)
         assert {*(await draft.verify_reassign_partitions(text)).values()} == {1}
-        await asyncio.wait_for(draft.preferred_replica_leader_election(), RECOVERY_S)
+        heads = json.dumps({"partitions": moves})
+        await asyncio.wait_for(draft.preferred_replica_leader_election(heads), RECOVERY_S)
         topic = await draft.describe_topic("drafted")
         assert [(part.leader, part.replicas, {*part.isr}) for part in topic.partitions] == [
             (3, (3, 1), {1, 3}),
