@@ -12,6 +12,8 @@ from typing import Any, Final, cast
 from kio.schema.errors import ErrorCode
 
 from featurewatch.reference.channels.channels import BrokerChannels
+from featurewatch.reference.kip4.api import Kip4Api
+from featurewatch.reference.kip4.controller_access import ControllerAccess
 from featurewatch.reference.machines.broker import ReferenceBroker
 from featurewatch.reference.machines.controller.controller import ReferenceController
 from featurewatch.reference.machines.controller.topics import OperationsSettings
@@ -41,6 +43,7 @@ from featurewatch.reference.wire import responses as wire_responses
 from featurewatch.reference.wire.api_keys import (
     API_VERSIONS,
     DESCRIBE_CLUSTER,
+    KIP4_KEYS,
     METADATA,
     UPDATE_FEATURES,
     UPDATE_METADATA,
@@ -137,9 +140,11 @@ class ReferenceNode:
             settings.node_id, settings.dialect, settings.supported, settings.operations
         )
         self._channels: BrokerChannels | None = None
-        self._topics = TopicApi(
+        access = ControllerAccess(
             settings.node_id, self._perform_topic_request, lambda: self._controller.partitions
         )
+        self._topics = TopicApi(access.node_id, access.perform_request, access.partitions)
+        self._kip4 = Kip4Api(access, self._view)
 
     @property
     def address(self) -> str:
@@ -278,6 +283,8 @@ class ReferenceNode:
             return wire_responses.update_metadata()
         if request.key != UPDATE_FEATURES and self._api_dialect is ApiDialect.CONTROLLER:
             await self._wait_for_topics()
+            if request.key in KIP4_KEYS:
+                return await self._kip4.serve(request)
             return await self._topics.serve(request)
         update = wire_requests.read_update_features(request, self._api_dialect)
         response = await self._session.request(self._controller_slot, update)

@@ -20,7 +20,9 @@ class ApiDialect(StrEnum):
     RELEASED = "released"
     """As Kafka 2.7 to 4.3: UpdateFeatures is key 57, features are in tags 0 to 2."""
     CONTROLLER = "controller"
-    """Released, and what brokers and clients ask of a controller of topics in ZooKeeper mode."""
+    """Released, and what brokers and clients request of a controller of topics in ZooKeeper mode.
+
+    KIP-4's draft is served beside it, because its requests have keys that no release uses."""
     EARLY_DRAFT = "early-draft"
     """Keys 48 and 49, update types, ``version``."""
     EARLY_DRAFT_STRUCK = "early-draft-struck"
@@ -56,6 +58,18 @@ DRAFT_DELETE: Final = 49
 UPDATE_FEATURES: Final = 57
 DESCRIBE_CLUSTER: Final = 60
 
+# KIP-4's draft gives its requests no keys. These lie beyond all of Kafka's.
+KIP4_CLUSTER_METADATA: Final = 30_400
+KIP4_CREATE_TOPIC: Final = 30_401
+KIP4_ALTER_TOPIC: Final = 30_402
+KIP4_DELETE_TOPIC: Final = 30_403
+KIP4_DESCRIBE_TOPIC: Final = 30_404
+KIP4_LIST_TOPICS: Final = 30_405
+KIP4_REASSIGN_PARTITION: Final = 30_406
+KIP4_VERIFY_REASSIGN_PARTITION: Final = 30_407
+KIP4_PREFERRED_REPLICA_LEADER_ELECTION: Final = 30_408
+KIP4_KEYS: Final = range(KIP4_CLUSTER_METADATA, KIP4_PREFERRED_REPLICA_LEADER_ELECTION + 1)
+
 Versions = tuple[int, int]
 
 _COMMON: dict[int, Versions] = {METADATA: (0, 12), DESCRIBE_CLUSTER: (0, 1)}
@@ -75,6 +89,7 @@ _CONTROLLER: dict[int, Versions] = {
     LIST_PARTITION_REASSIGNMENTS: (0, 0),
     ALTER_PARTITION: (0, 3),
     ALLOCATE_PRODUCER_IDS: (0, 0),
+    **dict.fromkeys(KIP4_KEYS, (0, 0)),
 }
 _DRAFT: dict[int, Versions] = {**_COMMON, API_VERSIONS: (0, 3), DRAFT_UPDATE: (0, 1)}
 

@@ -48,8 +48,8 @@ class MessageClasses:
     finalized: Any = None
 
 
-class _ClassBuilder:
-    """Builds the classes of one API version."""
+class MessageClassBuilder:
+    """Builds the classes of one API version; a field is (name, type, `dataclasses.field`)."""
 
     def __init__(self, key: int, version: int, *, flexible: bool) -> None:
         self._common = {
@@ -60,15 +60,18 @@ class _ClassBuilder:
         self._flexible = flexible
 
     def request(self, name: str, fields: Sequence[Any]) -> Any:
+        """The class of the request."""
         header = RequestHeader if self._flexible else OldRequestHeader
         return self._make(name, EntityType.request, header, fields)
 
     def response(self, name: str, fields: Sequence[Any], header: Any = None) -> Any:
+        """The class of the response; ``header`` None: the header of this version."""
         if header is None:
             header = ResponseHeader if self._flexible else OldResponseHeader
         return self._make(name, EntityType.response, header, fields)
 
     def item(self, name: str, fields: Sequence[Any]) -> Any:
+        """The class of a nested item."""
         return self._make(name, EntityType.nested, RequestHeader, fields)
 
     def _make(self, name: str, kind: EntityType, header: Any, fields: Sequence[Any]) -> Any:
@@ -103,7 +106,7 @@ def level_field(api_dialect: ApiDialect) -> str:
 @cache
 def update_features(api_dialect: ApiDialect, version: int) -> MessageClasses:
     """UpdateFeatures, key 48."""
-    build = _ClassBuilder(DRAFT_UPDATE, version, flexible=version >= 1)
+    build = MessageClassBuilder(DRAFT_UPDATE, version, flexible=version >= 1)
     feature = build.item("FeatureKey", [_NAME, _field(level_field(api_dialect), i64, "int64")])
     mode = (
         _field("allow_downgrade", bool, "bool")
@@ -122,7 +125,7 @@ def update_features(api_dialect: ApiDialect, version: int) -> MessageClasses:
 @cache
 def delete_features(version: int) -> MessageClasses:
     """DeleteFeatures, key 49; the early draft gives 48 for the response, which has no key."""
-    build = _ClassBuilder(DRAFT_DELETE, version, flexible=version >= 1)
+    build = MessageClassBuilder(DRAFT_DELETE, version, flexible=version >= 1)
     feature = build.item("FeatureKey", [_NAME])
     request = build.request("DeleteFeaturesRequest", [_TIMEOUT, ("feature", _array(feature))])
     return MessageClasses(
@@ -136,7 +139,7 @@ def update_metadata() -> MessageClasses:
 
     The lists of topics and brokers stay empty, because no reference node needs them.
     """
-    build = _ClassBuilder(UPDATE_METADATA, 6, flexible=True)
+    build = MessageClassBuilder(UPDATE_METADATA, 6, flexible=True)
     feature = build.item("FeatureKey", [_NAME, _field("version", i64, "int64")])
     nothing = build.item("Nothing", [_field("nothing", i8, "int8")])
     request = build.request(
@@ -162,7 +165,7 @@ def update_metadata() -> MessageClasses:
 @cache
 def api_versions(api_dialect: ApiDialect) -> MessageClasses:
     """ApiVersions version 3; its response keeps the old header, like Kafka's."""
-    build = _ClassBuilder(API_VERSIONS, 3, flexible=True)
+    build = MessageClassBuilder(API_VERSIONS, 3, flexible=True)
     supported = build.item(
         "SupportedFeatureKey",
         [_NAME, _field("min_version", i64, "int64"), _field("max_version", i64, "int64")],

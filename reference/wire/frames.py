@@ -17,7 +17,7 @@ from typing import Any, Final
 from kio.schema.index import api_key_map
 from kio.serial import entity_writer
 
-from featurewatch.reference.wire import draft_messages
+from featurewatch.reference.wire import draft_messages, kip4_messages
 from featurewatch.reference.wire.api_keys import (
     ALLOCATE_PRODUCER_IDS,
     ALTER_PARTITION,
@@ -25,6 +25,7 @@ from featurewatch.reference.wire.api_keys import (
     CONTROLLED_SHUTDOWN,
     DRAFT_DELETE,
     DRAFT_UPDATE,
+    KIP4_KEYS,
     OFFERED,
     UPDATE_METADATA,
     ApiDialect,
@@ -101,7 +102,8 @@ def write_response(correlation_id: int, response: Any) -> bytes:
     buffer = io.BytesIO()
     buffer.write(bytes(_LENGTH.size))
     entity_writer(header)(buffer, header(correlation_id=correlation_id))
-    if hasattr(response, "items"):  # of a class that is made from the table of schemas
+    # Classes that are made from the table of schemas, and KIP-4's with its optional fields.
+    if hasattr(response, "items") or response.__api_key__ in KIP4_KEYS:
         buffer.write(write_entity(response))
     else:
         entity_writer(type(response))(buffer, response)
@@ -140,6 +142,8 @@ def request_class(api_dialect: ApiDialect, key: int, version: int) -> Any:
         return draft_messages.delete_features(version).request
     if key == UPDATE_METADATA:
         return draft_messages.update_metadata().request
+    if key in KIP4_KEYS:
+        return kip4_messages.message_classes(key).request
     if key in _GENERATED:
         return message_class(f"{_GENERATED[key]}Request", version)
     name = api_key_map[key]

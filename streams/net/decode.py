@@ -108,6 +108,8 @@ def _entity(kind: Any) -> FieldReader:
     for item in fields(kind):
         kafka_type = item.metadata.get("kafka_type")
         read = _field(hints[item.name], kafka_type, flexible)
+        if item.metadata.get("marked"):
+            read = partial(_marked, _field(not_none(hints[item.name]), kafka_type, flexible))
         if (tag := item.metadata.get("tag")) is None:
             plain.append((item.name, read))
             continue
@@ -122,6 +124,17 @@ def _entity(kind: Any) -> FieldReader:
         return kind(**values)
 
     return read_all
+
+
+def not_none(hint: Any) -> Any:
+    """The type of a field that may be None, without None."""
+    (present,) = [part for part in get_args(hint) if part is not type(None)]
+    return present
+
+
+def _marked(read: FieldReader, cursor: ByteReader) -> Any:
+    """An optional field of KIP-4: a byte comes first, and the field is absent if it is 0."""
+    return read(cursor) if cursor.take(1)[0] else None
 
 
 def _tags(cursor: ByteReader, by_tag: dict[int, tuple[str, FieldReader]]) -> dict[str, Any]:
@@ -157,8 +170,7 @@ def implicit_default(hint: Any, kafka_type: str | None) -> Any:
 def _field(hint: Any, kafka_type: str | None, flexible: bool) -> FieldReader:
     nullable = False
     if get_origin(hint) in (Union, UnionType):
-        nullable = True
-        (hint,) = [part for part in get_args(hint) if part is not type(None)]
+        nullable, hint = True, not_none(hint)
     if get_origin(hint) is tuple:
         item = _field(get_args(hint)[0], kafka_type, flexible)
         return partial(_array, item, flexible, nullable)

@@ -12,7 +12,7 @@ from functools import cache, partial
 from types import UnionType
 from typing import Any, Final, Union, cast, get_args, get_origin, get_type_hints
 
-from featurewatch.streams.net.decode import implicit_default
+from featurewatch.streams.net.decode import implicit_default, not_none
 
 FieldWriter = Callable[[bytearray, Any], None]
 
@@ -33,6 +33,8 @@ def _entity(kind: Any) -> FieldWriter:
     tagged: list[tuple[int, str, Any, FieldWriter]] = []
     for item in fields(kind):
         write = _field(hints[item.name], item.metadata.get("kafka_type"), flexible)
+        if item.metadata.get("marked"):
+            write = partial(_marked, write)
         tag = item.metadata.get("tag")
         if tag is None:
             plain.append((item.name, write))
@@ -50,6 +52,13 @@ def _entity(kind: Any) -> FieldWriter:
             _write_tags(out, message, tagged)
 
     return write_all
+
+
+def _marked(write: FieldWriter, out: bytearray, value: Any) -> None:
+    """An optional field of KIP-4: a byte comes first, 0 if the field is absent."""
+    out.append(value is not None)
+    if value is not None:
+        write(out, value)
 
 
 def _write_tags(
@@ -71,7 +80,7 @@ def _write_tags(
 
 def _field(hint: Any, kafka_type: str | None, flexible: bool) -> FieldWriter:
     if get_origin(hint) in (Union, UnionType):
-        (hint,) = [part for part in get_args(hint) if part is not type(None)]
+        hint = not_none(hint)
     if get_origin(hint) is tuple:
         return partial(_array, _field(get_args(hint)[0], kafka_type, flexible), flexible)
     if is_dataclass(hint):

@@ -43,6 +43,8 @@ _BY_API_KEY: Final = {
     36: _LOGIN,
     59: ResponseLimit(4 << 20, 100),
     # The observer requests 1 MiB of a snapshot at a time.
+    30_404: _PARTITIONS,
+    # DescribeTopic of KIP-4's draft: a topic may have 10,000 partitions, each with its replicas.
 }
 
 

@@ -163,8 +163,8 @@ class TopicOperations:
                 controller.perform(controller.producer_ids.allocate(broker_id), reply)
             case ElectLeadersRequest(partitions, unclean):
                 controller.elect(partitions, _partitions(reply), unclean=unclean)
-            case ReassignRequest(targets):
-                controller.reassign({**targets}, _partitions(reply))
+            case ReassignRequest():
+                controller.reassign(request, _partitions(reply))
             case ListReassignmentsRequest(partitions):
                 running = _running_reassignments(controller.context, partitions)
                 controller.perform(running, lambda found: reply(RunningReassignments(found)))

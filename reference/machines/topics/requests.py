@@ -49,9 +49,15 @@ class ElectLeadersRequest(TopicMessage):
 
 @dataclass(frozen=True, slots=True)
 class ReassignRequest(TopicMessage):
-    """AlterPartitionReassignments: the target replicas; None cancels."""
+    """AlterPartitionReassignments: the target replicas; None cancels.
+
+    With ``all_or_nothing`` no partition is reassigned if one is refused, with ``validate_only``
+    none at all. Released requests have neither.
+    """
 
     targets: Mapping[TopicPartition, tuple[int, ...] | None]
+    all_or_nothing: bool = False
+    validate_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,7 @@ from featurewatch.reference.wire import responses
 from featurewatch.reference.wire.api_keys import (
     API_VERSIONS,
     DESCRIBE_CLUSTER,
+    KIP4_KEYS,
     METADATA,
     OFFERED,
     UPDATE_FEATURES,
@@ -69,7 +70,7 @@ CASES = 40
 """Of each version of each API."""
 
 SOURCE = Path(__file__).with_name("java") / "Messages.java"
-SERVED = sorted(OFFERED[ApiDialect.CONTROLLER].keys() - {UPDATE_FEATURES})
+SERVED = sorted(OFFERED[ApiDialect.CONTROLLER].keys() - {UPDATE_FEATURES, *KIP4_KEYS})
 VIEW = responses.ClusterView("cluster", 100, {1: Endpoint("h", 1, "r"), 100: Endpoint("c", 2)})
 Json = dict[str, Any]
 

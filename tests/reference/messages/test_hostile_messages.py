@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from featurewatch.reference.kip4.api import Kip4Api
+from featurewatch.reference.kip4.controller_access import ControllerAccess
 from featurewatch.reference.machines.topics.requests import (
     NOT_CONTROLLER,
     TopicRequest,
@@ -19,6 +21,7 @@ from featurewatch.reference.wire.api_keys import (
     CONTROLLED_SHUTDOWN,
     CREATE_TOPICS,
     DESCRIBE_CLUSTER,
+    KIP4_KEYS,
     METADATA,
     OFFERED,
     UPDATE_FEATURES,
@@ -209,6 +212,7 @@ async def test_a_node_survives_any_request(key: int) -> None:
     """Bytes by chance in every version: what can be read is answered by a node that is not the
     controller, and its answer can be written."""
     api = TopicApi(100, not_the_controller, lambda: None)
+    kip4 = Kip4Api(ControllerAccess(100, not_the_controller, lambda: None), ClusterView)
     oldest, newest = OFFERED[ApiDialect.CONTROLLER][key]
     chance = Random(f"any/{key}")
     read_count = 0
@@ -236,6 +240,8 @@ async def test_a_node_survives_any_request(key: int) -> None:
             response = metadata(request, ClusterView(), topic_metadata(request, None))
         elif key in (API_VERSIONS, DESCRIBE_CLUSTER, UPDATE_FEATURES):
             continue  # not of this interface
+        elif key in KIP4_KEYS:
+            response = await kip4.serve(request)
         else:
             response = await api.serve(request)
         assert write_response(7, response)

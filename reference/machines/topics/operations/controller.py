@@ -27,6 +27,7 @@ from featurewatch.reference.machines.topics.operations.parts import make_parts
 from featurewatch.reference.machines.topics.operations.producer_ids import ProducerIdBlocks
 from featurewatch.reference.machines.topics.operations.reassignment import Reassignments
 from featurewatch.reference.machines.topics.operations.topic_configs import ClientConfigs
+from featurewatch.reference.machines.topics.requests import ReassignRequest
 from featurewatch.reference.machines.topics.results import (
     AlterPartitionRequest,
     AlterPartitionResult,
@@ -208,13 +209,9 @@ class TopicController:
         chosen = [*self.context.assignments] if partitions is None else partitions
         self._queue(_replying(self._elections.elect(chosen, unclean=unclean), reply))
 
-    def reassign(
-        self,
-        target_replicas: dict[TopicPartition, Sequence[int] | None],
-        reply: Reply[PartitionResults],
-    ) -> None:
-        """A client's AlterPartitionReassignments; None cancels."""
-        self._queue(_replying(self._reassignments.request(target_replicas), reply))
+    def reassign(self, request: ReassignRequest, reply: Reply[PartitionResults]) -> None:
+        """A client's AlterPartitionReassignments."""
+        self._queue(_replying(self._reassignments.request(request), reply))
 
     def perform(self, operation: Task[_Result], reply: Reply[_Result]) -> None:
         """Queues the operation of a client's request, such as one of `topics`."""

@@ -30,6 +30,7 @@ from featurewatch.reference.machines.topics.requests import (
     NewTopic,
     TopicResult,
 )
+from featurewatch.reference.machines.topics.setting_rules import invalid_settings
 from featurewatch.reference.machines.topics.znodes import (
     DELETE_TOPICS,
     TopicZnode,
@@ -119,6 +120,9 @@ class ClientTopics:
             placed = self._placed(topic)
         if reason_of_name is not None:
             return TopicResult(ErrorCode.INVALID_TOPIC_EXCEPTION, reason_of_name)
+        invalid = invalid_settings({name: str(value) for name, value in topic.configs.items()})
+        if invalid is not None and not isinstance(placed, TopicResult):
+            return TopicResult(ErrorCode.INVALID_CONFIG, invalid)
         return placed
 
     def _placed(self, topic: NewTopic) -> _Assignments | TopicResult:

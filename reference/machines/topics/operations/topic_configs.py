@@ -1,10 +1,10 @@
 """The topics' own settings that clients read and change.
 
 Follows ``AdminZkClient.changeTopicConfig`` of Kafka 3.9: brokers learn of a change by a znode below
-``/config/changes``. Names and values of settings are not checked, which brokers alone can do.
+``/config/changes``. The checks and their texts are those of ``ZkAdminManager``.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import orjson
@@ -16,6 +16,13 @@ from featurewatch.reference.machines.topics.requests import (
     ConfigChange,
     ConfigOperation,
     TopicResult,
+)
+from featurewatch.reference.machines.topics.setting_rules import (
+    SETTING_RULES,
+    SettingKind,
+    conflict,
+    invalid_setting_name,
+    invalid_value,
 )
 from featurewatch.reference.machines.topics.znodes import topic_config_path
 from featurewatch.reference.machines.zookeeper import (
@@ -48,12 +55,12 @@ class ClientConfigs:
         results: dict[str, TopicResult] = {}
         for topic, changed in changes.items():
             if topic not in present:
-                results[topic] = TopicResult(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                reason = f"The topic '{topic}' does not exist."
+                results[topic] = TopicResult(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, reason)
                 continue
-            settings = _changed(present[topic], changed)
-            if settings is None:
-                reason = "A change is invalid, or the topic's settings cannot be read."
-                results[topic] = TopicResult(ErrorCode.INVALID_CONFIG, reason)
+            settings = _changed(topic, present[topic], changed)
+            if isinstance(settings, TopicResult):
+                results[topic] = settings
             elif dry_run or settings == present[topic]:
                 results[topic] = TopicResult()
             else:
@@ -79,28 +86,58 @@ class ClientConfigs:
 
 
 def _changed(
-    settings: Mapping[str, str] | None, changes: Iterable[ConfigChange]
-) -> dict[str, str] | None:
-    """Settings after changes; None if one is invalid or there are none to change."""
+    topic: str, settings: Mapping[str, str] | None, changes: Sequence[ConfigChange]
+) -> dict[str, str] | TopicResult:
+    """Settings after changes, or why they cannot be changed so."""
     if settings is None:
-        return None
+        reason = "The settings cannot be read: repair the topic's znode below /config/topics."
+        return TopicResult(ErrorCode.INVALID_CONFIG, reason)
+    refused = _refused(changes)
+    if refused is not None:
+        return refused
     changed = dict(settings)
     for name, operation, value in changes:
-        if operation == ConfigOperation.DELETE:
+        if value is None or operation == ConfigOperation.DELETE:
             changed.pop(name, None)
             continue
-        if value is None:
-            return None
-        entries = [entry for entry in changed.get(name, "").split(",") if entry]
-        match operation:
-            case ConfigOperation.SET:
-                changed[name] = value
-            case ConfigOperation.APPEND:
-                added = [entry for entry in value.split(",") if entry not in entries]
-                changed[name] = ",".join([*entries, *added])
-            case ConfigOperation.SUBTRACT:
-                removed = value.split(",")
-                changed[name] = ",".join(entry for entry in entries if entry not in removed)
-            case _:
-                return None
-    return changed
+        if operation == ConfigOperation.SET:
+            changed[name] = value
+            continue
+        present = changed.get(name, SETTING_RULES[name].default)
+        entries = [entry for entry in present.split(",") if entry]
+        if operation == ConfigOperation.APPEND:
+            added = [entry for entry in value.split(",") if entry not in entries]
+            changed[name] = ",".join([*entries, *added])
+        else:
+            removed = value.split(",")
+            changed[name] = ",".join(entry for entry in entries if entry not in removed)
+    invalid = invalid_setting_name(changed)
+    if invalid is None and (value_reason := invalid_value(changed)) is not None:
+        resource = f"ConfigResource(type=TOPIC, name='{topic}')"
+        invalid = f"Invalid config value for resource {resource}: {value_reason}"
+    invalid = invalid or conflict(changed)
+    return changed if invalid is None else TopicResult(ErrorCode.INVALID_CONFIG, invalid)
+
+
+def _refused(changes: Sequence[ConfigChange]) -> TopicResult | None:
+    """Why the changes are impossible, whatever comes of them; None if they are not."""
+    names = [change.name for change in changes]
+    if len({*names}) < len(names):
+        return TopicResult(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+    changed = [change for change in changes if change.operation != ConfigOperation.DELETE]
+    null = ",".join(change.name for change in changed if change.value is None)
+    if null:
+        return TopicResult(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {null}")
+    for name, operation, _ in changed:
+        if operation == ConfigOperation.SET:
+            continue
+        if operation not in (ConfigOperation.APPEND, ConfigOperation.SUBTRACT):
+            reason = f"There is no operation {operation} for config key: {name}"
+            return TopicResult(ErrorCode.INVALID_REQUEST, reason)
+        if name not in SETTING_RULES:
+            return TopicResult(ErrorCode.INVALID_CONFIG, f"Unknown config name: {name}")
+        if SETTING_RULES[name].kind is not SettingKind.LIST:
+            verb = ConfigOperation(operation).name.lower()
+            reason = f"Config value {verb} is not allowed for config key: {name}"
+            return TopicResult(ErrorCode.INVALID_CONFIG, reason)
+    return None

@@ -38,6 +38,7 @@ from featurewatch.reference.machines.topics.broker_requests import (
 from featurewatch.reference.machines.topics.context import ClusterBroker
 from featurewatch.reference.machines.topics.dialect import RELEASED_OPERATIONS, OperationsDialect
 from featurewatch.reference.machines.topics.operations.controller import TopicController
+from featurewatch.reference.machines.topics.requests import ReassignRequest
 from featurewatch.reference.machines.topics.results import (
     AlterPartitionRequest,
     AlterPartitionResult,
@@ -301,7 +302,8 @@ class OperationsDriver:
     ) -> tuple[PartitionResult, list[str]]:
         """Sends AlterPartitionReassignments; returns its result, and what is done."""
         results: list[Mapping[TopicPartition, PartitionResult]] = []
-        self.controller.reassign({partition: None if cancels else replicas}, results.append)
+        request = ReassignRequest({partition: None if cancels else tuple(replicas)})
+        self.controller.reassign(request, results.append)
         lines = self.settle()
         return results[0][partition], lines
 

@@ -18,6 +18,7 @@ from featurewatch.reference.machines.task_queue import Task
 from featurewatch.reference.machines.topics import partition_machine, replica_machine
 from featurewatch.reference.machines.topics.context import ControllerContext, PartitionLeadership
 from featurewatch.reference.machines.topics.operations import reassignment
+from featurewatch.reference.machines.topics.requests import ReassignRequest
 from featurewatch.reference.machines.topics.state_store import FencedWriter
 from featurewatch.reference.machines.zookeeper import Create, Delete, Multi, Operation
 from tests.reference.machines.topics.cluster import OperationsDriver
@@ -57,7 +58,8 @@ class Simulation:
             target = chance.sample(BROKERS, chance.randint(1, 3))
             partition = chance.choice(PARTITIONS)
             cancels = chance.random() < 0.2
-            driver.controller.reassign({partition: None if cancels else target}, _ignore)
+            request = ReassignRequest({partition: None if cancels else tuple(target)})
+            driver.controller.reassign(request, _ignore)
         elif kind < 0.75:
             driver.controller.elect(PARTITIONS, _ignore, unclean=chance.random() < 0.3)
         elif kind < 0.85:

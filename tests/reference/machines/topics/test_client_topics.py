@@ -105,6 +105,16 @@ REFUSED: Mapping[str, tuple[NewTopic, ErrorCode, str]] = {
         ErrorCode.INVALID_CONFIG,
         "Null value not supported for topic configs: k",
     ),
+    "setting": (
+        NewTopic("n", 1, 1, configs={"k": "v"}),
+        ErrorCode.INVALID_CONFIG,
+        "Unknown topic config name: k",
+    ),
+    "value": (
+        NewTopic("n", 1, 1, configs={"retention.ms": "x"}),
+        ErrorCode.INVALID_CONFIG,
+        "Invalid value x for configuration retention.ms: Not a number of type LONG",
+    ),
 }
 
 
@@ -206,31 +216,79 @@ def test_settings_change_and_brokers_are_informed() -> None:
     """Each change is applied to what is there, and a znode below /config/changes names it."""
     driver = make_cluster((1, 2))
     operation, configs = ConfigOperation, driver.controller.configs
-    changes = {
-        "t": (
-            ConfigChange("a", operation.SET, "1"),
-            ConfigChange("l", operation.APPEND, "x,y"),
-            ConfigChange("l", operation.SUBTRACT, "x"),
-            ConfigChange("gone", operation.DELETE, None),
-        ),
-        "n": (),
-    }
-    results = perform(driver, configs.alter(changes, dry_run=False))
-    assert results["t"].error is ErrorCode.NONE
-    assert results["n"].error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert perform(driver, configs.read(["t", "n"])) == {"t": {"a": "1", "l": "y"}}
+    policy, throttle = "cleanup.policy", "leader.replication.throttled.replicas"
+
+    def alter(*changes: ConfigChange) -> ErrorCode:
+        result: TopicResult = perform(driver, configs.alter({"t": changes}, dry_run=False))["t"]
+        return result.error
+
+    added = (
+        ConfigChange("flush.ms", operation.SET, "1"),
+        ConfigChange(policy, operation.APPEND, "compact"),
+        ConfigChange(throttle, operation.APPEND, "0:1,0:2"),
+        ConfigChange("gone", operation.DELETE, None),
+    )
+    assert alter(*added) is ErrorCode.NONE
+    expected = {"flush.ms": "1", policy: "delete,compact", throttle: "0:1,0:2"}
+    assert perform(driver, configs.read(["t", "n"])) == {"t": expected}
     (note,) = [path for path in driver.history.tree if path.startswith("/config/changes/")]
     assert orjson.loads(driver.history.tree[note].data)["entity_path"] == "topics/t"
+    assert alter(ConfigChange(throttle, operation.SUBTRACT, "0:1")) is ErrorCode.NONE
+    assert perform(driver, configs.read(["t"]))["t"] == {**expected, throttle: "0:2"}
     driver.put(topic_config_path("t"), b"not json")
-    unknown = {"t": (ConfigChange("a", 9, "2"),)}
-    assert perform(driver, configs.alter(unknown, dry_run=False))["t"].error is (
-        ErrorCode.INVALID_CONFIG
+    assert alter(ConfigChange("flush.ms", operation.SET, "2")) is ErrorCode.INVALID_CONFIG
+
+
+_RESOURCE = "Invalid config value for resource ConfigResource(type=TOPIC, name='t'): "
+REFUSED_CHANGES: list[tuple[list[tuple[str, int, str | None]], ErrorCode, str]] = [
+    ([("nosuch", 0, "1")], ErrorCode.INVALID_CONFIG, "Unknown topic config name: nosuch"),
+    (
+        [("retention.ms", 0, "x")],
+        ErrorCode.INVALID_CONFIG,
+        f"{_RESOURCE}Invalid value x for configuration retention.ms: Not a number of type LONG",
+    ),
+    (
+        [("retention.ms", 0, None)],
+        ErrorCode.INVALID_REQUEST,
+        "Null value not supported for : retention.ms",
+    ),
+    (
+        [("retention.ms", 2, "1")],
+        ErrorCode.INVALID_CONFIG,
+        "Config value append is not allowed for config key: retention.ms",
+    ),
+    ([("nosuch", 3, "1")], ErrorCode.INVALID_CONFIG, "Unknown config name: nosuch"),
+    (
+        [("retention.ms", 9, "1")],
+        ErrorCode.INVALID_REQUEST,
+        "There is no operation 9 for config key: retention.ms",
+    ),
+    (
+        [("retention.ms", 0, "1"), ("retention.ms", 0, "2")],
+        ErrorCode.INVALID_REQUEST,
+        "Error due to duplicate config keys",
+    ),
+    (
+        [("min.compaction.lag.ms", 0, "10"), ("max.compaction.lag.ms", 0, "5")],
+        ErrorCode.INVALID_CONFIG,
+        "conflict topic config setting min.compaction.lag.ms (10) > max.compaction.lag.ms (5)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("changes", "error", "message"), REFUSED_CHANGES)
+def test_settings_that_cannot_be_changed_have_the_error_of_a_broker_of_kafka_391(
+    changes: list[tuple[str, int, str | None]], error: ErrorCode, message: str
+) -> None:
+    """Clients may send the request to any node, so all must answer alike (A-14)."""
+    driver = make_cluster((1, 2))
+    wanted = {"t": tuple(ConfigChange(*change) for change in changes), "n": ()}
+    results = perform(driver, driver.controller.configs.alter(wanted, dry_run=False))
+    assert (results["t"].error, results["t"].message) == (error, message)
+    assert results["n"] == TopicResult(
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The topic 'n' does not exist."
     )
-    broken = perform(
-        driver,
-        configs.alter({"t": (ConfigChange("a", operation.SET, "2"),)}, dry_run=False),
-    )
-    assert broken["t"].error is ErrorCode.INVALID_CONFIG
+    assert not lines_for(driver.settle(), "W")
 
 
 def test_blocks_of_producer_ids_never_overlap() -> None:

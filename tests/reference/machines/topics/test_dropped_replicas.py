@@ -12,6 +12,7 @@ from featurewatch.controller.partitions.assignment import ReplicaAssignment
 from featurewatch.controller.partitions.selectors import SelectedLeader
 from featurewatch.reference.machines.requests import ErrorCode
 from featurewatch.reference.machines.topics import partition_machine
+from featurewatch.reference.machines.topics.requests import ReassignRequest
 from featurewatch.reference.machines.zookeeper import Multi, Operation, SetData
 from tests.reference.machines.topics.cluster import P0, OperationsDriver, lines_for, make_cluster
 from tests.reference.machines.topics.history_rules import HistoryRules
@@ -34,7 +35,7 @@ def moving(*isr: int) -> OperationsDriver:
 
 def cancel_and_crash(driver: OperationsDriver) -> list[str]:
     """Cancels; the controller dies between the assignment's write and the state's."""
-    driver.controller.reassign({P0: None}, lambda _: None)
+    driver.controller.reassign(ReassignRequest({P0: None}), lambda _: None)
     driver.settle(until=writes_state)
     assert driver.assignment() == ReplicaAssignment((1, 2))
     return driver.fail_over()

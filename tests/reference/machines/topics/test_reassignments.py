@@ -13,6 +13,7 @@ from featurewatch.reference.machines.topics.dialect import (
     RELEASED_OPERATIONS,
     OperationsDialect,
 )
+from featurewatch.reference.machines.topics.requests import ReassignRequest
 from featurewatch.reference.machines.topics.results import PartitionResult
 from featurewatch.reference.machines.zookeeper import (
     Create,
@@ -357,7 +358,7 @@ def test_a_deposed_controller_writes_and_sends_nothing() -> None:
     driver.controller, driver.pending, driver.tasks = old, pending, tasks
     results: list[object] = []
     old.elect([P0], results.append, unclean=False)
-    old.reassign({P0: (2, 3)}, results.append)
+    old.reassign(ReassignRequest({P0: (2, 3)}), results.append)
     assert driver.settle() == []
     assert (driver.history.tree, driver.deposed) == (before, 1)
     assert not old.active
