@@ -163,12 +163,18 @@ def _field(hint: Any, kafka_type: str | None, flexible: bool) -> FieldReader:
         item = _field(get_args(hint)[0], kafka_type, flexible)
         return partial(_array, item, flexible, nullable)
     if is_dataclass(hint):
-        return _entity(cast("type", hint))
+        entity = _entity(cast("type", hint))
+        return partial(_nullable_entity, entity) if nullable else entity
     if kafka_type == "string":
         return partial(_string, flexible, nullable)
     if kafka_type in ("bytes", "records"):
         return partial(_bytes, flexible, nullable)
     return _FIXED[str(kafka_type)]
+
+
+def _nullable_entity(entity: FieldReader, cursor: ByteReader) -> Any:
+    """A structure that may be missing: a byte before it tells which (KIP-893)."""
+    return None if _int8(cursor) < 0 else entity(cursor)
 
 
 def _array(item: FieldReader, flexible: bool, nullable: bool, cursor: ByteReader) -> Any:
@@ -230,7 +236,7 @@ def _fixed(layout: str) -> FieldReader:
     return lambda cursor: form.unpack(cursor.take(form.size))[0]
 
 
-_int16, _int32, _int64 = _fixed(">h"), _fixed(">i"), _fixed(">q")
+_int8, _int16, _int32, _int64 = _fixed(">b"), _fixed(">h"), _fixed(">i"), _fixed(">q")
 
 
 def _milliseconds(cursor: ByteReader) -> "i32Timedelta":
@@ -271,7 +277,7 @@ _FIXED: Final[dict[str, FieldReader]] = {
     "error_code": _error_code,
     "float64": _fixed(">d"),
     "uint16": _fixed(">H"),
-    "int8": _fixed(">b"),
+    "int8": _int8,
     "int16": _int16,
     "int32": _int32,
     "int64": _int64,

@@ -70,17 +70,26 @@ def _write_tags(
 
 
 def _field(hint: Any, kafka_type: str | None, flexible: bool) -> FieldWriter:
-    if get_origin(hint) in (Union, UnionType):
+    nullable = get_origin(hint) in (Union, UnionType)
+    if nullable:
         (hint,) = [part for part in get_args(hint) if part is not type(None)]
     if get_origin(hint) is tuple:
         return partial(_array, _field(get_args(hint)[0], kafka_type, flexible), flexible)
     if is_dataclass(hint):
-        return _entity(cast("type", hint))
+        entity = _entity(cast("type", hint))
+        return partial(_nullable_entity, entity) if nullable else entity
     if kafka_type == "string":
         return partial(_string, flexible)
     if kafka_type in ("bytes", "records"):
         return partial(_bytes, flexible)
     return _FIXED[str(kafka_type)]
+
+
+def _nullable_entity(entity: FieldWriter, out: bytearray, value: Any) -> None:
+    """A structure that may be missing: a byte before it tells which (KIP-893)."""
+    out.append(0xFF if value is None else 1)
+    if value is not None:
+        entity(out, value)
 
 
 def _array(item: FieldWriter, flexible: bool, out: bytearray, value: Any) -> None:
