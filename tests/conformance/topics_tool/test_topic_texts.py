@@ -1,6 +1,7 @@
 """Every byte that ``kafka-topics`` prints, and its exit code, from ``featurewatch topics``."""
 
 import time
+from collections.abc import Collection
 
 import pytest
 
@@ -151,7 +152,15 @@ ALTERED = (
 """Changes of topics that exist."""
 
 
-def walk(pair: ToolPair) -> None:
+UNKNOWN_BROKERS = (
+    "create --topic %-new --replica-assignment 7",
+    "create --topic %-new --replica-assignment 1:7",
+    "create --topic %-new --replica-assignment -1",
+)
+"""What a controller in ZooKeeper mode accepts, and waits for in vain until the time is up."""
+
+
+def walk(pair: ToolPair, left_out: Collection[str] = ()) -> None:
     """Creates, shows, alters and deletes topics by both."""
     for line in CREATED:
         assert pair.is_equal(line).code == 0, line
@@ -160,7 +169,8 @@ def walk(pair: ToolPair) -> None:
         names = {name.replace("%", prefix) for name in created}
         pair.wait_until(lambda listed, names=names: names <= listed)
     for line in REFUSED:
-        pair.is_equal(line)
+        if line not in left_out:
+            pair.is_equal(line)
     for line in SHOWN:
         pair.is_equal_on(pair.tool_prefix, line)
     for line in ALTERED:
@@ -200,4 +210,4 @@ def test_the_texts_are_those_of_the_tool_in_zookeeper_mode(
     to the controller alone (A-34)."""
     spec = zookeeper_mode(3, f"{ensemble.connect_string}/topics-{time.time_ns()}")
     servers = make_cluster(spec).bootstrap_servers
-    walk(ToolPair(tool, ours, servers, "topics"))
+    walk(ToolPair(tool, ours, servers, "topics"), UNKNOWN_BROKERS)
