@@ -7,7 +7,8 @@
     ├── KafkaApiError        a broker or the controller refused, with Kafka's number
     └── OutcomeUnknownError  a change was sent, and its response is missing
 
-`UnreachableError` and the last are also `streams.net.connection.NodeError`: the node is what failed.
+`UnreachableError` and the last are also `streams.net.connection.NodeError`: the node is what
+failed.
 """
 
 from featurewatch.admin.error_texts import error_name, error_text

@@ -45,7 +45,7 @@ def check_exclusive(used: Mapping[str, object], refused: Mapping[str, object]) -
     for name, value in used.items():
         for other, other_value in refused.items():
             if value and other_value:
-                raise TopicUsageError(f"Option \"[{name}]\" can't be used with option \"[{other}]\"")
+                raise TopicUsageError(f'Option "[{name}]" can\'t be used with option "[{other}]"')
 
 
 def single(values: Sequence[str] | None, option: str) -> str | None:
@@ -89,9 +89,7 @@ def parse_assignment(text: str | None) -> list[list[int]] | None:
             )
         assignment.append(replicas)
         if len(replicas) != len(assignment[0]):
-            raise TopicToolError(
-                f"Partition {number} has different replication factor: {replicas}"
-            )
+            raise TopicToolError(f"Partition {number} has different replication factor: {replicas}")
     return assignment
 
 

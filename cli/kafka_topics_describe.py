@@ -100,9 +100,7 @@ def replication_factor(
     return len(partition.replicas)
 
 
-def _topic_line(
-    topic: "TopicDetails", config: "TopicConfig", reassignments: Reassignments
-) -> str:
+def _topic_line(topic: "TopicDetails", config: "TopicConfig", reassignments: Reassignments) -> str:
     from featurewatch.admin.topics.values import text_of_id
 
     values = {value.name: value for value in config.values}

@@ -1,44 +1,39 @@
 """The requests that create, delete and enlarge topics, and their responses."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 from uuid import UUID
 
 from featurewatch.admin.topics.wire import (
     AdminRequest,
     FlexibleMessage,
-    boolean,
-    i8,
-    i16,
-    i32,
-    string,
-    topic_uuid,
 )
+from featurewatch.streams.net.messages import layout
 
 
 @dataclass(eq=False, repr=False)
 class CreateTopicsAssignment(FlexibleMessage):
     """The replicas of a partition."""
 
-    partition_index: int = i32()
-    broker_ids: tuple[int, ...] = i32()
+    partition_index: int = field(metadata=layout("int32"))
+    broker_ids: tuple[int, ...] = field(metadata=layout("int32"))
 
 
 @dataclass(eq=False, repr=False)
 class CreateTopicsConfig(FlexibleMessage):
     """A setting of a new topic."""
 
-    name: str = string()
-    value: str | None = string()
+    name: str = field(metadata=layout("string"))
+    value: str | None = field(metadata=layout("string"))
 
 
 @dataclass(eq=False, repr=False)
 class CreateTopicsTopic(FlexibleMessage):
     """A new topic; counts of -1 are the cluster's defaults, or those of the assignment."""
 
-    name: str = string()
-    num_partitions: int = i32()
-    replication_factor: int = i16()
+    name: str = field(metadata=layout("string"))
+    num_partitions: int = field(metadata=layout("int32"))
+    replication_factor: int = field(metadata=layout("int16"))
     assignments: tuple[CreateTopicsAssignment, ...]
     configs: tuple[CreateTopicsConfig, ...]
 
@@ -47,23 +42,23 @@ class CreateTopicsTopic(FlexibleMessage):
 class CreatedConfig(FlexibleMessage):
     """A setting that the topic got."""
 
-    name: str = string()
-    value: str | None = string()
-    read_only: bool = boolean()
-    config_source: int = i8()
-    is_sensitive: bool = boolean()
+    name: str = field(metadata=layout("string"))
+    value: str | None = field(metadata=layout("string"))
+    read_only: bool = field(metadata=layout("bool"))
+    config_source: int = field(metadata=layout("int8"))
+    is_sensitive: bool = field(metadata=layout("bool"))
 
 
 @dataclass(eq=False, repr=False)
 class CreatedTopic(FlexibleMessage):
     """The result for a topic (KIP-525)."""
 
-    name: str = string()
-    topic_id: UUID | None = topic_uuid()
-    error_code: int = i16()
-    error_message: str | None = string()
-    num_partitions: int = i32()
-    replication_factor: int = i16()
+    name: str = field(metadata=layout("string"))
+    topic_id: UUID | None = field(metadata=layout("uuid"))
+    error_code: int = field(metadata=layout("int16"))
+    error_message: str | None = field(metadata=layout("string"))
+    num_partitions: int = field(metadata=layout("int32"))
+    replication_factor: int = field(metadata=layout("int16"))
     configs: tuple[CreatedConfig, ...] | None
 
 
@@ -73,7 +68,7 @@ class CreateTopicsResponseV7(FlexibleMessage):
 
     __api_key__: ClassVar[int] = 19
     __version__: ClassVar[int] = 7
-    throttle_time_ms: int = i32()
+    throttle_time_ms: int = field(metadata=layout("int32"))
     topics: tuple[CreatedTopic, ...]
 
 
@@ -85,26 +80,26 @@ class CreateTopicsRequestV7(AdminRequest):
     __version__: ClassVar[int] = 7
     __response__: ClassVar[type[CreateTopicsResponseV7]] = CreateTopicsResponseV7
     topics: tuple[CreateTopicsTopic, ...]
-    timeout_ms: int = i32()
-    validate_only: bool = boolean()
+    timeout_ms: int = field(metadata=layout("int32"))
+    validate_only: bool = field(metadata=layout("bool"))
 
 
 @dataclass(eq=False, repr=False)
 class DeleteTopicsTopic(FlexibleMessage):
     """A topic by its name, or by its id without a name."""
 
-    name: str | None = string()
-    topic_id: UUID | None = topic_uuid()
+    name: str | None = field(metadata=layout("string"))
+    topic_id: UUID | None = field(metadata=layout("uuid"))
 
 
 @dataclass(eq=False, repr=False)
 class DeletedTopic(FlexibleMessage):
     """The result for a topic."""
 
-    name: str | None = string()
-    topic_id: UUID | None = topic_uuid()
-    error_code: int = i16()
-    error_message: str | None = string()
+    name: str | None = field(metadata=layout("string"))
+    topic_id: UUID | None = field(metadata=layout("uuid"))
+    error_code: int = field(metadata=layout("int16"))
+    error_message: str | None = field(metadata=layout("string"))
 
 
 @dataclass(eq=False, repr=False)
@@ -113,7 +108,7 @@ class DeleteTopicsResponseV6(FlexibleMessage):
 
     __api_key__: ClassVar[int] = 20
     __version__: ClassVar[int] = 6
-    throttle_time_ms: int = i32()
+    throttle_time_ms: int = field(metadata=layout("int32"))
     responses: tuple[DeletedTopic, ...]
 
 
@@ -125,22 +120,22 @@ class DeleteTopicsRequestV6(AdminRequest):
     __version__: ClassVar[int] = 6
     __response__: ClassVar[type[DeleteTopicsResponseV6]] = DeleteTopicsResponseV6
     topics: tuple[DeleteTopicsTopic, ...]
-    timeout_ms: int = i32()
+    timeout_ms: int = field(metadata=layout("int32"))
 
 
 @dataclass(eq=False, repr=False)
 class CreatePartitionsAssignment(FlexibleMessage):
     """The replicas of a new partition."""
 
-    broker_ids: tuple[int, ...] = i32()
+    broker_ids: tuple[int, ...] = field(metadata=layout("int32"))
 
 
 @dataclass(eq=False, repr=False)
 class CreatePartitionsTopic(FlexibleMessage):
     """A topic, and how many partitions it shall have in all."""
 
-    name: str = string()
-    count: int = i32()
+    name: str = field(metadata=layout("string"))
+    count: int = field(metadata=layout("int32"))
     assignments: tuple[CreatePartitionsAssignment, ...] | None
 
 
@@ -148,9 +143,9 @@ class CreatePartitionsTopic(FlexibleMessage):
 class CreatePartitionsResult(FlexibleMessage):
     """The result for a topic."""
 
-    name: str = string()
-    error_code: int = i16()
-    error_message: str | None = string()
+    name: str = field(metadata=layout("string"))
+    error_code: int = field(metadata=layout("int16"))
+    error_message: str | None = field(metadata=layout("string"))
 
 
 @dataclass(eq=False, repr=False)
@@ -159,7 +154,7 @@ class CreatePartitionsResponseV3(FlexibleMessage):
 
     __api_key__: ClassVar[int] = 37
     __version__: ClassVar[int] = 3
-    throttle_time_ms: int = i32()
+    throttle_time_ms: int = field(metadata=layout("int32"))
     results: tuple[CreatePartitionsResult, ...]
 
 
@@ -171,5 +166,5 @@ class CreatePartitionsRequestV3(AdminRequest):
     __version__: ClassVar[int] = 3
     __response__: ClassVar[type[CreatePartitionsResponseV3]] = CreatePartitionsResponseV3
     topics: tuple[CreatePartitionsTopic, ...]
-    timeout_ms: int = i32()
-    validate_only: bool = boolean()
+    timeout_ms: int = field(metadata=layout("int32"))
+    validate_only: bool = field(metadata=layout("bool"))

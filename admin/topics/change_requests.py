@@ -23,9 +23,7 @@ def create(
     topics: Sequence[TopicSpec], timeout_ms: int, validate_only: bool
 ) -> messages.CreateTopicsRequestV7:
     """Topics by counts or by assignments."""
-    return messages.CreateTopicsRequestV7(
-        tuple(map(_new_topic, topics)), timeout_ms, validate_only
-    )
+    return messages.CreateTopicsRequestV7(tuple(map(_new_topic, topics)), timeout_ms, validate_only)
 
 
 def delete(names: Sequence[str], timeout_ms: int) -> messages.DeleteTopicsRequestV6:

@@ -1,53 +1,48 @@
 """The requests for the settings of topics and the size of their logs, and their responses."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from featurewatch.admin.topics.wire import (
     ALL_PARTITIONS,
     AdminRequest,
     FlexibleMessage,
-    boolean,
-    i8,
-    i16,
-    i32,
-    i64,
-    string,
 )
 from featurewatch.streams.net.limits import ResponseLimit
+from featurewatch.streams.net.messages import layout
 
 
 @dataclass(eq=False, repr=False)
 class ConfigSynonymV4(FlexibleMessage):
     """Another value of a setting; none is requested here."""
 
-    name: str = string()
-    value: str | None = string()
-    source: int = i8()
+    name: str = field(metadata=layout("string"))
+    value: str | None = field(metadata=layout("string"))
+    source: int = field(metadata=layout("int8"))
 
 
 @dataclass(eq=False, repr=False)
 class ConfigEntryV4(FlexibleMessage):
     """A setting and where its value is from."""
 
-    name: str = string()
-    value: str | None = string()
-    read_only: bool = boolean()
-    config_source: int = i8()
-    is_sensitive: bool = boolean()
+    name: str = field(metadata=layout("string"))
+    value: str | None = field(metadata=layout("string"))
+    read_only: bool = field(metadata=layout("bool"))
+    config_source: int = field(metadata=layout("int8"))
+    is_sensitive: bool = field(metadata=layout("bool"))
     synonyms: tuple[ConfigSynonymV4, ...]
-    config_type: int = i8()
-    documentation: str | None = string()
+    config_type: int = field(metadata=layout("int8"))
+    documentation: str | None = field(metadata=layout("string"))
 
 
 @dataclass(eq=False, repr=False)
 class DescribeConfigsResultV4(FlexibleMessage):
     """All settings of a topic."""
 
-    error_code: int = i16()
-    error_message: str | None = string()
-    resource_type: int = i8()
-    resource_name: str = string()
+    error_code: int = field(metadata=layout("int16"))
+    error_message: str | None = field(metadata=layout("string"))
+    resource_type: int = field(metadata=layout("int8"))
+    resource_name: str = field(metadata=layout("string"))
     configs: tuple[ConfigEntryV4, ...]
 
 
@@ -57,7 +52,7 @@ class DescribeConfigsResponseV4(FlexibleMessage):
 
     __api_key__: ClassVar[int] = 32
     __version__: ClassVar[int] = 4
-    throttle_time_ms: int = i32()
+    throttle_time_ms: int = field(metadata=layout("int32"))
     results: tuple[DescribeConfigsResultV4, ...]
 
 
@@ -65,9 +60,9 @@ class DescribeConfigsResponseV4(FlexibleMessage):
 class DescribeConfigsResource(FlexibleMessage):
     """A topic; no keys are all."""
 
-    resource_type: int = i8()
-    resource_name: str = string()
-    configuration_keys: tuple[str, ...] | None = string()
+    resource_type: int = field(metadata=layout("int8"))
+    resource_name: str = field(metadata=layout("string"))
+    configuration_keys: tuple[str, ...] | None = field(metadata=layout("string"))
 
 
 @dataclass(eq=False, repr=False)
@@ -78,25 +73,25 @@ class DescribeConfigsRequestV4(AdminRequest):
     __version__: ClassVar[int] = 4
     __response__: ClassVar[type[DescribeConfigsResponseV4]] = DescribeConfigsResponseV4
     resources: tuple[DescribeConfigsResource, ...]
-    include_synonyms: bool = boolean(False)
-    include_documentation: bool = boolean(False)
+    include_synonyms: bool = field(metadata=layout("bool"), default=False)
+    include_documentation: bool = field(metadata=layout("bool"), default=False)
 
 
 @dataclass(eq=False, repr=False)
 class AlterableConfigV1(FlexibleMessage):
     """A change of a setting; the operation is a number of `values.ConfigOperation`."""
 
-    name: str = string()
-    config_operation: int = i8()
-    value: str | None = string()
+    name: str = field(metadata=layout("string"))
+    config_operation: int = field(metadata=layout("int8"))
+    value: str | None = field(metadata=layout("string"))
 
 
 @dataclass(eq=False, repr=False)
 class AlterConfigsResourceV1(FlexibleMessage):
     """The changes of one topic."""
 
-    resource_type: int = i8()
-    resource_name: str = string()
+    resource_type: int = field(metadata=layout("int8"))
+    resource_name: str = field(metadata=layout("string"))
     configs: tuple[AlterableConfigV1, ...]
 
 
@@ -104,10 +99,10 @@ class AlterConfigsResourceV1(FlexibleMessage):
 class AlterConfigsResultV1(FlexibleMessage):
     """The result for one topic."""
 
-    error_code: int = i16()
-    error_message: str | None = string()
-    resource_type: int = i8()
-    resource_name: str = string()
+    error_code: int = field(metadata=layout("int16"))
+    error_message: str | None = field(metadata=layout("string"))
+    resource_type: int = field(metadata=layout("int8"))
+    resource_name: str = field(metadata=layout("string"))
 
 
 @dataclass(eq=False, repr=False)
@@ -116,7 +111,7 @@ class IncrementalAlterConfigsResponseV1(FlexibleMessage):
 
     __api_key__: ClassVar[int] = 44
     __version__: ClassVar[int] = 1
-    throttle_time_ms: int = i32()
+    throttle_time_ms: int = field(metadata=layout("int32"))
     responses: tuple[AlterConfigsResultV1, ...]
 
 
@@ -130,24 +125,24 @@ class IncrementalAlterConfigsRequestV1(AdminRequest):
         IncrementalAlterConfigsResponseV1
     )
     resources: tuple[AlterConfigsResourceV1, ...]
-    validate_only: bool = boolean()
+    validate_only: bool = field(metadata=layout("bool"))
 
 
 @dataclass(eq=False, repr=False)
 class LogDirPartitionV4(FlexibleMessage):
     """A replica's log on a broker, with its size in bytes."""
 
-    partition_index: int = i32()
-    partition_size: int = i64()
-    offset_lag: int = i64()
-    is_future_key: bool = boolean()
+    partition_index: int = field(metadata=layout("int32"))
+    partition_size: int = field(metadata=layout("int64"))
+    offset_lag: int = field(metadata=layout("int64"))
+    is_future_key: bool = field(metadata=layout("bool"))
 
 
 @dataclass(eq=False, repr=False)
 class LogDirTopicV4(FlexibleMessage):
     """The replicas of a topic in a directory."""
 
-    name: str = string()
+    name: str = field(metadata=layout("string"))
     partitions: tuple[LogDirPartitionV4, ...]
 
 
@@ -155,11 +150,11 @@ class LogDirTopicV4(FlexibleMessage):
 class LogDirV4(FlexibleMessage):
     """A log directory of a broker."""
 
-    error_code: int = i16()
-    log_dir: str = string()
+    error_code: int = field(metadata=layout("int16"))
+    log_dir: str = field(metadata=layout("string"))
     topics: tuple[LogDirTopicV4, ...]
-    total_bytes: int = i64()
-    usable_bytes: int = i64()
+    total_bytes: int = field(metadata=layout("int64"))
+    usable_bytes: int = field(metadata=layout("int64"))
 
 
 @dataclass(eq=False, repr=False)
@@ -168,8 +163,8 @@ class DescribeLogDirsResponseV4(FlexibleMessage):
 
     __api_key__: ClassVar[int] = 35
     __version__: ClassVar[int] = 4
-    throttle_time_ms: int = i32()
-    error_code: int = i16()
+    throttle_time_ms: int = field(metadata=layout("int32"))
+    error_code: int = field(metadata=layout("int16"))
     results: tuple[LogDirV4, ...]
 
 
@@ -177,8 +172,8 @@ class DescribeLogDirsResponseV4(FlexibleMessage):
 class DescribeLogDirsTopic(FlexibleMessage):
     """Partitions of a topic."""
 
-    topic: str = string()
-    partitions: tuple[int, ...] = i32()
+    topic: str = field(metadata=layout("string"))
+    partitions: tuple[int, ...] = field(metadata=layout("int32"))
 
 
 @dataclass(eq=False, repr=False)

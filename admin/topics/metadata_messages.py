@@ -1,6 +1,6 @@
 """The requests that list and describe topics, and their responses (Kafka's message schemas)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 from uuid import UUID
 
@@ -8,48 +8,44 @@ from featurewatch.admin.topics.wire import (
     ALL_PARTITIONS,
     AdminRequest,
     FlexibleMessage,
-    boolean,
-    i16,
-    i32,
-    string,
-    topic_uuid,
 )
 from featurewatch.streams.net.limits import ResponseLimit
+from featurewatch.streams.net.messages import layout
 
 
 @dataclass(eq=False, repr=False)
 class MetadataBrokerV12(FlexibleMessage):
     """A broker and its listener."""
 
-    node_id: int = i32()
-    host: str = string()
-    port: int = i32()
-    rack: str | None = string()
+    node_id: int = field(metadata=layout("int32"))
+    host: str = field(metadata=layout("string"))
+    port: int = field(metadata=layout("int32"))
+    rack: str | None = field(metadata=layout("string"))
 
 
 @dataclass(eq=False, repr=False)
 class MetadataPartitionV12(FlexibleMessage):
     """A partition; a leader of -1 is none."""
 
-    error_code: int = i16()
-    partition_index: int = i32()
-    leader_id: int = i32()
-    leader_epoch: int = i32()
-    replica_nodes: tuple[int, ...] = i32()
-    isr_nodes: tuple[int, ...] = i32()
-    offline_replicas: tuple[int, ...] = i32()
+    error_code: int = field(metadata=layout("int16"))
+    partition_index: int = field(metadata=layout("int32"))
+    leader_id: int = field(metadata=layout("int32"))
+    leader_epoch: int = field(metadata=layout("int32"))
+    replica_nodes: tuple[int, ...] = field(metadata=layout("int32"))
+    isr_nodes: tuple[int, ...] = field(metadata=layout("int32"))
+    offline_replicas: tuple[int, ...] = field(metadata=layout("int32"))
 
 
 @dataclass(eq=False, repr=False)
 class MetadataTopicV12(FlexibleMessage):
     """A topic as the broker has it; without a name if it was requested by an unknown id."""
 
-    error_code: int = i16()
-    name: str | None = string()
-    topic_id: UUID | None = topic_uuid()
-    is_internal: bool = boolean()
+    error_code: int = field(metadata=layout("int16"))
+    name: str | None = field(metadata=layout("string"))
+    topic_id: UUID | None = field(metadata=layout("uuid"))
+    is_internal: bool = field(metadata=layout("bool"))
     partitions: tuple[MetadataPartitionV12, ...]
-    topic_authorized_operations: int = i32()
+    topic_authorized_operations: int = field(metadata=layout("int32"))
 
 
 @dataclass(eq=False, repr=False)
@@ -58,10 +54,10 @@ class MetadataResponseV12(FlexibleMessage):
 
     __api_key__: ClassVar[int] = 3
     __version__: ClassVar[int] = 12
-    throttle_time_ms: int = i32()
+    throttle_time_ms: int = field(metadata=layout("int32"))
     brokers: tuple[MetadataBrokerV12, ...]
-    cluster_id: str | None = string()
-    controller_id: int = i32()
+    cluster_id: str | None = field(metadata=layout("string"))
+    controller_id: int = field(metadata=layout("int32"))
     topics: tuple[MetadataTopicV12, ...]
 
 
@@ -69,8 +65,8 @@ class MetadataResponseV12(FlexibleMessage):
 class MetadataRequestTopicV12(FlexibleMessage):
     """A topic by its id, or by its name with the id None."""
 
-    topic_id: UUID | None = topic_uuid()
-    name: str | None = string()
+    topic_id: UUID | None = field(metadata=layout("uuid"))
+    name: str | None = field(metadata=layout("string"))
 
 
 @dataclass(eq=False, repr=False)
@@ -82,43 +78,43 @@ class MetadataRequestV12(AdminRequest):
     __response__: ClassVar[type[MetadataResponseV12]] = MetadataResponseV12
     __limit__: ClassVar[ResponseLimit] = ALL_PARTITIONS
     topics: tuple[MetadataRequestTopicV12, ...] | None
-    allow_auto_topic_creation: bool = boolean(False)
-    include_topic_authorized_operations: bool = boolean(False)
+    allow_auto_topic_creation: bool = field(metadata=layout("bool"), default=False)
+    include_topic_authorized_operations: bool = field(metadata=layout("bool"), default=False)
 
 
 @dataclass(eq=False, repr=False)
 class PartitionsCursor(FlexibleMessage):
     """Where the next page begins."""
 
-    topic_name: str = string()
-    partition_index: int = i32()
+    topic_name: str = field(metadata=layout("string"))
+    partition_index: int = field(metadata=layout("int32"))
 
 
 @dataclass(eq=False, repr=False)
 class DescribedPartition(FlexibleMessage):
     """A partition with its eligible leader replicas (KIP-966)."""
 
-    error_code: int = i16()
-    partition_index: int = i32()
-    leader_id: int = i32()
-    leader_epoch: int = i32()
-    replica_nodes: tuple[int, ...] = i32()
-    isr_nodes: tuple[int, ...] = i32()
-    eligible_leader_replicas: tuple[int, ...] | None = i32()
-    last_known_elr: tuple[int, ...] | None = i32()
-    offline_replicas: tuple[int, ...] = i32()
+    error_code: int = field(metadata=layout("int16"))
+    partition_index: int = field(metadata=layout("int32"))
+    leader_id: int = field(metadata=layout("int32"))
+    leader_epoch: int = field(metadata=layout("int32"))
+    replica_nodes: tuple[int, ...] = field(metadata=layout("int32"))
+    isr_nodes: tuple[int, ...] = field(metadata=layout("int32"))
+    eligible_leader_replicas: tuple[int, ...] | None = field(metadata=layout("int32"))
+    last_known_elr: tuple[int, ...] | None = field(metadata=layout("int32"))
+    offline_replicas: tuple[int, ...] = field(metadata=layout("int32"))
 
 
 @dataclass(eq=False, repr=False)
 class DescribedTopic(FlexibleMessage):
     """A topic, or a part of its partitions."""
 
-    error_code: int = i16()
-    name: str | None = string()
-    topic_id: UUID | None = topic_uuid()
-    is_internal: bool = boolean()
+    error_code: int = field(metadata=layout("int16"))
+    name: str | None = field(metadata=layout("string"))
+    topic_id: UUID | None = field(metadata=layout("uuid"))
+    is_internal: bool = field(metadata=layout("bool"))
     partitions: tuple[DescribedPartition, ...]
-    topic_authorized_operations: int = i32()
+    topic_authorized_operations: int = field(metadata=layout("int32"))
 
 
 @dataclass(eq=False, repr=False)
@@ -127,7 +123,7 @@ class DescribeTopicPartitionsResponseV0(FlexibleMessage):
 
     __api_key__: ClassVar[int] = 75
     __version__: ClassVar[int] = 0
-    throttle_time_ms: int = i32()
+    throttle_time_ms: int = field(metadata=layout("int32"))
     topics: tuple[DescribedTopic, ...]
     next_cursor: PartitionsCursor | None
 
@@ -136,7 +132,7 @@ class DescribeTopicPartitionsResponseV0(FlexibleMessage):
 class DescribeTopicPartitionsTopic(FlexibleMessage):
     """A topic by its name."""
 
-    name: str = string()
+    name: str = field(metadata=layout("string"))
 
 
 @dataclass(eq=False, repr=False)
@@ -149,7 +145,7 @@ class DescribeTopicPartitionsRequestV0(AdminRequest):
         DescribeTopicPartitionsResponseV0
     )
     topics: tuple[DescribeTopicPartitionsTopic, ...]
-    response_partition_limit: int = i32()
+    response_partition_limit: int = field(metadata=layout("int32"))
     cursor: PartitionsCursor | None
 
 
@@ -157,17 +153,17 @@ class DescribeTopicPartitionsRequestV0(AdminRequest):
 class ReassigningPartition(FlexibleMessage):
     """A partition that is being reassigned."""
 
-    partition_index: int = i32()
-    replicas: tuple[int, ...] = i32()
-    adding_replicas: tuple[int, ...] = i32()
-    removing_replicas: tuple[int, ...] = i32()
+    partition_index: int = field(metadata=layout("int32"))
+    replicas: tuple[int, ...] = field(metadata=layout("int32"))
+    adding_replicas: tuple[int, ...] = field(metadata=layout("int32"))
+    removing_replicas: tuple[int, ...] = field(metadata=layout("int32"))
 
 
 @dataclass(eq=False, repr=False)
 class ReassigningTopic(FlexibleMessage):
     """The partitions of a topic that are being reassigned."""
 
-    name: str = string()
+    name: str = field(metadata=layout("string"))
     partitions: tuple[ReassigningPartition, ...]
 
 
@@ -177,9 +173,9 @@ class ReassignmentsResponseV0(FlexibleMessage):
 
     __api_key__: ClassVar[int] = 46
     __version__: ClassVar[int] = 0
-    throttle_time_ms: int = i32()
-    error_code: int = i16()
-    error_message: str | None = string()
+    throttle_time_ms: int = field(metadata=layout("int32"))
+    error_code: int = field(metadata=layout("int16"))
+    error_message: str | None = field(metadata=layout("string"))
     topics: tuple[ReassigningTopic, ...]
 
 
@@ -187,8 +183,8 @@ class ReassignmentsResponseV0(FlexibleMessage):
 class ReassignmentsRequestTopic(FlexibleMessage):
     """Partitions of a topic."""
 
-    name: str = string()
-    partition_indexes: tuple[int, ...] = i32()
+    name: str = field(metadata=layout("string"))
+    partition_indexes: tuple[int, ...] = field(metadata=layout("int32"))
 
 
 @dataclass(eq=False, repr=False)
@@ -199,5 +195,5 @@ class ReassignmentsRequestV0(AdminRequest):
     __version__: ClassVar[int] = 0
     __response__: ClassVar[type[ReassignmentsResponseV0]] = ReassignmentsResponseV0
     __limit__: ClassVar[ResponseLimit] = ALL_PARTITIONS
-    timeout_ms: int = i32()
+    timeout_ms: int = field(metadata=layout("int32"))
     topics: tuple[ReassignmentsRequestTopic, ...] | None

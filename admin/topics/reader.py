@@ -1,8 +1,8 @@
 """Lists and describes topics, their settings and their reassignments; changes nothing.
 
-    async with TopicReader(Bootstrap(parse_addresses("kafka-1:9092"))) as reader:
-        overview = await reader.overview()
-        details = await reader.describe(topic.name for topic in overview.topics)
+async with TopicReader(Bootstrap(parse_addresses("kafka-1:9092"))) as reader:
+    overview = await reader.overview()
+    details = await reader.describe(topic.name for topic in overview.topics)
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -150,9 +150,7 @@ class TopicReader(AdminSession):
                 for topic in topics
             )
         )
-        hosting = {
-            node for topic in topics for item in topic.partitions for node in item.replicas
-        }
+        hosting = {node for topic in topics for item in topic.partitions for node in item.replicas}
         sizes: dict[str, int] = {}
         for broker in (await self.cluster()).brokers:
             if broker.node_id not in hosting:

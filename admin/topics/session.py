@@ -30,8 +30,8 @@ class AdminSession:
 
     ``timeout_s`` is how long a call may take, ``connect_timeout_s`` each step of a connection.
     ``connect`` opens the transport of a connection (asyncio's by default); ``pause`` waits between
-    two attempts. With `streams.net.transport.connect_blocking` and `blocking_pause` no event loop is
-    needed. ``monotonic`` gives seconds of a clock that does not go back.
+    two attempts. With `streams.net.transport.connect_blocking` and `blocking_pause` no event loop
+    is needed. ``monotonic`` gives seconds of a clock that does not go back.
     """
 
     def __init__(

@@ -56,9 +56,7 @@ class TopicSpec:
         """Raises `RequestError` for both forms at once."""
         counts = (self.partitions, self.replication_factor)
         if self.assignment is not None and counts != (None, None):
-            raise RequestError(
-                f"topic {self.name!r}: give counts or an assignment, and not both"
-            )
+            raise RequestError(f"topic {self.name!r}: give counts or an assignment, and not both")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 ``python -m tests.bench [NAME …]`` prints one JSON object a measure on stdout; without names all are
 taken: decode, event-cost, worker, operations, operations-memory, latency, restart, outage,
-zookeeper, znode-change, readiness, conformance, reference, features, startup, pipeline, replay,
-history, audit.
+zookeeper, znode-change, readiness, conformance, reference, features, topics, startup, pipeline,
+replay, history, audit.
 """
 
 import sys
@@ -34,6 +34,7 @@ from tests.bench import (
     replay,
     restart,
     startup,
+    topics,
     worker,
     zookeeper,
 )
@@ -81,6 +82,7 @@ BENCHES: dict[str, Callable[[], Measures]] = {
     "conformance": conformance.run,
     "reference": reference.run,
     "features": features.run,
+    "topics": topics.run,
     "startup": startup.run,
     "pipeline": pipeline.run,
     "replay": replay.run,

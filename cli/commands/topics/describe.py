@@ -13,7 +13,6 @@ from featurewatch.cli.commands.topics.common.options import (
 from featurewatch.cli.commands.topics.common.target import TopicTarget
 
 
-
 @command()
 @with_topic_target
 def describe(

@@ -39,9 +39,7 @@ class ToolPair:
         prefix = prefix or self.our_prefix
         action, *flags = shlex.split(line.replace("%", prefix))
         compat = COMPAT[self._tool.release]
-        result = self._ours(
-            action, "--compat", compat, "--bootstrap-server", self._servers, *flags
-        )
+        result = self._ours(action, "--compat", compat, "--bootstrap-server", self._servers, *flags)
         return _renamed(result, prefix)
 
     def is_equal(self, line: str) -> CommandResult:
@@ -72,9 +70,7 @@ class ToolPair:
 
 
 def _renamed(result: CommandResult, prefix: str) -> CommandResult:
-    return replace(
-        result, out=result.out.replace(prefix, "%"), err=result.err.replace(prefix, "%")
-    )
+    return replace(result, out=result.out.replace(prefix, "%"), err=result.err.replace(prefix, "%"))
 
 
 def _without_help(result: CommandResult) -> CommandResult:

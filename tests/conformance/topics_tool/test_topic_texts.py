@@ -166,8 +166,7 @@ def walk(pair: ToolPair, left_out: Collection[str] = ()) -> None:
         assert pair.is_equal(line).code == 0, line
     created = {line.split()[2] for line in CREATED}
     for prefix in (pair.tool_prefix, pair.our_prefix):
-        names = {name.replace("%", prefix) for name in created}
-        pair.wait_until(lambda listed, names=names: names <= listed)
+        pair.wait_until({name.replace("%", prefix) for name in created}.issubset)
     for line in REFUSED:
         if line not in left_out:
             pair.is_equal(line)

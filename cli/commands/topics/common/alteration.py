@@ -30,7 +30,7 @@ class AlterRequest(NamedTuple):
     """
 
     expression: str
-    count: int | None
+    partitions: int | None
     assignment: Sequence[Sequence[int]] | None
     added: Mapping[str, str]
     deleted: Sequence[str]
@@ -45,9 +45,7 @@ class AlterRequest(NamedTuple):
         ]
 
 
-def alter_topics(
-    target: TopicTarget, request: AlterRequest, *, dry_run: bool, yes: bool
-) -> None:
+def alter_topics(target: TopicTarget, request: AlterRequest, *, dry_run: bool, yes: bool) -> None:
     """Settings first; partitions are added only if all settings were accepted."""
     topics = target.read(lambda reader: _matched(target, reader, request))
     if not topics:
@@ -93,12 +91,12 @@ async def _alter(
         )
         if any(result.error for result in results):
             return results
-    if request.count is None:
+    if request.partitions is None:
         return results
     increases = [
         PartitionIncrease(
             topic.name,
-            request.count,
+            request.partitions,
             None if request.assignment is None else request.assignment[len(topic.partitions) :],
         )
         for topic in topics
@@ -110,11 +108,11 @@ async def _alter(
 
 def _preview(topics: Sequence[TopicDetails], request: AlterRequest) -> Iterator[str]:
     for topic in topics:
-        if request.count is not None:
-            yield f"{topic.name}: {len(topic.partitions)} -> {request.count} partitions"
+        if request.partitions is not None:
+            yield f"{topic.name}: {len(topic.partitions)} -> {request.partitions} partitions"
         for name, value in request.added.items():
             yield f"{topic.name}: {name}={value}"
         for name in request.deleted:
             yield f"{topic.name}: {name} returns to its default"
-    if request.count is not None:
+    if request.partitions is not None:
         yield "partitions can never be taken away; messages of a key may go to another one"

@@ -49,7 +49,9 @@ def create_topic(
     for result in results:
         verb = "can be created" if dry_run else None
         if not target.as_json:
-            print_line(f"Topic {result.topic} {verb}." if verb else f"Created topic {result.topic}.")
+            print_line(
+                f"Topic {result.topic} {verb}." if verb else f"Created topic {result.topic}."
+            )
 
 
 def print_results(

@@ -41,9 +41,7 @@ def delete_topics(
         return
     if looks:
         confirm(_preview(matched), f"Delete {_topics(len(matched.topics))}? [y/N] ")
-    print_results(
-        target, target.change(lambda admin: _delete(admin, matched.topics, by_id=looks))
-    )
+    print_results(target, target.change(lambda admin: _delete(admin, matched.topics, by_id=looks)))
 
 
 async def _look(
@@ -110,7 +108,9 @@ def _show(target: TopicTarget, matched: _Matched) -> None:
 def _preview(matched: _Matched) -> Iterator[str]:
     for topic in matched.topics:
         count = len(topic.partitions)
-        size = "" if matched.log_bytes is None else f", {matched.log_bytes.get(topic.name, 0):,} bytes"
+        size = (
+            "" if matched.log_bytes is None else f", {matched.log_bytes.get(topic.name, 0):,} bytes"
+        )
         yield (
             f"{topic.name}: {count} partition{'' if count == 1 else 's'}{size}"
             f"{', a topic of Kafka itself' if topic.is_internal else ''}"

@@ -140,9 +140,7 @@ def _document(
                 "last_known_leaders": partition.last_known_leaders,
             }
         )
-    if (request.condition.is_set and not partitions) or (
-        request.overridden_only and not settings
-    ):
+    if (request.condition.is_set and not partitions) or (request.overridden_only and not settings):
         return None
     first = topic.partitions[0] if topic.partitions else None
     moved = described.reassignments.get(TopicPartition(topic.name, 0))

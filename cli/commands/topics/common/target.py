@@ -70,9 +70,7 @@ class TopicTarget(NamedTuple):
         """The command that shows what there is now."""
         return f"featurewatch topics describe --bootstrap-server {self.servers}"
 
-    def read(
-        self, work: "Callable[[TopicReader], Coroutine[Any, Any, _RESULT]]"
-    ) -> _RESULT:
+    def read(self, work: "Callable[[TopicReader], Coroutine[Any, Any, _RESULT]]") -> _RESULT:
         """The result of calls of a client that only reads; raises `AdminError`."""
         from featurewatch.admin.topics.reader import TopicReader
 
