@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 from uuid import UUID
 
+from featurewatch.admin.topics.config_entries import SkippedConfigs
 from featurewatch.admin.topics.wire import (
     AdminRequest,
     FlexibleMessage,
@@ -39,17 +40,6 @@ class CreateTopicsTopic(FlexibleMessage):
 
 
 @dataclass(eq=False, repr=False)
-class CreatedConfig(FlexibleMessage):
-    """A setting that the topic got."""
-
-    name: str = field(metadata=layout("string"))
-    value: str | None = field(metadata=layout("string"))
-    read_only: bool = field(metadata=layout("bool"))
-    config_source: int = field(metadata=layout("int8"))
-    is_sensitive: bool = field(metadata=layout("bool"))
-
-
-@dataclass(eq=False, repr=False)
 class CreatedTopic(FlexibleMessage):
     """The result for a topic (KIP-525)."""
 
@@ -59,7 +49,7 @@ class CreatedTopic(FlexibleMessage):
     error_message: str | None = field(metadata=layout("string"))
     num_partitions: int = field(metadata=layout("int32"))
     replication_factor: int = field(metadata=layout("int16"))
-    configs: tuple[CreatedConfig, ...] | None
+    configs: SkippedConfigs
 
 
 @dataclass(eq=False, repr=False)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from featurewatch.admin.topics.config_entries import ConfigEntries
 from featurewatch.admin.topics.wire import (
     ALL_PARTITIONS,
     AdminRequest,
@@ -13,29 +14,6 @@ from featurewatch.streams.net.messages import layout
 
 
 @dataclass(eq=False, repr=False)
-class ConfigSynonymV4(FlexibleMessage):
-    """Another value of a setting; none is requested here."""
-
-    name: str = field(metadata=layout("string"))
-    value: str | None = field(metadata=layout("string"))
-    source: int = field(metadata=layout("int8"))
-
-
-@dataclass(eq=False, repr=False)
-class ConfigEntryV4(FlexibleMessage):
-    """A setting and where its value is from."""
-
-    name: str = field(metadata=layout("string"))
-    value: str | None = field(metadata=layout("string"))
-    read_only: bool = field(metadata=layout("bool"))
-    config_source: int = field(metadata=layout("int8"))
-    is_sensitive: bool = field(metadata=layout("bool"))
-    synonyms: tuple[ConfigSynonymV4, ...]
-    config_type: int = field(metadata=layout("int8"))
-    documentation: str | None = field(metadata=layout("string"))
-
-
-@dataclass(eq=False, repr=False)
 class DescribeConfigsResultV4(FlexibleMessage):
     """All settings of a topic."""
 
@@ -43,7 +21,7 @@ class DescribeConfigsResultV4(FlexibleMessage):
     error_message: str | None = field(metadata=layout("string"))
     resource_type: int = field(metadata=layout("int8"))
     resource_name: str = field(metadata=layout("string"))
-    configs: tuple[ConfigEntryV4, ...]
+    configs: ConfigEntries
 
 
 @dataclass(eq=False, repr=False)

@@ -8,7 +8,6 @@ from featurewatch.admin.topics.values import (
     BrokerNode,
     ChangedTopic,
     ClusterMetadata,
-    ConfigValue,
     PartitionDetails,
     TopicConfig,
     TopicDetails,
@@ -89,12 +88,8 @@ def joined_pages(parts: Iterable[TopicDetails]) -> Iterator[TopicDetails]:
 def topic_configs(response: "DescribeConfigsResponseV4") -> Iterator[TopicConfig]:
     """The settings of each topic."""
     for result in response.results:
-        values = (
-            ConfigValue(entry.name, entry.value, entry.config_source, entry.is_sensitive)
-            for entry in result.configs
-        )
         error, text = _error(result.error_code, result.error_message)
-        yield TopicConfig(result.resource_name, tuple(values), error, text)
+        yield TopicConfig(result.resource_name, result.configs.values, error, text)
 
 
 def reassignments_of(

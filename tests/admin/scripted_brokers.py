@@ -30,7 +30,7 @@ VERSIONS = {
 }
 
 Answer = Callable[[Any], Any]
-"""Makes the response to a request; raises `EOFError` to close the connection."""
+"""Makes the response to a request, or its bytes; raises `EOFError` to close the connection."""
 
 
 class ScriptedBrokers:
@@ -88,7 +88,8 @@ class _ScriptedTransport:
             request, _ = read_entity(self._cluster.request_class, frame, start)
             self._cluster.received.append((self._node, request))
             response = self._cluster.answers[self._node].popleft()(request)
-        return struct.pack(">ib", correlation_id, 0) + write_entity(response)
+        body = response if isinstance(response, bytes) else write_entity(response)
+        return struct.pack(">ib", correlation_id, 0) + body
 
     async def compute(self, work: Callable[[], _RESULT]) -> _RESULT:
         return work()

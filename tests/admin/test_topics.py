@@ -21,6 +21,7 @@ from featurewatch.admin.topics.change_messages import (
     CreateTopicsResponseV7,
 )
 from featurewatch.admin.topics.client import TopicAdmin
+from featurewatch.admin.topics.config_entries import SkippedConfigs
 from featurewatch.admin.topics.metadata_messages import (
     DescribedPartition,
     DescribedTopic,
@@ -47,7 +48,10 @@ from tests.admin.scripted_brokers import Answer, ScriptedBrokers
 
 def created(request: CreateTopicsRequestV7, code: int = 0) -> CreateTopicsResponseV7:
     """The same result for each topic."""
-    results = (CreatedTopic(topic.name, None, code, None, 1, 1, ()) for topic in request.topics)
+    results = (
+        CreatedTopic(topic.name, None, code, None, 1, 1, SkippedConfigs())
+        for topic in request.topics
+    )
     return CreateTopicsResponseV7(0, tuple(results))
 
 
@@ -193,7 +197,7 @@ def test_an_api_that_a_broker_lacks_is_named() -> None:
 
 def test_the_next_broker_is_asked_what_one_fails_to_answer() -> None:
     """What reads is asked of the next bootstrap broker, and in the end the errors are given."""
-    configs = config_messages.DescribeConfigsResponseV4(0, ())
+    configs = b"\0\0\0\0\x01\0"  # not throttled, no results
     cluster = ScriptedBrokers(
         config_messages.DescribeConfigsRequestV4, 1, _1=[closing], _2=[lambda _: configs, closing]
     )

@@ -1,8 +1,8 @@
 """``topics_…_vs_kafka_topics`` and ``create_1000_topics_vs_kafka_admin``, on a 4.3.0 node.
 
-describe and list are whole processes of both, in turns, on 1,000 topics, and print the same. Kafka's
-tool has its fastest form, as in `tests.bench.features`. Creation is by both clients, connected and
-warm, in one request; what each created is deleted before the next turn.
+describe and list are whole processes of both, in turns, on 1,000 topics, and print the same.
+Kafka's tool has its fastest form, as in `tests.bench.features`. Creation is by both clients,
+connected and warm, in one request; what each created is deleted before the next turn.
 """
 
 import statistics
