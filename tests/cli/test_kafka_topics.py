@@ -95,9 +95,7 @@ def test_expressions_match_whole_names(expression: str | None, expected: list[st
     assert matching(["b", "ab", "a.b", "a"], expression) == expected
 
 
-@pytest.mark.parametrize(
-    "expression", ["(", "[", "[a-z&&[^b]]", "*", "\\Qa\\E", "\\p{Alpha}"]
-)
+@pytest.mark.parametrize("expression", ["(", "[", "[a-z&&[^b]]", "*", "\\Qa\\E", "\\p{Alpha}"])
 def test_an_expression_that_is_another_one_in_java_is_refused(expression: str) -> None:
     """It would select other topics than Kafka's tool does; or it is none."""
     if expression == "a{2":
