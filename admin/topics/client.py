@@ -16,7 +16,7 @@ from uuid import UUID
 from featurewatch.admin.connections import Bootstrap
 from featurewatch.admin.errors import OutcomeUnknownError, RequestError
 from featurewatch.admin.topics import change_requests as requests
-from featurewatch.admin.topics.reader import TopicReader
+from featurewatch.admin.topics.reader import TopicMetadataReader
 from featurewatch.admin.topics.responses import changed_topic, created_topic
 from featurewatch.admin.topics.session import NOT_CONTROLLER, blocking_pause
 from featurewatch.admin.topics.values import (
@@ -36,7 +36,7 @@ _RESULT = TypeVar("_RESULT")
 Results = tuple[ChangedTopic, ...]
 
 
-class TopicAdmin(TopicReader):
+class TopicAdmin(TopicMetadataReader):
     """Reads and changes one cluster's topics.
 
     Every change raises:

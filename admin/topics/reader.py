@@ -1,6 +1,6 @@
 """Lists and describes topics, their settings and their reassignments; changes nothing.
 
-async with TopicReader(Bootstrap(parse_addresses("kafka-1:9092"))) as reader:
+async with TopicMetadataReader(Bootstrap(parse_addresses("kafka-1:9092"))) as reader:
     overview = await reader.overview()
     details = await reader.describe(topic.name for topic in overview.topics)
 """
@@ -44,7 +44,7 @@ class TopicOverview(NamedTuple):
     topics: tuple[TopicDetails, ...]
 
 
-class TopicReader(AdminSession):
+class TopicMetadataReader(AdminSession):
     """Reads one cluster's topics; as `AdminSession`, whose exceptions every call raises."""
 
     async def cluster(self) -> ClusterMetadata:

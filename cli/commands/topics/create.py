@@ -33,7 +33,10 @@ def create(
     ] = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Create a topic, by counts or by an assignment; a count that is not given is the cluster's."""
+    """Create a topic, by counts or by an assignment.
+
+    A count that is not given is the cluster's default.
+    """
     # Here, so that help needs no client.
     from featurewatch.admin.topics.values import TopicSpec
     from featurewatch.cli.commands.topics.common.changes import create_topic

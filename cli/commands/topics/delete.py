@@ -15,9 +15,10 @@ def delete(
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
-    """Delete topics, after a look at what hangs on them: there is no way back.
+    """Delete topics, after a look at what hangs on them.
 
-    With --dry-run nothing is sent: which topics match, their partitions and bytes are shown.
+    There is no way back. With --dry-run nothing is sent: which topics match, their partitions and
+    bytes are shown.
     """
     # Here, so that help needs no client.
     from featurewatch.cli.commands.topics.common.deletion import delete_topics

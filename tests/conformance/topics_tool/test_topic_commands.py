@@ -19,6 +19,7 @@ class Terminal(io.StringIO):
     """The input of a person."""
 
     def isatty(self) -> bool:
+        """A person sits there."""
         return True
 
 

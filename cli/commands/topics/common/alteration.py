@@ -18,7 +18,7 @@ from featurewatch.cli.output.terminal import print_line
 
 if TYPE_CHECKING:
     from featurewatch.admin.topics.client import TopicAdmin
-    from featurewatch.admin.topics.reader import TopicReader
+    from featurewatch.admin.topics.reader import TopicMetadataReader
 
 Results = tuple[ChangedTopic, ...]
 
@@ -66,7 +66,7 @@ def alter_topics(target: TopicTarget, request: AlterRequest, *, dry_run: bool, y
 
 
 async def _matched(
-    target: TopicTarget, reader: "TopicReader", request: AlterRequest
+    target: TopicTarget, reader: "TopicMetadataReader", request: AlterRequest
 ) -> tuple[TopicDetails, ...]:
     overview = await reader.overview()
     names = selected(overview.topics, request.expression)

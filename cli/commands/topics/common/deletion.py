@@ -14,7 +14,7 @@ from featurewatch.cli.output.terminal import print_error, print_json_text, print
 
 if TYPE_CHECKING:
     from featurewatch.admin.topics.client import TopicAdmin
-    from featurewatch.admin.topics.reader import TopicReader
+    from featurewatch.admin.topics.reader import TopicMetadataReader
 
 
 class _Matched(NamedTuple):
@@ -46,7 +46,7 @@ def delete_topics(
 
 async def _look(
     target: TopicTarget,
-    reader: "TopicReader",
+    reader: "TopicMetadataReader",
     expression: str,
     *,
     if_exists: bool,

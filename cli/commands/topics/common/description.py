@@ -20,7 +20,7 @@ from featurewatch.cli.output.terminal import print_json_text, print_line
 from featurewatch.controller.partitions.assignment import TopicPartition
 
 if TYPE_CHECKING:
-    from featurewatch.admin.topics.reader import TopicOverview, TopicReader
+    from featurewatch.admin.topics.reader import TopicOverview, TopicMetadataReader
     from featurewatch.admin.topics.values import TopicConfig, TopicDetails
 
 _NO_RIGHT: Final = 31
@@ -68,7 +68,7 @@ def print_topics(target: TopicTarget, request: DescribeRequest) -> None:
 
 
 async def _read(
-    target: TopicTarget, reader: "TopicReader", request: DescribeRequest
+    target: TopicTarget, reader: "TopicMetadataReader", request: DescribeRequest
 ) -> DescribedTopics:
     overview = await reader.overview()
     topics = await _topics(target, reader, overview, request)
@@ -90,7 +90,10 @@ async def _read(
 
 
 async def _topics(
-    target: TopicTarget, reader: "TopicReader", overview: "TopicOverview", request: DescribeRequest
+    target: TopicTarget,
+    reader: "TopicMetadataReader",
+    overview: "TopicOverview",
+    request: DescribeRequest,
 ) -> "tuple[TopicDetails, ...]":
     from featurewatch.admin.topics.reader import PAGE_PARTITIONS
     from featurewatch.admin.topics.values import text_of_id, topic_id_of

@@ -14,9 +14,9 @@ from featurewatch.streams.net.address import Address, parse_addresses
 
 if TYPE_CHECKING:
     from featurewatch.admin.topics.client import TopicAdmin
-    from featurewatch.admin.topics.reader import TopicReader
+    from featurewatch.admin.topics.reader import TopicMetadataReader
 
-_CLIENT = TypeVar("_CLIENT", bound="TopicReader")
+_CLIENT = TypeVar("_CLIENT", bound="TopicMetadataReader")
 _RESULT = TypeVar("_RESULT")
 _TIMEOUT_S = 60.0
 _CONNECT_TIMEOUT_S = 10.0
@@ -70,11 +70,13 @@ class TopicTarget(NamedTuple):
         """The command that shows what there is now."""
         return f"featurewatch topics describe --bootstrap-server {self.servers}"
 
-    def read(self, work: "Callable[[TopicReader], Coroutine[Any, Any, _RESULT]]") -> _RESULT:
+    def read(
+        self, work: "Callable[[TopicMetadataReader], Coroutine[Any, Any, _RESULT]]"
+    ) -> _RESULT:
         """The result of calls of a client that only reads; raises `AdminError`."""
-        from featurewatch.admin.topics.reader import TopicReader
+        from featurewatch.admin.topics.reader import TopicMetadataReader
 
-        return self._run(TopicReader, work)
+        return self._run(TopicMetadataReader, work)
 
     def change(self, work: "Callable[[TopicAdmin], Coroutine[Any, Any, _RESULT]]") -> _RESULT:
         """The result of calls that may change the cluster; raises `AdminError`."""
