@@ -4,11 +4,14 @@
     ├── RequestError         the request is impossible; nothing was sent
     ├── UnreachableError     no node was reached; nothing was sent
     ├── UpdateRefusedError   the controller refused one update or more
+    ├── KafkaApiError        a broker or the controller refused, with Kafka's number
     └── OutcomeUnknownError  a change was sent, and its response is missing
 
-The second and the last are also `streams.net.connection.NodeError`: the node is what failed.
+`UnreachableError` and the last are also `streams.net.connection.NodeError`: the node is what
+failed.
 """
 
+from featurewatch.admin.error_texts import error_name, error_text
 from featurewatch.streams.net.connection import NodeError
 
 
@@ -26,6 +29,15 @@ class UnreachableError(AdminError, NodeError):
 
 class UpdateRefusedError(AdminError):
     """The controller refused; the text is its own. Nothing of a 4.x request was applied."""
+
+
+class KafkaApiError(AdminError):
+    """Kafka refused a request, or one item of it: ``code`` is its number, ``name`` its name."""
+
+    def __init__(self, code: int, text: str | None = None) -> None:
+        super().__init__(text or error_text(code))
+        self.code = code
+        self.name = error_name(code)
 
 
 class OutcomeUnknownError(AdminError, NodeError):

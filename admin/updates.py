@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from typing import Final
 
+from featurewatch.admin.error_texts import error_text
 from featurewatch.admin.errors import UpdateRefusedError
 from featurewatch.streams.types import FeatureLevel, FeatureName, UpgradeType
 
@@ -108,21 +108,3 @@ def uniform_result(features: Iterable[FeatureName], error: int, text: str | None
     return UpdateResult(
         tuple(FeatureResult(name, error, message) for name in sorted(set(features)))
     )
-
-
-def error_text(error: int) -> str:
-    """The text of Kafka's clients for an error without one (``Errors``)."""
-    return _TEXTS.get(error) or f"The server answered with error {error}."
-
-
-_TEXTS: Final = {
-    -1: "The server experienced an unexpected error when processing the request.",
-    7: "The request timed out.",
-    31: "Cluster authorization failed.",
-    35: "The version of API is not supported.",
-    41: "This is not the correct controller for this cluster.",
-    42: "This most likely occurs because of a request being malformed by the client library or the "
-    "message was sent to an incompatible broker. See the broker logs for more details.",
-    95: "The given update version was invalid.",
-    96: "Unable to update finalized features due to an unexpected server error.",
-}

@@ -26,6 +26,8 @@ SUMMARIES: Final = {
     "replay": "Ingest metadata logs, snapshots and support bundles into the lake, offline.",
     "features": "Read and change the finalized feature levels of a cluster, as kafka-features "
     "does.",
+    "topics": "Create, change, delete and show topics, as kafka-topics does.",
+    "cluster": "Show who is in a cluster.",
     "history": "Show a cluster at any moment, what changed, its upgrades and operations, and a "
     "picture.",
     "fleet": "Show all clusters of a lake: how each is, and where levels differ from the desired "

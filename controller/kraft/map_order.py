@@ -37,6 +37,15 @@ def hash_map_order(keys: Iterable[str], copied_of: int = 0, java: int = 17) -> l
     return sorted(ordered, key=lambda key: _spread(string_hash(key)) & (capacity - 1))
 
 
+def sized_hash_map_order(keys: Iterable[str]) -> list[str]:
+    """Keys that were put into a ``HashMap`` made for so many, in its iteration order."""
+    ordered = list(dict.fromkeys(keys))
+    capacity = 1 << max(len(ordered) - 1, 0).bit_length()
+    while len(ordered) > int(capacity * 0.75) and len(ordered) > 1:
+        capacity *= 2
+    return sorted(ordered, key=lambda key: _spread(string_hash(key)) & (capacity - 1))
+
+
 def _spread(hashed: int) -> int:
     unsigned = hashed & 0xFFFFFFFF
     return unsigned ^ (unsigned >> 16)

@@ -21,7 +21,7 @@ from featurewatch.streams.net.failures import (
     tls_failure,
     unreachable,
 )
-from featurewatch.streams.net.limits import LOGIN_FRAME_BYTES, response_limit
+from featurewatch.streams.net.limits import LOGIN_FRAME_BYTES, ResponseLimit, response_limit
 from featurewatch.streams.net.messages import (
     ApiVersionsRequest,
     ApiVersionsRequestV3,
@@ -101,13 +101,20 @@ class Connection:
         return highest if highest >= max(ours[0], theirs[0]) else None
 
     async def request(
-        self, request: WireMessage, response_class: type[_RESPONSE], timeout_s: float
+        self,
+        request: WireMessage,
+        response_class: type[_RESPONSE],
+        timeout_s: float,
+        limit: ResponseLimit | None = None,
     ) -> _RESPONSE:
         """Sends ``request`` and reads its response of the given class.
 
+        ``limit`` is what the response may be, where it may be larger than others of its API.
         Raises `NodeError` (and `ResponseTimeoutError`); the connection is closed then.
         """
-        return self._parse(await self._exchange(request, timeout_s), response_class)
+        limit = limit or response_limit(request.__api_key__)
+        body = await self._exchange(request, timeout_s, limit.max_bytes)
+        return self._parse(body, response_class, limit.max_items)
 
     async def request_api_versions(self, timeout_s: float) -> AnyApiVersionsResponse:
         """Requests the node's APIs and features, by the highest version that it has."""
@@ -118,7 +125,8 @@ class Connection:
             body = await self._exchange(ApiVersionsRequestV3(CLIENT_ID, CLIENT_VERSION), timeout_s)
             is_refused = _error_of(body) == _UNSUPPORTED_VERSION
             response_class = ApiVersionsResponseV0 if is_refused else ApiVersionsResponseV3
-        response = self._parse(body, response_class)
+        limit = response_limit(API_VERSIONS_KEY)
+        response = self._parse(body, response_class, limit.max_items)
         self.api_versions = MappingProxyType(
             {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
         )
@@ -178,11 +186,12 @@ class Connection:
         self._transport.close()
         await self._transport.wait_closed()
 
-    async def _exchange(self, request: WireMessage, timeout_s: float) -> memoryview:
+    async def _exchange(
+        self, request: WireMessage, timeout_s: float, max_bytes: int = LOGIN_FRAME_BYTES
+    ) -> memoryview:
         self._correlation_id += 1
         correlation_id = self._correlation_id
         frame = _encode(request, correlation_id, self._client_id)
-        max_bytes = response_limit(request.__api_key__).max_bytes
         if not self.is_open:
             max_bytes = min(max_bytes, LOGIN_FRAME_BYTES)
         try:
@@ -220,8 +229,9 @@ class Connection:
                 raise NodeError(f"{self.address} sent a header that is none: {error}") from error
         return memoryview(body)[start:]
 
-    def _parse(self, body: memoryview, response_class: type[_RESPONSE]) -> _RESPONSE:
-        max_items = response_limit(response_class.__api_key__).max_items
+    def _parse(
+        self, body: memoryview, response_class: type[_RESPONSE], max_items: int
+    ) -> _RESPONSE:
         try:
             return cast("_RESPONSE", read_entity(response_class, body, max_items=max_items)[0])
         except DecodeError as error:

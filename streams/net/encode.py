@@ -32,16 +32,17 @@ def _entity(kind: Any) -> FieldWriter:
     plain: list[tuple[str, FieldWriter]] = []
     tagged: list[tuple[int, str, Any, FieldWriter]] = []
     for item in fields(kind):
-        write = _field(hints[item.name], item.metadata.get("kafka_type"), flexible)
+        kafka_type = item.metadata.get("kafka_type")
+        write = _field(hints[item.name], kafka_type, flexible)
         if item.metadata.get("marked"):
-            write = partial(_marked, write)
+            write = partial(_marked, _field(not_none(hints[item.name]), kafka_type, flexible))
         tag = item.metadata.get("tag")
         if tag is None:
             plain.append((item.name, write))
         else:
             default = item.default
             if default is MISSING:
-                default = implicit_default(hints[item.name], item.metadata.get("kafka_type"))
+                default = implicit_default(hints[item.name], kafka_type)
             tagged.append((tag, item.name, default, write))
     tagged.sort(key=lambda entry: entry[0])
 
@@ -79,17 +80,26 @@ def _write_tags(
 
 
 def _field(hint: Any, kafka_type: str | None, flexible: bool) -> FieldWriter:
-    if get_origin(hint) in (Union, UnionType):
+    nullable = get_origin(hint) in (Union, UnionType)
+    if nullable:
         hint = not_none(hint)
     if get_origin(hint) is tuple:
         return partial(_array, _field(get_args(hint)[0], kafka_type, flexible), flexible)
     if is_dataclass(hint):
-        return _entity(cast("type", hint))
+        entity = _entity(cast("type", hint))
+        return partial(_nullable_entity, entity) if nullable else entity
     if kafka_type == "string":
         return partial(_string, flexible)
     if kafka_type in ("bytes", "records"):
         return partial(_bytes, flexible)
     return _FIXED[str(kafka_type)]
+
+
+def _nullable_entity(entity: FieldWriter, out: bytearray, value: Any) -> None:
+    """A structure that may be missing: a byte before it tells which (KIP-893)."""
+    out.append(0xFF if value is None else 1)
+    if value is not None:
+        entity(out, value)
 
 
 def _array(item: FieldWriter, flexible: bool, out: bytearray, value: Any) -> None:

@@ -3,8 +3,8 @@
 ``python -m tests.bench [NAME …]`` prints one JSON object a measure on stdout; without names all are
 taken: decode, event-cost, worker, operations, operations-memory, latency, restart, outage,
 zookeeper, znode-change, readiness, conformance, conformance-partitions, reference,
-controller-failover, controller-changes, features, startup, pipeline, replay, history, audit,
-growth, executors.
+controller-failover, controller-changes, features, topics, startup, pipeline, replay, history,
+audit, growth, executors.
 """
 
 import sys
@@ -38,6 +38,7 @@ from tests.bench import (
     replay,
     restart,
     startup,
+    topics,
     worker,
     zookeeper,
 )
@@ -88,6 +89,7 @@ BENCHES: dict[str, Callable[[], Measures]] = {
     "controller-failover": controller.failover,
     "controller-changes": controller.changes,
     "features": features.run,
+    "topics": topics.run,
     "startup": startup.run,
     "pipeline": pipeline.run,
     "replay": replay.run,

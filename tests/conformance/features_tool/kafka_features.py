@@ -1,4 +1,4 @@
-"""Kafka's own ``kafka-features`` and ours, asked the same."""
+"""Kafka's own tools, each in a JVM that stays, and our commands, asked the same."""
 
 import base64
 import subprocess
@@ -30,7 +30,7 @@ class CommandResult:
 
 
 class KafkaFeatures:
-    """The tool of a release, in a JVM that stays: it is asked many times."""
+    """A tool of a release, in a JVM that stays: it is asked many times."""
 
     def __init__(self, process: "subprocess.Popen[str]", release: str) -> None:
         self.release = release
@@ -48,11 +48,22 @@ class KafkaFeatures:
 @contextmanager
 def kafka_features(release: str, cache: Cache, directory: Path) -> Iterator[KafkaFeatures]:
     """Runs the tool until the end of the block."""
+    with kafka_tool(_SOURCE, "org.apache.kafka.tools.Asked", release, cache, directory) as running:
+        yield running
+
+
+@contextmanager
+def kafka_tool(
+    source: Path, main_class: str, release: str, cache: Cache, directory: Path, *arguments: str
+) -> Iterator[KafkaFeatures]:
+    """Compiles and runs a program that takes a line of arguments and prints a line, again and
+    again, until the end of the block."""
     jars = cache.class_path(release, Jars.TOOLS)
-    compile_java([_SOURCE], directory, cache, jars)
+    compile_java([source], directory, cache, jars)
     command = java_command(
         [directory, *jars],
-        "org.apache.kafka.tools.Asked",
+        main_class,
+        *arguments,
         heap_mb=256,
         options=["-Dorg.slf4j.simpleLogger.defaultLogLevel=off"],
     )
@@ -75,9 +86,15 @@ def kafka_features(release: str, cache: Cache, directory: Path) -> Iterator[Kafk
 
 
 class FeaturesCommand:
-    """``featurewatch features`` in this process, as a user's shell would run it."""
+    """``featurewatch features``, or another group, in this process as a user's shell runs it."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def __init__(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str],
+        group: str = "features",
+    ) -> None:
+        self._group = group
         self._monkeypatch = monkeypatch
         self._capsys = capsys
         # Logging is set up once a process.
@@ -85,7 +102,7 @@ class FeaturesCommand:
 
     def __call__(self, *arguments: str) -> CommandResult:
         """What the command does with these arguments."""
-        self._monkeypatch.setattr(sys, "argv", ["featurewatch", "features", *arguments])
+        self._monkeypatch.setattr(sys, "argv", ["featurewatch", self._group, *arguments])
         with pytest.raises(SystemExit) as ended:
             main()
         out, err = self._capsys.readouterr()

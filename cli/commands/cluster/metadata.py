@@ -1,0 +1,44 @@
+"""``featurewatch cluster metadata``: the cluster's id, its brokers and its controller (KIP-4)."""
+
+import json
+from typing import TYPE_CHECKING
+
+from featurewatch.cli.command_line import command
+from featurewatch.cli.commands.topics.common.options import with_topic_target
+from featurewatch.cli.commands.topics.common.target import TopicTarget
+from featurewatch.cli.output.terminal import print_json_text, print_line
+
+if TYPE_CHECKING:
+    from featurewatch.admin.topics.values import ClusterMetadata
+
+
+@command()
+@with_topic_target
+def metadata(target: TopicTarget) -> None:
+    """Show the cluster's id, its brokers and its controller.
+
+    In KRaft mode the controller that brokers name is one of them, which forwards changes.
+    """
+    target.check_server()
+    cluster = target.read(lambda reader: reader.cluster())
+    if target.as_json:
+        print_json_text(
+            json.dumps(
+                {
+                    "cluster_id": cluster.cluster_id,
+                    "controller_id": cluster.controller_id,
+                    "brokers": [broker._asdict() for broker in cluster.brokers],
+                },
+                ensure_ascii=False,
+            )
+        )
+        return
+    _print(cluster)
+
+
+def _print(cluster: "ClusterMetadata") -> None:
+    print_line(f"Cluster: {cluster.cluster_id or 'none'}")
+    print_line(f"Controller: {'none' if cluster.controller_id is None else cluster.controller_id}")
+    for broker in cluster.brokers:
+        rack = "" if broker.rack is None else f"\tRack: {broker.rack}"
+        print_line(f"Broker: {broker.node_id}\tAddress: {broker.host}:{broker.port}{rack}")

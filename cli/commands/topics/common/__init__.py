@@ -1,0 +1,1 @@
+"""What the commands about topics share: their options, their client, what they print."""

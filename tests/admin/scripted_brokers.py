@@ -1,0 +1,101 @@
+"""Brokers that answer requests about topics as a test wants, in Kafka's own bytes."""
+
+import ssl
+import struct
+from collections import deque
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from featurewatch.admin.topics.metadata_messages import (
+    MetadataBrokerV12,
+    MetadataRequestV12,
+    MetadataResponseV12,
+)
+from featurewatch.streams.net.address import Address
+from featurewatch.streams.net.cluster_messages import MetadataBroker, MetadataResponse
+from featurewatch.streams.net.decode import read_entity, skip_header
+from featurewatch.streams.net.encode import write_entity
+from featurewatch.streams.net.messages import ApiVersion, ApiVersionsResponse
+
+_RESULT = TypeVar("_RESULT")
+VERSIONS = {
+    3: (0, 13),
+    18: (0, 4),
+    19: (2, 7),
+    20: (1, 6),
+    32: (1, 4),
+    37: (0, 3),
+    44: (0, 1),
+    75: (0, 0),
+}
+
+Answer = Callable[[Any], Any]
+"""Makes the response to a request, or its bytes; raises `EOFError` to close the connection."""
+
+
+class ScriptedBrokers:
+    """Brokers 1, 2, …: ``answers`` are what each gives, one after another, to what is no Metadata.
+
+    ``controllers`` are the ids that Metadata names, one after another; the last one stays.
+    """
+
+    def __init__(self, request_class: Any, *controllers: int, **answers: list[Answer]) -> None:
+        self.request_class = request_class
+        self.controllers = deque(controllers)
+        self.answers = {int(name[1:]): deque(given) for name, given in answers.items()}
+        self.received: list[tuple[int, Any]] = []
+        self.addresses = tuple(Address(f"broker-{node}", 9092) for node in self.answers)
+
+    async def connect(
+        self, address: Address, _tls: ssl.SSLContext | None, _timeout_s: float
+    ) -> "_ScriptedTransport":
+        """A `Connect`."""
+        return _ScriptedTransport(self, int(address.host.removeprefix("broker-")))
+
+    def brokers(self, kind: Any) -> tuple[Any, ...]:
+        """The brokers of a Metadata response."""
+        return tuple(kind(node, f"broker-{node}", 9092, None) for node in self.answers)
+
+    def next_controller(self) -> int:
+        """The id that is named now."""
+        return self.controllers.popleft() if len(self.controllers) > 1 else self.controllers[0]
+
+
+class _ScriptedTransport:
+    def __init__(self, cluster: ScriptedBrokers, node: int) -> None:
+        self._cluster, self._node = cluster, node
+        self.closed = False
+
+    async def exchange(self, frame: bytes, _timeout_s: float, _max_bytes: int) -> bytes:
+        key, version, correlation_id = struct.unpack_from(">hhi", frame, 4)
+        if key == 18:
+            versions = tuple(ApiVersion(api, *bounds) for api, bounds in VERSIONS.items())
+            body = write_entity(ApiVersionsResponse(0, versions, 0))
+            return struct.pack(">i", correlation_id) + body
+        if (key, version) == (3, 1):
+            response: Any = MetadataResponse(
+                self._cluster.brokers(MetadataBroker), self._cluster.next_controller()
+            )
+            return struct.pack(">i", correlation_id) + write_entity(response)
+        if key == 3:
+            start = skip_header(frame, 12, flexible=True)
+            request, _ = read_entity(MetadataRequestV12, frame, start)
+            response = MetadataResponseV12(
+                0, self._cluster.brokers(MetadataBrokerV12), "cluster", 1, ()
+            )
+        else:
+            start = skip_header(frame, 12, flexible=True)
+            request, _ = read_entity(self._cluster.request_class, frame, start)
+            self._cluster.received.append((self._node, request))
+            response = self._cluster.answers[self._node].popleft()(request)
+        body = response if isinstance(response, bytes) else write_entity(response)
+        return struct.pack(">ib", correlation_id, 0) + body
+
+    async def compute(self, work: Callable[[], _RESULT]) -> _RESULT:
+        return work()
+
+    def close(self) -> None:
+        self.closed = True
+
+    async def wait_closed(self) -> None:
+        pass

@@ -1,0 +1,47 @@
+import java.io.BufferedReader;
+import java.io.ByteArrayOutputStream;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.lang.reflect.Method;
+import java.nio.charset.StandardCharsets;
+import java.util.Base64;
+import org.apache.kafka.common.utils.Exit;
+
+/** Runs a tool of Kafka's again and again: a line of arguments in, a line with its outputs out. */
+public class AnyTool {
+    private static String result;
+
+    private static class Ended extends Error {
+    }
+
+    public static void main(String[] given) throws Exception {
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        PrintStream out = System.out;
+        org.slf4j.LoggerFactory.getILoggerFactory();
+        Method main = Class.forName(given[0]).getDeclaredMethod("main", String[].class);
+        main.setAccessible(true);
+        out.println("ready");
+        for (String line = in.readLine(); line != null; line = in.readLine()) {
+            ByteArrayOutputStream printed = new ByteArrayOutputStream();
+            ByteArrayOutputStream errors = new ByteArrayOutputStream();
+            System.setOut(new PrintStream(printed, true, StandardCharsets.UTF_8));
+            System.setErr(new PrintStream(errors, true, StandardCharsets.UTF_8));
+            result = null;
+            // The first exit counts: what tools catch and print after it is this method's doing.
+            Exit.setExitProcedure((code, message) -> {
+                if (result == null) result = code + " " + encoded(printed) + " " + encoded(errors);
+                throw new Ended();
+            });
+            try {
+                main.invoke(null, (Object) line.split("\t", -1));
+            } catch (Throwable ended) {
+                // It exits by this.
+            }
+            out.println(result == null ? 0 + " " + encoded(printed) + " " + encoded(errors) : result);
+        }
+    }
+
+    private static String encoded(ByteArrayOutputStream bytes) {
+        return "=" + Base64.getEncoder().encodeToString(bytes.toByteArray());
+    }
+}
