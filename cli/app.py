@@ -26,6 +26,8 @@ SUMMARIES: Final = {
     "replay": "Ingest metadata logs, snapshots and support bundles into the lake, offline.",
     "features": "Read and change the finalized feature levels of a cluster, as kafka-features "
     "does.",
+    "reassign": "Move partitions between brokers, as kafka-reassign-partitions does.",
+    "elect": "Elect leaders of partitions, as kafka-leader-election does.",
     "history": "Show a cluster at any moment, what changed, its upgrades, and a picture of it all.",
     "fleet": "Show all clusters of a lake: how each is, and where levels differ from the desired "
     "ones.",
