@@ -32,6 +32,7 @@ from featurewatch.admin.reassignments.types import (
 from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
 
 _POLL_S: Final = 0.5
+_SETTLED_S: Final = 5.0
 _NO_FACTOR_CHECK: Final = (
     "The broker does not support the AllowReplicationFactorChange option for the "
     "AlterPartitionReassignments API. Consider re-sending the request without the option or "
@@ -115,19 +116,26 @@ class ReassignmentAdmin(PartitionReader):
     ) -> dict[TopicPartition, ReassignmentStatus]:
         """Repeats `verify` until no partition is in progress; raises as `reassign` does.
 
-        A cluster that does not respond for a time is tried again.
+        A cluster that does not respond for a time is tried again. A broker may know of the end
+        some seconds after the controller: a partition counts as failed when it stays so.
         """
         import asyncio
 
         deadline = self.monotonic() + max_wait_s
         why = "the reassignment is still in progress"
+        ended: float | None = None
         while True:
             try:
                 statuses = await self.verify(targets)
                 if report is not None:
                     report(await self.progress(targets, statuses))
-                if ReassignmentStatus.IN_PROGRESS not in statuses.values():
-                    return statuses
+                if ReassignmentStatus.IN_PROGRESS in statuses.values():
+                    ended = None
+                else:
+                    ended = self.monotonic() if ended is None else ended
+                    has_failed = ReassignmentStatus.FAILED in statuses.values()
+                    if not has_failed or self.monotonic() > ended + _SETTLED_S:
+                        return statuses
             except OutcomeUnknownError:
                 raise
             except UnreachableError as error:

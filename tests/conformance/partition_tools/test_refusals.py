@@ -64,7 +64,8 @@ OF_TOPICS = "--topics-to-move-json-file"
 # None of these changes anything but throttles, of which there are none.
 EXECUTED = (*(name for name in FILES if name not in ("as-it-is", "both", "elsewhere")), "absent")
 EXECUTE_NOT = ("no-directory",)
-VERIFIED = (*FILES, "absent")
+# For a broker that is not there Kafka's tool waits a minute, to take its throttle away.
+VERIFIED = (*(name for name in FILES if name != "unknown-broker"), "absent")
 CANCELLED = ("as-it-is", "both", "none", "doubled", "unknown-topic", "no-topic", "absent")
 GENERATED = (
     ("topic", "1"),

@@ -14,9 +14,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from featurewatch.admin.connections import Bootstrap
 from featurewatch.admin.reassignments.client import ReassignmentAdmin
-from featurewatch.admin.reassignments.types import ReassignmentStatus, Replicas
+from featurewatch.admin.reassignments.types import ReassignmentStatus, Targets
 from featurewatch.cli.main import main
-from featurewatch.controller.partitions.assignment import TopicPartition
 from featurewatch.deploy.java.jars import Cache, Jars, java_command
 from featurewatch.streams.net.address import parse_addresses
 from scripts.java_source import compile_java
@@ -109,7 +108,7 @@ def without_trace(result: CommandResult) -> CommandResult:
     return CommandResult(result.code, out, "".join(result.err.splitlines(True)[:1]))
 
 
-def write_assignment(file: Path, targets: dict[TopicPartition, Replicas]) -> str:
+def write_assignment(file: Path, targets: Targets) -> str:
     """Writes a file of reassignments and returns its path."""
     partitions = [
         {"topic": one.topic, "partition": one.number, "replicas": list(replicas)}
@@ -133,7 +132,7 @@ def make_topic(servers: str, name: str, *assignment: list[int]) -> None:
     assert eventually(leads, 60)
 
 
-def move(servers: str, targets: dict[TopicPartition, Replicas]) -> None:
+def move(servers: str, targets: Targets) -> None:
     """Moves partitions and returns when they have moved."""
 
     async def reassign() -> None:

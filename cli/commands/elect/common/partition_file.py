@@ -12,7 +12,7 @@ from featurewatch.cli.commands.reassign.common.tool_error import (
 from featurewatch.controller.partitions.assignment import TopicPartition
 
 _MAPPING: Final = "com.fasterxml.jackson.databind.JsonMappingException: "
-_NO_FILE: Final = "java.nio.file.NoSuchFileException: "
+_NO_FILE: Final = "java.io.IOException: "
 _EMPTY: Final = "Replica election data is empty"
 
 

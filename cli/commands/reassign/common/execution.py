@@ -233,7 +233,7 @@ class Execution:
         options = self._options
         if options.throttle < 0 and options.directory_throttle < 0:
             return
-        if running:
+        if {*running} - {*self._targets}:
             print_error("other reassignments ran before: verify takes the throttles away")
             return
         try:

@@ -18,8 +18,8 @@ def read_json_file(path: Path) -> str:
         with path.open("rb") as file:
             content = file.read(_MAX_BYTES + 1)
     except OSError as error:
-        # The tool prints the path and nothing else.
-        raise failure(str(path), f"{path} cannot be read: {error.strerror}") from None
+        why = f"it cannot be read: {error.strerror}"
+        raise failure(f"Unable to read file {path}", why) from None
     if len(content) > _MAX_BYTES:
         raise failure(f"{path} is larger than {_MAX_BYTES >> 20} MiB: split the reassignment")
     return content.decode("utf-8", "replace")
