@@ -21,9 +21,9 @@ from featurewatch.admin.reassignments import messages
 from featurewatch.admin.reassignments.reader import PartitionReader, check_response
 from featurewatch.admin.reassignments.requests import NoSuchVersionError
 from featurewatch.admin.reassignments.types import (
+    BrokerReplica,
     ClusterTopics,
     PartitionError,
-    PartitionReplica,
     ReassignmentProgress,
     ReassignmentStatus,
     Replicas,
@@ -192,7 +192,7 @@ class ReassignmentAdmin(PartitionReader):
             running = await self.running(wanted)
             present = await self.topics(partition.topic for partition in wanted)
             replicas = [
-                PartitionReplica(partition, broker_id)
+                BrokerReplica(partition, broker_id)
                 for partition in running
                 if partition in present.partitions
                 for broker_id in {
@@ -206,11 +206,11 @@ class ReassignmentAdmin(PartitionReader):
             return None
         left = 0
         for partition, assignment in running.items():
-            leader = PartitionReplica(partition, present.partitions[partition].leader)
+            leader = BrokerReplica(partition, present.partitions[partition].leader)
             if leader not in found:
                 continue
             for broker_id in assignment.adding:
-                copy = found.get(PartitionReplica(partition, broker_id))
+                copy = found.get(BrokerReplica(partition, broker_id))
                 left += max(found[leader].size - (copy.size if copy else 0), 0)
         return left
 

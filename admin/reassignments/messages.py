@@ -12,10 +12,10 @@ from typing import Any, Final, NamedTuple
 from featurewatch.admin.reassignments.api_errors import api_error_text
 from featurewatch.admin.reassignments.types import (
     BrokerNode,
+    BrokerReplica,
     ClusterTopics,
     LivePartition,
     PartitionError,
-    PartitionReplica,
     ReplicaDirectory,
     Replicas,
 )
@@ -179,9 +179,9 @@ def log_dirs_request(partitions: Iterable[TopicPartition], version: int) -> Mess
     return schema.DescribeLogDirsRequest(topics=topics), schema.DescribeLogDirsResponse
 
 
-def read_log_dirs(response: Any, broker_id: int) -> dict[PartitionReplica, ReplicaDirectory]:
+def read_log_dirs(response: Any, broker_id: int) -> dict[BrokerReplica, ReplicaDirectory]:
     """The replicas on a broker; directories with an error are left out, as Kafka's client does."""
-    found: dict[PartitionReplica, ReplicaDirectory] = {}
+    found: dict[BrokerReplica, ReplicaDirectory] = {}
     for directory in response.results:
         usable = int(getattr(directory, "usable_bytes", -1))
         if directory.error_code:
@@ -189,7 +189,7 @@ def read_log_dirs(response: Any, broker_id: int) -> dict[PartitionReplica, Repli
         for topic in directory.topics:
             for entry in topic.partitions:
                 partition = TopicPartition(topic.name, int(entry.partition_index))
-                replica = PartitionReplica(partition, broker_id)
+                replica = BrokerReplica(partition, broker_id)
                 before = found.get(replica, ReplicaDirectory(None, None, 0, None))
                 if entry.is_future_key:
                     found[replica] = before._replace(future=directory.log_dir)

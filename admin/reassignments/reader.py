@@ -15,9 +15,9 @@ from featurewatch.admin.reassignments.throttles import (
 )
 from featurewatch.admin.reassignments.types import (
     BrokerNode,
+    BrokerReplica,
     ClusterTopics,
     PartitionError,
-    PartitionReplica,
     ReplicaDirectory,
 )
 from featurewatch.controller.partitions.assignment import TopicPartition
@@ -55,8 +55,8 @@ class PartitionReader(AdminRequests):
         return read_metadata(response, connection.address).supported
 
     async def directories(
-        self, replicas: Iterable[PartitionReplica], brokers: Mapping[int, BrokerNode]
-    ) -> dict[PartitionReplica, ReplicaDirectory]:
+        self, replicas: Iterable[BrokerReplica], brokers: Mapping[int, BrokerNode]
+    ) -> dict[BrokerReplica, ReplicaDirectory]:
         """Where these replicas are, and their sizes; those that no broker has are left out.
 
         Raises:
@@ -66,7 +66,7 @@ class PartitionReader(AdminRequests):
         by_broker: dict[int, list[TopicPartition]] = {}
         for replica in replicas:
             by_broker.setdefault(replica.broker_id, []).append(replica.partition)
-        found: dict[PartitionReplica, ReplicaDirectory] = {}
+        found: dict[BrokerReplica, ReplicaDirectory] = {}
         for broker_id, partitions in by_broker.items():
             if broker_id not in brokers:
                 raise UnreachableError(f"broker {broker_id} is not running")
@@ -81,10 +81,10 @@ class PartitionReader(AdminRequests):
         return found
 
     async def move_directories(
-        self, targets: Mapping[PartitionReplica, str], brokers: Mapping[int, BrokerNode]
-    ) -> dict[PartitionReplica, PartitionError | None]:
+        self, targets: Mapping[BrokerReplica, str], brokers: Mapping[int, BrokerNode]
+    ) -> dict[BrokerReplica, PartitionError | None]:
         """Requests that replicas move to other directories of their brokers."""
-        results: dict[PartitionReplica, PartitionError | None] = {}
+        results: dict[BrokerReplica, PartitionError | None] = {}
         for broker_id in sorted({replica.broker_id for replica in targets}):
             if broker_id not in brokers:
                 raise UnreachableError(f"broker {broker_id} is not running")
@@ -101,7 +101,7 @@ class PartitionReader(AdminRequests):
                 changes=True,
             )
             for partition, error in messages.read_move(response).items():
-                results[PartitionReplica(partition, broker_id)] = error
+                results[BrokerReplica(partition, broker_id)] = error
         return results
 
     async def set_configs(

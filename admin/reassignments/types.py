@@ -52,7 +52,7 @@ class ClusterTopics(NamedTuple):
     errors: Mapping[str, PartitionError]
 
 
-class PartitionReplica(NamedTuple):
+class BrokerReplica(NamedTuple):
     """One replica of a partition."""
 
     partition: TopicPartition

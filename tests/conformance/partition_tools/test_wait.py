@@ -96,6 +96,12 @@ def test_a_killed_reassignment_is_found_and_finished(quorum_430: Cluster, tmp_pa
     assert eventually(
         lambda: topic_settings("left-behind") in throttles_of(servers, "left-behind"), 60
     )
+
+    def is_idle() -> bool:
+        listed = featurewatch(tmp_path, "reassign", "list", *where)
+        return listed.stdout == "No partition reassignments found.\n"
+
+    assert eventually(is_idle, 120)
     found = featurewatch(tmp_path, "reassign", "execute", *where, FILE, files["killed"], "--wait")
     assert found.returncode == 0, found.stderr
     assert "an earlier command left are taken away: topics left-behind" in found.stderr

@@ -5,7 +5,7 @@ import base64
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,8 +14,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from featurewatch.admin.connections import Bootstrap
 from featurewatch.admin.reassignments.client import ReassignmentAdmin
-from featurewatch.admin.reassignments.types import ReassignmentStatus, Targets
+from featurewatch.admin.reassignments.types import BrokerReplica, ReassignmentStatus, Targets
 from featurewatch.cli.main import main
+from featurewatch.controller.partitions.assignment import TopicPartition
 from featurewatch.deploy.java.jars import Cache, Jars, java_command
 from featurewatch.streams.net.address import parse_addresses
 from scripts.java_source import compile_java
@@ -119,17 +120,27 @@ def write_assignment(file: Path, targets: Targets) -> str:
 
 
 def make_topic(servers: str, name: str, *assignment: list[int]) -> None:
-    """Creates a topic with these replicas, and waits until every broker leads its part."""
+    """Creates a topic with these replicas, and waits until every broker has its part and knows of
+    the others."""
     admin = AdminClient({"bootstrap.servers": servers})
     topic = NewTopic(name, num_partitions=len(assignment), replica_assignment=[*assignment])
     admin.create_topics([topic])[name].result(60)
+    assert eventually(lambda: asyncio.run(_is_whole(servers, name, assignment)), 60)
 
-    def leads() -> bool:
-        found = admin.list_topics(name, timeout=30).topics[name]
-        leaders = {number: one.leader for number, one in found.partitions.items()}
-        return leaders == {number: ids[0] for number, ids in enumerate(assignment)}
 
-    assert eventually(leads, 60)
+async def _is_whole(servers: str, name: str, assignment: Iterable[list[int]]) -> bool:
+    wanted = {TopicPartition(name, number): tuple(ids) for number, ids in enumerate(assignment)}
+    replicas = [BrokerReplica(one, broker) for one, ids in wanted.items() for broker in ids]
+    for address in parse_addresses(servers):
+        async with ReassignmentAdmin(Bootstrap((address,))) as admin:
+            present = await admin.topics([name])
+            seen = {one: found.replicas for one, found in present.partitions.items()}
+            leaders = {one: (found.leader,) for one, found in present.partitions.items()}
+            if seen != wanted or leaders != {one: ids[:1] for one, ids in wanted.items()}:
+                return False
+            if {*await admin.directories(replicas, present.brokers)} != {*replicas}:
+                return False
+    return True
 
 
 def move(servers: str, targets: Targets) -> None:
@@ -141,6 +152,31 @@ def move(servers: str, targets: Targets) -> None:
             assert {*statuses.values()} == {ReassignmentStatus.COMPLETED}
 
     asyncio.run(reassign())
+    assert eventually(lambda: asyncio.run(_has_arrived(servers, targets)), 60)
+
+
+def until_known(servers: str, partition: TopicPartition, *replicas: int) -> None:
+    """Returns when every broker knows of these replicas of a partition, in any order."""
+
+    async def read() -> bool:
+        for address in parse_addresses(servers):
+            async with ReassignmentAdmin(Bootstrap((address,))) as admin:
+                found = (await admin.topics([partition.topic])).partitions.get(partition)
+                if found is None or {*found.replicas} != {*replicas}:
+                    return False
+        return True
+
+    assert eventually(lambda: asyncio.run(read()), 60)
+
+
+async def _has_arrived(servers: str, targets: Targets) -> bool:
+    """Whether every broker knows of the new replicas."""
+    for address in parse_addresses(servers):
+        async with ReassignmentAdmin(Bootstrap((address,))) as admin:
+            statuses = await admin.verify(targets)
+            if {*statuses.values()} != {ReassignmentStatus.COMPLETED}:
+                return False
+    return True
 
 
 def _decoded(text: str) -> str:

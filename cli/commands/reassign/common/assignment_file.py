@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from featurewatch.admin.reassignments.types import PartitionReplica, Replicas, Targets
+from featurewatch.admin.reassignments.types import BrokerReplica, Replicas, Targets
 from featurewatch.cli.commands.reassign.common import json_file
 from featurewatch.cli.commands.reassign.common.tool_error import (
     failure,
@@ -28,7 +28,7 @@ class RequestedAssignment:
     """The partitions of a file in its order, and the directories that it names for replicas."""
 
     entries: tuple[tuple[TopicPartition, Replicas], ...]
-    directories: Mapping[PartitionReplica, str]
+    directories: Mapping[BrokerReplica, str]
 
     @property
     def targets(self) -> dict[TopicPartition, Replicas]:
@@ -52,7 +52,7 @@ def parse_assignment(text: str) -> RequestedAssignment:
     whole = json_file.as_object(document)
     _check_version(whole)
     entries = []
-    directories: dict[PartitionReplica, str] = {}
+    directories: dict[BrokerReplica, str] = {}
     for item in json_file.as_array(whole["partitions"]) if "partitions" in whole else ():
         entry = json_file.as_object(item)
         topic = json_file.as_text(json_file.field(entry, "topic"))
@@ -73,7 +73,7 @@ def parse_assignment(text: str) -> RequestedAssignment:
         entries.append((partition, replicas))
         for broker_id, name in zip(replicas, names, strict=True):
             if name != ANY_DIRECTORY:
-                directories[PartitionReplica(partition, broker_id)] = name
+                directories[BrokerReplica(partition, broker_id)] = name
     return RequestedAssignment(tuple(entries), directories)
 
 
@@ -131,7 +131,7 @@ def parse_broker_list(text: str) -> list[int]:
     return broker_ids
 
 
-def assignment_json(targets: Targets, directories: Mapping[PartitionReplica, str]) -> str:
+def assignment_json(targets: Targets, directories: Mapping[BrokerReplica, str]) -> str:
     """An assignment as the tool writes it, in the order of topics and partitions."""
     partitions = [
         {
@@ -139,7 +139,7 @@ def assignment_json(targets: Targets, directories: Mapping[PartitionReplica, str
             "partition": partition.number,
             "replicas": list(replicas),
             "log_dirs": [
-                directories.get(PartitionReplica(partition, broker_id), ANY_DIRECTORY)
+                directories.get(BrokerReplica(partition, broker_id), ANY_DIRECTORY)
                 for broker_id in replicas
             ],
         }

@@ -8,8 +8,8 @@ from featurewatch.admin.errors import AdminError, UnreachableError
 from featurewatch.admin.reassignments import throttles
 from featurewatch.admin.reassignments.client import ReassignmentAdmin
 from featurewatch.admin.reassignments.types import (
+    BrokerReplica,
     ClusterTopics,
-    PartitionReplica,
     ReassignmentProgress,
 )
 from featurewatch.cli.commands.features.common.confirmation import confirm, must_confirm
@@ -139,7 +139,7 @@ class Execution:
 
     async def _show_plan(self, running: Running, present: ClusterTopics) -> None:
         replicas = [
-            PartitionReplica(partition, broker_id)
+            BrokerReplica(partition, broker_id)
             for partition, replicas in self._targets.items()
             for broker_id in {present.partitions[partition].leader, *replicas}
             if broker_id in present.brokers

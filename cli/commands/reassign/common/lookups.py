@@ -6,9 +6,9 @@ from typing import Final
 from featurewatch.admin.errors import UnreachableError
 from featurewatch.admin.reassignments.client import ReassignmentAdmin
 from featurewatch.admin.reassignments.types import (
+    BrokerReplica,
     ClusterTopics,
     PartitionError,
-    PartitionReplica,
     Replicas,
 )
 from featurewatch.cli.commands.reassign.common.target import ToolRelease
@@ -57,17 +57,17 @@ async def current_directories(
     current: Mapping[TopicPartition, Replicas],
     present: ClusterTopics,
     compat: ToolRelease,
-) -> dict[PartitionReplica, str]:
+) -> dict[BrokerReplica, str]:
     """The directories of the present replicas, which the tool prints from 4.2 on.
 
     A broker that does not respond stops Kafka's tool; here its directories are ``any``.
     """
     if compat is ToolRelease.V3_9:
         return {}
-    found: dict[PartitionReplica, str] = {}
+    found: dict[BrokerReplica, str] = {}
     for broker_id in present.brokers:
         replicas = [
-            PartitionReplica(partition, broker_id)
+            BrokerReplica(partition, broker_id)
             for partition, replicas in current.items()
             if broker_id in replicas
         ]

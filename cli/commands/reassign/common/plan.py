@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from featurewatch.admin.reassignments.types import (
+    BrokerReplica,
     ClusterTopics,
     LivePartition,
-    PartitionReplica,
     ReplicaDirectory,
     Replicas,
     Targets,
@@ -52,7 +52,7 @@ def plan_reassignment(
     targets: Targets,
     running: Mapping[TopicPartition, ReplicaAssignment],
     present: ClusterTopics,
-    sizes: Mapping[PartitionReplica, ReplicaDirectory],
+    sizes: Mapping[BrokerReplica, ReplicaDirectory],
 ) -> ReassignmentPlan:
     """The plan; ``sizes`` has the leaders' replicas, and those of others as far as known."""
     moves = tuple(
@@ -130,10 +130,10 @@ def _planned(
     replicas: Replicas,
     running: ReplicaAssignment | None,
     found: LivePartition,
-    sizes: Mapping[PartitionReplica, ReplicaDirectory],
+    sizes: Mapping[BrokerReplica, ReplicaDirectory],
 ) -> PlannedMove:
     before = running.origin if running else found.replicas
-    leader = sizes.get(PartitionReplica(partition, found.leader))
+    leader = sizes.get(BrokerReplica(partition, found.leader))
     return PlannedMove(
         partition,
         before,
@@ -166,7 +166,7 @@ def _risks(
 
 
 def _full_brokers(
-    moves: Iterable[PlannedMove], sizes: Mapping[PartitionReplica, ReplicaDirectory]
+    moves: Iterable[PlannedMove], sizes: Mapping[BrokerReplica, ReplicaDirectory]
 ) -> Iterator[str]:
     incoming: dict[int, int] = {}
     for move in moves:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from featurewatch.admin.reassignments.types import (
+    BrokerReplica,
     ClusterTopics,
-    PartitionReplica,
     ReplicaDirectory,
     Targets,
 )
@@ -75,7 +75,7 @@ def status_lines(
 
 
 def move_lines(
-    targets: Mapping[PartitionReplica, str], found: Mapping[PartitionReplica, ReplicaDirectory]
+    targets: Mapping[BrokerReplica, str], found: Mapping[BrokerReplica, ReplicaDirectory]
 ) -> Iterator[str]:
     """The state of each replica that moves to another directory, as ``--verify`` prints it."""
     by_broker = sorted(targets, key=lambda replica: (replica.broker_id, replica.partition))
@@ -83,7 +83,7 @@ def move_lines(
         yield _move_line(replica, targets[replica], found.get(replica))
 
 
-def _move_line(replica: PartitionReplica, target: str, found: ReplicaDirectory | None) -> str:
+def _move_line(replica: BrokerReplica, target: str, found: ReplicaDirectory | None) -> str:
     partition, broker_id = replica.partition, replica.broker_id
     if found is None or found.current is None:
         return (
@@ -106,7 +106,7 @@ def _move_line(replica: PartitionReplica, target: str, found: ReplicaDirectory |
 
 
 def is_moving(
-    targets: Iterable[PartitionReplica], found: Mapping[PartitionReplica, ReplicaDirectory]
+    targets: Iterable[BrokerReplica], found: Mapping[BrokerReplica, ReplicaDirectory]
 ) -> bool:
     """Whether some replica still moves to another directory of its broker."""
     return any(replica in found and found[replica].future is not None for replica in targets)

@@ -6,7 +6,7 @@ from typing import Any, Final
 from featurewatch.admin.reassignments.client import ReassignmentAdmin
 from featurewatch.admin.reassignments.types import (
     BrokerNode,
-    PartitionReplica,
+    BrokerReplica,
     ReplicaDirectory,
 )
 from featurewatch.cli.commands.reassign.common.assignment_file import RequestedAssignment
@@ -53,9 +53,9 @@ async def verify_assignment(
 
 async def located(
     admin: ReassignmentAdmin,
-    replicas: Mapping[PartitionReplica, str],
+    replicas: Mapping[BrokerReplica, str],
     brokers: Mapping[int, BrokerNode],
-) -> dict[PartitionReplica, ReplicaDirectory]:
+) -> dict[BrokerReplica, ReplicaDirectory]:
     """Where the replicas of a file are, those of running brokers."""
     return await admin.directories(
         [replica for replica in replicas if replica.broker_id in brokers], brokers
