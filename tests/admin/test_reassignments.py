@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 import pytest
+from kio.schema.alter_partition_reassignments import v0, v1
 from kio.schema.alter_partition_reassignments.v0.response import (
-    AlterPartitionReassignmentsResponse,
     ReassignablePartitionResponse,
     ReassignableTopicResponse,
 )
@@ -29,8 +29,9 @@ API_VERSIONS, METADATA, ALTER = 18, 3, 45
 Call = Callable[[ReassignmentAdmin], Awaitable[Any]]
 
 
-def altered(code: int) -> bytes:
+def altered(code: int, version: int = 0) -> bytes:
     """The response to the request of one partition, with an error for all."""
+    schema: Any = (v0, v1)[version]
     partition = ReassignablePartitionResponse(
         partition_index=0,  # type: ignore[arg-type]
         error_code=ErrorCode(0),
@@ -38,7 +39,7 @@ def altered(code: int) -> bytes:
     )
     topic = ReassignableTopicResponse(name="t", partitions=(partition,))  # type: ignore[arg-type]
     return write_entity(
-        AlterPartitionReassignmentsResponse(
+        schema.AlterPartitionReassignmentsResponse(
             throttle_time=milliseconds(0),
             error_code=ErrorCode(code),
             error_message=None,
@@ -115,7 +116,7 @@ def test_an_older_controller_cannot_check_the_replication_factor() -> None:
     assert "AllowReplicationFactorChange" in results[PARTITION].text
     assert sent == 0
     checked = run(
-        [altered(0)], lambda admin: admin.start(TARGETS, allow_factor_change=False), newest=1
+        [altered(0, 1)], lambda admin: admin.start(TARGETS, allow_factor_change=False), newest=1
     )
     assert checked == ({PARTITION: None}, 1)
 

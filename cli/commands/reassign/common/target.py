@@ -171,13 +171,14 @@ class AdminTarget(NamedTuple):
 
     def fail(self, error: Exception) -> None:
         """Ends the command with 1, as the tool does."""
-        text = str(error)
+        text, advice = str(error), getattr(error, "advice", "")
         if self.as_json:
-            self.printer.document(lambda: {"error": text.removeprefix("Error: ")})
+            if text or advice:
+                self.printer.document(lambda: {"error": text.removeprefix("Error: ") or advice})
         elif text:
             for line in text.split("\n"):
                 (print_note if self.fails_on_stderr else print_line)(line)
-        if advice := getattr(error, "advice", ""):
+        if advice:
             print_error(advice)
         raise Exit(ExitCode.FAILED)
 
