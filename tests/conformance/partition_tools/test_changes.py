@@ -126,7 +126,7 @@ def test_a_proposal_is_one_that_the_tool_would_make(
     scene: ToolScene, ours: OurCommand, tmp_path: Path
 ) -> None:
     """generate: the present assignment as the tool prints it, and a proposal of the same form with
-    as many replicas, each broker once, spread evenly (A-42)."""
+    as many replicas, each broker once, spread evenly."""
     servers, name = scene.servers, "proposed"
     make_topic(servers, name, [1, 2], [1, 2], [1, 2])
     file = tmp_path / "topics"

@@ -1,11 +1,15 @@
 """What ``kafka-leader-election`` prints, from ``featurewatch elect``."""
 
+import asyncio
 import json
 from pathlib import Path
 
 import pytest
 
+from featurewatch.admin.connections import Bootstrap
+from featurewatch.admin.elections.client import ElectionAdmin, ElectionStatus
 from featurewatch.controller.partitions.assignment import TopicPartition
+from featurewatch.streams.net.address import parse_addresses
 from tests.conformance.features_tool.kafka_features import CommandResult
 from tests.conformance.partition_tools.conftest import ToolScene
 from tests.conformance.partition_tools.tools import ELECT, OurCommand, make_topic, move
@@ -66,6 +70,16 @@ def test_elections_are_printed_as_by_the_tool(
     assert different == {}
 
 
+def statuses(servers: str, *partitions: TopicPartition) -> list[ElectionStatus]:
+    """The state of each partition's election."""
+
+    async def read() -> dict[TopicPartition, ElectionStatus]:
+        async with ElectionAdmin(Bootstrap(parse_addresses(servers))) as admin:
+            return await admin.verify(partitions)
+
+    return [*asyncio.run(read()).values()]
+
+
 def test_the_preferred_replicas_lead_when_the_command_returns(
     scene: ToolScene, ours: OurCommand, tmp_path: Path
 ) -> None:
@@ -73,7 +87,7 @@ def test_the_preferred_replicas_lead_when_the_command_returns(
     prints the same, and a dry run finds no election that is needed (A-31, A-39, A-40)."""
     topic = "reordered"
     make_topic(scene.servers, topic, [1, 2], [2, 1])
-    first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    first, second, absent = (TopicPartition(topic, number) for number in (0, 1, 9))
     file = tmp_path / "both"
     entries = [{"topic": topic, "partition": number} for number in (0, 1)]
     file.write_text(json.dumps({"partitions": entries}))
@@ -92,10 +106,17 @@ def test_the_preferred_replicas_lead_when_the_command_returns(
         )
         # The broker that is read may know of the new order later than the controller.
         assert eventually(lambda: preview() == wanted, 60)  # noqa: B023
+        assert statuses(scene.servers, first, second, absent) == [
+            ElectionStatus.IN_PROGRESS,
+            ElectionStatus.IN_PROGRESS,
+            ElectionStatus.FAILED,
+        ]
         if by_ours:
             results.append(ours("elect", "preferred", *options, *scene.compat))
             assert preview() == f"{first}: \n{second}: \n"
         else:
             results.append(scene.tools(ELECT, "--election-type", "preferred", *options))
+            assert eventually(lambda: preview() == f"{first}: \n{second}: \n", 60)
+        assert statuses(scene.servers, first, second) == [ElectionStatus.COMPLETED] * 2
     assert results[0] == results[1]
     assert results[0].out.startswith("Successfully completed leader election (PREFERRED)")
