@@ -28,6 +28,8 @@ SUMMARIES: Final = {
     "does.",
     "topics": "Create, change, delete and show topics, as kafka-topics does.",
     "cluster": "Show who is in a cluster.",
+    "reassign": "Move partitions between brokers, as kafka-reassign-partitions does.",
+    "elect": "Elect leaders of partitions, as kafka-leader-election does.",
     "history": "Show a cluster at any moment, what changed, its upgrades and operations, and a "
     "picture.",
     "fleet": "Show all clusters of a lake: how each is, and where levels differ from the desired "

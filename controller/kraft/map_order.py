@@ -30,11 +30,21 @@ def hash_map_order(keys: Iterable[str], copied_of: int = 0, java: int = 17) -> l
     was none; the copy decides the initial size of the table, by a formula that changed with Java 19
     (JDK-8281631). Buckets of more than seven keys, which become trees, are not modelled.
     """
-    ordered = list(dict.fromkeys(keys))
     capacity = _copy_capacity(copied_of, java) if copied_of else _DEFAULT_CAPACITY
+    return hash_order(keys, string_hash, capacity)
+
+
+def hash_order(
+    keys: Iterable[K], hashed: Callable[[K], int], capacity: int = _DEFAULT_CAPACITY
+) -> list[K]:
+    """Keys of any class that were put into a ``HashMap`` or ``HashSet``, in its iteration order.
+
+    ``hashed`` is their ``hashCode``, ``capacity`` the size of the table that it begins with.
+    """
+    ordered = list(dict.fromkeys(keys))
     while len(ordered) > int(capacity * 0.75):
         capacity *= 2
-    return sorted(ordered, key=lambda key: _spread(string_hash(key)) & (capacity - 1))
+    return sorted(ordered, key=lambda key: _spread(hashed(key)) & (capacity - 1))
 
 
 def sized_hash_map_order(keys: Iterable[str]) -> list[str]:

@@ -33,6 +33,7 @@ to 200,000."""
 
 _BY_API_KEY: Final = {
     1: ResponseLimit(24 << 20, 1_000),
+    3: _PARTITIONS,
     # A batch of the metadata log has up to 8 MiB, and is refused above 20 MiB.
     4: _PARTITIONS,
     5: _PARTITIONS,
@@ -40,7 +41,13 @@ _BY_API_KEY: Final = {
     17: _LOGIN,
     18: ResponseLimit(LOGIN_FRAME_BYTES, 10_000),
     # About a hundred APIs, and a feature or two for each release.
+    32: _PARTITIONS,
+    35: _PARTITIONS,
     36: _LOGIN,
+    43: _PARTITIONS,
+    44: _PARTITIONS,
+    45: _PARTITIONS,
+    46: _PARTITIONS,
     59: ResponseLimit(4 << 20, 100),
     # The observer requests 1 MiB of a snapshot at a time.
     30_404: _PARTITIONS,

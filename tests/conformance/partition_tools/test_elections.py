@@ -1,0 +1,122 @@
+"""What ``kafka-leader-election`` prints, from ``featurewatch elect``."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from featurewatch.admin.connections import Bootstrap
+from featurewatch.admin.elections.client import ElectionAdmin, ElectionStatus
+from featurewatch.controller.partitions.assignment import TopicPartition
+from featurewatch.streams.net.address import parse_addresses
+from tests.conformance.features_tool.kafka_features import CommandResult
+from tests.conformance.partition_tools.conftest import ToolScene
+from tests.conformance.partition_tools.tools import ELECT, OurCommand, make_topic, move
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.stack
+
+TOPIC = "elected"
+FILES = {
+    "one": '{"partitions":[{"topic":"elected","partition":0}]}',
+    "all": '{"partitions":[{"topic":"elected","partition":2},{"topic":"elected","partition":0},'
+    '{"topic":"elected","partition":1}]}',
+    "some": '{"partitions":[{"topic":"elected","partition":0},{"topic":"elected","partition":7},'
+    '{"topic":"nowhere","partition":0}]}',
+    "none": '{"partitions":[]}',
+    "no-key": "{}",
+    "array": "[]",
+    "no-array": '{"partitions":1}',
+    "no-object": '{"partitions":[2]}',
+    "no-partition": '{"partitions":[{"topic":"elected"}]}',
+    "text": '{"partitions":[{"topic":"elected","partition":"0"}]}',
+    "doubled": '{"partitions":[{"topic":"elected","partition":0},{"topic":"a","partition":3},'
+    '{"topic":"elected","partition":0},{"topic":"a","partition":3}]}',
+    "broken": '{"partitions":',
+    "empty": "",
+}
+
+
+@pytest.mark.parametrize("kind", ["preferred", "unclean"])
+def test_elections_are_printed_as_by_the_tool(
+    scene: ToolScene, ours: OurCommand, tmp_path: Path, kind: str
+) -> None:
+    """Elections that are needed and not, partitions that there are not, files and options that are
+    wrong: stdout, the error and the exit code (A-29, A-30, A-39)."""
+    topic = f"{TOPIC}-{kind}"
+    make_topic(scene.servers, topic, [1, 2], [2, 3], [3, 1])
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text.replace('"elected"', json.dumps(topic)))
+    paths = [("--path-to-json-file", str(tmp_path / name)) for name in (*FILES, "absent")]
+    tried: list[tuple[str, ...]] = [
+        *paths,
+        (),
+        ("--topic", topic),
+        ("--partition", "0"),
+        ("--all-topic-partitions", "--topic", topic),
+        ("--all-topic-partitions", "--partition", "0"),
+        ("--topic", topic, "--partition", "1"),
+        ("--topic", topic, "--partition", "9"),
+        ("--topic", "nowhere", "--partition", "0"),
+    ]
+    different = {}
+    for options in tried:
+        where = ("--bootstrap-server", scene.servers, *options)
+        expected = scene.tools(ELECT, "--election-type", kind, *where)
+        result = ours("elect", kind, *where, *scene.compat)
+        if result != expected:
+            different[options] = (expected, result)
+    assert different == {}
+
+
+def statuses(servers: str, *partitions: TopicPartition) -> list[ElectionStatus]:
+    """The state of each partition's election."""
+
+    async def read() -> dict[TopicPartition, ElectionStatus]:
+        async with ElectionAdmin(Bootstrap(parse_addresses(servers))) as admin:
+            return await admin.verify(partitions)
+
+    return [*asyncio.run(read()).values()]
+
+
+def test_the_preferred_replicas_lead_when_the_command_returns(
+    scene: ToolScene, ours: OurCommand, tmp_path: Path
+) -> None:
+    """A reassignment that only changes the order leaves the leader; then the election that both do
+    prints the same, and a dry run finds no election that is needed (A-31, A-39, A-40)."""
+    topic = "reordered"
+    make_topic(scene.servers, topic, [1, 2], [2, 1])
+    first, second, absent = (TopicPartition(topic, number) for number in (0, 1, 9))
+    file = tmp_path / "both"
+    entries = [{"topic": topic, "partition": number} for number in (0, 1)]
+    file.write_text(json.dumps({"partitions": entries}))
+    options = ("--bootstrap-server", scene.servers, "--path-to-json-file", str(file))
+    results: list[CommandResult] = []
+
+    def preview() -> str:
+        return ours("elect", "preferred", *options, "--dry-run").out
+
+    for turn, by_ours in enumerate((False, True)):
+        ids = ((2, 1), (1, 2)) if turn == 0 else ((1, 2), (2, 1))
+        move(scene.servers, {first: ids[0], second: ids[1]})
+        wanted = (
+            f"{first}: leader {ids[1][0]} -> {ids[0][0]}\n"
+            f"{second}: leader {ids[0][0]} -> {ids[1][0]}\n"
+        )
+        # The broker that is read may know of the new order later than the controller.
+        assert eventually(lambda: preview() == wanted, 60)  # noqa: B023
+        assert statuses(scene.servers, first, second, absent) == [
+            ElectionStatus.IN_PROGRESS,
+            ElectionStatus.IN_PROGRESS,
+            ElectionStatus.FAILED,
+        ]
+        if by_ours:
+            results.append(ours("elect", "preferred", *options, *scene.compat))
+            assert preview() == f"{first}: \n{second}: \n"
+        else:
+            results.append(scene.tools(ELECT, "--election-type", "preferred", *options))
+            assert eventually(lambda: preview() == f"{first}: \n{second}: \n", 60)
+        assert statuses(scene.servers, first, second) == [ElectionStatus.COMPLETED] * 2
+    assert results[0] == results[1]
+    assert results[0].out.startswith("Successfully completed leader election (PREFERRED)")
