@@ -10,6 +10,7 @@ import logging
 import random
 import secrets
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, Final, TypeVar
@@ -17,6 +18,7 @@ from typing import Any, Final, TypeVar
 from confluent_kafka import Message
 
 from featurewatch.cli.config.settings import Settings
+from featurewatch.cli.errors import UsageError
 from featurewatch.cli.output.topic_reader import TopicReader
 from featurewatch.controller.rows import StateRowError
 from featurewatch.streams.bus.settings import BusSettings
@@ -38,20 +40,17 @@ _BATCH: Final = 500
 
 _POLL_S: Final = 0.5
 _RETRY_S: Final = 1.0
+_RESTART_S: Final = 15.0
+_LASTING_S: Final = 15.0
+"""What prevents messages for so long is logged."""
+
 _END_S: Final = 2.0
 
 _T = TypeVar("_T")
 
 
-async def run_page(
-    settings: Settings,
-    announce: Callable[[str], None],
-    *,
-    bus: Callable[[], BusSettings] | None = None,
-) -> None:
+async def run_page(settings: Settings, announce: Callable[[str], None]) -> None:
     """Serves the page until cancelled; ``announce`` gets its address once it listens.
-
-    ``bus`` gives the bus when it is needed, if not that of ``settings``.
 
     Raises:
         PortTakenError: The address cannot be listened on.
@@ -66,8 +65,8 @@ async def run_page(
     )
     async with server.serving():
         announce(server.url)
-        bus_settings = (bus or settings.bus_settings)()
-        feeds = _Outputs(server, bus_settings), _Rows(server, bus_settings)
+        bus = settings.bus_settings()
+        feeds = _Outputs(server, bus), _Rows(server, bus)
         tasks = [asyncio.ensure_future(_follow(feed)) for feed in feeds]
         try:
             await asyncio.gather(*tasks)
@@ -78,12 +77,49 @@ async def run_page(
 
 
 async def run_page_beside(settings: Settings, announce: Callable[[str], None]) -> None:
-    """As `run_page`, beside other work that a taken port must not end."""
-    try:
-        await run_page(settings, announce)
-    except PortTakenError as error:
-        LOG.warning("there is no page: %s (web.page_port)", error)
-        await asyncio.Event().wait()
+    """As `run_page`, beside other work, which no failure of the page ends.
+
+    Raises:
+        UsageError: A setting of the page or of the bus is wrong.
+    """
+    while True:
+        try:
+            await run_page(settings, announce)
+        except UsageError:
+            raise
+        except PortTakenError as error:
+            LOG.warning("there is no page: %s (web.page_port)", error)
+            await asyncio.Event().wait()
+        except Exception as error:
+            LOG.error(
+                "the page failed and is started again in %g s (%s)",
+                _RESTART_S,
+                error_line(error),
+                exc_info=error,
+            )
+        await asyncio.sleep(_RESTART_S)
+
+
+class _Failures:
+    """Logs what keeps a feed from its messages, if it lasts: topics are made by workers that start
+    at the same time."""
+
+    def __init__(self, consequence: str) -> None:
+        self._consequence = consequence
+        self._began_s: float | None = None
+        self._logged = ""
+
+    def note(self, error: str | None) -> None:
+        """Notes the state now; None: messages may come."""
+        now_s = time.monotonic()
+        if error is None:
+            self._began_s, self._logged = None, ""
+            return
+        if self._began_s is None:
+            self._began_s = now_s
+        if now_s - self._began_s >= _LASTING_S and error != self._logged:
+            self._logged = error
+            LOG.warning("%s: %s", self._consequence, error)
 
 
 class _Outputs:
@@ -95,6 +131,7 @@ class _Outputs:
         self.bus = bus
         self._server = server
         self._model = server.model
+        self._failures = _Failures("the page gets nothing new")
         self._short_names = {bus.topic(topic): topic.short_name for topic in self.topics}
 
     def begin(self) -> None:
@@ -123,10 +160,9 @@ class _Outputs:
 
     def report(self, error: str | None) -> None:
         """Notes why nothing arrives."""
+        self._failures.note(error)
         if error == self._model.error:
             return
-        if error is not None and self._model.error != error:
-            LOG.warning("the page gets nothing new: %s", error)
         self._model.error = error
         self._model.tick(self._server.now_ms())
         self._server.notify()
@@ -141,7 +177,7 @@ class _Rows:
         self.bus = bus
         self._server = server
         self._rows = server.rows
-        self._error: str | None = None
+        self._failures = _Failures("the page cannot assess readiness")
 
     def begin(self) -> None:
         self._rows.begin_reading()
@@ -160,9 +196,7 @@ class _Rows:
 
     def report(self, error: str | None) -> None:
         """Logs why readiness cannot be assessed; the rest of the page does without."""
-        if error is not None and error != self._error:
-            LOG.warning("the page cannot assess readiness: %s", error)
-        self._error = error
+        self._failures.note(error)
 
     def _set_times(self, cluster: ClusterId) -> None:
         try:

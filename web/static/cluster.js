@@ -1,5 +1,5 @@
 // One cluster: how far its roll is, who is left, and its levels by classes of nodes.
-import { Copy, Ids, Progress, Since, Table, Word, html } from './parts.js';
+import { Copy, Ids, Progress, Since, Table, Word, html, levelName } from './parts.js';
 import { stateText } from './fleet.js';
 import { Readiness } from './readiness.js';
 import { ALERT_COLUMNS, alertRows } from './lists.js';
@@ -64,12 +64,12 @@ function Migration({ migration }) {
     <${Ids} ids=${migration.missing} />. Do not change metadata.version now.</p>`;
 }
 
-function Changes({ changes, now }) {
+function Changes({ changes, names, now }) {
   return html`<${Table} caption="Changes of finalized levels, newest first" columns=${['when', 'feature', 'change', '#revision', '#epoch', 'how it was seen']}>
     ${changes.map((change) => html`<tr key=${`${change.feature} ${change.revision}`}>
       <td><${Since} ms=${change.append_ms >= 0 ? change.append_ms : change.seen_ms} now=${now} suffix=" ago" /></td>
       <th scope="row" class="mono">${change.feature}</th>
-      <td>${change.kind}: <span class="mono">${change.before} → ${change.after}</span></td>
+      <td>${change.kind}: <span class="mono">${levelName(names, change.feature, change.before)} → ${levelName(names, change.feature, change.after)}</span></td>
       <td class="number">${change.revision}</td><td class="number">${change.epoch}</td>
       <td>${change.from_snapshot ? 'found in a snapshot' : 'live'}</td>
     </tr>`)}
@@ -96,6 +96,6 @@ export function Cluster({ store }) {
       ${alertRows({ alerts: cluster.firing, now, isShort: true })}
     <//>
     <h2>Changes</h2>
-    <${Changes} changes=${store.changes} now=${now} />
+    <${Changes} changes=${store.changes} names=${store.levels.names} now=${now} />
   </section>`;
 }

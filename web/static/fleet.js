@@ -42,16 +42,15 @@ function Row({ row, now, changed }) {
       text=${row.newest_release ? `${row.nodes_on_newest} of ${row.nodes} on ${row.newest_release}` : `${row.nodes} nodes`} /></td>
     <td>${releases(row)}</td>
     <td class="mono">${level ? level.name : html`<span class="dim">nothing finalized</span>`}</td>
-    <td class="number">${row.incompatible}</td>
-    <td class="number">${row.alerts.critical}</td>
-    <td class="number">${row.alerts.warning}</td>
+    <td class="number" title="nodes that a finalized level excludes">${row.incompatible}</td>
+    <td class="number" title="critical + warning">${row.alerts.critical} + ${row.alerts.warning}</td>
     <td><${Since} ms=${row.at_ms} now=${now} suffix=" ago" /></td>
   </tr>`;
 }
 
 const COLUMNS = [
   'cluster', 'health', 'upgrade', 'since', 'roll', 'nodes by release', 'metadata.version',
-  '#incompatible', '#critical', '#warning', 'last state',
+  '#excluded', '#alerts', 'last state',
 ];
 
 export function Fleet({ store }) {

@@ -61,6 +61,13 @@ export function quoted(text) {
   return /^[\w.-]+$/.test(text) && !text.startsWith('-') ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
+export function levelName(names, feature, level) {
+  if (level == null) return '–';
+  if (level === 0) return 'off';
+  const name = names[feature] && names[feature][level - 1];
+  return name ? `${level} (${name})` : `${level}`;
+}
+
 export function Copy({ text, label }) {
   async function copy(event) {
     const button = event.currentTarget;

@@ -1,5 +1,5 @@
 // The next level: the verdict, Kafka's own text, every blocker with its remedy, and the way back.
-import { Command, Ids, Table, Word, html, link, quoted } from './parts.js';
+import { Command, Ids, Table, Word, html, levelName, link, quoted } from './parts.js';
 
 const VERDICTS = { yes: 'ready', no: 'not ready', unknown: 'unknown' };
 
@@ -39,7 +39,7 @@ function Controller({ response }) {
 }
 
 function Levels({ features, names }) {
-  const name = (feature, level) => (level == null ? '–' : level === 0 ? 'off' : names[feature] && names[feature][level - 1] ? `${level} (${names[feature][level - 1]})` : `${level}`);
+  const name = (feature, level) => levelName(names, feature, level);
   return html`<${Table} caption="Levels" columns=${['feature', 'state', 'finalized', 'supported by all', 'target', 'verdict']}>
     ${features.map((item) => html`<tr key=${item.feature}>
       <th scope="row" class="mono">${item.feature}</th><td><${Word} word=${item.state} /></td>
@@ -48,6 +48,11 @@ function Levels({ features, names }) {
       <td class="mono">${name(item.feature, item.target)}</td><td><${Word} word=${item.verdict} /></td>
     </tr>`)}
   <//>`;
+}
+
+// A reason that quotes the controller, whose text stands below it.
+function repeats(text, response) {
+  return Boolean(response && response.refusals.length && text.endsWith(response.refusals[0]));
 }
 
 export function Readiness({ store }) {
@@ -63,7 +68,7 @@ export function Readiness({ store }) {
   return html`${targets}
     <p class="verdict"><${Word} word=${report.verdict} text=${VERDICTS[report.verdict]} />
       ${target ? ` for Kafka ${target}` : ''}</p>
-    ${report.reasons.map((text) => html`<p>${text}</p>`)}
+    ${report.reasons.filter((text) => !repeats(text, report.controller_response)).map((text) => html`<p>${text}</p>`)}
     <${Controller} response=${report.controller_response} />
     <${Blockers} blockers=${report.blockers} />
     <${Levels} features=${report.features} names=${levels.names} />
