@@ -22,7 +22,7 @@ function Blockers({ blockers }) {
       <th scope="row">${group.role} <${Ids} ids=${group.ids} /></th>
       <td>${group.software || html`<${Word} word="unknown" />`}</td>
       <td><${Word} word=${group.condition === 'running' ? 'following' : 'unknown'} text=${group.condition} /></td>
-      <td class="mono">${group.levels || html`<${Word} word="unknown" />`}</td>
+      <td class="mono narrow">${group.levels || html`<${Word} word="unknown" />`}</td>
       <td class="wrap">${group.remedy}</td>
     </tr>`)}
   <//>`;

@@ -5,6 +5,7 @@ import { compare } from './fleet.js';
 const MARK_MS = 3000;
 const QUIET_MS = 10000;
 const FOLLOW_MS = 150;
+const ROWS_MS = 1500;
 
 export function routeOf(search) {
   const given = Object.fromEntries(new URLSearchParams(search));
@@ -167,7 +168,10 @@ export class Store {
 
   onState(row) {
     const id = row.removed ? row.id : row.cluster;
-    if (this.route.view === 'cluster' && id === this.route.cluster) this.follow();
+    if (this.route.view === 'cluster' && id === this.route.cluster) {
+      this.follow();
+      this.followRows();
+    }
     if (this.route.view !== 'fleet') return;
     if (row.removed) {
       if (this.rows.delete(id)) this.total -= 1;
@@ -188,6 +192,12 @@ export class Store {
   mark(id) {
     this.changed.add(id);
     setTimeout(() => { this.changed.delete(id); this.draw(); }, MARK_MS);
+  }
+
+  // A worker stores its rows up to a second after it published the state that follows from them.
+  followRows() {
+    clearTimeout(this.later);
+    this.later = setTimeout(() => this.follow(), ROWS_MS);
   }
 
   // Fetches what the view shows once for all events of a moment; rows that are shown stay in place.
