@@ -141,7 +141,8 @@ def own_bus(bus: Cluster) -> BusSettings:
     ensure_topics(settings)
     # A worker makes it when it starts.
     rows = NewTopic(settings.topic(WORKER_ROWS), 1, 1, config={"cleanup.policy": "compact"})
-    for made in AdminClient(settings.client()).create_topics([rows]).values():
+    admin = AdminClient(settings.client())
+    for made in admin.create_topics([rows]).values():
         made.result(DEADLINE_S)
     return settings
 
