@@ -38,9 +38,10 @@ from featurewatch.streams.source import wall_clock_ms
 from featurewatch.streams.text import error_line
 from featurewatch.streams.topics import INPUTS, OUTPUTS, RESYNC_REQUESTS, WORKER_OUTPUTS
 from featurewatch.streams.types import ClusterId
-from featurewatch.tables.faust_table import changelog_topic, image_table
+from featurewatch.tables.faust_table import image_table
 from featurewatch.tables.garbage import collect_rarely
 from featurewatch.tables.image.cluster import ClusterImage
+from featurewatch.tables.rows import changelog_topic
 
 LOG: Final = logging.getLogger("featurewatch.worker")
 

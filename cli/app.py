@@ -6,9 +6,11 @@ from featurewatch.cli.command_line import Exit, LazyGroup, Option, parameters
 from featurewatch.cli.output.terminal import print_line
 
 SUMMARIES: Final = {
-    "up": "Run everything here: the sources, a worker, and a bus of its own if none is named.",
+    "up": "Run everything here: the sources, a worker, the page, and a bus of its own if none is "
+    "named.",
     "watch": "Follow clusters and publish what happens to them; reads only.",
     "worker": "Run a worker: it keeps the tables and publishes what changed and what is wrong.",
+    "web": "Serve the page for operators and its HTTP API; reads only.",
     "state": "Show each cluster: supported ranges by node, finalized levels, epoch, revision, "
     "alerts.",
     "changes": "Show every change of a finalized level, oldest first.",

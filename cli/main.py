@@ -43,7 +43,7 @@ def _expected(error: Exception) -> str | None:
     from featurewatch.streams.errors import BusError, PortTakenError
 
     if isinstance(error, PortTakenError):
-        return f"{error} (web.source_port and web.worker_port)"
+        return f"{error} (web.source_port, web.worker_port and web.page_port)"
     return str(error) if isinstance(error, BusError | PipelineError | StackError) else None
 
 

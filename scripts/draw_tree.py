@@ -20,6 +20,7 @@ FOLDERS: Final = (
     "agents",
     "pipeline",
     "admin",
+    "web",
     "cli",
     "reference",
     "deploy",

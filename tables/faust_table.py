@@ -5,11 +5,11 @@ their own, because Kafka preserves the order within one changelog only: a crash 
 of the written rows, and `tables.rows` makes every prefix a valid image.
 """
 
-from typing import Any, Final
+from typing import Any
 
 import faust
 
-NAME: Final = "image"
+from featurewatch.tables.rows import TABLE
 
 
 class RowTable(faust.Table):  # type: ignore[misc]  # faust is not typed
@@ -33,14 +33,9 @@ def image_table(app: Any, partitions: int) -> Any:
     Keys and values are bytes, as `tables.rows` gives them.
     """
     return app.Table(
-        NAME,
+        TABLE,
         partitions=partitions,
         key_type=bytes,
         value_type=bytes,
         help="images of clusters, as rows",
     )
-
-
-def changelog_topic(app_id: str) -> str:
-    """The full name of the table's changelog topic."""
-    return f"{app_id}-{NAME}-changelog"

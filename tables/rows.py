@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from featurewatch.streams.topics import Topic
 from featurewatch.streams.types import ClusterId, NodeKey, Role
 from featurewatch.tables.image.answers import AnswersImage
 from featurewatch.tables.image.cluster import ClusterDelta, ClusterImage
@@ -58,6 +59,26 @@ _FAMILIES: Final[Mapping[str, _Family]] = {
 
 IMAGE_ROWS: Final = frozenset({"cluster", *_FAMILIES})
 """The families of rows that an image has."""
+
+
+TABLE: Final = "image"
+"""The name of the table that the rows are in."""
+
+
+def changelog_topic(app_id: str) -> str:
+    """The full name of the table's changelog topic."""
+    return f"{app_id}-{TABLE}-changelog"
+
+
+class ChangelogTopic(Topic):
+    """The rows of the workers' states; their topic is named by the workers' group."""
+
+    def name(self, prefix: str = "") -> str:
+        """The full name under a prefix."""
+        return changelog_topic(f"{prefix}-worker")
+
+
+WORKER_ROWS: Final = ChangelogTopic("image-changelog", "what the workers know, as rows")
 
 
 def row_key(cluster: ClusterId, name: str) -> str:

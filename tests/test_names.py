@@ -33,7 +33,7 @@ REFUSED = [
     "what",
 ]
 
-PRINTED = ("cli/commands/", "cli/output/", "controller/rules/", "streams/health.py")
+PRINTED = ("cli/commands/", "cli/output/", "controller/rules/", "streams/health.py", "web/")
 """Where dictionaries are printed as JSON, published as evidence, or served."""
 
 

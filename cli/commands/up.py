@@ -42,7 +42,7 @@ def up(
     operations: Operations = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run everything here: the sources, a worker, and a bus of its own if none is named.
+    """Run everything here: the sources, a worker, the page, and a bus of its own if none is named.
 
     Prints the alerts that fire, then changes and alerts as they come.
     """

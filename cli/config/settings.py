@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_settings import (
@@ -36,12 +37,20 @@ from featurewatch.streams.net.address import parse_addresses
 from featurewatch.streams.text import plain, shortened
 from featurewatch.streams.zookeeper.bounded_socket import DEFAULT_MAX_FRAME_BYTES
 from featurewatch.streams.zookeeper.settings import parse_hosts
+from featurewatch.web.settings import DEFAULT_PORT, PageSettings
 
 
 def _ensemble(text: str) -> str:
     if text.strip():
         parse_hosts(text)
     return text.strip()
+
+
+def _web_address(text: str) -> str:
+    parts = urlsplit(text)
+    if text and (parts.scheme not in ("http", "https") or not parts.hostname):
+        raise ValueError("write the whole address, https://host/path/")
+    return text
 
 
 Addresses = Annotated[str, AfterValidator(checked_addresses)]
@@ -171,14 +180,24 @@ class ReadinessSection(_Section):
 
 
 class WebSection(_Section):
-    """/metrics, /healthz and /readyz."""
+    """The page, and /metrics, /healthz and /readyz of sources and worker."""
 
     host: str = "127.0.0.1"
-    """where to listen; there is no authentication"""
+    """where sources and worker listen; there is no authentication"""
     source_port: Annotated[int, Field(ge=0, le=65535)] = 9584
     """of the process that watches (0: any free port)"""
     worker_port: Annotated[int, Field(ge=0, le=65535)] = 9778
     """of the worker (0: any free port)"""
+    page_host: str = "127.0.0.1"
+    """where the page listens"""
+    page_port: Annotated[int, Field(ge=0, le=65535)] = DEFAULT_PORT
+    """of the page (0: any free port)"""
+    page_without_login: bool = False
+    """the page may listen where other machines reach it, and everybody there may read it"""
+    external_url: Annotated[str, AfterValidator(_web_address)] = ""
+    """http(s)://… under which a proxy serves the page"""
+    max_streams: Annotated[int, Field(gt=0)] = 200
+    """pages that are updated live at the same time; more of them are refused"""
 
 
 class ReplaySection(_Section):
@@ -256,6 +275,18 @@ class Settings(BaseSettings):
             node_series=worker.node_series,
             max_series=worker.max_series,
         )
+
+    def page_settings(self) -> PageSettings:
+        """The page's settings; raises `UsageError` where others could read it without a login."""
+        web = self.web
+        page = PageSettings(web.page_host, web.page_port, web.external_url, web.max_streams)
+        if not page.is_local and not web.page_without_login:
+            raise UsageError(
+                f"web.page_host is {web.page_host}: other machines could read the page, which has "
+                "no login: listen on 127.0.0.1 behind a proxy that has one, or set "
+                "web.page_without_login"
+            )
+        return page
 
     def limits(self) -> Limits:
         """How long something may last, for the worker and for all that judges as it does."""

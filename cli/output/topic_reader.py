@@ -5,7 +5,14 @@ import time
 from collections.abc import Iterator
 from typing import Final
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
 
 from featurewatch.cli.errors import UsageError
 from featurewatch.streams.bus.diagnosis import unanswered
@@ -41,6 +48,8 @@ class TopicReader:
                     "group.id": bus.group("cli"),
                     "enable.auto.commit": False,
                     "enable.partition.eof": True,
+                    # A topic that was made anew is read from its beginning, too.
+                    "auto.offset.reset": "earliest",
                     "fetch.wait.max.ms": 25,  # so soon the end of an empty partition is known
                     "error_cb": self._note,
                 },
@@ -135,7 +144,9 @@ class TopicReader:
                 f"there is no topic {name} on the bus at {self._bus.bootstrap_servers} "
                 f"({metadata.error.str()}): has a worker run there, with this prefix?"
             )
-        return [TopicPartition(name, number, 0) for number in sorted(metadata.partitions)]
+        # Where messages have expired, offset 0 is out of range.
+        numbers = sorted(metadata.partitions)
+        return [TopicPartition(name, number, OFFSET_BEGINNING) for number in numbers]
 
     def _answers(self) -> bool:
         try:

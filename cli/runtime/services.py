@@ -17,10 +17,12 @@ from featurewatch.agents.settings import WorkerSettings
 from featurewatch.cli.config.settings import Settings, WebSection
 from featurewatch.cli.errors import ExitCode, UsageError
 from featurewatch.cli.output.live_printer import LivePrinter
+from featurewatch.cli.output.page import run_page_beside
 from featurewatch.cli.output.terminal import print_error
 from featurewatch.cli.runtime.bus import wait_for_topics
 from featurewatch.cli.runtime.sources import SourceRunner, run_all
 from featurewatch.cli.runtime.worker_supervisor import WorkerSupervisor, serve_health
+from featurewatch.streams.bus.settings import BusSettings
 
 LOG: Final = logging.getLogger("featurewatch.cli")
 
@@ -106,8 +108,20 @@ async def run_watch(watch: SourceRunner) -> None:
 
 
 async def run_everything(watch: SourceRunner, settings: Settings, *, as_json: bool) -> None:
-    """Runs the sources and a worker, and prints their outputs, until cancelled or one fails."""
+    """Runs the sources, a worker and the page, and prints their outputs, until cancelled or one
+    fails."""
     bus = settings.bus_settings()
+    await run_all(
+        [
+            run_page_beside(settings, lambda url: print_error(f"the page: {url}")),
+            _run_monitor(watch, settings, bus, as_json=as_json),
+        ]
+    )
+
+
+async def _run_monitor(
+    watch: SourceRunner, settings: Settings, bus: BusSettings, *, as_json: bool
+) -> None:
     await wait_for_topics(bus)
     with LivePrinter(bus, as_json=as_json) as teller:
         await run_all(

@@ -62,15 +62,16 @@ class ClusterUpgradeState(NamedTuple):
 
 def upgrade_state_of(image: ClusterImage) -> ClusterUpgradeState:
     """The upgrade state of a cluster; cached by its classes of nodes and its levels."""
-    return _cluster_upgrade_state(
+    return upgrade_state_of_classes(
         frozenset(image.nodes.classes), image.features.levels, image.authority
     )
 
 
 @lru_cache(maxsize=4096)
-def _cluster_upgrade_state(
+def upgrade_state_of_classes(
     classes: frozenset[CapabilityKey], levels: Map[FeatureName, FeatureLevel], authority: Authority
 ) -> ClusterUpgradeState:
+    """The upgrade state of a cluster of which only this is known, as of a snapshot."""
     names = {name for key in classes for name in key.capabilities.ranges} | {*levels}
     features = {name: _feature_upgrade_state(classes, levels, name) for name in sorted(names)}
     behind = _behind(features, levels)

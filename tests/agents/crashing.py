@@ -18,7 +18,7 @@ from featurewatch.agents.worker import Worker
 from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.codec.events import Message
-from featurewatch.tables.faust_table import changelog_topic
+from featurewatch.tables.rows import changelog_topic
 
 POINTS = ("before-publish", "before-persist", "between-rows", "before-commit")
 LEVEL = 30

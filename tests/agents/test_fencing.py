@@ -19,7 +19,7 @@ from featurewatch.streams.codec.events import Message
 from featurewatch.streams.codec.outputs import decode_change, decode_snapshot
 from featurewatch.streams.errors import FencedError
 from featurewatch.streams.topics import FEATURE_CHANGES, STATE
-from featurewatch.tables.faust_table import changelog_topic
+from featurewatch.tables.rows import changelog_topic
 from tests.agents.events import CLUSTER
 from tests.agents.publishing import LevelTraffic
 from tests.processes import Process, wait_ready

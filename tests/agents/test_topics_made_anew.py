@@ -37,7 +37,7 @@ from featurewatch.streams.topics import (
     STATE,
     Topic,
 )
-from featurewatch.tables.faust_table import changelog_topic
+from featurewatch.tables.rows import changelog_topic
 from tests.agents.events import CLUSTER
 from tests.agents.publishing import FEATURE, PublishingSource, publishing
 

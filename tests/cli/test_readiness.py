@@ -20,8 +20,8 @@ from featurewatch.controller.monitor import MonitorState
 from featurewatch.controller.readiness import assess_readiness
 from featurewatch.streams.events import Event
 from featurewatch.streams.types import NodeId, NodeKey, Role
-from featurewatch.tables.faust_table import changelog_topic
 from featurewatch.tables.image.cluster import ClusterImage
+from featurewatch.tables.rows import changelog_topic
 from tests.controller.readiness.clusters import cluster, controllers, image, nodes, ranges
 from tests.simulation import records as r
 from tests.simulation.engine import Engine

@@ -13,6 +13,7 @@ from featurewatch.admin.features import FeatureUpdate, UpdateRefusedError, updat
 from featurewatch.cli.commands.demo.blockers import blockers_of_level, now_ms
 from featurewatch.cli.commands.demo.monitor import Monitor
 from featurewatch.cli.commands.demo.output_log import OutputLog
+from featurewatch.cli.commands.demo.page import demo_page
 from featurewatch.cli.commands.demo.printer import DemoPrinter
 from featurewatch.cli.commands.demo.retired import retire_sources
 from featurewatch.cli.commands.demo.summary import summarize
@@ -65,6 +66,7 @@ def play(directory: Path, narrator: DemoPrinter, *, keep: bool) -> dict[str, Any
         settings = _settings(bus, cluster, directory)
         bus_settings = settings.bus_settings()
         ensure_topics(bus_settings)
+        narrator.did(f"the page: {stack.enter_context(demo_page(settings))}")
         feed = stack.enter_context(OutputLog(bus_settings, narrator))
         with Monitor(settings, bus) as monitor:
             monitor.wait(ClusterId(cluster.cluster_id), lambda image: image.ready)
@@ -87,7 +89,7 @@ def _settings(bus: Cluster, cluster: Cluster, directory: Path) -> Settings:
         bus=BusSection(bootstrap_servers=bus.bootstrap_servers, replication_factor=1, partitions=4),
         clusters=[watched],
         worker=WorkerSection(data_directory=directory / "featurewatch"),
-        web=WebSection(source_port=0, worker_port=0),
+        web=WebSection(source_port=0, worker_port=0, page_port=0),
     )
 
 

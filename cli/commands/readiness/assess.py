@@ -27,10 +27,8 @@ from featurewatch.controller.monitor import MonitorState
 from featurewatch.controller.readiness import ReadinessReport, assess_readiness
 from featurewatch.controller.rows import states_of_rows
 from featurewatch.streams.bus.settings import BusSettings
-from featurewatch.streams.topics import Topic
 from featurewatch.streams.types import METADATA_VERSION, ClusterId, FeatureLevel, FeatureName
-from featurewatch.tables.faust_table import changelog_topic
-from featurewatch.tables.rows import cluster_of
+from featurewatch.tables.rows import WORKER_ROWS, cluster_of
 
 _CODES: Final = {
     Verdict.YES: ExitCode.GOOD,
@@ -119,22 +117,13 @@ def _code(reports: list[ReadinessReport], cluster: str) -> ExitCode:
     return next(_CODES[verdict] for verdict in order if verdict in verdicts)
 
 
-class _Changelog(Topic):
-    """The rows of a worker's states; their topic is named by the worker's group."""
-
-    def name(self, prefix: str = "") -> str:
-        """The full name under a prefix."""
-        return changelog_topic(f"{prefix}-worker")
-
-
 def states_from(bus: BusSettings, cluster: str = "") -> Mapping[ClusterId, MonitorState]:
     """The workers' states by cluster, from their persisted rows; of one cluster, or of all.
 
     Raises what `TopicReader` does.
     """
     rows: dict[str, bytes] = {}
-    topic = _Changelog("image-changelog", "what the workers know, as rows")
-    with contextlib.closing(TopicReader(bus, topic)) as reader:
+    with contextlib.closing(TopicReader(bus, WORKER_ROWS)) as reader:
         for message in reader.read_existing():
             key, value = (message.key() or b"").decode(), message.value()
             if cluster and cluster_of(key)[0] != cluster:

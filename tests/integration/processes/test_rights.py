@@ -39,7 +39,7 @@ from featurewatch.pipeline.bronze.kafka import INGESTED_TOPICS, offset_ranges
 from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.errors import BusError
 from featurewatch.streams.topics import METADATA_LOG
-from featurewatch.tables.faust_table import changelog_topic
+from featurewatch.tables.rows import changelog_topic
 from tests.paths import ROOT
 from tests.process_logs import started
 from tests.processes import Process, wait_ready

@@ -1,0 +1,33 @@
+"""A cluster in the middle of a roll, as a worker publishes and stores it."""
+
+from dataclasses import replace
+
+from featurewatch.controller.monitor import MonitorState
+from featurewatch.controller.rows import rows_of_state
+from featurewatch.controller.snapshot import snapshot
+from featurewatch.streams.outputs import Snapshot
+from featurewatch.streams.types import ClusterId
+from featurewatch.tables.image.cluster import ClusterImage
+from featurewatch.web.model import FleetModel
+from featurewatch.web.worker_rows import WorkerRows
+from tests.controller.readiness.clusters import cluster, controllers, nodes
+from tests.simulation.records import CLUSTER
+from tests.tables.images import fold_all
+from tests.web.samples import message_of
+
+ROLLED = CLUSTER
+
+
+def rolling(*releases: str, level: int = 21) -> ClusterImage:
+    """Combined nodes 1, 2, … of these releases."""
+    return fold_all(cluster(*nodes(*releases), *controllers(*releases), level=level))
+
+
+def publish(image: ClusterImage, model: FleetModel, rows: WorkerRows, now_ms: int) -> Snapshot:
+    """What a worker publishes of an image and stores of it, applied."""
+    made = replace(snapshot(image, now_ms), at_ms=now_ms)
+    model.apply(*message_of(made), now_ms)
+    for key, value in rows_of_state(MonitorState(image)).items():
+        rows.apply(key.encode(), value)
+    model.set_times(ClusterId(made.cluster), {"mixed": now_ms - 4_000_000}, now_ms)
+    return made

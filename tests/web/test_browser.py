@@ -1,0 +1,249 @@
+"""The page in Chromium: its views, live changes, the keyboard, hostile names, both schemes.
+
+Needs Chromium on the PATH (Debian: chromium) and the extra ``web-dev``; left out without them.
+"""
+
+import shutil
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from featurewatch.streams.outputs import AlertState, Severity
+from featurewatch.tables.image.cluster import ClusterImage
+from featurewatch.web.model import FleetModel
+from featurewatch.web.server import PageServer
+from featurewatch.web.settings import PageSettings
+from featurewatch.web.worker_rows import WorkerRows
+from tests.processes import free_port
+from tests.web.rolls import ROLLED, publish, rolling
+from tests.web.samples import alert_of, change_of, message_of, nodes_on, state_of
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+if CHROMIUM is None:
+    pytest.skip("there is no chromium on the PATH", allow_module_level=True)
+playwright_api = pytest.importorskip(
+    "playwright.async_api", reason="playwright is missing: install the extra web-dev"
+)
+expect = playwright_api.expect
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+DEADLINE_MS = 30_000
+MARKUP = "<img src=x onerror=document.title='bad'>"
+CLUSTER = f"?view=cluster&cluster={ROLLED}"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser() -> AsyncIterator[Any]:
+    """One Chromium for all tests of this file."""
+    async with playwright_api.async_playwright() as playwright:
+        launched = await playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox"], timeout=DEADLINE_MS
+        )
+        yield launched
+        await launched.close()
+
+
+def now_ms() -> int:
+    """The wall clock."""
+    return time.time_ns() // 1_000_000
+
+
+@dataclass
+class Tab:
+    """A served model, a tab that shows it, and what its console had."""
+
+    server: PageServer
+    page: Any
+    servers: AsyncExitStack
+    console: list[str] = field(default_factory=list)
+
+    async def open(self, query: str = "") -> None:
+        """Loads a view and waits until it has rows."""
+        await self.page.goto(self.server.url + query)
+        await expect(self.page.locator("tbody th").first).to_be_visible(timeout=DEADLINE_MS)
+
+    async def shows(self, text: str) -> None:
+        """Waits until the page shows a text."""
+        await expect(self.page.get_by_text(text).first).to_be_visible(timeout=DEADLINE_MS)
+
+    async def restart(self, image: ClusterImage) -> None:
+        """Ends the server, and starts one that knows this cluster at the same address."""
+        await self.servers.aclose()
+        self.server = _server(image, "another", port=self.server.port)
+        await self.servers.enter_async_context(self.server.serving())
+
+    def apply(self, *outputs: Any) -> None:
+        """New messages."""
+        for output in outputs:
+            self.server.model.apply(*message_of(output), now_ms())
+        self.server.notify()
+
+
+def _server(image: ClusterImage, boot: str, *outputs: Any, port: int) -> PageServer:
+    """A server of one cluster with the rows of a worker, and of these outputs."""
+    model, rows, at_ms = FleetModel(boot), WorkerRows(), now_ms()
+    rows.end_reading()
+    publish(image, model, rows, at_ms)
+    for output in outputs:
+        model.apply(*message_of(output), at_ms)
+    model.error = None
+    model.end_reading(at_ms)
+    return PageServer(PageSettings(port=port), model, rows, now_ms, lambda: 0.0)
+
+
+@asynccontextmanager
+async def tab(browser: Any, *outputs: Any, **context: Any) -> AsyncIterator[Tab]:
+    """A browser on a cluster in the middle of a roll, and on these outputs."""
+    image = rolling("4.0", "3.9", "3.9")
+    server = _server(image, "boot", *outputs, port=free_port())
+    async with AsyncExitStack() as servers:
+        await servers.enter_async_context(server.serving())
+        made = await browser.new_context(viewport={"width": 1440, "height": 900}, **context)
+        page = await made.new_page()
+        shown = Tab(server, page, servers)
+        page.on("console", lambda message: shown.console.append(message.text))
+        page.on("pageerror", lambda error: shown.console.append(str(error)))
+        try:
+            yield shown
+        finally:
+            await made.close()
+
+
+async def test_every_view_shows_its_content_and_the_console_stays_empty(browser: Any) -> None:
+    """Fleet, cluster, alerts and sources, with a policy that would report any violation."""
+    async with tab(browser, alert_of(ROLLED, 2), change_of(ROLLED)) as shown:
+        await shown.open()
+        await shown.shows("1 of 3 on 4.0")
+        await shown.page.get_by_role("link", name=ROLLED).click()
+        for text in (
+            "1 of 3 nodes on 4.0",
+            "not ready",
+            "start it on Kafka 4.0 to 4.3",
+            "Controller 1 (Kafka 4.0) would refuse, with this text:",
+            "Broker 2 must be upgraded.",
+            "19 (3.7-IV4) → 25 (4.0-IV3)",
+        ):
+            await shown.shows(text)
+        await expect(shown.page.locator("#left dd").first).to_have_text("2-3")
+        await shown.open("?view=alerts")
+        await shown.shows("Broker 2 must be upgraded.")
+        await shown.open("?view=sources")
+        await shown.shows("following")
+        assert shown.console == []
+
+
+async def test_a_roll_is_followed_to_its_end_without_a_reload(browser: Any) -> None:
+    """Node by node on the open page, with the verdict; then an alert fires and resolves."""
+    async with tab(browser) as shown:
+        await shown.open(CLUSTER)
+        await shown.page.evaluate("window.isSamePage = true")
+        for step, releases in enumerate((("4.0", "4.0", "3.9"), ("4.0", "4.0", "4.0")), start=2):
+            publish(rolling(*releases), shown.server.model, shown.server.rows, now_ms())
+            shown.server.notify()
+            await shown.shows(f"{step} of 3 nodes on 4.0")
+        await shown.shows("ready to finalize")
+        shown.apply(alert_of(ROLLED, 3))
+        await shown.shows("Broker 3 must be upgraded.")
+        shown.apply(alert_of(ROLLED, 3, state=AlertState.RESOLVED, at_ms=now_ms()))
+        await shown.shows("no alert fires")
+        assert await shown.page.evaluate("window.isSamePage") is True
+        assert shown.console == []
+
+
+async def test_the_page_goes_on_after_a_restart_of_the_server(browser: Any) -> None:
+    """Another process on the same port knows nothing of the stream before: all is read anew."""
+    async with tab(browser) as shown:
+        await shown.open(CLUSTER)
+        await shown.shows("1 of 3 nodes on 4.0")
+        await shown.page.evaluate("window.isSamePage = true")
+        await shown.restart(rolling("4.0", "4.0", "3.9"))
+        await shown.shows("2 of 3 nodes on 4.0")
+        assert await shown.page.evaluate("window.isSamePage") is True
+
+
+async def test_markup_in_names_is_text(browser: Any) -> None:
+    """A cluster, a node's feature and a summary with markup are shown as they are written."""
+    summary = f"{MARKUP} must be upgraded."
+    named = state_of(MARKUP, at_ms=now_ms())
+    async with tab(browser, named, alert_of(MARKUP, summary=summary)) as shown:
+        await shown.open()
+        await shown.page.get_by_role("link", name=MARKUP).click()
+        await shown.shows(summary)
+        assert await shown.page.title() == "featurewatch"
+        assert await shown.page.locator("img").count() == 0
+        assert [line for line in shown.console if "503" not in line] == []
+
+
+async def test_rows_stay_where_they_are_until_they_are_sorted(browser: Any) -> None:
+    """A cluster that becomes critical is marked in its place, and one button sorts anew."""
+    others = [state_of(f"cluster-{number}", at_ms=now_ms()) for number in range(5)]
+    async with tab(browser, *others) as shown:
+        await shown.open()
+        rows = shown.page.locator("tbody th")
+        before = await rows.all_text_contents()
+        shown.apply(alert_of("cluster-4"))
+        await expect(shown.page.locator("tr[data-cluster=cluster-4]")).to_contain_text(
+            "critical", timeout=DEADLINE_MS
+        )
+        assert await rows.all_text_contents() == before
+        await shown.page.get_by_role("button", name="sort anew").click()
+        await expect(rows.first).to_have_text("cluster-4", timeout=DEADLINE_MS)
+
+
+async def test_it_is_used_by_the_keyboard(browser: Any) -> None:
+    """The skip link comes first; / finds, j goes to a row, Enter opens it, p pauses."""
+    async with tab(browser, state_of("other", at_ms=now_ms())) as shown:
+        await shown.open()
+        await shown.page.keyboard.press("Tab")
+        focused = "document.activeElement.textContent"
+        assert await shown.page.evaluate(focused) == "Skip to the content"
+        await shown.page.keyboard.press("Escape")
+        await shown.page.keyboard.press("/")
+        await shown.page.keyboard.type("oth")
+        await shown.page.keyboard.press("Enter")
+        await expect(shown.page.locator("caption")).to_contain_text("1 of 1", timeout=DEADLINE_MS)
+        await shown.page.keyboard.press("Escape")
+        await shown.page.keyboard.press("j")
+        await shown.page.keyboard.press("Enter")
+        await expect(shown.page.locator("h1")).to_contain_text("other", timeout=DEADLINE_MS)
+        await shown.page.keyboard.press("p")
+        await shown.shows("paused")
+        shown.apply(alert_of("other", severity=Severity.CRITICAL))
+        await shown.page.keyboard.press("p")
+        await shown.shows("Broker 1 must be upgraded.")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_axe_finds_nothing(browser: Any, scheme: str) -> None:
+    """WCAG's rules hold in every view, in both schemes, and with forced colours."""
+    axe = pytest.importorskip("axe_playwright_python.async_playwright")
+    outputs = [
+        alert_of(ROLLED, 2),
+        change_of(ROLLED),
+        state_of("old", nodes_on("3.9", 1), at_ms=now_ms() - 3_600_000),
+    ]
+    async with tab(browser, *outputs, color_scheme=scheme, reduced_motion="reduce") as shown:
+        queries = ("", CLUSTER, "?view=alerts", "?view=sources")
+        for query in queries if scheme == "light" else queries[:2]:
+            await shown.open(query)
+            found = await axe.Axe().run(shown.page)
+            assert found.violations_count == 0, found.generate_report()
+        await shown.page.emulate_media(forced_colors="active")
+        assert (await axe.Axe().run(shown.page)).violations_count == 0
+
+
+async def test_a_thousand_clusters_are_listed(browser: Any) -> None:
+    """The first hundred at once, the totals of all, and more on demand."""
+    states = [state_of(f"c-{number:04}", at_ms=now_ms()) for number in range(1_000)]
+    async with tab(browser, *states) as shown:
+        await shown.open()
+        await expect(shown.page.locator("caption")).to_contain_text("100 of 1001")
+        await shown.page.get_by_role("button", name="Show more").click()
+        await expect(shown.page.locator("caption")).to_contain_text(
+            "200 of 1001", timeout=DEADLINE_MS
+        )

@@ -1,0 +1,264 @@
+"""What the page shows: the newest state, alerts and changes of every cluster, folded from topics.
+
+Pure: messages and times go in, documents come out, and the numbers of what changed. Its size
+follows the clusters and alerts that exist: of changes it holds `MAX_CHANGES` a cluster, and
+resolved alerts for an hour.
+"""
+
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import Any, Final
+
+from featurewatch.streams.codec.outputs import decode_alert, decode_change, decode_snapshot
+from featurewatch.streams.outputs import Alert, AlertState, FeatureChange, Severity, Snapshot
+from featurewatch.streams.topics import ALERTS, FEATURE_CHANGES, STATE
+from featurewatch.streams.types import ClusterId
+from featurewatch.web.change_index import ChangeIndex, DocumentKey
+from featurewatch.web.documents import (
+    HEALTHS,
+    ClusterFacts,
+    cluster_document,
+    summary,
+    unknown_reason,
+)
+
+MAX_CHANGES: Final = 200
+"""Changes of a cluster that are held."""
+
+RESOLVED_MS: Final = 3_600_000
+"""How long a resolved alert is shown, in milliseconds."""
+
+_REFRESH_MS: Final = 10_000
+"""A cluster of which nothing but the time changes is sent to clients once in so long."""
+
+FLEET: Final = DocumentKey("fleet", "")
+
+
+class FleetModel:
+    """The fold of ``state``, ``alerts`` and ``feature-changes``.
+
+    ``boot`` is the part of the events' ids that no other process has.
+    """
+
+    def __init__(self, boot: str) -> None:
+        self.index = ChangeIndex(boot)
+        self.is_complete = False
+        """Whether the topics have been read to their end once."""
+        self.error: str | None = "the topics have not been read yet"
+        """Why nothing new arrives; None: nothing is known to prevent it."""
+        self._snapshots: dict[str, Snapshot] = {}
+        self._alerts: dict[str, Alert] = {}
+        self._firing: dict[str, dict[str, Alert]] = {}
+        self._changes: dict[str, deque[FeatureChange]] = {}
+        self._since: dict[str, Mapping[str, int]] = {}
+        self._summaries: dict[str, dict[str, Any]] = {}
+        self._fleet: dict[str, Any] = self._fleet_document()
+        self._counted = 0
+        self._seen: set[DocumentKey] | None = None
+
+    def apply(self, topic: str, key: bytes, value: bytes | None, now_ms: int) -> None:
+        """Folds one message of the topic with this short name.
+
+        Raises:
+            MalformedEventError: It cannot be read; nothing has changed.
+        """
+        if topic == STATE.short_name:
+            self._apply_state(key.decode(errors="replace"), value, now_ms)
+        elif topic == ALERTS.short_name and value is not None:
+            self._apply_alert(decode_alert(value), now_ms)
+        elif topic == FEATURE_CHANGES.short_name and value is not None:
+            self._apply_change(decode_change(value))
+
+    def set_times(self, cluster: ClusterId, since_ms: Mapping[str, int], now_ms: int) -> None:
+        """Notes since when a cluster has been in an upgrade state."""
+        if self._since.get(cluster, {}) != since_ms:
+            self._since[cluster] = since_ms
+            self._refresh(cluster, now_ms)
+
+    def begin_reading(self) -> None:
+        """The topics are read from their beginning: what does not come again is gone."""
+        self._seen = set()
+
+    def end_reading(self, now_ms: int) -> None:
+        """The topics have been read to their end."""
+        seen, self._seen = self._seen, None
+        if seen is not None:
+            for cluster in [*self._snapshots]:
+                if DocumentKey("state", cluster) not in seen:
+                    self._remove_cluster(cluster)
+            for cluster in self._changes.keys() - self._snapshots.keys():
+                self._remove_changes(cluster)  # it was retired: changes outlive it on their topic
+            for alert in [*self._alerts.values()]:
+                if DocumentKey("alert", alert.id) not in seen:
+                    self._remove_alert(alert, now_ms)
+        self.is_complete = True
+        self.tick(now_ms)
+
+    def tick(self, now_ms: int) -> None:
+        """Follows the time: states become stale, and resolved alerts end; call once a second."""
+        for cluster, snapshot in self._snapshots.items():
+            if unknown_reason(snapshot, now_ms) != self._summaries[cluster]["unknown_reason"]:
+                self._refresh(cluster, now_ms)
+        for alert in [*self._alerts.values()]:
+            if _is_over(alert, now_ms):
+                self._remove_alert(alert, now_ms)
+        self._counted = -1
+        self.count()
+
+    def count(self) -> None:
+        """Counts the totals again if something changed; call after each batch of messages."""
+        if self._counted == self.index.content_sequence:
+            return
+        fleet = self._fleet_document()
+        if fleet != self._fleet:
+            is_content = _without_times(fleet) != _without_times(self._fleet)
+            self._fleet = fleet
+            self.index.touch(FLEET, is_content=is_content)
+        self._counted = self.index.content_sequence
+
+    def document(self, key: DocumentKey, now_ms: int) -> dict[str, Any] | None:
+        """A document as clients get it; None: it is gone."""
+        match key:
+            case DocumentKey("fleet"):
+                return self.fleet(now_ms)
+            case DocumentKey("state", cluster):
+                return self._summaries.get(cluster)
+            case DocumentKey("alert", alert_id):
+                alert = self._alerts.get(alert_id)
+                return None if alert is None else asdict(alert)
+        changes = self._changes.get(key.id.rsplit("/change/", 1)[0], ())
+        change = next((change for change in changes if change.id == key.id), None)
+        return None if change is None else asdict(change)
+
+    def fleet(self, now_ms: int) -> dict[str, Any]:
+        """The totals of all clusters and alerts, and how current they are."""
+        return {**self._fleet, "now_ms": now_ms}
+
+    def summaries(self) -> Iterable[dict[str, Any]]:
+        """A row for each cluster, in no order."""
+        return self._summaries.values()
+
+    def has_cluster(self, cluster: str) -> bool:
+        """Whether a cluster has a state."""
+        return cluster in self._snapshots
+
+    def cluster(self, cluster: str, now_ms: int) -> dict[str, Any]:
+        """Everything of a cluster that has a state."""
+        return cluster_document(self._facts(cluster, now_ms))
+
+    def alerts(self) -> list[Alert]:
+        """The alerts that fire, and those that were resolved lately."""
+        return [*self._alerts.values()]
+
+    def changes(self, cluster: str) -> list[FeatureChange]:
+        """The newest changes of a cluster, newest first."""
+        changes = self._changes.get(cluster, ())
+        return sorted(changes, key=lambda change: (change.revision, change.feature), reverse=True)
+
+    def _apply_state(self, key: str, value: bytes | None, now_ms: int) -> None:
+        if value is None:
+            self._remove_cluster(key)
+            return
+        snapshot = decode_snapshot(value)
+        self._note(DocumentKey("state", snapshot.cluster))
+        self._snapshots[snapshot.cluster] = snapshot
+        self._refresh(snapshot.cluster, now_ms)
+
+    def _apply_alert(self, alert: Alert, now_ms: int) -> None:
+        before = self._alerts.get(alert.id)
+        if _is_over(alert, now_ms):
+            if before is not None:
+                self._remove_alert(before, now_ms)
+            return
+        key = DocumentKey("alert", alert.id)
+        self._note(key)
+        if before == alert:
+            return
+        self._alerts[alert.id] = alert
+        firing = self._firing.setdefault(alert.cluster, {})
+        if alert.state is AlertState.FIRING:
+            firing[alert.id] = alert
+        else:
+            firing.pop(alert.id, None)
+        self.index.touch(key)
+        self._refresh(alert.cluster, now_ms)
+
+    def _apply_change(self, change: FeatureChange) -> None:
+        changes = self._changes.setdefault(change.cluster, deque())
+        if any(known.id == change.id for known in changes):
+            return
+        changes.append(change)
+        self.index.touch(DocumentKey("change", change.id))
+        if len(changes) > MAX_CHANGES:
+            self.index.forget(DocumentKey("change", changes.popleft().id))
+
+    def _refresh(self, cluster: str, now_ms: int) -> None:
+        """Makes a cluster's row anew, and counts it as changed if clients have to know."""
+        if cluster not in self._snapshots:
+            return
+        document, before = summary(self._facts(cluster, now_ms)), self._summaries.get(cluster)
+        is_content = before is None or _without_times(document) != _without_times(before)
+        if is_content or before is None or document["at_ms"] - before["at_ms"] >= _REFRESH_MS:
+            self._summaries[cluster] = document
+            self.index.touch(DocumentKey("state", cluster), is_content=is_content)
+
+    def _facts(self, cluster: str, now_ms: int) -> ClusterFacts:
+        firing = tuple(self._firing.get(cluster, {}).values())
+        since = self._since.get(cluster, {})
+        return ClusterFacts(self._snapshots[cluster], firing, since, now_ms)
+
+    def _remove_cluster(self, cluster: str) -> None:
+        if self._snapshots.pop(cluster, None) is not None:
+            self._summaries.pop(cluster, None)
+            self.index.remove(DocumentKey("state", cluster))
+            self._remove_changes(cluster)
+
+    def _remove_changes(self, cluster: str) -> None:
+        for change in self._changes.pop(cluster, ()):
+            self.index.forget(DocumentKey("change", change.id))
+
+    def _remove_alert(self, alert: Alert, now_ms: int) -> None:
+        del self._alerts[alert.id]
+        firing = self._firing.get(alert.cluster, {})
+        firing.pop(alert.id, None)
+        if not firing:
+            self._firing.pop(alert.cluster, None)
+        self.index.remove(DocumentKey("alert", alert.id))
+        self._refresh(alert.cluster, now_ms)
+
+    def _note(self, key: DocumentKey) -> None:
+        if self._seen is not None:
+            self._seen.add(key)
+
+    def _fleet_document(self) -> dict[str, Any]:
+        rows = self._summaries.values()
+        healths = Counter(row["health"] for row in rows)
+        states = Counter(row["state"] for row in rows)
+        severities = Counter(
+            alert.severity for firing in self._firing.values() for alert in firing.values()
+        )
+        times = [snapshot.at_ms for snapshot in self._snapshots.values()]
+        return {
+            "clusters": len(self._snapshots),
+            "health": {health: healths[health] for health in HEALTHS},
+            "unknown": sum(row["unknown_reason"] is not None for row in rows),
+            "states": dict(sorted(states.items())),
+            "alerts": {str(severity): severities[severity] for severity in Severity},
+            "newest_at_ms": max(times, default=-1),
+            "complete": self.is_complete,
+            "error": self.error,
+        }
+
+
+def _is_over(alert: Alert, now_ms: int) -> bool:
+    return alert.state is AlertState.RESOLVED and now_ms - alert.at_ms > RESOLVED_MS
+
+
+def _without_times(document: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: value for name, value in document.items() if name not in ("at_ms", "newest_at_ms")
+    }
+
+
+__all__ = ["FLEET", "MAX_CHANGES", "RESOLVED_MS", "FleetModel"]

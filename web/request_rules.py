@@ -1,0 +1,77 @@
+"""What holds for every request: methods, the Host header, and the headers of every response."""
+
+import logging
+from http import HTTPStatus
+from typing import Final
+
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+
+from featurewatch.streams.text import quoted
+from featurewatch.web.problems import ProblemError, method_not_allowed
+from featurewatch.web.settings import PageSettings
+
+_LOG: Final = logging.getLogger("featurewatch.web")
+METHODS: Final = ("GET", "HEAD")
+_OPEN_PATHS: Final = frozenset({"/healthz", "/readyz"})
+
+HEADERS: Final = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+        "require-trusted-types-for 'script'; trusted-types 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+def request_rules(settings: PageSettings) -> Middleware:
+    """The middleware; every refusal is a problem document."""
+
+    @web.middleware
+    async def apply(request: web.Request, handler: Handler) -> web.StreamResponse:
+        try:
+            _check(request, settings)
+            return await handler(request)
+        except ProblemError as problem:
+            return problem.response(request.path)
+        except web.HTTPMethodNotAllowed:
+            return method_not_allowed(METHODS).response(request.path)
+        except web.HTTPNotFound:
+            missing = ProblemError(HTTPStatus.NOT_FOUND, "There is no such resource.")
+            return missing.response(request.path)
+        except Exception:
+            _LOG.exception("%s %s failed", request.method, quoted(request.path))
+            defect = ProblemError(
+                HTTPStatus.INTERNAL_SERVER_ERROR,
+                "featurewatch failed to answer; its log has the reason.",
+            )
+            return defect.response(request.path)
+
+    return apply
+
+
+async def add_headers(_: web.Request, response: web.StreamResponse) -> None:
+    """Adds the headers of every response; a signal handler for ``on_response_prepare``."""
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+    response.headers.setdefault("Cache-Control", "no-store")
+    response.headers.pop("Server", None)
+
+
+def _check(request: web.Request, settings: PageSettings) -> None:
+    if request.method not in METHODS:
+        raise method_not_allowed(METHODS)
+    # Probes come with the address of a pod.
+    if request.path not in _OPEN_PATHS and not settings.accepts_host(
+        request.headers.get("Host", "")
+    ):
+        host = quoted(request.headers.get("Host", ""))
+        raise ProblemError(
+            HTTPStatus.MISDIRECTED_REQUEST,
+            f"This page does not answer to the name {host}: set web.external_url to the address "
+            "under which it is to be reached.",
+        )

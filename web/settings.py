@@ -1,0 +1,53 @@
+"""The settings of the page, and which addresses it may listen on."""
+
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Final
+from urllib.parse import urlsplit
+
+DEFAULT_PORT: Final = 9780
+_LOCAL_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+@dataclass(frozen=True, slots=True)
+class PageSettings:
+    """How the page is served.
+
+    ``port`` 0 takes any free one. ``external_url`` is the address under which a proxy serves the
+    page (empty: none). ``max_streams`` bounds the event streams of all clients together.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = DEFAULT_PORT
+    external_url: str = ""
+    max_streams: int = 200
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine can connect."""
+        return is_loopback(self.host)
+
+    def accepts_host(self, header: str) -> bool:
+        """Whether a request with this ``Host`` may be answered.
+
+        A page on loopback answers to its own names only: a site that a browser shows could
+        otherwise point a name of its own to 127.0.0.1 and read the page (DNS rebinding).
+        """
+        if not self.is_local:
+            return True
+        try:
+            name = urlsplit(f"//{header}").hostname
+        except ValueError:
+            return False
+        accepted = {self.host.lower(), *_LOCAL_NAMES}
+        if self.external_url:
+            accepted.add(urlsplit(self.external_url).hostname or "")
+        return name is not None and name in accepted
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address to listen on is reached from this machine only."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"

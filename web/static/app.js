@@ -1,0 +1,127 @@
+// The page: its header, the view that the address names, and the keyboard.
+import { render } from './vendor/preact-10.29.8.js';
+import { Cluster } from './cluster.js';
+import { Fleet } from './fleet.js';
+import { Alerts, Sources } from './lists.js';
+import { Since, Word, clock, html, link } from './parts.js';
+import { Store } from './store.js';
+
+const VIEWS = { fleet: Fleet, cluster: Cluster, alerts: Alerts, sources: Sources };
+const HELP = [['/', 'find a cluster'], ['j k', 'next and previous row'], ['Enter', 'open the row'], ['Esc', 'leave'], ['p', 'pause'], ['?', 'this list']];
+const SINGLE_KEYS = 'featurewatch.single-keys';
+
+let isDrawing = false;
+let hasHelp = false;
+
+// At most once a frame, however many events come.
+function draw() {
+  if (isDrawing) return;
+  isDrawing = true;
+  requestAnimationFrame(() => {
+    isDrawing = false;
+    render(html`<${Page} store=${store} />`, document.getElementById('app'));
+  });
+}
+
+const store = new Store(draw);
+
+function Counts({ fleet }) {
+  if (!fleet) return null;
+  return html`<ul class="counts" aria-label="Clusters by health">
+    ${['critical', 'unknown', 'warning', 'good'].map((health) => {
+      const count = health === 'unknown' ? fleet.unknown : fleet.health[health];
+      return html`<li><a href=${link({ view: 'fleet', health })}><${Word} word=${count || health === 'good' ? health : 'none'} text=${`${count} ${health}`} /></a></li>`;
+    })}
+  </ul>`;
+}
+
+function Freshness() {
+  const { fleet } = store;
+  const problem = store.error || (fleet && fleet.error);
+  return html`<p class="fresh">
+    <${Word} word=${problem && store.live === 'live' ? 'lost' : store.live} text=${problem ? 'not current' : store.live} />
+    ${fleet && fleet.newest_at_ms >= 0 ? html`<span>, newest state <${Since} ms=${fleet.newest_at_ms} now=${store.now()} suffix=" ago" /></span>` : html`<span>, nothing read yet</span>`}
+    <span class="dim mono"> ${clock(store.now())}</span>
+    <button type="button" class="small" aria-pressed=${store.isPaused} onClick=${() => store.pause(!store.isPaused)}>${store.isPaused ? 'resume' : 'pause'}</button>
+  </p>`;
+}
+
+function find(event) {
+  event.preventDefault();
+  const text = new FormData(event.currentTarget).get('q');
+  open(link({ view: 'fleet', q: text }));
+}
+
+function Header() {
+  const items = [['fleet', 'Clusters'], ['alerts', 'Alerts'], ['sources', 'Sources']];
+  return html`<header>
+    <a class="skip" href="#main">Skip to the content</a>
+    <div class="line">
+      <a class="brand" href="?">featurewatch</a>
+      <nav aria-label="Views">${items.map(([view, name]) => html`<a href=${link({ view })} aria-current=${store.route.view === view ? 'page' : null}>${name}</a>`)}</nav>
+      <form role="search" onSubmit=${find}><input type="search" name="q" aria-label="Find a cluster by its id" placeholder="find a cluster  /" defaultValue=${store.route.q || ''} /></form>
+      <${Counts} fleet=${store.fleet} />
+      <${Freshness} />
+    </div>
+    ${(store.error || (store.fleet && store.fleet.error)) && html`<p class="banner"><${Word} word="unknown" text="what is shown may be out of date" />: ${store.error || store.fleet.error}</p>`}
+  </header>`;
+}
+
+function Help() {
+  if (!hasHelp) return null;
+  return html`<aside aria-label="Keys"><h2>Keys</h2><dl class="facts">${HELP.map(([key, text]) => html`<div><dt><kbd>${key}</kbd></dt><dd>${text}</dd></div>`)}</dl>
+    <label><input type="checkbox" checked=${localStorage.getItem(SINGLE_KEYS) !== 'off'} onChange=${(event) => localStorage.setItem(SINGLE_KEYS, event.currentTarget.checked ? 'on' : 'off')} /> single keys</label></aside>`;
+}
+
+function Page() {
+  const View = VIEWS[store.route.view] || Fleet;
+  return html`<${Header} />
+    <main id="main" tabindex="-1"><${View} store=${store} /><${Help} /></main>
+    <p class="sr" role="status">${store.status}</p><p class="sr" role="alert">${store.alarm}</p>`;
+}
+
+function open(search) {
+  history.pushState(null, '', search);
+  scrollTo(0, 0);
+  store.go(location.search);
+}
+
+document.addEventListener('click', (event) => {
+  const anchor = event.target.closest && event.target.closest('a[href]');
+  const isPlain = event.button === 0 && !event.ctrlKey && !event.metaKey && !event.shiftKey && !event.altKey;
+  if (!anchor || !isPlain || !anchor.getAttribute('href').startsWith('?')) return;
+  event.preventDefault();
+  open(anchor.getAttribute('href'));
+});
+
+function step(direction) {
+  const links = [...document.querySelectorAll('tbody tr a')];
+  const index = links.indexOf(document.activeElement);
+  const next = links[index < 0 ? (direction > 0 ? 0 : links.length - 1) : index + direction];
+  if (next) next.focus();
+}
+
+document.addEventListener('keydown', (event) => {
+  const isTyping = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName);
+  if (event.key === 'Escape') {
+    hasHelp = false;
+    document.activeElement.blur();
+    draw();
+    return;
+  }
+  const isOff = localStorage.getItem(SINGLE_KEYS) === 'off';
+  if (isTyping || isOff || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === '/') {
+    event.preventDefault();
+    document.querySelector('input[type=search]').focus();
+  } else if (event.key === 'j') step(1);
+  else if (event.key === 'k') step(-1);
+  else if (event.key === 'p') store.pause(!store.isPaused);
+  else if (event.key === '?') { hasHelp = !hasHelp; draw(); }
+});
+
+addEventListener('popstate', () => store.go(location.search));
+document.addEventListener('visibilitychange', () => store.onVisible(!document.hidden));
+setInterval(draw, 1000);
+draw();
+store.start();

@@ -1,0 +1,118 @@
+// The parts that all views are made of: words with shapes, times, ids, tables.
+import { h } from './vendor/preact-10.29.8.js';
+import htm from './vendor/htm-3.1.1.js';
+
+export const html = htm.bind(h);
+
+// A state is a word and a shape; the colour only repeats it.
+const SHAPES = {
+  critical: '✕', no: '✕', stalled: '✕', firing: '✕',
+  unknown: '?', silent: '?', 'catching-up': '?', lost: '?',
+  warning: '▲', mixed: '▲', partly: '▲', ready: '▲',
+  good: '●', yes: '●', following: '●', finalized: '●', live: '●', resolved: '●',
+  paused: '‖', retired: '–',
+};
+const COLOURS = {
+  '✕': 'bad', '?': 'unknown', '▲': 'warn', '●': 'good', '‖': 'unknown', '–': 'plain',
+};
+
+export function Word({ word, text }) {
+  const shape = SHAPES[word] || '–';
+  return html`<span class="word ${COLOURS[shape]}"><span aria-hidden="true">${shape}</span> ${text || word}</span>`;
+}
+
+export function age(ms) {
+  if (ms < 0) return 'now';
+  const s = Math.round(ms / 1000);
+  if (s < 60) return `${s} s`;
+  const min = Math.floor(s / 60);
+  if (min < 60) return `${min} min`;
+  const hours = Math.floor(min / 60);
+  return hours < 48 ? `${hours} h ${min % 60} min` : `${Math.floor(hours / 24)} days`;
+}
+
+export function clock(ms) {
+  return `${new Date(ms).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
+}
+
+export function Since({ ms, now, suffix }) {
+  if (ms < 0) return html`<span title="not known">–</span>`;
+  const iso = new Date(ms).toISOString();
+  return html`<time datetime=${iso} title=${clock(ms)}>${age(now - ms)}${suffix || ''}</time>`;
+}
+
+// Ids with runs drawn together: 1-3, 7.
+export function runs(ids) {
+  const found = [];
+  for (const id of [...ids].sort((a, b) => a - b)) {
+    const last = found[found.length - 1];
+    if (last && last[1] + 1 >= id) last[1] = id;
+    else found.push([id, id]);
+  }
+  return found.map(([low, high]) => (low === high ? `${low}` : `${low}-${high}`)).join(', ');
+}
+
+export function Ids({ ids }) {
+  return ids.length ? html`<span class="mono">${runs(ids)}</span>` : html`<span class="dim">none</span>`;
+}
+
+// A word of a shell: an id comes from a cluster, and a command is there to be run.
+export function quoted(text) {
+  return /^[\w.-]+$/.test(text) && !text.startsWith('-') ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+export function levelName(names, feature, level) {
+  if (level == null) return '–';
+  if (level === 0) return 'off';
+  const name = names[feature] && names[feature][level - 1];
+  return name ? `${level} (${name})` : `${level}`;
+}
+
+export function Copy({ text, label }) {
+  async function copy(event) {
+    const button = event.currentTarget;
+    try {
+      await navigator.clipboard.writeText(text);
+      button.textContent = 'copied';
+    } catch {
+      button.textContent = 'select it by hand';
+    }
+    setTimeout(() => { button.textContent = 'copy'; }, 2000);
+  }
+  return html`<button type="button" class="small" aria-label=${`copy ${label || text}`} onClick=${copy}>copy</button>`;
+}
+
+export function Command({ text }) {
+  return html`<p class="command"><code>${text}</code> <${Copy} text=${text} /></p>`;
+}
+
+// A bar n of m with its text; the text is what counts.
+export function Progress({ value, total, text }) {
+  const width = total ? (100 * value) / total : 0;
+  return html`<span class="progress">
+    <svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
+      <rect class="track" width="100" height="8" /><rect class="bar" width=${width} height="8" />
+    </svg>
+    <span>${text}</span>
+  </span>`;
+}
+
+export function Table({ caption, columns, children, empty }) {
+  const rows = (Array.isArray(children) ? children : [children]).flat().filter(Boolean);
+  return html`<div class="scroll" role="region" aria-label=${caption} tabindex="0">
+    <table>
+      <caption>${caption}</caption>
+      <thead><tr>${columns.map((column) => html`<th scope="col" class=${column.startsWith('#') ? 'number' : ''}>${column.replace(/^#/, '')}</th>`)}</tr></thead>
+      <tbody>${rows.length ? rows : html`<tr><td colspan=${columns.length} class="dim">${empty || 'none'}</td></tr>`}</tbody>
+    </table>
+  </div>`;
+}
+
+export function link(parameters) {
+  const query = new URLSearchParams(Object.entries(parameters).filter(([, value]) => value));
+  return `?${query}`;
+}
+
+export function ClusterLink({ id }) {
+  return html`<a class="mono" href=${link({ view: 'cluster', cluster: id })}>${id}</a>`;
+}
