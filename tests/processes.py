@@ -15,7 +15,7 @@ from typing import Any
 
 from featurewatch.deploy.process.ports import Ports
 
-_DEADLINE_S = 60.0
+_DEADLINE_S = 180.0
 _PORTS = Ports()
 
 

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
-DEADLINE_S = 60.0
+DEADLINE_S = 120.0
 """Far above what anything takes: a condition is polled, so only a failure waits for so long."""
 
 

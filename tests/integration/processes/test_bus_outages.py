@@ -256,7 +256,7 @@ async def test_an_outage_longer_than_the_watchdog_ends_nothing(
     worker = Worker(settings)
     running = asyncio.ensure_future(worker.run())
     try:
-        await asyncio.wait_for(worker.ready.wait(), 60)
+        await asyncio.wait_for(worker.ready.wait(), 180)
         with LevelTraffic(bus.settings) as traffic:
             await until_async(lambda: worker.offset(CLUSTER) > 10)
             bus.cluster.node(1).kill()
@@ -280,7 +280,7 @@ async def test_a_run_that_failed_leaves_nothing_behind(bus: LinkedBus, tmp_path:
     settings = WorkerSettings(bus.settings, worker_id="1", data_directory=tmp_path)
     worker = Worker(settings)
     running = asyncio.ensure_future(worker.run())
-    await asyncio.wait_for(worker.ready.wait(), 60)
+    await asyncio.wait_for(worker.ready.wait(), 180)
     others = [
         TransactionalPublisher(bus.settings, f"{settings.app_id}-{partition}")
         for partition in range(bus.settings.partitions)
