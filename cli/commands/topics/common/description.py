@@ -20,7 +20,7 @@ from featurewatch.cli.output.terminal import print_json_text, print_line
 from featurewatch.controller.partitions.assignment import TopicPartition
 
 if TYPE_CHECKING:
-    from featurewatch.admin.topics.reader import TopicOverview, TopicMetadataReader
+    from featurewatch.admin.topics.reader import TopicMetadataReader, TopicOverview
     from featurewatch.admin.topics.values import TopicConfig, TopicDetails
 
 _NO_RIGHT: Final = 31
