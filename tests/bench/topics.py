@@ -114,7 +114,7 @@ def _delete_all(servers: str) -> None:
     """Deletes all topics, and waits until the broker lists none."""
 
     async def delete(admin: TopicAdmin) -> None:
-        names = ()
+        names: tuple[str, ...] = ()
         while len(names) < COUNT:  # the broker may be a moment behind the controller
             names = await admin.list_topics()
         check_changes(await admin.delete(names))
