@@ -190,8 +190,13 @@ def test_real_brokers_and_kafkas_tools_under_our_controller(
             cluster.tool(
                 "LeaderElectionCommand", "--election-type", "preferred", "--all-topic-partitions"
             )
-            partitions = cluster.partitions().values()
-            assert [part.leader for part in partitions] == [part.replicas[0] for part in partitions]
+            # The controller has elected them, and brokers learn of it a moment later.
+            assert eventually(
+                lambda: all(
+                    part.leader == part.replicas[0] for part in cluster.partitions().values()
+                ),
+                RECOVERY_S,
+            )
         delete_topic(cluster)
         traffic.end_writing()
         assert eventually(lambda: traffic.unread_count == 0, RECOVERY_S)
@@ -395,8 +400,9 @@ def throttle(cluster: ControlledCluster, topic: str, *broker_ids: int) -> None:
     ]
     rates = [f"{side}.replication.throttled.rate" for side in sides]
     resources += [resource("broker", str(broker_id), "1000", *rates) for broker_id in broker_ids]
-    for changed in cluster.admin.incremental_alter_configs(resources).values():
-        changed.result(60)
+    for wanted in resources:  # one request has the settings of one broker at most
+        for changed in cluster.admin.incremental_alter_configs([wanted]).values():
+            changed.result(60)
 
 
 CHANGES: list[tuple[str, list[tuple[str, int, str | None]]]] = [
