@@ -399,8 +399,9 @@ def throttle(cluster: ControlledCluster, topic: str, *broker_ids: int) -> None:
     ]
     rates = [f"{side}.replication.throttled.rate" for side in sides]
     resources += [resource("broker", str(broker_id), "1000", *rates) for broker_id in broker_ids]
-    for changed in cluster.admin.incremental_alter_configs(resources).values():
-        changed.result(60)
+    for wanted in resources:  # one request has the settings of one broker at most
+        for changed in cluster.admin.incremental_alter_configs([wanted]).values():
+            changed.result(60)
 
 
 CHANGES: list[tuple[str, list[tuple[str, int, str | None]]]] = [
