@@ -96,8 +96,8 @@ async def test_unreadable_messages_are_passed_over() -> None:
         for value in (b"", b"{}", b"\xff", b"[1]"):
             bus.put(name, b"\xff|cluster", value, 0)
     for output in (state_of(at_ms=now_ms()), alert_of(at_ms=now_ms())):
-        topic, key, value = message_of(output)
-        bus.put(bus.settings.topic(TOPICS[topic]), key, value or b"", 0)
+        topic, key, content = message_of(output)
+        bus.put(bus.settings.topic(TOPICS[topic]), key, content or b"", 0)
     async with served(settings_of(bus.settings)) as client:
         clusters = await until(client, "clusters", is_ok)
         assert [row["cluster"] for row in clusters["items"]] == ["a-cluster"]
