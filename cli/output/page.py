@@ -40,6 +40,7 @@ _BATCH: Final = 500
 
 _POLL_S: Final = 0.5
 _RETRY_S: Final = 1.0
+_MAX_RETRY_S: Final = 5.0
 _RESTART_S: Final = 15.0
 _LASTING_S: Final = 15.0
 """What prevents messages for so long is logged."""
@@ -49,8 +50,14 @@ _END_S: Final = 2.0
 _T = TypeVar("_T")
 
 
-async def run_page(settings: Settings, announce: Callable[[str], None]) -> None:
+async def run_page(
+    settings: Settings,
+    announce: Callable[[str], None],
+    topics_exist: asyncio.Event | None = None,
+) -> None:
     """Serves the page until cancelled; ``announce`` gets its address once it listens.
+
+    The topics are read once ``topics_exist`` is set, or at once.
 
     Raises:
         PortTakenError: The address cannot be listened on.
@@ -65,6 +72,8 @@ async def run_page(settings: Settings, announce: Callable[[str], None]) -> None:
     )
     async with server.serving():
         announce(server.url)
+        if topics_exist is not None:
+            await topics_exist.wait()
         bus = settings.bus_settings()
         feeds = _Outputs(server, bus), _Rows(server, bus)
         tasks = [asyncio.ensure_future(_follow(feed)) for feed in feeds]
@@ -76,7 +85,9 @@ async def run_page(settings: Settings, announce: Callable[[str], None]) -> None:
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def run_page_beside(settings: Settings, announce: Callable[[str], None]) -> None:
+async def run_page_beside(
+    settings: Settings, announce: Callable[[str], None], topics_exist: asyncio.Event
+) -> None:
     """As `run_page`, beside other work, which no failure of the page ends.
 
     Raises:
@@ -84,7 +95,7 @@ async def run_page_beside(settings: Settings, announce: Callable[[str], None]) -
     """
     while True:
         try:
-            await run_page(settings, announce)
+            await run_page(settings, announce, topics_exist)
         except UsageError:
             raise
         except PortTakenError as error:
@@ -216,12 +227,17 @@ async def _follow(feed: _Feed) -> None:
     Raises:
         UsageError: The bus' settings are wrong.
     """
+    wait_s = _RETRY_S
     while True:
+        began_s = time.monotonic()
         try:
             await _in_thread(feed)
         except BusError as error:
             feed.report(str(error))
-        await asyncio.sleep(_RETRY_S)
+        if time.monotonic() - began_s > _LASTING_S:
+            wait_s = _RETRY_S
+        await asyncio.sleep(wait_s)
+        wait_s = min(wait_s * 2, _MAX_RETRY_S)
 
 
 async def _in_thread(feed: _Feed) -> None:

@@ -22,7 +22,6 @@ from featurewatch.cli.output.terminal import print_error
 from featurewatch.cli.runtime.bus import wait_for_topics
 from featurewatch.cli.runtime.sources import SourceRunner, run_all
 from featurewatch.cli.runtime.worker_supervisor import WorkerSupervisor, serve_health
-from featurewatch.streams.bus.settings import BusSettings
 
 LOG: Final = logging.getLogger("featurewatch.cli")
 
@@ -110,19 +109,21 @@ async def run_watch(watch: SourceRunner) -> None:
 async def run_everything(watch: SourceRunner, settings: Settings, *, as_json: bool) -> None:
     """Runs the sources, a worker and the page, and prints their outputs, until cancelled or one
     fails."""
-    bus = settings.bus_settings()
+    topics_exist = asyncio.Event()
     await run_all(
         [
-            run_page_beside(settings, lambda url: print_error(f"the page: {url}")),
-            _run_monitor(watch, settings, bus, as_json=as_json),
+            run_page_beside(settings, lambda url: print_error(f"the page: {url}"), topics_exist),
+            _run_monitor(watch, settings, topics_exist, as_json=as_json),
         ]
     )
 
 
 async def _run_monitor(
-    watch: SourceRunner, settings: Settings, bus: BusSettings, *, as_json: bool
+    watch: SourceRunner, settings: Settings, topics_exist: asyncio.Event, *, as_json: bool
 ) -> None:
+    bus = settings.bus_settings()
     await wait_for_topics(bus)
+    topics_exist.set()
     with LivePrinter(bus, as_json=as_json) as teller:
         await run_all(
             [

@@ -96,8 +96,8 @@ async def test_unreadable_messages_are_passed_over() -> None:
         for value in (b"", b"{}", b"\xff", b"[1]"):
             bus.put(name, b"\xff|cluster", value, 0)
     for output in (state_of(at_ms=now_ms()), alert_of(at_ms=now_ms())):
-        topic, key, value = message_of(output)
-        bus.put(bus.settings.topic(TOPICS[topic]), key, value or b"", 0)
+        topic, key, content = message_of(output)
+        bus.put(bus.settings.topic(TOPICS[topic]), key, content or b"", 0)
     async with served(settings_of(bus.settings)) as client:
         clusters = await until(client, "clusters", is_ok)
         assert [row["cluster"] for row in clusters["items"]] == ["a-cluster"]
@@ -111,7 +111,7 @@ async def test_a_public_address_is_refused(closed_port: int) -> None:
     for host in ("0.0.0.0", "::", "10.0.0.1", "page.example.org"):  # noqa: S104 - it is refused
         settings = settings_of(bus, page_host=host)
         with pytest.raises(UsageError, match="page_without_login"):
-            await run_page_beside(settings, lambda _: None)
+            await run_page_beside(settings, lambda _: None, asyncio.Event())
         allowed = settings_of(bus, page_host=host, page_without_login=True)
         assert allowed.page_settings().host == host
 
@@ -123,7 +123,7 @@ async def test_a_taken_port_ends_nothing_else(
     bus = BusSettings(f"127.0.0.1:{closed_port}")
     settings = settings_of(bus)
     settings.web.page_port = closed_port
-    task = asyncio.ensure_future(run_page_beside(settings, lambda _: None))
+    task = asyncio.ensure_future(run_page_beside(settings, lambda _: None, asyncio.Event()))
     async with asyncio.timeout(DEADLINE_S):
         while "there is no page" not in caplog.text:
             await asyncio.sleep(0.02)

@@ -85,6 +85,7 @@ def _start(bus: Cluster, directory: Path, *arguments: str) -> Up:
     own = {
         "FEATUREWATCH_WEB__SOURCE_PORT": str(ports[0]),
         "FEATUREWATCH_WEB__WORKER_PORT": str(ports[1]),
+        "FEATUREWATCH_WEB__PAGE_PORT": "0",
         "FEATUREWATCH_BUS__REPLICATION_FACTOR": "1",
         "FEATUREWATCH_BUS__PARTITIONS": "2",
     }
@@ -201,6 +202,19 @@ def test_state_holds_levels_and_nodes(ups: dict[str, Up], way: str, quorum_430: 
     text = ups[way].run_command("state")
     assert "30 (4.3-IV0)" in text.stdout
     assert "\x1b" not in text.stdout
+
+
+def test_the_page_shows_the_cluster(ups: dict[str, Up], quorum_430: Cluster) -> None:
+    """Its address is in the first lines, and its API has the cluster and its readiness."""
+    up = ups["controllers"]
+    (line,) = (line for line in up.log.splitlines()[:3] if "the page: http://127.0.0.1:" in line)
+    port = int(line.rstrip("/").rpartition(":")[2])
+    assert up.get(port, "/")[0] == 200
+    path = f"/api/v1/clusters/{quorum_430.cluster_id}"
+    _wait(up, lambda: up.get(port, f"{path}/readiness?target=4.3")[0] == 200, "no readiness")
+    cluster = json.loads(up.get(port, path)[1])
+    assert (cluster["nodes"], cluster["nodes_on_newest"]) == (3, 3)
+    assert {item["feature"]: item["level"] for item in cluster["levels"]} == LEVELS
 
 
 def test_changes_and_epochs_tell_the_history(ups: dict[str, Up]) -> None:
