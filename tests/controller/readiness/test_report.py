@@ -351,36 +351,6 @@ def test_older_software_waits_until_every_node_has_applied_the_downgrade() -> No
     assert assess_readiness(done, target, now_ms=1000).verdict is YES
 
 
-def test_a_node_that_has_not_loaded_the_downgrade_counts() -> None:
-    """A fenced broker that is down, and a controller that has no levels yet or does not respond,
-    have not loaded it (M-59)."""
-    log = [
-        *cluster(*controllers(*["4.3"] * 3), *nodes("4.3"), level=29),
-        r.commit(70, r.level(MV, 28), r.register(9, ranges("4.3"))),
-    ]
-    brokers = [r.answer(1, ranges("4.3"), {}, 71, 800)]
-
-    def answers_of_controllers(*epochs: int) -> list[object]:
-        return [
-            r.answer(voter, ranges("4.3"), {}, epoch, 900, role=Role.CONTROLLER)
-            for voter, epoch in zip(VOTERS, epochs, strict=False)
-        ]
-
-    def loaded(*events: object) -> tuple[Verdict, list[str]]:
-        image_after = fold_all([*log, *brokers, *events])  # type: ignore[list-item]
-        verdict, doubtful = applied_by_all(image_after, 60_000)
-        return verdict, [str(key) for key in doubtful]
-
-    down = "broker-9"
-    assert loaded(*answers_of_controllers(70, 70, 70)) == (UNKNOWN, [down])
-    fenced = r.answer(9, ranges("4.3"), {}, 60, 800)
-    assert loaded(fenced, *answers_of_controllers(70, 70, 70)) == (NO, [down])
-    back = r.answer(9, ranges("4.3"), {}, 72, 800)
-    assert loaded(back, *answers_of_controllers(70, 70, 70)) == (YES, [])
-    assert loaded(back, *answers_of_controllers(70, 70, -1)) == (NO, ["controller-3"])
-    assert loaded(back, *answers_of_controllers(70, 70)) == (UNKNOWN, ["controller-3"])
-
-
 def test_a_lossy_downgrade_is_refused_and_a_lossless_one_is_not() -> None:
     """An older target needs the lower levels, all in one request."""
     cluster_image = image(*controllers(*["4.3"] * 3), *nodes("4.3"), level=30)
