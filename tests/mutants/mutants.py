@@ -330,8 +330,8 @@ MUTANTS: Final = (
         "M-04",
         "only 0 deletes",
         _KIP_778,
-        "            records.append(FeatureLevelRecord(feature, FeatureLevel(max(0, update.level))))\n",
-        "            records.append(FeatureLevelRecord(feature, update.level))\n",
+        "FeatureLevelRecord(feature, FeatureLevel(max(0, update.level)))",
+        "FeatureLevelRecord(feature, update.level)",
     ),
     Mutant(
         "M-08",
