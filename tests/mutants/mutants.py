@@ -330,8 +330,8 @@ MUTANTS: Final = (
         "M-04",
         "only 0 deletes",
         _KIP_778,
-        "    level = FeatureLevel(max(0, update.level))  # below 1 asks for deletion\n",
-        "    level = update.level\n",
+        "FeatureLevelRecord(feature, FeatureLevel(max(0, update.level)))",
+        "FeatureLevelRecord(feature, update.level)",
     ),
     Mutant(
         "M-08",
@@ -435,7 +435,7 @@ MUTANTS: Final = (
         "    if event.epoch <= 0:\n",
     ),
     Mutant(
-        "M-10",
+        "M-10 as released",
         "the level is the minimum",
         _NODE,
         "            finalized[FeatureName(level.name)] = FeatureLevel(high)\n",
