@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple, NoReturn, Self, TypeVar
 
 from featurewatch.admin.connections import AdminConnections, Bootstrap
 from featurewatch.admin.draft import messages
-from featurewatch.admin.draft.messages import AdminRequest, AdminResponse, DraftTopic
+from featurewatch.admin.draft.messages import AdminResponse, DraftRequest, DraftTopic
 from featurewatch.admin.errors import (
     AdminError,
     OutcomeUnknownError,
@@ -286,7 +286,7 @@ class DraftAdminClient:
         future.add_done_callback(self._futures.discard)
         return future
 
-    async def _send(self, request: AdminRequest[_Response]) -> _Response:
+    async def _send(self, request: DraftRequest[_Response]) -> _Response:
         """Sends to the controller, and returns the response that belongs to the request."""
         deadline = self._monotonic() + self._timeout_s
         while True:
@@ -309,7 +309,7 @@ class DraftAdminClient:
             await asyncio.sleep(self._backoff_s)
 
     async def _exchange(
-        self, connection: Connection, request: AdminRequest[_Response]
+        self, connection: Connection, request: DraftRequest[_Response]
     ) -> _Response:
         # One request at a time: connections are shared by the futures.
         async with self._lock:

@@ -32,7 +32,7 @@ class _Old:
     __flexible__: ClassVar[bool] = False
 
 
-class AdminRequest(_Old, Generic[_Response]):
+class DraftRequest(_Old, Generic[_Response]):
     """A request, and the class of its response; ``changes``: it changes the cluster."""
 
     __api_key__: ClassVar[int]
@@ -72,7 +72,7 @@ class ClusterMetadataResponse(_Old):
 
 
 @dataclass(frozen=True)
-class ClusterMetadataRequest(AdminRequest[ClusterMetadataResponse]):
+class ClusterMetadataRequest(DraftRequest[ClusterMetadataResponse]):
     """Any broker responds to it."""
 
     __api_key__: ClassVar[int] = 30_400
@@ -104,7 +104,7 @@ class CreateTopicResponse(_DraftResult):
 
 
 @dataclass(frozen=True)
-class CreateTopicRequest(AdminRequest[CreateTopicResponse]):
+class CreateTopicRequest(DraftRequest[CreateTopicResponse]):
     """A topic by numbers, or by the replicas of each partition as in ``1:2,2:3``."""
 
     __api_key__: ClassVar[int] = 30_401
@@ -123,7 +123,7 @@ class AlterTopicResponse(_DraftResult):
 
 
 @dataclass(frozen=True)
-class AlterTopicRequest(AdminRequest[AlterTopicResponse]):
+class AlterTopicRequest(DraftRequest[AlterTopicResponse]):
     """New partitions, replicas and settings of a topic."""
 
     __api_key__: ClassVar[int] = 30_402
@@ -142,7 +142,7 @@ class DeleteTopicResponse(_DraftResult):
 
 
 @dataclass(frozen=True)
-class DeleteTopicRequest(AdminRequest[DeleteTopicResponse]):
+class DeleteTopicRequest(DraftRequest[DeleteTopicResponse]):
     """A topic by its name."""
 
     __api_key__: ClassVar[int] = 30_403
@@ -187,7 +187,7 @@ class DescribeTopicResponse(_DraftResult):
 
 
 @dataclass(frozen=True)
-class DescribeTopicRequest(AdminRequest[DescribeTopicResponse]):
+class DescribeTopicRequest(DraftRequest[DescribeTopicResponse]):
     """A topic by its name."""
 
     __api_key__: ClassVar[int] = 30_404
@@ -206,7 +206,7 @@ class ListTopicsResponse(_DraftResult):
 
 
 @dataclass(frozen=True)
-class ListTopicsRequest(AdminRequest[ListTopicsResponse]):
+class ListTopicsRequest(DraftRequest[ListTopicsResponse]):
     """It has no fields."""
 
     __api_key__: ClassVar[int] = 30_405
@@ -224,7 +224,7 @@ class ReassignPartitionResponse(_DraftResult):
 
 
 @dataclass(frozen=True)
-class ReassignPartitionRequest(AdminRequest[ReassignPartitionResponse]):
+class ReassignPartitionRequest(DraftRequest[ReassignPartitionResponse]):
     """The replicas of partitions as JSON, which the server parses."""
 
     __api_key__: ClassVar[int] = 30_406
@@ -259,7 +259,7 @@ class VerifyReassignPartitionResponse(_Old):
 
 
 @dataclass(frozen=True)
-class VerifyReassignPartitionRequest(AdminRequest[VerifyReassignPartitionResponse]):
+class VerifyReassignPartitionRequest(DraftRequest[VerifyReassignPartitionResponse]):
     """The string of the reassignment that is verified."""
 
     __api_key__: ClassVar[int] = 30_407
@@ -275,7 +275,7 @@ class PreferredReplicaLeaderElectionResponse(_DraftResult):
 
 
 @dataclass(frozen=True)
-class PreferredReplicaLeaderElectionRequest(AdminRequest[PreferredReplicaLeaderElectionResponse]):
+class PreferredReplicaLeaderElectionRequest(DraftRequest[PreferredReplicaLeaderElectionResponse]):
     """Partitions as JSON, which the server parses; None: all."""
 
     __api_key__: ClassVar[int] = 30_408

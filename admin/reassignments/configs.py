@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from featurewatch.admin.reassignments.messages import Message, api_error
 from featurewatch.admin.reassignments.types import PartitionError
+from featurewatch.admin.topics.values import ConfigSource
 
 DESCRIBE_CONFIGS: Final = 32
 ALTER_CONFIGS: Final = 44
@@ -19,13 +20,6 @@ class ResourceKind(IntEnum):
 
     TOPIC = 2
     BROKER = 4
-
-
-class ConfigSource(IntEnum):
-    """Where a value comes from, as far as it was set for the resource itself."""
-
-    TOPIC = 1
-    BROKER = 2
 
 
 class ConfigOwner(NamedTuple):

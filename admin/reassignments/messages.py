@@ -11,13 +11,13 @@ from typing import Any, Final, NamedTuple
 
 from featurewatch.admin.reassignments.api_errors import api_error_text
 from featurewatch.admin.reassignments.types import (
-    BrokerNode,
     BrokerReplica,
     ClusterTopics,
     LivePartition,
     PartitionError,
     ReplicaDirectory,
     Replicas,
+    RunningBroker,
 )
 from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
 from featurewatch.streams.net.address import Address
@@ -90,7 +90,7 @@ def read_metadata(response: Any) -> ClusterTopics:
                 tuple(map(int, entry.isr_nodes)),
             )
     brokers = {
-        int(broker.node_id): BrokerNode(
+        int(broker.node_id): RunningBroker(
             int(broker.node_id), Address.of_peer(broker.host, broker.port), broker.rack
         )
         for broker in response.brokers

@@ -14,11 +14,11 @@ from featurewatch.admin.reassignments.throttles import (
     topic,
 )
 from featurewatch.admin.reassignments.types import (
-    BrokerNode,
     BrokerReplica,
     ClusterTopics,
     PartitionError,
     ReplicaDirectory,
+    RunningBroker,
 )
 from featurewatch.controller.partitions.assignment import TopicPartition
 from featurewatch.streams.types import SupportedRanges
@@ -55,7 +55,7 @@ class PartitionReader(AdminRequests):
         return read_metadata(response, connection.address).supported
 
     async def directories(
-        self, replicas: Iterable[BrokerReplica], brokers: Mapping[int, BrokerNode]
+        self, replicas: Iterable[BrokerReplica], brokers: Mapping[int, RunningBroker]
     ) -> dict[BrokerReplica, ReplicaDirectory]:
         """Where these replicas are, and their sizes; those that no broker has are left out.
 
@@ -81,7 +81,7 @@ class PartitionReader(AdminRequests):
         return found
 
     async def move_directories(
-        self, targets: Mapping[BrokerReplica, str], brokers: Mapping[int, BrokerNode]
+        self, targets: Mapping[BrokerReplica, str], brokers: Mapping[int, RunningBroker]
     ) -> dict[BrokerReplica, PartitionError | None]:
         """Requests that replicas move to other directories of their brokers."""
         results: dict[BrokerReplica, PartitionError | None] = {}
@@ -105,7 +105,7 @@ class PartitionReader(AdminRequests):
         return results
 
     async def set_configs(
-        self, changes: ConfigChanges, brokers: Mapping[int, BrokerNode]
+        self, changes: ConfigChanges, brokers: Mapping[int, RunningBroker]
     ) -> dict[ConfigOwner, PartitionError | None]:
         """Changes settings: a broker's own at that broker, as only it accepts them.
 
@@ -140,7 +140,7 @@ class PartitionReader(AdminRequests):
         return results
 
     async def throttles(
-        self, topics: Iterable[str], brokers: Mapping[int, BrokerNode]
+        self, topics: Iterable[str], brokers: Mapping[int, RunningBroker]
     ) -> dict[ConfigOwner, dict[str, str]]:
         """The throttles that are set on these topics and brokers."""
         found: dict[ConfigOwner, dict[str, str]] = {}

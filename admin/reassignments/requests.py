@@ -13,7 +13,7 @@ from featurewatch.admin.connections import (
 )
 from featurewatch.admin.errors import OutcomeUnknownError, RequestError, UnreachableError
 from featurewatch.admin.reassignments.messages import NOT_CONTROLLER, Message
-from featurewatch.admin.reassignments.types import BrokerNode
+from featurewatch.admin.reassignments.types import RunningBroker
 from featurewatch.streams.net.connection import Connection, NodeError
 from featurewatch.streams.net.transport import Connect
 
@@ -110,7 +110,7 @@ class AdminRequests:
 
     async def to_broker(
         self,
-        broker: BrokerNode,
+        broker: RunningBroker,
         key: int,
         versions: tuple[int, int],
         compose: Compose,

@@ -28,7 +28,7 @@ class PartitionError(NamedTuple):
     text: str
 
 
-class BrokerNode(NamedTuple):
+class RunningBroker(NamedTuple):
     """A running broker and its listener."""
 
     broker_id: int
@@ -47,7 +47,7 @@ class LivePartition(NamedTuple):
 class ClusterTopics(NamedTuple):
     """The running brokers by id, and the requested topics; ``errors`` has those without content."""
 
-    brokers: Mapping[int, BrokerNode]
+    brokers: Mapping[int, RunningBroker]
     partitions: Mapping[TopicPartition, LivePartition]
     errors: Mapping[str, PartitionError]
 

@@ -295,7 +295,7 @@ async def test_a_string_that_names_no_partitions_is_not_verified(
 async def test_one_send_pairs_requests_and_responses(nodes: DraftNodes) -> None:
     """Each request gets a response of the class that belongs to it (A-41)."""
     client = await nodes.client()
-    requests: list[messages.AdminRequest[Any]] = [
+    requests: list[messages.DraftRequest[Any]] = [
         messages.CreateTopicRequest("a", 1, 1, None, ()),
         messages.AlterTopicRequest("a", 2, None, (), ()),
         messages.DescribeTopicRequest("a"),

@@ -4,7 +4,7 @@ import struct
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from featurewatch.admin.draft.messages import AdminRequest
+from featurewatch.admin.draft.messages import DraftRequest
 from featurewatch.reference.kip4.api import Kip4Api
 from featurewatch.reference.kip4.controller_access import ControllerAccess
 from featurewatch.reference.machines.encoding import Endpoint
@@ -30,12 +30,12 @@ RESPONSE_START = 8
 Perform = Callable[[TopicRequest], Awaitable[TopicResponse]]
 
 
-def request_frame(request: AdminRequest[Any]) -> bytes:
+def request_frame(request: DraftRequest[Any]) -> bytes:
     """A request without its length, written by the client's classes."""
     return HEADER.pack(request.__api_key__, 0, 7, -1) + write_entity(request)
 
 
-def response_of(request: AdminRequest[Any], frame: bytes) -> Any:
+def response_of(request: DraftRequest[Any], frame: bytes) -> Any:
     """The response in a frame, read by the client's class to its last byte."""
     response, end = read_entity(request.response_class, frame, RESPONSE_START)
     assert end == len(frame)
@@ -72,19 +72,19 @@ class Kip4Rig(Rig):
         """The controller's response."""
         return self.request(request)  # type: ignore[return-value]
 
-    async def send(self, request: AdminRequest[Any]) -> Any:
+    async def send(self, request: DraftRequest[Any]) -> Any:
         """The response to a request, over the wire."""
         received = read_request(request_frame(request), ApiDialect.CONTROLLER)
         response = await self.api.serve(received)
         return response_of(request, write_response(received.correlation_id, response))
 
-    async def accepted(self, request: AdminRequest[Any]) -> Any:
+    async def accepted(self, request: DraftRequest[Any]) -> Any:
         """The response to a request that succeeds."""
         response = await self.send(request)
         assert response.error_code == 0, response
         return response
 
-    async def refused(self, request: AdminRequest[Any]) -> str:
+    async def refused(self, request: DraftRequest[Any]) -> str:
         """The reason of a request that fails with 21, and changes nothing in ZooKeeper."""
         before = {path: node.stat for path, node in self.history.tree.items()}
         response = await self.send(request)

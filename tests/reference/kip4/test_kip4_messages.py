@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from featurewatch.admin.draft import messages
-from featurewatch.admin.draft.messages import AdminRequest, DraftConfig
+from featurewatch.admin.draft.messages import DraftConfig, DraftRequest
 from featurewatch.reference.wire.api_keys import KIP4_KEYS, ApiDialect
 from featurewatch.reference.wire.frames import MalformedRequestError, read_request
 from featurewatch.reference.wire.kip4_messages import message_classes
@@ -17,7 +17,7 @@ from featurewatch.streams.net.decode import DecodeError, read_entity
 from featurewatch.streams.net.encode import write_entity
 from tests.reference.kip4.kip4_rig import request_frame
 
-REQUESTS: list[type[AdminRequest[Any]]] = [
+REQUESTS: list[type[DraftRequest[Any]]] = [
     messages.ClusterMetadataRequest,
     messages.CreateTopicRequest,
     messages.AlterTopicRequest,
@@ -201,7 +201,7 @@ def test_both_readings_have_the_same_bytes(message: Any) -> None:
     """Any request and response, written by the client and read by the server, and back."""
     written = write_entity(message)
     classes = message_classes(message.__api_key__)
-    server = classes.request if isinstance(message, AdminRequest) else classes.response
+    server = classes.request if isinstance(message, DraftRequest) else classes.response
     received, end = read_entity(server, written)
     assert (values_of(received), end) == (values_of(message), len(written))
     assert write_entity(received) == written
@@ -211,7 +211,7 @@ def test_both_readings_have_the_same_bytes(message: Any) -> None:
 @settings(max_examples=300)
 @given(st.sampled_from(REQUESTS), st.binary(max_size=60), st.integers(0, 60))
 def test_any_bytes_give_a_request_or_one_error(
-    kind: type[AdminRequest[Any]], body: bytes, cut: int
+    kind: type[DraftRequest[Any]], body: bytes, cut: int
 ) -> None:
     """No length is trusted, and every optional field is absent or read whole."""
     head = struct.pack(">hhih", kind.__api_key__, 0, 7, -1)

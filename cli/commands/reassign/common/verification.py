@@ -5,9 +5,9 @@ from typing import Any, Final
 
 from featurewatch.admin.reassignments.client import ReassignmentAdmin
 from featurewatch.admin.reassignments.types import (
-    BrokerNode,
     BrokerReplica,
     ReplicaDirectory,
+    RunningBroker,
 )
 from featurewatch.cli.commands.reassign.common.assignment_file import RequestedAssignment
 from featurewatch.cli.commands.reassign.common.documents import status_document
@@ -54,7 +54,7 @@ async def verify_assignment(
 async def located(
     admin: ReassignmentAdmin,
     replicas: Mapping[BrokerReplica, str],
-    brokers: Mapping[int, BrokerNode],
+    brokers: Mapping[int, RunningBroker],
 ) -> dict[BrokerReplica, ReplicaDirectory]:
     """Where the replicas of a file are, those of running brokers."""
     return await admin.directories(
