@@ -17,6 +17,7 @@ from featurewatch.streams.bus.settings import LOG, REQUEST_TIMEOUT_S, BusSetting
 from featurewatch.streams.errors import FencedError, PublishDeniedError, PublishError
 
 _ATTEMPT_S: Final = 5.0
+_CAUSE_S: Final = 1.0
 _TRANSACTION_TIMEOUT_MS: Final = 900_000
 """The most that a broker allows by default (``transaction.max.timeout.ms``): a transaction has to
 outlast an outage of the bus. A successor aborts it at once and does not wait for this."""
@@ -85,7 +86,9 @@ class TransactionalPublisher(Publisher):
         self._fail(PublishError(f"topic {pending.topic} was deleted"))
 
     def _failure_of(self, error: object, text: str) -> PublishError:
-        if isinstance(error, KafkaError) and _is_fenced(error):
+        if isinstance(error, KafkaError) and error.code() == KafkaError._FATAL:
+            error = self._cause_of(error)
+        if isinstance(error, KafkaError) and error.code() in _FENCED:
             return FencedError(
                 f"another process has taken over {self._id}: this one may not write any more"
             )
@@ -95,6 +98,19 @@ class TransactionalPublisher(Publisher):
                 f"grant WRITE on transactional id {self._id}"
             )
         return super()._failure_of(error, text)
+
+    def _cause_of(self, fatal: KafkaError) -> KafkaError:
+        """The first error of a producer that can do nothing more; ``fatal`` if it is not known.
+
+        ``produce`` says only that there was one. Calls about the transaction fail with the error
+        itself, and an abort does nothing that the broker would not do.
+        """
+        try:
+            self._producer.abort_transaction(_CAUSE_S)
+        except KafkaException as exception:
+            cause: KafkaError = exception.args[0]
+            return cause
+        return fatal
 
     async def _until_done(self, call: Any) -> None:
         """Calls a blocking function of the producer until it succeeds or fails for good."""
@@ -114,13 +130,3 @@ class TransactionalPublisher(Publisher):
             else:
                 self._set_error(None)
                 return
-
-
-def _is_fenced(error: KafkaError) -> bool:
-    """Whether the bus has fenced the producer.
-
-    Calls after a fatal error fail with a code of their own, and repeat its text.
-    """
-    if error.code() == KafkaError._FATAL:
-        return any(KafkaError(code).str() in error.str() for code in _FENCED)
-    return error.code() in _FENCED

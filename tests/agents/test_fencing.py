@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+import time
 import uuid
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from featurewatch.deploy.kafka.cluster import Cluster
 from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topics import ensure_topics
+from featurewatch.streams.bus.transactions import TransactionalPublisher
 from featurewatch.streams.codec.events import Message
 from featurewatch.streams.codec.outputs import decode_change, decode_snapshot
 from featurewatch.streams.errors import FencedError
@@ -81,6 +83,25 @@ async def test_rows_of_a_worker_that_lost_its_partition_are_refused(bus: Cluster
         # The check can fail: without a transactional id the stale row is the last one.
         await (await publisher.send(topic, Message(b"a", b"stale", []), 0))
         assert _rows(settings, topic)[b"a"] == b"stale"
+
+
+async def test_a_message_after_the_fatal_error_is_refused_as_fenced(bus: Cluster) -> None:
+    """librdkafka gives a later ``produce`` no cause; here it sees the error before any report."""
+    settings = _bus(bus)
+    topic = changelog_topic(f"{settings.prefix}-worker")
+    old, new = (TransactionalPublisher(settings, settings.prefix) for _ in range(2))
+    await old.start()
+    await old.send(topic, Message(b"a", b"1", []), 0)
+    await old.flush()
+    await new.start()
+    deadline_s = time.monotonic() + 60
+    with pytest.raises(FencedError, match="another process has taken over"):
+        while time.monotonic() < deadline_s:
+            # Nothing here gives way to the event loop, which would take the report of the failure.
+            await old.send(topic, Message(b"a", b"stale", []), 0)
+            time.sleep(0.01)
+    await old.stop()
+    await new.stop()
 
 
 @pytest.mark.parametrize("attempt", range(REPEAT))
