@@ -23,7 +23,7 @@ from featurewatch.pipeline.maintain import TABLES
 from featurewatch.pipeline.spark.session import spark_session
 from tests.bench.pipeline import fill
 from tests.paths import ROOT
-from tests.pipeline.spark.standalone import SMALL, Standalone
+from tests.pipeline.spark.standalone import Standalone
 
 CLUSTERS: Final = 8
 RECORDS: Final = 200_000
@@ -73,8 +73,9 @@ def run(records: int = RECORDS, rounds: int = ROUNDS) -> Iterator[dict[str, Any]
 def _session(cluster: Standalone, root: Path, jars: list[Path], executors: int) -> Any:
     """A session with so many executors of one core."""
     settings = {
-        **SMALL,
         "spark.cores.max": str(executors),
+        "spark.executor.cores": "1",
+        "spark.executor.memory": "1g",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.executorEnv.PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]),
