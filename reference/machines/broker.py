@@ -148,7 +148,7 @@ class ReferenceBroker:
     def _start(self) -> Task[None]:
         """Checks its ranges and the finalized levels, then registers; also in a new session."""
         if invalid := self._invalid_ranges():
-            self._exit(f"{invalid}: ranges run from {self._dialect.lowest_level} or more upwards")
+            self._exit(f"{invalid}: ranges run from {self._dialect.lowest_minimum} or more upwards")
             return
         yield from self._refresh()
         path = encoding.broker_path(self._identity.broker_id)

@@ -18,8 +18,9 @@ class Dialect:
     """One form of KIP-584.
 
     - ``form``: the format of the features znode at ``path``;
-    - ``lowest_level``: the lowest valid level, also of a range; with ``deletes_by_level``, an
-      update to a lower level is a deletion;
+    - ``lowest_level``: the lowest valid level; with ``deletes_by_level``, an update to a lower level
+      is a deletion;
+    - ``lowest_minimum``: the lowest level from which a supported range may run;
     - ``range_keys``: the names of a range's ends in the broker's znode;
     - ``per_item``: each item has its own result, and the valid items are applied;
     - ``queues``: an update or deletion waits for the previous one; else it is rejected while that
@@ -40,6 +41,7 @@ class Dialect:
     form: FeaturesForm
     path: str
     lowest_level: int
+    lowest_minimum: int
     range_keys: tuple[str, str]
     per_item: bool
     queues: bool
@@ -52,12 +54,12 @@ class Dialect:
     pushes: bool = False
 
     def is_valid_range(self, supported: SupportedRange) -> bool:
-        """Whether brokers may advertise a range: its levels are valid, and are at least one.
+        """Whether brokers may advertise a range: it runs upwards, and its minimum is allowed.
 
-        The early draft has levels from 0 on, the later one from 1 on, as has ZooKeeper mode
-        (``SupportedVersionRange``).
+        The early draft has ranges from 0 on, the later one from 1 on. So have brokers in ZooKeeper
+        mode up to Kafka 3.8; those of 3.9 have them from 0 on (``BaseVersionRange``).
         """
-        return self.lowest_level <= supported.minimum <= supported.maximum
+        return self.lowest_minimum <= supported.minimum <= supported.maximum
 
     @property
     def released(self) -> bool:
@@ -70,6 +72,7 @@ EARLY_DRAFT: Final = Dialect(
     form=FeaturesForm.EARLY_DRAFT,
     path="/features",
     lowest_level=0,
+    lowest_minimum=0,
     range_keys=("minVersion", "maxVersion"),
     per_item=False,
     queues=False,
@@ -90,6 +93,7 @@ LATER_DRAFT: Final = Dialect(
     form=FeaturesForm.LATER_DRAFT,
     path="/features",
     lowest_level=1,
+    lowest_minimum=1,
     range_keys=("min_version", "max_version"),
     per_item=False,
     queues=False,
@@ -106,6 +110,7 @@ RELEASED: Final = Dialect(
     form=FeaturesForm.RELEASED_2,
     path="/feature",
     lowest_level=1,
+    lowest_minimum=0,
     range_keys=("min_version", "max_version"),
     per_item=True,
     queues=True,
@@ -117,7 +122,9 @@ RELEASED: Final = Dialect(
     exits_at_lower_epoch=True,
 )
 
-RELEASED_1: Final = replace(RELEASED, name="released-1", form=FeaturesForm.RELEASED_1)
+RELEASED_1: Final = replace(
+    RELEASED, name="released-1", form=FeaturesForm.RELEASED_1, lowest_minimum=1
+)
 """As `RELEASED` with inter-broker protocol 2.7 to 3.2: the znode contains minimum levels."""
 
 DIALECTS: Final = {

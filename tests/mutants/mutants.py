@@ -90,15 +90,15 @@ MUTANTS: Final = (
         "F-04",
         "ranges of the later draft begin at 0",
         _DIALECT,
-        "        return self.lowest_level <= supported.minimum <= supported.maximum\n",
+        "        return self.lowest_minimum <= supported.minimum <= supported.maximum\n",
         "        return 0 <= supported.minimum <= supported.maximum\n",
     ),
     Mutant(
         "F-04",
         "a reversed range is valid",
         _DIALECT,
-        "        return self.lowest_level <= supported.minimum <= supported.maximum\n",
-        "        return self.lowest_level <= supported.minimum\n",
+        "        return self.lowest_minimum <= supported.minimum <= supported.maximum\n",
+        "        return self.lowest_minimum <= supported.minimum\n",
     ),
     Mutant(
         "F-04",

@@ -49,6 +49,12 @@ RANGES = {
 }
 
 
+def ranges_of(dialect: Dialect) -> dict[str, SupportedRange]:
+    """`RANGES`, from the lowest level that the dialect allows."""
+    lowest = dialect.lowest_minimum
+    return {name: SupportedRange(lowest, span.maximum) for name, span in RANGES.items()}
+
+
 class DraftCluster:
     """A cluster of two in one draft, and somebody who looks at its znode."""
 
@@ -98,7 +104,7 @@ async def scene(ensemble: Ensemble) -> AsyncIterator[MakeScene]:
         async def make(
             dialect: Dialect,
             levels: dict[str, int] | None = None,
-            ranges: Mapping[str, SupportedRange] = RANGES,
+            ranges: Mapping[str, SupportedRange] | None = None,
         ) -> DraftCluster:
             connect = f"{ensemble.connect_string}/{dialect.name}-{time.time_ns()}"
             client = KazooClient(connect)
@@ -107,7 +113,7 @@ async def scene(ensemble: Ensemble) -> AsyncIterator[MakeScene]:
             if levels is not None:
                 content = encode_features(dialect, levels)
                 await asyncio.to_thread(client.create, dialect.path, content, makepath=True)
-            settings = NodeSettings(connect, 1, ranges, dialect)
+            settings = NodeSettings(connect, 1, ranges or ranges_of(dialect), dialect)
             cluster = ReferenceCluster(ClusterSettings(settings, brokers=2))
             await cluster.start()
             stack.push_async_callback(cluster.close)

@@ -14,6 +14,7 @@ from featurewatch.reference.machines.dialect import (
     EARLY_DRAFT,
     LATER_DRAFT,
     RELEASED,
+    RELEASED_1,
     Dialect,
 )
 from featurewatch.reference.machines.encoding import encode_features
@@ -277,16 +278,26 @@ def test_ranges_of_the_early_draft_begin_at_0() -> None:
         assert not _finalizes(EARLY_DRAFT, bounds, 2)
 
 
-@pytest.mark.parametrize("dialect", [LATER_DRAFT, RELEASED])
+@pytest.mark.parametrize("dialect", [LATER_DRAFT, RELEASED_1])
 def test_ranges_begin_at_1(dialect: Dialect) -> None:
-    """In the later draft, and in released ZooKeeper mode, both ends are 1 or more (F-04, F-04 as
-    released): no level lies in another range."""
+    """In the later draft, and in ZooKeeper mode up to Kafka 3.8, both ends are 1 or more (F-04,
+    F-04 as released): no level lies in another range."""
     for bounds in [(1, 1), (1, 3), (2, 7)]:
         assert dialect.is_valid_range(SupportedRange(*bounds))
         assert _finalizes(dialect, bounds, bounds[1])
     for bounds in [(0, 3), (0, 0), (-1, 3), (3, 2), (1, 0)]:
         assert not dialect.is_valid_range(SupportedRange(*bounds))
         assert not _finalizes(dialect, bounds, 2)
+
+
+def test_ranges_of_kafka_3_9_begin_at_0() -> None:
+    """Also in ZooKeeper mode, as its own feature command shows (F-04 as released)."""
+    for bounds in [(0, 3), (1, 3)]:
+        assert RELEASED.is_valid_range(SupportedRange(*bounds))
+        assert _finalizes(RELEASED, bounds, 3)
+    for bounds in [(-1, 3), (3, 2), (1, 0)]:
+        assert not RELEASED.is_valid_range(SupportedRange(*bounds))
+        assert not _finalizes(RELEASED, bounds, 2)
 
 
 def _finalizes(dialect: Dialect, bounds: tuple[int, int], level: int) -> bool:
