@@ -27,7 +27,7 @@ from featurewatch.pipeline.audit.report import (
     AuditReport,
     TableCounts,
 )
-from featurewatch.pipeline.gold.tables import ALERTS, AUDIT, EPOCHS, FEATURE_CHANGES
+from featurewatch.pipeline.gold.tables import ALERTS, AUDIT, EPOCHS, FEATURE_CHANGES, OPERATIONS
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.tables import GAPS
 from featurewatch.streams.codec.outputs import Output
@@ -173,6 +173,7 @@ def test_each_kind_of_difference_is_found(commands: Commands) -> None:
         FEATURE_CHANGES.name: {MISSING: 1, DIFFERENT: 1},
         ALERTS.name: {EXTRA: 1},
         EPOCHS.name: {},
+        OPERATIONS.name: {},
     }
     assert all(verdicts[EQUAL] > 20 for verdicts in found.values())
     assert whole["verdicts"][REORDERED] > 5
