@@ -62,7 +62,7 @@ def write_blocks(lake: Lake, outputs: DataFrame, targets: Iterable[BlockTarget])
 
     ``outputs`` has the columns ``kind`` (the path of a table, or else another kind of rows),
     ``id`` (the label of a block) and ``value`` (a block); it should be persisted. Returns the
-    number of rows for each table.
+    number of rows that were added to each table.
 
     Raises:
         LakeError: A table cannot be written; the others may have been.
@@ -80,16 +80,22 @@ def write_blocks(lake: Lake, outputs: DataFrame, targets: Iterable[BlockTarget])
     shared: Mapping[str, list[bytes]] = {}
     if sum(summary.size for summary in small.values()) <= local_writer.SMALL_BYTES:
         shared = _collected(blocks.where(fn.col("kind").isin([*small]))) if small else {}
-    actions: list[Callable[[], None]] = []
+    actions: list[Callable[[], object]] = []
+    added: dict[str, int] = {}
     for path, summary in found.items():
         target = by_path[path]
         own = blocks.where(fn.col("kind") == path)
         if path in small:
-            actions.append(partial(_write_local, lake, target, summary, own, shared.get(path)))
+            write = partial(_write_local, lake, target, summary, own, shared.get(path))
         else:
-            actions.append(partial(_write_by_spark, lake, target, summary, own))
+            write = partial(_write_by_spark, lake, target, summary, own)
+        actions.append(partial(_count, added, path, write))
     lake.in_parallel(actions)
-    return {path: summary.row_count for path, summary in found.items()}
+    return added
+
+
+def _count(added: dict[str, int], path: str, write: Callable[[], int]) -> None:
+    added[path] = write()
 
 
 def _collected(blocks: DataFrame) -> dict[str, list[bytes]]:
@@ -106,7 +112,7 @@ def _write_local(
     summary: BlockSummary,
     blocks: DataFrame,
     collected: list[bytes] | None,
-) -> None:
+) -> int:
     if collected is None:
         collected = _collected(blocks)[target.table.path]
     directory = lake.directory
@@ -114,7 +120,7 @@ def _write_local(
     table = target.table
     rows = newest_rows(rows_of(collected, table), () if target.distinct else table.key)
     same = lake.same_key(table, summary.days)
-    local_writer.merge_rows(directory / table.path, rows, same, target.replaced)
+    return local_writer.merge_rows(directory / table.path, rows, same, target.replaced)
 
 
 def newest_rows(rows: pa.Table, key: Iterable[str]) -> pa.Table:
@@ -136,7 +142,7 @@ def newest_rows(rows: pa.Table, key: Iterable[str]) -> pa.Table:
 
 def _write_by_spark(
     lake: Lake, target: BlockTarget, summary: BlockSummary, blocks: DataFrame
-) -> None:
+) -> int:
     table = target.table
     rows = blocks.select("value").mapInArrow(
         partial(_unpacked, table=table), f"{table.ddl}, {RANK} bigint"
@@ -145,7 +151,8 @@ def _write_by_spark(
         others = [name for name in table.columns if name not in table.key]
         best = fn.max_by(fn.struct(*others), RANK).alias("row")
         rows = rows.groupBy(*table.key).agg(best).select(*table.key, "row.*")
-    lake.merge_new(table, rows.select(*table.columns), summary.days, True, target.replaced)
+    added = lake.merge_new(table, rows.select(*table.columns), summary.days, True, target.replaced)
+    return summary.row_count if added is None else added
 
 
 def _unpacked(batches: Iterable[pa.RecordBatch], table: Table) -> Iterator[pa.RecordBatch]:

@@ -160,8 +160,11 @@ class Lake:
         distinct: bool = False,
         replaced: str = "",
         size: int | None = None,
-    ) -> None:
+    ) -> int | None:
         """Adds the rows whose keys the table lacks, one row for each key, in one commit.
+
+        Returns how many were added; None if nothing was ever written to the table before, and Spark
+        added all.
 
         ``days`` are the days of the rows, for a ``pruned`` table: only those partitions are
         searched for duplicates. ``distinct``: no two rows have the same key. ``replaced`` is a SQL
@@ -170,17 +173,17 @@ class Lake:
         """
         path, same_key = self.ensure_table(table), self.same_key(table, days)
         if (directory := self._local_directory(table, size)) is not None:
-            local_writer.merge_new(directory, rows, table.key, same_key, replaced)
-            return
+            return local_writer.merge_new(directory, rows, table.key, same_key, replaced)
         new = rows if distinct else rows.dropDuplicates([*table.key])
         if self.is_empty(table):
             self.append(table, new)  # there is nothing to compare with
-            return
+            return None
         target = DeltaTable.forPath(self.session, path)
         merge = target.alias("old").merge(new.alias("new"), same_key)
         if replaced:
             merge = merge.whenMatchedUpdateAll(replaced)
-        merge.whenNotMatchedInsertAll().execute()
+        (done,) = merge.whenNotMatchedInsertAll().execute().collect()
+        return int(done["num_inserted_rows"])
 
     @staticmethod
     def same_key(table: Table, days: Iterable[str] = ()) -> str:
@@ -223,7 +226,7 @@ class Lake:
         self.in_parallel([partial(self.merge_new, *write) for write in writes])
 
     @staticmethod
-    def in_parallel(actions: Sequence[Callable[[], None]]) -> None:
+    def in_parallel(actions: Sequence[Callable[[], object]]) -> None:
         """Calls some functions, several at a time; waits for all, then raises the first error."""
         waiting = [*reversed(actions)]
         errors: list[BaseException] = []

@@ -55,31 +55,32 @@ def append(path: Path, rows: DataFrame) -> pa.Table:
 
 def merge_new(
     path: Path, rows: DataFrame, key: Sequence[str], same: str, replaced: str = ""
-) -> None:
+) -> int:
     """Adds the rows, one for each ``key``, that match no row of the table by the condition
-    ``same``.
+    ``same``; returns their number.
 
     ``same`` and ``replaced`` are SQL conditions on ``old`` and ``new``, as in `Lake.merge_new`.
     """
-    merge_rows(path, _collected(rows, key), same, replaced)
+    return merge_rows(path, _collected(rows, key), same, replaced)
 
 
-def merge_rows(path: Path, rows: pa.Table, same: str, replaced: str = "") -> None:
-    """Adds rows of different keys that match no row of the table; the conditions are `merge_new`'s.
+def merge_rows(path: Path, rows: pa.Table, same: str, replaced: str = "") -> int:
+    """Adds rows of different keys that match no row of the table, and returns how many were added.
 
-    Nothing is compared if nothing was ever written to the table.
+    The conditions are those of `merge_new`. Nothing is compared if nothing was ever written to the
+    table.
     """
     if not rows.num_rows:
-        return
+        return 0
     with _lake_errors(path, "written"):
         table = deltalake.DeltaTable(path)
         if table.version() == 0:
             deltalake.write_deltalake(table, rows, mode="append")
-            return
+            return int(rows.num_rows)
         merger = table.merge(rows, same, source_alias="new", target_alias="old")
         if replaced:
             merger = merger.when_matched_update_all(replaced)
-        merger.when_not_matched_insert_all().execute()
+        return int(merger.when_not_matched_insert_all().execute()["num_target_rows_inserted"])
 
 
 def _collected(rows: DataFrame, key: Sequence[str]) -> pa.Table:
