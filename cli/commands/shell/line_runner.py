@@ -10,6 +10,7 @@ import click
 from featurewatch.cli.app import app
 from featurewatch.cli.command_line import LazyGroup, run_command
 from featurewatch.cli.commands.shell.catalogue import (
+    BUILT_IN,
     LEAVING,
     OFFERED,
     SUMMARIES,
@@ -91,6 +92,9 @@ class LineRunner:
             )
 
     def _help(self, path: list[str]) -> int:
+        if path and path[0] in BUILT_IN:
+            print_line(BUILT_IN[path[0]])
+            return ExitCode.GOOD
         if path:
             command = command_of((path[0],))
             if command is None:
