@@ -8,8 +8,8 @@ import pytest
 from featurewatch.cli.commands.shell.names_reader import read_names
 from featurewatch.cli.commands.shell.target import shell_target
 from featurewatch.deploy.kafka.cluster import Cluster
+from tests.cli.shell.shells import shell
 from tests.cli.shell.terminals import shell_terminal
-from tests.cli.shell.test_scripts import shell
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.stack

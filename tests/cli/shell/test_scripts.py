@@ -11,26 +11,10 @@ from featurewatch.cli.commands.shell.line_runner import LineRunner
 from featurewatch.cli.commands.shell.target import shell_target
 from featurewatch.cli.commands.shell.words import MAX_LINE_CHARS
 from tests.admin.scripted import Node, ScriptedCluster
-from tests.cli.commands import environment, featurewatch
+from tests.cli.commands import featurewatch
+from tests.cli.shell.shells import shell
 
 DESCRIBE = "features describe"
-
-
-def shell(
-    directory: Path, *arguments: str, lines: str | bytes = "", timeout_s: float = 180
-) -> subprocess.CompletedProcess[str]:
-    """A shell whose lines come from stdin, run to its end."""
-    done = subprocess.run(
-        [sys.executable, "-m", "featurewatch", "shell", *arguments],
-        cwd=directory,
-        env=environment(directory),
-        input=lines if isinstance(lines, bytes) else lines.encode(),
-        capture_output=True,
-        timeout=timeout_s,
-        check=False,
-    )
-    texts = (done.stdout.decode(), done.stderr.decode())
-    return subprocess.CompletedProcess(done.args, done.returncode, *texts)
 
 
 def test_a_line_does_what_the_command_does(tmp_path: Path) -> None:

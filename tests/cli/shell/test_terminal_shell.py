@@ -89,7 +89,7 @@ def test_ctrl_c_ends_the_command_and_its_outcome_is_unknown(tmp_path: Path) -> N
         sent.append(call)
         return None
 
-    with ScriptedCluster(Node(script=closes)) as cluster:  # type: ignore[arg-type]
+    with ScriptedCluster(Node(script=closes)) as cluster:
         address = str(cluster.address())
         with shell_terminal(tmp_path, "--bootstrap-server", address) as terminal:
             terminal.prompts(f"{address}>")
