@@ -1,6 +1,7 @@
 """The shell at a terminal: keys in, and what a person sees."""
 
 import stat
+import threading
 from pathlib import Path
 
 import pytest
@@ -81,8 +82,8 @@ def test_a_change_asks_at_the_terminal(tmp_path: Path) -> None:
             terminal.shows("Feature: metadata.version")
 
 
-def test_ctrl_c_ends_the_command_and_its_outcome_is_unknown(tmp_path: Path) -> None:
-    """A change that was sent and is not answered: the same line as on the command line."""
+def test_a_change_that_is_not_answered_has_an_unknown_outcome(tmp_path: Path) -> None:
+    """The same line and code as on the command line; Ctrl-C at the prompt empties the line."""
     sent: list[object] = []
 
     def closes(call: object) -> UpdateResponse | None:
@@ -99,6 +100,29 @@ def test_ctrl_c_ends_the_command_and_its_outcome_is_unknown(tmp_path: Path) -> N
             assert len(sent) == 1
             terminal.type(f"half a line{CTRL_C}")
             terminal.prompts(f"{address} [130]>")
+            terminal.enter("features describe")
+            terminal.shows("Feature: metadata.version")
+
+
+def test_ctrl_c_ends_the_running_command_alone(tmp_path: Path) -> None:
+    """A change that was sent: the line names the command that shows what there is."""
+    is_sent, is_over = threading.Event(), threading.Event()
+
+    def waits(_call: object) -> UpdateResponse | None:
+        is_sent.set()
+        is_over.wait(120)
+        return None
+
+    with ScriptedCluster(Node(script=waits)) as cluster:
+        address = str(cluster.address())
+        with shell_terminal(tmp_path, "--bootstrap-server", address) as terminal:
+            terminal.prompts(f"{address}>")
+            terminal.enter("features upgrade --feature metadata.version=21 --yes")
+            assert is_sent.wait(120)
+            terminal.type(CTRL_C)
+            terminal.shows("broken off; see whether anything was changed: featurewatch features")
+            terminal.prompts(f"{address} [130]>")
+            is_over.set()
             terminal.enter("features describe")
             terminal.shows("Feature: metadata.version")
 
