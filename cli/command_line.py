@@ -283,6 +283,20 @@ class LazyGroup(click.Group):
         """The names, in the order of the help."""
         return list(self.summaries)
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Click's own; an option of a sub-command that stands before it is named as such."""
+        before = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if not error.possibilities and any(name in before for name in self.summaries):
+                raise click.UsageError(
+                    f"No such option here: {error.option_name}. The options of a command follow "
+                    f"its name, as in `{ctx.command_path} COMMAND {error.option_name} ...`.",
+                    ctx,
+                ) from None
+            raise
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:

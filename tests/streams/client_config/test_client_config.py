@@ -337,12 +337,12 @@ def test_an_unchanged_file_is_the_same_login(tmp_path: Path, client: Path) -> No
     authority = tmp_path / "ca.pem"
     shutil.copy(client / "ca.pem", authority)
     content = f"security.protocol=SSL\nssl.ca.location={authority}\n"
-    file.write_text(content)
+    write_private(file, content)
     first = read_client_config(file)
     assert read_client_config(file) is first
     os.utime(authority, ns=(1, 1))
     second = read_client_config(file)
     assert second is not first
     assert second.security != first.security
-    file.write_text(content + "default.api.timeout.ms=1000\n")
+    write_private(file, content + "default.api.timeout.ms=1000\n")
     assert read_client_config(file).timeout_s == 1
