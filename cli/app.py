@@ -32,6 +32,7 @@ SUMMARIES: Final = {
     "cluster": "Show who is in a cluster.",
     "reassign": "Move partitions between brokers, as kafka-reassign-partitions does.",
     "elect": "Elect leaders of partitions, as kafka-leader-election does.",
+    "shell": "Run commands of one cluster one after another, with completion and a history.",
     "history": "Show a cluster at any moment, what changed, its upgrades and operations, and a "
     "picture.",
     "fleet": "Show all clusters of a lake: how each is, and where levels differ from the desired "

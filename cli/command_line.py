@@ -19,7 +19,7 @@ from functools import wraps
 from importlib import import_module
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, Final, NoReturn, Union, get_args, get_origin
+from typing import Annotated, Any, Final, Union, get_args, get_origin
 
 import click
 from click.exceptions import Exit
@@ -35,7 +35,7 @@ __all__ = [
     "command",
     "is_alone",
     "parameters",
-    "run_main",
+    "run_command",
 ]
 
 _METAVARS: Final = {str: "TEXT", int: "INTEGER", float: "NUMBER", Path: "PATH"}
@@ -283,6 +283,20 @@ class LazyGroup(click.Group):
         """The names, in the order of the help."""
         return list(self.summaries)
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Click's own; an option of a sub-command that stands before it is named as such."""
+        before = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if not error.possibilities and any(name in before for name in self.summaries):
+                raise click.UsageError(
+                    f"No such option here: {error.option_name}. The options of a command follow "
+                    f"its name, as in `{ctx.command_path} COMMAND {error.option_name} ...`.",
+                    ctx,
+                ) from None
+            raise
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -319,16 +333,24 @@ def is_alone() -> bool:
     return click.get_current_context().invoked_subcommand is None
 
 
-def run_main(group: click.Group) -> NoReturn:
-    """Runs the command of the process's arguments and ends the process with its exit code.
+def run_command(
+    command: click.Command,
+    arguments: Sequence[str] | None = None,
+    defaults: Mapping[str, Any] | None = None,
+) -> int:
+    """Runs a command, by default with the process's arguments; returns its exit code.
 
-    What Click does in its standalone mode, but for Ctrl-C, which is raised.
+    ``defaults`` are values of parameters that are not given, by name, and of sub-commands' by
+    their names. What Click does in its standalone mode, but for Ctrl-C, which is raised.
     """
+    given = None if arguments is None else list(arguments)
     try:
-        code = group.main(prog_name=group.name, standalone_mode=False)
+        code = command.main(
+            given, prog_name=command.name, standalone_mode=False, default_map=defaults
+        )
     except click.ClickException as error:
         error.show()
-        raise SystemExit(error.exit_code) from None
+        return error.exit_code
     except click.Abort as error:
         raise KeyboardInterrupt from error
-    raise SystemExit(code or 0)
+    return code or 0

@@ -2,37 +2,44 @@
 
 import gc
 import sys
-from typing import NoReturn
+from collections.abc import Callable
 
 from featurewatch.cli.errors import ExitCode, UsageError
 from featurewatch.cli.output.terminal import print_error
 
 
 def main() -> None:
-    """Runs the command; expected failures are one line on stderr."""
+    """Runs the command and ends the process; expected failures are one line on stderr."""
+    sys.exit(exit_code_of(_run))
+
+
+def exit_code_of(run: Callable[[], int]) -> int:
+    """Runs a command; a failure that is no defect is one line, a defect is raised."""
     try:
-        _run()
+        return run()
     except UsageError as error:
-        _fail(str(error), ExitCode.USAGE)
+        print_error(str(error))
+        return ExitCode.USAGE
     except KeyboardInterrupt:
-        sys.exit(ExitCode.INTERRUPTED)
+        return ExitCode.INTERRUPTED
     except Exception as error:
         text = _expected(error)
         if text is None:
             raise
-        _fail(text, ExitCode.FAILED)
+        print_error(text)
+        return ExitCode.FAILED
 
 
-def _run() -> NoReturn:
+def _run() -> int:
     # What modules create lives as long as the process: a collection would find nothing while they
     # load, and none, the one at the end included, has to look through that afterwards.
     gc.disable()
     from featurewatch.cli.app import app
-    from featurewatch.cli.command_line import run_main
+    from featurewatch.cli.command_line import run_command
 
     gc.freeze()
     gc.enable()
-    run_main(app)
+    return run_command(app)
 
 
 def _expected(error: Exception) -> str | None:
@@ -45,8 +52,3 @@ def _expected(error: Exception) -> str | None:
     if isinstance(error, PortTakenError):
         return f"{error} (web.source_port, web.worker_port and web.page_port)"
     return str(error) if isinstance(error, BusError | PipelineError | StackError) else None
-
-
-def _fail(text: str, code: ExitCode) -> None:
-    print_error(text)
-    sys.exit(code)

@@ -4,11 +4,12 @@ The keys and what follows from them are `streams.client_config`'s: here a file b
 and whatever is wrong with one of them becomes a line that names file, line and key.
 """
 
+import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from featurewatch.cli.errors import UsageError
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 _HIGHEST_INT: Final = 2**31 - 1
 _RESULT = TypeVar("_RESULT")
+_READ: Final[dict[Path, tuple[Any, "ClientConfig"]]] = {}
 
 
 class Properties(dict[str, str]):
@@ -81,6 +83,9 @@ class ClientConfig(NamedTuple):
 def read_client_config(file: Path | None) -> ClientConfig:
     """The file that Kafka's tools take as ``--command-config``; without one: no login.
 
+    The result is the same object as before while neither the file nor a file that it names has
+    changed: connections of equal logins are reused (`streams.net.reuse`).
+
     Raises:
         UsageError: It cannot be read, a key is misspelt, or a value cannot be used.
     """
@@ -90,13 +95,28 @@ def read_client_config(file: Path | None) -> ClientConfig:
     if file is None:
         return ClientConfig(PLAINTEXT)
     properties = read_properties(file)
+    state = (dict(properties), tuple(map(_file_state, properties.values())))
+    if (before := _READ.get(file)) is not None and before[0] == state:
+        return before[1]
     properties.checked(check_keys)
-    return ClientConfig(
+    config = ClientConfig(
         properties.checked(from_properties),
         _seconds(properties, "default.api.timeout.ms"),
         _seconds(properties, "socket.connection.setup.timeout.ms"),
         properties,
     )
+    _READ.clear()  # of one file: a process has one login, seldom two
+    _READ[file] = state, config
+    return config
+
+
+def _file_state(value: str) -> tuple[int, int, int] | None:
+    """What changes with a file, if a property's value is the path of one."""
+    try:
+        state = os.stat(value)
+    except (OSError, ValueError):
+        return None
+    return state.st_ino, state.st_size, state.st_mtime_ns
 
 
 def _seconds(properties: Properties, key: str) -> float | None:

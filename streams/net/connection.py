@@ -30,6 +30,7 @@ from featurewatch.streams.net.messages import (
     ApiVersionsResponseV3,
     WireMessage,
 )
+from featurewatch.streams.net.reuse import CLOSED, REUSED, IdleTransports
 from featurewatch.streams.net.security import PLAINTEXT, Security
 from featurewatch.streams.net.shortage import local_shortage
 from featurewatch.streams.net.transport import Connect, Transport
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
     import ssl
 
     from featurewatch.streams.net.sasl import Exchange
+
+_REUSE_TIMEOUT_S: Final = 2.0
+"""How long a node may take to respond over an old connection before a new one is opened."""
 
 CLIENT_ID: Final = "featurewatch"
 CLIENT_VERSION: Final = "0.1"
@@ -83,6 +87,8 @@ class Connection:
         """Whether the login is over, if there is one; until then only short responses are read."""
         self.on_first_response: Callable[[], None] | None = None
         """Called once, when the first request after the login is answered."""
+        self.put_back: Callable[[Transport], bool] | None = None
+        """Takes the transport over when the connection is closed in order; False: it does not."""
         self._transport = transport
         self._client_id = client_id
         self._correlation_id = 0
@@ -182,7 +188,11 @@ class Connection:
         self._transport.close()
 
     async def close(self) -> None:
-        """Closes the connection; never fails."""
+        """Closes the connection, or puts its transport back for the next one; never fails."""
+        put_back, self.put_back = self.put_back, None
+        if put_back is not None and not self.closed and put_back(self._transport):
+            self._transport = CLOSED
+            return
         self._transport.close()
         await self._transport.wait_closed()
 
@@ -260,6 +270,11 @@ async def open_connection(
     """
     if (problem := address.problem()) is not None:
         raise NodeError(f"{address} is no address, {problem}: correct what advertises it")
+    idle = REUSED.get() if connect is None else None
+    if idle is not None:
+        reused = await _reopened(idle, address, security, timeout_s, client_id)
+        if reused is not None:
+            return reused
     connection = await _connect(address, security, timeout_s, client_id, connect)
     worked = _KNOWN.has(*_listener(address, security))
     advice = silence_advice(uses_tls=security.tls is not None, worked=worked)
@@ -273,6 +288,8 @@ async def open_connection(
             connection.hint = ": if it wants a login, set security.protocol and sasl.mechanism"
         connection.is_open = True
         connection.on_first_response = partial(_KNOWN.add, *_listener(address, security))
+        if idle is not None:
+            connection.put_back = partial(idle.put, address, security, client_id)
     except ResponseTimeoutError as error:
         await connection.close()
         raise ResponseTimeoutError(f"{error}: {advice}") from error
@@ -285,6 +302,34 @@ async def open_connection(
         await connection.close()
         raise
     return connection
+
+
+async def _reopened(
+    idle: IdleTransports,
+    address: Address,
+    security: Security,
+    timeout_s: float,
+    client_id: str,
+) -> Connection | None:
+    """A connection over an idle transport whose node responds; None: there is none.
+
+    The request shows that the connection still stands, which a change has to know before it is
+    sent, and what the node supports now: it may have been restarted with another release.
+    """
+    while (transport := idle.take(address, security, client_id)) is not None:
+        connection = Connection(address, transport, client_id)
+        connection.is_open = True
+        try:
+            await connection.request_api_versions(min(timeout_s, _REUSE_TIMEOUT_S))
+        except NodeError:
+            await connection.close()
+            continue
+        except BaseException:
+            await connection.close()
+            raise
+        connection.put_back = partial(idle.put, address, security, client_id)
+        return connection
+    return None
 
 
 def _listener(address: Address, security: Security) -> Listener:

@@ -48,6 +48,16 @@ class Node:
     request_count: int = 0
 
 
+class CountingServer(WireServer):
+    """A server that counts the connections that it has accepted."""
+
+    connection_count = 0
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connection_count += 1
+        await super()._connected(reader, writer)
+
+
 class ScriptedCluster:
     """Nodes 1, 2, …, each a listener in a thread of its own; use as a context.
 
@@ -60,7 +70,7 @@ class ScriptedCluster:
         self.nodes = dict(enumerate(nodes, start=1))
         self.controller = controller
         self._speech = speech
-        self._servers: dict[int, WireServer] = {}
+        self._servers: dict[int, CountingServer] = {}
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
 
@@ -85,6 +95,11 @@ class ScriptedCluster:
         server = self._servers[node_id]
         return Address(server.host, server.port)
 
+    @property
+    def connection_count(self) -> int:
+        """How many connections all nodes have accepted."""
+        return sum(server.connection_count for server in self._servers.values())
+
     def stop(self, node_id: int) -> None:
         """Takes a node away; the others still name it."""
         self._run(self._servers[node_id].close())
@@ -94,7 +109,7 @@ class ScriptedCluster:
 
     async def _start(self) -> None:
         for node_id, node in self.nodes.items():
-            server = WireServer(self._speech, self._responder(node))
+            server = CountingServer(self._speech, self._responder(node))
             await server.start()
             self._servers[node_id] = server
 

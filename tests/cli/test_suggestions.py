@@ -16,6 +16,9 @@ CASES = {
     "features descrbe": "No such command 'descrbe'. Did you mean 'describe'?",
     "fleet drft": "No such command 'drft'. Did you mean 'drift'?",
     "state --confg x": "No such option: --confg",
+    "topics --bootstrap-server a:1 list": "`featurewatch topics COMMAND --bootstrap-server ...`",
+    "--bus a:1 state": "The options of a command follow its name, as in `featurewatch COMMAND",
+    "features --jsn describe": "No such option: --jsn",
     "features feature-dependencies --feature group.versoin=1": "did you mean group.version?",
     f"{STEP} upgrad:metadata.version=25": "did you mean upgrade?",
     f"{STEP} upgrade:metadta.version=25": (

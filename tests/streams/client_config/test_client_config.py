@@ -1,5 +1,7 @@
 """Client properties: what Kafka's tools take, each connection takes, or it is one line."""
 
+import os
+import shutil
 import ssl
 from pathlib import Path
 
@@ -327,3 +329,20 @@ def test_any_store_is_read_or_refused(head: bytes, rest: bytes, password: str | 
         read_store(head + rest, password, password)
     except KeyStoreError as error:
         assert "\n" not in str(error)
+
+
+def test_an_unchanged_file_is_the_same_login(tmp_path: Path, client: Path) -> None:
+    """Connections are reused by login, which a changed file, or certificate, must not be."""
+    file = tmp_path / "client.properties"
+    authority = tmp_path / "ca.pem"
+    shutil.copy(client / "ca.pem", authority)
+    content = f"security.protocol=SSL\nssl.ca.location={authority}\n"
+    write_private(file, content)
+    first = read_client_config(file)
+    assert read_client_config(file) is first
+    os.utime(authority, ns=(1, 1))
+    second = read_client_config(file)
+    assert second is not first
+    assert second.security != first.security
+    write_private(file, content + "default.api.timeout.ms=1000\n")
+    assert read_client_config(file).timeout_s == 1

@@ -96,18 +96,20 @@ class ClusterTarget(NamedTuple):
 
         A failure is one line on stderr and an exit code.
         """
-        import asyncio
+        from featurewatch.cli.client_session import run_client
 
-        return self._run(lambda: asyncio.run(work), changes=changes)
+        return self._run(lambda: run_client(work), changes=changes)
 
     def run_blocking(
         self, read: Callable[["FeatureReader"], Coroutine[Any, Any, _RESULT]]
     ) -> _RESULT:
         """Runs what reads one node, without an event loop, whose import takes longer."""
-        from featurewatch.streams.net.transport import connect_blocking, run_blocking
+        from featurewatch.cli.client_session import light_runner
 
-        reader = self.reader(connect_blocking)
-        return self._run(lambda: run_blocking(read(reader)))
+        runner = light_runner()
+        reader = self.reader(runner.connect)
+        result: _RESULT = self._run(lambda: runner.run(read(reader)))
+        return result
 
     def _run(self, work: Callable[[], _RESULT], *, changes: bool = False) -> _RESULT:
         from featurewatch.admin.errors import AdminError, OutcomeUnknownError, RequestError

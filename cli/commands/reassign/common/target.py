@@ -7,6 +7,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, TypeVar
 
+from featurewatch.cli.client_session import run_client
 from featurewatch.cli.command_line import Exit, Option
 from featurewatch.cli.config.options import ADDRESSES
 from featurewatch.cli.errors import ExitCode, UsageError
@@ -150,7 +151,7 @@ class AdminTarget(NamedTuple):
         )
 
         try:
-            return asyncio.run(_until_terminated(work))
+            return run_client(_until_terminated(work))
         except asyncio.CancelledError:
             raise Exit(_TERMINATED) from None
         except RequestRefusedError as error:

@@ -91,25 +91,26 @@ class TopicTarget(NamedTuple):
     def _run(
         self, kind: type[_CLIENT], work: Callable[[_CLIENT], Coroutine[Any, Any, _RESULT]]
     ) -> _RESULT:
-        # Blocking calls: an event loop takes longer to import than most of these take.
         from featurewatch.admin.connections import Bootstrap
         from featurewatch.admin.topics.session import blocking_pause
-        from featurewatch.streams.net.transport import connect_blocking, run_blocking
+        from featurewatch.cli.client_session import light_runner
 
+        runner = light_runner()
         addresses, config = self._addresses(), read_client_config(self.command_config)
         client = kind(
             Bootstrap(addresses, security=config.security),
             timeout_s=self.timeout_s or config.timeout_s or _TIMEOUT_S,
             connect_timeout_s=config.connect_timeout_s or _CONNECT_TIMEOUT_S,
-            connect=connect_blocking,
-            pause=blocking_pause,
+            connect=runner.connect,
+            pause=blocking_pause if runner.connect else None,
         )
 
         async def run() -> _RESULT:
             async with client:
                 return await work(client)
 
-        return run_blocking(run())
+        result: _RESULT = runner.run(run())
+        return result
 
     def _addresses(self) -> tuple[Address, ...]:
         if not self.servers:

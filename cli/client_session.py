@@ -1,0 +1,97 @@
+"""What the coroutines of a cluster's clients run on: nothing but a socket, or an event loop.
+
+A command of the command line runs by itself, and ends its connections. Within a `ClientSession`
+commands run one after another, and share connections.
+"""
+
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    from featurewatch.streams.net.transport import Connect
+
+_RESULT = TypeVar("_RESULT")
+
+
+class ClientSession:
+    """An event loop that outlives a command, with the connections that it leaves open.
+
+    One thread's; close it when done. ``run`` is interrupted by Ctrl-C as `asyncio.run` is.
+    """
+
+    def __init__(self) -> None:
+        import asyncio
+
+        from featurewatch.streams.net.reuse import IdleTransports
+
+        self._runner = asyncio.Runner()
+        self._idle = IdleTransports(self._runner.get_loop())
+
+    def run(self, work: Coroutine[Any, Any, _RESULT]) -> _RESULT:
+        """The result of what a client does; what it started and left running is canceled."""
+        from featurewatch.streams.net.reuse import reusing
+
+        with reusing(self._idle):
+            return self._runner.run(_run_alone(work), context=copy_context())
+
+    def close(self) -> None:
+        """Closes the connections and the loop."""
+        self._idle.close()
+        self._runner.close()
+
+
+_SESSION: Final[ContextVar[ClientSession | None]] = ContextVar("client_session", default=None)
+
+
+@contextmanager
+def client_session() -> Iterator[None]:
+    """Commands that run within the block, in this thread, share connections."""
+    session = ClientSession()
+    token = _SESSION.set(session)
+    try:
+        yield
+    finally:
+        _SESSION.reset(token)
+        session.close()
+
+
+def run_client(work: Coroutine[Any, Any, _RESULT]) -> _RESULT:
+    """The result of what a client does, on an event loop."""
+    session = _SESSION.get()
+    if session is not None:
+        return session.run(work)
+    import asyncio
+
+    return asyncio.run(work)
+
+
+class ClientRunner(NamedTuple):
+    """How a client connects, and what runs its coroutines; ``connect`` None: by an event loop."""
+
+    connect: "Connect | None"
+    run: Callable[[Coroutine[Any, Any, Any]], Any]
+
+
+def light_runner() -> ClientRunner:
+    """Without an event loop, whose import takes longer than a request; unless there is one."""
+    session = _SESSION.get()
+    if session is not None:
+        return ClientRunner(None, session.run)
+    from featurewatch.streams.net.transport import connect_blocking, run_blocking
+
+    return ClientRunner(connect_blocking, run_blocking)
+
+
+async def _run_alone(work: Coroutine[Any, Any, _RESULT]) -> _RESULT:
+    import asyncio
+
+    try:
+        return await work
+    finally:
+        own = asyncio.current_task()
+        left = [task for task in asyncio.all_tasks() if task is not own]
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)

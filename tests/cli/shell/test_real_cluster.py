@@ -1,0 +1,79 @@
+"""The shell against a real cluster: a script of changes, and its names at a terminal."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from featurewatch.cli.commands.shell.names_reader import read_names
+from featurewatch.cli.commands.shell.target import shell_target
+from featurewatch.deploy.kafka.cluster import Cluster
+from tests.cli.shell.shells import shell
+from tests.cli.shell.terminals import shell_terminal
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.stack
+
+
+def test_topics_are_made_shown_completed_and_deleted(bus: Cluster, tmp_path: Path) -> None:
+    """One script for the changes; Tab knows the new topic, and forgets the deleted one."""
+    pytest.importorskip("prompt_toolkit", reason="install the extra shell")
+    server = ("--bootstrap-server", bus.bootstrap_servers)
+    target = shell_target(bus.bootstrap_servers, None, None)
+    made = shell(
+        tmp_path,
+        *server,
+        lines=(
+            "topics create --topic shell-made --partitions 2 --replication-factor 1\n"
+            "topics describe --topic shell-made\n"
+            "elect preferred --topic shell-made --partition 0\n"
+            "reassign list\n"
+            "cluster metadata\n"
+            "features describe\n"
+            "topics create --topic shell-made\n"
+            "topics list\n"
+        ),
+    )
+    assert made.returncode == 1, made.stderr
+    assert "Created topic shell-made." in made.stdout
+    assert "PartitionCount: 2" in made.stdout
+    assert "Valid replica already elected" in made.stdout
+    assert f"Cluster: {bus.cluster_id}" in made.stdout
+    assert "Feature: metadata.version" in made.stdout
+    assert "already exists" in made.stdout
+    assert "line 7 failed with exit code 1: nothing after it ran" in made.stderr
+
+    names = asyncio.run(read_names(target))
+    assert "shell-made" in names.topics
+    assert [broker.node_id for broker in names.brokers] == ["1"]
+    assert "metadata.version" in [feature.name for feature in names.features]
+
+    with shell_terminal(tmp_path, *server) as terminal:
+        terminal.prompts(f"{bus.bootstrap_servers}>")
+        terminal.type("topics describe --topic shell-m")
+
+        def is_completed() -> bool:
+            terminal.type("\t")
+            return "ade" in terminal.text  # what of the name was not typed
+
+        assert eventually(is_completed)
+        terminal.enter("")
+        terminal.shows("PartitionCount: 2")
+        terminal.prompts(f"{bus.bootstrap_servers}>")
+        terminal.enter("topics delete --topic shell-made --yes")
+        terminal.prompts(f"{bus.bootstrap_servers}>")
+        terminal.enter("exit")
+        assert terminal.ends() == 0
+    assert eventually(lambda: "shell-made" not in asyncio.run(read_names(target)).topics)
+
+
+def test_a_shell_of_controllers_reads_features(quorum_430: Cluster, tmp_path: Path) -> None:
+    """What brokers alone serve is refused; what controllers serve runs."""
+    controllers = quorum_430.controllers
+    controller = ("--bootstrap-controller", controllers)
+    done = shell(tmp_path, *controller, "-c", "features describe", "-c", "reassign list")
+    assert done.returncode == 0, done.stderr
+    assert "Feature: metadata.version" in done.stdout
+    names = asyncio.run(read_names(shell_target(None, controllers, None)))
+    assert "metadata.version" in [feature.name for feature in names.features]
+    assert list(names.topics) == []
