@@ -1,9 +1,11 @@
-"""Simulated brokers that lead and follow partitions as their controller says.
+"""One light replica host: a broker that leads and follows partitions as its controller says; pure.
 
 A broker keeps its logs over a restart and forgets all else. A write is acknowledged when every
-member of the largest ISR that may be in force has it, as in ``kafka.cluster.Partition``.
+member of the largest ISR that may be in force has it, as in ``kafka.cluster.Partition``. A log is
+a list of numbers, so a partition without writes costs little more than its state.
 """
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from featurewatch.controller.partitions.assignment import TopicPartition
@@ -140,14 +142,24 @@ class LightReplicas:
         replica.waiting = [entry for entry in replica.waiting if entry[1] > safe]
         return done
 
-    def wanted_isr(self, partition: TopicPartition, live: set[int]) -> RequestedIsr | None:
-        """The ISR of those that live and have the whole log; None if it is in force."""
+    def wanted_isr(
+        self,
+        partition: TopicPartition,
+        live: Collection[int],
+        *,
+        leaves: Callable[[int], bool] = lambda _: True,
+    ) -> RequestedIsr | None:
+        """The ISR of those that live and have the whole log; None if it is in force.
+
+        A member of the ISR that does not, stays in it unless ``leaves`` is true of it.
+        """
         replica = self.replicas[partition]
         length = len(self.log(partition))
         isr = tuple(
             member
             for member in replica.state.replicas
             if member == self.broker_id
+            or (member in replica.isr and not leaves(member))
             or (member in live and replica.ends.get(member, -1) >= length)
         )
         if replica.proposed is not None:

@@ -69,8 +69,9 @@ def run_topics(first: int, seeds: int) -> int:
         acknowledged += sum(map(len, auditor.acknowledged.values()))
     seconds = perf_counter() - start_s
     sys.stdout.write(
-        f"{seeds} histories of topics in {seconds:.1f} s ({seeds / seconds:.0f}/s): {failed} failed,"
-        f" {elections} elections, {deleted} partitions deleted, {acknowledged} writes acknowledged\n"
+        f"{seeds} histories of topics in {seconds:.1f} s ({seeds / seconds:.0f}/s): {failed} "
+        f"failed, {elections} elections, {deleted} partitions deleted, {acknowledged} writes "
+        "acknowledged\n"
     )
     return failed
 
