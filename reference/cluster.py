@@ -6,7 +6,7 @@ If the full nodes control topics, the light brokers host replicas.
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 from featurewatch.reference.machines.directory import BrokerDirectory
 from featurewatch.reference.machines.encoding import BrokerIdentity, Endpoint, encode_broker
@@ -19,6 +19,9 @@ from featurewatch.reference.machines.light_brokers import (
 from featurewatch.reference.machines.protocol import BrokerEffect
 from featurewatch.reference.node import LISTENER, NodeExit, NodeSettings, ReferenceNode
 from featurewatch.reference.replica_host import ReplicaHost
+from featurewatch.reference.wire.api_keys import api_dialect_of
+from featurewatch.reference.wire.frames import WireRequest
+from featurewatch.reference.wire.server import WireServer
 from featurewatch.reference.zookeeper.client import monotonic_wall_clock
 from featurewatch.reference.zookeeper.session import MachineSession
 from featurewatch.reference.zookeeper.slots import MachineSlot
@@ -80,6 +83,8 @@ class ReferenceCluster:
     light: LightBrokers | None = None
     replicas: ReplicaHost | None = None
     """The light brokers' replicas, if the full nodes control topics."""
+    _light_server: WireServer | None = None
+    """The listener of the light brokers that host replicas; it outlives each full node."""
     _light_slot: tuple[MachineSession, MachineSlot] | None = None
     _sessions: list[MachineSession] = field(default_factory=list)
 
@@ -104,8 +109,7 @@ class ReferenceCluster:
         try:
             await self._attach("directory", self.directory)
             if self.settings.first.operations is not None and self.settings.light_ids():
-                self.replicas = ReplicaHost(self._controller_endpoint)
-                self.replicas.start()
+                await self._start_replicas()
             for settings in self.settings.node_settings():
                 node = ReferenceNode(settings, self.directory, self.on_end, self.replicas)
                 await node.start(timeout_s)
@@ -139,9 +143,10 @@ class ReferenceCluster:
 
     async def close(self) -> None:
         """Ends all nodes and light brokers."""
-        if self.replicas is not None:
+        if self._light_server is not None and self.replicas is not None:
+            await self._light_server.close()
             await self.replicas.close()
-            self.replicas = None
+            self._light_server = self.replicas = None
         for node in self.nodes:
             await node.close()
         for session in self._sessions:
@@ -171,6 +176,23 @@ class ReferenceCluster:
             return None
         return f"{known_count} brokers are known, and {registered_count} have registered"
 
+    async def _start_replicas(self) -> None:
+        first = self.settings.first
+        self.replicas = ReplicaHost(self._controller_endpoint)
+        self.replicas.start()
+        dialect = api_dialect_of(first.dialect, controls_topics=True, hosts_replicas=True)
+        self._light_server = WireServer(
+            dialect, self._handle_light, host=first.host, name="light brokers"
+        )
+        await self._light_server.start()
+
+    async def _handle_light(self, request: WireRequest) -> Any:
+        """A running full node responds for the light brokers."""
+        for node in self.nodes:
+            if node.exit is None:
+                return await node.handle(request)
+        return None
+
     async def _start_light(self, timeout_s: float) -> None:
         ids = self.settings.light_ids()
         if not ids:
@@ -181,10 +203,15 @@ class ReferenceCluster:
         await _until(lambda: light.complete or bool(light.rejected), timeout_s + len(ids) / 100)
 
     def _light_contents(self, ids: Sequence[int]) -> dict[int, bytes]:
-        """The znodes of light brokers; each advertises the address of one of the full nodes."""
+        """The znodes of light brokers.
+
+        Each advertises the address of one of the full nodes; those that host replicas, their own.
+        """
         first, now_ms = self.settings.first, int(monotonic_wall_clock()())
         ranges = self.settings.light_ranges or (lambda _: first.supported)
         addresses = [node.address.rsplit(":", 1) for node in self.nodes]
+        if self._light_server is not None:
+            addresses = [[self._light_server.host, str(self._light_server.port)]]
         contents: dict[int, bytes] = {}
         for broker_id in ids:
             host, port = addresses[broker_id % len(addresses)]

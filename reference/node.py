@@ -97,7 +97,7 @@ class ReferenceNode:
     """Runs a broker and a candidate for the controller, and serves requests.
 
     ``directory`` holds the brokers of the cluster. ``on_end`` is called if the node ends by itself;
-    `exit` holds the reason then. Its listener serves the light brokers of ``replicas`` as well.
+    `exit` holds the reason then. It also responds for the light brokers of ``replicas``.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class ReferenceNode:
         )
         self._server = WireServer(
             self._api_dialect,
-            self._handle,
+            self.handle,
             host=settings.host,
             port=settings.port,
             name=self.name,
@@ -269,7 +269,8 @@ class ReferenceNode:
 
     # -- requests over the wire --
 
-    async def _handle(self, request: WireRequest) -> Any:
+    async def handle(self, request: WireRequest) -> Any:
+        """The response to a request; None, which closes the connection, if there is none."""
         try:
             return await self._route(request)
         except MachineExitedError:

@@ -61,6 +61,8 @@ class LightReplicas:
         self.leaders: dict[TopicPartition, int] = {}
         """What UpdateMetadata said of each partition."""
         self.controller_epoch = 0
+        self._stopped: dict[TopicPartition, str] = {}
+        """The topic ids of replicas that were stopped and not deleted."""
 
     # -- the controller's requests -----------------------------------------------------------------
 
@@ -100,6 +102,7 @@ class LightReplicas:
         known = replica if replica is not None and replica.topic_id == topic_id else None
         if known is not None and state.leader_epoch <= known.state.leader_epoch:
             return STALE_CONTROLLER_EPOCH
+        self._stopped.pop(state.partition, None)
         self.replicas[state.partition] = Replica(topic_id, state, state.isr, state.partition_epoch)
         self.logs.setdefault((topic_id, state.partition.number), [])
         return 0
@@ -109,8 +112,11 @@ class LightReplicas:
         if replica is not None and 0 <= leader_epoch < replica.state.leader_epoch:
             return FENCED_LEADER_EPOCH
         self.replicas.pop(partition, None)
-        if replica is not None and deletes:
-            self.logs.pop((replica.topic_id, partition.number), None)
+        if replica is not None:
+            self._stopped[partition] = replica.topic_id
+        if deletes and partition in self._stopped:
+            # Perhaps stopped before, as a controller does it: the log is there until it is deleted.
+            self.logs.pop((self._stopped.pop(partition), partition.number), None)
         return 0
 
     # -- leaders -----------------------------------------------------------------------------------

@@ -29,6 +29,7 @@ from featurewatch.reference.wire.messages.to_brokers import (
     response_of,
     wire_requests,
 )
+from featurewatch.reference.wire.messages.topic_ids import by_topic
 from featurewatch.streams.net.decode import read_entity, skip_tags
 from featurewatch.streams.net.encode import write_entity
 from tests.reference.messages.values import random_request
@@ -59,14 +60,13 @@ def by_topics(request: BrokerRequest, version: int) -> BrokerRequest:
         return UpdateMetadataRequest(
             request.controller_id, request.controller_epoch, request.broker_epoch, (), ()
         )
-    order = {
-        state.partition.topic: index for index, state in reversed([*enumerate(request.states)])
-    }
-    states = tuple(sorted(request.states, key=lambda state: order[state.partition.topic]))
     if isinstance(request, StopReplicaRequest):
-        return replace(request, states=states)
+        stops = by_topic(request.states, lambda state: state.partition).values()
+        return replace(request, states=tuple(stop for listed in stops for stop in listed))
+    grouped = by_topic(request.states, lambda state: state.partition)
+    states = tuple(state for listed in grouped.values() for state in listed)
     leaders = tuple(leader for leader in request.leaders if leader in request.endpoints)
-    ids = {topic: text for topic, text in request.topic_ids.items() if topic in order}
+    ids = {topic: text for topic, text in request.topic_ids.items() if topic in grouped}
     if version < 6:  # the recovery state of leaders
         states = tuple(replace(state, recovering=False) for state in states)
     return LeaderAndIsrRequest(

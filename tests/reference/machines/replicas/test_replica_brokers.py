@@ -164,9 +164,21 @@ def test_a_stopped_replica_is_no_follower_and_a_deleted_one_has_no_log() -> None
     cluster.elect(2)
     cluster.announce(1, 2)
     cluster.settle()
+    assert cluster.brokers.brokers[3].logs == {}
     assert P0 not in cluster.brokers.brokers[3].replicas
     cluster.announce(3)
     assert cluster.brokers.log(3, P0) == []
+
+
+def test_a_replica_is_stopped_and_then_deleted() -> None:
+    """As a controller does it: the log is there between the two requests."""
+    cluster = MiniController()
+    broker = cluster.brokers.brokers[3]
+    for deletes in (False, True):
+        assert [*broker.logs] == [("id", 0)]
+        stop = StopReplicaRequest(9, 1, 103, (StopReplicaState(P0, 0, deletes=deletes),))
+        cluster.brokers.receive(stop)
+    assert broker.logs == {}
 
 
 def test_an_isr_request_without_a_response_is_made_again() -> None:
