@@ -18,8 +18,8 @@ from featurewatch.reference.machines.light_brokers import (
 )
 from featurewatch.reference.machines.protocol import BrokerEffect
 from featurewatch.reference.node import LISTENER, NodeExit, NodeSettings, ReferenceNode
-from featurewatch.reference.replica_host import ReplicaHost
-from featurewatch.reference.wire.api_keys import api_dialect_of
+from featurewatch.reference.replica_host import ReplicaHost, forward_metadata
+from featurewatch.reference.wire.api_keys import METADATA, api_dialect_of
 from featurewatch.reference.wire.frames import WireRequest
 from featurewatch.reference.wire.server import WireServer
 from featurewatch.reference.zookeeper.client import monotonic_wall_clock
@@ -187,11 +187,14 @@ class ReferenceCluster:
         await self._light_server.start()
 
     async def _handle_light(self, request: WireRequest) -> Any:
-        """A running full node responds for the light brokers."""
-        for node in self.nodes:
-            if node.exit is None:
+        """A running full node responds for the light brokers, and on topics the controller."""
+        running = [node for node in self.nodes if node.exit is None]
+        for node in running:
+            if node.is_controller:
                 return await node.handle(request)
-        return None
+        if request.key == METADATA:
+            return await forward_metadata(request, self._controller_endpoint())
+        return await running[0].handle(request) if running else None
 
     async def _start_light(self, timeout_s: float) -> None:
         ids = self.settings.light_ids()

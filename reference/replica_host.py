@@ -16,7 +16,7 @@ from featurewatch.reference.machines.topics.results import (
     AlterPartitionResult,
 )
 from featurewatch.reference.wire.api_keys import ALTER_PARTITION, LEADER_AND_ISR, STOP_REPLICA
-from featurewatch.reference.wire.frames import WireRequest
+from featurewatch.reference.wire.frames import WireRequest, response_classes
 from featurewatch.reference.wire.messages.from_controller import (
     broker_response,
     read_leader_and_isr,
@@ -119,6 +119,26 @@ class ReplicaHost:
         connection, self._connection, self._connected_to = self._connection, None, None
         if connection is not None:
             await connection.close()
+
+
+async def forward_metadata(request: WireRequest, controller: Endpoint | None) -> Any:
+    """The controller's response to a Metadata request that a light broker received.
+
+    None, which ends the connection, without one: the client goes on to another broker.
+    """
+    if controller is None:
+        return None
+    expected = response_classes(request.key, request.version).MetadataResponse
+    try:
+        address = Address.of_peer(controller.host, controller.port)
+        connection = await open_connection(address, timeout_s=_TIMEOUT_S)
+        try:
+            return await connection.request(request.body, expected, _TIMEOUT_S)
+        finally:
+            await connection.close()
+    except NodeError as error:
+        _log.info("Metadata of a light broker's client did not reach the controller: %s", error)
+        return None
 
 
 def _report(task: asyncio.Task[None]) -> None:
