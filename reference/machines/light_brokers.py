@@ -129,7 +129,9 @@ class LightBrokers:
                     self._retry_at_tick.append(broker_id)  # of a session that will expire
                     return []
                 self.registered.add(broker_id)
-                self._queue.append(broker_id)  # it may have been ended meanwhile
+                if broker_id in self._ended:  # meanwhile, by order
+                    self._queue.append(broker_id)
+                    return []
                 epoch = -1 if stat is None else stat.czxid
                 return [LightBrokerRegistered(broker_id, epoch)]
             case NodeExists():

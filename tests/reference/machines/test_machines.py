@@ -265,6 +265,7 @@ def test_a_light_broker_that_was_ended_before_it_registered_goes_too() -> None:
         assert script.send(EndLightBrokers(frozenset({0}))) == []
         deletions = [*script.complete(create, outcome), *script.send(Tick())]
         assert deletions == [Delete(broker_path(0))]
+        assert script.broker_effects == []
         script.complete(deletions[0], OutcomeUnknown())
         (repeated,) = script.send(Tick())
         script.complete(repeated, OperationDone())
