@@ -87,6 +87,7 @@ def update_metadata_start(version: int) -> Any:
 
     The message is an `UpdateMetadataRequest` without partitions and brokers.
     """
+    whole = message_class("UpdateMetadataRequest", version)
     has_flag = version >= _KRAFT_FLAG_SINCE
     form = _KRAFT_START if has_flag else _PLAIN_START
 
@@ -95,8 +96,9 @@ def update_metadata_start(version: int) -> Any:
         return UpdateMetadataRequest(controller_id, controller_epoch, broker_epoch, (), ())
 
     # The tags of version 8 stand at the end of the message.
-    members = {"__flexible__": version >= 6, "__read__": staticmethod(read)}
-    return type("UpdateMetadataStart", (), members)
+    names = ("__api_key__", "__version__", "__flexible__")
+    members = {name: getattr(whole, name) for name in names}
+    return type("UpdateMetadataStart", (), members | {"__read__": staticmethod(read)})
 
 
 def broker_response(request: BrokerRequest, response: BrokerResponse, version: int) -> Any:
