@@ -2,7 +2,8 @@
 
 Prints ``node ID host:port`` on stdout for each full node, then ``ready`` when all brokers are
 registered. Exits with 0 at Ctrl-C or SIGTERM. When the last full node has ended by itself, exits
-with that node's code; the reason is on stderr.
+with that node's code; the reason is on stderr. With ``--orders`` it reads orders to the light
+replicas from stdin, and prints a line for each.
 """
 
 import argparse
@@ -11,6 +12,7 @@ import base64
 import logging
 import signal
 import sys
+import threading
 import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,6 +21,7 @@ from featurewatch.reference.cluster import FULL_NODES, ClusterSettings, Referenc
 from featurewatch.reference.machines.controller.topics import OperationsSettings
 from featurewatch.reference.machines.dialect import DIALECTS, EARLY_DRAFT_STRUCK, RELEASED
 from featurewatch.reference.node import NodeExit, NodeSettings, ReferenceNode
+from featurewatch.reference.orders import MAX_LINE, Orders
 from featurewatch.reference.zookeeper.slots import ZookeeperUnavailableError
 from featurewatch.streams.types import SupportedRange
 
@@ -39,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     logging.getLogger("kazoo").setLevel(logging.WARNING)
     try:
-        return asyncio.run(_run(_settings(options)))
+        return asyncio.run(_run(_settings(options), takes_orders=options.orders))
     except (ZookeeperUnavailableError, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return FAILED
@@ -49,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return FAILED
 
 
-async def _run(settings: ClusterSettings) -> int:
+async def _run(settings: ClusterSettings, *, takes_orders: bool = False) -> int:
     loop = asyncio.get_running_loop()
     stopped: asyncio.Future[int] = loop.create_future()
 
@@ -76,9 +79,29 @@ async def _run(settings: ClusterSettings) -> int:
             _print(f"node {node.settings.node_id} {node.address}")
     if any(node.exit is None for node in cluster.nodes):
         _print("ready")
+    if takes_orders:
+        _read_orders(loop, Orders(cluster))
     code = await stopped
     await cluster.close()
     return code
+
+
+def _read_orders(loop: asyncio.AbstractEventLoop, orders: Orders) -> None:
+    """Performs the lines of stdin in the loop until it ends; reading needs a thread of its own."""
+
+    def perform(line: str) -> None:
+        _print(orders.perform(line))
+
+    def read() -> None:
+        while line := sys.stdin.readline(MAX_LINE + 1):
+            rest = line
+            while rest and not rest.endswith("\n"):  # of a line that is too long
+                rest = sys.stdin.readline(MAX_LINE)
+            if loop.is_closed():
+                return
+            loop.call_soon_threadsafe(perform, line)
+
+    threading.Thread(target=read, name="orders", daemon=True).start()
 
 
 def _print(line: str) -> None:
@@ -152,8 +175,10 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--control-topics",
         action="store_true",
-        help="control topics and partitions of real Kafka brokers in ZooKeeper mode",
+        help="control topics and partitions of real Kafka brokers in ZooKeeper mode; light brokers"
+        " host replicas then",
     )
+    add("--orders", action="store_true", help="read orders to the light replicas from stdin")
     add(
         "--controller-ids",
         type=_at_least(0),

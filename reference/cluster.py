@@ -1,16 +1,30 @@
-"""Runs reference clusters of any size in one process: a few full nodes plus light brokers."""
+"""Runs reference clusters of any size in one process: a few full nodes plus light brokers.
+
+If the full nodes control topics, the light brokers host replicas.
+"""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 from featurewatch.reference.machines.directory import BrokerDirectory
-from featurewatch.reference.machines.encoding import BrokerIdentity, encode_broker
-from featurewatch.reference.machines.light_brokers import LightBrokers
+from featurewatch.reference.machines.encoding import BrokerIdentity, Endpoint, encode_broker
+from featurewatch.reference.machines.light_brokers import (
+    EndLightBrokers,
+    LightBrokerRegistered,
+    LightBrokers,
+    StartLightBrokers,
+)
+from featurewatch.reference.machines.protocol import BrokerEffect
 from featurewatch.reference.node import LISTENER, NodeExit, NodeSettings, ReferenceNode
+from featurewatch.reference.replica_host import ReplicaHost, forward_metadata
+from featurewatch.reference.wire.api_keys import METADATA, api_dialect_of
+from featurewatch.reference.wire.frames import WireRequest
+from featurewatch.reference.wire.server import WireServer
 from featurewatch.reference.zookeeper.client import monotonic_wall_clock
 from featurewatch.reference.zookeeper.session import MachineSession
+from featurewatch.reference.zookeeper.slots import MachineSlot
 from featurewatch.streams.types import SupportedRange
 
 FULL_NODES: Final = 3
@@ -34,13 +48,22 @@ class ClusterSettings:
     cluster_id: str | None = None
 
     def node_settings(self) -> list[NodeSettings]:
-        """The settings of each full node."""
+        """The settings of each full node; those that control topics host none of them."""
         first = self.first
+        count = max(1, min(self.full, self.brokers))
+        operations = first.operations
+        if operations is not None:
+            ids = range(first.node_id, first.node_id + count)
+            hosts_none = operations.controller_ids | {*ids}
+            operations = replace(operations, controller_ids=hosts_none)
         return [
             replace(
-                first, node_id=first.node_id + index, port=first.port + index if first.port else 0
+                first,
+                node_id=first.node_id + index,
+                port=first.port + index if first.port else 0,
+                operations=operations,
             )
-            for index in range(max(1, min(self.full, self.brokers)))
+            for index in range(count)
         ]
 
     def light_ids(self) -> range:
@@ -58,6 +81,11 @@ class ReferenceCluster:
     nodes: list[ReferenceNode] = field(default_factory=list)
     directory: BrokerDirectory = field(init=False)
     light: LightBrokers | None = None
+    replicas: ReplicaHost | None = None
+    """The light brokers' replicas, if the full nodes control topics."""
+    _light_server: WireServer | None = None
+    """The listener of the light brokers that host replicas; it outlives each full node."""
+    _light_slot: tuple[MachineSession, MachineSlot] | None = None
     _sessions: list[MachineSession] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -80,8 +108,10 @@ class ReferenceCluster:
         """
         try:
             await self._attach("directory", self.directory)
+            if self.settings.first.operations is not None and self.settings.light_ids():
+                await self._start_replicas()
             for settings in self.settings.node_settings():
-                node = ReferenceNode(settings, self.directory, self.on_end)
+                node = ReferenceNode(settings, self.directory, self.on_end, self.replicas)
                 await node.start(timeout_s)
                 self.nodes.append(node)
                 await node.wait_registered(timeout_s)
@@ -100,8 +130,23 @@ class ReferenceCluster:
         await _until(lambda: any(node.is_controller for node in self.nodes), timeout_s)
         return next(node for node in self.nodes if node.is_controller)
 
+    def end_brokers(self, *broker_ids: int) -> None:
+        """Lets light brokers die at once: they respond no more, and their znodes go."""
+        if self.replicas is not None:
+            for broker_id in broker_ids:
+                self.replicas.brokers.end(broker_id)
+        self._order(EndLightBrokers(frozenset(broker_ids)))
+
+    def start_brokers(self, *broker_ids: int) -> None:
+        """Registers light brokers that were ended; their replicas have the logs of before."""
+        self._order(StartLightBrokers(frozenset(broker_ids)))
+
     async def close(self) -> None:
         """Ends all nodes and light brokers."""
+        if self._light_server is not None and self.replicas is not None:
+            await self._light_server.close()
+            await self.replicas.close()
+            self._light_server = self.replicas = None
         for node in self.nodes:
             await node.close()
         for session in self._sessions:
@@ -131,20 +176,45 @@ class ReferenceCluster:
             return None
         return f"{known_count} brokers are known, and {registered_count} have registered"
 
+    async def _start_replicas(self) -> None:
+        first = self.settings.first
+        self.replicas = ReplicaHost(self._controller_endpoint)
+        self.replicas.start()
+        dialect = api_dialect_of(first.dialect, controls_topics=True, hosts_replicas=True)
+        self._light_server = WireServer(
+            dialect, self._handle_light, host=first.host, name="light brokers"
+        )
+        await self._light_server.start()
+
+    async def _handle_light(self, request: WireRequest) -> Any:
+        """A running full node responds for the light brokers, and on topics the controller."""
+        running = [node for node in self.nodes if node.exit is None]
+        for node in running:
+            if node.is_controller:
+                return await node.handle(request)
+        if request.key == METADATA:
+            return await forward_metadata(request, self._controller_endpoint())
+        return await running[0].handle(request) if running else None
+
     async def _start_light(self, timeout_s: float) -> None:
         ids = self.settings.light_ids()
         if not ids:
             return
         self.light = LightBrokers(self._light_contents(ids))
         light = self.light
-        await self._attach("light brokers", light)
+        self._light_slot = await self._attach("light brokers", light)
         await _until(lambda: light.complete or bool(light.rejected), timeout_s + len(ids) / 100)
 
     def _light_contents(self, ids: Sequence[int]) -> dict[int, bytes]:
-        """The znodes of light brokers; each advertises the address of one of the full nodes."""
+        """The znodes of light brokers.
+
+        Each advertises the address of one of the full nodes; those that host replicas, their own.
+        """
         first, now_ms = self.settings.first, int(monotonic_wall_clock()())
         ranges = self.settings.light_ranges or (lambda _: first.supported)
         addresses = [node.address.rsplit(":", 1) for node in self.nodes]
+        if self._light_server is not None:
+            addresses = [[self._light_server.host, str(self._light_server.port)]]
         contents: dict[int, bytes] = {}
         for broker_id in ids:
             host, port = addresses[broker_id % len(addresses)]
@@ -152,17 +222,36 @@ class ReferenceCluster:
             contents[broker_id] = encode_broker(first.dialect, identity, ranges(broker_id), now_ms)
         return contents
 
-    async def _attach(self, name: str, machine: BrokerDirectory | LightBrokers) -> None:
+    def _order(self, order: EndLightBrokers | StartLightBrokers) -> None:
+        if self._light_slot is not None:
+            session, slot = self._light_slot
+            session.deliver(slot, order)
+
+    def _on_light_effect(self, effect: BrokerEffect) -> None:
+        if isinstance(effect, LightBrokerRegistered) and self.replicas is not None:
+            self.replicas.brokers.start(effect.broker_id, effect.epoch)
+
+    def _controller_endpoint(self) -> Endpoint | None:
+        """The address of the controller, as a running node of this process knows it."""
+        running = (node for node in self.nodes if node.exit is None)
+        ids = (node.controller_id for node in running if node.controller_id is not None)
+        return self.directory.brokers.get(next(ids, -1))
+
+    async def _attach(
+        self, name: str, machine: BrokerDirectory | LightBrokers
+    ) -> tuple[MachineSession, MachineSlot]:
         first = self.settings.first
         session = MachineSession(
             first.connect,
             session_timeout_s=first.session_timeout_s,
             name=name,
             on_exit=lambda _code, _reason: None,
+            on_broker_effect=self._on_light_effect,
         )
-        session.attach(machine)
+        slot = session.attach(machine)
         await session.open()
         self._sessions.append(session)
+        return session, slot
 
 
 async def _until(condition: Callable[[], bool], timeout_s: float) -> None:

@@ -37,6 +37,7 @@ from featurewatch.reference.machines.topics.broker_requests import (
 )
 from featurewatch.reference.machines.topics.requests import TopicRequest, TopicResponse
 from featurewatch.reference.machines.topics.znodes import TOPIC_CONFIGS
+from featurewatch.reference.replica_host import ReplicaHost
 from featurewatch.reference.topic_api import TopicApi
 from featurewatch.reference.wire import requests as wire_requests
 from featurewatch.reference.wire import responses as wire_responses
@@ -45,9 +46,9 @@ from featurewatch.reference.wire.api_keys import (
     DESCRIBE_CLUSTER,
     KIP4_KEYS,
     METADATA,
+    REPLICA_KEYS,
     UPDATE_FEATURES,
     UPDATE_METADATA,
-    ApiDialect,
     api_dialect_of,
 )
 from featurewatch.reference.wire.cluster_responses import topic_metadata
@@ -96,7 +97,7 @@ class ReferenceNode:
     """Runs a broker and a candidate for the controller, and serves requests.
 
     ``directory`` holds the brokers of the cluster. ``on_end`` is called if the node ends by itself;
-    `exit` holds the reason then.
+    `exit` holds the reason then. It also responds for the light brokers of ``replicas``.
     """
 
     def __init__(
@@ -104,6 +105,7 @@ class ReferenceNode:
         settings: NodeSettings,
         directory: BrokerDirectory,
         on_end: Callable[["ReferenceNode", NodeExit], None] | None = None,
+        replicas: ReplicaHost | None = None,
     ) -> None:
         self.settings = settings
         self.name = f"node {settings.node_id}"
@@ -112,15 +114,18 @@ class ReferenceNode:
         self._on_end = on_end
         self._ending: asyncio.Task[None] | None = None
         self._changed = asyncio.Event()
+        self._replicas = replicas
         self._api_dialect = api_dialect_of(
-            settings.dialect, controls_topics=settings.operations is not None
+            settings.dialect,
+            controls_topics=settings.operations is not None,
+            hosts_replicas=replicas is not None,
         )
         self._metadata_sender = UpdateMetadataSender(
             settings.node_id, self.name, directory.brokers.get
         )
         self._server = WireServer(
             self._api_dialect,
-            self._handle,
+            self.handle,
             host=settings.host,
             port=settings.port,
             name=self.name,
@@ -264,7 +269,8 @@ class ReferenceNode:
 
     # -- requests over the wire --
 
-    async def _handle(self, request: WireRequest) -> Any:
+    async def handle(self, request: WireRequest) -> Any:
+        """The response to a request; None, which closes the connection, if there is none."""
         try:
             return await self._route(request)
         except MachineExitedError:
@@ -277,11 +283,13 @@ class ReferenceNode:
             return await self._metadata(request)
         if request.key == DESCRIBE_CLUSTER:
             return wire_responses.describe_cluster(request, self._view())
+        if self._replicas is not None and request.key in REPLICA_KEYS:
+            return self._replicas.serve(request)
         if request.key == UPDATE_METADATA:
             message = wire_requests.read_update_metadata(request)
             self._session.deliver(self._broker_slot, UpdateMetadataReceived(message))
             return wire_responses.update_metadata()
-        if request.key != UPDATE_FEATURES and self._api_dialect is ApiDialect.CONTROLLER:
+        if request.key != UPDATE_FEATURES and self._api_dialect.controls_topics:
             await self._wait_for_topics()
             if request.key in KIP4_KEYS:
                 return await self._kip4.serve(request)
@@ -293,7 +301,7 @@ class ReferenceNode:
 
     async def _metadata(self, request: WireRequest) -> Any:
         names_topics = request.body.topics is None or bool(request.body.topics)
-        if self._api_dialect is ApiDialect.CONTROLLER and names_topics:
+        if self._api_dialect.controls_topics and names_topics:
             await self._wait_for_topics()
             if self._controller.partitions is None:
                 return None  # a standby knows no topics: the client goes on to a broker

@@ -23,6 +23,8 @@ class ApiDialect(StrEnum):
     """Released, and what brokers and clients request of a controller of topics in ZooKeeper mode.
 
     KIP-4's draft is served beside it, because its requests have keys that no release uses."""
+    CONTROLLER_AND_REPLICAS = "controller-and-replicas"
+    """As a controller, and what a controller requests of the light replicas of this process."""
     EARLY_DRAFT = "early-draft"
     """Keys 48 and 49, update types, ``version``."""
     EARLY_DRAFT_STRUCK = "early-draft-struck"
@@ -34,10 +36,17 @@ class ApiDialect(StrEnum):
     @property
     def is_released(self) -> bool:
         """Whether the messages are those of released Kafka."""
-        return self in (ApiDialect.RELEASED, ApiDialect.CONTROLLER)
+        return self is ApiDialect.RELEASED or self.controls_topics
+
+    @property
+    def controls_topics(self) -> bool:
+        """Whether a controller of topics serves it."""
+        return self in (ApiDialect.CONTROLLER, ApiDialect.CONTROLLER_AND_REPLICAS)
 
 
 METADATA: Final = 3
+LEADER_AND_ISR: Final = 4
+STOP_REPLICA: Final = 5
 UPDATE_METADATA: Final = 6
 CONTROLLED_SHUTDOWN: Final = 7
 FIND_COORDINATOR: Final = 10
@@ -70,6 +79,9 @@ KIP4_VERIFY_REASSIGN_PARTITION: Final = 30_407
 KIP4_PREFERRED_REPLICA_LEADER_ELECTION: Final = 30_408
 KIP4_KEYS: Final = range(KIP4_CLUSTER_METADATA, KIP4_PREFERRED_REPLICA_LEADER_ELECTION + 1)
 
+REPLICA_KEYS: Final = frozenset({LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA})
+"""What a controller requests of the hosts of replicas."""
+
 Versions = tuple[int, int]
 
 _COMMON: dict[int, Versions] = {METADATA: (0, 12), DESCRIBE_CLUSTER: (0, 1)}
@@ -91,12 +103,18 @@ _CONTROLLER: dict[int, Versions] = {
     ALLOCATE_PRODUCER_IDS: (0, 0),
     **dict.fromkeys(KIP4_KEYS, (0, 0)),
 }
+_REPLICAS: dict[int, Versions] = {
+    LEADER_AND_ISR: (5, 7),
+    STOP_REPLICA: (3, 4),
+    UPDATE_METADATA: (5, 8),
+}
 _DRAFT: dict[int, Versions] = {**_COMMON, API_VERSIONS: (0, 3), DRAFT_UPDATE: (0, 1)}
 
 OFFERED: Final[Mapping[ApiDialect, Mapping[int, Versions]]] = MappingProxyType(
     {
         ApiDialect.RELEASED: _RELEASED,
         ApiDialect.CONTROLLER: _CONTROLLER,
+        ApiDialect.CONTROLLER_AND_REPLICAS: {**_CONTROLLER, **_REPLICAS},
         ApiDialect.EARLY_DRAFT: {**_DRAFT, DRAFT_DELETE: (0, 1)},
         ApiDialect.EARLY_DRAFT_STRUCK: {**_DRAFT, DRAFT_DELETE: (0, 1), UPDATE_METADATA: (6, 6)},
         ApiDialect.LATER_DRAFT: _DRAFT,
@@ -105,10 +123,15 @@ OFFERED: Final[Mapping[ApiDialect, Mapping[int, Versions]]] = MappingProxyType(
 """API key → (oldest, newest version): what ApiVersions lists, and all that a listener accepts."""
 
 
-def api_dialect_of(dialect: Dialect, *, controls_topics: bool = False) -> ApiDialect:
-    """The API dialect of nodes of a `Dialect`; ``controls_topics`` only with a released one."""
+def api_dialect_of(
+    dialect: Dialect, *, controls_topics: bool = False, hosts_replicas: bool = False
+) -> ApiDialect:
+    """The API dialect of nodes of a `Dialect`.
+
+    ``controls_topics`` only with a released one, ``hosts_replicas`` only with ``controls_topics``.
+    """
     if controls_topics:
-        return ApiDialect.CONTROLLER
+        return ApiDialect.CONTROLLER_AND_REPLICAS if hosts_replicas else ApiDialect.CONTROLLER
     match dialect.form:
         case FeaturesForm.EARLY_DRAFT:
             return ApiDialect.EARLY_DRAFT_STRUCK if dialect.pushes else ApiDialect.EARLY_DRAFT

@@ -26,10 +26,14 @@ from featurewatch.reference.wire.api_keys import (
     DRAFT_DELETE,
     DRAFT_UPDATE,
     KIP4_KEYS,
+    LEADER_AND_ISR,
     OFFERED,
+    REPLICA_KEYS,
+    STOP_REPLICA,
     UPDATE_METADATA,
     ApiDialect,
 )
+from featurewatch.reference.wire.messages.from_controller import update_metadata_start
 from featurewatch.reference.wire.messages.message_classes import message_class
 from featurewatch.streams.net.decode import DecodeError, read_entity, skip_header
 from featurewatch.streams.net.encode import write_entity
@@ -37,6 +41,8 @@ from featurewatch.streams.net.encode import write_entity
 _START: Final = struct.Struct(">hhi")
 _LENGTH: Final = struct.Struct(">i")
 _GENERATED: Final[Mapping[int, str]] = {
+    LEADER_AND_ISR: "LeaderAndIsr",
+    STOP_REPLICA: "StopReplica",
     ALTER_PARTITION: "AlterPartition",
     CONTROLLED_SHUTDOWN: "ControlledShutdown",
     ALLOCATE_PRODUCER_IDS: "AllocateProducerIds",
@@ -47,6 +53,8 @@ _WITHOUT_CLIENT_ID: Final = (CONTROLLED_SHUTDOWN, 0)
 _MAX_ITEMS: Final = 50_000
 _MAX_PARTITION_ITEMS: Final = 250_000
 """Of 60,000 partitions with three members each."""
+_MAX_STATE_ITEMS: Final = 1_000_000
+"""Of 100,000 partitions with three replicas, all in sync."""
 
 
 class MalformedRequestError(ValueError):
@@ -130,6 +138,8 @@ def write_request(request: Any, client_id: str) -> bytes:
 
 def max_items(key: int) -> int:
     """How many items all arrays of a request may have; each takes microseconds of the loop."""
+    if key in REPLICA_KEYS:
+        return _MAX_STATE_ITEMS
     return _MAX_PARTITION_ITEMS if key == ALTER_PARTITION else _MAX_ITEMS
 
 
@@ -141,6 +151,8 @@ def request_class(api_dialect: ApiDialect, key: int, version: int) -> Any:
     if key == DRAFT_DELETE:
         return draft_messages.delete_features(version).request
     if key == UPDATE_METADATA:
+        if api_dialect.controls_topics:
+            return update_metadata_start(version)
         return draft_messages.update_metadata().request
     if key in KIP4_KEYS:
         return kip4_messages.message_classes(key).request

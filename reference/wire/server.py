@@ -7,10 +7,10 @@ closes a connection whose bytes it cannot decode.
 import asyncio
 import logging
 import struct
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-from featurewatch.reference.wire.api_keys import ALTER_PARTITION, ApiDialect
+from featurewatch.reference.wire.api_keys import ALTER_PARTITION, REPLICA_KEYS, ApiDialect
 from featurewatch.reference.wire.frames import (
     MalformedRequestError,
     WireRequest,
@@ -23,9 +23,20 @@ MAX_REQUEST_BYTES: Final = 1 << 20
 MAX_BROKER_REQUEST_BYTES: Final = 4 << 20
 """As much for AlterPartition, which has some 60 bytes for each partition that a broker leads."""
 
+MAX_CONTROLLER_REQUEST_BYTES: Final = 16 << 20
+"""And for what a controller sends to hosts of replicas: some 100 bytes for each partition."""
+
 _LENGTH = struct.Struct(">i")
 _KEY = struct.Struct(">h")
-_LARGE: Final = frozenset({ALTER_PARTITION})
+_CONTROLLER_LIMITS: Final = {ALTER_PARTITION: MAX_BROKER_REQUEST_BYTES}
+_LIMITS: Final[Mapping[ApiDialect, Mapping[int, int]]] = {
+    ApiDialect.CONTROLLER: _CONTROLLER_LIMITS,
+    ApiDialect.CONTROLLER_AND_REPLICAS: {
+        **_CONTROLLER_LIMITS,
+        **dict.fromkeys(REPLICA_KEYS, MAX_CONTROLLER_REQUEST_BYTES),
+    },
+}
+"""The size of requests that may be larger than others, by dialect and key."""
 _log = logging.getLogger("featurewatch.reference")
 
 Handler = Callable[[WireRequest], Awaitable[Any]]
@@ -102,10 +113,10 @@ class WireServer:
     async def _read_frame(self, reader: asyncio.StreamReader) -> bytes:
         size = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))[0]
         head, limit = b"", MAX_REQUEST_BYTES
-        if self._api_dialect is ApiDialect.CONTROLLER and limit < size <= MAX_BROKER_REQUEST_BYTES:
+        limits = _LIMITS.get(self._api_dialect, {})
+        if limit < size <= max(limits.values(), default=0):
             head = await reader.readexactly(_KEY.size)
-            if _KEY.unpack(head)[0] in _LARGE:
-                limit = MAX_BROKER_REQUEST_BYTES
+            limit = limits.get(_KEY.unpack(head)[0], limit)
         if not 0 <= size <= limit:
             raise MalformedRequestError(
                 f"a request of {size} bytes, where at most {limit} are accepted: "

@@ -3,8 +3,8 @@
 ``python -m tests.bench [NAME …]`` prints one JSON object a measure on stdout; without names all are
 taken: decode, event-cost, worker, operations, operations-memory, latency, restart, outage,
 zookeeper, znode-change, readiness, conformance, conformance-partitions, reference,
-controller-failover, controller-changes, features, topics, startup, pipeline, replay, history,
-audit, growth, executors.
+controller-failover, controller-changes, unavailability, features, topics, startup, pipeline,
+replay, history, audit, growth, executors.
 """
 
 import sys
@@ -39,6 +39,7 @@ from tests.bench import (
     restart,
     startup,
     topics,
+    unavailability,
     worker,
     zookeeper,
 )
@@ -88,6 +89,7 @@ BENCHES: dict[str, Callable[[], Measures]] = {
     "reference": reference.run,
     "controller-failover": controller.failover,
     "controller-changes": controller.changes,
+    "unavailability": unavailability.run,
     "features": features.run,
     "topics": topics.run,
     "startup": startup.run,

@@ -163,6 +163,8 @@ WRONG = (
     (["stack", "up", "--zookeeper-kafka", "0"], "--zookeeper-kafka"),
     (["stack", "up", "--reference-brokers", "0"], "--reference-brokers"),
     (["stack", "up", "--reference-features", "f=1-2"], "give both"),
+    (["stack", "up", "--reference-topics"], "give both"),
+    (["stack", "up", "--reference-brokers", "3", "--reference-topics"], "needs more than 3"),
     (["stack", "up", "--controlled-brokers", "0"], "--controlled-brokers"),
     (["stack", "up", "--controlled-brokers", "1", "--zookeeper-kafka", "1"], "give one of both"),
     (["worker", "--store", "paper"], "worker.store"),

@@ -31,14 +31,13 @@ from featurewatch.deploy.java.jars import Cache
 from featurewatch.streams.net.address import Address
 from featurewatch.streams.net.connection import Connection, open_connection
 from tests.deploy.controlled_cluster import TOPIC, ControlledCluster
+from tests.deploy.controlled_steps import PARTITIONS, RECOVERY_S, lose_broker, reassign
 from tests.deploy.traffic import Traffic
 from tests.paths import SRC
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.stack
 
-PARTITIONS = 4
-RECOVERY_S = 90.0
 COMMAND = [sys.executable, "-c", "from featurewatch.cli.main import main; main()", "stack"]
 
 
@@ -119,40 +118,6 @@ def test_real_brokers_and_kafkas_tools_under_our_controller(
     assert traffic.errors == []
     assert traffic.order_errors() == []
     assert "Traceback" not in cluster.log(101) + cluster.log(102)
-
-
-def lose_broker(cluster: ControlledCluster, action: str, broker_id: int, traffic: Traffic) -> None:
-    """Ends a broker and starts it again when others lead all partitions and serve them."""
-    cluster.node(action, str(broker_id))
-    assert eventually(
-        lambda: broker_id not in {part.leader for part in cluster.partitions().values()}, RECOVERY_S
-    )
-    count = traffic.acknowledged_count
-    assert eventually(lambda: traffic.acknowledged_count > count + 100, RECOVERY_S)
-    cluster.node("start", str(broker_id))
-
-
-def reassign(cluster: ControlledCluster, directory: Path) -> None:
-    """Moves each partition to another broker by kafka-reassign-partitions."""
-    targets = {
-        number: [*(set(range(1, 4)) - set(part.replicas)), part.replicas[0]]
-        for number, part in cluster.partitions().items()
-    }
-    plan = directory / "plan.json"
-    entries = [
-        {"topic": TOPIC, "partition": number, "replicas": replicas}
-        for number, replicas in targets.items()
-    ]
-    plan.write_text(json.dumps({"version": 1, "partitions": entries}))
-    options = ("--reassignment-json-file", str(plan))
-    started = cluster.tool("reassign.ReassignPartitionsCommand", *options, "--execute")
-    assert "Successfully started partition reassignments" in started
-    assert eventually(
-        lambda: {number: part.replicas for number, part in cluster.partitions().items()} == targets,
-        RECOVERY_S,
-    )
-    verified = cluster.tool("reassign.ReassignPartitionsCommand", *options, "--verify")
-    assert verified.count("is completed.") == PARTITIONS
 
 
 def break_znodes(cluster: ControlledCluster) -> None:

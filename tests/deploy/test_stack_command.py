@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from featurewatch.deploy.java.jars import Cache
 from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec, Roles
@@ -200,8 +201,12 @@ def test_stack_file_round_trip(tmp_path: Path) -> None:
 
 
 def test_a_reference_cluster_runs_on_an_ensemble(stack: Command) -> None:
-    """Three of its brokers have processes that can be killed and started; the others are znodes."""
-    up = stack("up", "--zookeeper", "1", "--reference-brokers", "20", "--json")
+    """Three of its brokers have processes that can be killed and started; the others are light.
+
+    With --reference-topics the three control topics, which Kafka's clients create on the others.
+    """
+    reference = ("--reference-brokers", "20", "--reference-topics")
+    up = stack("up", "--zookeeper", "1", *reference, "--json")
     assert up.returncode == 0, up.stderr
     status = json.loads(up.stdout)
     names = [server["id"] for server in status["reference_servers"]]
@@ -214,3 +219,10 @@ def test_a_reference_cluster_runs_on_an_ensemble(stack: Command) -> None:
     assert started.returncode == 0, started.stderr
     assert stack("status").returncode == 0
     assert eventually(lambda: read_json(connect, "/controller") is not None)
+    servers = json.loads(stack("status", "--json").stdout)["reference_servers"]
+    admin = AdminClient({"bootstrap.servers": ",".join(server["address"] for server in servers)})
+    admin.create_topics([NewTopic("light", 40, 3)])["light"].result(60)
+    partitions = admin.list_topics("light", timeout=60).topics["light"].partitions.values()
+    assert len(partitions) == 40
+    assert all({*part.replicas} <= {*range(4, 21)} for part in partitions)
+    assert all(part.leader == part.replicas[0] for part in partitions)

@@ -64,6 +64,13 @@ def up(
             default="the KIP's example",
         ),
     ] = None,
+    reference_topics: Annotated[
+        bool,
+        Option(
+            "--reference-topics",
+            help="Its first three brokers control topics, and the others host them.",
+        ),
+    ] = False,
     controlled_brokers: Annotated[
         int | None,
         Option(
@@ -91,6 +98,7 @@ def up(
         zookeeper_kafka,
         reference_brokers,
         reference_features,
+        reference_topics,
         controlled_brokers,
     )
     run.up(directory, stack, foreground=foreground, as_json=as_json)

@@ -12,6 +12,7 @@ from featurewatch.deploy.kafka.specs import (
     zookeeper_mode,
 )
 from featurewatch.deploy.stack.controllers import CONTROLLED_PROPERTIES
+from featurewatch.deploy.stack.reference_nodes import MAX_PROCESSES
 from featurewatch.deploy.stack.stack_file import ReferenceFile, StackFile, ZookeeperFile
 from featurewatch.deploy.zookeeper.specs import EnsembleSpec
 
@@ -37,6 +38,7 @@ class StackOptions:
     zookeeper_kafka: int | None = None
     reference_brokers: int | None = None
     reference_features: str | None = None
+    reference_topics: bool = False
     controlled_brokers: int | None = None
 
     def described(self) -> StackFile:
@@ -85,9 +87,24 @@ class StackOptions:
         if self.reference_brokers is None:
             if self.reference_features is not None:
                 raise UsageError("--reference-features are of --reference-brokers: give both")
+            if self.reference_topics:
+                raise UsageError("--reference-topics are on --reference-brokers: give both")
             return None
         features = (self.reference_features or EXAMPLE_FEATURES).split(",")
-        return ReferenceFile(self.reference_brokers, ("--features", *map(str.strip, features)))
+        options = ("--features", *map(str.strip, features))
+        if self.reference_topics:
+            options = (*options, *self._control())
+        return ReferenceFile(self.reference_brokers, options)
+
+    def _control(self) -> tuple[str, ...]:
+        """The first brokers are controllers; those that are left host the topics."""
+        if (self.reference_brokers or 0) <= MAX_PROCESSES:
+            raise UsageError(
+                f"--reference-topics needs more than {MAX_PROCESSES} --reference-brokers: the first"
+                f" {MAX_PROCESSES} control the topics, and the others host them"
+            )
+        controllers = range(1, MAX_PROCESSES + 1)
+        return ("--control-topics", "--controller-ids", *map(str, controllers))
 
     def _kraft(self) -> StackFile:
         if self.releases is not None and (self.nodes is not None or self.release is not None):

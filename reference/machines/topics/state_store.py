@@ -183,6 +183,14 @@ class PartitionStateStore:
                 case _:
                     reason = f"the state cannot be written: {result}"
                     updates.finished[partition] = StateFailure(reason)
+        # The first attempt may have succeeded although its outcome was lost.
+        stored = yield from self.read(updates.overtaken)
+        for partition, state in stored.items():
+            leadership = leaderships[partition]
+            written = replace(leadership, partition_epoch=leadership.partition_epoch + 1)
+            if state == written:
+                updates.finished[partition] = written
+                updates.overtaken.remove(partition)
         return updates
 
     def _decoded(

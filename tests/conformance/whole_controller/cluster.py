@@ -37,8 +37,7 @@ class DrivenCluster:
 
     def __init__(self, connect: str, address: str) -> None:
         self._chroot = "/" + connect.partition("/")[2]
-        host, port = address.rsplit(":", 1)
-        self._address = Address(host, int(port))
+        self._address = Address.parse(address)
         self.zookeeper = KazooClient(connect, timeout=30.0)
         self.brokers = {broker_id: FaultyBroker() for broker_id in BROKERS}
         self._listening: dict[int, int] = {}
@@ -58,6 +57,12 @@ class DrivenCluster:
         data, _ = self.zookeeper.get("/controller_epoch")
         ports = {port: broker_id for broker_id, port in self._listening.items()}
         self.names = Names(int(data), ports=ports | {self._address.port: CONTROLLER})
+
+    async def connect_to(self, address: str) -> None:
+        """Requests go to this node from now on."""
+        if self._connection is not None:
+            await self._connection.close()
+        self._connection, self._address = None, Address.parse(address)
 
     async def close(self) -> None:
         """Ends the sessions and closes the ports."""

@@ -9,8 +9,15 @@ from featurewatch.reference.machines.encoding import (
     broker_path,
     encode_broker,
 )
-from featurewatch.reference.machines.light_brokers import IN_FLIGHT, LightBrokers
+from featurewatch.reference.machines.light_brokers import (
+    IN_FLIGHT,
+    EndLightBrokers,
+    LightBrokerRegistered,
+    LightBrokers,
+    StartLightBrokers,
+)
 from featurewatch.reference.machines.protocol import (
+    BrokerEffect,
     Disconnected,
     Event,
     Machine,
@@ -26,6 +33,7 @@ from featurewatch.reference.machines.protocol import (
 )
 from featurewatch.reference.machines.zookeeper import (
     Create,
+    Delete,
     Exists,
     GetChildren,
     GetChildrenResult,
@@ -54,6 +62,7 @@ class Script:
         self.machine = machine
         self.open: dict[Operation, int] = {}
         self.log_lines: list[str] = []
+        self.broker_effects: list[BrokerEffect] = []
 
     def send(self, event: Event) -> list[Operation]:
         """Passes an event; returns the operations that the machine requests."""
@@ -64,6 +73,8 @@ class Script:
                 self.open[effect.operation] = effect.token
             elif isinstance(effect, WriteLog):
                 self.log_lines.append(effect.line)
+            elif isinstance(effect, BrokerEffect):
+                self.broker_effects.append(effect)
         return operations
 
     def complete(self, operation: Operation, outcome: OperationResult) -> list[Operation]:
@@ -217,6 +228,48 @@ def test_a_rejection_is_logged_and_not_repeated() -> None:
     assert script.send(Tick()) == []
     assert brokers.rejected == {0: "no right"}
     assert script.log_lines == ["light broker 0 is rejected: no right"]
+
+
+def registered(brokers: LightBrokers, script: Script) -> None:
+    """Completes the registration of broker 0."""
+    (create,) = script.send(SessionStarted(SESSION))
+    script.complete(create, OperationDone((STAT,)))
+    assert brokers.registered == {0}
+
+
+def test_light_brokers_end_and_start_by_order() -> None:
+    """The znode is deleted and created again, with the epoch of each registration."""
+    brokers, script = light(1)
+    registered(brokers, script)
+    (delete,) = script.send(EndLightBrokers(frozenset({0, 7})))
+    assert delete == Delete(broker_path(0))
+    assert script.send(StartLightBrokers(frozenset({0}))) == []
+    (again,) = script.complete(delete, OperationDone())
+    assert again == creation(0)
+    effects = script.complete(again, OperationDone((Stat(0, 9, 9, SESSION),)))
+    assert effects == []
+    assert script.broker_effects[-1] == LightBrokerRegistered(0, 9)
+    assert brokers.complete
+    (delete,) = script.send(EndLightBrokers(frozenset({0})))
+    script.complete(delete, NoNode())
+    assert brokers.complete
+    assert brokers.registered == set()
+    assert script.send(SessionStarted(SESSION + 1)) == []
+
+
+def test_a_light_broker_that_was_ended_before_it_registered_goes_too() -> None:
+    """Whatever became of the request that was in flight."""
+    for outcome in (OperationDone((STAT,)), OutcomeUnknown()):
+        brokers, script = light(1)
+        (create,) = script.send(SessionStarted(SESSION))
+        assert script.send(EndLightBrokers(frozenset({0}))) == []
+        deletions = [*script.complete(create, outcome), *script.send(Tick())]
+        assert deletions == [Delete(broker_path(0))]
+        assert script.broker_effects == []
+        script.complete(deletions[0], OutcomeUnknown())
+        (repeated,) = script.send(Tick())
+        script.complete(repeated, OperationDone())
+        assert brokers.complete
 
 
 def test_a_watch_fires_once_for_each_slot_that_set_it() -> None:

@@ -1,7 +1,12 @@
-"""Runs any number of histories: ``python -m tests.simulation.reference --seeds 10000 --from 0``."""
+"""Runs any number of histories: ``python -m tests.simulation.reference --seeds 10000 --from 0``.
+
+With ``--topics`` they are of topics; a seed that fails is printed and counted, and the others go
+on.
+"""
 
 import argparse
 import sys
+import traceback
 from collections import Counter
 from time import perf_counter
 
@@ -31,8 +36,7 @@ def main() -> None:
     parser.add_argument("--topics", action="store_true", help="histories of topics")
     options = parser.parse_args()
     if options.topics:
-        run_topics(options.first, options.seeds)
-        return
+        sys.exit(1 if run_topics(options.first, options.seeds) else 0)
     start_s, written, elections, exits, outcomes = perf_counter(), 0, 0, 0, Counter[str]()
     for seed in range(options.first, options.first + options.seeds):
         world = run(seed, options.steps)
@@ -48,19 +52,28 @@ def main() -> None:
     )
 
 
-def run_topics(first: int, seeds: int) -> None:
-    """Runs histories of topics and prints a summary."""
-    start_s, elections, deleted, acknowledged = perf_counter(), 0, 0, 0
+def run_topics(first: int, seeds: int) -> int:
+    """Runs histories of topics and prints a summary; how many failed."""
+    start_s, elections, deleted, acknowledged, failed = perf_counter(), 0, 0, 0, 0
     for seed in range(first, first + seeds):
-        auditor = topic_world.run(seed).auditor
+        try:
+            auditor = topic_world.run(seed).auditor
+        except Exception as error:
+            failed += 1
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            sys.stdout.write(f"seed {seed}: {error!r:.300} ({place.filename}:{place.lineno})\n")
+            sys.stdout.flush()
+            continue
         elections += auditor.elections
         deleted += auditor.deleted
         acknowledged += sum(map(len, auditor.acknowledged.values()))
     seconds = perf_counter() - start_s
     sys.stdout.write(
-        f"{seeds} histories of topics in {seconds:.1f} s ({seeds / seconds:.0f}/s): {elections} "
-        f"elections, {deleted} partitions deleted, {acknowledged} writes acknowledged\n"
+        f"{seeds} histories of topics in {seconds:.1f} s ({seeds / seconds:.0f}/s): {failed} "
+        f"failed, {elections} elections, {deleted} partitions deleted, {acknowledged} writes "
+        "acknowledged\n"
     )
+    return failed
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from featurewatch.controller.partitions import selectors
+from featurewatch.reference.machines.replicas.light_replicas import LightReplicas
 from featurewatch.reference.machines.task_queue import Task
 from featurewatch.reference.machines.topics import partition_machine
 from featurewatch.reference.machines.topics.context import ControllerContext, PartitionLeadership
@@ -15,7 +16,11 @@ from featurewatch.reference.machines.topics.operations import (
     deletion,
     reassignment,
 )
-from featurewatch.reference.machines.topics.state_store import FencedWriter
+from featurewatch.reference.machines.topics.state_store import (
+    FencedWriter,
+    PartitionStateStore,
+    StateUpdates,
+)
 from tests.simulation.reference import node
 from tests.simulation.reference.topic_world import run
 
@@ -72,6 +77,57 @@ def _unclean(dialect: Any, partition: Any, *, allow_unclean: bool = False) -> An
     return selectors.select_offline(dialect, partition, allow_unclean=True)
 
 
+def _lower_epoch(
+    state: PartitionLeadership,
+    leader: int,
+    isr: tuple[int, ...],
+    controller_epoch: int,
+    *,
+    recovering: bool,
+) -> PartitionLeadership:
+    epoch = state.leader_epoch - 1
+    return PartitionLeadership(
+        leader, isr, epoch, controller_epoch, state.partition_epoch, recovering
+    )
+
+
+def _empty_isr(
+    state: PartitionLeadership,
+    leader: int,
+    isr: tuple[int, ...],
+    controller_epoch: int,
+    *,
+    recovering: bool,
+) -> PartitionLeadership:
+    del isr
+    return _CHANGED(state, leader, (), controller_epoch, recovering=recovering)
+
+
+def _isr_without_leader(
+    state: PartitionLeadership,
+    leader: int,
+    isr: tuple[int, ...],
+    controller_epoch: int,
+    *,
+    recovering: bool,
+) -> PartitionLeadership:
+    isr = tuple(member for member in isr if member != leader) or isr
+    return _CHANGED(state, leader, isr, controller_epoch, recovering=recovering)
+
+
+def _not_written(_: PartitionStateStore, leaderships: Any) -> Task[StateUpdates]:
+    """States count as written that are only in memory."""
+    yield from ()
+    return StateUpdates(dict(leaderships), [])
+
+
+def _accepts_all(self: LightReplicas, request: Any) -> Any:
+    self.controller_epoch = 0
+    return _RECEIVE(self, request)
+
+
+_CHANGED = PartitionLeadership.changed
+_RECEIVE = LightReplicas.receive
 _SEND = node.Channels.send
 
 
@@ -92,6 +148,42 @@ BUGS: dict[str, tuple[object, str, Any, str]] = {
         "changed",
         _same_epoch,
         "one leader per epoch",
+    ),
+    "an election lowers the leader epoch": (
+        PartitionLeadership,
+        "changed",
+        _lower_epoch,
+        "leader epochs only grow",
+    ),
+    "an election empties the ISR": (
+        PartitionLeadership,
+        "changed",
+        _empty_isr,
+        "an ISR has members",
+    ),
+    "an election leaves the leader out of the ISR": (
+        PartitionLeadership,
+        "changed",
+        _isr_without_leader,
+        "a leader is in the ISR",
+    ),
+    "states are announced that were not written": (
+        PartitionStateStore,
+        "update",
+        _not_written,
+        "a state is written before it is sent",
+    ),
+    "brokers accept a deposed controller": (
+        LightReplicas,
+        "receive",
+        _accepts_all,
+        "no request of a deposed controller is accepted",
+    ),
+    "new partitions are not started": (
+        creation.TopicCreation,
+        "start_partitions",
+        _nothing,
+        "every partition is created",
     ),
     "any live replica is elected": (
         partition_machine,

@@ -15,8 +15,13 @@ from featurewatch.controller.partitions.assignment import ReplicaAssignment, Top
 from featurewatch.reference.machines.controller.topics import OperationsSettings
 from featurewatch.reference.machines.dialect import RELEASED
 from featurewatch.reference.machines.encoding import BrokerIdentity, broker_path, encode_broker
+from featurewatch.reference.machines.replicas.light_replicas import LightReplicas, LogKey
 from featurewatch.reference.machines.requests import ErrorCode
-from featurewatch.reference.machines.topics.broker_requests import BrokerResponded
+from featurewatch.reference.machines.topics.broker_requests import (
+    BrokerRequest,
+    BrokerResponded,
+    BrokerResponse,
+)
 from featurewatch.reference.machines.topics.context import PartitionLeadership
 from featurewatch.reference.machines.topics.requests import (
     ControlledShutdownRequest,
@@ -41,7 +46,6 @@ from featurewatch.reference.machines.topics.znodes import (
     topic_path,
 )
 from featurewatch.reference.machines.zookeeper import Create, Delete
-from tests.simulation.reference.light_replicas import LightReplicas, LogKey
 from tests.simulation.reference.node import MACHINES, Process
 from tests.simulation.reference.session import Session
 from tests.simulation.reference.topic_auditor import TopicAuditor
@@ -77,6 +81,8 @@ class TopicWorld:
         self._sessions = count(1)
         self._ids = count(1)
         self._orphans: list[Session] = []
+        self._late: list[tuple[int, BrokerRequest]] = []
+        """Requests of controllers that are gone, still on their way to brokers."""
         self._replies: dict[int, tuple[Process, Callable[[Any], None], tuple[Any, ...]]] = {}
         self._logs: dict[int, dict[LogKey, list[int]]] = {broker_id: {} for broker_id in BROKERS}
         self.registered: dict[int, BrokerSession] = {}
@@ -119,11 +125,17 @@ class TopicWorld:
     def _bury(self, process: Process) -> None:
         """A dead process's session expires later; nobody gets its responses."""
         self.controllers[process.node_id] = None
+        self._keep_late(process)
         if process.session is not None and not process.session.expired:
             self._orphans.append(process.session)
         self._replies = {
             number: entry for number, entry in self._replies.items() if entry[0] is not process
         }
+
+    def _keep_late(self, process: Process) -> None:
+        """What a controller has in flight arrives although it is dead or deposed by then."""
+        queues = process.channels.queues.items()
+        self._late += [(broker_id, queue[0]) for broker_id, queue in queues if queue]
 
     # -- requests ----------------------------------------------------------------------------------
 
@@ -167,6 +179,8 @@ class TopicWorld:
             self._broker(self.random.choice([*self.live.values()] or [None]))
         else:
             self._work(self.random.choice(self.processes or [None]))
+        if self._late and self.random.random() < 0.02:
+            self._deliver_late(self.random.randrange(len(self._late)))
         if self._orphans and self.random.random() < 0.05:
             self._orphans.pop(0).expire()
         self._revive()
@@ -237,20 +251,32 @@ class TopicWorld:
     def _deliver(self, process: Process, broker_id: int) -> None:
         """A broker receives the next request of its channel; the response may be lost."""
         queue, broker = process.channels.queues[broker_id], self.live[broker_id]
-        request, before = queue[0], broker.controller_epoch
-        response = broker.receive(request)
-        if not response.error:
-            self.auditor.check()
-            self.auditor.on_accepted(broker, request, before)
+        request = queue[0]
+        response = self._give(broker, request)
         if self.random.random() < 0.05:
             return  # the connection broke, and the request is sent again
         queue.popleft()
         event = BrokerResponded(broker_id, broker.epoch, request, response)
         process.on_broker_responded(event, self.now_ms)
 
+    def _deliver_late(self, index: int) -> None:
+        """A request arrives whose controller is gone; nobody waits for the response."""
+        broker_id, request = self._late.pop(index)
+        if broker_id in self.live:
+            self._give(self.live[broker_id], request)
+
+    def _give(self, broker: LightReplicas, request: BrokerRequest) -> BrokerResponse:
+        before = broker.controller_epoch
+        response = broker.receive(request)
+        if not response.error:
+            self.auditor.check()
+            self.auditor.on_accepted(broker, request, before)
+        return response
+
     def _reconnect(self, process: Process) -> None:
         session = process.session
         if session is None or session.expired:
+            self._keep_late(process)
             process.on_session_lost(self.now_ms)
             process.begin(Session(next(self._sessions), self.history))
         else:
@@ -381,6 +407,8 @@ class TopicWorld:
             if self.controllers[node_id] is None:
                 self._start_controller(node_id)
         self._settle()
+        while self._late:
+            self._deliver_late(0)
         # A deletion that a broker refused is tried again when a broker starts, by Kafka's own rule.
         for broker_id in BROKERS:
             if any(path.startswith("/admin/delete_topics/") for path in self.history.tree):

@@ -96,13 +96,20 @@ class Reassignments:
             yield from self.run(partition, self._context.assignment(partition))
 
     def on_brokers_started(self, broker_ids: Iterable[int]) -> Task[None]:
-        """Continues the reassignments with a target on one of the brokers."""
-        started = {*broker_ids}
-        waiting = [
-            partition
-            for partition in self._context.reassigning
-            if started & {*self._context.assignment(partition).target}
-        ]
+        """Continues the reassignments with a target on one of the brokers.
+
+        And those whose target is in the ISR already: a partition that got its first leader by this
+        start has all live replicas in it, so no ISR change will follow. Kafka leaves that one to
+        the next controller.
+        """
+        context, started = self._context, {*broker_ids}
+        waiting = []
+        for partition in context.reassigning:
+            assignment = context.assignment(partition)
+            leadership = context.leaderships.get(partition)
+            is_in_sync = leadership is not None and assignment.is_complete(leadership.isr)
+            if is_in_sync or started & {*assignment.target}:
+                waiting.append(partition)
         yield from self.resume(waiting)
 
     def complete(self, partitions: Iterable[TopicPartition]) -> Task[None]:

@@ -16,6 +16,9 @@ from featurewatch.reference.machines.topics.znodes import topic_config_path
 from featurewatch.reference.machines.zookeeper import (
     Create,
     Delete,
+    Multi,
+    Operation,
+    OutcomeUnknown,
     SetData,
 )
 from tests.reference.machines.topics.cluster import (
@@ -210,6 +213,28 @@ def test_an_isr_that_is_refused(
     result = driver.alter_isr(*isr, leader=leader, epochs=epochs)
     assert result.partitions[P0] == PartitionResult(error)
     assert driver.state() == before
+
+
+@pytest.mark.parametrize("is_performed", [False, True])
+def test_an_isr_whose_write_has_no_outcome(is_performed: bool) -> None:
+    """The write is repeated, and recognized if it was performed before; the leader may go on."""
+    driver = make_cluster((1, 2, 3))
+    lost: list[Operation] = []
+
+    def lose_once(operation: Operation) -> OutcomeUnknown | None:
+        if lost or not isinstance(operation, Multi):
+            return None
+        lost.append(operation)
+        if is_performed:
+            driver._perform(operation)
+        return OutcomeUnknown()
+
+    driver.fail_next = lose_once
+    for isr, epoch in (((1, 2), 1), ((1, 2, 3), 2)):
+        written = driver.alter_isr(*isr).partitions[P0]
+        assert isinstance(written, PartitionLeadership)
+        assert (written.isr, written.partition_epoch) == (isr, epoch)
+    assert driver.state() == "t-0 leader=1 isr=1.2.3 le=0 pe=2 ce=1"
 
 
 def test_older_leaders_write_their_isr_themselves() -> None:

@@ -221,6 +221,24 @@ def test_a_target_broker_starts() -> None:
     assert not any("W t-0" in line for line in lines)
 
 
+def test_a_partition_gets_its_first_leader_in_the_middle_of_a_reassignment() -> None:
+    """All that live are in its first ISR, so no change of it would end the reassignment."""
+    driver = make_cluster((3,), brokers=(1, 2, 3, 4))
+    driver.kill_broker(1, 2)
+    driver.create_topic((1, 2), topic="dark")
+    partition = TopicPartition("dark", 0)
+    driver.put(
+        "/admin/reassign_partitions",
+        b'{"version":1,"partitions":[{"topic":"dark","partition":0,"replicas":[4]}]}',
+    )
+    driver.settle()
+    assert driver.assignment(partition).is_being_reassigned
+    driver.start_broker(2)
+    assert driver.assignment(partition) == ReplicaAssignment((4,))
+    assert driver.state(partition).startswith("dark-0 leader=4 isr=4 ")
+    assert "/admin/reassign_partitions" not in driver.history.tree
+
+
 # -- failover --------------------------------------------------------------------------------------
 
 
@@ -385,7 +403,7 @@ def test_a_lost_connection_at_any_write(is_performed: bool) -> None:
     driver.create_topic([1, 2, 3])
     assert driver.state() == "t-0 leader=1 isr=1.2.3 le=0 pe=0 ce=1"
     driver.kill_broker(1)
-    assert driver.state().startswith("t-0 leader=2 isr=2.3 ")
+    assert driver.state() == "t-0 leader=2 isr=2.3 le=1 pe=1 ce=1"
     driver.reassign(3)
     driver.settle()
     assert driver.assignment() == ReplicaAssignment((3,))

@@ -1,9 +1,11 @@
-"""Simulated brokers that lead and follow partitions as their controller says.
+"""One light replica host: a broker that leads and follows partitions as its controller says; pure.
 
 A broker keeps its logs over a restart and forgets all else. A write is acknowledged when every
-member of the largest ISR that may be in force has it, as in ``kafka.cluster.Partition``.
+member of the largest ISR that may be in force has it, as in ``kafka.cluster.Partition``. A log is
+a list of numbers, so a partition without writes costs little more than its state.
 """
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from featurewatch.controller.partitions.assignment import TopicPartition
@@ -59,6 +61,8 @@ class LightReplicas:
         self.leaders: dict[TopicPartition, int] = {}
         """What UpdateMetadata said of each partition."""
         self.controller_epoch = 0
+        self._stopped: dict[TopicPartition, str] = {}
+        """The topic ids of replicas that were stopped and not deleted."""
 
     # -- the controller's requests -----------------------------------------------------------------
 
@@ -98,6 +102,7 @@ class LightReplicas:
         known = replica if replica is not None and replica.topic_id == topic_id else None
         if known is not None and state.leader_epoch <= known.state.leader_epoch:
             return STALE_CONTROLLER_EPOCH
+        self._stopped.pop(state.partition, None)
         self.replicas[state.partition] = Replica(topic_id, state, state.isr, state.partition_epoch)
         self.logs.setdefault((topic_id, state.partition.number), [])
         return 0
@@ -107,8 +112,11 @@ class LightReplicas:
         if replica is not None and 0 <= leader_epoch < replica.state.leader_epoch:
             return FENCED_LEADER_EPOCH
         self.replicas.pop(partition, None)
-        if replica is not None and deletes:
-            self.logs.pop((replica.topic_id, partition.number), None)
+        if replica is not None:
+            self._stopped[partition] = replica.topic_id
+        if deletes and partition in self._stopped:
+            # Perhaps stopped before, as a controller does it: the log is there until it is deleted.
+            self.logs.pop((self._stopped.pop(partition), partition.number), None)
         return 0
 
     # -- leaders -----------------------------------------------------------------------------------
@@ -140,14 +148,24 @@ class LightReplicas:
         replica.waiting = [entry for entry in replica.waiting if entry[1] > safe]
         return done
 
-    def wanted_isr(self, partition: TopicPartition, live: set[int]) -> RequestedIsr | None:
-        """The ISR of those that live and have the whole log; None if it is in force."""
+    def wanted_isr(
+        self,
+        partition: TopicPartition,
+        live: Collection[int],
+        *,
+        leaves: Callable[[int], bool] = lambda _: True,
+    ) -> RequestedIsr | None:
+        """The ISR of those that live and have the whole log; None if it is in force.
+
+        A member of the ISR that does not, stays in it unless ``leaves`` is true of it.
+        """
         replica = self.replicas[partition]
         length = len(self.log(partition))
         isr = tuple(
             member
             for member in replica.state.replicas
             if member == self.broker_id
+            or (member in replica.isr and not leaves(member))
             or (member in live and replica.ends.get(member, -1) >= length)
         )
         if replica.proposed is not None:

@@ -1,0 +1,1 @@
+"""Light replicas: brokers that lead and follow partitions without data on a disk."""
