@@ -20,7 +20,7 @@ class Dialect:
     - ``form``: the format of the features znode at ``path``;
     - ``lowest_level``: the lowest valid level; with ``deletes_by_level``, an update to a lower level
       is a deletion;
-    - ``lowest_minimum``: the lowest level that a supported range may begin with;
+    - ``lowest_minimum``: the lowest level with which a range may begin;
     - ``range_keys``: the names of a range's ends in the broker's znode;
     - ``per_item``: each item has its own result, and the valid items are applied;
     - ``queues``: an update or deletion waits for the previous one; else it is rejected while that
