@@ -86,6 +86,8 @@ class ClusterSection(_Section):
 
     cluster_id: str = ""
     """its id; it may be left out where brokers or controllers tell it"""
+    name: Annotated[str, Field(max_length=100)] = ""
+    """what people call it; in metrics beside its id, and with cluster_id also in notifications"""
     controllers: Addresses = ""
     """host:port,… of controller listeners: the metadata log is followed (needs CLUSTER_ACTION)"""
     servers: Addresses = ""
@@ -112,7 +114,7 @@ class ClusterSection(_Section):
     """a larger answer of its ZooKeeper ends the connection: at least the servers' jute.maxbuffer"""
 
     @property
-    def name(self) -> str:
+    def provisional_id(self) -> str:
         """How the cluster is called before its id is known."""
         addresses = (self.controllers, self.servers, self.polled_controllers, self.zookeeper)
         return next(filter(None, (self.cluster_id, *addresses)), str(self.log_directory))
@@ -136,6 +138,8 @@ def _identities(cluster: ClusterSection) -> Iterator[tuple[str, str]]:
     """What two clusters cannot have in common."""
     if cluster.cluster_id:
         yield "cluster_id", cluster.cluster_id
+    if cluster.name:
+        yield "name", cluster.name
     for kind in ("controllers", "servers"):
         for address in parse_addresses(getattr(cluster, kind)):
             yield kind, str(address)
