@@ -11,6 +11,7 @@ SUMMARIES: Final = {
     "watch": "Follow clusters and publish what happens to them; reads only.",
     "worker": "Run a worker: it keeps the tables and publishes what changed and what is wrong.",
     "web": "Serve the page for operators and its HTTP API; reads only.",
+    "rules": "Write the alerting rules for Prometheus.",
     "state": "Show each cluster: supported ranges by node, finalized levels, epoch, revision, "
     "alerts.",
     "changes": "Show every change of a finalized level, oldest first.",
