@@ -12,6 +12,7 @@ SUMMARIES: Final = {
     "worker": "Run a worker: it keeps the tables and publishes what changed and what is wrong.",
     "web": "Serve the page for operators and its HTTP API; reads only.",
     "rules": "Write the alerting rules for Prometheus.",
+    "dashboards": "Write the dashboards for Grafana, and what loads them.",
     "state": "Show each cluster: supported ranges by node, finalized levels, epoch, revision, "
     "alerts.",
     "changes": "Show every change of a finalized level, oldest first.",

@@ -6,7 +6,7 @@ metric or a label that does not exist.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from featurewatch.agents.metric_defs import METRICS as WORKER_METRICS
 from featurewatch.streams import metrics as sources
@@ -25,19 +25,40 @@ SCRAPE_LABELS: Final = frozenset({*TARGET_LABELS, "job", "namespace", "le"})
 """Labels that Prometheus adds, or a histogram has."""
 
 
-def _series() -> Iterator[tuple[str, tuple[str, ...]]]:
-    yield sources.BUILD_INFO, sources.BUILD_INFO_LABELS
-    yield sources.CLUSTER_INFO, sources.CLUSTER_INFO_LABELS
-    yield sources.SOURCE_STATE, (*sources.LABELS, "state")
+class SeriesDef(NamedTuple):
+    """The labels of a series, and what it means."""
+
+    labels: tuple[str, ...]
+    about: str
+
+
+def _series() -> Iterator[tuple[str, SeriesDef]]:
+    yield sources.BUILD_INFO, SeriesDef(sources.BUILD_INFO_LABELS, sources.BUILD_INFO_HELP)
+    yield sources.CLUSTER_INFO, SeriesDef(sources.CLUSTER_INFO_LABELS, sources.CLUSTER_INFO_HELP)
+    state = SeriesDef((*sources.LABELS, "state"), "1 for the source's current state, else 0.")
+    yield sources.SOURCE_STATE, state
     for source_metric in sources.METRICS:
-        yield source_metric.name, sources.LABELS
+        yield source_metric.name, SeriesDef(sources.LABELS, source_metric.help)
     for metric in WORKER_METRICS:
         for suffix in _SUFFIXES.get(metric.kind, ("",)):
-            yield metric.name + suffix, metric.labels
+            yield metric.name + suffix, SeriesDef(metric.labels, metric.about)
 
 
-SERIES: Final[Mapping[str, tuple[str, ...]]] = dict(_series())
-"""The labels of each series, by its name."""
+SERIES: Final[Mapping[str, SeriesDef]] = dict(_series())
+"""Each series by its name."""
+
+
+def names_in(expression: str) -> list[str]:
+    """The metrics of featurewatch that a PromQL expression names, each once."""
+    text = _STRING.sub('""', expression)
+    return list(dict.fromkeys(match.group(1) for match in _METRIC.finditer(text)))
+
+
+def meanings(expression: str) -> Iterable[str]:
+    """What the metrics in an expression mean, a sentence each."""
+    for name in names_in(expression):
+        about = SERIES[name].about.rstrip(".")
+        yield f"{about[0].upper()}{about[1:]}."
 
 
 def without_target(aggregation: str, expression: str) -> str:
@@ -52,11 +73,12 @@ def unknown_names(expression: str) -> Iterable[str]:
     give nothing and no error.
     """
     text = _STRING.sub('""', expression)
-    names = [match.group(1) for match in _METRIC.finditer(text)]
-    labels = {label for name in names for label in SERIES.get(name, ())} | SCRAPE_LABELS
+    names = names_in(expression)
+    known = {name: {*SERIES[name].labels, *SCRAPE_LABELS} for name in names if name in SERIES}
+    labels = SCRAPE_LABELS.union(*known.values())
     yield from (name for name in names if name not in SERIES)
     for match in _METRIC.finditer(text):
-        own = {*SERIES.get(match.group(1), ()), *SCRAPE_LABELS}
+        own = known.get(match.group(1), labels)
         selected = _SELECTED.findall(match.group(2) or "")
         yield from (f"{match.group(1)}{{{label}}}" for label in selected if label not in own)
     for match in _GROUPED.finditer(text):

@@ -12,8 +12,8 @@ INDEX: Final = DIRECTORY / "README.md"
 _HEAD: Final = """\
 # Runbooks
 
-A page for each alert of the rules for Prometheus (`featurewatch rules --out DIRECTORY`): what it means,
-how to see more, what to do, and when it resolves. `python -m scripts.list_runbooks` writes this list.
+A page for each alert of the rules for Prometheus (`featurewatch rules`): what it means, how to see
+more, what to do, and when it resolves. `python -m scripts.list_runbooks` writes this list.
 """
 _TITLES: Final = {
     "featurewatch-clusters": "Clusters",
