@@ -1,8 +1,12 @@
-"""What ends the alerts of each rule: the table of docs/alerts.md, and a part of each runbook."""
+"""The alerts of the rules: their names elsewhere, and what ends them, as in docs/alerts.md."""
 
 from typing import Final
 
 from featurewatch.controller.rules import RULES
+
+PREFIX: Final = "Featurewatch"
+DEFAULT_RUNBOOKS: Final = "docs/runbooks"
+"""Where the runbooks are in the repository: one a name."""
 
 _CONDITION: Final = "when the condition does"
 _QUIET: Final = (
@@ -33,3 +37,8 @@ _OTHER_ENDS: Final = {
 
 ENDS: Final = {rule.name: _OTHER_ENDS.get(rule.name, _CONDITION) for rule in RULES}
 """When an alert ends, by its rule: "it ends …"."""
+
+
+def alert_name(rule: str) -> str:
+    """The name of a rule's alert in Prometheus and Alertmanager: ``FeaturewatchLogGap``."""
+    return PREFIX + "".join(part.capitalize() for part in rule.split("-"))

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from featurewatch.agents.metric_defs import METRICS as WORKER_METRICS
+from featurewatch.monitoring.notify.metrics import METRICS as NOTIFY_METRICS
 from featurewatch.streams import metrics as sources
 
 _SUFFIXES: Final = {"histogram": ("_bucket", "_sum", "_count")}
@@ -39,7 +40,7 @@ def _series() -> Iterator[tuple[str, SeriesDef]]:
     yield sources.SOURCE_STATE, state
     for source_metric in sources.METRICS:
         yield source_metric.name, SeriesDef(sources.LABELS, source_metric.help)
-    for metric in WORKER_METRICS:
+    for metric in (*WORKER_METRICS, *NOTIFY_METRICS):
         for suffix in _SUFFIXES.get(metric.kind, ("",)):
             yield metric.name + suffix, SeriesDef(metric.labels, metric.about)
 

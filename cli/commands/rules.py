@@ -39,7 +39,8 @@ def rules(
     from featurewatch.cli.config.settings import load
     from featurewatch.cli.errors import UsageError
     from featurewatch.cli.output.generated_files import write_files
-    from featurewatch.monitoring.rules.files import DEFAULT_RUNBOOKS, RulesFormat, rules_file
+    from featurewatch.monitoring.alert_kinds import DEFAULT_RUNBOOKS
+    from featurewatch.monitoring.rules.files import RulesFormat, rules_file
 
     try:
         rules_format = RulesFormat(form or "prometheus")

@@ -98,7 +98,7 @@ async def follow_feed(feed: TopicFeed) -> None:
     while True:
         began_s = time.monotonic()
         try:
-            await _in_thread(feed)
+            await _read_in_thread(feed)
         except BusError as error:
             feed.report(str(error))
         if time.monotonic() - began_s > _LASTING_S:
@@ -107,17 +107,14 @@ async def follow_feed(feed: TopicFeed) -> None:
         wait_s = min(wait_s * 2, _MAX_RETRY_S)
 
 
-async def _in_thread(feed: TopicFeed) -> None:
-    """Reads in a daemon thread, since librdkafka's calls block; its results are applied here."""
+async def run_in_thread(work: Callable[[threading.Event], None], name: str) -> None:
+    """Runs ``work`` in a daemon thread, as librdkafka's calls block; its event says when to end.
+
+    Raises what ``work`` raises.
+    """
     loop = asyncio.get_running_loop()
     stopped = threading.Event()
     done: asyncio.Future[None] = loop.create_future()
-
-    def apply(work: Callable[..., None], *arguments: Any) -> None:
-        async def run() -> None:
-            work(*arguments)
-
-        asyncio.run_coroutine_threadsafe(run(), loop).result()
 
     def finish(error: BaseException | None) -> None:
         if done.done():
@@ -130,18 +127,30 @@ async def _in_thread(feed: TopicFeed) -> None:
     def run() -> None:
         failure: BaseException | None = None
         try:
-            _read(feed, apply, stopped)
+            work(stopped)
         except BaseException as error:
             failure = error
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
             loop.call_soon_threadsafe(finish, failure)
 
-    threading.Thread(target=run, name="featurewatch-feed", daemon=True).start()
+    threading.Thread(target=run, name=name, daemon=True).start()
     try:
         await asyncio.shield(done)
     finally:
         stopped.set()
         await asyncio.wait([done], timeout=_END_S)
+
+
+async def _read_in_thread(feed: TopicFeed) -> None:
+    loop = asyncio.get_running_loop()
+
+    def apply(work: Callable[..., None], *arguments: Any) -> None:
+        async def run() -> None:
+            work(*arguments)
+
+        asyncio.run_coroutine_threadsafe(run(), loop).result()
+
+    await run_in_thread(lambda stopped: _read(feed, apply, stopped), "featurewatch-feed")
 
 
 def _read(feed: TopicFeed, apply: Callable[..., None], stopped: threading.Event) -> None:

@@ -5,11 +5,9 @@ from typing import Any, Final
 
 import yaml
 
+from featurewatch.monitoring.alert_kinds import DEFAULT_RUNBOOKS
 from featurewatch.monitoring.rules.process_rules import PROCESS_RULES
 from featurewatch.monitoring.rules.rule import AlertingRule, cluster_rules
-
-DEFAULT_RUNBOOKS: Final = "docs/runbooks"
-"""Where the runbooks are in the repository."""
 
 _HEAD: Final = "# Written by `featurewatch rules`: change nothing here.\n"
 

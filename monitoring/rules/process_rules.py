@@ -6,7 +6,8 @@ or that they are missing.
 
 from typing import Final
 
-from featurewatch.monitoring.rules.rule import PREFIX, AlertingRule
+from featurewatch.monitoring.alert_kinds import PREFIX
+from featurewatch.monitoring.rules.rule import AlertingRule
 from featurewatch.monitoring.series import without_target
 
 _CLUSTER: Final = "the Kafka cluster {{ $labels.kafka_cluster }}"

@@ -2,14 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from featurewatch.controller.rules import RULES
-from featurewatch.monitoring.alert_kinds import ENDS
+from featurewatch.monitoring.alert_kinds import ENDS, alert_name
 from featurewatch.monitoring.series import without_target
 from featurewatch.streams.outputs import Severity
-
-PREFIX: Final = "Featurewatch"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +53,6 @@ class AlertingRule:
         document["labels"] = {"severity": self.severity, **self.labels}
         document["annotations"] = annotations
         return document
-
-
-def alert_name(rule: str) -> str:
-    """The name of a rule's alert in Prometheus and Alertmanager: ``FeaturewatchLogGap``."""
-    return PREFIX + "".join(part.capitalize() for part in rule.split("-"))
 
 
 def cluster_rules() -> Iterator[AlertingRule]:

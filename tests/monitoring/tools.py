@@ -25,3 +25,25 @@ def tool(name: str) -> str:
     if found is None:
         pytest.skip(f"{name} is not here: see tests/monitoring/tools.py for how to get it")
     return found
+
+
+_TEMPLATE = Path("/usr/share/prometheus/alertmanager/default.tmpl")
+_MOUNT = (
+    f'mount -t tmpfs tmpfs /usr/share && mkdir -p "{_TEMPLATE.parent}" && '
+    f'cp "$1" "{_TEMPLATE}" && shift && exec "$@"'
+)
+
+
+def alertmanager() -> list[str]:
+    """The command that starts Debian's Alertmanager, which wants a template at a fixed path.
+
+    Where the package is only unpacked, the process gets a file system of its own there, for which
+    the tests must run as root; else the test is skipped.
+    """
+    program = tool("prometheus-alertmanager")
+    if _TEMPLATE.exists():
+        return [program]
+    template = (tools_directory() or Path("/")).joinpath(*_TEMPLATE.parts[1:])
+    if os.geteuid() != 0 or shutil.which("unshare") is None or not template.exists():
+        pytest.skip(f"{_TEMPLATE} is not here: install prometheus-alertmanager, or run as root")
+    return ["unshare", "--mount", "sh", "-c", _MOUNT, "sh", str(template.resolve()), program]
