@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from featurewatch.monitoring.notify.alert_labels import WATCHDOG, WATCHDOG_SUMMARY
 from featurewatch.monitoring.rules.files import GROUPS
 
 DIRECTORY: Final = Path(__file__).resolve().parent.parent / "docs" / "runbooks"
@@ -35,6 +36,7 @@ def _lines() -> Iterator[str]:
         summaries = {rule.name: rule.summary for rule in rules}
         for name, names in severities.items():
             yield f"| [{name}]({name}.md) | {' or '.join(names)} | {summaries[name]} |"
+    yield f"| [{WATCHDOG}]({WATCHDOG}.md) | none | {WATCHDOG_SUMMARY} |"
 
 
 if __name__ == "__main__":

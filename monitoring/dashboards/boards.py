@@ -159,6 +159,24 @@ _WORKERS: Final = (
         unit="ops",
     ),
     Panel(
+        "Notifications",
+        _SERIES,
+        {
+            "{{target}} accepted": _rate("featurewatch_notify_sent_total", "target", ""),
+            "{{target}} failed": _rate("featurewatch_notify_failures_total", "target", ""),
+            "{{target}} given up": _rate("featurewatch_notify_dropped_total", "target", ""),
+        },
+        unit="ops",
+    ),
+    Panel(
+        "Targets that fail or are gone",
+        _STATES,
+        {
+            "{{target}} fails": "max by (target) (featurewatch_notify_failing)",
+            "{{target}} is gone": "max by (target) (featurewatch_notify_stopped)",
+        },
+    ),
+    Panel(
         "Metrics left out",
         _SERIES,
         {

@@ -22,6 +22,7 @@ LIFETIMES: Final = 4
 """A firing alert ends by itself after so many resend intervals without another request."""
 
 WATCHDOG: Final = "FeaturewatchNotifyWatchdog"
+WATCHDOG_SUMMARY: Final = "featurewatch reads alerts and reaches Alertmanager."
 TEST: Final = "FeaturewatchTest"
 
 _LABEL_NAME: Final = re.compile(r"[a-z][a-z_]{0,30}")
@@ -85,7 +86,7 @@ def watchdog_document(now_ms: int, resend_ms: int, links: AlertLinks) -> AlertDo
     return {
         "labels": {"alertname": WATCHDOG, "severity": "none"},
         "annotations": {
-            "summary": "featurewatch reads alerts and reaches Alertmanager.",
+            "summary": WATCHDOG_SUMMARY,
             "description": "This alert always fires; if it ends, alerts do not arrive any more.",
             "runbook_url": links.runbook(WATCHDOG),
         },

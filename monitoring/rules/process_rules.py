@@ -121,6 +121,34 @@ PROCESS_RULES: Final = (
         for_s=900,
     ),
     AlertingRule(
+        f"{PREFIX}NotifyFailing",
+        "critical",
+        without_target("max", "featurewatch_notify_failing") + " == 1",
+        "Alerts do not reach a target of featurewatch notify.",
+        "Requests to {{ $labels.target }} have failed for 5 minutes; /readyz of the process that "
+        "notifies has the reason.",
+        "when the target accepts a request",
+        for_s=300,
+    ),
+    AlertingRule(
+        f"{PREFIX}NotifyDropped",
+        "warning",
+        without_target("sum", "increase(featurewatch_notify_dropped_total[1h])") + " > 0",
+        "Alert messages were given up for a webhook.",
+        "The webhook {{ $labels.target }} did not get about {{ $value | humanize }} alert messages "
+        "in an hour.",
+        "an hour after the last one",
+        for_s=0,
+    ),
+    AlertingRule(
+        f"{PREFIX}NotifyStopped",
+        "critical",
+        without_target("max", "featurewatch_notify_stopped") + " == 1",
+        "A webhook answered that it is gone.",
+        "The webhook {{ $labels.target }} answered 410 and gets nothing more.",
+        "when it is taken out of the configuration, or featurewatch notify is restarted",
+    ),
+    AlertingRule(
         f"{PREFIX}Watchdog",
         "none",
         "vector(1)",
@@ -130,4 +158,4 @@ PROCESS_RULES: Final = (
         for_s=0,
     ),
 )
-"""Without those of ``featurewatch notify``, these need the series of watch and worker only."""
+"""Those about notifications fire only where ``featurewatch notify`` runs."""

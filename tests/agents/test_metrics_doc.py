@@ -8,6 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from featurewatch.agents import metrics as worker
 from featurewatch.agents.metrics import WorkerMetrics
 from featurewatch.controller.monitor import MonitorState, step
+from featurewatch.monitoring.notify.metrics import METRICS as NOTIFY_METRICS
 from featurewatch.streams import metrics as source
 from featurewatch.streams.events import SourceState
 from featurewatch.streams.metrics import SourceReport, exposition
@@ -35,7 +36,7 @@ def test_the_tables_are_the_registries() -> None:
     expected.append((source.CLUSTER_INFO, "gauge", info_labels, source.CLUSTER_INFO_HELP))
     expected += [
         (metric.name, metric.kind, ", ".join(metric.labels), metric.about)
-        for metric in worker.METRICS
+        for metric in (*worker.METRICS, *NOTIFY_METRICS)
     ]
     assert ROW.findall(DOC.read_text()) == expected
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 SOURCE = '{kafka_cluster="c",source="kraft",instance="a",job="watch"}'
 OTHER = '{kafka_cluster="c",source="kraft",instance="b",job="watch"}'
 CLUSTER = '{kafka_cluster="c",instance="a",job="worker"}'
+TARGET = '{target="t",instance="a",job="notify"}'
 WORKER = '{instance="a",job="worker"}'
 Series = dict[str, str]
 """Values in promtool's notation, one a minute, by series."""
@@ -65,6 +66,21 @@ CASES = {
     ),
     "FeaturewatchWorkerSlow": RuleCase(
         _seconds("0x60"), _seconds("0+10x60"), labels='{topic="metadata-log"}'
+    ),
+    "FeaturewatchNotifyFailing": RuleCase(
+        {f"featurewatch_notify_failing{TARGET}": "1x60"},
+        {f"featurewatch_notify_failing{TARGET}": "0x60"},
+        labels='{target="t"}',
+    ),
+    "FeaturewatchNotifyDropped": RuleCase(
+        {f"featurewatch_notify_dropped_total{TARGET}": "0+1x60"},
+        {f"featurewatch_notify_dropped_total{TARGET}": "3x60"},
+        labels='{target="t"}',
+    ),
+    "FeaturewatchNotifyStopped": RuleCase(
+        {f"featurewatch_notify_stopped{TARGET}": "1x60"},
+        {f"featurewatch_notify_stopped{TARGET}": "0x60"},
+        labels='{target="t"}',
     ),
     "FeaturewatchSeriesOmitted": RuleCase(
         {f"featurewatch_metrics_omitted_series{WORKER}": "5x60"},

@@ -13,6 +13,7 @@ import yaml
 from featurewatch.agents.metrics import WorkerMetrics
 from featurewatch.controller.monitor import MonitorState, step
 from featurewatch.monitoring.dashboards.boards import DASHBOARDS
+from featurewatch.monitoring.notify.metrics import NotifyMetrics
 from featurewatch.monitoring.rules.files import ALL_RULES, RulesFormat, rules_file
 from featurewatch.streams.events import SourceState
 from featurewatch.streams.health import HealthServer, HealthViews
@@ -101,7 +102,10 @@ async def until_series(client: aiohttp.ClientSession, expression: str) -> Any:
 async def test_each_query_gives_a_series_and_each_rule_is_evaluated(tmp_path: Path) -> None:
     """On what a worker and a source expose; and the alert of the incompatible node arrives."""
     worker, report = worker_metrics(), SourceReport(CLUSTER, "kraft", SourceState.FOLLOWING)
+    notify = NotifyMetrics()
+    notify.add_target("oncall")
     views = [
+        HealthViews(lambda: notify.render, lambda: (True, {})),
         HealthViews(worker.scrape, lambda: (True, {})),
         HealthViews(lambda: lambda: exposition([report]), lambda: (True, {})),
     ]

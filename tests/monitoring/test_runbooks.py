@@ -8,11 +8,14 @@ import click
 import pytest
 
 from featurewatch.cli.app import app
+from featurewatch.monitoring.notify.alert_labels import WATCHDOG
 from featurewatch.monitoring.rules.files import ALL_RULES
 from scripts.list_runbooks import DIRECTORY, INDEX, index
 
-NAMES = sorted({rule.name for rule in ALL_RULES})
-ENDS = {rule.name: rule.ends for rule in ALL_RULES}
+ENDS = {rule.name: rule.ends for rule in ALL_RULES} | {
+    WATCHDOG: "when the process ends, or cannot read the alerts any more"
+}
+NAMES = sorted(ENDS)
 SECTIONS = ["What it means", "See more", "What to do", "When it resolves"]
 
 
