@@ -30,12 +30,12 @@ def tool(name: str) -> str:
 _TEMPLATE = Path("/usr/share/prometheus/alertmanager/default.tmpl")
 _MOUNT = (
     f'mount -t tmpfs tmpfs /usr/share && mkdir -p "{_TEMPLATE.parent}" && '
-    f'cp "$1" "{_TEMPLATE}" && shift && exec "$@"'
+    f'cp "$1"/*.tmpl "{_TEMPLATE.parent}" && shift && exec "$@"'
 )
 
 
 def alertmanager() -> list[str]:
-    """The command that starts Debian's Alertmanager, which wants a template at a fixed path.
+    """The command that starts Debian's Alertmanager, which wants templates at a fixed path.
 
     Where the package is only unpacked, the process gets a file system of its own there, for which
     the tests must run as root; else the test is skipped.
@@ -46,4 +46,4 @@ def alertmanager() -> list[str]:
     template = (tools_directory() or Path("/")).joinpath(*_TEMPLATE.parts[1:])
     if os.geteuid() != 0 or shutil.which("unshare") is None or not template.exists():
         pytest.skip(f"{_TEMPLATE} is not here: install prometheus-alertmanager, or run as root")
-    return ["unshare", "--mount", "sh", "-c", _MOUNT, "sh", str(template.resolve()), program]
+    return ["unshare", "--mount", "sh", "-c", _MOUNT, "sh", str(template.resolve().parent), program]

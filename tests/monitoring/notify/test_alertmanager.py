@@ -10,6 +10,8 @@ import aiohttp
 import orjson
 import yaml
 
+from featurewatch.cli.runtime.notify import send_trials
+from featurewatch.monitoring.notify.alert_labels import TEST, WATCHDOG
 from featurewatch.streams.outputs import AlertState, Severity
 from tests.monitoring.notify.receivers import receiver
 from tests.monitoring.notify.running import alert, notifying, now_ms, put, settings_of
@@ -137,6 +139,6 @@ async def test_the_trial_and_the_watchdog_arrive(tmp_path: Path) -> None:
         settings = settings_of(bus, tmp_path, alertmanagers=[manager.url], resend_s=1)
         with manager:
             async with notifying(settings):
-                await until_async(
-                    lambda: any(b"FeaturewatchNotifyWatchdog" in body for body in people.bodies)
-                )
+                await until_async(lambda: bool(notifications(people.bodies, WATCHDOG)))
+            assert await send_trials(settings.notify_settings()) == {manager.url: ""}
+            await until_async(lambda: bool(notifications(people.bodies, TEST)))
