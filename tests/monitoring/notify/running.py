@@ -10,6 +10,7 @@ from typing import Any
 
 from featurewatch.cli.config.settings import BusSection, Settings, WebSection
 from featurewatch.cli.runtime.notify import run_notify
+from featurewatch.deploy.process.private_files import write_private
 from featurewatch.streams.codec.outputs import encode_output
 from featurewatch.streams.outputs import Alert
 from featurewatch.streams.topics import ALERTS
@@ -42,7 +43,7 @@ def settings_of(
 ) -> Settings:
     """Settings with webhooks by name."""
     secret = directory / "secret"
-    secret.write_text("whsec_" + base64.b64encode(SECRETS[0]).decode())
+    write_private(secret, "whsec_" + base64.b64encode(SECRETS[0]).decode())
     webhooks = [
         {"name": name, "url": received.url, "secret_file": str(secret), "private": True}
         for name, received in receivers

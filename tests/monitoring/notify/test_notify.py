@@ -10,6 +10,7 @@ import orjson
 import pytest
 from aiohttp import web
 
+from featurewatch.deploy.process.private_files import write_private
 from featurewatch.streams.outputs import AlertState
 from featurewatch.streams.topics import ALERTS
 from tests.cli.commands import featurewatch
@@ -85,8 +86,8 @@ async def test_begins_changes_and_ends_are_delivered_in_order(tmp_path: Path) ->
 
 def configuration(directory: Path, text: str) -> None:
     """A configuration file and a good secret."""
-    (directory / "secret").write_text("whsec_" + base64.b64encode(SECRETS[0]).decode())
-    (directory / "bad").write_text("password")
+    write_private(directory / "secret", "whsec_" + base64.b64encode(SECRETS[0]).decode())
+    write_private(directory / "bad", "password")
     (directory / "c.yaml").write_text(text)
 
 
