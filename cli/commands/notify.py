@@ -28,7 +28,7 @@ def notify(
 
     from featurewatch.cli.config.settings import load
     from featurewatch.cli.errors import UsageError
-    from featurewatch.cli.runtime.notify import run_notify, send_trials
+    from featurewatch.cli.runtime.notify.run import run_notify, send_trials
     from featurewatch.cli.runtime.services import run_until_signal
 
     settings = load(config, bus=options.bus_flags(bus, prefix))

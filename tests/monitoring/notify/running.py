@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from featurewatch.cli.config.settings import BusSection, Settings, WebSection
-from featurewatch.cli.runtime.notify import run_notify
+from featurewatch.cli.runtime.notify.run import run_notify
 from featurewatch.deploy.process.private_files import write_private
 from featurewatch.streams.codec.outputs import encode_output
 from featurewatch.streams.outputs import Alert

@@ -10,7 +10,7 @@ import aiohttp
 import orjson
 import yaml
 
-from featurewatch.cli.runtime.notify import send_trials
+from featurewatch.cli.runtime.notify.run import send_trials
 from featurewatch.monitoring.notify.alert_labels import TEST, WATCHDOG
 from featurewatch.streams.outputs import AlertState, Severity
 from tests.monitoring.notify.receivers import receiver

@@ -12,8 +12,8 @@ from confluent_kafka import Message
 from featurewatch.cli.config.settings import Settings
 from featurewatch.cli.errors import UsageError
 from featurewatch.cli.output.topic_feed import LastingFailure, follow_feed
+from featurewatch.cli.runtime.notify.webhook_delivery import WebhookDelivery
 from featurewatch.cli.runtime.sources import run_all
-from featurewatch.cli.runtime.webhook_delivery import WebhookDelivery
 from featurewatch.monitoring.notify.alert_book import AlertBook
 from featurewatch.monitoring.notify.alertmanager import AlertmanagerMember, links_of, send_trial
 from featurewatch.monitoring.notify.metrics import NotifyMetrics
