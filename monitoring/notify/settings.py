@@ -2,14 +2,16 @@
 
 import base64
 import binascii
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import Final
 
 DEFAULT_PORT: Final = 9786
 MIN_SECRET_BYTES: Final = 24
 MAX_SECRET_BYTES: Final = 64
 _PREFIX: Final = "whsec_"
+_NAT64: Final = IPv6Network("64:ff9b::/96")
 
 
 class SecretError(ValueError):
@@ -76,6 +78,17 @@ def _secret(number: int, line: str) -> bytes:
 def is_public_address(address: str) -> bool:
     """Whether an IP address is one of the public internet, not of a private network or machine."""
     ip = ip_address(address.partition("%")[0])
-    mapped = getattr(ip, "ipv4_mapped", None)
-    ip = mapped or ip
-    return ip.is_global and not ip.is_multicast
+    return all(each.is_global and not each.is_multicast for each in _destinations(ip))
+
+
+def _destinations(ip: IPv4Address | IPv6Address) -> Iterator[IPv4Address | IPv6Address]:
+    """Where packets to an address may arrive: some of IPv6 stand for one of IPv4."""
+    if isinstance(ip, IPv4Address):
+        yield ip
+    elif ip.ipv4_mapped is not None:
+        yield ip.ipv4_mapped
+    else:
+        yield ip
+        yield from filter(None, [ip.sixtofour, *(ip.teredo or ())])
+        if ip in _NAT64:
+            yield IPv4Address(int(ip) & 0xFFFFFFFF)

@@ -10,6 +10,7 @@ import orjson
 import pytest
 from aiohttp import web
 
+from featurewatch.cli.runtime.notify.run import run_notify_beside
 from featurewatch.deploy.process.private_files import write_private
 from featurewatch.streams.outputs import AlertState
 from featurewatch.streams.topics import ALERTS
@@ -82,6 +83,37 @@ async def test_begins_changes_and_ends_are_delivered_in_order(tmp_path: Path) ->
             await until_async(lambda: received.nodes() == [1, 1, 2])
         assert len(set(received.ids)) == 3
         assert [b'"resolved"' in body for body in received.bodies] == [False, True, False]
+
+
+async def test_beside_other_work_it_waits_for_the_topics(tmp_path: Path) -> None:
+    """As ``up`` runs it: nothing is read before the topics exist, and a taken port ends nothing."""
+    bus, topics_exist = MockBus(), asyncio.Event()
+    put(bus, alert(1))
+    async with receiver() as received:
+        settings = settings_of(bus, tmp_path, ("oncall", received))
+        tasks = [asyncio.ensure_future(run_notify_beside(settings, topics_exist)) for _ in "12"]
+        try:
+            url = f"http://127.0.0.1:{settings.web.notify_port}/healthz"
+            async with aiohttp.ClientSession() as http:
+                while not await answers(http, url):
+                    await asyncio.sleep(0.1)
+            assert received.bodies == []
+            topics_exist.set()
+            await until_async(lambda: received.nodes() == [1])
+            assert not any(task.done() for task in tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def answers(http: aiohttp.ClientSession, url: str) -> bool:
+    """Whether somebody listens."""
+    try:
+        async with http.get(url) as response:
+            return response.status == 200
+    except aiohttp.ClientError:
+        return False
 
 
 def configuration(directory: Path, text: str) -> None:

@@ -141,6 +141,9 @@ def test_waits_grow_and_are_bounded() -> None:
         ("fd00::1", False),
         ("::ffff:127.0.0.1", False),
         ("::ffff:10.0.0.1", False),
+        ("64:ff9b::8.8.8.8", True),
+        ("64:ff9b::10.0.0.1", False),
+        ("2002:7f00:1::", False),
     ],
 )
 def test_private_addresses(address: str, is_public: bool) -> None:
