@@ -92,6 +92,7 @@ class WebhookDelivery:
             "enable.auto.offset.store": False,  # what is stored is committed, also at the end
             "auto.commit.interval.ms": 1000,
             "auto.offset.reset": "earliest",
+            "session.timeout.ms": 10_000,  # so soon others take over from a process that was killed
             "queued.max.messages.kbytes": 1024,
         }
         try:

@@ -10,7 +10,9 @@ import orjson
 import pytest
 from aiohttp import web
 
-from featurewatch.cli.runtime.notify.run import run_notify_beside
+from featurewatch.cli.config.settings import load
+from featurewatch.cli.errors import UsageError
+from featurewatch.cli.runtime.notify.run import run_notify, run_notify_beside
 from featurewatch.deploy.process.private_files import write_private
 from featurewatch.streams.outputs import AlertState
 from featurewatch.streams.topics import ALERTS
@@ -145,7 +147,10 @@ HOOK = "url: 'https://h/', secret_file: secret"
             "notify: {webhooks: [{name: a, url: 'https://10.0.0.1/', secret_file: s}]}",
             "10.0.0.1 is a private address: set private: true",
         ),
-        ("notify: {webhooks: [{name: a, url: 'https://h/', secret_file: no}]}", "cannot be read"),
+        (
+            "notify: {webhooks: [{name: a, url: 'https://h/', secret_file: missing}]}",
+            "cannot be read",
+        ),
         ("notify: {webhooks: [{name: a, url: 'https://h/', secret_file: bad}]}", "is no secret"),
         (
             "notify: {alertmanagers: ['http://am'], authorization_file: /dev/null}",
@@ -153,13 +158,17 @@ HOOK = "url: 'https://h/', secret_file: secret"
         ),
     ],
 )
-def test_each_mistake_is_one_line(tmp_path: Path, text: str, reason: str) -> None:
+async def test_each_mistake_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, reason: str
+) -> None:
     """With the setting, what is wrong, and what to write; no secret is in it."""
     configuration(tmp_path, text)
-    ended = featurewatch(tmp_path, "notify", "--config", "c.yaml", "--bus", "127.0.0.1:1")
-    assert (ended.returncode, ended.stderr.count("\n")) == (2, 1), ended.stderr
-    assert reason in ended.stderr
-    assert "password" not in ended.stderr
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError) as caught:
+        await run_notify(load(Path("c.yaml")))
+    assert "\n" not in str(caught.value)
+    assert reason in str(caught.value)
+    assert "password" not in str(caught.value)
 
 
 async def test_a_test_goes_to_each_target(tmp_path: Path) -> None:
