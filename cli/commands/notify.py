@@ -29,13 +29,14 @@ def notify(
     from featurewatch.cli.config.settings import load
     from featurewatch.cli.errors import UsageError
     from featurewatch.cli.runtime.notify.run import run_notify, send_trials
-    from featurewatch.cli.runtime.services import run_until_signal
 
     settings = load(config, bus=options.bus_flags(bus, prefix))
     if not settings.notify.is_configured:
         raise UsageError("there is no target: set notify.alertmanagers or notify.webhooks")
     targets = settings.notify_settings()
     if not test:
+        from featurewatch.cli.runtime.services import run_until_signal
+
         settings.bus_settings()
         run_until_signal(run_notify(settings))
         return
