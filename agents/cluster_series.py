@@ -2,7 +2,7 @@
 
 from collections import Counter as Counts
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from featurewatch.agents.metric_defs import (
     BLOCKERS,
@@ -10,6 +10,7 @@ from featurewatch.agents.metric_defs import (
     FINALIZED,
     FIRING,
     GHOSTS,
+    LAST_SEEN,
     MISSING,
     NODE_MAX,
     NODE_MIN,
@@ -32,13 +33,19 @@ from featurewatch.controller.readiness.upgrade_state import (
     UpgradeState,
     upgrade_state_of,
 )
+from featurewatch.controller.rules import RULES
 from featurewatch.controller.rules.upgrade import GHOST
 from featurewatch.controller.software import release_of_capabilities
+from featurewatch.streams.events import SourceState
 from featurewatch.streams.types import KRAFT_VERSION, METADATA_VERSION, FeatureName, Role
 from featurewatch.tables.image.cluster import ClusterImage
 
 Value = tuple[WorkerMetricDef, tuple[str, ...], float]
 """A metric, its labels but for the cluster, and its value."""
+
+
+_QUIET: Final = [(rule.name, str(severity)) for rule in RULES for severity in rule.severities]
+"""Each rule with each severity that it may have."""
 
 
 class SeriesGroup(NamedTuple):
@@ -68,6 +75,13 @@ def feature_groups(state: MonitorState) -> Iterator[SeriesGroup]:
         yield SeriesGroup(len(values), values)
 
 
+def quiet_group(state: MonitorState) -> Iterator[SeriesGroup]:
+    """The rules of which nothing fires, as zeros: one group, of the same size for every cluster."""
+    firing = _firing(state)
+    values = [(FIRING, labels, 0.0) for labels in _QUIET if labels not in firing]
+    yield SeriesGroup(len(values), values)
+
+
 def node_group(state: MonitorState) -> Iterator[SeriesGroup]:
     """The series of single nodes: one group."""
     classes = state.image.nodes.classes.items()
@@ -92,11 +106,24 @@ def _of_cluster(state: MonitorState) -> Iterator[Value]:
         yield RELEASES, (role, name), count
     yield MISSING, (), len(image.zookeeper.unregistered) if in_progress(image) else 0
     alerts = [alert for firing in state.firing.values() for alert in firing]
-    for rule, count in sorted(Counts(alert.rule for alert in alerts).items()):
-        yield FIRING, (rule,), count
+    for labels, count in sorted(_firing(state).items()):
+        yield FIRING, labels, count
+    for status in image.sources.statuses.values():
+        # What a worker publishes about a silent source has a time of its own.
+        is_silent = status.state is SourceState.SILENT
+        since = image.sources.failing_since if is_silent else {}
+        seen_ms = since.get(status.source, status.seen_ms)
+        yield LAST_SEEN, (status.source,), seen_ms / 1000
     ghosts = Counts(alert.subject["role"] for alert in alerts if alert.rule == GHOST)
     for role in Role:
         yield GHOSTS, (role,), ghosts[role]
+
+
+def _firing(state: MonitorState) -> Counts[tuple[str, str]]:
+    """The number of firing alerts by rule and severity."""
+    return Counts(
+        (alert.rule, str(alert.severity)) for alerts in state.firing.values() for alert in alerts
+    )
 
 
 def _of_upgrade(state: MonitorState) -> Iterator[Value]:

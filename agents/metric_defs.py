@@ -32,101 +32,110 @@ RESTARTS: Final = WorkerMetricDef(
 CHANGES: Final = WorkerMetricDef(
     "featurewatch_feature_changes_total",
     "counter",
-    ("cluster", "feature", "kind"),
+    ("kafka_cluster", "feature", "kind"),
     "changes of finalized levels published since the start",
 )
 FINALIZED: Final = WorkerMetricDef(
     "featurewatch_finalized_level",
     "gauge",
-    ("cluster", "feature"),
+    ("kafka_cluster", "feature"),
     "finalized level; 0 if a feature that some node supports is not finalized",
 )
 EPOCH: Final = WorkerMetricDef(
-    "featurewatch_feature_epoch", "gauge", ("cluster",), "epoch of the finalized features"
+    "featurewatch_feature_epoch", "gauge", ("kafka_cluster",), "epoch of the finalized features"
 )
 REVISION: Final = WorkerMetricDef(
     "featurewatch_feature_revision",
     "gauge",
-    ("cluster",),
+    ("kafka_cluster",),
     "number of commits, or znode versions, that changed a level",
 )
 NODES: Final = WorkerMetricDef(
     "featurewatch_nodes",
     "gauge",
-    ("cluster", "role"),
+    ("kafka_cluster", "role"),
     "registered nodes, including fenced ones; in ZooKeeper mode the live ones",
 )
 MISSING: Final = WorkerMetricDef(
     "featurewatch_migration_missing_brokers",
     "gauge",
-    ("cluster",),
+    ("kafka_cluster",),
     "brokers in ZooKeeper that a migration to KRaft waits for; 0 if none is in progress",
 )
 FIRING: Final = WorkerMetricDef(
-    "featurewatch_alerts_firing", "gauge", ("cluster", "rule"), "alerts that are firing"
+    "featurewatch_alerts_firing",
+    "gauge",
+    ("kafka_cluster", "rule", "severity"),
+    "alerts that are firing; 0 for each severity that a rule may have",
+)
+LAST_SEEN: Final = WorkerMetricDef(
+    "featurewatch_source_last_seen_timestamp_seconds",
+    "gauge",
+    ("kafka_cluster", "source"),
+    "when the source last reported, or fell silent, in seconds since the Unix epoch",
 )
 READY: Final = WorkerMetricDef(
-    "featurewatch_cluster_ready", "gauge", ("cluster",), "1 once the source has caught up"
+    "featurewatch_cluster_ready", "gauge", ("kafka_cluster",), "1 once the source has caught up"
 )
 
 SUPPORTED_MIN: Final = WorkerMetricDef(
     "featurewatch_supported_min_level",
     "gauge",
-    ("cluster", "role", "feature"),
+    ("kafka_cluster", "role", "feature"),
     "lowest level that all registered nodes of a role support; above the highest if there is none",
 )
 SUPPORTED_MAX: Final = WorkerMetricDef(
     "featurewatch_supported_max_level",
     "gauge",
-    ("cluster", "role", "feature"),
+    ("kafka_cluster", "role", "feature"),
     "highest level that all registered nodes of a role support",
 )
 NODE_MIN: Final = WorkerMetricDef(
     "featurewatch_node_min_level",
     "gauge",
-    ("cluster", "role", "node", "feature"),
+    ("kafka_cluster", "role", "node", "feature"),
     "lowest level that a node advertises; only in clusters of up to 200 nodes",
 )
 NODE_MAX: Final = WorkerMetricDef(
     "featurewatch_node_max_level",
     "gauge",
-    ("cluster", "role", "node", "feature"),
+    ("kafka_cluster", "role", "node", "feature"),
     "highest level that a node advertises; only in clusters of up to 200 nodes",
 )
 RELEASES: Final = WorkerMetricDef(
     "featurewatch_release_nodes",
     "gauge",
-    ("cluster", "role", "release"),
+    ("kafka_cluster", "role", "release"),
     "registered nodes by the release that matches their ranges, or unknown",
 )
 STATE: Final = WorkerMetricDef(
     "featurewatch_upgrade_state",
     "gauge",
-    ("cluster", "state"),
+    ("kafka_cluster", "state"),
     "1 for the cluster's current state (unknown, mixed, ready, partly, finalized), else 0",
 )
 STATE_SINCE: Final = WorkerMetricDef(
     "featurewatch_upgrade_state_since_seconds",
     "gauge",
-    ("cluster",),
+    ("kafka_cluster",),
     "when the cluster entered that state, in seconds since the Unix epoch",
 )
 UPGRADABLE: Final = WorkerMetricDef(
     "featurewatch_upgrade_ready",
     "gauge",
-    ("cluster", "feature"),
+    ("kafka_cluster", "feature"),
     "1 if every registered node supports the highest level that any supports, 0 if not, -1 unknown",
 )
 BLOCKERS: Final = WorkerMetricDef(
     "featurewatch_upgrade_blockers",
     "gauge",
-    ("cluster", "feature"),
+    ("kafka_cluster", "feature"),
     "registered nodes that do not support the highest level that any supports",
 )
 GHOSTS: Final = WorkerMetricDef(
     "featurewatch_ghost_registrations",
     "gauge",
-    ("cluster", "role"),
+    ("kafka_cluster", "role"),
     "registered nodes without a sign of life for longer than the limit",
 )
 
@@ -148,7 +157,7 @@ OMITTED_CHANGES: Final = WorkerMetricDef(
 
 METRICS: Final = (
     *(EVENTS, EVENT_SECONDS, RESTARTS, CHANGES),
-    *(FINALIZED, EPOCH, REVISION, NODES, MISSING, FIRING, READY),
+    *(FINALIZED, EPOCH, REVISION, NODES, MISSING, FIRING, LAST_SEEN, READY),
     *(SUPPORTED_MIN, SUPPORTED_MAX, NODE_MIN, NODE_MAX, RELEASES),
     *(STATE, STATE_SINCE, UPGRADABLE, BLOCKERS, GHOSTS),
     *(OMITTED_SERIES, OMITTED_CLUSTERS, OMITTED_CHANGES),

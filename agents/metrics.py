@@ -17,6 +17,7 @@ from featurewatch.agents.cluster_series import (
     cluster_group,
     feature_groups,
     node_group,
+    quiet_group,
 )
 from featurewatch.agents.metric_defs import (
     CHANGES,
@@ -30,6 +31,7 @@ from featurewatch.agents.metric_defs import (
     WorkerMetricDef,
 )
 from featurewatch.controller.monitor import MonitorState, StepResult
+from featurewatch.streams.metrics import BuildInfo
 from featurewatch.streams.topics import Topic
 from featurewatch.streams.types import ClusterId
 
@@ -62,6 +64,7 @@ class WorkerMetrics:
         self._change_series = 0
         self._omitted_changes = 0
         self._registry = CollectorRegistry()
+        self._registry.register(BuildInfo("worker"))
         self._events = Counter(EVENTS.name, EVENTS.about, EVENTS.labels, registry=self._registry)
         self._restarts = Counter(RESTARTS.name, RESTARTS.about, registry=self._registry)
         self._seconds = Histogram(
@@ -129,9 +132,10 @@ class _Changes(Collector):
 
 
 class _States(Collector):
-    """The gauges of some states: those of whole clusters first, then of features, then of nodes.
+    """The gauges of some states: those of whole clusters first, then of features, then zeros of
+    rules, then of nodes.
 
-    So the nodes' series are the first to be left out, and the features' the next. Clusters with a
+    So the nodes' series are the first to be left out, and the zeros the next. Clusters with a
     source precede those that are only named by messages that nobody can read.
     """
 
@@ -156,7 +160,7 @@ class _States(Collector):
         exposed: Counts[ClusterId] = Counts()
         omitted: Counts[ClusterId] = Counts()
         left = self._max_series
-        for groups_of in (cluster_group, feature_groups, self._node_group):
+        for groups_of in (cluster_group, feature_groups, quiet_group, self._node_group):
             for cluster, state in clusters:
                 for group in groups_of(state):
                     if omitted[cluster] or group.size > min(

@@ -11,6 +11,9 @@ SUMMARIES: Final = {
     "watch": "Follow clusters and publish what happens to them; reads only.",
     "worker": "Run a worker: it keeps the tables and publishes what changed and what is wrong.",
     "web": "Serve the page for operators and its HTTP API; reads only.",
+    "notify": "Send alerts to Alertmanager and to webhooks.",
+    "rules": "Write the alerting rules for Prometheus.",
+    "dashboards": "Write the dashboards for Grafana, and what loads them.",
     "state": "Show each cluster: supported ranges by node, finalized levels, epoch, revision, "
     "alerts.",
     "changes": "Show every change of a finalized level, oldest first.",

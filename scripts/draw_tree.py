@@ -21,6 +21,7 @@ FOLDERS: Final = (
     "pipeline",
     "admin",
     "web",
+    "monitoring",
     "cli",
     "reference",
     "deploy",

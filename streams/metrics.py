@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from typing import Final, Protocol
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -15,6 +17,7 @@ from featurewatch.streams.events import SourceState
 class SourceReport:
     """A source's state and counts. -1: unknown, or the source follows no log.
 
+    ``name`` is what the configuration calls the cluster (empty: nothing).
     ``detail`` says why the source is not ``following`` and what to do; ``last_error`` is the newest
     error, which may be over.
     """
@@ -30,6 +33,7 @@ class SourceReport:
     published: int = 0
     dead_letters: int = 0
     restarts: int = 0
+    name: str = ""
     last_error: str = ""
     detail: str = ""
 
@@ -46,7 +50,7 @@ class SourceReporter(Protocol):
 class MetricDef:
     """A metric of each source; ``kind`` is ``gauge`` or ``counter``.
 
-    Counters have names that end in ``_total``. All have the labels ``cluster`` and ``source``.
+    Counters have names that end in ``_total``. All have the labels `LABELS`.
     """
 
     name: str
@@ -55,9 +59,17 @@ class MetricDef:
     value: Callable[[SourceReport], float]
 
 
-LABELS: Final = ("cluster", "source")
+LABELS: Final = ("kafka_cluster", "source")
 
 SOURCE_STATE: Final = "featurewatch_source_state"
+
+CLUSTER_INFO: Final = "featurewatch_cluster_info"
+CLUSTER_INFO_LABELS: Final = ("kafka_cluster", "name")
+CLUSTER_INFO_HELP: Final = "1; the name of a cluster in the configuration, or its id."
+
+BUILD_INFO: Final = "featurewatch_build_info"
+BUILD_INFO_LABELS: Final = ("process", "version")
+BUILD_INFO_HELP: Final = "1; the version that runs, and whether it is watch, worker or notify."
 
 METRICS: Final = (
     MetricDef(
@@ -141,6 +153,32 @@ class SourceMetrics:
                 labels = [report.cluster, report.source, str(state)]
                 states.add_metric(labels, float(report.state is state))
         yield states
+        names = GaugeMetricFamily(CLUSTER_INFO, CLUSTER_INFO_HELP, labels=CLUSTER_INFO_LABELS)
+        for cluster, name in sorted({(report.cluster, report.name) for report in self._reports}):
+            names.add_metric([cluster, name or cluster], 1)
+        yield names
+
+
+class BuildInfo:
+    """A collector of the version that a process runs; ``process`` is its kind."""
+
+    def __init__(self, process: str) -> None:
+        self._process = process
+
+    def collect(self) -> Iterator[Metric]:
+        """One series."""
+        family = GaugeMetricFamily(BUILD_INFO, BUILD_INFO_HELP, labels=BUILD_INFO_LABELS)
+        family.add_metric([self._process, own_version()], 1)
+        yield family
+
+
+@cache
+def own_version() -> str:
+    """The version of featurewatch that is installed; ``unknown`` where it is not."""
+    try:
+        return version("featurewatch")
+    except PackageNotFoundError:
+        return "unknown"
 
 
 def _family(metric: MetricDef) -> GaugeMetricFamily | CounterMetricFamily:
@@ -152,16 +190,25 @@ def exposition(reports: Collection[SourceReport]) -> bytes:
     """The reports in Prometheus' text format, of the content type `CONTENT_TYPE`."""
     registry = CollectorRegistry()
     registry.register(SourceMetrics(reports))
+    registry.register(BuildInfo("watch"))
     return generate_latest(registry)
 
 
 __all__ = [
+    "BUILD_INFO",
+    "BUILD_INFO_HELP",
+    "BUILD_INFO_LABELS",
+    "CLUSTER_INFO",
+    "CLUSTER_INFO_HELP",
+    "CLUSTER_INFO_LABELS",
     "CONTENT_TYPE",
     "LABELS",
     "METRICS",
+    "BuildInfo",
     "MetricDef",
     "SourceMetrics",
     "SourceReport",
     "SourceReporter",
     "exposition",
+    "own_version",
 ]

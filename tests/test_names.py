@@ -11,6 +11,7 @@ import pytest
 from featurewatch.agents.metric_defs import METRICS as WORKER_METRICS
 from featurewatch.controller.rehearsal.steps import GRAMMAR
 from featurewatch.controller.rules import RULES
+from featurewatch.monitoring.notify.metrics import METRICS as NOTIFY_METRICS
 from featurewatch.pipeline.gold.tables import AUDIT, GOLD
 from featurewatch.pipeline.lake.tables import BRONZE
 from featurewatch.pipeline.silver.tables import SILVER
@@ -72,7 +73,7 @@ def names_in_registries() -> Iterator[str]:
     """Topics, alert rules, metrics and the steps of a rehearsal."""
     yield from (topic.short_name for topic in ALL)
     yield from (rule.name for rule in RULES)
-    yield from (metric.name for metric in (*SOURCE_METRICS, *WORKER_METRICS))
+    yield from (metric.name for metric in (*SOURCE_METRICS, *WORKER_METRICS, *NOTIFY_METRICS))
     yield from (line.partition(":")[0] for line in GRAMMAR.splitlines())
 
 

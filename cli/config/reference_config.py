@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from featurewatch.cli.config.notify_settings import NotifySection
 from featurewatch.cli.config.settings import (
     BusSection,
     ClusterSection,
@@ -29,6 +30,7 @@ _SECTIONS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("worker", WorkerSection),
     ("readiness", ReadinessSection),
     ("web", WebSection),
+    ("notify", NotifySection),
     ("replay", ReplaySection),
 )
 _COMPUTED = {"data_directory": "$XDG_STATE_HOME/featurewatch, or ~/.local/state/featurewatch"}

@@ -18,6 +18,7 @@ from pydantic_settings import (
 
 from featurewatch.agents.settings import WorkerSettings, default_directory
 from featurewatch.cli.config.client_config import read_client_config
+from featurewatch.cli.config.notify_settings import NotifySection
 from featurewatch.cli.config.validation import explain_validation_error
 from featurewatch.cli.config.values import (
     ENVIRONMENT,
@@ -29,6 +30,8 @@ from featurewatch.cli.config.values import (
 )
 from featurewatch.cli.errors import UsageError
 from featurewatch.controller.readiness.state_timers import Limits
+from featurewatch.monitoring.notify.settings import DEFAULT_PORT as DEFAULT_NOTIFY_PORT
+from featurewatch.monitoring.notify.settings import NotifySettings
 from featurewatch.pipeline.replay.bundle_limits import DEFAULT_BUNDLE_LIMITS, BundleLimits
 from featurewatch.streams import yaml_file
 from featurewatch.streams.bus.settings import BusSettings
@@ -86,6 +89,8 @@ class ClusterSection(_Section):
 
     cluster_id: str = ""
     """its id; it may be left out where brokers or controllers tell it"""
+    name: Annotated[str, Field(max_length=100)] = ""
+    """what people call it; in metrics beside its id, and with cluster_id also in notifications"""
     controllers: Addresses = ""
     """host:port,… of controller listeners: the metadata log is followed (needs CLUSTER_ACTION)"""
     servers: Addresses = ""
@@ -112,7 +117,7 @@ class ClusterSection(_Section):
     """a larger answer of its ZooKeeper ends the connection: at least the servers' jute.maxbuffer"""
 
     @property
-    def name(self) -> str:
+    def provisional_id(self) -> str:
         """How the cluster is called before its id is known."""
         addresses = (self.controllers, self.servers, self.polled_controllers, self.zookeeper)
         return next(filter(None, (self.cluster_id, *addresses)), str(self.log_directory))
@@ -136,6 +141,8 @@ def _identities(cluster: ClusterSection) -> Iterator[tuple[str, str]]:
     """What two clusters cannot have in common."""
     if cluster.cluster_id:
         yield "cluster_id", cluster.cluster_id
+    if cluster.name:
+        yield "name", cluster.name
     for kind in ("controllers", "servers"):
         for address in parse_addresses(getattr(cluster, kind)):
             yield kind, str(address)
@@ -194,6 +201,8 @@ class WebSection(_Section):
     """of the page (0: any free port)"""
     page_without_login: bool = False
     """the page may listen where other machines reach it, and everybody there may read it"""
+    notify_port: Annotated[int, Field(ge=0, le=65535)] = DEFAULT_NOTIFY_PORT
+    """of the process that notifies (0: any free port)"""
     external_url: Annotated[str, AfterValidator(_web_address)] = ""
     """http(s)://… under which a proxy serves the page"""
     max_streams: Annotated[int, Field(gt=0)] = 200
@@ -229,6 +238,7 @@ class Settings(BaseSettings):
     worker: WorkerSection = Field(default_factory=WorkerSection)
     readiness: ReadinessSection = Field(default_factory=ReadinessSection)
     web: WebSection = Field(default_factory=WebSection)
+    notify: NotifySection = Field(default_factory=NotifySection)
     replay: ReplaySection = Field(default_factory=ReplaySection)
 
     @classmethod
@@ -287,6 +297,17 @@ class Settings(BaseSettings):
                 "web.page_without_login"
             )
         return page
+
+    def notify_settings(self) -> NotifySettings:
+        """Where alerts are sent; raises `UsageError` for a file that cannot be read."""
+        return self.notify.targets(
+            self.web.external_url,
+            {
+                entry.cluster_id: entry.name
+                for entry in self.clusters
+                if entry.cluster_id and entry.name
+            },
+        )
 
     def limits(self) -> Limits:
         """How long something may last, for the worker and for all that judges as it does."""

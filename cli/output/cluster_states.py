@@ -71,7 +71,7 @@ class ClusterStates:
             f"{cluster}: was never heard of: is it watched, and does a worker run?"
             for cluster in sorted(ids - self.snapshots.keys())
         ]
-        others = [entry.name for entry in entries if not entry.cluster_id]
+        others = [entry.provisional_id for entry in entries if not entry.cluster_id]
         missing_count = len(others) - len(self.snapshots.keys() - ids)
         if missing_count > 0:
             reasons.append(

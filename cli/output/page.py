@@ -5,25 +5,21 @@ the page. While the bus is away, the page shows what it knows and says since whe
 """
 
 import asyncio
-import contextlib
 import logging
 import random
 import secrets
-import threading
-import time
-from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Final
 
 from confluent_kafka import Message
 
 from featurewatch.cli.config.settings import Settings
 from featurewatch.cli.errors import UsageError
-from featurewatch.cli.output.topic_reader import TopicReader
+from featurewatch.cli.output.topic_feed import LastingFailure, follow_feed
 from featurewatch.controller.rows import StateRowError
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.codec.events import MalformedEventError
-from featurewatch.streams.errors import BusError, PortTakenError
+from featurewatch.streams.errors import PortTakenError
 from featurewatch.streams.source import wall_clock_ms
 from featurewatch.streams.text import error_line
 from featurewatch.streams.topics import ALERTS, FEATURE_CHANGES, STATE
@@ -35,19 +31,7 @@ from featurewatch.web.worker_rows import WorkerRows
 
 LOG: Final = logging.getLogger("featurewatch.web")
 
-_BATCH: Final = 500
-"""Messages that are applied at once; between two batches requests are answered."""
-
-_POLL_S: Final = 0.5
-_RETRY_S: Final = 1.0
-_MAX_RETRY_S: Final = 5.0
 _RESTART_S: Final = 15.0
-_LASTING_S: Final = 15.0
-"""What prevents messages for so long is logged."""
-
-_END_S: Final = 2.0
-
-_T = TypeVar("_T")
 
 
 async def run_page(
@@ -76,7 +60,7 @@ async def run_page(
             await topics_exist.wait()
         bus = settings.bus_settings()
         feeds = _Outputs(server, bus), _Rows(server, bus)
-        tasks = [asyncio.ensure_future(_follow(feed)) for feed in feeds]
+        tasks = [asyncio.ensure_future(follow_feed(feed)) for feed in feeds]
         try:
             await asyncio.gather(*tasks)
         finally:
@@ -111,28 +95,6 @@ async def run_page_beside(
         await asyncio.sleep(_RESTART_S)
 
 
-class _Failures:
-    """Logs what keeps a feed from its messages, if it lasts: topics are made by workers that start
-    at the same time."""
-
-    def __init__(self, consequence: str) -> None:
-        self._consequence = consequence
-        self._began_s: float | None = None
-        self._logged = ""
-
-    def note(self, error: str | None) -> None:
-        """Notes the state now; None: messages may come."""
-        now_s = time.monotonic()
-        if error is None:
-            self._began_s, self._logged = None, ""
-            return
-        if self._began_s is None:
-            self._began_s = now_s
-        if now_s - self._began_s >= _LASTING_S and error != self._logged:
-            self._logged = error
-            LOG.warning("%s: %s", self._consequence, error)
-
-
 class _Outputs:
     """Folds the output topics into the model."""
 
@@ -142,7 +104,7 @@ class _Outputs:
         self.bus = bus
         self._server = server
         self._model = server.model
-        self._failures = _Failures("the page gets nothing new")
+        self._failures = LastingFailure(LOG, "the page gets nothing new")
         self._short_names = {bus.topic(topic): topic.short_name for topic in self.topics}
 
     def begin(self) -> None:
@@ -188,7 +150,7 @@ class _Rows:
         self.bus = bus
         self._server = server
         self._rows = server.rows
-        self._failures = _Failures("the page cannot assess readiness")
+        self._failures = LastingFailure(LOG, "the page cannot assess readiness")
 
     def begin(self) -> None:
         self._rows.begin_reading()
@@ -216,83 +178,3 @@ class _Rows:
             LOG.warning("%s", error)
             since_ms = {}
         self._server.model.set_times(cluster, since_ms, self._server.now_ms())
-
-
-_Feed = _Outputs | _Rows
-
-
-async def _follow(feed: _Feed) -> None:
-    """Reads a feed's topics until cancelled, from the beginning after each failure.
-
-    Raises:
-        UsageError: The bus' settings are wrong.
-    """
-    wait_s = _RETRY_S
-    while True:
-        began_s = time.monotonic()
-        try:
-            await _in_thread(feed)
-        except BusError as error:
-            feed.report(str(error))
-        if time.monotonic() - began_s > _LASTING_S:
-            wait_s = _RETRY_S
-        await asyncio.sleep(wait_s)
-        wait_s = min(wait_s * 2, _MAX_RETRY_S)
-
-
-async def _in_thread(feed: _Feed) -> None:
-    """Reads in a daemon thread, since librdkafka's calls block; its results are applied here."""
-    loop = asyncio.get_running_loop()
-    stopped = threading.Event()
-    done: asyncio.Future[None] = loop.create_future()
-
-    def apply(work: Callable[..., None], *arguments: Any) -> None:
-        async def run() -> None:
-            work(*arguments)
-
-        asyncio.run_coroutine_threadsafe(run(), loop).result()
-
-    def finish(error: BaseException | None) -> None:
-        if done.done():
-            return
-        if error is None:
-            done.set_result(None)
-        else:
-            done.set_exception(error)
-
-    def run() -> None:
-        failure: BaseException | None = None
-        try:
-            _read(feed, apply, stopped)
-        except BaseException as error:
-            failure = error
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(finish, failure)
-
-    threading.Thread(target=run, name="featurewatch-page", daemon=True).start()
-    try:
-        await asyncio.shield(done)
-    finally:
-        stopped.set()
-        await asyncio.wait([done], timeout=_END_S)
-
-
-def _read(feed: _Feed, apply: Callable[..., None], stopped: threading.Event) -> None:
-    with contextlib.closing(TopicReader(feed.bus, *feed.topics)) as reader:
-        apply(feed.begin)
-        for batch in _batches(reader.read_existing(), _BATCH):
-            if stopped.is_set():
-                return
-            apply(feed.apply, batch)
-        apply(feed.end)
-        while not stopped.is_set():
-            apply(feed.report, reader.error)
-            for message in reader.poll(_POLL_S):
-                apply(feed.apply, [message])
-                if stopped.is_set():
-                    return
-
-
-def _batches(items: Iterator[_T], size: int) -> Iterator[list[_T]]:
-    while batch := list(islice(items, size)):
-        yield batch

@@ -283,4 +283,4 @@ async def _search(cluster: ClusterSection, logins: NodeLogins, deadline: float) 
 def _name(cluster: ClusterSection) -> str:
     if cluster.log_directory is not None:
         return str(cluster.log_directory)
-    return cluster.name
+    return cluster.provisional_id

@@ -20,6 +20,7 @@ from featurewatch.cli.output.live_printer import LivePrinter
 from featurewatch.cli.output.page import run_page_beside
 from featurewatch.cli.output.terminal import print_error
 from featurewatch.cli.runtime.bus import wait_for_topics
+from featurewatch.cli.runtime.notify.run import run_notify_beside
 from featurewatch.cli.runtime.sources import SourceRunner, run_all
 from featurewatch.cli.runtime.worker_supervisor import WorkerSupervisor, serve_health
 
@@ -107,13 +108,16 @@ async def run_watch(watch: SourceRunner) -> None:
 
 
 async def run_everything(watch: SourceRunner, settings: Settings, *, as_json: bool) -> None:
-    """Runs the sources, a worker and the page, and prints their outputs, until cancelled or one
-    fails."""
+    """Runs the sources, a worker, the page and the notifications, and prints their outputs, until
+    cancelled or one fails."""
     topics_exist = asyncio.Event()
+    notifies = settings.notify.is_configured
+    settings.notify_settings()
     await run_all(
         [
             run_page_beside(settings, lambda url: print_error(f"the page: {url}"), topics_exist),
             _run_monitor(watch, settings, topics_exist, as_json=as_json),
+            *([run_notify_beside(settings, topics_exist)] if notifies else []),
         ]
     )
 

@@ -85,7 +85,7 @@ class WatchedCluster:
     @property
     def name(self) -> str:
         """How the cluster is called before its id is known."""
-        return self._cluster.name
+        return self._cluster.provisional_id
 
     @property
     def first_source(self) -> str:
@@ -109,7 +109,13 @@ class WatchedCluster:
 
     def report(self) -> SourceReport:
         """That nothing can be read yet, and why."""
-        return SourceReport(self.name, "none", SourceState.STALLED, detail=self._trouble)
+        return SourceReport(
+            self.name,
+            "none",
+            SourceState.STALLED,
+            name=self._cluster.name,
+            detail=self._trouble,
+        )
 
     async def run(self, publisher: Publisher) -> None:
         """Follows the cluster until cancelled; raises `BusError`, and may be called again then.
@@ -142,7 +148,11 @@ class WatchedCluster:
             supervisor.note_failure(reason)
 
     def _supervise(self, name: str, make: Callable[[], _Source]) -> SourceSupervisor[_Source]:
-        return SourceSupervisor(make, restart_count=self._restart_counts.get(name, 0))
+        return SourceSupervisor(
+            make,
+            restart_count=self._restart_counts.get(name, 0),
+            cluster_name=self._cluster.name,
+        )
 
     async def _follow_nodes(self, publisher: Publisher, znodes: _ZookeeperSupervisor) -> None:
         """Follows what speaks Kafka's protocol, and the log's files."""

@@ -91,7 +91,8 @@ async def run_restarting(
 class SourceSupervisor(Generic[_SOURCE]):
     """One source; ``make`` gives a new one for each start, so that nothing of a failure stays.
 
-    ``restart_count`` is how often the source was started again before.
+    ``restart_count`` is how often the source was started again before, ``cluster_name`` what the
+    configuration calls the cluster (empty: nothing).
     """
 
     def __init__(
@@ -99,8 +100,10 @@ class SourceSupervisor(Generic[_SOURCE]):
         make: Callable[[], _SOURCE],
         backoff: RestartBackoff = DEFAULT_BACKOFF,
         restart_count: int = 0,
+        cluster_name: str = "",
     ) -> None:
         self._make = make
+        self._cluster_name = cluster_name
         self._backoff = backoff
         self.restart_count = restart_count
         self._failure = ""
@@ -109,7 +112,7 @@ class SourceSupervisor(Generic[_SOURCE]):
 
     def report(self) -> SourceReport:
         """The source's report; between a failure and the restart it is stalled."""
-        report = replace(self.source.report(), restarts=self.restart_count)
+        report = replace(self.source.report(), restarts=self.restart_count, name=self._cluster_name)
         if not self._failure:
             return report
         failure = self._failure

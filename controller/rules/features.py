@@ -63,6 +63,7 @@ FEATURE_RULES: Final = (
         "a finalized level is above what some registered node supports",
         SubjectKind.FEATURE,
         _above_support,
+        severities=(Severity.CRITICAL,),
     ),
     Rule(
         "nodes-disagree",

@@ -34,6 +34,7 @@ LOG_RULES: Final = (
         "the metadata log went backwards, and the epoch with it",
         SubjectKind.LOG,
         _regression,
+        severities=(Severity.CRITICAL,),
     ),
     Rule(
         "log-gap",

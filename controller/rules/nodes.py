@@ -8,7 +8,14 @@ from immutables import Map
 from featurewatch.controller.compatibility import Incompatibility, Verdict, incompatibilities
 from featurewatch.controller.levels import level_name
 from featurewatch.controller.readiness.left_out_features import is_left_out, restart_remedy
-from featurewatch.controller.rules.rule import Finding, Rule, RuleContext, Subject, SubjectKind
+from featurewatch.controller.rules.rule import (
+    EITHER_SEVERITY,
+    Finding,
+    Rule,
+    RuleContext,
+    Subject,
+    SubjectKind,
+)
 from featurewatch.streams.outputs import Severity
 from featurewatch.streams.types import FeatureLevel, FeatureName, NodeKey, Role
 from featurewatch.tables.image.cluster import Authority
@@ -124,6 +131,7 @@ NODE_RULES: Final = (
         SubjectKind.NODE,
         _incompatible,
         grounds=incompatibilities,
+        severities=EITHER_SEVERITY,
     ),
     Rule(
         "missing-feature",
@@ -131,6 +139,7 @@ NODE_RULES: Final = (
         SubjectKind.NODE,
         _missing,
         grounds=incompatibilities,
+        severities=EITHER_SEVERITY,
     ),
     Rule(
         "invalid-range",

@@ -134,6 +134,7 @@ PARTITION_RULES: Final = (
             Severity.CRITICAL,
             "without a leader can be neither written nor read: start the brokers of their ISR.",
         ),
+        severities=(Severity.CRITICAL,),
     ),
     Rule(
         "partition-below-min-isr",
@@ -169,11 +170,13 @@ PARTITION_RULES: Final = (
         "a leader was elected that was not in the ISR",
         SubjectKind.PARTITIONS,
         _unclean,
+        severities=(Severity.CRITICAL,),
     ),
     Rule(
         "illegal-partition-change",
         "a partition changed in a way that no controller of the release makes",
         SubjectKind.PARTITIONS,
         _illegal,
+        severities=(Severity.CRITICAL,),
     ),
 )

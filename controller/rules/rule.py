@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from immutables import Map
 
@@ -85,12 +85,17 @@ change of levels only those whose grounds changed: the cost follows the classes,
 """
 
 
+EITHER_SEVERITY: Final = (Severity.CRITICAL, Severity.WARNING)
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """A named condition on subjects of one kind; ``find`` yields the findings about a subject.
 
     A rule with a ``timer`` is about a condition that exceeds its limit. Time is event time, that of
     the sources' heartbeats included, so all readers of the same events have the same alerts.
+
+    ``severities`` are those that its findings may have.
 
     An event does not evaluate all nodes: ``grounds`` or ``timer`` select the nodes that a rule
     about nodes may have findings about.
@@ -105,6 +110,7 @@ class Rule:
     find: Callable[[RuleContext, Subject], Iterable[Finding]]
     grounds: Grounds | None = None
     timer: Timer | None = None
+    severities: tuple[Severity, ...] = (Severity.WARNING,)
 
     def __post_init__(self) -> None:
         timers: Mapping[SubjectKind, Collection[Timer]] = {

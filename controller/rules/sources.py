@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from featurewatch.controller.rules.rule import (
+    EITHER_SEVERITY,
     Finding,
     Rule,
     RuleContext,
@@ -45,6 +46,7 @@ SOURCE_RULES: Final = (
         "a source cannot read its cluster, or has stopped reporting",
         SubjectKind.SOURCE,
         _stalled,
+        severities=EITHER_SEVERITY,
     ),
 )
 
@@ -118,7 +120,13 @@ MESSAGES_LOST: Final = "messages-lost"
 """The rule that fires in a worker alone: the lake has other messages, and other losses."""
 
 RECORD_RULES: Final = (
-    Rule(MESSAGES_LOST, "the bus lost messages before they were read", SubjectKind.RECORD, _lost),
+    Rule(
+        MESSAGES_LOST,
+        "the bus lost messages before they were read",
+        SubjectKind.RECORD,
+        _lost,
+        severities=(Severity.CRITICAL,),
+    ),
     Rule(
         OUTPUTS_LOST,
         "the bus lost what had been published",

@@ -213,5 +213,6 @@ LASTING_NODE_RULES: Final = (
         SubjectKind.NODE,
         _refused,
         timer=Timer.REFUSED,
+        severities=(Severity.CRITICAL,),
     ),
 )

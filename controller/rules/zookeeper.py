@@ -3,7 +3,14 @@
 from collections.abc import Iterable
 from typing import Final
 
-from featurewatch.controller.rules.rule import Finding, Rule, RuleContext, Subject, SubjectKind
+from featurewatch.controller.rules.rule import (
+    EITHER_SEVERITY,
+    Finding,
+    Rule,
+    RuleContext,
+    Subject,
+    SubjectKind,
+)
 from featurewatch.streams.outputs import Severity
 from featurewatch.tables.image.provenance import ZnodeProvenance
 from featurewatch.tables.image.zookeeper import FEATURES_PATHS, ZnodeIssue
@@ -90,12 +97,19 @@ def _disabled(context: RuleContext, subject: Subject) -> Iterable[Finding]:
 
 ZNODE_RULES: Final = (
     Rule("znode-missed", "some versions of a znode were never read", SubjectKind.ZNODE, _missed),
-    Rule("znode-unreadable", "a znode cannot be read", SubjectKind.ZNODE, _unreadable),
+    Rule(
+        "znode-unreadable",
+        "a znode cannot be read",
+        SubjectKind.ZNODE,
+        _unreadable,
+        severities=EITHER_SEVERITY,
+    ),
     Rule(
         "znode-regression",
         "the epoch of the features znode went backwards",
         SubjectKind.ZNODE,
         _regression,
+        severities=(Severity.CRITICAL,),
     ),
     Rule(
         "features-disabled",

@@ -8,6 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from featurewatch.agents import metrics as worker
 from featurewatch.agents.metrics import WorkerMetrics
 from featurewatch.controller.monitor import MonitorState, step
+from featurewatch.monitoring.notify.metrics import METRICS as NOTIFY_METRICS
 from featurewatch.streams import metrics as source
 from featurewatch.streams.events import SourceState
 from featurewatch.streams.metrics import SourceReport, exposition
@@ -21,7 +22,9 @@ ROW = re.compile(r"^\| `(\w+)` \| (\w+) \| ([\w, ]*) \| (.+) \|$", re.MULTILINE)
 
 def test_the_tables_are_the_registries() -> None:
     """docs/metrics.md has each metric with its kind, labels and meaning, and no other."""
-    expected = [
+    build_labels = ", ".join(source.BUILD_INFO_LABELS)
+    expected = [(source.BUILD_INFO, "gauge", build_labels, source.BUILD_INFO_HELP)]
+    expected += [
         (metric.name, metric.kind, ", ".join(source.LABELS), metric.help)
         for metric in source.METRICS
     ]
@@ -29,9 +32,11 @@ def test_the_tables_are_the_registries() -> None:
     expected.append(
         (source.SOURCE_STATE, "gauge", ", ".join((*source.LABELS, "state")), *state_help)
     )
+    info_labels = ", ".join(source.CLUSTER_INFO_LABELS)
+    expected.append((source.CLUSTER_INFO, "gauge", info_labels, source.CLUSTER_INFO_HELP))
     expected += [
         (metric.name, metric.kind, ", ".join(metric.labels), metric.about)
-        for metric in worker.METRICS
+        for metric in (*worker.METRICS, *NOTIFY_METRICS)
     ]
     assert ROW.findall(DOC.read_text()) == expected
 
@@ -60,7 +65,9 @@ def test_a_worker_exposes_every_metric_of_its_registry() -> None:
     series = _families(metrics.scrape()().decode())
     for metric in worker.METRICS:
         assert series[metric.name] == (metric.kind, frozenset(metric.labels)), metric
-    for name in series.keys() - {metric.name for metric in worker.METRICS}:
+    assert series[source.BUILD_INFO] == ("gauge", frozenset(source.BUILD_INFO_LABELS))
+    others = series.keys() - {metric.name for metric in worker.METRICS} - {source.BUILD_INFO}
+    for name in others:
         assert name.endswith("_created"), name
 
 
@@ -69,5 +76,6 @@ def test_a_source_exposes_every_metric_of_its_registry() -> None:
     report = SourceReport(ClusterId("c"), "kraft", SourceState.FOLLOWING)
     series = _families(exposition([report]).decode())
     expected = {metric.name: metric.kind for metric in source.METRICS}
-    expected[source.SOURCE_STATE] = "gauge"
+    for name in (source.SOURCE_STATE, source.CLUSTER_INFO, source.BUILD_INFO):
+        expected[name] = "gauge"
     assert {name: kind for name, (kind, _) in series.items()} == expected

@@ -10,6 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from featurewatch.agents.metrics import CLUSTER_CHANGE_SERIES, CLUSTER_SERIES, WorkerMetrics
 from featurewatch.controller.monitor import MonitorState, StepResult, step, step_unreadable
+from featurewatch.controller.rules import RULES
 from featurewatch.streams.events import SourceState
 from featurewatch.streams.health import HealthServer, HealthViews
 from featurewatch.streams.topics import METADATA_LOG
@@ -47,7 +48,7 @@ def scraped(metrics: WorkerMetrics, states: dict[ClusterId, MonitorState]) -> Sa
 
 def of_clusters(found: Samples) -> int:
     """The number of series that name a cluster."""
-    return sum("cluster" in labels for series in found.values() for labels, _ in series)
+    return sum("kafka_cluster" in labels for series in found.values() for labels, _ in series)
 
 
 def large_cluster(features: int, node_count: int) -> MonitorState:
@@ -74,7 +75,9 @@ def test_features_and_nodes_are_left_out_before_the_cluster() -> None:
     assert len(found["nodes"]) == 2
     # Each feature has a level, a range of brokers, a readiness and blockers; each node a range.
     omitted_features = 5_002 - len(exposed)
-    assert found["metrics_omitted_series"] == [({}, 5 * omitted_features + 2 * 4 * 5_000)]
+    zeros = sum(len(rule.severities) for rule in RULES)  # of rules of which nothing fires
+    omitted = 5 * omitted_features + zeros + 2 * 4 * 5_000
+    assert found["metrics_omitted_series"] == [({}, omitted)]
     assert found["metrics_omitted_clusters"] == [({}, 1)]
 
 
@@ -86,8 +89,8 @@ def test_clusters_without_a_source_are_left_out_first() -> None:
     states[ClusterId("watched")] = watched.state
     found = scraped(WorkerMetrics(max_series=2_000), states)
     assert of_clusters(found) <= 2_000
-    assert {"cluster": "watched"} in [labels for labels, _ in found["feature_epoch"]]
-    exposed = {labels["cluster"] for labels, _ in found["feature_epoch"]}
+    assert {"kafka_cluster": "watched"} in [labels for labels, _ in found["feature_epoch"]]
+    exposed = {labels["kafka_cluster"] for labels, _ in found["feature_epoch"]}
     [(_, omitted)] = found["metrics_omitted_clusters"]
     assert omitted >= 3_001 - len(exposed) > 2_000
 
@@ -122,7 +125,7 @@ def test_the_series_of_changes_are_bounded() -> None:
     assert len(found["feature_changes_total"]) == 250
     assert found["metrics_omitted_changes_total"] == [({}, 110)]
     changes = {
-        (ls["cluster"], ls["feature"]): value for ls, value in found["feature_changes_total"]
+        (ls["kafka_cluster"], ls["feature"]): value for ls, value in found["feature_changes_total"]
     }
     assert changes["a", "f0"] == 2
 
@@ -204,7 +207,7 @@ def test_a_rendering_is_of_the_states_at_its_start() -> None:
     states[ClusterId("b")] = replace(states[ClusterId("a")])
     metrics.observe(METADATA_LOG, _finalized("z", ["f"]), 0.1)
     found = samples(render())
-    assert [labels["cluster"] for labels, _ in found["feature_epoch"]] == ["a"]
+    assert [labels["kafka_cluster"] for labels, _ in found["feature_epoch"]] == ["a"]
     assert "feature_changes_total" not in found
 
 

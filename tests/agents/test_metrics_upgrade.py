@@ -3,7 +3,10 @@
 from prometheus_client.parser import text_string_to_metric_families
 
 from featurewatch.agents.metrics import WorkerMetrics
+from featurewatch.agents.timers import source_status
 from featurewatch.controller.monitor import MonitorState
+from featurewatch.controller.rules import RULES
+from featurewatch.streams.events import SourceState
 from featurewatch.streams.types import ClusterId
 from tests.controller.readiness.clusters import cluster, controllers, nodes, ranges
 from tests.simulation import records as r
@@ -21,7 +24,9 @@ def values_of(state: MonitorState, node_series: int = 200) -> dict[str, dict[Lab
     text = metrics.scrape()().decode()
     return {
         family.name.removeprefix("featurewatch_"): {
-            tuple(sorted((k, v) for k, v in sample.labels.items() if k != "cluster")): sample.value
+            tuple(
+                sorted((k, v) for k, v in sample.labels.items() if k != "kafka_cluster")
+            ): sample.value
             for sample in family.samples
         }
         for family in text_string_to_metric_families(text)
@@ -52,6 +57,29 @@ def test_the_gauges_of_an_upgrade() -> None:
     assert values["supported_min_level"][(*feature, ("role", "controller"))] == 7
     assert values["node_max_level"][(*feature, ("node", "7"), ("role", "broker"))] == 21
     assert values["node_min_level"][(*feature, ("node", "1"), ("role", "broker"))] == 7
+
+
+def test_rules_of_which_nothing_fires_are_zero() -> None:
+    """Each rule has a series for each severity that it may have, whether it fires or not."""
+    firing = values_of(rolling_cluster().state)["alerts_firing"]
+    pairs = {(rule.name, str(severity)) for rule in RULES for severity in rule.severities}
+    assert {(dict(labels)["rule"], dict(labels)["severity"]) for labels in firing} == pairs
+    assert firing[("rule", "ghost-registration"), ("severity", "warning")] == 1
+    assert firing[("rule", "source-stalled"), ("severity", "critical")] == 0
+
+
+def test_a_silent_source_was_last_seen_when_it_fell_silent() -> None:
+    """The statuses that a worker publishes in its place do not count as reports."""
+    engine = rolling_cluster()
+    seen = values_of(engine.state)["source_last_seen_timestamp_seconds"]
+    assert seen == {(("source", "kraft"),): 2 * HOUR / 1000}
+    for hour in (3, 4):
+        status = source_status(
+            ClusterId(CLUSTER), "kraft", SourceState.SILENT, "silent", hour * HOUR
+        )
+        engine.apply(status)
+    seen = values_of(engine.state)["source_last_seen_timestamp_seconds"]
+    assert seen == {(("source", "kraft"),): 3 * HOUR / 1000}
 
 
 def test_many_nodes_have_no_series_of_their_own() -> None:

@@ -20,7 +20,7 @@ SECTIONS = sorted(Settings.model_fields)
 FIELDS = sorted(
     {
         field
-        for name in ("bus", "worker", "readiness", "web", "replay")
+        for name in ("bus", "worker", "readiness", "web", "notify", "replay")
         for field in Settings.model_fields[name].annotation.model_fields  # type: ignore[union-attr]
     }
     | {"controllers", "servers", "zookeeper", "cluster_id", "records"}

@@ -15,13 +15,17 @@ from featurewatch.deploy.process.ports import Ports
 from featurewatch.deploy.process.private_files import open_private_directory, write_private
 from tests.paths import ROOT
 
-PRODUCT = ("streams", "tables", "controller", "agents", "pipeline", "admin", "cli", "reference")
+PRODUCT = (
+    *("streams", "tables", "controller", "agents", "pipeline", "web", "monitoring"),
+    *("admin", "cli", "reference"),
+)
 OTHER_FILES = {
     "agents/membership.py": "a lock",
     "cli/command_line.py": "the formatter of help, whose method has such a name",
     "cli/commands/history/command.py": "the plot",
     "cli/runtime/embedded_bus.py": "a lock, and the bus's address",
     "cli/runtime/lake.py": "/dev/null",
+    "cli/output/generated_files.py": "rules and dashboards, which hold no secret",
     "cli/output/live_printer.py": "/dev/null",
     "deploy/java/jars.py": "a lock, and the sizes of jars",
     "deploy/java/maven.py": "jars",

@@ -2,6 +2,7 @@
 
 import socket
 import threading
+from dataclasses import replace
 
 import aiohttp
 import pytest
@@ -25,7 +26,10 @@ FOLLOWING = SourceReport(
     restarts=3,
 )
 STALLED = SourceReport(
-    cluster="c2", source="api-versions", state=SourceState.STALLED, detail="nobody listens at h:1"
+    cluster="c2",
+    source="api-versions",
+    state=SourceState.STALLED,
+    detail="nobody listens at h:1",
 )
 
 
@@ -46,20 +50,33 @@ def test_every_metric_is_exposed_for_every_source():
     for metric in METRICS:
         assert f"# TYPE {metric.name} {metric.kind}" in text
         value = float(metric.value(FOLLOWING))
-        assert f'{metric.name}{{cluster="c1",source="kraft"}} {value}' in text
-    assert 'featurewatch_source_lag_records{cluster="c1",source="kraft"} 1.0' in text
-    assert 'featurewatch_source_offset{cluster="c2",source="api-versions"} -1.0' in text
-    stalled = 'featurewatch_source_state{cluster="c2",source="api-versions",state="stalled"} 1.0'
+        assert f'{metric.name}{{kafka_cluster="c1",source="kraft"}} {value}' in text
+    assert 'featurewatch_source_lag_records{kafka_cluster="c1",source="kraft"} 1.0' in text
+    assert 'featurewatch_source_offset{kafka_cluster="c2",source="api-versions"} -1.0' in text
+    stalled = (
+        'featurewatch_source_state{kafka_cluster="c2",source="api-versions",state="stalled"} 1.0'
+    )
     assert stalled in text
+
+
+def test_a_cluster_has_one_name():
+    """The name of the configuration, or else the id, once for all its sources."""
+    named = [replace(FOLLOWING, source=source, name="orders") for source in ("kraft", "zookeeper")]
+    text = exposition([*named, STALLED]).decode()
+    lines = [line for line in text.splitlines() if line.startswith("featurewatch_cluster_info")]
+    assert lines == [
+        'featurewatch_cluster_info{kafka_cluster="c1",name="orders"} 1.0',
+        'featurewatch_cluster_info{kafka_cluster="c2",name="c2"} 1.0',
+    ]
 
 
 def test_each_scrape_reads_the_sources():
     """Nothing is kept: what a source says now is what is shown, new sources included."""
     sources = [Source(STALLED)]
     scrape = source_views(lambda: sources).metrics
-    assert b'following{cluster="c2",source="api-versions"} 0.0' in scrape()()
+    assert b'following{kafka_cluster="c2",source="api-versions"} 0.0' in scrape()()
     sources[0].now = FOLLOWING
-    assert b'following{cluster="c1",source="kraft"} 1.0' in scrape()()
+    assert b'following{kafka_cluster="c1",source="kraft"} 1.0' in scrape()()
 
 
 async def test_the_loop_reads_reports_and_another_thread_renders_them(monkeypatch):
@@ -83,7 +100,7 @@ async def test_the_loop_reads_reports_and_another_thread_renders_them(monkeypatc
     assert threading.get_ident() not in threads
     render = views.metrics()
     source.now = FOLLOWING
-    assert b'cluster="c2"' in render()
+    assert b'kafka_cluster="c2"' in render()
 
 
 def test_metrics_are_named_after_their_kind():

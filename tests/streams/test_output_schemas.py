@@ -32,6 +32,17 @@ def schema(shape: type[Output]) -> Any:
     return schema_of(TOPICS[shape])
 
 
+def test_alerts_have_the_severities_of_their_rules() -> None:
+    """In simulated histories no rule has a finding of a severity that it does not name."""
+    severities = {rule.name: rule.severities for rule in RULES}
+    alerts = [output for output in simulated_outputs(range(60)) if isinstance(output, Alert)]
+    assert alerts
+    wrong = {(alert.rule, str(alert.severity)) for alert in alerts} - {
+        (rule, str(severity)) for rule, named in severities.items() for severity in named
+    }
+    assert wrong == set()
+
+
 def test_each_topic_has_an_output() -> None:
     """Every topic but that of unreadable input holds an output, and the state is that of epochs."""
     assert {topic.short_name for topic in (*TOPICS.values(), STATE, DEAD_LETTERS)} == {

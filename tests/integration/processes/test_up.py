@@ -168,9 +168,9 @@ def test_metrics_name_the_levels(ups: dict[str, Up], quorum_430: Cluster) -> Non
     up = ups["controllers"]
     shown = up.get(up.worker_port, "/metrics")[1]
     for feature, level in LEVELS.items():
-        labels = f'cluster="{quorum_430.cluster_id}",feature="{feature}"'
+        labels = f'kafka_cluster="{quorum_430.cluster_id}",feature="{feature}"'
         assert f"featurewatch_finalized_level{{{labels}}} {level}.0" in shown
-    labels = f'cluster="{quorum_430.cluster_id}",source="kraft"'
+    labels = f'kafka_cluster="{quorum_430.cluster_id}",source="kraft"'
     following = f"featurewatch_source_following{{{labels}}} 1.0"
     _wait(up, lambda: following in up.get(up.source_port, "/metrics")[1], "it does not follow")
 

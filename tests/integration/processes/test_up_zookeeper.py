@@ -257,10 +257,10 @@ def test_what_cannot_be_followed_is_one_line_each(world: World) -> None:
     status, text = world.get(world.ports[0], "/metrics")
     assert status == 200
     for cluster in (world.reference, world.kafka.cluster_id, BROKEN):
-        labels = f'cluster="{cluster}",source="zookeeper"'
+        labels = f'kafka_cluster="{cluster}",source="zookeeper"'
         assert f"featurewatch_source_following{{{labels}}} 1.0" in text
     for cluster in waiting:
-        labels = f'cluster="{cluster}",source="zookeeper"'
+        labels = f'kafka_cluster="{cluster}",source="zookeeper"'
         assert f"featurewatch_source_following{{{labels}}} 0.0" in text
 
 
@@ -389,9 +389,9 @@ def test_all_that_can_be_followed_is_followed_at_the_end(world: World) -> None:
     status, text = world.get(world.ports[1], "/readyz")
     assert status == 200, text
     _, text = world.get(world.ports[1], "/metrics")
-    labels = f'cluster="{world.reference}",feature="{TRANSACTION}"'
+    labels = f'kafka_cluster="{world.reference}",feature="{TRANSACTION}"'
     assert f"featurewatch_finalized_level{{{labels}}} 4.0" in text
-    assert f'featurewatch_feature_epoch{{cluster="{world.reference}"}} 1.0' in text
+    assert f'featurewatch_feature_epoch{{kafka_cluster="{world.reference}"}} 1.0' in text
     ids = [change.id for change in world.published.changes]
     assert len(ids) == len(set(ids))
     world.process.terminate()

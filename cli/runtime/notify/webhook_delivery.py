@@ -1,0 +1,174 @@
+"""Reads the alerts for one webhook, and keeps its place on the topic.
+
+Each webhook has a consumer group of its own, so a restart goes on where it was, several processes
+share the work, and a webhook that hangs holds up nobody else. A message is committed after it was
+delivered: it may be delivered twice, with the same id, and is never lost.
+"""
+
+import asyncio
+import concurrent.futures
+import contextlib
+import logging
+import threading
+from collections.abc import Callable
+from typing import Final
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from featurewatch.cli.errors import UsageError
+from featurewatch.cli.output.topic_feed import LastingFailure, run_in_thread
+from featurewatch.monitoring.notify.alert_labels import AlertLinks
+from featurewatch.monitoring.notify.settings import WebhookTarget
+from featurewatch.monitoring.notify.webhook import GIVE_UP_MS, event_of
+from featurewatch.monitoring.notify.webhook_target import TargetStoppedError, WebhookSender
+from featurewatch.streams.bus.settings import BusSettings
+from featurewatch.streams.codec.events import MalformedEventError
+from featurewatch.streams.codec.outputs import decode_alert
+from featurewatch.streams.errors import BusError
+from featurewatch.streams.outputs import Alert
+from featurewatch.streams.text import error_line
+from featurewatch.streams.topics import ALERTS
+
+LOG: Final = logging.getLogger("featurewatch.notify")
+
+_POLL_S: Final = 0.5
+_QUICK_S: Final = 1.0
+"""A delivery that takes longer pauses the reading, so that the group keeps its member."""
+
+_RETRY_S: Final = 5.0
+
+
+class WebhookDelivery:
+    """Follows the alerts for one webhook. ``now_ms`` is the wall clock."""
+
+    def __init__(
+        self,
+        bus: BusSettings,
+        target: WebhookTarget,
+        sender: WebhookSender,
+        links: AlertLinks,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._bus = bus
+        self._topic = bus.topic(ALERTS)
+        self._target = target
+        self._sender = sender
+        self._links = links
+        self._now_ms = now_ms
+        self._loop = asyncio.get_running_loop()
+
+    async def run(self) -> None:
+        """Delivers until cancelled, or until the webhook answers 410; then it waits.
+
+        Raises:
+            UsageError: The bus' settings are wrong.
+        """
+        failure = LastingFailure(LOG, f"the webhook {self._target.name} gets nothing")
+        while True:
+            try:
+                await run_in_thread(self._read, f"featurewatch-webhook-{self._target.name}")
+                return
+            except TargetStoppedError:
+                await asyncio.Event().wait()
+            except BusError as error:
+                failure.note(str(error))
+            await asyncio.sleep(_RETRY_S)
+
+    def _read(self, stopped: threading.Event) -> None:
+        with contextlib.closing(self._consumer()) as consumer:
+            consumer.subscribe([self._topic])
+            while not stopped.is_set():
+                message = consumer.poll(_POLL_S)
+                if message is None:
+                    continue
+                if message.error() is not None:
+                    self._check(message)
+                elif self._deliver(consumer, message, stopped):
+                    consumer.store_offsets(message)
+
+    def _consumer(self) -> Consumer:
+        properties = {
+            "group.id": self._bus.group(f"notify-{self._target.name}"),
+            "enable.auto.offset.store": False,  # what is stored is committed, also at the end
+            "auto.commit.interval.ms": 1000,
+            "auto.offset.reset": "earliest",
+            "session.timeout.ms": 10_000,  # so soon others take over from a process that was killed
+            "queued.max.messages.kbytes": 1024,
+        }
+        try:
+            return Consumer(self._bus.client() | properties, logger=LOG)
+        except KafkaException as error:
+            raise UsageError(f"the bus' properties are wrong: {error.args[0].str()}") from None
+
+    def _deliver(self, consumer: Consumer, message: Message, stopped: threading.Event) -> bool:
+        """Whether a message is done with: delivered, given up, or not to be delivered."""
+        received_ms = message.timestamp()[1] if message.timestamp()[0] else self._now_ms()
+        alert = self._alert(message)
+        if alert is None or received_ms < self._now_ms() - GIVE_UP_MS:
+            return True
+        event = event_of(alert, self._target.name, self._links.generator(alert))
+        future = asyncio.run_coroutine_threadsafe(
+            self._sender.deliver(event, received_ms), self._loop
+        )
+        try:
+            is_done = self._wait(consumer, message, future, stopped)
+        finally:
+            future.cancel()
+        if is_done:
+            future.result()
+        return is_done
+
+    def _wait(
+        self,
+        consumer: Consumer,
+        message: Message,
+        future: "concurrent.futures.Future[None]",
+        stopped: threading.Event,
+    ) -> bool:
+        """Waits for a delivery; false: this process ends, or another one has the partition."""
+        concurrent.futures.wait([future], _QUICK_S)
+        is_paused = False
+        while not future.done():
+            partitions = consumer.assignment()
+            own = (message.topic(), message.partition())
+            if stopped.is_set() or own not in {(part.topic, part.partition) for part in partitions}:
+                return False
+            consumer.pause(partitions)
+            is_paused = True
+            early = consumer.poll(_POLL_S)
+            if early is not None and early.error() is None:  # of a partition that is new here
+                place = str(early.topic()), early.partition() or 0, early.offset() or 0
+                consumer.pause(consumer.assignment())
+                consumer.seek(TopicPartition(*place))
+            elif early is not None:
+                self._check(early)
+        if is_paused:
+            consumer.resume(consumer.assignment())
+        return True
+
+    def _alert(self, message: Message) -> Alert | None:
+        if message.value() is None:
+            return None
+        try:
+            return decode_alert(message.value())
+        except MalformedEventError as error:
+            LOG.error(
+                "%s partition %s offset %s is passed over: %s",
+                *(message.topic(), message.partition(), message.offset(), error_line(error)),
+            )
+            return None
+
+    def _check(self, message: Message) -> None:
+        """Raises `BusError` for an error that does not end by itself."""
+        error = message.error()
+        assert error is not None  # noqa: S101 - the callers have checked
+        group = self._bus.group(f"notify-{self._target.name}")
+        if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+            raise BusError(f"this login may not use the group {group}: grant READ on it")
+        if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            raise BusError(f"this login may not read topic {self._topic}: grant READ on it")
+        if error.fatal() or (error.code() > 0 and not error.retriable()):
+            raise BusError(
+                f"{self._topic} cannot be read ({error.str()}): look at the bus at "
+                f"{self._bus.bootstrap_servers}"
+            )

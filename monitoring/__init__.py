@@ -1,0 +1,1 @@
+"""What an operator's other systems get: Prometheus rules, Grafana dashboards, notifications"""

@@ -1,0 +1,1 @@
+"""Dashboards for Grafana, generated from the registries of metrics"""

@@ -1,0 +1,1 @@
+"""Notifications: firing alerts to Alertmanager, and every alert message to signed webhooks"""
