@@ -18,8 +18,8 @@ class Dialect:
     """One form of KIP-584.
 
     - ``form``: the format of the features znode at ``path``;
-    - ``lowest_level``: the lowest valid level; with ``deletes_by_level``, an update to a lower level
-      is a deletion;
+    - ``lowest_level``: the lowest valid level; with ``deletes_by_level``, an update to a lower
+      level is a deletion;
     - ``lowest_minimum``: the lowest level with which a range may begin;
     - ``range_keys``: the names of a range's ends in the broker's znode;
     - ``per_item``: each item has its own result, and the valid items are applied;
