@@ -95,7 +95,8 @@ def test_an_unknown_version_gets_the_oldest_form() -> None:
 
 @pytest.mark.parametrize("version", range(13))
 def test_metadata_lists_brokers_and_controller(version: int) -> None:
-    """Every version lists them; a requested topic is unknown."""
+    """Every version lists them, the controller by its id (A-04 as released, A-05 as released);
+    a requested topic is unknown."""
     names = response_classes(3, version)
     topic = type("Topic", (), {"name": "t", "topic_id": None})()
     request = call(3, version, topics=(topic,))

@@ -121,7 +121,7 @@ def test_a_broker_that_shuts_down_is_replaced(dialect: SelectorDialect) -> None:
 
 
 def test_the_document_does_not_ask_whether_the_replacement_is_alive() -> None:
-    """At a shutdown any ISR member may lead (C-23), as released only a live one (C-23 as released)."""
+    """At a shutdown any ISR member leads (C-23), as released a live one only (C-23 as released)."""
     seen = partition([1, 2], [1, 2], [], stopping=[1])
     assert select_controlled_shutdown(DOCUMENT_SELECTORS, seen, {1}) is not None
     assert select_controlled_shutdown(RELEASED_SELECTORS, seen, {1}) is None
