@@ -1,6 +1,7 @@
 """What the commands that change levels ask, and what they send to the controller."""
 
 import io
+import re
 import sys
 from typing import Any
 
@@ -90,6 +91,54 @@ def test_the_early_drafts_flags_are_repeatable() -> None:
         for feature in update.feature
     }
     assert items == {("a", 2, 0), ("b", 3, 0), ("c", 1, 1), ("d", 2, 1)}
+
+
+@RELEASES
+def test_describe_prints_a_line_for_each_feature(release: str) -> None:
+    """Range, level and epoch, by tabs and in 4.x by columns (F-77 as released, F-78 as
+    released)."""
+    nodes = node({"alpha": (1, 5), "beta": (0, 2)}, {"alpha": 3})
+    with ScriptedCluster(nodes) as cluster:
+        where = ("--bootstrap-server", str(cluster.address()))
+        result = CliRunner().invoke(app, ["features", "--compat", release, "describe", *where])
+    lines = re.sub(" {2,}", "\t", result.stdout) if release == "4.3" else result.stdout
+    assert lines == (
+        "Feature: alpha\tSupportedMinVersion: 1\tSupportedMaxVersion: 5\t"
+        "FinalizedVersionLevel: 3\tEpoch: 7\n"
+        "Feature: beta\tSupportedMinVersion: 0\tSupportedMaxVersion: 2\t"
+        "FinalizedVersionLevel: 0\tEpoch: 7\n"
+    )
+
+
+def released(*arguments: str) -> list[tuple[str, int, int]]:
+    """What a command of released Kafka sends in its one request: name, level and type."""
+    features = node({"alpha": (1, 5), "beta": (1, 5)}, {"alpha": 3, "beta": 3})
+    with ScriptedCluster(features) as cluster:
+        command, *others = arguments
+        where = ("--bootstrap-server", str(cluster.address()))
+        result = CliRunner().invoke(app, ["features", command, *where, *others])
+        assert result.exit_code == 0, result.output
+        (body,) = (call.body for call in cluster.nodes[1].updates)
+    return [(one.feature, one.max_version_level, one.upgrade_type) for one in body.feature_updates]
+
+
+def test_released_commands_name_features_one_by_one() -> None:
+    """``--feature name=level`` is repeatable, and so is ``--feature name`` of a deletion
+    (F-80 as released, F-84 as released)."""
+    named = ("--feature", "alpha=5", "--feature", "beta=4")
+    assert released("upgrade", *named) == [("alpha", 5, 1), ("beta", 4, 1)]
+    assert released("downgrade", "--feature", "alpha=2") == [("alpha", 2, 2)]
+    deleted = released("disable", "--feature", "alpha", "--feature", "beta")
+    assert deleted == [("alpha", 0, 2), ("beta", 0, 2)]
+
+
+def test_a_release_stands_for_the_levels_of_its_defaults() -> None:
+    """``--release-version``, which 4.x has in place of enable-latest (F-87 as released): the levels
+    that a new cluster of this release has, and not the maxima of a node."""
+    levels = {name: level for name, level, _ in released("upgrade", "--release-version", "4.0")}
+    assert levels[METADATA_VERSION] == 25
+    assert {"alpha", "beta"}.isdisjoint(levels)
+    assert levels["group.version"] == 1
 
 
 def test_the_server_waits_for_a_minute_by_default() -> None:

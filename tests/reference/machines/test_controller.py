@@ -177,12 +177,13 @@ def test_a_rejected_bootstrap_prevents_the_start() -> None:
 def test_every_write_of_the_features_is_fenced(name: str) -> None:
     """Each write checks the version of the controller epoch of this controller's election (F-13).
 
-    Before it is elected, it serves no update.
+    Before it is elected, it serves no update, and answers 41 (F-19, F-19 as released).
     """
     dialect = DIALECTS[name]
     machine, driver = controller(dialect)
     driver.request(RAISE)
     assert driver.replies == [UpdateResponse(ErrorCode.NOT_CONTROLLER, driver.replies[0].message)]
+    assert driver.replies[0].error == 41
     driver.start()
     epoch = driver.history.tree["/controller_epoch"]
     assert (machine.epoch, int(epoch.data)) == (1, 1)
