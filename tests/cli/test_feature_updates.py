@@ -11,10 +11,11 @@ from click.testing import CliRunner
 from featurewatch.admin.draft_messages import delete_request, update_request
 from featurewatch.admin.metadata import FeatureDialect
 from featurewatch.admin.update_request import update_request as released_request
-from featurewatch.admin.updates import FeatureUpdate
+from featurewatch.admin.updates import DowngradeType, FeatureUpdate
 from featurewatch.cli.app import app
 from featurewatch.cli.command_line import Exit
 from featurewatch.cli.commands.features.common.confirmation import confirm
+from featurewatch.cli.commands.features.common.updates import DOWNGRADE, parse_level_updates
 from featurewatch.cli.kafka_tool import KafkaFeaturesTool, ToolError
 from featurewatch.reference.machines.requests import FeaturesResponse
 from featurewatch.reference.wire.api_keys import ApiDialect
@@ -151,6 +152,50 @@ def test_the_server_waits_for_a_minute_by_default() -> None:
         *(released_request([update], version)[0] for version in (0, 1, 2)),
     ]
     assert [request.timeout.total_seconds() for request in requests] == [60] * 6
+
+
+@RELEASES
+def test_the_tool_of_a_release_takes_integers_alone(release: str) -> None:
+    """With ``--compat`` a name is refused with Kafka's text, and nothing is sent (M-22 as
+    released)."""
+    features = node({METADATA_VERSION: (1, 30)}, {METADATA_VERSION: 7})
+    with ScriptedCluster(features) as cluster:
+        where = ("--bootstrap-server", str(cluster.address()))
+
+        def upgraded(*options: str) -> tuple[int, str]:
+            level = ("upgrade", "--feature", "metadata.version=3.8", "--yes")
+            result = CliRunner().invoke(app, ["features", *options, *where, *level])
+            return result.exit_code, result.stderr
+
+        code, refusal = upgraded("--compat", release)
+        assert (code, cluster.nodes[1].updates) == (1, [])
+        assert refusal.startswith("Can't parse feature=level string metadata.version=3.8: ")
+        assert upgraded()[0] == 0
+        (call,) = cluster.nodes[1].updates
+        assert call.body.feature_updates[0].max_version_level == 20
+
+
+@RELEASES
+def test_the_commands_of_a_downgrade_have_kip_778s_types(release: str) -> None:
+    """``--metadata`` and ``--feature`` send DowngradeType 1, with ``--unsafe`` 2 (M-23); on the
+    wire released Kafka counts one more (M-23 as released)."""
+    tool = KafkaFeaturesTool(release)
+    for unsafe, number in ((False, 1), (True, 2)):
+        updates = parse_level_updates(
+            tool,
+            DOWNGRADE,
+            features=["foo=2"],
+            metadata="3.3",
+            release_version=None,
+            unsafe=unsafe,
+            say=lambda _: None,
+        )
+        assert [update.feature for update in updates] == [METADATA_VERSION, "foo"]
+        assert {update.kind for update in updates} == {DowngradeType(number).upgrade_type}
+        assert {int(update.kind) for update in updates} == {number + 1}
+        (request, _) = released_request(updates, 1)
+        sent_types = {int(item.upgrade_type) for item in request.feature_updates}
+        assert sent_types == {number + 1}
 
 
 @RELEASES

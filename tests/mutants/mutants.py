@@ -1,22 +1,13 @@
-"""The bugs that `tests.mutants` plants, each with the row whose tests must notice it.
+"""The bugs of the rows about feature levels (F and M), for `tests.mutants`.
 
 A mutant is one exact replacement, of a text that is in its file once. Add the ones that nobody
 noticed: a row is shown when a test fails for a product that does otherwise. The file is long, since
 it is a list.
 """
 
-from typing import Final, NamedTuple
+from typing import Final
 
-
-class Mutant(NamedTuple):
-    """A bug: in ``file`` the text ``old`` becomes ``new``; the tests of ``row`` must fail."""
-
-    row: str
-    bug: str
-    file: str
-    old: str
-    new: str
-
+from tests.mutants.mutant import Mutant
 
 _MACHINES: Final = "reference/machines"
 _CONTROLLER: Final = f"{_MACHINES}/controller/controller.py"
@@ -34,15 +25,15 @@ _NODE: Final = "streams/apiversions/node_features.py"
 _DIVERGENCE: Final = "controller/readiness/divergence.py"
 _FEATURES: Final = "cli/commands/features"
 
-MUTANTS: Final = (
+FEATURE_MUTANTS: Final = (
     # KIP-584: the reference cluster
     Mutant(
         "F-46",
         "pushes the levels after the response",
         _CONTROLLER,
-        "pushed = self._push(self._live_broker_ids() if self._dialect.pushes else [])\n",
-        "self._pending.answer(pending, decision.response)\n"
-        "                pushed = self._push(self._live_broker_ids())\n",
+        "                if (pushed := self._push(live_ids)) is None:\n",
+        "                self._pending.answer(pending, decision.response)\n"
+        "                if (pushed := self._push(live_ids)) is None:\n",
     ),
     Mutant(
         "F-46",
@@ -50,6 +41,27 @@ MUTANTS: Final = (
         _CONTROLLER,
         "        for broker_id in broker_ids:\n",
         "        for broker_id in broker_ids[:1]:\n",
+    ),
+    Mutant(
+        "F-92",
+        "responds before the brokers have confirmed",
+        f"{_MACHINES}/controller/deliveries.py",
+        "            if not delivery.unconfirmed:\n",
+        "            if True:\n",
+    ),
+    Mutant(
+        "F-92",
+        "a confirmation of older levels counts",
+        f"{_MACHINES}/controller/deliveries.py",
+        "            if delivery.message.epoch <= epoch:\n",
+        "            if True:\n",
+    ),
+    Mutant(
+        "F-92",
+        "what is lost is not sent again",
+        f"{_MACHINES}/controller/deliveries.py",
+        "            self._emit(SendUpdateMetadata(broker_id, message))\n",
+        "            pass\n",
     ),
     Mutant(
         "F-74",
@@ -238,8 +250,8 @@ MUTANTS: Final = (
         "F-80",
         "only the first force-downgrade is taken",
         f"{_FEATURES}/update.py",
-        "        *_updates(feature_force_downgrade or (), UpgradeType.SAFE_DOWNGRADE),\n",
-        "        *_updates((feature_force_downgrade or ())[:1], UpgradeType.SAFE_DOWNGRADE),\n",
+        "        *_updates(feature_force_downgrade or (), allow_downgrade=True),\n",
+        "        *_updates((feature_force_downgrade or ())[:1], allow_downgrade=True),\n",
     ),
     Mutant(
         "F-85",
@@ -273,15 +285,22 @@ MUTANTS: Final = (
         "M-22",
         "names of levels are refused",
         "cli/kafka_tool.py",
-        "            if name.strip(_TRIMMED) != METADATA_VERSION:\n",
+        "            if name.strip(_TRIMMED) != METADATA_VERSION or self._is_strict:\n",
         "            if True:\n",
     ),
     Mutant(
         "M-22",
         "names serve for any feature",
         "cli/kafka_tool.py",
-        "            if name.strip(_TRIMMED) != METADATA_VERSION:\n",
+        "            if name.strip(_TRIMMED) != METADATA_VERSION or self._is_strict:\n",
         "            if False:\n",
+    ),
+    Mutant(
+        "M-22 as released",
+        "the tool of a release takes names",
+        "cli/kafka_tool.py",
+        "            if name.strip(_TRIMMED) != METADATA_VERSION or self._is_strict:\n",
+        "            if name.strip(_TRIMMED) != METADATA_VERSION:\n",
     ),
     # KIP-778 as written
     Mutant(

@@ -295,8 +295,12 @@ def election(*partitions: int) -> Any:
 @pytest.mark.parametrize("is_named", [False, True])
 def test_an_election_is_answered_when_the_leaders_are_elected(is_named: bool) -> None:
     """Key 43 with the partitions or null for all, and a timeout; each that was elected, or could
-    not be, has a result (A-29 as released, A-30 as released, A-39 as released)."""
+    not be, has a result (A-29 as released, A-30 as released, A-39 as released).
+
+    Of all, those whose preferred replica leads already have none.
+    """
     rig = Served()
+    rig.ask(creation("other"))
     rig.request(ReassignRequest({P0: (2, 1)}))
     assert rig.context.leaderships[P0].leader == 1
     elected = rig.ask(election(0, 9) if is_named else election())

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Final
 
 from featurewatch.reference.machines import encoding
+from featurewatch.reference.machines.controller.deliveries import LevelDeliveries
 from featurewatch.reference.machines.controller.election import ControllerElection
 from featurewatch.reference.machines.controller.membership import BrokerMembership
 from featurewatch.reference.machines.controller.pending import (
@@ -40,6 +41,7 @@ from featurewatch.reference.machines.protocol import (
     SessionLost,
     SessionStarted,
     Tick,
+    UpdateMetadataDelivered,
     WatchFired,
     WatchKind,
     WriteLog,
@@ -91,6 +93,7 @@ class ReferenceController:
         self._now_ms = 0
         self._tasks = TaskQueue(self._emit)
         self._pending = PendingRequests(self._emit)
+        self._deliveries = LevelDeliveries(self._pending, self._emit)
         self._election = ControllerElection(broker_id, dialect, self._emit)
         self._store = FinalizedFeatureStore(dialect, supported, self._emit)
         self._membership = BrokerMembership(dialect, self._emit)
@@ -147,6 +150,7 @@ class ReferenceController:
                 self._is_catch_up_queued = self._is_election_queued = False
                 self._processing.clear()
                 self._resign()
+                self._deliveries.clear()
                 self._pending.fail_all()
             case Disconnected():
                 self._tasks.on_disconnected()
@@ -163,13 +167,20 @@ class ReferenceController:
             case RequestReceived(request_id, request):
                 self._on_request(request_id, request)
             case Tick():
-                self._pending.expire(now_ms)
-                self._tasks.retry()
-                if self._topics is not None:
-                    self._topics.on_tick(now_ms)
+                self._on_tick()
+            case UpdateMetadataDelivered(broker_id, epoch):
+                self._deliveries.confirm(broker_id, epoch)
             case BrokerResponded() if self._topics is not None:
                 self._topics.on_broker_responded(event)
         return self._out
+
+    def _on_tick(self) -> None:
+        self._pending.expire(self._now_ms)
+        if self.active:
+            self._deliveries.send_again()
+        self._tasks.retry()
+        if self._topics is not None:
+            self._topics.on_tick(self._now_ms)
 
     def _on_request(self, request_id: int, request: Request | TopicMessage) -> None:
         match request:
@@ -265,6 +276,7 @@ class ReferenceController:
         if self.active:
             yield from self._membership.read_changes(self._store.levels)
             self._push(self._membership.joined)
+            self._deliveries.retain({*self._live_broker_ids()})
             if self._topics is not None:
                 self._topics.brokers_changed()
 
@@ -299,8 +311,13 @@ class ReferenceController:
             yield from self._store.read()
             self._membership.reevaluate(self._store.levels)
             if result is WriteResult.WRITTEN:
-                pushed = self._push(self._live_broker_ids() if self._dialect.pushes else [])
-                self._pending.answer(pending, replace(decision.response, finalized=pushed))
+                live_ids = self._live_broker_ids()
+                if (pushed := self._push(live_ids)) is None:
+                    self._pending.answer(pending, decision.response)
+                else:
+                    response = replace(decision.response, finalized=pushed)
+                    self._deliveries.begin(pending, response, pushed, live_ids)
+                    break
         self._processing.discard(pending.request_id)
 
     def _live_broker_ids(self) -> list[int]:

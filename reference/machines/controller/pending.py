@@ -21,6 +21,8 @@ class RequestStage(Enum):
     WRITING = auto()
     """The write is in flight and may or may not have happened."""
     WRITTEN = auto()
+    DELIVERING = auto()
+    """It is written; live brokers have yet to confirm the levels."""
 
 
 @dataclass(slots=True)
@@ -95,6 +97,13 @@ def _timed_out(pending: PendingRequest) -> UpdateResponse:
 def _without_waiting(pending: PendingRequest, if_not_started: UpdateResponse) -> UpdateResponse:
     if pending.stage is RequestStage.WRITTEN and pending.success is not None:
         return pending.success
+    if pending.stage is RequestStage.DELIVERING:
+        return UpdateResponse(
+            ErrorCode.REQUEST_TIMED_OUT,
+            "The update is written, and not all live brokers have confirmed the levels: read the"
+            " features again.",
+            unknown=True,
+        )
     if pending.stage is RequestStage.WRITING:
         return outcome_unknown("The outcome of the write is not known")
     return if_not_started

@@ -193,6 +193,8 @@ class World:
         receiver = self.nodes.get(message.broker_id)
         if receiver is not None and self.random.random() < 0.9:
             receiver.on_update_metadata(message, self.now_ms)
+            if receiver.exit is None:
+                process.on_delivered(message, self.now_ms)
             self._remove_exited(receiver)
 
     def _reconnect(self, process: Process) -> None:
