@@ -206,7 +206,7 @@ def mixed(stack_cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.mark.stack
 async def test_levels_change_without_a_restart(mixed: Cluster) -> None:
-    """Every node reports each new level without a restart of its process (F-71).
+    """Every node reports each new level without a restart of its process (F-71, M-37).
 
     None writes a snapshot because of it, as nodes of 3.3 and 3.4 did (M-54 as released, M-61 as
     released).

@@ -368,10 +368,9 @@ CONTROLLER_MUTANTS: Final = (
     ),
     Mutant(
         "A-30 as released",
-        "needless elections are results of all",
+        "partitions that have no leader elected have no error",
         "reference/wire/topic_responses.py",
-        "        if asked.partitions is not None or result.error is not "
-        "ErrorCode.ELECTION_NOT_NEEDED\n",
-        "",
+        "                        error_code=_code(shown[partition].error),\n",
+        "                        error_code=_code(ErrorCode.NONE),\n",
     ),
 )

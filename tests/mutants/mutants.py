@@ -218,6 +218,28 @@ FEATURE_MUTANTS: Final = (
         "dict(self.cached.levels), -1)\n",
     ),
     Mutant(
+        "F-66",
+        "a broker is asked to fetch",
+        "reference/wire/api_keys.py",
+        "_COMMON: dict[int, Versions] = {METADATA",
+        "_COMMON: dict[int, Versions] = {1: (0, 1), METADATA",
+    ),
+    Mutant(
+        "F-69",
+        "an excluded broker reads twice before it exits",
+        _BROKER,
+        "                task = self._refresh() if path == self._dialect.path else None\n",
+        "                self._tasks.add(self._refresh())\n"
+        "                task = self._refresh() if path == self._dialect.path else None\n",
+    ),
+    Mutant(
+        "F-90",
+        "a response has a protocol version",
+        _BROKER,
+        "dict(self.cached.levels), self.cached.epoch)\n",
+        "{**self.cached.levels, 'inter.broker.protocol.version': 27}, self.cached.epoch)\n",
+    ),
+    Mutant(
         "F-58",
         "a client adopts any epoch",
         _CLIENT,
@@ -460,7 +482,89 @@ FEATURE_MUTANTS: Final = (
         "            finalized[FeatureName(level.name)] = FeatureLevel(high)\n",
         "            finalized[FeatureName(level.name)] = FeatureLevel(low)\n",
     ),
+    Mutant(
+        "M-31",
+        "a roll is complete while a node is behind",
+        "controller/rolls/tracker.py",
+        "        if any(_is_behind(key.capabilities, roll) for key in",
+        "        if False and any(_is_behind(key.capabilities, roll) for key in",
+    ),
+    Mutant(
+        "M-32",
+        "the levels that were lowered before are forgotten",
+        "controller/rolls/tracker.py",
+        "        levels = self._lowered if direction is Direction.DOWNGRADE else {}\n",
+        "        levels: dict[FeatureName, tuple[FeatureLevel, FeatureLevel]] = {}\n",
+    ),
+    Mutant(
+        "M-35",
+        "new software uses its newest requests",
+        "controller/kraft/releases.py",
+        "            if entry.level <= level and gate in entry.gates:\n",
+        "            if gate in entry.gates:\n",
+    ),
+    Mutant(
+        "M-48",
+        "what was negotiated first counts for ever",
+        "streams/net/connection.py",
+        "        self.api_versions = MappingProxyType(\n",
+        "        self.api_versions = getattr(self, 'api_versions', None) or MappingProxyType(\n",
+    ),
+    Mutant(
+        "M-50",
+        "a closed connection is used again",
+        "streams/apiversions/connections.py",
+        "        if connection is None or not connection.closed:\n",
+        "        if True:\n",
+    ),
     # The fold, and the sources
+    Mutant(
+        "F-40",
+        "a level fences the nodes that it excludes",
+        "tables/fold/log.py",
+        "    nodes = image.nodes.with_changes(replay.nodes) if replay.nodes else image.nodes\n",
+        "    nodes = image.nodes.with_changes(\n"
+        "        replay.nodes or {key: node._replace(fenced=True) for key, node in "
+        "image.nodes.nodes.items()}\n"
+        "    )\n",
+    ),
+    Mutant(
+        "M-37",
+        "the second level waits for a restart",
+        "tables/fold/log.py",
+        "image.features.with_changes(replay.levels, event.last_offset, provenance)\n",
+        "image.features.with_changes(\n"
+        "        {} if image.features.levels else replay.levels, event.last_offset, provenance\n"
+        "    )\n",
+    ),
+    Mutant(
+        "M-47",
+        "a broker that unregisters is kept",
+        "tables/fold/records.py",
+        '    replay.nodes[_broker_key(data, "brokerId")] = None\n',
+        '    _broker_key(data, "brokerId")\n',
+    ),
+    Mutant(
+        "M-58",
+        "a snapshot keeps nodes that it has not",
+        "tables/fold/log.py",
+        "        nodes=resync.nodes,\n        log=log,\n",
+        "        nodes=image.nodes,\n        log=log,\n",
+    ),
+    Mutant(
+        "M-61",
+        "a snapshot is an offset further than it is",
+        "tables/fold/log.py",
+        "LogProvenance(event.end_offset - 1, event.leader_epoch, event.append_ms)\n",
+        "LogProvenance(event.end_offset, event.leader_epoch, event.append_ms)\n",
+    ),
+    Mutant(
+        "M-62",
+        "a snapshot's registration is always fenced",
+        "tables/fold/records.py",
+        '            fenced=_flag(data, "fenced"),\n',
+        "            fenced=True,\n",
+    ),
     Mutant(
         "F-12",
         "a lower version of a znode counts",

@@ -70,7 +70,8 @@ def test_released_levels_are_int16_in_tag_2() -> None:
 @pytest.mark.parametrize(("api_dialect", "key"), [(EARLY, "version"), (LATER, "version_level")])
 def test_the_drafts_features_are_in_their_own_tags(api_dialect: ApiDialect, key: str) -> None:
     """From v3 on tags 10000 to 10002 hold int64 ranges, the epoch and the levels; v0-v2 have none
-    of them; a level is called version or versionLevel (F-54, F-55)."""
+    of them; a level is called version or versionLevel (F-54, F-55). No tag has anything else
+    (F-90)."""
     response = features_of(3, api_dialect)
     (level,) = response.finalized_features
     assert (level.name, getattr(level, key)) == ("a", 2)

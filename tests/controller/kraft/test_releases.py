@@ -29,7 +29,8 @@ def test_every_level_of_metadata_version_has_one_name() -> None:
 def test_a_level_opens_formats_and_requests() -> None:
     """A level covers record formats and request versions; a release adds many levels (M-33).
 
-    The versions of these requests follow the level directly (M-48 as released).
+    The versions of these requests follow the level directly (M-48 as released), whatever the
+    software could do: at an old level the newest software uses the old ones (M-35).
     """
     newest = release_of("4.3")
     assert not newest.gate(16, "isDirectoryAssignmentSupported")

@@ -182,8 +182,8 @@ def test_a_success_means_that_all_live_brokers_have_the_levels() -> None:
     broker that leaves is not waited for (F-92)."""
     driver, epoch = delivering()
     message = UpdateMetadata(epoch, {"alpha": 2})
-    driver.give(UpdateMetadataDelivered(2, epoch - 1))
     driver.give(UpdateMetadataDelivered(2, epoch))
+    driver.give(UpdateMetadataDelivered(3, epoch - 1))
     assert driver.give(Tick()) == [SendUpdateMetadata(3, message)]
     assert driver.replies == []
     driver.history.close(103)
