@@ -31,9 +31,9 @@ FEATURE_MUTANTS: Final = (
         "F-46",
         "pushes the levels after the response",
         _CONTROLLER,
-        "                if (pushed := self._push(live_ids)) is None:\n",
-        "                self._pending.answer(pending, decision.response)\n"
-        "                if (pushed := self._push(live_ids)) is None:\n",
+        "        if (pushed := self._push(live_ids)) is None:\n",
+        "        self._pending.answer(pending, response)\n"
+        "        if (pushed := self._push(live_ids)) is None:\n",
     ),
     Mutant(
         "F-46",

@@ -19,6 +19,7 @@ from featurewatch.reference.machines.controller.deliveries import LevelDeliverie
 from featurewatch.reference.machines.controller.election import ControllerElection
 from featurewatch.reference.machines.controller.membership import BrokerMembership
 from featurewatch.reference.machines.controller.pending import (
+    UNCONFIRMED,
     PendingRequest,
     PendingRequests,
     RequestStage,
@@ -150,7 +151,6 @@ class ReferenceController:
                 self._is_catch_up_queued = self._is_election_queued = False
                 self._processing.clear()
                 self._resign()
-                self._deliveries.clear()
                 self._pending.fail_all()
             case Disconnected():
                 self._tasks.on_disconnected()
@@ -237,6 +237,7 @@ class ReferenceController:
 
     def _resign(self) -> None:
         self.active = False
+        self._deliveries.abandon()
         self._membership.reset()
         self._store.reset()
         if self._topics is not None:
@@ -311,14 +312,19 @@ class ReferenceController:
             yield from self._store.read()
             self._membership.reevaluate(self._store.levels)
             if result is WriteResult.WRITTEN:
-                live_ids = self._live_broker_ids()
-                if (pushed := self._push(live_ids)) is None:
-                    self._pending.answer(pending, decision.response)
-                else:
-                    response = replace(decision.response, finalized=pushed)
-                    self._deliveries.begin(pending, response, pushed, live_ids)
-                    break
+                self._respond(pending, decision.response)
+                break
         self._processing.discard(pending.request_id)
+
+    def _respond(self, pending: PendingRequest, response: UpdateResponse) -> None:
+        """Responds to a success; where levels are pushed, once all live brokers have confirmed."""
+        live_ids = self._live_broker_ids()
+        if (pushed := self._push(live_ids)) is None:
+            self._pending.answer(pending, response)
+        elif self.active:
+            self._deliveries.begin(pending, replace(response, finalized=pushed), pushed, live_ids)
+        else:
+            self._pending.answer(pending, UNCONFIRMED)
 
     def _live_broker_ids(self) -> list[int]:
         return sorted(set[int]().union(*self._membership.live.accepted.values()))

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Set
 from dataclasses import dataclass
 
 from featurewatch.reference.machines.controller.pending import (
+    UNCONFIRMED,
     PendingRequest,
     PendingRequests,
     RequestStage,
@@ -71,8 +72,10 @@ class LevelDeliveries:
         for broker_id, message in newest.items():
             self._emit(SendUpdateMetadata(broker_id, message))
 
-    def clear(self) -> None:
-        """Forgets all, since the session is lost."""
+    def abandon(self) -> None:
+        """Responds that not all have confirmed, since another controller sends from now on."""
+        for delivery in self._deliveries:
+            self._pending.answer(delivery.pending, UNCONFIRMED)
         self._deliveries.clear()
 
     def _respond(self) -> None:

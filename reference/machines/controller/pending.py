@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import Final
 
 from featurewatch.reference.machines.protocol import Effect, SendResponse
 from featurewatch.reference.machines.requests import (
@@ -11,6 +12,13 @@ from featurewatch.reference.machines.requests import (
     ErrorCode,
     UpdateFeatures,
     UpdateResponse,
+)
+
+UNCONFIRMED: Final = UpdateResponse(
+    ErrorCode.REQUEST_TIMED_OUT,
+    "The update is written, and not all live brokers have confirmed the levels: read the features"
+    " again.",
+    unknown=True,
 )
 
 
@@ -98,12 +106,7 @@ def _without_waiting(pending: PendingRequest, if_not_started: UpdateResponse) ->
     if pending.stage is RequestStage.WRITTEN and pending.success is not None:
         return pending.success
     if pending.stage is RequestStage.DELIVERING:
-        return UpdateResponse(
-            ErrorCode.REQUEST_TIMED_OUT,
-            "The update is written, and not all live brokers have confirmed the levels: read the"
-            " features again.",
-            unknown=True,
-        )
+        return UNCONFIRMED
     if pending.stage is RequestStage.WRITING:
         return outcome_unknown("The outcome of the write is not known")
     return if_not_started
