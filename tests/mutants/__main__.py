@@ -23,10 +23,11 @@ from typing import Final
 
 from scripts.requirements import ROOT, TESTS, named_under
 from tests.mutants.controller_mutants import CONTROLLER_MUTANTS
+from tests.mutants.kraft_mutants import KRAFT_MUTANTS
 from tests.mutants.mutant import Mutant
 from tests.mutants.mutants import FEATURE_MUTANTS
 
-MUTANTS: Final = (*FEATURE_MUTANTS, *CONTROLLER_MUTANTS)
+MUTANTS: Final = (*FEATURE_MUTANTS, *KRAFT_MUTANTS, *CONTROLLER_MUTANTS)
 _COPIES: Final = 2
 _LIMIT_S: Final = 300.0
 _SLOW: Final = ("tests/simulation/", "tests/pipeline/", "tests/integration/")

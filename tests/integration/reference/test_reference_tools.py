@@ -22,7 +22,7 @@ with warnings.catch_warnings():
 
 pytestmark = pytest.mark.stack
 
-FEATURES = ["group.version=1-3", "transaction.version=0-2"]
+FEATURES = ["group.version=1-3", "transaction.version=1-2"]
 TIMEOUT_S = 90.0
 
 

@@ -63,8 +63,7 @@ def test_every_pair_of_partition_states(
 ) -> None:
     """A pair of the table moves, any other is logged and changes nothing (C-02 to C-05, C-14).
 
-    Only a move to online writes and sends (C-06, C-12, C-13). Kafka's controller skips and logs
-    an invalid one as well (C-14 as released).
+    Only a move to online writes and sends (C-06, C-12, C-13, C-14 as released).
     """
     driver, parts = cluster(dialect)
     parts.context.partition_states[P0] = state
@@ -262,10 +261,8 @@ def replica_pairs() -> list[tuple[OperationsDialect, ReplicaState, ReplicaState]
 def test_every_pair_of_replica_states(
     dialect: OperationsDialect, state: ReplicaState, target: ReplicaState
 ) -> None:
-    """A pair of the table moves, any other is logged and changes nothing (C-26 to C-29, C-36).
-
-    So it is with the seven states of released Kafka (C-36 as released).
-    """
+    """A pair of the table moves, any other is logged and changes nothing (C-26 to C-29, C-36,
+    C-36 as released)."""
     driver, parts = cluster(dialect)
     replica = PartitionReplica(P0, 2)
     parts.context.replica_states[replica] = state
@@ -406,7 +403,7 @@ def test_a_replica_is_deleted_at_once_in_the_document() -> None:
 def test_a_replica_is_deleted_in_three_states_in_released_kafka() -> None:
     """StopReplica with deletion leaves at the first of them (C-35 as released).
 
-    None of them can be left out: from offline a replica does not become non-existent.
+    None of them can be left out.
     """
     driver, parts = cluster()
     replica = PartitionReplica(P0, 2)
