@@ -5,6 +5,12 @@ import pytest
 from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
 from featurewatch.reference.machines.encoding import CONTROLLER_EPOCH
 from featurewatch.reference.machines.requests import ErrorCode
+from featurewatch.reference.machines.topics.broker_requests import (
+    StopReplicaRequest,
+    StopReplicaResponse,
+    StopReplicaState,
+    deletion_errors,
+)
 from featurewatch.reference.machines.topics.context import PartitionLeadership
 from featurewatch.reference.machines.topics.dialect import (
     DOCUMENT_OPERATIONS,
@@ -327,3 +333,13 @@ def test_a_topic_that_is_being_deleted_is_left_alone() -> None:
 def test_an_unknown_topic_is_not_deleted() -> None:
     """The request is removed."""
     assert delete(make_cluster((1, 2)), "x") == ["D /admin/delete_topics/x"]
+
+
+def test_a_failed_deletion_is_one_of_each_partition() -> None:
+    """An error of the whole request is one of every partition that it deletes, and of no other."""
+    other = TopicPartition("t", 1)
+    states = (StopReplicaState(P0, 1, True), StopReplicaState(other, 1, False))
+    request = StopReplicaRequest(100, 1, 1, states)
+    assert deletion_errors(request, StopReplicaResponse(77)) == {P0: 77}
+    assert deletion_errors(request, StopReplicaResponse(0, {P0: 56, other: 3})) == {P0: 56}
+    assert deletion_errors(request, StopReplicaResponse()) == {P0: 0}

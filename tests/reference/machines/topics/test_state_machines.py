@@ -9,11 +9,7 @@ from featurewatch.controller.partitions.states import PartitionState, ReplicaSta
 from featurewatch.reference.machines.topics.broker_requests import (
     LeaderAndIsrRequest,
     LeaderAndIsrState,
-    StopReplicaRequest,
-    StopReplicaResponse,
-    StopReplicaState,
     UpdateMetadataRequest,
-    deletion_errors,
 )
 from featurewatch.reference.machines.topics.context import PartitionReplica, TopicTable
 from featurewatch.reference.machines.topics.dialect import (
@@ -493,13 +489,3 @@ def test_requests_have_the_ids_of_topics_and_the_addresses_of_brokers() -> None:
         assert request.endpoints == {
             broker_id: broker.endpoint for broker_id, broker in context.brokers.items()
         }
-
-
-def test_a_failed_deletion_is_one_of_each_partition() -> None:
-    """An error of the whole request is one of every partition that it deletes, and of no other."""
-    other = TopicPartition("t", 1)
-    states = (StopReplicaState(P0, 1, True), StopReplicaState(other, 1, False))
-    request = StopReplicaRequest(100, 1, 1, states)
-    assert deletion_errors(request, StopReplicaResponse(77)) == {P0: 77}
-    assert deletion_errors(request, StopReplicaResponse(0, {P0: 56, other: 3})) == {P0: 56}
-    assert deletion_errors(request, StopReplicaResponse()) == {P0: 0}
