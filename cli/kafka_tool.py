@@ -49,10 +49,11 @@ class ToolError(Exception):
 
 
 class KafkaFeaturesTool:
-    """The tool of a release, ``3.9`` or ``4.3``."""
+    """The tool of a release, ``3.9`` or ``4.3``; ``is_strict``: it takes nothing else than it."""
 
-    def __init__(self, release: str) -> None:
+    def __init__(self, release: str, *, is_strict: bool = False) -> None:
         self._name = release
+        self._is_strict = is_strict
         self._old = release == "3.9"
 
     @cached_property
@@ -112,13 +113,14 @@ class KafkaFeaturesTool:
     def named_level(self, text: str) -> tuple[FeatureName, FeatureLevel]:
         """``feature=level``, where metadata.version may have a release or a name for its level.
 
-        The names are ours (KIP-778); for anything else the tool's own error is raised.
+        The names are KIP-778's, which released Kafka has not; for anything else, and where the tool
+        is strict, its own error is raised.
         """
         try:
             return parse_level(text)
         except ToolError:
             name, _, version = text.partition("=")
-            if name.strip(_TRIMMED) != METADATA_VERSION:
+            if name.strip(_TRIMMED) != METADATA_VERSION or self._is_strict:
                 raise
             try:
                 return METADATA_VERSION, self.level_of(version.strip(_TRIMMED))

@@ -23,6 +23,7 @@ from featurewatch.reference.machines.encoding import BROKER_IDS, BrokerIdentity
 from featurewatch.reference.machines.protocol import (
     BrokerEffect,
     SendUpdateMetadata,
+    UpdateMetadataDelivered,
     UpdateMetadataReceived,
 )
 from featurewatch.reference.machines.requests import (
@@ -121,7 +122,7 @@ class ReferenceNode:
             hosts_replicas=replicas is not None,
         )
         self._metadata_sender = UpdateMetadataSender(
-            settings.node_id, self.name, directory.brokers.get
+            settings.node_id, self.name, directory.brokers.get, self._on_delivered
         )
         self._server = WireServer(
             self._api_dialect,
@@ -251,6 +252,9 @@ class ReferenceNode:
                 self._channels.set_live(brokers)
             case SendBrokerRequest(broker_id, request) if self._channels is not None:
                 self._channels.send(broker_id, request)
+
+    def _on_delivered(self, broker_id: int, epoch: int) -> None:
+        self._session.deliver_soon(self._controller_slot, UpdateMetadataDelivered(broker_id, epoch))
 
     def _on_broker_responded(self, event: BrokerResponded) -> None:
         self._session.deliver_soon(self._controller_slot, event)

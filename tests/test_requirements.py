@@ -1,6 +1,7 @@
 """The specification's rows, and the tests that show them."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from scripts.requirements import (
     DOCUMENT,
+    RELEASED,
     ROOT,
     TESTS,
     RequirementRow,
@@ -156,3 +158,15 @@ def test_the_command_prints_one_json_document() -> None:
     assert document["rows"] == len(rows_of(DOCUMENT.read_text()))
     wrong = subprocess.run([*command, "--jsn"], cwd=ROOT, capture_output=True, check=False)
     assert (wrong.returncode, b"Usage" in wrong.stderr) == (2, True)
+
+
+def test_every_open_row_has_its_reason() -> None:
+    """At the end of the document, by the name that it is open under; and no other row has one."""
+    document = DOCUMENT.read_text()
+    names = {name for row in rows_of(document) for name in row.names}
+    reasons = document.partition("## Rows that stay open")[2]
+    given = {
+        row_id + (RELEASED if kind == "released" else "")
+        for row_id, kind in re.findall(r"^- `(\S+)` as (written|released): ", reasons, re.MULTILINE)
+    }
+    assert given == names - claimed_in(document)

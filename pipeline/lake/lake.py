@@ -3,7 +3,6 @@
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -29,17 +28,6 @@ _CREATION_PREFIX: Final = "0" * 20
 """Prefix of the files in a table's log that were written when it was created."""
 _LOCK_S: Final = 30.0
 _LOCK_POLL_S: Final = 0.2
-
-
-class TableWrite(NamedTuple):
-    """New rows of a table: the arguments of `Lake.merge_new`."""
-
-    table: Table
-    rows: DataFrame
-    days: tuple[str, ...] = ()
-    distinct: bool = False
-    replaced: str = ""
-    size: int | None = None
 
 
 class TableVersion(NamedTuple):
@@ -213,17 +201,6 @@ class Lake:
                 return True
             self._filled.add(table.path)
         return False
-
-    def merge_all(self, table_writes: Iterable[TableWrite]) -> None:
-        """Calls `merge_new` for several tables in parallel; each table occurs at most once.
-
-        Waits for all of them, then raises the first error. What was added stays, and a repetition
-        adds the rest.
-        """
-        writes = [*table_writes]
-        for write in writes:
-            self.ensure_table(write.table)  # in sequence: it updates a cache, and rarely creates
-        self.in_parallel([partial(self.merge_new, *write) for write in writes])
 
     @staticmethod
     def in_parallel(actions: Sequence[Callable[[], object]]) -> None:

@@ -103,6 +103,14 @@ class BrokerEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class UpdateMetadataDelivered(BrokerEvent):
+    """A broker has confirmed a `SendUpdateMetadata` with this epoch."""
+
+    broker_id: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
 class Tick:
     """Time has passed; see ``now_ms`` of `Machine.receive`."""
 
@@ -165,7 +173,10 @@ class BrokerEffect:
 
 @dataclass(frozen=True, slots=True)
 class SendUpdateMetadata(BrokerEffect):
-    """Send a message to a broker once, without waiting; only in dialects with ``pushes``."""
+    """Send a message to a broker once; only in dialects with ``pushes``.
+
+    The shell delivers an `UpdateMetadataDelivered` when the broker has confirmed it.
+    """
 
     broker_id: int
     message: UpdateMetadata

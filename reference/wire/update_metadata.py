@@ -1,7 +1,8 @@
 """Sends a controller's UpdateMetadata messages to brokers, in the dialect that pushes levels.
 
-Each message is sent once and not awaited. If it cannot be delivered, it is lost; the broker reads
-the znode anyway. While a message to an address is in flight, only the newest later one is queued.
+Each message is sent once. If it cannot be delivered, it is lost: the controller sends it again, and
+the broker reads the znode anyway. While a message to an address is in flight, only the newest later
+one is queued.
 """
 
 import asyncio
@@ -19,13 +20,25 @@ _log = logging.getLogger("featurewatch.reference")
 
 
 class UpdateMetadataSender:
-    """Sends the messages of one node; ``endpoint`` returns a broker's address, None if unknown."""
+    """Sends the messages of one node; ``endpoint`` returns a broker's address, None if unknown.
 
-    def __init__(self, node_id: int, name: str, endpoint: Callable[[int], Endpoint | None]) -> None:
+    ``on_delivered`` is called with the id of each broker that has confirmed a message, and the
+    epoch of that message.
+    """
+
+    def __init__(
+        self,
+        node_id: int,
+        name: str,
+        endpoint: Callable[[int], Endpoint | None],
+        on_delivered: Callable[[int, int], None],
+    ) -> None:
         self._node_id = node_id
         self._name = name
         self._endpoint = endpoint
+        self._on_delivered = on_delivered
         self._newest: dict[Endpoint, UpdateMetadata] = {}
+        self._receivers: dict[Endpoint, set[int]] = {}
         self._running: dict[Endpoint, asyncio.Task[None]] = {}
 
     def send(self, broker_id: int, message: UpdateMetadata, controller_epoch: int) -> None:
@@ -35,6 +48,7 @@ class UpdateMetadataSender:
             _log.info("%s: no UpdateMetadata to unknown broker %d", self._name, broker_id)
             return
         self._newest[endpoint] = message
+        self._receivers.setdefault(endpoint, set()).add(broker_id)
         if endpoint not in self._running:
             work = self._deliver(endpoint, controller_epoch)
             self._running[endpoint] = asyncio.get_running_loop().create_task(work)
@@ -48,7 +62,10 @@ class UpdateMetadataSender:
     async def _deliver(self, endpoint: Endpoint, controller_epoch: int) -> None:
         try:
             while (message := self._newest.pop(endpoint, None)) is not None:
+                receivers = self._receivers.pop(endpoint, set())
                 await self._send(endpoint, self._request(message, controller_epoch))
+                for broker_id in sorted(receivers):
+                    self._on_delivered(broker_id, message.epoch)
         except (OSError, TimeoutError, asyncio.IncompleteReadError) as error:
             address = f"{endpoint.host}:{endpoint.port}"
             reason = str(error) or type(error).__name__

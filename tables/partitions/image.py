@@ -4,7 +4,6 @@ A cluster may have a hundred thousand partitions, so a partition is a flat tuple
 its own, and equal lists of brokers are one tuple.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple, Self
@@ -105,11 +104,6 @@ class PartitionsImage:
         """A partition as people call it, ``orders-3``."""
         topic = self.topics.get(key[0])
         return f"{topic.name if topic else key[0]}-{key[1]}"
-
-    def keys_of(self, topic_id: str) -> Iterator[PartitionKey]:
-        """The partitions of a topic; those of Kafka are numbered from 0."""
-        topic = self.topics.get(topic_id)
-        return iter(()) if topic is None else ((topic_id, n) for n in range(topic.partitions))
 
     @classmethod
     def of(

@@ -62,7 +62,8 @@ def created() -> bytes:
 
 
 def test_settings_are_read() -> None:
-    """Names, values, sources; synonyms and documentation are passed over, what follows is left."""
+    """Names, values, sources (A-18 as released); synonyms and documentation are passed over, what
+    follows is left."""
     cursor = ByteReader(described() + b"next")
     values = ConfigEntries.__read__(cursor).values
     assert [tuple(value) for value in values] == [setting[:4] for setting in SETTINGS]

@@ -60,7 +60,7 @@ def test_a_change_goes_to_the_controller_that_metadata_names() -> None:
 def test_what_is_sent_is_the_request_of_kafka(kind: UpgradeType, dry_run: bool, code: int) -> None:
     """Key 57 with timeoutMs, of which the default is a minute, each update's name, level and type,
     and whether it is a dry run, which it is not by default (M-03, M-05 as released, M-08 as
-    released, M-30 as released)."""
+    released, M-30, M-30 as released): the option is a dry run, the field ``ValidateOnly``."""
     with ScriptedCluster(Node()) as cluster:
         how = {"dry_run": True} if dry_run else {}
         changed(

@@ -97,7 +97,9 @@ def test_a_client_has_an_address() -> None:
 
 def test_a_controller_that_moved_is_looked_up_again() -> None:
     """After a not-controller answer the client reads the metadata again and repeats the call at the
-    controller of then, for the topics that were refused so; who it is remains known (A-34)."""
+    controller of then, for the topics that were refused so; who it is remains known (A-34). Of
+    several topics each has a result, and a refusal raises nothing (A-11 as released, A-36 as
+    released)."""
 
     def mixed(request: CreateTopicsRequestV7) -> CreateTopicsResponseV7:
         first, other = created(request).topics
@@ -252,7 +254,8 @@ def page(name: str, *partitions: int, cursor: PartitionsCursor | None) -> Any:
 
 
 def test_pages_are_joined_and_end() -> None:
-    """A topic whose partitions come in pages is one; pages that do not go on are an error."""
+    """A topic whose partitions come in pages is one (A-16 as released); pages that do not go on are
+    an error."""
     pages = [page("a", 0, 1, cursor=None), page("a", 2, cursor=None), page("b", 0, cursor=None)]
     topics = joined_pages(described_topic(item.topics[0]) for item in pages)
     assert [(item.name, [part.partition for part in item.partitions]) for item in topics] == [

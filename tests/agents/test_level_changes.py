@@ -20,6 +20,7 @@ from featurewatch.deploy.wire.light_nodes import LightNodes
 from featurewatch.streams.apiversions import ApiVersionsSettings, ApiVersionsSource
 from featurewatch.streams.events import DeadLetter, Event, NodeAnswer
 from featurewatch.streams.kraft.records.selection import DEFAULT_RECORD_TYPES
+from featurewatch.streams.kraft.snapshot import parse_name
 from featurewatch.streams.kraft.source import KraftSource
 from featurewatch.streams.net.address import parse_addresses
 from featurewatch.streams.outputs import Alert, AlertState, FeatureChange
@@ -205,7 +206,11 @@ def mixed(stack_cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.mark.stack
 async def test_levels_change_without_a_restart(mixed: Cluster) -> None:
-    """Every node reports each new level without a restart of its process (F-71)."""
+    """Every node reports each new level without a restart of its process (F-71, M-37).
+
+    None writes a snapshot because of it, as nodes of 3.3 and 3.4 did (M-54 as released, M-61 as
+    released).
+    """
     watched, sink = MonitoringSink(mixed), LogSink()
     settings = ApiVersionsSettings.parse(mixed.bootstrap_servers, interval_s=0.2)
     polling = asyncio.create_task(ApiVersionsSource(settings, sink).run())
@@ -230,6 +235,8 @@ async def test_levels_change_without_a_restart(mixed: Cluster) -> None:
             assert watched.incarnations() == registered
             assert [node.pid for node in mixed.nodes] == processes
             assert watched.firing == {}
+            files = [file for n in mixed.nodes for file in n.metadata_log.glob("*.checkpoint")]
+            assert [file for file in files if parse_name(file.name)[0] > 0] == []
     finally:
         polling.cancel()
         await asyncio.gather(polling, return_exceptions=True)
@@ -262,6 +269,24 @@ async def test_a_running_broker_meets_a_level_it_cannot_support(mixed: Cluster) 
     assert [node for node in watched.image.nodes.nodes if node.role is Role.BROKER] == [
         NodeKey(Role.BROKER, NodeId(12))
     ]
+
+
+def test_an_active_controller_that_resigns() -> None:
+    """As in the KIP: another controller is elected, and the alert names the one that terminated
+    until it is started on new software (M-46)."""
+    engine = Engine()
+    voters = [r.register_controller(1, OLD), r.register_controller(2, NEW)]
+    engine.apply_all([r.commit(9, r.leader_change(1, [1, 2]), r.level(MV, 21), *voters)])
+    engine.apply(r.following(9))
+    fired = engine.apply(r.commit(10, r.level(MV, TOO_HIGH))).alerts
+    (named,) = (alert for alert in fired if alert.rule == "incompatible-node")
+    assert (named.subject["role"], named.subject["node"]) == ("controller", 1)
+    resigned = engine.apply(r.commit(11, r.leader_change(2, [1, 2]), epoch=2))
+    assert engine.state.image.log.quorum.leader_id == 2
+    assert [alert for alert in resigned.alerts if alert.id == named.id] == []
+    assert engine.state.image.features.levels[METADATA_VERSION] == TOO_HIGH
+    restarted = engine.apply(r.commit(12, r.register_controller(1, NEW), epoch=2)).alerts
+    assert (named.id, AlertState.RESOLVED) in {(alert.id, alert.state) for alert in restarted}
 
 
 def test_a_broker_that_unregisters_itself() -> None:

@@ -20,6 +20,7 @@ from featurewatch.deploy.kafka.specs import NEWEST_TESTED
 from tests.admin.scripted import Node, ScriptedCluster
 from tests.cli.command_tree import commands
 from tests.cli.commands import featurewatch
+from tests.paths import ROOT
 
 RUNNER = CliRunner()
 COMMANDS = dict(commands())
@@ -210,3 +211,19 @@ def test_an_unreachable_bus_is_one_line_and_exit_code_1(tmp_path: Path) -> None:
 def test_the_newest_kafka_of_the_help_is_that_of_the_stack() -> None:
     """The help has it as text."""
     assert NEWEST_KAFKA == NEWEST_TESTED
+
+
+def test_the_operations_of_kip_4_are_commands() -> None:
+    """Topics, reassignments and preferred elections; the README says how the program is installed
+    (A-42)."""
+    operations = {
+        "topics": {"create", "alter", "delete", "describe", "list"},
+        "reassign": {"execute", "verify"},
+        "elect": {"preferred"},
+    }
+    for group, names in operations.items():
+        assert {path[1] for path in COMMANDS if path[0] == group and len(path) == 2} >= names
+    readme = (ROOT / "README.md").read_text()
+    assert "pipx install" in readme
+    for page in ("topics.md", "admin.md"):
+        assert f"docs/{page}" in readme

@@ -1,6 +1,7 @@
 """What the commands that change levels ask, and what they send to the controller."""
 
 import io
+import re
 import sys
 from typing import Any
 
@@ -10,10 +11,11 @@ from click.testing import CliRunner
 from featurewatch.admin.draft_messages import delete_request, update_request
 from featurewatch.admin.metadata import FeatureDialect
 from featurewatch.admin.update_request import update_request as released_request
-from featurewatch.admin.updates import FeatureUpdate
+from featurewatch.admin.updates import DowngradeType, FeatureUpdate
 from featurewatch.cli.app import app
 from featurewatch.cli.command_line import Exit
 from featurewatch.cli.commands.features.common.confirmation import confirm
+from featurewatch.cli.commands.features.common.updates import DOWNGRADE, parse_level_updates
 from featurewatch.cli.kafka_tool import KafkaFeaturesTool, ToolError
 from featurewatch.reference.machines.requests import FeaturesResponse
 from featurewatch.reference.wire.api_keys import ApiDialect
@@ -92,6 +94,54 @@ def test_the_early_drafts_flags_are_repeatable() -> None:
     assert items == {("a", 2, 0), ("b", 3, 0), ("c", 1, 1), ("d", 2, 1)}
 
 
+@RELEASES
+def test_describe_prints_a_line_for_each_feature(release: str) -> None:
+    """Range, level and epoch, by tabs and in 4.x by columns (F-77 as released, F-78 as
+    released)."""
+    nodes = node({"alpha": (1, 5), "beta": (0, 2)}, {"alpha": 3})
+    with ScriptedCluster(nodes) as cluster:
+        where = ("--bootstrap-server", str(cluster.address()))
+        result = CliRunner().invoke(app, ["features", "--compat", release, "describe", *where])
+    lines = re.sub(" {2,}", "\t", result.stdout) if release == "4.3" else result.stdout
+    assert lines == (
+        "Feature: alpha\tSupportedMinVersion: 1\tSupportedMaxVersion: 5\t"
+        "FinalizedVersionLevel: 3\tEpoch: 7\n"
+        "Feature: beta\tSupportedMinVersion: 0\tSupportedMaxVersion: 2\t"
+        "FinalizedVersionLevel: 0\tEpoch: 7\n"
+    )
+
+
+def released(*arguments: str) -> list[tuple[str, int, int]]:
+    """What a command of released Kafka sends in its one request: name, level and type."""
+    features = node({"alpha": (1, 5), "beta": (1, 5)}, {"alpha": 3, "beta": 3})
+    with ScriptedCluster(features) as cluster:
+        command, *others = arguments
+        where = ("--bootstrap-server", str(cluster.address()))
+        result = CliRunner().invoke(app, ["features", command, *where, *others])
+        assert result.exit_code == 0, result.output
+        (body,) = (call.body for call in cluster.nodes[1].updates)
+    return [(one.feature, one.max_version_level, one.upgrade_type) for one in body.feature_updates]
+
+
+def test_released_commands_name_features_one_by_one() -> None:
+    """``--feature name=level`` is repeatable, and so is ``--feature name`` of a deletion
+    (F-80 as released, F-84 as released)."""
+    named = ("--feature", "alpha=5", "--feature", "beta=4")
+    assert released("upgrade", *named) == [("alpha", 5, 1), ("beta", 4, 1)]
+    assert released("downgrade", "--feature", "alpha=2") == [("alpha", 2, 2)]
+    deleted = released("disable", "--feature", "alpha", "--feature", "beta")
+    assert deleted == [("alpha", 0, 2), ("beta", 0, 2)]
+
+
+def test_a_release_stands_for_the_levels_of_its_defaults() -> None:
+    """``--release-version``, which 4.x has in place of enable-latest (F-87 as released): the levels
+    that a new cluster of this release has, and not the maxima of a node."""
+    levels = {name: level for name, level, _ in released("upgrade", "--release-version", "4.0")}
+    assert levels[METADATA_VERSION] == 25
+    assert {"alpha", "beta"}.isdisjoint(levels)
+    assert levels["group.version"] == 1
+
+
 def test_the_server_waits_for_a_minute_by_default() -> None:
     """``timeoutMs`` is 60000, in each form of the request (F-20, F-49, M-03)."""
     update = FeatureUpdate(FeatureName("a"), FeatureLevel(1))
@@ -102,6 +152,50 @@ def test_the_server_waits_for_a_minute_by_default() -> None:
         *(released_request([update], version)[0] for version in (0, 1, 2)),
     ]
     assert [request.timeout.total_seconds() for request in requests] == [60] * 6
+
+
+@RELEASES
+def test_the_tool_of_a_release_takes_integers_alone(release: str) -> None:
+    """With ``--compat`` a name is refused with Kafka's text, and nothing is sent (M-22 as
+    released)."""
+    features = node({METADATA_VERSION: (1, 30)}, {METADATA_VERSION: 7})
+    with ScriptedCluster(features) as cluster:
+        where = ("--bootstrap-server", str(cluster.address()))
+
+        def upgraded(*options: str) -> tuple[int, str]:
+            level = ("upgrade", "--feature", "metadata.version=3.8", "--yes")
+            result = CliRunner().invoke(app, ["features", *options, *where, *level])
+            return result.exit_code, result.stderr
+
+        code, refusal = upgraded("--compat", release)
+        assert (code, cluster.nodes[1].updates) == (1, [])
+        assert refusal.startswith("Can't parse feature=level string metadata.version=3.8: ")
+        assert upgraded()[0] == 0
+        (call,) = cluster.nodes[1].updates
+        assert call.body.feature_updates[0].max_version_level == 20
+
+
+@RELEASES
+def test_the_commands_of_a_downgrade_have_kip_778s_types(release: str) -> None:
+    """``--metadata`` and ``--feature`` send DowngradeType 1, with ``--unsafe`` 2 (M-23); on the
+    wire released Kafka counts one more (M-23 as released)."""
+    tool = KafkaFeaturesTool(release)
+    for unsafe, number in ((False, 1), (True, 2)):
+        updates = parse_level_updates(
+            tool,
+            DOWNGRADE,
+            features=["foo=2"],
+            metadata="3.3",
+            release_version=None,
+            unsafe=unsafe,
+            say=lambda _: None,
+        )
+        assert [update.feature for update in updates] == [METADATA_VERSION, "foo"]
+        assert {update.kind for update in updates} == {DowngradeType(number).upgrade_type}
+        assert {int(update.kind) for update in updates} == {number + 1}
+        (request, _) = released_request(updates, 1)
+        sent_types = {int(item.upgrade_type) for item in request.feature_updates}
+        assert sent_types == {number + 1}
 
 
 @RELEASES

@@ -139,7 +139,8 @@ def test_one_ctrl_c_at_a_terminal_is_enough(tmp_path: Path) -> None:
 def test_yes_and_dry_run_need_no_confirmation(
     ours: FeaturesCommand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """--yes, --dry-run, and no terminal: as Kafka's tool, without a question."""
+    """--yes, --dry-run, and no terminal: as Kafka's tool, without a question (F-82 as released,
+    F-83 as released)."""
     with ScriptedCluster(Node()) as cluster:
         monkeypatch.setattr(sys, "stdin", Terminal(""))
         assert ours(*by(cluster), *RAISE, "--yes").err == ""

@@ -42,7 +42,10 @@ LEADERLESS = PartitionDetails(1, None, nodes(2), nodes(2), nodes(), nodes(2))
 
 
 def test_a_reassignment_and_a_missing_leader_are_shown() -> None:
-    """Replicas that are being added do not count as replicas; no leader is none (A-19)."""
+    """Replicas that are being added do not count as replicas; no leader is none (A-19).
+
+    A setting that is not the topic's own is read and not listed (A-18, A-18 as released).
+    """
     assert lines(details(MOVING, LEADERLESS), PartitionFilter(), (1, 2, 3)) == [
         "Topic: t\tPartitionCount: 2\tReplicationFactor: 2\tConfigs: ",
         "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1,2,3\tIsr: 1,2\tAdding Replicas: 3\t"

@@ -213,11 +213,14 @@ def test_what_is_no_log_directory_is_wrong_usage(tmp_path: Path) -> None:
 
 
 def test_the_drafts_name_of_an_option() -> None:
-    """``--metadata-version`` of KIP-778 became ``--release-version``; all else goes on as it is."""
+    """``--metadata-version`` of KIP-778 (M-25) became ``--release-version`` (M-25 as released); all
+    else goes on as it is."""
     given = ["-c", "x", "--metadata-version", "3.7", "--metadata-version=3.8", "-g", "--metadata"]
     assert passed_on(given) == [
         *("-c", "x", "--release-version", "3.7", "--release-version=3.8", "-g", "--metadata"),
     ]
+    unchanged = ["--config", "x", "--cluster-id", "y", "-t", "y", "--ignore-formatted", "-h"]
+    assert passed_on(unchanged) == unchanged
 
 
 @pytest.mark.stack
@@ -225,8 +228,9 @@ def test_the_drafts_name_of_an_option() -> None:
 def test_format_is_kafkas_own(
     release: str, stack_cache: Cache, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Its options (M-25 as released), its default level (M-26 as released), and where the level is
-    kept (M-27 as released).
+    """Its options, also by KIP-778's names (M-25, M-25 as released), its default level, which each
+    release defines for itself (M-26) and is its newest in production (M-26 as released), and where
+    the level is kept (M-27 as released).
 
     What the tool says and its exit code come through.
     """

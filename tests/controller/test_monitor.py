@@ -27,6 +27,22 @@ def test_the_kinds_of_change() -> None:
     ]
 
 
+def test_a_level_is_recorded_and_announced_and_nothing_else() -> None:
+    """Nodes stay as they are, also those that the level excludes; one change and one snapshot are
+    published, and with the incompatible node an alert (F-40)."""
+    engine = Engine()
+    engine.apply_all([r.commit(1, r.register(1, OLD), r.register(2, NEW)), r.following(1)])
+    before = engine.state.image
+    outcome = engine.apply(r.commit(2, r.level(MV, 25)))
+    after = engine.state.image
+    assert after.nodes is before.nodes
+    assert replace(after, features=before.features, log=before.log) == before
+    assert [(change.feature, change.after) for change in outcome.changes] == [(MV, 25)]
+    assert {alert.rule for alert in outcome.alerts} == {"incompatible-node", "level-above-support"}
+    assert outcome.snapshot is not None
+    assert outcome.snapshot.finalized == {MV: 25}
+
+
 def test_what_a_snapshot_of_the_log_changes_is_marked() -> None:
     """The change follows from a comparison; equal levels are no change (M-65)."""
     engine = Engine()

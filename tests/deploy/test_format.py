@@ -98,8 +98,8 @@ def formatter(request: pytest.FixtureRequest, stack_cache: Cache, tmp_path: Path
 
 
 def test_the_default_level_is_that_of_the_tools_release(formatter: Formatter) -> None:
-    """Without a level the tool uses its own release's newest production level (M-26 as
-    released)."""
+    """Without a level the tool uses its own release's newest production level (M-26,
+    M-26 as released)."""
     formatter.format()
     assert formatter.levels["metadata.version"] == LATEST_PRODUCTION[formatter.release]
 

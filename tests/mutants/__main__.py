@@ -1,7 +1,7 @@
 """Plants bugs in a copy of the tree, and runs only the tests that name the row of each.
 
 A mutant survives if these tests pass: then they do not show the row. `make mutants` runs all of
-`mutants.MUTANTS` on two copies at a time; one takes seconds, and at most `_LIMIT_S`. Real Kafka is
+`MUTANTS` on two copies at a time; one takes seconds, and at most `_LIMIT_S`. Real Kafka is
 not started, and simulations, which take minutes, are left out. The exit code is 0 if all are
 killed, and the tests pass where there is no bug.
 
@@ -22,8 +22,12 @@ from queue import SimpleQueue
 from typing import Final
 
 from scripts.requirements import ROOT, TESTS, named_under
-from tests.mutants.mutants import MUTANTS, Mutant
+from tests.mutants.controller_mutants import CONTROLLER_MUTANTS
+from tests.mutants.kraft_mutants import KRAFT_MUTANTS
+from tests.mutants.mutant import Mutant
+from tests.mutants.mutants import FEATURE_MUTANTS
 
+MUTANTS: Final = (*FEATURE_MUTANTS, *KRAFT_MUTANTS, *CONTROLLER_MUTANTS)
 _COPIES: Final = 2
 _LIMIT_S: Final = 300.0
 _SLOW: Final = ("tests/simulation/", "tests/pipeline/", "tests/integration/")

@@ -1,22 +1,13 @@
-"""The bugs that `tests.mutants` plants, each with the row whose tests must notice it.
+"""The bugs of the rows about KIP-584 and its commands, for `tests.mutants`.
 
 A mutant is one exact replacement, of a text that is in its file once. Add the ones that nobody
 noticed: a row is shown when a test fails for a product that does otherwise. The file is long, since
 it is a list.
 """
 
-from typing import Final, NamedTuple
+from typing import Final
 
-
-class Mutant(NamedTuple):
-    """A bug: in ``file`` the text ``old`` becomes ``new``; the tests of ``row`` must fail."""
-
-    row: str
-    bug: str
-    file: str
-    old: str
-    new: str
-
+from tests.mutants.mutant import Mutant
 
 _MACHINES: Final = "reference/machines"
 _CONTROLLER: Final = f"{_MACHINES}/controller/controller.py"
@@ -27,22 +18,17 @@ _DRAFTS: Final = f"{_MACHINES}/features/drafts.py"
 _BROKER: Final = f"{_MACHINES}/broker.py"
 _CLIENT: Final = f"{_MACHINES}/client.py"
 _COMPATIBILITY: Final = f"{_MACHINES}/compatibility.py"
-_KIP_778: Final = "controller/kraft/kip_778.py"
-_KRAFT: Final = "controller/kraft/updates.py"
-_ANSWERS: Final = "tables/fold/api_versions.py"
-_NODE: Final = "streams/apiversions/node_features.py"
-_DIVERGENCE: Final = "controller/readiness/divergence.py"
 _FEATURES: Final = "cli/commands/features"
 
-MUTANTS: Final = (
+FEATURE_MUTANTS: Final = (
     # KIP-584: the reference cluster
     Mutant(
         "F-46",
         "pushes the levels after the response",
         _CONTROLLER,
-        "pushed = self._push(self._live_broker_ids() if self._dialect.pushes else [])\n",
-        "self._pending.answer(pending, decision.response)\n"
-        "                pushed = self._push(self._live_broker_ids())\n",
+        "        if (pushed := self._push(live_ids)) is None:\n",
+        "        self._pending.answer(pending, response)\n"
+        "        if (pushed := self._push(live_ids)) is None:\n",
     ),
     Mutant(
         "F-46",
@@ -50,6 +36,27 @@ MUTANTS: Final = (
         _CONTROLLER,
         "        for broker_id in broker_ids:\n",
         "        for broker_id in broker_ids[:1]:\n",
+    ),
+    Mutant(
+        "F-92",
+        "responds before the brokers have confirmed",
+        f"{_MACHINES}/controller/deliveries.py",
+        "            if not delivery.unconfirmed:\n",
+        "            if True:\n",
+    ),
+    Mutant(
+        "F-92",
+        "a confirmation of older levels counts",
+        f"{_MACHINES}/controller/deliveries.py",
+        "            if delivery.message.epoch <= epoch:\n",
+        "            if True:\n",
+    ),
+    Mutant(
+        "F-92",
+        "what is lost is not sent again",
+        f"{_MACHINES}/controller/deliveries.py",
+        "            self._emit(SendUpdateMetadata(broker_id, message))\n",
+        "            pass\n",
     ),
     Mutant(
         "F-74",
@@ -206,6 +213,28 @@ MUTANTS: Final = (
         "dict(self.cached.levels), -1)\n",
     ),
     Mutant(
+        "F-66",
+        "a broker is asked to fetch",
+        "reference/wire/api_keys.py",
+        "_COMMON: dict[int, Versions] = {METADATA",
+        "_COMMON: dict[int, Versions] = {1: (0, 1), METADATA",
+    ),
+    Mutant(
+        "F-69",
+        "an excluded broker reads twice before it exits",
+        _BROKER,
+        "                task = self._refresh() if path == self._dialect.path else None\n",
+        "                self._tasks.add(self._refresh())\n"
+        "                task = self._refresh() if path == self._dialect.path else None\n",
+    ),
+    Mutant(
+        "F-90",
+        "a response has a protocol version",
+        _BROKER,
+        "dict(self.cached.levels), self.cached.epoch)\n",
+        "{**self.cached.levels, 'inter.broker.protocol.version': 27}, self.cached.epoch)\n",
+    ),
+    Mutant(
         "F-58",
         "a client adopts any epoch",
         _CLIENT,
@@ -238,8 +267,8 @@ MUTANTS: Final = (
         "F-80",
         "only the first force-downgrade is taken",
         f"{_FEATURES}/update.py",
-        "        *_updates(feature_force_downgrade or (), UpgradeType.SAFE_DOWNGRADE),\n",
-        "        *_updates((feature_force_downgrade or ())[:1], UpgradeType.SAFE_DOWNGRADE),\n",
+        "        *_updates(feature_force_downgrade or (), allow_downgrade=True),\n",
+        "        *_updates((feature_force_downgrade or ())[:1], allow_downgrade=True),\n",
     ),
     Mutant(
         "F-85",
@@ -273,208 +302,21 @@ MUTANTS: Final = (
         "M-22",
         "names of levels are refused",
         "cli/kafka_tool.py",
-        "            if name.strip(_TRIMMED) != METADATA_VERSION:\n",
+        "            if name.strip(_TRIMMED) != METADATA_VERSION or self._is_strict:\n",
         "            if True:\n",
     ),
     Mutant(
         "M-22",
         "names serve for any feature",
         "cli/kafka_tool.py",
-        "            if name.strip(_TRIMMED) != METADATA_VERSION:\n",
+        "            if name.strip(_TRIMMED) != METADATA_VERSION or self._is_strict:\n",
         "            if False:\n",
     ),
-    # KIP-778 as written
     Mutant(
-        "M-09",
-        "an unsafe downgrade has the usual error",
-        _KIP_778,
-        "            Errors.UNSAFE_FEATURE_DOWNGRADE,\n",
-        "            Errors.INVALID_UPDATE_VERSION,\n",
-    ),
-    Mutant(
-        "M-57",
-        "UNSAFE overrides nothing",
-        _KIP_778,
-        "    if is_lossy and update.kind is not UpgradeType.UNSAFE_DOWNGRADE:\n",
-        "    if is_lossy:\n",
-    ),
-    Mutant(
-        "M-45",
-        "all voters must support a level",
-        _KIP_778,
-        "    if supporting > len(quorum) // 2:\n",
-        "    if supporting == len(quorum):\n",
-    ),
-    Mutant(
-        "M-45",
-        "all voters but one must",
-        _KIP_778,
-        "    if supporting > len(quorum) // 2:\n",
-        "    if supporting >= len(quorum) - 1:\n",
-    ),
-    Mutant(
-        "M-45",
-        "half of the voters suffices",
-        _KIP_778,
-        "    if supporting > len(quorum) // 2:\n",
-        "    if supporting >= len(quorum) / 2:\n",
-    ),
-    Mutant(
-        "M-06",
-        "a downgrade to the same level is accepted",
-        _KIP_778,
-        "    return None if level < current else",
-        "    return None if level <= current else",
-    ),
-    Mutant(
-        "M-04",
-        "only 0 deletes",
-        _KIP_778,
-        "FeatureLevelRecord(feature, FeatureLevel(max(0, update.level)))",
-        "FeatureLevelRecord(feature, update.level)",
-    ),
-    Mutant(
-        "M-08",
-        "a dry run writes",
-        _KIP_778,
-        "        () if request.dry_run else tuple(records),\n",
-        "        tuple(records),\n",
-    ),
-    Mutant(
-        "M-39",
-        "the first level is written over those of the log",
-        _KIP_778,
-        "    if levels:\n        return None\n",
-        "",
-    ),
-    Mutant(
-        "M-40",
-        "a preview cluster begins at level 4",
-        _KIP_778,
-        "PREVIEW_LEVEL: Final = FeatureLevel(1)\n",
-        "PREVIEW_LEVEL: Final = FeatureLevel(4)\n",
-    ),
-    Mutant(
-        "M-68",
-        "metadata.version can be deleted",
-        _KIP_778,
-        "    if is_metadata and level == 0:\n",
-        "    if False:\n",
-    ),
-    Mutant(
-        "M-27",
-        "the level in meta.properties is not read",
-        "streams/kraft/directory/formatted.py",
-        "    written = None if meta.level is None else {METADATA_VERSION: meta.level}\n",
-        "    written = None\n",
-    ),
-    # KIP-778 as released
-    Mutant(
-        "M-40 as released",
-        "a log without a level has level 4",
-        "controller/kraft/release_rules.py",
-        "    if release.minimum == 1:\n        return release.minimum\n",
-        "    if release.minimum == 1:\n        return FeatureLevel(4)\n",
-    ),
-    Mutant(
-        "M-06 as released",
-        "a downgrade to the same level is refused",
-        _KRAFT,
-        "    if update.level > current and update.kind is not UpgradeType.UPGRADE:\n",
-        "    if update.level >= current and update.kind is not UpgradeType.UPGRADE:\n",
-    ),
-    Mutant(
-        "M-57 as released",
-        "UNSAFE overrides",
-        _KRAFT,
-        "        if not release.lossless(self.finalized, update.level):\n",
-        "        if not release.lossless(self.finalized, update.level) and (\n"
-        "            update.kind is not UpgradeType.UNSAFE_DOWNGRADE\n        ):\n",
-    ),
-    Mutant(
-        "M-52",
-        "a lossy level in the middle is overlooked",
-        "controller/kraft/releases.py",
-        "for level in range(low + 1, high + 1))\n",
-        "for level in range(high, high + 1))\n",
-    ),
-    Mutant(
-        "M-45 as released",
-        "controllers are not checked",
-        "controller/kraft/support.py",
-        "    if finalized < CONTROLLER_REGISTRATION:\n",
-        "    if True:\n",
-    ),
-    Mutant(
-        "M-59",
-        "controllers count as loaded",
-        _DIVERGENCE,
-        "    if provenance.epoch < 0:\n",
-        "    if provenance.epoch < 0 and key.role is Role.BROKER:\n",
-    ),
-    Mutant(
-        "M-59",
-        "fenced brokers count as loaded",
-        _DIVERGENCE,
-        "        verdict = has_applied_levels(image, key, now_ms)\n",
-        "        verdict = has_applied_levels(image, key, now_ms)\n"
-        "        verdict = Verdict.YES if image.nodes.nodes[key].fenced else verdict\n",
-    ),
-    Mutant(
-        "M-11",
-        "an epoch of 0 does not count in a response",
-        _NODE,
-        "    for level in response.finalized_features if epoch >= 0 else ():\n",
-        "    for level in response.finalized_features if epoch > 0 else ():\n",
-    ),
-    Mutant(
-        "M-11",
-        "an epoch of 0 does not count in the fold",
-        _ANSWERS,
-        "    if event.epoch < 0:\n",
-        "    if event.epoch <= 0:\n",
-    ),
-    Mutant(
-        "M-10 as released",
-        "the level is the minimum",
-        _NODE,
-        "            finalized[FeatureName(level.name)] = FeatureLevel(high)\n",
-        "            finalized[FeatureName(level.name)] = FeatureLevel(low)\n",
-    ),
-    # The fold, and the sources
-    Mutant(
-        "F-12",
-        "a lower version of a znode counts",
-        "tables/fold/znode_features.py",
-        "        if same_life and znode.version < last.version:\n",
-        "        if False:\n",
-    ),
-    Mutant(
-        "M-04 as released",
-        "level 0 is kept",
-        "tables/image/features.py",
-        "            if level > 0:\n",
-        "            if level >= 0:\n",
-    ),
-    Mutant(
-        "F-34",
-        "a missing feature is supported",
-        "controller/compatibility.py",
-        "        return Verdict.NO if capabilities.complete else Verdict.UNKNOWN\n",
-        "        return Verdict.YES\n",
-    ),
-    Mutant(
-        "F-33",
-        "the maximum is excluded",
-        "streams/types.py",
-        "        return self.minimum <= level <= self.maximum\n",
-        "        return self.minimum <= level < self.maximum\n",
-    ),
-    Mutant(
-        "F-07",
-        "the early draft's levels are not read",
-        "streams/zookeeper/decoding/features.py",
-        '_EARLY: Final = _Form(FeaturesForm.EARLY_DRAFT, "version", lowest=0)\n',
-        '_EARLY: Final = _Form(FeaturesForm.EARLY_DRAFT, "version_level", lowest=0)\n',
+        "M-22 as released",
+        "the tool of a release takes names",
+        "cli/kafka_tool.py",
+        "            if name.strip(_TRIMMED) != METADATA_VERSION or self._is_strict:\n",
+        "            if name.strip(_TRIMMED) != METADATA_VERSION:\n",
     ),
 )

@@ -61,10 +61,17 @@ def test_ranges_from_zero_come_with_version_four() -> None:
     assert (level.name, level.max_version_level, level.min_version_level) == ("a", 2, 2)
 
 
+def test_released_levels_are_int16_in_tag_2() -> None:
+    """Each has a name, a maximum and a minimum, which are equal (F-55 as released)."""
+    written = write_response(5, features_of(4))
+    assert written.endswith(bytes.fromhex("02 08 02 02 61 0002 0002 00"))
+
+
 @pytest.mark.parametrize(("api_dialect", "key"), [(EARLY, "version"), (LATER, "version_level")])
 def test_the_drafts_features_are_in_their_own_tags(api_dialect: ApiDialect, key: str) -> None:
     """From v3 on tags 10000 to 10002 hold int64 ranges, the epoch and the levels; v0-v2 have none
-    of them; a level is called version or versionLevel (F-54, F-55)."""
+    of them; a level is called version or versionLevel (F-54, F-55). No tag has anything else
+    (F-90)."""
     response = features_of(3, api_dialect)
     (level,) = response.finalized_features
     assert (level.name, getattr(level, key)) == ("a", 2)
@@ -95,7 +102,8 @@ def test_an_unknown_version_gets_the_oldest_form() -> None:
 
 @pytest.mark.parametrize("version", range(13))
 def test_metadata_lists_brokers_and_controller(version: int) -> None:
-    """Every version lists them; a requested topic is unknown."""
+    """Every version lists them, the controller by its id (A-04 as released, A-05 as released);
+    a requested topic is unknown."""
     names = response_classes(3, version)
     topic = type("Topic", (), {"name": "t", "topic_id": None})()
     request = call(3, version, topics=(topic,))

@@ -16,6 +16,8 @@ from kio.schema.update_features import v1 as update_1
 from kio.schema.update_features import v2 as update_2
 from kio.static.primitive import i8, i16
 
+from featurewatch.admin.update_request import update_request
+from featurewatch.admin.updates import FeatureUpdate
 from featurewatch.reference.wire import draft_messages
 from featurewatch.reference.wire.api_keys import DRAFT_DELETE, DRAFT_UPDATE, OFFERED, ApiDialect
 from featurewatch.reference.wire.frames import (
@@ -24,6 +26,7 @@ from featurewatch.reference.wire.frames import (
     read_request,
     request_class,
 )
+from featurewatch.streams.types import FeatureLevel, FeatureName, UpgradeType
 from tests.reference.request_bytes import request_bytes
 
 SPEECHES = list(ApiDialect)
@@ -215,6 +218,23 @@ def test_the_later_draft_is_laid_out_as_its_schema_says(version: int) -> None:
     )
     head = struct.pack(">hhi", DRAFT_UPDATE, version, 7) + b"\0\x08somebody" + b"\0" * version
     assert request_bytes(sent) == head + body
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_released_kafkas_update_is_laid_out_as_its_schema_says(version: int) -> None:
+    """Key 57 in versions 0 to 2, all of them flexible: the timeout, and of each item its name, an
+    int16 level and what it permits (F-19 as released, F-20 as released, F-21 as released)."""
+    assert OFFERED[RELEASED][57] == (0, 2)
+    sent, _ = update_request(
+        [FeatureUpdate(FeatureName("f"), FeatureLevel(300), UpgradeType.SAFE_DOWNGRADE)], version
+    )
+    permission = b"\1" if version == 0 else b"\2"
+    item = b"\2f" + struct.pack(">h", 300) + permission + b"\0"
+    dry_run = b"" if version == 0 else b"\0"
+    head = struct.pack(">hhi", 57, version, 7) + b"\0\x08somebody" + b"\0"
+    body = b"\0\0\xea\x60" + b"\2" + item + dry_run + b"\0"
+    assert request_bytes(sent) == head + body
+    assert read_request(head + body, RELEASED).body == sent
 
 
 def test_the_early_draft_is_laid_out_as_its_schema_says() -> None:

@@ -173,8 +173,10 @@ class Auditor:
             assert change.revision == new.features.revision
 
     def _offsets(self, old: ClusterImage, new: ClusterImage) -> None:
+        # What was there before the log went backwards is forgotten when its source follows again.
         is_followed = new.log.resync is None and new.log.max_offset == new.log.provenance.offset
-        assert new.log.max_offset >= old.log.max_offset or is_followed
+        has_read = new.log.provenance != old.log.provenance and old.log.resync is None
+        assert new.log.max_offset >= old.log.max_offset or (is_followed and not has_read)
         assert new.log.max_offset >= new.log.provenance.offset
         is_lower = new.log.provenance.offset < old.log.provenance.offset
         assert not is_lower or (new.log.provenance.offset == -1 and new.log.resync is not None), (

@@ -28,8 +28,8 @@ def test_the_higher_epoch_wins() -> None:
 
 
 def test_a_broker_outranks_controllers() -> None:
-    """After a broker's response controllers are ignored: their epochs are not comparable (F-58 as
-    released)."""
+    """After a broker's response controllers are ignored: their epochs are not comparable (F-12 as
+    released, F-58 as released)."""
     image = fold_all([r.answer(1, NEW, {MV: 21}, 50, 10)])
     node_answer = r.answer(7, NEW, {MV: 30}, 90, 11, role=Role.CONTROLLER)
     assert fold_all([node_answer], image).features is image.features
@@ -45,7 +45,8 @@ def test_a_broker_behind_a_controllers_change_is_ignored() -> None:
 
 
 def test_the_same_levels_under_a_higher_epoch_are_no_change() -> None:
-    """Brokers' epochs grow with every record of the log: they change no revision (F-60)."""
+    """Brokers' epochs grow with every record of the log: they change no revision (F-12 as released,
+    F-60)."""
     image = fold_all([r.answer(1, NEW, {MV: 21}, 50, 10), r.answer(2, NEW, {MV: 21}, 999, 11)])
     assert image.features.revision == 1
 

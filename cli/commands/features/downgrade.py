@@ -35,7 +35,7 @@ def downgrade(
         target,
         DOWNGRADE,
         lambda say: parse_level_updates(
-            KafkaFeaturesTool(target.compat),
+            KafkaFeaturesTool(target.compat, is_strict=target.is_strict),
             DOWNGRADE,
             features=feature,
             metadata=metadata,

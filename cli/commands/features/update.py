@@ -8,7 +8,7 @@ from featurewatch.cli.command_line import Option, command
 from featurewatch.cli.commands.features.common.options import Yes, with_target
 from featurewatch.cli.commands.features.common.target import ClusterTarget
 from featurewatch.cli.errors import UsageError
-from featurewatch.streams.types import FeatureLevel, FeatureName, UpgradeType
+from featurewatch.streams.types import FeatureLevel, FeatureName
 
 if TYPE_CHECKING:
     from featurewatch.admin.updates import FeatureUpdate
@@ -61,13 +61,12 @@ def update(
             "these are the later draft's flags: --feature-upgrade and --feature-force-downgrade "
             "are early"
         )
-    both = UpgradeType.SAFE_DOWNGRADE if force_downgrade else UpgradeType.UPGRADE
     updates = [
-        *_updates(feature_upgrade or (), UpgradeType.UPGRADE),
-        *_updates(_split(features), both),
-        *_updates(feature_force_downgrade or (), UpgradeType.SAFE_DOWNGRADE),
-        *_updates(_split(upgrade), UpgradeType.UPGRADE),
-        *_updates(_split(allow_downgrade), UpgradeType.SAFE_DOWNGRADE),
+        *_updates(feature_upgrade or (), allow_downgrade=False),
+        *_updates(_split(features), allow_downgrade=force_downgrade),
+        *_updates(feature_force_downgrade or (), allow_downgrade=True),
+        *_updates(_split(upgrade), allow_downgrade=False),
+        *_updates(_split(allow_downgrade), allow_downgrade=True),
     ]
     names = [item.feature for item in updates]
     if twice := next((name for name in names if names.count(name) > 1), None):
@@ -79,7 +78,7 @@ def _split(text: str | None) -> list[str]:
     return [part for part in (text or "").split(",") if part.strip()]
 
 
-def _updates(texts: Iterable[str], kind: UpgradeType) -> "Iterator[FeatureUpdate]":
+def _updates(texts: Iterable[str], *, allow_downgrade: bool) -> "Iterator[FeatureUpdate]":
     from featurewatch.admin.updates import FeatureUpdate
 
     for text in texts:
@@ -88,4 +87,4 @@ def _updates(texts: Iterable[str], kind: UpgradeType) -> "Iterator[FeatureUpdate
             raise UsageError(f"{text!r} is no level: write name:level")
         if not -(2**63) <= int(level) < 2**63:
             raise UsageError(f"{text!r}: {level} is no 64-bit number")
-        yield FeatureUpdate(FeatureName(name), FeatureLevel(int(level)), kind)
+        yield FeatureUpdate.of_boolean(FeatureName(name), FeatureLevel(int(level)), allow_downgrade)

@@ -33,7 +33,7 @@ def upgrade(
         target,
         UPGRADE,
         lambda say: parse_level_updates(
-            KafkaFeaturesTool(target.compat),
+            KafkaFeaturesTool(target.compat, is_strict=target.is_strict),
             UPGRADE,
             features=feature,
             metadata=metadata,

@@ -15,9 +15,11 @@ from dataclasses import replace
 from typing import Final
 
 from featurewatch.reference.machines import encoding
+from featurewatch.reference.machines.controller.deliveries import LevelDeliveries
 from featurewatch.reference.machines.controller.election import ControllerElection
 from featurewatch.reference.machines.controller.membership import BrokerMembership
 from featurewatch.reference.machines.controller.pending import (
+    UNCONFIRMED,
     PendingRequest,
     PendingRequests,
     RequestStage,
@@ -40,6 +42,7 @@ from featurewatch.reference.machines.protocol import (
     SessionLost,
     SessionStarted,
     Tick,
+    UpdateMetadataDelivered,
     WatchFired,
     WatchKind,
     WriteLog,
@@ -91,6 +94,7 @@ class ReferenceController:
         self._now_ms = 0
         self._tasks = TaskQueue(self._emit)
         self._pending = PendingRequests(self._emit)
+        self._deliveries = LevelDeliveries(self._pending, self._emit)
         self._election = ControllerElection(broker_id, dialect, self._emit)
         self._store = FinalizedFeatureStore(dialect, supported, self._emit)
         self._membership = BrokerMembership(dialect, self._emit)
@@ -163,13 +167,20 @@ class ReferenceController:
             case RequestReceived(request_id, request):
                 self._on_request(request_id, request)
             case Tick():
-                self._pending.expire(now_ms)
-                self._tasks.retry()
-                if self._topics is not None:
-                    self._topics.on_tick(now_ms)
+                self._on_tick()
+            case UpdateMetadataDelivered(broker_id, epoch):
+                self._deliveries.confirm(broker_id, epoch)
             case BrokerResponded() if self._topics is not None:
                 self._topics.on_broker_responded(event)
         return self._out
+
+    def _on_tick(self) -> None:
+        self._pending.expire(self._now_ms)
+        if self.active:
+            self._deliveries.send_again()
+        self._tasks.retry()
+        if self._topics is not None:
+            self._topics.on_tick(self._now_ms)
 
     def _on_request(self, request_id: int, request: Request | TopicMessage) -> None:
         match request:
@@ -226,6 +237,7 @@ class ReferenceController:
 
     def _resign(self) -> None:
         self.active = False
+        self._deliveries.abandon()
         self._membership.reset()
         self._store.reset()
         if self._topics is not None:
@@ -265,6 +277,7 @@ class ReferenceController:
         if self.active:
             yield from self._membership.read_changes(self._store.levels)
             self._push(self._membership.joined)
+            self._deliveries.retain({*self._live_broker_ids()})
             if self._topics is not None:
                 self._topics.brokers_changed()
 
@@ -299,9 +312,19 @@ class ReferenceController:
             yield from self._store.read()
             self._membership.reevaluate(self._store.levels)
             if result is WriteResult.WRITTEN:
-                pushed = self._push(self._live_broker_ids() if self._dialect.pushes else [])
-                self._pending.answer(pending, replace(decision.response, finalized=pushed))
+                self._respond(pending, decision.response)
+                break
         self._processing.discard(pending.request_id)
+
+    def _respond(self, pending: PendingRequest, response: UpdateResponse) -> None:
+        """Responds to a success; where levels are pushed, once all live brokers have confirmed."""
+        live_ids = self._live_broker_ids()
+        if (pushed := self._push(live_ids)) is None:
+            self._pending.answer(pending, response)
+        elif self.active:
+            self._deliveries.begin(pending, replace(response, finalized=pushed), pushed, live_ids)
+        else:
+            self._pending.answer(pending, UNCONFIRMED)
 
     def _live_broker_ids(self) -> list[int]:
         return sorted(set[int]().union(*self._membership.live.accepted.values()))

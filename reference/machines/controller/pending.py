@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import Final
 
 from featurewatch.reference.machines.protocol import Effect, SendResponse
 from featurewatch.reference.machines.requests import (
@@ -13,6 +14,13 @@ from featurewatch.reference.machines.requests import (
     UpdateResponse,
 )
 
+UNCONFIRMED: Final = UpdateResponse(
+    ErrorCode.REQUEST_TIMED_OUT,
+    "The update is written, and not all live brokers have confirmed the levels: read the features"
+    " again.",
+    unknown=True,
+)
+
 
 class RequestStage(Enum):
     """The progress of a request."""
@@ -21,6 +29,8 @@ class RequestStage(Enum):
     WRITING = auto()
     """The write is in flight and may or may not have happened."""
     WRITTEN = auto()
+    DELIVERING = auto()
+    """It is written; live brokers have yet to confirm the levels."""
 
 
 @dataclass(slots=True)
@@ -95,6 +105,8 @@ def _timed_out(pending: PendingRequest) -> UpdateResponse:
 def _without_waiting(pending: PendingRequest, if_not_started: UpdateResponse) -> UpdateResponse:
     if pending.stage is RequestStage.WRITTEN and pending.success is not None:
         return pending.success
+    if pending.stage is RequestStage.DELIVERING:
+        return UNCONFIRMED
     if pending.stage is RequestStage.WRITING:
         return outcome_unknown("The outcome of the write is not known")
     return if_not_started

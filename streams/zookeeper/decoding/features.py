@@ -25,17 +25,21 @@ _STATUS: Final = integer(0, 1)
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """How one form writes a feature: the key of its level, of its minimum, the lowest level."""
+    """How one form writes a feature: the key of its level, of its minimum, the lowest level.
+
+    ``only_integers``: whatever is beside a level must be an integer.
+    """
 
     form: FeaturesForm
     level_key: str
     minimum_key: str | None = None
     lowest: int = 1
+    only_integers: bool = False
 
 
 _RELEASED: Final = {
-    1: _Form(FeaturesForm.RELEASED_1, "max_version_level", "min_version_level"),
-    2: _Form(FeaturesForm.RELEASED_2, "max_version_level"),
+    1: _Form(FeaturesForm.RELEASED_1, "max_version_level", "min_version_level", only_integers=True),
+    2: _Form(FeaturesForm.RELEASED_2, "max_version_level", only_integers=True),
 }
 _EARLY: Final = _Form(FeaturesForm.EARLY_DRAFT, "version", lowest=0)
 _LATER: Final = _Form(FeaturesForm.LATER_DRAFT, "version_level")
@@ -82,7 +86,7 @@ def _features(
         if not name:
             raise ZnodeFormatError("a feature has an empty name")
         feature = FeatureName(name)
-        entry = _metadata(value, name)
+        entry = _metadata(value, name, only_integers=form.only_integers)
         level = required(entry, form.level_key, _at_least(form.lowest), name)
         levels[feature] = FeatureLevel(level)
         known_keys = {form.level_key}
@@ -99,10 +103,17 @@ def _features(
     return FeaturesZnode(form.form, version, enabled, levels, minimums, metadata, epoch)
 
 
-def _metadata(value: Any, name: str) -> dict[str, Any]:
-    """The other entries of a feature: names that are not empty, to strings and numbers."""
+def _metadata(value: Any, name: str, *, only_integers: bool) -> dict[str, Any]:
+    """The other entries of a feature: names that are not empty, to strings and numbers.
+
+    Kafka's decoder takes integers only (``Map[String, Map[String, Int]]``).
+    """
     entry = an_object(value, "what stands", name)
     for key, item in entry.items():
+        if only_integers and type(item) is not int:
+            raise ZnodeFormatError(
+                f"{brief(key)} of {brief(name)} is not an integer: {brief(item)}"
+            )
         if not key:
             raise ZnodeFormatError(f"an empty name stands among what is said of {brief(name)}")
         if type(item) not in (str, int, float) or (type(item) is float and not math.isfinite(item)):

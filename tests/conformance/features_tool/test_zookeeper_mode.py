@@ -39,7 +39,7 @@ STEPS = (
 def servers(ensemble: Ensemble) -> Iterator[list[str]]:
     """The nodes of a cluster of two, one of which is the controller."""
     chroot = f"{ensemble.connect_string}/tool-{time.time_ns()}"
-    features = ["group.version=1-3", "transaction.version=0-2"]
+    features = ["group.version=1-3", "transaction.version=1-2"]
     with reference_process(chroot, "--brokers", "2", features=features) as process:
         yield list(process.ready().values())
 

@@ -43,7 +43,8 @@ def test_changes_are_printed_as_by_the_tool(
     scene: ToolScene, ours: OurCommand, tmp_path: Path
 ) -> None:
     """execute, with throttles and without, verify of what is completed, and the throttles that both
-    set: the same lines, the same settings, and after verify none (A-22, A-24, A-26, A-38)."""
+    set: the same lines, the same settings, and after verify none (A-22 as released,
+    A-24, A-37 as released, A-42 as released)."""
     servers, name = scene.servers, "changed"
     make_topic(servers, name, [1, 2], [2, 3])
     first, second = TopicPartition(name, 0), TopicPartition(name, 1)
@@ -85,7 +86,8 @@ def test_what_runs_is_printed_as_by_the_tool(
     scene: ToolScene, ours: OurCommand, tmp_path: Path
 ) -> None:
     """A throttled reassignment of data: list, verify, a second one that is refused, the throttle
-    that is changed, and cancel, which puts back what was there (A-22, A-25, A-26, A-38)."""
+    that is changed, and cancel, which puts back what was there (A-25 as released, A-26 as
+    released, A-38 as released)."""
     servers, name = scene.servers, "running"
     make_topic(servers, name, [1])
     fill(servers, name)

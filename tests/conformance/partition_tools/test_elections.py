@@ -43,7 +43,8 @@ def test_elections_are_printed_as_by_the_tool(
     scene: ToolScene, ours: OurCommand, tmp_path: Path, kind: str
 ) -> None:
     """Elections that are needed and not, partitions that there are not, files and options that are
-    wrong: stdout, the error and the exit code (A-29, A-30, A-39)."""
+    wrong: stdout, the error and the exit code (A-29 as released, A-30 as released, A-39 as
+    released, A-42 as released)."""
     topic = f"{TOPIC}-{kind}"
     make_topic(scene.servers, topic, [1, 2], [2, 3], [3, 1])
     for name, text in FILES.items():

@@ -112,7 +112,8 @@ def test_what_changes_nothing_is_printed_as_by_the_tool(
     scene: ToolScene, ours: OurCommand, files: Path
 ) -> None:
     """Every file that is wrong, every partition, topic and broker that is not there, missing
-    options, and what nobody reassigns: stdout, the error and the exit code (A-22, A-26)."""
+    options, and what nobody reassigns: stdout, the error and the exit code (A-22 as released,
+    A-23 as released)."""
     make_topic(scene.servers, TOPIC, [1, 2], [2, 3])
     different = {}
     tried = invocations(files)

@@ -53,7 +53,8 @@ def elections(kafka: ControllerHarness, seeds: range) -> list[Case]:
 
 
 def test_states_are_those_of_kafka(kafka: ControllerHarness) -> None:
-    """The released tables of both machines are Kafka's own, numbers included (C-14, C-36)."""
+    """The released tables of both machines are Kafka's own, numbers included (C-14 as released,
+    C-36 as released)."""
     (answer,) = kafka.responses([{"ask": "states"}])
     assert {
         state: [number, *sorted(previous)] for state, (number, *previous) in answer.items()
@@ -61,7 +62,11 @@ def test_states_are_those_of_kafka(kafka: ControllerHarness) -> None:
 
 
 def test_selectors_elect_as_kafka_does(elections: list[Case]) -> None:
-    """Leaders, ISRs and receivers of all four selectors are Kafka's (C-15 to C-25)."""
+    """Leaders, ISRs and receivers of all four selectors are Kafka's.
+
+    That is C-17, C-18, C-20, C-22, C-24, and C-15 to C-16 as released, C-19 as released,
+    C-21 as released, C-23 as released, C-25 as released.
+    """
     different = ELECTIONS.differences(elections, ZOOKEEPER_RELEASE)
     assert not different, f"{len(different)} differ\n{different[0]}"
 
@@ -94,7 +99,7 @@ def test_each_difference_of_the_document_is_detected(planted: str, elections: li
 
 
 def test_reassigned_lists_are_those_of_kafka(kafka: ControllerHarness, seeds: range) -> None:
-    """A list on its way to a target, canceled or replaced, has Kafka's order (C-43)."""
+    """A list on its way to a target, canceled or replaced, has Kafka's order (C-43 as released)."""
     cases = REASSIGNED_LISTS.cases(kafka, seeds)
     different = REASSIGNED_LISTS.differences(cases, ZOOKEEPER_RELEASE)
     assert not different, f"{len(different)} differ\n{different[0]}"

@@ -15,7 +15,7 @@ from featurewatch.controller.kraft.replay import replay_refusal
 from featurewatch.controller.kraft.requests import Errors
 from featurewatch.controller.kraft.state import ControllerState, RegisteredBroker
 from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, FeatureName, NodeId
-from tests.controller.kraft.states import FOO, TV, state
+from tests.controller.kraft.states import FOO, TV, broker, state
 
 BOTH = pytest.mark.parametrize("release", ["3.9.1", "4.3.0"])
 DIRECTORY = "ZoS2oGkJyKsT2lI5-wZhDQ"
@@ -114,3 +114,11 @@ def test_an_older_controller_does_not_start_again() -> None:
         "Tried to apply FeatureLevelRecord FeatureLevelRecord(name='metadata.version', "
         "featureLevel=21), but this controller only supports versions 1-20"
     )
+
+
+@BOTH
+def test_older_software_registers_whoever_has_loaded_the_downgrade(release: str) -> None:
+    """Released Kafka does not track it (M-59 as released): a broker on older software is accepted
+    as soon as its range has the lower level, though another broker has applied nothing yet."""
+    lowered = state(release, 20, broker(2, {METADATA_VERSION: (7, 21)}, fenced=True))
+    assert offer(release, lowered, {METADATA_VERSION: (7, 20)}).record is not None

@@ -27,7 +27,11 @@ def test_every_level_of_metadata_version_has_one_name() -> None:
 
 
 def test_a_level_opens_formats_and_requests() -> None:
-    """A level covers record formats and request versions; a release adds many levels (M-33)."""
+    """A level covers record formats and request versions; a release adds many levels (M-33).
+
+    The versions of these requests follow the level directly (M-48 as released), whatever the
+    software could do: at an old level the newest software uses the old ones (M-35).
+    """
     newest = release_of("4.3")
     assert not newest.gate(16, "isDirectoryAssignmentSupported")
     assert newest.gate(17, "isDirectoryAssignmentSupported")
@@ -39,7 +43,8 @@ def test_a_level_opens_formats_and_requests() -> None:
 
 
 def test_floor_equals_kafkas() -> None:
-    """A downgrade is lossless iff no level in between changed metadata, in each release (M-52)."""
+    """A downgrade is lossless iff no level in between changed metadata, in each release (M-52, M-53
+    as released)."""
     for release in releases().values():
         assert {level.level for level in release.levels} == set(release.kafkas_floors)
         for level, floor in release.kafkas_floors.items():
@@ -66,7 +71,10 @@ def test_the_example_of_the_specification() -> None:
     [("3.3", (1, 7)), ("3.9", (1, 21)), ("4.0", (7, 25)), ("4.3", (7, 30))],
 )
 def test_releases_advertise_ranges(release: str, bounds: tuple[int, int]) -> None:
-    """A supported version is a range; new software raises its maximum alone (M-16, M-34)."""
+    """A supported version is a range; new software raises its maximum alone (M-16, M-34).
+
+    metadata.version is one of the features of a KRaft node (F-90 as released).
+    """
     assert release_of(release).ranges()[METADATA_VERSION] == bounds
 
 

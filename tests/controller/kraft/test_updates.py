@@ -127,7 +127,8 @@ def test_a_downgrade_to_a_higher_level(release: str) -> None:
 def test_a_lossy_downgrade_is_refused(release: str, before: str) -> None:
     """With SAFE or UNSAFE every release refuses it, with INVALID_UPDATE_VERSION.
 
-    (M-09 as released, M-56, M-57 as released)
+    No request leads to a snapshot without records, which the writer of images could make.
+    (M-09 as released, M-56, M-57 as released, M-58 as released)
     """
     at = state(release, 21)
     for kind, after in (
@@ -166,8 +167,8 @@ def test_several_levels_online(release: str) -> None:
 
 
 def test_level_without_a_record() -> None:
-    """Up to 3.9 a log without a level has level 1; from 4.1 on the request fails (M-40 as
-    released).
+    """Up to 3.9 a log without a level has level 1; from 4.1 on the request fails (M-38 as
+    released, M-40 as released).
 
     Level 1 is that of KRaft in Kafka 3.0 (M-41 as released).
     """

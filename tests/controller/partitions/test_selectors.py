@@ -45,10 +45,11 @@ def test_a_new_partition_is_led_by_its_first_live_replica() -> None:
 def test_a_dead_leader_is_replaced_from_the_isr(dialect: SelectorDialect) -> None:
     """A live ISR member leads, the ISR keeps its live members, live replicas learn (C-15 to C-18).
 
-    Ties go by the assignment in released Kafka, by the ISR in the document's code.
+    Ties go by the assignment in released Kafka (C-15 as released), by the ISR in the document's
+    code.
     """
     selected = select_offline(dialect, partition([1, 2, 3, 4], [3, 2, 1], [2, 3, 4]))
-    leader = 3 if dialect.ties_by_isr else 2
+    leader = 3 if dialect is DOCUMENT_SELECTORS else 2
     assert selected == SelectedLeader(leader, (3, 2), (2, 3, 4))
 
 
@@ -57,7 +58,10 @@ def test_a_dead_leader_is_replaced_from_the_isr(dialect: SelectorDialect) -> Non
 def test_without_the_isr_any_live_replica_leads(
     dialect: SelectorDialect, allow_unclean: bool
 ) -> None:
-    """A replica outside the ISR leads alone; released Kafka must allow it (C-16, C-17)."""
+    """A replica outside the ISR leads alone; released Kafka must allow it (C-16, C-17).
+
+    That is where unclean elections are enabled or requested (C-16 as released).
+    """
     lost = partition([1, 2, 3], [1], [2, 3])
     selected = select_offline(dialect, lost, allow_unclean=allow_unclean)
     if allow_unclean or dialect is DOCUMENT_SELECTORS:
@@ -77,10 +81,10 @@ def test_without_live_replicas_nobody_leads(dialect: SelectorDialect) -> None:
 def test_a_reassigned_partition_is_led_from_the_target(dialect: SelectorDialect) -> None:
     """A live replica of the target leads, the ISR stays, the target learns (C-19, C-20).
 
-    Released Kafka demands that it is in the ISR.
+    Released Kafka demands that it is in the ISR (C-19 as released).
     """
     moving = partition([4, 5, 6, 1], [1, 5, 6], [1, 4, 5], removing=[1])
-    leader = 5 if dialect.reassigned_in_isr else 4
+    leader = 5 if dialect is RELEASED_SELECTORS else 4
     expected = SelectedLeader(leader, (1, 5, 6), (4, 5, 6))
     assert select_reassigned(dialect, moving) == expected
     assert select_reassigned(dialect, partition([4, 1], [1], [1], removing=[1])) is None
@@ -88,24 +92,28 @@ def test_a_reassigned_partition_is_led_from_the_target(dialect: SelectorDialect)
 
 @BOTH
 def test_the_preferred_replica_leads_or_nobody_does(dialect: SelectorDialect) -> None:
-    """Only the first assigned replica, only from the ISR, which stays (C-21, C-22)."""
+    """Only the first assigned replica, only from the ISR, which stays (C-21, C-22).
+
+    In released Kafka it must be alive, too (C-21 as released).
+    """
     assert select_preferred(dialect, partition([1, 2, 3], [3, 1], [1, 3])) == SelectedLeader(
         1, (3, 1), (1, 2, 3)
     )
     assert select_preferred(dialect, partition([1, 2, 3], [2, 3], [1, 2, 3])) is None
     dead = select_preferred(dialect, partition([1, 2], [1, 2], [2]))
-    assert (dead is None) == dialect.preferred_alive
+    assert (dead is None) == (dialect is RELEASED_SELECTORS)
 
 
 @BOTH
 def test_a_broker_that_shuts_down_is_replaced(dialect: SelectorDialect) -> None:
     """An ISR member that stays leads, the ISR loses those that stop (C-23 to C-25).
 
-    Released Kafka informs the brokers that stop, too.
+    Released Kafka takes the first in the order of the assignment (C-23 as released), and informs
+    the brokers that stop, too (C-25 as released).
     """
     seen = partition([1, 2, 3, 4], [1, 3, 2], [2, 3], stopping=[1])
-    leader = 3 if dialect.ties_by_isr else 2
-    receivers = (1, 2, 3) if dialect.informs_stopping else (2, 3)
+    leader = 3 if dialect is DOCUMENT_SELECTORS else 2
+    receivers = (1, 2, 3) if dialect is RELEASED_SELECTORS else (2, 3)
     expected = SelectedLeader(leader, (3, 2), receivers)
     assert select_controlled_shutdown(dialect, seen, {1}) == expected
     alone = partition([1, 2], [1], [2], stopping=[1])
@@ -113,7 +121,7 @@ def test_a_broker_that_shuts_down_is_replaced(dialect: SelectorDialect) -> None:
 
 
 def test_the_document_does_not_ask_whether_the_replacement_is_alive() -> None:
-    """At a controlled shutdown the document takes an ISR member, alive or not (C-23)."""
+    """At a shutdown any ISR member leads (C-23), as released a live one only (C-23 as released)."""
     seen = partition([1, 2], [1, 2], [], stopping=[1])
     assert select_controlled_shutdown(DOCUMENT_SELECTORS, seen, {1}) is not None
     assert select_controlled_shutdown(RELEASED_SELECTORS, seen, {1}) is None

@@ -64,7 +64,7 @@ UPGRADED = (up(20, 1), up(30, 2), up(40, 3))
 
 def test_an_upgrade_is_rolled_and_then_finalized() -> None:
     """It starts with the first node, is rolled with the last, finalized with the first level after
-    that, and ends; levels that are raised later belong to it, too."""
+    that, and ends; levels that are raised later belong to it, too (M-31)."""
     states = [
         (rolls.current.state, rolls.current.ended_ms)
         for rolls, _ in rolls_after([*START, *UPGRADED, r.commit(50, r.level(MV, 30))])
@@ -127,7 +127,7 @@ def test_one_node_back_and_forth_does_not_end_an_upgrade() -> None:
 
 
 def test_a_downgrade_has_the_levels_that_were_lowered_before_it() -> None:
-    """First the level, then each node; a level that was raised again is not part of it."""
+    """First the level, then each node; a level that was raised again is not part of it (M-32)."""
     high = r.commit(50, r.level(MV, 20), r.level(TV, 2))
     roll = last(
         *(*UPGRADED, high, r.commit(60, r.level(TV, 0)), r.commit(61, r.level(MV, 19))),

@@ -64,7 +64,9 @@ class FollowingSink(LogSink):
         assert self.engine.state.partitions is not None
         image = self.engine.state.partitions.image
         assert image is not None
-        return [image.partitions[key] for key in image.keys_of(image.ids[TOPIC])]
+        topic_id = image.ids[TOPIC]
+        count = image.topics[topic_id].partitions
+        return [image.partitions[topic_id, number] for number in range(count)]
 
 
 def _elect_preferred(cluster: Cluster, partitions: int) -> None:

@@ -47,6 +47,8 @@ RANGES = {
     "txn": SupportedRange(0, 4),
     "offsets": SupportedRange(0, 1),
 }
+LATER_RANGES = {"group": SupportedRange(1, 2), "txn": SupportedRange(1, 4)}
+"""A range of the later draft begins at 1."""
 
 
 def ranges_of(dialect: Dialect) -> dict[str, SupportedRange]:
@@ -220,9 +222,7 @@ async def test_only_the_controller_serves_the_drafts_requests(
 async def test_the_later_draft_begins_with_the_greatest_levels(scene: MakeScene) -> None:
     """A starting controller that finds no znode makes it, each of its features at its maximum, and
     serves nothing before that (F-16, F-17)."""
-    cluster = await scene(
-        LATER_DRAFT, ranges={"group": SupportedRange(1, 2), "txn": SupportedRange(1, 4)}
-    )
+    cluster = await scene(LATER_DRAFT, ranges=LATER_RANGES)
     assert await cluster.content() == (
         {"version": 0, "features": {"group": {"version_level": 2}, "txn": {"version_level": 4}}},
         0,
@@ -238,7 +238,7 @@ async def test_the_later_draft_begins_with_the_greatest_levels(scene: MakeScene)
 @pytest.mark.parametrize("version", [0, 1])
 async def test_the_later_draft_deletes_by_a_level_below_one(scene: MakeScene, version: int) -> None:
     """Only where the item allows it; levels to add or to change are 1 or more (F-24, F-25)."""
-    cluster = await scene(LATER_DRAFT, {"group": 1, "txn": 4})
+    cluster = await scene(LATER_DRAFT, {"group": 1, "txn": 4}, LATER_RANGES)
     async with cluster.client(version=version) as client:
         assert (await client.update(("txn", 0, KEEP)))[0] == ErrorCode.FEATURE_UPDATES_FAILED
         assert (await client.update(("txn", 3, KEEP)))[0] == ErrorCode.FEATURE_UPDATES_FAILED
@@ -251,7 +251,7 @@ async def test_the_later_draft_deletes_by_a_level_below_one(scene: MakeScene, ve
 async def test_one_bad_item_fails_a_request_of_the_later_draft(scene: MakeScene) -> None:
     """FEATURE_UPDATES_FAILED for the whole, and the good items are not applied either (F-30, F-31,
     F-44)."""
-    cluster = await scene(LATER_DRAFT, {"group": 1, "txn": 4})
+    cluster = await scene(LATER_DRAFT, {"group": 1, "txn": 4}, LATER_RANGES)
     before = await cluster.node()
     async with cluster.client() as client:
         code, message = await client.update(("group", 2, KEEP), ("txn", 5, KEEP))

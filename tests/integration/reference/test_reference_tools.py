@@ -22,7 +22,7 @@ with warnings.catch_warnings():
 
 pytestmark = pytest.mark.stack
 
-FEATURES = ["group.version=1-3", "transaction.version=0-2"]
+FEATURES = ["group.version=1-3", "transaction.version=1-2"]
 TIMEOUT_S = 90.0
 
 
@@ -77,7 +77,7 @@ def test_the_feature_command_of_kafka_works_unchanged(bootstrap: str, stack_cach
     """
     stack_cache.class_path("3.9.1", Jars.TOOLS)
     tool = Tool(bootstrap, stack_cache)
-    group, transaction = ("group.version", "1", "3"), ("transaction.version", "0", "2")
+    group, transaction = ("group.version", "1", "3"), ("transaction.version", "1", "2")
     # A starting controller finalizes what it supports at the greatest levels.
     assert tool.described() == [(*group, "3", "0"), (*transaction, "2", "0")]
     assert tool("upgrade", "--feature", "group.version=2") == (

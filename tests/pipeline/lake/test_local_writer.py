@@ -12,7 +12,7 @@ from featurewatch.pipeline.gold.output_rows import TABLES, add_outputs
 from featurewatch.pipeline.gold.tables import CAPABILITY_INTERVALS, GOLD, UPGRADES
 from featurewatch.pipeline.lake import local_writer
 from featurewatch.pipeline.lake.block_writer import BLOCK_SCHEMA, BlockTarget, write_blocks
-from featurewatch.pipeline.lake.lake import Lake, TableWrite
+from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.row_blocks import RowBuilder
 from featurewatch.pipeline.lake.tables import MESSAGES, Table
 from featurewatch.pipeline.silver.tables import FENCING, REGISTRATIONS
@@ -58,7 +58,7 @@ def filled(lake: Lake, size: int | None) -> dict[str, list[tuple[object, ...]]]:
     assert added in ([2, 1, 0], [None, 1, 0])
     without_id = frame(lake, FENCING, {"id": None, "index": 3, "day": DAY})
     for _ in range(2):
-        lake.merge_all([TableWrite(FENCING, without_id, (str(DAY),), distinct=True, size=size)])
+        lake.merge_new(FENCING, without_id, (str(DAY),), distinct=True, size=size)
     steps = (
         (
             history_row("capability", "a"),

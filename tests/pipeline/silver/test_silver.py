@@ -2,13 +2,14 @@
 
 import shutil
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from featurewatch.pipeline.lake.lake import Lake, TableWrite
+from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.tables import EXPIRED, MESSAGES, Table
 from featurewatch.pipeline.run import run_once
 from featurewatch.pipeline.silver import tables
@@ -228,10 +229,16 @@ def test_a_table_that_fails_is_raised_when_the_others_are_there(lake: Lake) -> N
         values = tuple(cause.get(name) for name in table.columns)
         return lake.session.createDataFrame([values], table.ddl)
 
-    writes = [TableWrite(table, row(table)) for table in (tables.FENCING, tables.SOURCE_STATES)]
+    def write(levels: DataFrame) -> None:
+        written = [(table, row(table)) for table in (tables.FENCING, tables.SOURCE_STATES)]
+        written.append((tables.LEVELS, levels))
+        for table, _ in written:
+            lake.ensure_table(table)  # in sequence: it updates a cache
+        lake.in_parallel([partial(lake.merge_new, *one) for one in written])
+
     failing = row(tables.LEVELS).withColumn("level", fn.raise_error(fn.lit("boom")).cast("int"))
     with pytest.raises(Exception, match="boom"):
-        lake.merge_all([*writes, TableWrite(tables.LEVELS, failing)])
-    lake.merge_all([*writes, TableWrite(tables.LEVELS, row(tables.LEVELS))])
+        write(failing)
+    write(row(tables.LEVELS))
     for table in (tables.FENCING, tables.SOURCE_STATES, tables.LEVELS):
         assert rows(lake, table, "id") == [("x",)]

@@ -1,5 +1,6 @@
 """The reference broker, one operation at a time."""
 
+import time
 from collections import deque
 
 import pytest
@@ -45,6 +46,7 @@ from featurewatch.reference.machines.zookeeper import (
     OutcomeUnknown,
     SetData,
 )
+from featurewatch.reference.wire.api_keys import OFFERED, ApiDialect
 from featurewatch.streams.types import SupportedRange
 from tests.reference.machines.driving import SESSION, Driver
 
@@ -97,6 +99,22 @@ def test_responses_come_from_the_cache() -> None:
     assert isinstance(refusal, SendResponse)
     assert isinstance(refusal.response, UpdateResponse)
     assert refusal.response.error is ErrorCode.NOT_CONTROLLER
+
+
+def test_an_excluded_broker_exits_one_read_after_the_notification() -> None:
+    """No timer and no other operation is between them, so that it takes the milliseconds of one
+    read and hardly any time of the processor (F-69)."""
+    _, driver = broker()
+    finalize(driver, LATER_DRAFT, 2)
+    driver.start()
+    finalize(driver, LATER_DRAFT, 9, 0)
+    driver.served.clear()
+    notified_ms, began = driver.now_ms, time.process_time()
+    driver.give(WatchFired("/features", WatchKind.CHANGED))
+    driver.rest()
+    assert time.process_time() - began < 0.1
+    assert (driver.served, driver.now_ms) == ([GetData("/features", watch=True)], notified_ms)
+    assert [end.code for end in driver.exits] == [1]
 
 
 def test_each_watch_leads_to_one_read_and_the_same_check() -> None:
@@ -161,8 +179,11 @@ def test_the_check_comes_before_the_epoch_is_compared(epoch: int) -> None:
 def test_an_excluded_broker_that_does_not_know_yet_is_silent() -> None:
     """It reads no partition, writes only its own znode, and serves no update (F-66).
 
-    That is its state between its registration and the watch event with the levels.
+    That is its state between its registration and the watch event with the levels. Clients cannot
+    produce or fetch at any time: the listener has no such requests.
     """
+    for api_dialect in (ApiDialect.EARLY_DRAFT, ApiDialect.LATER_DRAFT, ApiDialect.RELEASED):
+        assert {0, 1}.isdisjoint(OFFERED[api_dialect])
     _, driver = broker()
     finalize(driver, LATER_DRAFT, 2)
     driver.give(SessionStarted(SESSION))

@@ -81,7 +81,10 @@ def test_a_response_without_finalized_features_changes_nothing() -> None:
 
 
 def test_discovery_gives_levels_and_no_protocol_version() -> None:
-    """A response has only ranges, levels and the epoch; every name is a feature's (F-90)."""
+    """A response has only ranges, levels and the epoch; every name is a feature's (F-90).
+
+    On the wire it has nothing else, either: `test_answers` has the bytes of each dialect.
+    """
     broker = ReferenceBroker(BrokerIdentity(1), LATER_DRAFT, {"alpha": SupportedRange(1, 3)})
     (reply,) = broker.receive(RequestReceived(1, ApiVersions()), 0)
     assert isinstance(reply, SendResponse)

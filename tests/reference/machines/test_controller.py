@@ -21,6 +21,7 @@ from featurewatch.reference.machines.protocol import (
     SessionLost,
     SessionStarted,
     Tick,
+    UpdateMetadataDelivered,
     WatchFired,
     WatchKind,
 )
@@ -138,8 +139,8 @@ def test_released_kafka_does_not_write_what_changes_nothing() -> None:
 
 
 def test_levels_are_sent_to_all_live_brokers_before_the_response() -> None:
-    """UPDATE_METADATA has the new epoch and levels, and leaves before the client's answer
-    (F-46)."""
+    """UPDATE_METADATA has the new epoch and levels, and is confirmed before the client's answer
+    (F-46, F-92)."""
     _, driver = controller(EARLY_DRAFT_STRUCK)
     driver.start()
     for broker_id in (2, 3):
@@ -155,11 +156,53 @@ def test_levels_are_sent_to_all_live_brokers_before_the_response() -> None:
         )
         effects += driver.give(OperationCompleted(request.token, outcome))
     shown = [effect for effect in effects if isinstance(effect, SendUpdateMetadata | SendResponse)]
-    *sent, response = shown
-    assert isinstance(response, SendResponse)
     epoch = driver.history.tree[EARLY_DRAFT_STRUCK.path].stat.version
     message = UpdateMetadata(epoch, {"alpha": 2})
-    assert sent == [SendUpdateMetadata(2, message), SendUpdateMetadata(3, message)]
+    assert shown == [SendUpdateMetadata(2, message), SendUpdateMetadata(3, message)]
+    for broker_id in (2, 3):
+        assert driver.replies == []
+        driver.give(UpdateMetadataDelivered(broker_id, epoch))
+    assert [reply.succeeded for reply in driver.replies] == [True]
+
+
+def delivering() -> tuple[Driver, int]:
+    """An update that is written, and that brokers 2 and 3 have yet to confirm; and its epoch."""
+    _, driver = controller(EARLY_DRAFT_STRUCK)
+    driver.start()
+    for broker_id in (2, 3):
+        driver.join(broker_id, EARLY_DRAFT_STRUCK, alpha=(1, 3))
+    driver.rest()
+    driver.request(level_of(EARLY_DRAFT_STRUCK, 2))
+    driver.rest()
+    return driver, driver.history.tree[EARLY_DRAFT_STRUCK.path].stat.version
+
+
+def test_a_success_means_that_all_live_brokers_have_the_levels() -> None:
+    """What is not confirmed is sent again, a confirmation of older levels does not count, and a
+    broker that leaves is not waited for (F-92)."""
+    driver, epoch = delivering()
+    message = UpdateMetadata(epoch, {"alpha": 2})
+    driver.give(UpdateMetadataDelivered(2, epoch))
+    driver.give(UpdateMetadataDelivered(3, epoch - 1))
+    assert driver.give(Tick()) == [SendUpdateMetadata(3, message)]
+    assert driver.replies == []
+    driver.history.close(103)
+    driver.give(WatchFired("/brokers/ids/3", WatchKind.DELETED))
+    driver.rest()
+    assert [reply.succeeded for reply in driver.replies] == [True]
+    assert driver.give(Tick()) == []
+
+
+def test_a_success_is_not_reported_if_a_broker_has_not_confirmed_in_time() -> None:
+    """The levels are written all the same, so the outcome is not a failure either (F-92)."""
+    driver, epoch = delivering()
+    driver.give(UpdateMetadataDelivered(2, epoch))
+    driver.now_ms += 60_000
+    assert not any(isinstance(effect, SendUpdateMetadata) for effect in driver.give(Tick()))
+    (reply,) = driver.replies
+    assert (reply.succeeded, reply.unknown) == (False, True)
+    driver.give(UpdateMetadataDelivered(3, epoch))
+    assert len(driver.replies) == 1
 
 
 def test_a_rejected_bootstrap_prevents_the_start() -> None:
@@ -177,12 +220,13 @@ def test_a_rejected_bootstrap_prevents_the_start() -> None:
 def test_every_write_of_the_features_is_fenced(name: str) -> None:
     """Each write checks the version of the controller epoch of this controller's election (F-13).
 
-    Before it is elected, it serves no update.
+    Before it is elected, it serves no update, and answers 41 (F-19, F-19 as released).
     """
     dialect = DIALECTS[name]
     machine, driver = controller(dialect)
     driver.request(RAISE)
     assert driver.replies == [UpdateResponse(ErrorCode.NOT_CONTROLLER, driver.replies[0].message)]
+    assert driver.replies[0].error == 41
     driver.start()
     epoch = driver.history.tree["/controller_epoch"]
     assert (machine.epoch, int(epoch.data)) == (1, 1)

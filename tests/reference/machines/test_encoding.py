@@ -84,7 +84,7 @@ def test_the_drafts_keep_other_fields_beside_a_level(
 )
 def test_the_forms(name: str, expected: object) -> None:
     """Each form is as its text says; the newest has no minimum level (F-06, F-06 as released, F-07,
-    F-09, F-09 as released, M-14, M-14 as released)."""
+    F-08 as released, F-09, F-09 as released, M-14, M-14 as released)."""
     dialect = DIALECTS[name]
     assert json.loads(encode_features(dialect, {"alpha": 3})) == expected
     assert dialect.path == ("/features" if "draft" in name else "/feature")

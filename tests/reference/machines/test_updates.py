@@ -114,6 +114,15 @@ def test_released_texts(item: ReleasedUpdate, message: str | None) -> None:
     assert result.error is (ErrorCode.INVALID_REQUEST if message else ErrorCode.NONE)
 
 
+@pytest.mark.parametrize("level", [0, -1])
+def test_a_level_below_1_deletes_in_released_kafka(level: int) -> None:
+    """There is no type for it, and it must be permitted as a downgrade is (F-23 as released)."""
+    deletion = UpdateFeatures((ReleasedUpdate("alpha", level, upgrade_type=2),))
+    assert decide(context(RELEASED), deletion).levels == {"beta": 1}
+    raised = UpdateFeatures((ReleasedUpdate("alpha", level, upgrade_type=1),))
+    assert decide(context(RELEASED), raised).levels is None
+
+
 def test_version_0_has_a_flag_in_place_of_the_type() -> None:
     """In version 0 ``allow_downgrade`` is a safe downgrade, and the type is ignored (F-24 as
     released)."""

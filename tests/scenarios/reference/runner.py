@@ -127,7 +127,10 @@ class Scenario:
         messages = [process.outgoing.popleft() for _ in range(len(process.outgoing))]
         for message in messages:
             self._happened.append(f"tells b{message.broker_id} {whole_set(message.message)}")
-            self.processes[f"b{message.broker_id}"].on_update_metadata(message, self._now_ms)
+            receiver = self.processes[f"b{message.broker_id}"]
+            receiver.on_update_metadata(message, self._now_ms)
+            if receiver.exit is None:
+                process.on_delivered(message, self._now_ms)
         if process.exit is not None:
             self._happened.append(f"exit {name}" if process.exit.code else f"exit {name} 0")
             self._close(name)

@@ -17,6 +17,7 @@ from featurewatch.reference.machines.protocol import (
     SessionLost,
     SessionStarted,
     Tick,
+    UpdateMetadataDelivered,
     UpdateMetadataReceived,
     WriteLog,
     ZookeeperRequest,
@@ -131,6 +132,11 @@ class Process:
     def on_update_metadata(self, effect: SendUpdateMetadata, now_ms: int) -> None:
         """Processes a controller's message."""
         self._deliver(BROKER, UpdateMetadataReceived(effect.message), now_ms)
+
+    def on_delivered(self, effect: SendUpdateMetadata, now_ms: int) -> None:
+        """Notifies the controller that a broker has confirmed its message."""
+        delivered = UpdateMetadataDelivered(effect.broker_id, effect.message.epoch)
+        self._deliver(CONTROLLER, delivered, now_ms)
 
     def on_broker_responded(self, event: BrokerResponded, now_ms: int) -> None:
         """Notifies the controller of a broker's response."""

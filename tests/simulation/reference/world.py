@@ -193,6 +193,8 @@ class World:
         receiver = self.nodes.get(message.broker_id)
         if receiver is not None and self.random.random() < 0.9:
             receiver.on_update_metadata(message, self.now_ms)
+            if receiver.exit is None:
+                process.on_delivered(message, self.now_ms)
             self._remove_exited(receiver)
 
     def _reconnect(self, process: Process) -> None:
@@ -220,8 +222,17 @@ class World:
 
     # -- rest --------------------------------------------------------------------------------------
 
+    def _has_open_request(self) -> bool:
+        return any(
+            claim.response is None and claim.process in self.processes
+            for claim in self.auditor.claims.values()
+        )
+
     def rest(self) -> None:
-        """Injects no faults and runs until nothing is in flight."""
+        """Injects no faults and runs until nothing is in flight.
+
+        Time passes while a request is open: what got lost is sent again then.
+        """
         while self._orphans:
             self._orphans.pop(0).expire()
         for _ in range(MAX_REST_STEPS):
@@ -230,7 +241,11 @@ class World:
                 (process, ready) for process in self.processes if (ready := self._ready(process))
             ]
             if not busy:
-                return
+                if not self._has_open_request():
+                    return
+                for process in self.processes:
+                    process.tick(self.now_ms)
+                continue
             process, ready = self.random.choice(busy)
             self.random.choice(ready)()
             self._remove_exited(process)

@@ -45,10 +45,12 @@ class ScriptedNode:
     api_keys: list[int] = field(default_factory=list)
     """The API keys of the questions that came."""
     connections: int = 0
+    writers: list[asyncio.StreamWriter] = field(default_factory=list)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answers one connection until it ends."""
         self.connections += 1
+        self.writers.append(writer)
         try:
             while True:
                 (length,) = struct.unpack(">i", await reader.readexactly(4))
@@ -64,6 +66,11 @@ class ScriptedNode:
             return
         finally:
             writer.close()
+
+    def close_connections(self) -> None:
+        """Closes the node's side of every connection."""
+        while self.writers:
+            self.writers.pop().close()
 
     def respond(self, key: int, version: int) -> bytes:
         """The response without length and correlation id."""

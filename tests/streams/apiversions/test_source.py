@@ -24,7 +24,7 @@ from featurewatch.streams.events import (
     SourceStatus,
 )
 from featurewatch.streams.net.address import Address
-from featurewatch.streams.net.asyncio_transport import AsyncioTransport
+from featurewatch.streams.net.connection import open_connection
 from featurewatch.streams.topics import API_VERSIONS, DEAD_LETTERS, Topic
 from featurewatch.streams.types import NodeId, Role
 from tests.streams.apiversions.scripted_node import ScriptedNode, listening
@@ -130,12 +130,43 @@ async def test_a_closed_connection_is_opened_again_at_once():
         source = source_of(nodes, sink, misses=1)
         await source.round()
         sink.take(NodeAnswer)
-        for place in list(source._peers._open.values()):
-            assert isinstance(place._transport, AsyncioTransport)
-            place._transport._writer.transport.abort()
+        for node in nodes:
+            node.close_connections()
         await source.round()
         assert sink.take(NodeSilent) == []
         assert [node.connections for node in nodes] == [2, 2]
+
+
+async def test_versions_are_negotiated_again_on_an_open_connection():
+    """A peer that asks once more learns of other versions without a new connection (M-48)."""
+    nodes = [ScriptedNode(newest=3)]
+    async with listening(nodes):
+        connection = await open_connection(nodes[0].address)
+        try:
+            nodes[0].newest = 4
+            assert connection.api_versions[18] == (0, 3)
+            await connection.request_api_versions(30)
+            assert connection.api_versions[18] == (0, 4)
+            assert nodes[0].connections == 1
+        finally:
+            await connection.close()
+
+
+async def test_a_client_notices_new_versions_when_its_connection_is_closed():
+    """What was negotiated first counts until the node closes its side; then it is asked what it has
+    now (M-50)."""
+    nodes, sink = [ScriptedNode(newest=3)], ApiVersionsSink()
+    async with listening(nodes):
+        connection = await open_connection(nodes[0].address)
+        nodes[0].newest = 4
+        assert connection.api_versions[18] == (0, 3)
+        await connection.close()
+        again = await open_connection(nodes[0].address)
+        assert again.api_versions[18] == (0, 4)
+        await again.close()
+        await source_of(nodes, sink).round()
+        (answer,) = sink.take(NodeAnswer)
+        assert answer.complete
 
 
 async def test_a_node_that_is_no_longer_listed_is_gone():

@@ -82,7 +82,8 @@ async def test_a_lossless_downgrade(
     release: str, name: str, before: int, after: int, make_cluster: MakeCluster
 ) -> None:
     """It adds the record of the lower level and changes no other, and the snapshot made then holds
-    that level (M-54); formats before and after differ in tagged fields at most (M-55).
+    that level (M-54); formats before and after differ in tagged fields at most (M-55). Nothing is
+    written again at the new level (M-62 as released).
     """
     node = NodeSpec(1, release, Roles.CONTROLLER)
     cluster = make_cluster(ClusterSpec([node], name, {**LONG_SESSIONS, **OFTEN}))

@@ -238,18 +238,31 @@ def test_features_of_the_later_draft():
 
 
 def test_other_metadata_is_kept():
-    """Strings and numbers beside a level are tolerated, in every form (F-10)."""
+    """Strings and numbers beside a level are tolerated, in both drafts (F-10)."""
     beside = {"owner": "streams", "since": 7, "share": 0.5}
-    for path, content in (
-        ("/features", {"version": 1, "features": {"a": {"version_level": 3} | beside}}),
-        ("/features", {"version": 0, "data": {"features": {"a": {"version": 3} | beside}}}),
-        (
-            "/feature",
-            {"version": 2, "status": 1, "features": {"a": {"max_version_level": 3} | beside}},
-        ),
+    for content in (
+        {"version": 1, "features": {"a": {"version_level": 3} | beside}},
+        {"version": 0, "data": {"features": {"a": {"version": 3} | beside}}},
     ):
-        assert read(path, content).metadata == {"a": beside}
-        assert read(path, content).levels == {"a": 3}
+        assert read("/features", content).metadata == {"a": beside}
+        assert read("/features", content).levels == {"a": 3}
+
+
+def test_kafka_reads_only_the_keys_that_it_knows():
+    """Others do not count, at the top whatever they are; those of a feature must be integers
+    (F-10 as released). There is no epoch among them (F-08 as released)."""
+    content = {
+        "version": 2,
+        "status": 1,
+        "epoch": 9,
+        "data": {"epoch": 9, "features": {}},
+        "features": {"a": {"max_version_level": 3, "epoch": 9}},
+    }
+    found = read("/feature", content)
+    assert (found.levels, found.epoch) == ({"a": 3}, -1)
+    for wrong in ("streams", 0.5, True, None):
+        content["features"] = {"a": {"max_version_level": 3, "owner": wrong}}
+        assert "'owner' of 'a' is not an integer" in complaint("/feature", content)
 
 
 @pytest.mark.parametrize("wrong", [None, True, [], {}, {"x": 1}])

@@ -168,6 +168,7 @@ def _target(before: dict[str, Any], after: dict[str, Any]) -> ClusterTarget:
         command_config=values["command_config"],
         as_json=bool(values["as_json"]),
         compat=str(values["compat"] or Compat.V4_3),
+        is_strict=values["compat"] is not None,
         dialect=values["dialect"] or FeatureDialect.RELEASED,
         timeout_s=values["timeout"],
     )

@@ -26,7 +26,8 @@ _CONNECT_TIMEOUT_S = 10.0
 class ClusterTarget(NamedTuple):
     """Addresses of the cluster, its dialect, and the form of what is printed.
 
-    ``compat`` is the release whose ``kafka-features`` is followed.
+    ``compat`` is the release whose ``kafka-features`` is followed; ``is_strict``: it was named, so
+    that nothing is taken that its tool refuses.
     """
 
     servers: str
@@ -34,6 +35,7 @@ class ClusterTarget(NamedTuple):
     command_config: Path | None
     as_json: bool
     compat: str
+    is_strict: bool
     dialect: FeatureDialect
     timeout_s: float | None = None
 

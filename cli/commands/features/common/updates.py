@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from featurewatch.admin.updates import FeatureUpdate
+from featurewatch.admin.updates import DowngradeType, FeatureUpdate
 from featurewatch.cli.kafka_tool import KafkaFeaturesTool, ToolError
 from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, FeatureName, UpgradeType
 
@@ -56,7 +56,7 @@ def parse_removals(
 
 def downgrade_type(unsafe: bool) -> UpgradeType:
     """``--unsafe``, in KIP-778's DowngradeType 2 instead of 1."""
-    return UpgradeType.UNSAFE_DOWNGRADE if unsafe else UpgradeType.SAFE_DOWNGRADE
+    return (DowngradeType.UNSAFE if unsafe else DowngradeType.SAFE).upgrade_type
 
 
 def _of_release(

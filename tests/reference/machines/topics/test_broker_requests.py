@@ -5,6 +5,12 @@ import pytest
 from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
 from featurewatch.reference.machines.encoding import CONTROLLER_EPOCH
 from featurewatch.reference.machines.requests import ErrorCode
+from featurewatch.reference.machines.topics.broker_requests import (
+    StopReplicaRequest,
+    StopReplicaResponse,
+    StopReplicaState,
+    deletion_errors,
+)
 from featurewatch.reference.machines.topics.context import PartitionLeadership
 from featurewatch.reference.machines.topics.dialect import (
     DOCUMENT_OPERATIONS,
@@ -84,7 +90,7 @@ def test_an_unreadable_election_is_removed(data: bytes) -> None:
 
 
 def test_a_dead_preferred_replica_is_not_elected() -> None:
-    """Its code and text; the present leader stays (C-21)."""
+    """Its code and text; the present leader stays (C-21 as released)."""
     driver = make_cluster((1, 2, 3))
     driver.kill_broker(1)
     results, lines = driver.elect_leaders(P0)
@@ -97,7 +103,7 @@ def test_a_dead_preferred_replica_is_not_elected() -> None:
 
 
 def test_an_administrator_elects_unclean() -> None:
-    """Only where no leader is alive, whatever the topic's setting (C-16)."""
+    """Only where no leader is alive, whatever the topic's setting (C-16 as released)."""
     driver = make_cluster((1, 2, 3))
     results, _ = driver.elect_leaders(P0, unclean=True)
     assert results[P0].error is ErrorCode.ELECTION_NOT_NEEDED
@@ -134,7 +140,11 @@ def test_leaders_are_balanced() -> None:
 
 @DIALECTS
 def test_a_broker_shuts_down(dialect: OperationsDialect) -> None:
-    """Leaders move away first; then followers are stopped and leave the ISR (C-63, C-64)."""
+    """Leaders move away first; then followers are stopped and leave the ISR (C-63, C-64).
+
+    A partition with one replica is tried in the document; released Kafka leaves it alone
+    (C-63 as released).
+    """
     driver = make_cluster((1, 2, 3), (2, 1, 3), (1,), dialect=dialect)
     result, lines = driver.shut_down(1)
     assert (result.error, result.remaining) == (ErrorCode.NONE, ())
@@ -148,8 +158,8 @@ def test_a_broker_shuts_down(dialect: OperationsDialect) -> None:
     receivers = [line[2] for line in lines_for(lines, "LAI") if "t-0" in line]
     assert receivers == (["1", "2", "3"] if dialect is RELEASED_OPERATIONS else ["2", "3"])
     assert driver.state(TopicPartition("t", 2)).startswith("t-2 leader=1 isr=1 le=0")
-    if dialect is DOCUMENT_OPERATIONS:
-        assert any("t-2" in line and "Failed to elect" in line for line in driver.log_lines)
+    tried = any("t-2" in line and "Failed to elect" in line for line in driver.log_lines)
+    assert tried == (dialect is DOCUMENT_OPERATIONS)
 
 
 def test_a_shutdown_that_cannot_move_a_leader() -> None:
@@ -348,3 +358,13 @@ def test_a_topic_that_is_being_deleted_is_left_alone() -> None:
 def test_an_unknown_topic_is_not_deleted() -> None:
     """The request is removed."""
     assert delete(make_cluster((1, 2)), "x") == ["D /admin/delete_topics/x"]
+
+
+def test_a_failed_deletion_is_one_of_each_partition() -> None:
+    """An error of the whole request is one of every partition that it deletes, and of no other."""
+    other = TopicPartition("t", 1)
+    states = (StopReplicaState(P0, 1, True), StopReplicaState(other, 1, False))
+    request = StopReplicaRequest(100, 1, 1, states)
+    assert deletion_errors(request, StopReplicaResponse(77)) == {P0: 77}
+    assert deletion_errors(request, StopReplicaResponse(0, {P0: 56, other: 3})) == {P0: 56}
+    assert deletion_errors(request, StopReplicaResponse()) == {P0: 0}

@@ -120,7 +120,8 @@ REFUSED: Mapping[str, tuple[NewTopic, ErrorCode, str]] = {
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_cannot_be_created_has_kafkas_error(case: str) -> None:
-    """Nothing is written (A-08 to A-11)."""
+    """Nothing is written (A-08 to A-11). Both forms at once are INVALID_REQUEST (A-08 as released),
+    and each reason has a code of its own (A-02 as released)."""
     topic, error, message = REFUSED[case]
     driver = make_cluster((1, 2))
     driver.create_topic((1,), topic="a.b")

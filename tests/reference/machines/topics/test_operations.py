@@ -156,7 +156,7 @@ def test_the_whole_isr_dies(unclean: bool) -> None:
     ],
 )
 def test_a_topics_own_setting_allows_unclean_elections(config: bytes, leader: int) -> None:
-    """It is read where the ISR is lost; what cannot be read allows nothing (C-16)."""
+    """It is read where the ISR is lost; what cannot be read allows nothing (C-16 as released)."""
     driver = make_cluster((1, 2, 3))
     driver.put(topic_config_path("t"), config)
     driver.alter_isr(1)
@@ -168,7 +168,7 @@ def test_a_topics_own_setting_allows_unclean_elections(config: bytes, leader: in
 def test_a_broker_starts(dialect: OperationsDialect) -> None:
     """It gets all partitions' metadata, then its replicas, then elections run (C-40, C-41).
 
-    In released Kafka the other brokers learn of it before.
+    In released Kafka the other brokers learn of it before (C-40 as released).
     """
     driver = make_cluster((1, 2), (3,), dialect=dialect)
     driver.kill_broker(1)

@@ -42,7 +42,8 @@ STATE = "/brokers/topics/t/partitions/0/state"
 def test_a_reassignment_in_twelve_steps(dialect: OperationsDialect) -> None:
     """Every step of the worked example, in its order (C-43 to C-55).
 
-    {1,2,3} to {4,5,6}: the lists in ZooKeeper are those of the document after each step.
+    {1,2,3} to {4,5,6}: the lists in ZooKeeper are those of the document after each step. In
+    released Kafka the znode has the adding and removing replicas, too (C-43 as released).
     """
     driver = make_cluster((1, 2, 3), brokers=(1, 2, 3, 4, 5, 6), dialect=dialect)
     request = (
@@ -124,9 +125,13 @@ def test_replicas_of_both_lists_are_kept(dialect: OperationsDialect) -> None:
     assert driver.assignment().replicas == (4, 2, 3)
 
 
-def test_a_dead_leader_of_the_target_is_replaced() -> None:
-    """Released Kafka elects also if the leader is in the target and dead (C-49)."""
-    driver = make_cluster((1, 2, 3), brokers=(1, 2, 3, 4))
+@DIALECTS
+def test_a_dead_leader_of_the_target_is_replaced(dialect: OperationsDialect) -> None:
+    """Released Kafka elects also if the leader is in the target and dead (C-49 as released).
+
+    In the document the present leader stays wherever it is in the target (C-49).
+    """
+    driver = make_cluster((1, 2, 3), brokers=(1, 2, 3, 4), dialect=dialect)
     parts = driver.controller._parts
     driver.reassign(1, 4)
     driver.alter_isr(1, 2, 3, 4)
@@ -135,7 +140,27 @@ def test_a_dead_leader_of_the_target_is_replaced() -> None:
     parts.context.failed_directories[1].add(P0)
     driver.settle()
     driver.reassign(1, 4)
-    assert driver.state().startswith("t-0 leader=4 ")
+    leader = 4 if dialect is RELEASED_OPERATIONS else 1
+    assert driver.state().startswith(f"t-0 leader={leader} ")
+
+
+@DIALECTS
+def test_who_goes_online_when_a_reassignment_completes(dialect: OperationsDialect) -> None:
+    """Every replica of the target (C-47), in released Kafka only what was added (C-47 as released).
+
+    A replica that was online gets the present leader again, before another one is elected.
+    """
+    driver = make_cluster((1, 2), brokers=(1, 2, 3), dialect=dialect)
+    driver.reassign(2, 3)
+    driver.settle()
+    driver.alter_isr(1, 2, 3)
+    assert driver.assignment().replicas == (2, 3)
+    completed = driver.journal.index("W t-0 leader=1 isr=1.2.3 le=1 pe=2 ce=1")
+    elected = driver.journal.index("W t-0 leader=2 isr=1.2.3 le=2 pe=3 ce=1")
+    started = lines_for(driver.journal[completed:elected], "LAI")
+    again = ["S 2 LAI t-0 leader=1 isr=1.2.3 le=1 ar=2.3.1+3-1"]
+    assert started == (again if dialect is DOCUMENT_OPERATIONS else [])
+    assert {*driver.controller.context.replica_states.values()} == {ReplicaState.ONLINE}
 
 
 def test_the_same_list_is_reassigned_once_more() -> None:
@@ -187,7 +212,7 @@ def test_a_reassignment_is_replaced() -> None:
     ],
 )
 def test_a_target_that_is_refused(target: tuple[int, ...], text: str) -> None:
-    """Kafka's codes and texts; nothing is written or sent."""
+    """Kafka's codes and texts; nothing is written or sent (A-23 as released)."""
     driver = make_cluster((1, 2))
     result, lines = driver.reassign(*target)
     assert (result, lines) == (PartitionResult(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text), [])
@@ -246,7 +271,8 @@ def test_a_partition_gets_its_first_leader_in_the_middle_of_a_reassignment() -> 
 def test_a_controller_starts(dialect: OperationsDialect) -> None:
     """States follow from ZooKeeper: replicas first, then partitions, then elections (C-57 to C-60).
 
-    Live replicas learn their leaders; the document sets those of dead brokers online as well.
+    Live replicas learn their leaders; the document sets those of dead brokers online as well,
+    released Kafka sets them offline (C-58 as released).
     """
     driver = make_cluster((1, 2), (3, 2), brokers=(1, 2, 3), dialect=dialect)
     driver.create_topic((2, 1), topic="u")
@@ -263,13 +289,16 @@ def test_a_controller_starts(dialect: OperationsDialect) -> None:
     assert driver.state(P1).startswith("t-1 leader=2 isr=2 ")
     assert driver.state(TopicPartition("u", 0)) == "u-0 leader=2 isr=2.1 le=0 pe=0 ce=2"
     dead = [state for replica, state in context.replica_states.items() if replica.broker_id == 3]
-    expected = ReplicaState.ONLINE if dialect.restarts_dead else ReplicaState.OFFLINE
+    expected = ReplicaState.ONLINE if dialect is DOCUMENT_OPERATIONS else ReplicaState.OFFLINE
     assert dead == [expected]
 
 
 @DIALECTS
 def test_a_controller_derives_states_before_it_acts(dialect: OperationsDialect) -> None:
-    """Replicas follow from their brokers, partitions from their leaders (C-57, C-59)."""
+    """Replicas follow from their brokers, partitions from their leaders (C-57, C-59).
+
+    Those of dead brokers are offline, in released Kafka ineligible for deletion (C-57 as released).
+    """
     driver = make_cluster((1, 2), dialect=dialect)
     parts = driver.controller._parts  # the states before anything is sent
     parts.context.remove_broker(1)

@@ -9,11 +9,7 @@ from featurewatch.controller.partitions.states import PartitionState, ReplicaSta
 from featurewatch.reference.machines.topics.broker_requests import (
     LeaderAndIsrRequest,
     LeaderAndIsrState,
-    StopReplicaRequest,
-    StopReplicaResponse,
-    StopReplicaState,
     UpdateMetadataRequest,
-    deletion_errors,
 )
 from featurewatch.reference.machines.topics.context import PartitionReplica, TopicTable
 from featurewatch.reference.machines.topics.dialect import (
@@ -63,7 +59,7 @@ def test_every_pair_of_partition_states(
 ) -> None:
     """A pair of the table moves, any other is logged and changes nothing (C-02 to C-05, C-14).
 
-    Only a move to online writes and sends (C-06, C-12, C-13).
+    Only a move to online writes and sends (C-06, C-12, C-13, C-14 as released).
     """
     driver, parts = cluster(dialect)
     parts.context.partition_states[P0] = state
@@ -117,9 +113,10 @@ def test_the_cost_of_an_election_grows_with_its_partitions(
     assert counts[1] < 3 * counts[0]
 
 
-def test_a_new_partition_without_live_replicas_stays_new() -> None:
-    """Nothing is written or sent, and the failure is logged (C-09)."""
-    driver = OperationsDriver((4,))
+@DIALECTS
+def test_a_new_partition_without_live_replicas_stays_new(dialect: OperationsDialect) -> None:
+    """Nothing is written or sent, and the failure is logged (C-09, C-09 as released)."""
+    driver = OperationsDriver((4,), dialect=dialect)
     driver.settle()
     assert driver.create_topic([1, 2]) == []
     assert driver.controller.context.partition_states[P0] is PartitionState.NEW
@@ -260,7 +257,8 @@ def replica_pairs() -> list[tuple[OperationsDialect, ReplicaState, ReplicaState]
 def test_every_pair_of_replica_states(
     dialect: OperationsDialect, state: ReplicaState, target: ReplicaState
 ) -> None:
-    """A pair of the table moves, any other is logged and changes nothing (C-26 to C-29, C-36)."""
+    """A pair of the table moves, any other is logged and changes nothing (C-26 to C-29, C-36,
+    C-36 as released)."""
     driver, parts = cluster(dialect)
     replica = PartitionReplica(P0, 2)
     parts.context.replica_states[replica] = state
@@ -332,7 +330,8 @@ def test_a_replica_that_goes_offline_leaves_the_isr(
 ) -> None:
     """It is stopped without deletion, and leaves the ISR, of which others learn (C-33, C-34).
 
-    In the document the leader alone gets LeaderAndIsr, in released Kafka every other replica.
+    In the document the leader alone gets LeaderAndIsr, in released Kafka every other replica
+    (C-34 as released).
     """
     driver, parts = cluster(dialect)
     replica = PartitionReplica(P0, 2)
@@ -379,7 +378,7 @@ def test_a_state_that_is_not_written_is_sent_with_the_epoch_of_its_sender() -> N
 
 @DIALECTS
 def test_the_last_isr_member_goes_offline(dialect: OperationsDialect) -> None:
-    """Released Kafka keeps it in the ISR; the partition has no leader then (C-34)."""
+    """Released Kafka keeps it in the ISR (C-34, C-34 as released); the partition has no leader."""
     driver, parts = cluster(dialect)
     driver.alter_isr(1)
     driver.run(parts.replicas.move([PartitionReplica(P0, 1)], ReplicaState.OFFLINE))
@@ -398,10 +397,15 @@ def test_a_replica_is_deleted_at_once_in_the_document() -> None:
 
 
 def test_a_replica_is_deleted_in_three_states_in_released_kafka() -> None:
-    """StopReplica with deletion leaves at the first of them (C-35)."""
+    """StopReplica with deletion leaves at the first of them (C-35 as released).
+
+    None of them can be left out.
+    """
     driver, parts = cluster()
     replica = PartitionReplica(P0, 2)
     parts.context.replica_states[replica] = ReplicaState.OFFLINE
+    assert driver.run(parts.replicas.move([replica], ReplicaState.NON_EXISTENT)) == []
+    assert parts.context.replica_state(replica) is ReplicaState.OFFLINE
     lines = {
         target: driver.run(parts.replicas.move([replica], target))
         for target in (
@@ -485,13 +489,3 @@ def test_requests_have_the_ids_of_topics_and_the_addresses_of_brokers() -> None:
         assert request.endpoints == {
             broker_id: broker.endpoint for broker_id, broker in context.brokers.items()
         }
-
-
-def test_a_failed_deletion_is_one_of_each_partition() -> None:
-    """An error of the whole request is one of every partition that it deletes, and of no other."""
-    other = TopicPartition("t", 1)
-    states = (StopReplicaState(P0, 1, True), StopReplicaState(other, 1, False))
-    request = StopReplicaRequest(100, 1, 1, states)
-    assert deletion_errors(request, StopReplicaResponse(77)) == {P0: 77}
-    assert deletion_errors(request, StopReplicaResponse(0, {P0: 56, other: 3})) == {P0: 56}
-    assert deletion_errors(request, StopReplicaResponse()) == {P0: 0}

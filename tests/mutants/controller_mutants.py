@@ -1,0 +1,376 @@
+"""The bugs of the rows about the controller's internals (C) and KIP-4 (A), for `tests.mutants`.
+
+The file is long, since it is a list.
+"""
+
+from typing import Final
+
+from tests.mutants.mutant import Mutant
+
+_TOPICS: Final = "reference/machines/topics"
+_OPERATIONS: Final = f"{_TOPICS}/operations"
+_DIALECT: Final = f"{_TOPICS}/dialect.py"
+_REPLICAS: Final = f"{_TOPICS}/replica_machine.py"
+_REASSIGNMENT: Final = f"{_OPERATIONS}/reassignment.py"
+_SELECTORS: Final = "controller/partitions/selectors.py"
+_STATES: Final = "controller/partitions/states.py"
+_ASSIGNMENT: Final = "controller/partitions/assignment.py"
+_KIP_4: Final = "reference/kip4"
+
+CONTROLLER_MUTANTS: Final = (
+    # States
+    Mutant(
+        "C-14",
+        "a new partition cannot go offline",
+        _STATES,
+        "    _P.OFFLINE: (_P.NEW, _P.ONLINE),\n",
+        "    _P.OFFLINE: (_P.ONLINE,),\n",
+    ),
+    Mutant(
+        "C-14 as released",
+        "an offline partition cannot go offline again",
+        _STATES,
+        "    _P.OFFLINE: (_P.NEW, _P.ONLINE, _P.OFFLINE),\n",
+        "    _P.OFFLINE: (_P.NEW, _P.ONLINE),\n",
+    ),
+    Mutant(
+        "C-36",
+        "an online replica can be deleted",
+        _STATES,
+        "    _R.NON_EXISTENT: (_R.OFFLINE,),\n",
+        "    _R.NON_EXISTENT: (_R.OFFLINE, _R.ONLINE),\n",
+    ),
+    Mutant(
+        "C-36 as released",
+        "an ineligible replica does not go online",
+        _STATES,
+        "    _R.ONLINE: (_R.NEW, _R.ONLINE, _R.OFFLINE, _R.DELETION_INELIGIBLE),\n",
+        "    _R.ONLINE: (_R.NEW, _R.ONLINE, _R.OFFLINE),\n",
+    ),
+    Mutant(
+        "C-36 as released",
+        "an invalid transition is made",
+        _REPLICAS,
+        "        return reason is None\n",
+        "        return True\n",
+    ),
+    # Selectors
+    Mutant(
+        "C-07",
+        "the first ISR is the leader alone",
+        _SELECTORS,
+        "    return SelectedLeader(live[0], live, live) if live else None\n",
+        "    return SelectedLeader(live[0], live[:1], live) if live else None\n",
+    ),
+    Mutant(
+        "C-09",
+        "a dead replica leads a new partition",
+        _SELECTORS,
+        "    return SelectedLeader(live[0], live, live) if live else None\n",
+        "    live = live or partition.assignment.replicas\n"
+        "    return SelectedLeader(live[0], live, live) if live else None\n",
+    ),
+    Mutant(
+        "C-15 as released",
+        "ties go by the ISR",
+        _SELECTORS,
+        "    ties_by_isr=False,\n",
+        "    ties_by_isr=True,\n",
+    ),
+    Mutant(
+        "C-16",
+        "unclean elections must be allowed",
+        _SELECTORS,
+        "    always_unclean=True,\n",
+        "    always_unclean=False,\n",
+    ),
+    Mutant(
+        "C-16 as released",
+        "any live replica leads",
+        _SELECTORS,
+        "    always_unclean=False,\n",
+        "    always_unclean=True,\n",
+    ),
+    Mutant(
+        "C-17",
+        "dead members stay in the ISR",
+        _SELECTORS,
+        "_within(partition.isr, partition.live), receivers)\n",
+        "partition.isr, receivers)\n",
+    ),
+    Mutant(
+        "C-19 as released",
+        "a leader of the target need not be in the ISR",
+        _SELECTORS,
+        "    reassigned_in_isr=True,\n",
+        "    reassigned_in_isr=False,\n",
+    ),
+    Mutant(
+        "C-21",
+        "a preferred replica outside the ISR leads",
+        _SELECTORS,
+        "    if not replicas or replicas[0] not in partition.isr:\n",
+        "    if not replicas:\n",
+    ),
+    Mutant(
+        "C-21 as released",
+        "a dead preferred replica leads",
+        _SELECTORS,
+        "    preferred_alive=True,\n",
+        "    preferred_alive=False,\n",
+    ),
+    Mutant(
+        "C-23 as released",
+        "a dead replica takes over at a shutdown",
+        _SELECTORS,
+        "    shutdown_alive=True,\n",
+        "    shutdown_alive=False,\n",
+    ),
+    Mutant(
+        "C-24",
+        "the ISR keeps a broker that shuts down",
+        _SELECTORS,
+        "    isr = without(partition.isr, shutting_down)\n",
+        "    isr = partition.isr\n",
+    ),
+    Mutant(
+        "C-25 as released",
+        "brokers that shut down are not informed",
+        _SELECTORS,
+        "    informs_stopping=True,\n",
+        "    informs_stopping=False,\n",
+    ),
+    # Replicas
+    Mutant(
+        "C-31",
+        "a started replica is not assigned",
+        _REPLICAS,
+        "                self._assign(replica)\n",
+        "                pass\n",
+    ),
+    Mutant(
+        "C-34 as released",
+        "the leader alone is informed",
+        _DIALECT,
+        "    informs_leader_only=False,\n",
+        "    informs_leader_only=True,\n",
+    ),
+    Mutant(
+        "C-34 as released",
+        "the last member leaves the ISR",
+        _DIALECT,
+        "    keeps_sole_member=True,\n",
+        "    keeps_sole_member=False,\n",
+    ),
+    Mutant(
+        "C-35",
+        "a deleted replica gets no StopReplica",
+        _REPLICAS,
+        "                if not self._dialect.deletes_by_states:\n",
+        "                if False:\n",
+    ),
+    # Operations
+    Mutant(
+        "C-40 as released",
+        "the other brokers learn last of a new one",
+        _DIALECT,
+        "    informs_others_first=True,\n",
+        "    informs_others_first=False,\n",
+    ),
+    Mutant(
+        "C-43",
+        "the old replicas come first",
+        _ASSIGNMENT,
+        "dict.fromkeys((*target, *origin))",
+        "dict.fromkeys((*origin, *target))",
+    ),
+    Mutant(
+        "C-46",
+        "one replica of the target suffices",
+        _ASSIGNMENT,
+        "{*self.target} <= {*isr}\n",
+        "bool({*self.target} & {*isr})\n",
+    ),
+    Mutant(
+        "C-47 as released",
+        "the whole target goes online again",
+        _DIALECT,
+        "    starts_all_target=False,\n",
+        "    starts_all_target=True,\n",
+    ),
+    Mutant(
+        "C-49",
+        "a dead leader of the target is replaced",
+        _DIALECT,
+        "    replaces_dead_leader=False,\n",
+        "    replaces_dead_leader=True,\n",
+    ),
+    Mutant(
+        "C-49 as released",
+        "a dead leader of the target stays",
+        _DIALECT,
+        "    replaces_dead_leader=True,\n",
+        "    replaces_dead_leader=False,\n",
+    ),
+    Mutant(
+        "C-52",
+        "the target is not written",
+        _REASSIGNMENT,
+        "        yield from self._parts.write_topic(partition.topic, {partition: completed})"
+        "  # step 10\n",
+        "",
+    ),
+    Mutant(
+        "C-58 as released",
+        "the replicas of dead brokers go online",
+        _DIALECT,
+        "    restarts_dead=False,\n",
+        "    restarts_dead=True,\n",
+    ),
+    Mutant(
+        "C-61",
+        "unfinished elections are not resumed",
+        f"{_OPERATIONS}/failover.py",
+        "        yield from self._elections.on_requested()\n",
+        "",
+    ),
+    Mutant(
+        "C-63 as released",
+        "partitions with one replica are tried",
+        _DIALECT,
+        "    moves_single=False,\n",
+        "    moves_single=True,\n",
+    ),
+    # KIP-4 as written
+    Mutant(
+        "A-01",
+        "a standby has Kafka's code",
+        f"{_KIP_4}/codes.py",
+        "NOT_CONTROLLER_FOR_ADMIN_REQUEST: Final = 22\n",
+        "NOT_CONTROLLER_FOR_ADMIN_REQUEST: Final = 41\n",
+    ),
+    Mutant(
+        "A-01",
+        "the text has no broker id",
+        f"{_KIP_4}/codes.py",
+        'f"Target broker (id={broker_id}) is not',
+        'f"Target broker is not',
+    ),
+    Mutant(
+        "A-02",
+        "what nobody expects ends the connection",
+        f"{_KIP_4}/api.py",
+        "        except MachineExitedError:\n            raise\n"
+        "        except Exception as error:\n",
+        "        except ValueError as error:\n",
+    ),
+    Mutant(
+        "A-05",
+        "an unknown controller is the first broker",
+        f"{_KIP_4}/api.py",
+        '            "controller": brokers.get(view.controller_id),\n',
+        '            "controller": brokers.get(view.controller_id, [*brokers.values()][0]),\n',
+    ),
+    Mutant(
+        "A-08",
+        "neither form creates a topic of one partition",
+        f"{_KIP_4}/topic_command.py",
+        "        elif partition_count is None or replication_factor is None:\n",
+        "        elif partition_count is replication_factor is None:\n"
+        "            topic = NewTopic(name, 1, 1, configs=settings)\n"
+        "        elif partition_count is None or replication_factor is None:\n",
+    ),
+    Mutant(
+        "A-13",
+        "a change is made in part",
+        f"{_KIP_4}/topic_command.py",
+        "        for validate_only in (True, False):\n",
+        "        for validate_only in (False,):\n",
+    ),
+    Mutant(
+        "A-14",
+        "a deleted setting is empty",
+        f"{_KIP_4}/topic_command.py",
+        "        *(ConfigChange(key, ConfigOperation.DELETE, None) for key in deleted),\n",
+        '        *(ConfigChange(key, ConfigOperation.SET, "") for key in deleted),\n',
+    ),
+    Mutant(
+        "A-19",
+        "the ISR has members outside the replicas",
+        f"{_KIP_4}/topic_command.py",
+        "for broker_id in leadership.isr if broker_id in replicas)\n",
+        "for broker_id in (*leadership.isr, 99))\n",
+    ),
+    Mutant(
+        "A-21",
+        "marked topics are among the living",
+        f"{_KIP_4}/topic_command.py",
+        "tuple(sorted(context.topics - marked))",
+        "tuple(sorted(context.topics))",
+    ),
+    Mutant(
+        "A-23",
+        "the valid partitions of a bad string are moved",
+        f"{_KIP_4}/replica_commands.py",
+        "ReassignRequest(targets, all_or_nothing=True)",
+        "ReassignRequest(targets)",
+    ),
+    Mutant(
+        "A-27",
+        "completed partitions have no result",
+        f"{_KIP_4}/replica_commands.py",
+        "                codes[partition] = ReassignmentCode.COMPLETED\n",
+        "                pass\n",
+    ),
+    Mutant(
+        "A-28",
+        "what runs counts as completed",
+        f"{_KIP_4}/codes.py",
+        "    IN_PROGRESS = 0\n    COMPLETED = 1\n",
+        "    IN_PROGRESS = 1\n    COMPLETED = 0\n",
+    ),
+    Mutant(
+        "A-29",
+        "no string elects nobody",
+        f"{_KIP_4}/replica_commands.py",
+        "        partitions = None\n        if partitions_serialized",
+        "        partitions: tuple[TopicPartition, ...] | None = ()\n"
+        "        if partitions_serialized",
+    ),
+    # KIP-4 as released
+    Mutant(
+        "A-01 as released",
+        "a standby has the draft's code",
+        "reference/machines/requests.py",
+        "    NOT_CONTROLLER = 41\n",
+        "    NOT_CONTROLLER = 22\n",
+    ),
+    Mutant(
+        "A-08 as released",
+        "both forms create a topic",
+        f"{_OPERATIONS}/new_topics.py",
+        "        if topic.assignments and ",
+        "        if False and ",
+    ),
+    Mutant(
+        "A-20 as released",
+        "an empty list of topics means all",
+        "reference/wire/cluster_responses.py",
+        "    if requested is None or (request.version == 0 and not requested):\n",
+        "    if not requested:\n",
+    ),
+    Mutant(
+        "A-27 as released",
+        "what is completed stays in the list",
+        _REASSIGNMENT,
+        "        context.reassigning.discard(partition)\n",
+        "",
+    ),
+    Mutant(
+        "A-30 as released",
+        "partitions that have no leader elected have no error",
+        "reference/wire/topic_responses.py",
+        "                        error_code=_code(shown[partition].error),\n",
+        "                        error_code=_code(ErrorCode.NONE),\n",
+    ),
+)
