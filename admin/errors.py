@@ -11,7 +11,7 @@
 failed.
 """
 
-from featurewatch.admin.error_texts import error_name, error_text
+from featurewatch.admin.api_errors import error_name, error_text
 from featurewatch.streams.net.connection import NodeError
 
 

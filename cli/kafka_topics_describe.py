@@ -11,7 +11,8 @@ from featurewatch.controller.kraft.map_order import hash_map_order, sized_hash_m
 from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
 
 if TYPE_CHECKING:
-    from featurewatch.admin.topics.values import PartitionDetails, TopicConfig, TopicDetails
+    from featurewatch.admin.cluster.configs import TopicConfig
+    from featurewatch.admin.cluster.values import PartitionDetails, TopicDetails
 
 _MIN_ISR = "min.insync.replicas"
 Reassignments = Mapping[TopicPartition, ReplicaAssignment]

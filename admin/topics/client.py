@@ -13,21 +13,23 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 from uuid import UUID
 
+from featurewatch.admin.api_errors import NOT_CONTROLLER
+from featurewatch.admin.cluster import configs
+from featurewatch.admin.cluster.configs import ConfigOwner, SettingChange
 from featurewatch.admin.connections import Bootstrap
 from featurewatch.admin.errors import OutcomeUnknownError, RequestError
+from featurewatch.admin.messages.base import AdminRequest
+from featurewatch.admin.session import blocking_pause
 from featurewatch.admin.topics import change_requests as requests
 from featurewatch.admin.topics.reader import TopicMetadataReader
 from featurewatch.admin.topics.responses import changed_topic, created_topic
-from featurewatch.admin.topics.session import NOT_CONTROLLER, blocking_pause
 from featurewatch.admin.topics.values import (
     ChangedTopic,
     PartitionIncrease,
-    SettingChange,
     TopicSpec,
     check_changes,
     text_of_id,
 )
-from featurewatch.admin.topics.wire import AdminRequest
 
 __all__ = ["TopicAdmin", "with_topics"]
 
@@ -96,8 +98,11 @@ class TopicAdmin(TopicMetadataReader):
     ) -> Results:
         """Changes settings of topics one by one, or only validates that; the others stay."""
         return await self._change(
-            {topic: (topic, tuple(settings)) for topic, settings in changes.items()},
-            lambda pending, _: requests.alter_configs(pending, validate_only),
+            {
+                topic: (ConfigOwner.topic(topic), tuple(settings))
+                for topic, settings in changes.items()
+            },
+            lambda pending, _: configs.alter_request(pending, validate_only=validate_only),
             lambda response: (
                 changed_topic(item.resource_name, item.error_code, item.error_message)
                 for item in response.responses

@@ -5,14 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from featurewatch.admin.reassignments.configs import ConfigOwner
+from featurewatch.admin.cluster.configs import ConfigOwner, OwnConfigs
 from featurewatch.admin.reassignments.throttles import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,
     LEADER_REPLICAS,
-    broker,
-    topic,
 )
 from featurewatch.controller.partitions.assignment import TopicPartition
 from tests.conformance.features_tool.kafka_features import CommandResult
@@ -33,10 +31,10 @@ pytestmark = pytest.mark.stack
 FILE = "--reassignment-json-file"
 
 
-def rates(rate: str, *broker_ids: int) -> dict[ConfigOwner, dict[str, str]]:
+def rates(rate: str, *broker_ids: int) -> OwnConfigs:
     """The throttles of these brokers."""
     values = {LEADER_RATE: rate, FOLLOWER_RATE: rate}
-    return {broker(broker_id): values for broker_id in broker_ids}
+    return {ConfigOwner.broker(broker_id): values for broker_id in broker_ids}
 
 
 def test_changes_are_printed_as_by_the_tool(
@@ -51,8 +49,8 @@ def test_changes_are_printed_as_by_the_tool(
     after = {second: (3, 1), first: (2, 3)}
     file = write_assignment(tmp_path / "after", after)
     lists = {LEADER_REPLICAS: "0:1,0:2,1:2,1:3", FOLLOWER_REPLICAS: "0:3,1:1"}
-    throttled = {topic(name): lists, **rates("5000000", 1, 2, 3)}
-    tried: list[tuple[tuple[str, ...], dict[ConfigOwner, dict[str, str]]]] = [
+    throttled = {ConfigOwner.topic(name): lists, **rates("5000000", 1, 2, 3)}
+    tried: list[tuple[tuple[str, ...], OwnConfigs]] = [
         ((file,), {}),
         ((file, "--throttle", "5000000"), throttled),
     ]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from featurewatch.admin.reassignments.throttles import topic as topic_settings
+from featurewatch.admin.cluster.configs import ConfigOwner
 from featurewatch.controller.partitions.assignment import TopicPartition
 from featurewatch.deploy.kafka.cluster import Cluster
 from tests.cli.commands import environment, featurewatch
@@ -71,7 +71,7 @@ def test_a_killed_reassignment_is_found_and_finished(quorum_430: Cluster, tmp_pa
 
     fill(servers, "killed")
     process = begun(tmp_path, where, files["killed"])
-    assert eventually(lambda: topic_settings("killed") in throttles_of(servers, "killed"), 60)
+    assert eventually(lambda: ConfigOwner.topic("killed") in throttles_of(servers, "killed"), 60)
     process.kill()
     process.communicate(timeout=60)
     shown = featurewatch(tmp_path, "reassign", "verify", *where, FILE, files["killed"])
@@ -94,7 +94,7 @@ def test_a_killed_reassignment_is_found_and_finished(quorum_430: Cluster, tmp_pa
     left = featurewatch(tmp_path, "reassign", "execute", *where, FILE, files["left-behind"], *SLOW)
     assert left.returncode == 0, left.stderr
     assert eventually(
-        lambda: topic_settings("left-behind") in throttles_of(servers, "left-behind"), 60
+        lambda: ConfigOwner.topic("left-behind") in throttles_of(servers, "left-behind"), 60
     )
 
     def is_idle() -> bool:

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from featurewatch.admin.cluster.values import BrokerReplica
 from featurewatch.admin.connections import Bootstrap
 from featurewatch.admin.reassignments.client import ReassignmentAdmin
-from featurewatch.admin.reassignments.types import BrokerReplica, ReassignmentStatus, Targets
+from featurewatch.admin.reassignments.types import ReassignmentStatus, Targets
 from featurewatch.cli.main import main
 from featurewatch.controller.partitions.assignment import TopicPartition
 from featurewatch.deploy.java.jars import Cache, Jars, java_command

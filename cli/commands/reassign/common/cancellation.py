@@ -32,7 +32,7 @@ async def cancel_assignment(
 
     The tool of 3.9 leaves reassignments that only add replicas as they are; here they are canceled.
     """
-    active = sorted(await admin.running(requested.targets))
+    active = sorted(await admin.reassignments(requested.targets))
     if active and must_confirm(yes):
         confirm([f"the reassignment of {joined(active)} is canceled, what was copied is deleted"])
     if active:

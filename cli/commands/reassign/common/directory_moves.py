@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from featurewatch.admin.cluster.values import BrokerNode, BrokerReplica
 from featurewatch.admin.reassignments.client import ReassignmentAdmin
-from featurewatch.admin.reassignments.types import BrokerReplica, RunningBroker
 from featurewatch.cli.commands.reassign.common.target import Printer
 from featurewatch.cli.commands.reassign.common.texts import joined, plural
 from featurewatch.cli.commands.reassign.common.tool_error import KafkaToolError, failure
@@ -19,7 +19,7 @@ _NOT_THERE_YET: Final = 9
 async def move_replicas(
     admin: ReassignmentAdmin,
     directories: Mapping[BrokerReplica, str],
-    brokers: Mapping[int, RunningBroker],
+    brokers: Mapping[int, BrokerNode],
     printer: Printer,
     *,
     timeout_s: float,

@@ -4,14 +4,11 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
+from featurewatch.admin.cluster.values import BrokerReplica, ClusterTopics
 from featurewatch.admin.errors import AdminError, UnreachableError
 from featurewatch.admin.reassignments import throttles
 from featurewatch.admin.reassignments.client import ReassignmentAdmin
-from featurewatch.admin.reassignments.types import (
-    BrokerReplica,
-    ClusterTopics,
-    ReassignmentProgress,
-)
+from featurewatch.admin.reassignments.types import ReassignmentProgress
 from featurewatch.cli.commands.features.common.confirmation import confirm, must_confirm
 from featurewatch.cli.commands.reassign.common import lookups, texts
 from featurewatch.cli.commands.reassign.common.assignment_file import (
@@ -25,7 +22,7 @@ from featurewatch.cli.commands.reassign.common.plan import (
     plan_lines,
     plan_reassignment,
 )
-from featurewatch.cli.commands.reassign.common.target import Printer, ToolRelease
+from featurewatch.cli.commands.reassign.common.target import Printer
 from featurewatch.cli.commands.reassign.common.throttling import (
     change_configs,
     clear_leftovers,
@@ -33,6 +30,7 @@ from featurewatch.cli.commands.reassign.common.throttling import (
 )
 from featurewatch.cli.commands.reassign.common.tool_error import KafkaToolError
 from featurewatch.cli.commands.reassign.common.verification import verify_assignment
+from featurewatch.cli.config.cluster_options import Compat
 from featurewatch.cli.output.progress import ProgressPrinter
 from featurewatch.cli.output.terminal import print_error
 from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
@@ -48,7 +46,7 @@ Running = dict[TopicPartition, ReplicaAssignment]
 class ExecutionOptions:
     """The options of ``execute``: throttles in bytes each second, -1 for none."""
 
-    compat: ToolRelease
+    compat: Compat
     additional: bool
     throttle: int
     directory_throttle: int
@@ -80,7 +78,7 @@ class Execution:
 
     async def run(self) -> None:
         """Starts it, and with ``waits`` returns at its end; raises `KafkaToolError`."""
-        running = await self._admin.running()
+        running = await self._admin.reassignments()
         if running and not self._options.additional:
             named = ", ".join(map(str, sorted(running)[:5]))
             raise KafkaToolError(texts.ANOTHER_RUNS, f"being reassigned: {named}")
@@ -121,7 +119,7 @@ class Execution:
         """Raises `KafkaToolError` for a replacement that the cluster's release may not complete."""
         if self._options.force or not running:
             return
-        ranges = await self._admin.supported()
+        ranges = await self._admin.supported_features()
         if "metadata.version" not in ranges:
             return  # a cluster in ZooKeeper mode completes them all
         name = release_name_of_ranges(ranges)
@@ -142,7 +140,7 @@ class Execution:
             BrokerReplica(partition, broker_id)
             for partition, replicas in self._targets.items()
             for broker_id in {present.partitions[partition].leader, *replicas}
-            if broker_id in present.brokers
+            if broker_id is not None and broker_id in present.brokers
         ]
         try:
             sizes = await self._admin.directories(replicas, present.brokers)
@@ -248,7 +246,7 @@ class Execution:
 
     async def _still_moves(self) -> bool:
         try:
-            return bool(await self._admin.running(self._targets))
+            return bool(await self._admin.reassignments(self._targets))
         except AdminError:
             return False
 

@@ -9,11 +9,11 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
+from featurewatch.admin.cluster.values import BrokerNode
 from featurewatch.admin.errors import AdminError
 from featurewatch.admin.reassignments import throttles
 from featurewatch.admin.reassignments.client import ReassignmentAdmin
-from featurewatch.admin.reassignments.configs import ConfigChanges
-from featurewatch.admin.reassignments.types import RunningBroker
+from featurewatch.admin.reassignments.throttles import ConfigChanges
 from featurewatch.cli.commands.reassign.common.assignment_file import RequestedAssignment
 from featurewatch.cli.commands.reassign.common.target import Printer
 from featurewatch.cli.commands.reassign.common.texts import joined, plural
@@ -25,7 +25,7 @@ _PAUSE_S: Final = 0.5
 
 
 async def change_configs(
-    admin: ReassignmentAdmin, changes: ConfigChanges, brokers: Mapping[int, RunningBroker]
+    admin: ReassignmentAdmin, changes: ConfigChanges, brokers: Mapping[int, BrokerNode]
 ) -> None:
     """Sets or deletes settings; raises `KafkaToolError` for the first that is refused."""
     if not changes:

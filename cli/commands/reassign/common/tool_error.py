@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
 
-from featurewatch.admin.reassignments.api_errors import exception_text
-from featurewatch.admin.reassignments.types import PartitionError
+from featurewatch.admin.api_errors import ResponseError, exception_text
 from featurewatch.controller.kraft.map_order import hash_order, string_hash
 from featurewatch.controller.partitions.assignment import TopicPartition
 
@@ -25,7 +24,7 @@ def failure(text: str, advice: str = "") -> KafkaToolError:
     return KafkaToolError(f"Error: {text}", advice)
 
 
-def api_failure(error: PartitionError, advice: str = "") -> KafkaToolError:
+def api_failure(error: ResponseError, advice: str = "") -> KafkaToolError:
     """An error of Kafka's client, which the tool prints with the exception's name."""
     return failure(exception_text(error.code, error.text), advice)
 

@@ -3,12 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from featurewatch.admin.topics.values import (
-    ChangedTopic,
-    PartitionIncrease,
-    SettingChange,
-    TopicDetails,
-)
+from featurewatch.admin.cluster.configs import SettingChange
+from featurewatch.admin.cluster.values import TopicDetails
+from featurewatch.admin.topics.values import ChangedTopic, PartitionIncrease
 from featurewatch.cli.commands.features.common.confirmation import confirm, must_confirm
 from featurewatch.cli.commands.topics.common.changes import print_results
 from featurewatch.cli.commands.topics.common.selection import selected

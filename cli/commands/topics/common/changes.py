@@ -86,7 +86,7 @@ def print_results(
 
 
 def _document(result: ChangedTopic) -> dict[str, Any]:
-    from featurewatch.admin.error_texts import error_name
+    from featurewatch.admin.api_errors import error_name
     from featurewatch.admin.topics.values import text_of_id
 
     return {

@@ -4,8 +4,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from featurewatch.admin.cluster.values import TopicDetails
 from featurewatch.admin.errors import AdminError
-from featurewatch.admin.topics.values import ChangedTopic, TopicDetails
+from featurewatch.admin.topics.values import ChangedTopic
 from featurewatch.cli.commands.features.common.confirmation import confirm, must_confirm
 from featurewatch.cli.commands.topics.common.changes import print_results
 from featurewatch.cli.commands.topics.common.selection import selected

@@ -20,8 +20,9 @@ from featurewatch.cli.output.terminal import print_json_text, print_line
 from featurewatch.controller.partitions.assignment import TopicPartition
 
 if TYPE_CHECKING:
-    from featurewatch.admin.topics.reader import TopicMetadataReader, TopicOverview
-    from featurewatch.admin.topics.values import TopicConfig, TopicDetails
+    from featurewatch.admin.cluster.configs import TopicConfig
+    from featurewatch.admin.cluster.values import TopicDetails, TopicOverview
+    from featurewatch.admin.topics.reader import TopicMetadataReader
 
 _NO_RIGHT: Final = 31
 

@@ -5,10 +5,39 @@ as there: a position behind the end raises at the next byte, or after the last e
 """
 
 from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple
 
-from featurewatch.admin.topics.values import ConfigValue
-from featurewatch.admin.topics.wire import FlexibleMessage
+from featurewatch.admin.messages.base import FlexibleMessage
 from featurewatch.streams.net.decode import ByteReader, DecodeError, compact_count, skip_tags
+
+
+class ConfigSource(IntEnum):
+    """Where a value is from (``ConfigEntry.ConfigSource``)."""
+
+    UNKNOWN = 0
+    TOPIC = 1
+    BROKER = 2
+    BROKER_DEFAULT = 3
+    STATIC_BROKER = 4
+    DEFAULT = 5
+    BROKER_LOGGER = 6
+    CLIENT_METRICS = 7
+    GROUP = 8
+
+
+class ConfigValue(NamedTuple):
+    """A setting and its value; a sensitive one has None."""
+
+    name: str
+    value: str | None
+    source: int
+    is_sensitive: bool = False
+
+    @property
+    def is_default(self) -> bool:
+        """Whether it is Kafka's own default, which neither topic nor broker overrides."""
+        return self.source == ConfigSource.DEFAULT
 
 
 @dataclass(eq=False, repr=False)
