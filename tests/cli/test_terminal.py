@@ -4,6 +4,7 @@ import ast
 import json
 import logging
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -144,3 +145,16 @@ def test_long_texts_are_shortened(text: str, max_chars: int, result: str) -> Non
     """The beginning is kept, and how long it was."""
     assert shortened(text, max_chars) == result
     assert plain(result) == result
+
+
+def test_lines_before_an_error_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    """Many lines are written at once; those that came before an error are there, and plain."""
+
+    def lines() -> Iterator[str]:
+        yield "one\ttwo"
+        yield "\x1b[31mred"
+        raise ValueError
+
+    with pytest.raises(ValueError, match="^$"):
+        terminal.print_lines(lines())
+    assert capsys.readouterr().out == "one\ttwo\n\N{REPLACEMENT CHARACTER}[31mred\n"

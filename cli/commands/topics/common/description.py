@@ -1,7 +1,7 @@
 """Reads topics for ``topics describe`` and prints them, as the tool does or as a document."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from featurewatch.admin.errors import KafkaApiError
@@ -16,7 +16,7 @@ from featurewatch.cli.kafka_topics_describe import (
     replication_factor,
     topic_lines,
 )
-from featurewatch.cli.output.terminal import print_json_text, print_line
+from featurewatch.cli.output.terminal import print_json_text, print_lines
 from featurewatch.controller.partitions.assignment import TopicPartition
 
 if TYPE_CHECKING:
@@ -55,8 +55,12 @@ def print_topics(target: TopicTarget, request: DescribeRequest) -> None:
         documents = (_document(topic, described, request) for topic in described.topics)
         print_json_text(json.dumps({"topics": [item for item in documents if item is not None]}))
         return
+    print_lines(_lines(described, request))
+
+
+def _lines(described: DescribedTopics, request: DescribeRequest) -> Iterator[str]:
     for topic in in_order_of_tool(described.topics):
-        lines = topic_lines(
+        yield from topic_lines(
             topic,
             described.configs[topic.name],
             described.reassignments,
@@ -64,8 +68,6 @@ def print_topics(target: TopicTarget, request: DescribeRequest) -> None:
             live=described.live,
             overridden_only=request.overridden_only,
         )
-        for line in lines:
-            print_line(line)
 
 
 async def _read(
