@@ -15,18 +15,46 @@ NOT_CONTROLLER: Final = 41
 _PACKAGE: Final = "org.apache.kafka.common.errors."
 
 
+_RIGHTS: Final = {
+    (3, TOPIC_NO_RIGHT): "Describe on the topic",
+    (19, TOPIC_NO_RIGHT): "Create on the topic or on the cluster",
+    (20, TOPIC_NO_RIGHT): "Delete on the topic",
+    (32, TOPIC_NO_RIGHT): "DescribeConfigs on the topic",
+    (34, CLUSTER_NO_RIGHT): "Alter on the cluster",
+    (35, CLUSTER_NO_RIGHT): "Describe on the cluster",
+    (37, TOPIC_NO_RIGHT): "Alter on the topic",
+    (43, CLUSTER_NO_RIGHT): "Alter on the cluster",
+    (44, TOPIC_NO_RIGHT): "AlterConfigs on the topic",
+    (44, CLUSTER_NO_RIGHT): "AlterConfigs on the cluster",
+    (45, CLUSTER_NO_RIGHT): "Alter on the cluster",
+    (46, CLUSTER_NO_RIGHT): "Describe on the cluster",
+    (75, TOPIC_NO_RIGHT): "Describe on the topic",
+}
+"""What a login lacks where a request, by its key, is refused with a number (``KafkaApis``)."""
+
+
 class ResponseError(NamedTuple):
-    """The error of a request, or of an item of it: Kafka's number, and a text for people."""
+    """The error of a request, or of an item of it: Kafka's number, and a text for people.
+
+    ``right`` is what the login lacks, by Kafka's name; empty for any other error.
+    """
 
     code: int
     text: str
+    right: str = ""
 
 
-def api_error(code: int, message: str | None = None) -> ResponseError | None:
-    """The error of a response, with the server's text or that of Kafka's clients; None for 0."""
+def api_error(
+    code: int, message: str | None = None, api_key: int | None = None
+) -> ResponseError | None:
+    """The error of a response to a request of this key, None for 0.
+
+    The text is the server's, or that of Kafka's clients.
+    """
     if code == 0:
         return None
-    return ResponseError(code, error_text(code) if message is None else message)
+    text = error_text(code) if message is None else message
+    return ResponseError(code, text, _RIGHTS.get((api_key or 0, code), ""))
 
 
 def error_text(error: int) -> str:

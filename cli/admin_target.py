@@ -25,6 +25,11 @@ _TIMEOUT_S: Final = 60.0
 _CONNECT_TIMEOUT_S: Final = 10.0
 
 
+def lacking(right: str) -> str:
+    """The line about a right that is missing."""
+    return f"this login lacks {right}: docs/admin.md lists the rights that commands need"
+
+
 @dataclass(frozen=True, slots=True)
 class AdminTarget:
     """Addresses of the cluster, and the form of what is printed.

@@ -72,7 +72,7 @@ def topic_lines(
         TopicToolError: The settings could not be read.
     """
     if config.error:
-        raise TopicToolError(config.text)
+        raise TopicToolError(config.text, config.right)
     settings = [value for value in config.values if not value.is_default]
     if not condition.is_set and (settings or not overridden_only):
         yield _topic_line(topic, config, reassignments)

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 # The messages are imported where they are made: commands that only list topics need none.
 
 
+_DESCRIBE_CONFIGS = 32
+_ALTER_CONFIGS = 44
+
+
 class ResourceKind(IntEnum):
     """What a setting belongs to (``ConfigResource.Type``)."""
 
@@ -65,12 +69,16 @@ class SettingChange(NamedTuple):
 
 
 class TopicConfig(NamedTuple):
-    """All settings of a topic in the order of the response, or Kafka's error for it."""
+    """All settings of a topic in the order of the response, or Kafka's error for it.
+
+    ``right`` is what the login lacks.
+    """
 
     topic: str
     values: tuple[ConfigValue, ...] = ()
     error: int = 0
     text: str | None = None
+    right: str = ""
 
     @property
     def overridden(self) -> Mapping[str, str | None]:
@@ -110,7 +118,7 @@ def altered(
     """The error of each owner."""
     for item in response.responses:
         owner = ConfigOwner(ResourceKind(item.resource_type), item.resource_name)
-        yield owner, api_error(item.error_code, item.error_message)
+        yield owner, api_error(item.error_code, item.error_message, _ALTER_CONFIGS)
 
 
 def describe_request(
@@ -129,12 +137,8 @@ def describe_request(
 def topic_configs(response: "DescribeConfigsResponseV4") -> Iterator[TopicConfig]:
     """The settings of each topic."""
     for result in response.results:
-        error = api_error(result.error_code, result.error_message)
-        yield TopicConfig(
-            result.resource_name,
-            result.configs.values,
-            *((0, None) if error is None else error),
-        )
+        error = api_error(result.error_code, result.error_message, _DESCRIBE_CONFIGS)
+        yield TopicConfig(result.resource_name, result.configs.values, *(error or ()))
 
 
 def own_configs(response: "DescribeConfigsResponseV4") -> OwnConfigs:

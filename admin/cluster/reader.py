@@ -4,8 +4,9 @@
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Any, Final
 
+from featurewatch.admin.api_errors import api_error
 from featurewatch.admin.cluster import configs
 from featurewatch.admin.cluster.configs import ConfigOwner, OwnConfigs, TopicConfig
 from featurewatch.admin.cluster.responses import (
@@ -32,6 +33,8 @@ from featurewatch.streams.types import SupportedRanges
 
 # Messages are imported by the calls that send them: listing topics takes one.
 
+_DESCRIBE_LOG_DIRS: Final = 35
+_LIST_REASSIGNMENTS: Final = 46
 _CONFIGS_AT_ONCE: Final = 500
 """Each topic has some thirty settings."""
 
@@ -79,8 +82,7 @@ class ClusterReader(AdminSession):
             )
         timeout_ms = int(self._timeout_s * 1000)
         response = await self.ask_controller(messages.ReassignmentsRequestV0(timeout_ms, wanted))
-        if response.error_code:
-            raise KafkaApiError(response.error_code, response.error_message)
+        check_response(response, _LIST_REASSIGNMENTS)
         return reassignments_of(response)
 
     async def configs(self, names: Iterable[str]) -> Mapping[str, TopicConfig]:
@@ -136,8 +138,7 @@ class ClusterReader(AdminSession):
                 running(broker_id, brokers).address,
                 messages.DescribeLogDirsRequestV4(tuple(topics)),
             )
-            if response.error_code:
-                raise KafkaApiError(response.error_code)
+            check_response(response, _DESCRIBE_LOG_DIRS)
             found |= replica_directories(response, broker_id)
         return found
 
@@ -150,6 +151,13 @@ class ClusterReader(AdminSession):
         if response is None:
             response = await connection.request_api_versions(self._timeout_s)
         return read_metadata(response, connection.address).supported
+
+
+def check_response(response: Any, api_key: int) -> None:
+    """Raises `KafkaApiError` if a whole request of this key was refused."""
+    message = getattr(response, "error_message", None)
+    if (error := api_error(response.error_code, message, api_key)) is not None:
+        raise KafkaApiError(*error)
 
 
 def running(broker_id: int, brokers: Mapping[int, BrokerNode]) -> BrokerNode:

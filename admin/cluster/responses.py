@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from featurewatch.admin.messages.reassignments import ReassignmentsResponseV0
 
 
+_METADATA = 3
+
+
 def cluster_of(response: "MetadataResponseV12") -> ClusterMetadata:
     """The brokers, by id, and the controller."""
     brokers = (
@@ -55,13 +58,13 @@ def topic_details(
     topic: "MetadataTopicV12 | DescribedTopic", partitions: Iterable[PartitionDetails]
 ) -> TopicDetails:
     """A topic with its partitions in order."""
-    error = api_error(topic.error_code)
+    error = api_error(topic.error_code, None, _METADATA)
     return TopicDetails(
         topic.name or "",
         topic.topic_id,
         topic.is_internal,
         tuple(sorted(partitions, key=_number)),
-        *((0, None) if error is None else error),
+        *(error or ()),
     )
 
 
@@ -80,7 +83,7 @@ def cluster_topics(overview: TopicOverview) -> ClusterTopics:
             for partition in topic.partitions
         },
         {
-            topic.name: ResponseError(topic.error, topic.text or "")
+            topic.name: ResponseError(topic.error, topic.text or "", topic.right)
             for topic in overview.topics
             if topic.error
         },

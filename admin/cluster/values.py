@@ -50,7 +50,10 @@ class PartitionDetails(NamedTuple):
 
 
 class TopicDetails(NamedTuple):
-    """A topic with its partitions, ordered by number, or Kafka's error for it."""
+    """A topic with its partitions, ordered by number, or Kafka's error for it.
+
+    ``right`` is what the login lacks.
+    """
 
     name: str
     topic_id: UUID | None
@@ -58,6 +61,7 @@ class TopicDetails(NamedTuple):
     partitions: tuple[PartitionDetails, ...] = ()
     error: int = 0
     text: str | None = None
+    right: str = ""
 
 
 class TopicOverview(NamedTuple):

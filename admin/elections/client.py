@@ -9,8 +9,14 @@ from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from typing import Final
 
-from featurewatch.admin.api_errors import NOT_CONTROLLER, TIMED_OUT, ResponseError, api_error
-from featurewatch.admin.cluster.reader import ClusterReader
+from featurewatch.admin.api_errors import (
+    NOT_CONTROLLER,
+    TIMED_OUT,
+    TOPIC_NO_RIGHT,
+    ResponseError,
+    api_error,
+)
+from featurewatch.admin.cluster.reader import ClusterReader, check_response
 from featurewatch.admin.cluster.values import PartitionDetails, numbers_by_topic
 from featurewatch.admin.errors import KafkaApiError, OutcomeUnknownError, UnreachableError
 from featurewatch.admin.messages.elections import (
@@ -21,6 +27,7 @@ from featurewatch.admin.messages.elections import (
 from featurewatch.controller.partitions.assignment import TopicPartition
 
 _POLL_S: Final = 0.2
+_ELECT_LEADERS: Final = 43
 _NOT_NEEDED: Final = 84
 
 
@@ -73,8 +80,7 @@ class ElectionAdmin(ClusterReader):
         response = await self.perform(
             lambda timeout_ms: ElectLeadersRequestV2(int(kind), topics, timeout_ms), _is_refused
         )
-        if response.error_code:
-            raise KafkaApiError(response.error_code)
+        check_response(response, _ELECT_LEADERS)
         results = _results(response)
         if any(error and error.code == TIMED_OUT for error in results.values()):
             raise OutcomeUnknownError("the controller gave up waiting for the new leaders")
@@ -83,9 +89,16 @@ class ElectionAdmin(ClusterReader):
     async def verify(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, ElectionStatus]:
-        """Whether the preferred replica leads each partition (KIP-4): the head of its list."""
+        """Whether the preferred replica leads each partition (KIP-4): the head of its list.
+
+        Raises:
+            KafkaApiError: The login may not see one of the topics.
+        """
         wanted = tuple(partitions)
         present = await self.topics(partition.topic for partition in wanted)
+        for error in present.errors.values():
+            if error.code == TOPIC_NO_RIGHT:
+                raise KafkaApiError(*error)
         return {one: _status(present.partitions.get(one)) for one in wanted}
 
     async def wait(
@@ -135,7 +148,7 @@ def _results(response: ElectLeadersResponseV2) -> Elections:
     """The error of each partition, in the order of the response."""
     return {
         TopicPartition(topic.topic, entry.partition_id): api_error(
-            entry.error_code, entry.error_message
+            entry.error_code, entry.error_message, _ELECT_LEADERS
         )
         for topic in response.replica_election_results
         for entry in topic.partition_result

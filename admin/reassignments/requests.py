@@ -16,6 +16,10 @@ AlterResponse = (
 )
 
 
+_ALTER_LOG_DIRS = 34
+_ALTER_REASSIGNMENTS = 45
+
+
 class AlterResults(NamedTuple):
     """The response to AlterPartitionReassignments: one error for all, or one each (None: none)."""
 
@@ -52,12 +56,13 @@ def read_alter(response: AlterResponse) -> AlterResults:
     """The errors of the response to `alter_request`."""
     results = {
         TopicPartition(topic.name, entry.partition_index): api_error(
-            entry.error_code, entry.error_message
+            entry.error_code, entry.error_message, _ALTER_REASSIGNMENTS
         )
         for topic in response.responses
         for entry in topic.partitions
     }
-    return AlterResults(api_error(response.error_code, response.error_message), results)
+    error = api_error(response.error_code, response.error_message, _ALTER_REASSIGNMENTS)
+    return AlterResults(error, results)
 
 
 def move_request(
@@ -85,7 +90,9 @@ def read_move(
 ) -> dict[TopicPartition, ResponseError | None]:
     """The errors of the response to `move_request`."""
     return {
-        TopicPartition(topic.topic_name, entry.partition_index): api_error(entry.error_code)
+        TopicPartition(topic.topic_name, entry.partition_index): api_error(
+            entry.error_code, None, _ALTER_LOG_DIRS
+        )
         for topic in response.results
         for entry in topic.partitions
     }

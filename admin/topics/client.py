@@ -10,7 +10,7 @@ moved. A call for several topics returns Kafka's result for each; a call for one
 """
 
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from featurewatch.admin.api_errors import NOT_CONTROLLER
@@ -32,6 +32,10 @@ from featurewatch.admin.topics.values import (
 )
 
 __all__ = ["TopicAdmin", "with_topics"]
+
+_DELETE_TOPICS: Final = 20
+_CREATE_PARTITIONS: Final = 37
+_ALTER_CONFIGS: Final = 44
 
 _ITEM = TypeVar("_ITEM")
 _RESULT = TypeVar("_RESULT")
@@ -62,7 +66,7 @@ class TopicAdmin(TopicMetadataReader):
             {name: name for name in names},
             requests.delete,
             lambda response: (
-                changed_topic(item.name or "", item.error_code, item.error_message)
+                changed_topic(item.name or "", item.error_code, item.error_message, _DELETE_TOPICS)
                 for item in response.responses
             ),
         )
@@ -73,7 +77,9 @@ class TopicAdmin(TopicMetadataReader):
             {text_of_id(topic_id): topic_id for topic_id in ids},
             requests.delete_ids,
             lambda response: (
-                changed_topic(text_of_id(item.topic_id), item.error_code, item.error_message)
+                changed_topic(
+                    text_of_id(item.topic_id), item.error_code, item.error_message, _DELETE_TOPICS
+                )
                 for item in response.responses
                 if item.topic_id is not None
             ),
@@ -87,7 +93,7 @@ class TopicAdmin(TopicMetadataReader):
             {item.topic: item for item in _unique(increases, lambda item: item.topic)},
             lambda pending, timeout_ms: requests.add_partitions(pending, timeout_ms, validate_only),
             lambda response: (
-                changed_topic(item.name, item.error_code, item.error_message)
+                changed_topic(item.name, item.error_code, item.error_message, _CREATE_PARTITIONS)
                 for item in response.results
             ),
             changes=not validate_only,
@@ -104,7 +110,9 @@ class TopicAdmin(TopicMetadataReader):
             },
             lambda pending, _: configs.alter_request(pending, validate_only=validate_only),
             lambda response: (
-                changed_topic(item.resource_name, item.error_code, item.error_message)
+                changed_topic(
+                    item.resource_name, item.error_code, item.error_message, _ALTER_CONFIGS
+                )
                 for item in response.responses
             ),
             changes=not validate_only,

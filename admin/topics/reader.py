@@ -39,7 +39,7 @@ class TopicMetadataReader(ClusterReader):
         """
         (topic,) = await self.describe([name])
         if topic.error:
-            raise KafkaApiError(topic.error, topic.text)
+            raise KafkaApiError(topic.error, topic.text, topic.right)
         return topic
 
     async def describe(

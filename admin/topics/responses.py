@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from featurewatch.admin.messages.metadata import DescribedTopic
     from featurewatch.admin.messages.topics import CreatedTopic
 
+_CREATE_TOPICS = 19
 _UNKNOWN_COUNT = -1
 
 
@@ -47,7 +48,7 @@ def joined_pages(parts: Iterable[TopicDetails]) -> Iterator[TopicDetails]:
 
 def created_topic(topic: "CreatedTopic") -> ChangedTopic:
     """The result of a creation, with id and counts as far as they may be read (KIP-525)."""
-    result = changed_topic(topic.name, topic.error_code, topic.error_message)
+    result = changed_topic(topic.name, topic.error_code, topic.error_message, _CREATE_TOPICS)
     return ChangedTopic(
         result.topic,
         result.error,
@@ -55,13 +56,18 @@ def created_topic(topic: "CreatedTopic") -> ChangedTopic:
         topic.topic_id,
         _count(topic.num_partitions),
         _count(topic.replication_factor),
+        result.right,
     )
 
 
-def changed_topic(name: str, error_code: int, error_message: str | None) -> ChangedTopic:
-    """The result of any other change."""
-    error = api_error(error_code, error_message)
-    return ChangedTopic(name) if error is None else ChangedTopic(name, *error)
+def changed_topic(
+    name: str, error_code: int, error_message: str | None, api_key: int
+) -> ChangedTopic:
+    """The result of any other change, by a request of this key."""
+    error = api_error(error_code, error_message, api_key)
+    if error is None:
+        return ChangedTopic(name)
+    return ChangedTopic(name, error.code, error.text, right=error.right)
 
 
 def _count(count: int) -> int | None:

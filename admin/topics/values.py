@@ -48,7 +48,8 @@ class PartitionIncrease:
 class ChangedTopic:
     """The result of a change for one topic: ``error`` is 0, or Kafka's number with its text.
 
-    A topic that was created has its id and counts, None where they may not be read.
+    A topic that was created has its id and counts, None where they may not be read. ``right`` is
+    what the login lacks.
     """
 
     topic: str
@@ -57,6 +58,7 @@ class ChangedTopic:
     topic_id: UUID | None = None
     partitions: int | None = None
     replication_factor: int | None = None
+    right: str = ""
 
     @property
     def is_unknown(self) -> bool:
@@ -74,7 +76,7 @@ def check_changes(results: Iterable[ChangedTopic]) -> None:
     results = tuple(results)
     for result in results:
         if result.error and not result.is_unknown:
-            raise KafkaApiError(result.error, result.text)
+            raise KafkaApiError(result.error, result.text, result.right)
     if names := [result.topic for result in results if result.is_unknown]:
         raise OutcomeUnknownError(
             f"whether the change of {', '.join(names)} was applied is unknown: the cluster gave up "

@@ -81,8 +81,8 @@ def test_results_of_reassignments() -> None:
     )
     ours, _ = read_entity(AlterReassignmentsResponseV1, write_entity(theirs))
     read = read_alter(ours)
-    assert read.error == (31, "Cluster authorization failed.")
-    assert read.partitions == {TopicPartition("t", 4): (39, "wrong")}
+    assert read.error == (31, "Cluster authorization failed.", "Alter on the cluster")
+    assert read.partitions == {TopicPartition("t", 4): (39, "wrong", "")}
 
 
 @pytest.mark.parametrize("names_partitions", [True, False])

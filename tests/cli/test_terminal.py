@@ -17,7 +17,7 @@ from featurewatch.cli.output import terminal
 from featurewatch.reference.machines.requests import FeaturesResponse
 from featurewatch.streams.text import plain, shortened
 from tests.admin.scripted import Node, ScriptedCluster
-from tests.conformance.features_tool.kafka_features import FeaturesCommand
+from tests.conformance.kafka_tools import OurCommand
 from tests.paths import ROOT
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2Jred\x9b31m\r\nfeaturewatch: all is well \u202e"
@@ -110,7 +110,7 @@ def test_describe_shows_a_hostile_node_s_names_plainly(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Names of features are what the node sends."""
-    command = FeaturesCommand(monkeypatch, capsys)
+    command = OurCommand(monkeypatch, capsys)
     node = Node(features=FeaturesResponse({HOSTILE: (0, 3)}, {HOSTILE: 1}, 7))
     with ScriptedCluster(node) as cluster:
         address = str(cluster.address())

@@ -13,17 +13,10 @@ from featurewatch.admin.reassignments.throttles import (
     LEADER_REPLICAS,
 )
 from featurewatch.controller.partitions.assignment import TopicPartition
-from tests.conformance.features_tool.kafka_features import CommandResult
+from tests.conformance.kafka_tools import REASSIGN, CommandResult, OurCommand
 from tests.conformance.partition_tools.conftest import ToolScene
 from tests.conformance.partition_tools.running import fill, throttles_of
-from tests.conformance.partition_tools.tools import (
-    REASSIGN,
-    OurCommand,
-    make_topic,
-    move,
-    until_known,
-    write_assignment,
-)
+from tests.conformance.partition_tools.tools import make_topic, move, until_known, write_assignment
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.stack
@@ -59,7 +52,7 @@ def test_changes_are_printed_as_by_the_tool(
         def run(action: str, *options: str) -> CommandResult:
             where = ("--bootstrap-server", servers, *options)
             if by_ours:
-                return ours("reassign", action, *where, *scene.compat)
+                return ours.as_the_tool("reassign", action, *where, *scene.compat)
             return scene.tools(REASSIGN, f"--{action}", *where)
 
         results = []
@@ -101,7 +94,7 @@ def test_what_runs_is_printed_as_by_the_tool(
     ended = [("verify", FILE, target), ("cancel", FILE, target), ("list",)]
 
     def steps(by_ours: bool) -> list[CommandResult]:
-        begun = ours("reassign", "execute", *where, FILE, target, "--throttle", "1000")
+        begun = ours.as_the_tool("reassign", "execute", *where, FILE, target, "--throttle", "1000")
         assert begun.code == 0, begun
         until_known(servers, partition, 1, 2, 3)
         results = [run(by_ours, *action) for action in actions]
@@ -110,7 +103,7 @@ def test_what_runs_is_printed_as_by_the_tool(
 
     def run(by_ours: bool, action: str, *options: str) -> CommandResult:
         if by_ours:
-            return ours("reassign", action, *where, *options, *scene.compat)
+            return ours.as_the_tool("reassign", action, *where, *options, *scene.compat)
         return scene.tools(REASSIGN, f"--{action}", *where, *options)
 
     expected = steps(by_ours=False)
@@ -132,7 +125,7 @@ def test_a_proposal_is_one_that_the_tool_would_make(
     options = ("--topics-to-move-json-file", str(file), "--broker-list", "1,2,3")
     where = ("--bootstrap-server", servers, *options)
     expected = scene.tools(REASSIGN, "--generate", *where)
-    result = ours("reassign", "generate", *where, *scene.compat)
+    result = ours.as_the_tool("reassign", "generate", *where, *scene.compat)
     *lines, proposal = result.out.splitlines()
     *expected_lines, expected_proposal = expected.out.splitlines()
     assert lines == expected_lines

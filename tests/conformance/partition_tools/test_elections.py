@@ -10,9 +10,9 @@ from featurewatch.admin.connections import Bootstrap
 from featurewatch.admin.elections.client import ElectionAdmin, ElectionStatus
 from featurewatch.controller.partitions.assignment import TopicPartition
 from featurewatch.streams.net.address import parse_addresses
-from tests.conformance.features_tool.kafka_features import CommandResult
+from tests.conformance.kafka_tools import ELECT, CommandResult, OurCommand
 from tests.conformance.partition_tools.conftest import ToolScene
-from tests.conformance.partition_tools.tools import ELECT, OurCommand, make_topic, move
+from tests.conformance.partition_tools.tools import make_topic, move
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.stack
@@ -64,7 +64,7 @@ def test_elections_are_printed_as_by_the_tool(
     for options in tried:
         where = ("--bootstrap-server", scene.servers, *options)
         expected = scene.tools(ELECT, "--election-type", kind, *where)
-        result = ours("elect", kind, *where, *scene.compat)
+        result = ours.as_the_tool("elect", kind, *where, *scene.compat)
         if result != expected:
             different[options] = (expected, result)
     assert different == {}
@@ -95,7 +95,7 @@ def test_the_preferred_replicas_lead_when_the_command_returns(
     results: list[CommandResult] = []
 
     def preview() -> str:
-        return ours("elect", "preferred", *options, "--dry-run").out
+        return ours.as_the_tool("elect", "preferred", *options, "--dry-run").out
 
     for turn, by_ours in enumerate((False, True)):
         ids = ((2, 1), (1, 2)) if turn == 0 else ((1, 2), (2, 1))
@@ -112,7 +112,7 @@ def test_the_preferred_replicas_lead_when_the_command_returns(
             ElectionStatus.FAILED,
         ]
         if by_ours:
-            results.append(ours("elect", "preferred", *options, *scene.compat))
+            results.append(ours.as_the_tool("elect", "preferred", *options, *scene.compat))
             assert preview() == f"{first}: \n{second}: \n"
         else:
             results.append(scene.tools(ELECT, "--election-type", "preferred", *options))

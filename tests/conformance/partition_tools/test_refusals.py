@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from featurewatch.controller.partitions.assignment import TopicPartition
+from tests.conformance.kafka_tools import REASSIGN, OurCommand
 from tests.conformance.partition_tools.conftest import ToolScene
-from tests.conformance.partition_tools.tools import REASSIGN, OurCommand, make_topic, move
+from tests.conformance.partition_tools.tools import make_topic, move
 
 pytestmark = pytest.mark.stack
 
@@ -120,7 +121,7 @@ def test_what_changes_nothing_is_printed_as_by_the_tool(
     for action, *options in tried:
         where = ("--bootstrap-server", scene.servers, *options)
         expected = scene.tools(REASSIGN, f"--{action}", *where)
-        result = ours("reassign", action, *where, *scene.compat)
+        result = ours.as_the_tool("reassign", action, *where, *scene.compat)
         if action == "cancel" and "--preserve-throttles" in options:
             result = result.__class__(result.code, result.out.removesuffix("\n"), result.err)
         if result != expected:

@@ -8,7 +8,7 @@ import pytest
 from featurewatch.deploy.kafka.cluster import Cluster
 from featurewatch.deploy.kafka.specs import zookeeper_mode
 from featurewatch.deploy.zookeeper.ensemble import Ensemble
-from tests.conformance.features_tool.kafka_features import FeaturesCommand, KafkaFeatures
+from tests.conformance.kafka_tools import KafkaTool, OurCommand
 from tests.conformance.topics_tool.pair import ToolPair
 from tests.conftest import MakeCluster
 
@@ -184,7 +184,7 @@ def walk(pair: ToolPair, left_out: Collection[str] = ()) -> None:
 
 
 def test_the_texts_are_those_of_the_tool(
-    tool: KafkaFeatures, ours: FeaturesCommand, cluster: Cluster
+    tool: KafkaTool, ours: OurCommand, cluster: Cluster
 ) -> None:
     """stdout, stderr and exit code of some 120 invocations in KRaft mode: topics by counts and by
     assignments, with settings; refusals by controller and tool; partitions that are added; what is
@@ -193,7 +193,7 @@ def test_the_texts_are_those_of_the_tool(
     walk(ToolPair(tool, ours, cluster.bootstrap_servers, f"topics{time.time_ns()}"))
 
 
-def test_no_server_is_a_wrong_usage(tool: KafkaFeatures, ours: FeaturesCommand) -> None:
+def test_no_server_is_a_wrong_usage(tool: KafkaTool, ours: OurCommand) -> None:
     """Without ``--bootstrap-server`` there is nobody to ask (A-33)."""
     expected = tool("--list")
     result = ours("list")
@@ -203,7 +203,7 @@ def test_no_server_is_a_wrong_usage(tool: KafkaFeatures, ours: FeaturesCommand) 
 
 @pytest.mark.parametrize("tool", ["3.9.1"], indirect=True)
 def test_the_texts_are_those_of_the_tool_in_zookeeper_mode(
-    tool: KafkaFeatures, ours: FeaturesCommand, make_cluster: MakeCluster, ensemble: Ensemble
+    tool: KafkaTool, ours: OurCommand, make_cluster: MakeCluster, ensemble: Ensemble
 ) -> None:
     """The same invocations in ZooKeeper mode, where refusals have other texts, and where changes go
     to the controller alone (A-34)."""

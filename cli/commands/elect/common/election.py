@@ -13,6 +13,7 @@ from featurewatch.admin.elections.client import (
     is_needless,
 )
 from featurewatch.admin.errors import KafkaApiError, UnreachableError
+from featurewatch.cli.admin_target import lacking
 from featurewatch.cli.commands.elect.common.options import ElectionOptions
 from featurewatch.cli.commands.elect.common.partition_file import read_partitions
 from featurewatch.cli.commands.features.common.confirmation import confirm, must_confirm
@@ -99,7 +100,7 @@ async def _elect(
         if refused.code == CLUSTER_NO_RIGHT:
             text = "Not authorized to perform leader election"
             print_line(text)
-            raise KafkaToolError(text, "grant this login ALTER on the cluster") from None
+            raise KafkaToolError(text, lacking(refused.right)) from None
         error = exception_text(refused.code, str(refused))
         raise KafkaToolError(f"java.util.concurrent.ExecutionException: {error}") from None
 
@@ -122,7 +123,7 @@ async def _report(
     for partition, error in failed.items():
         target.printer.line(
             f"Error completing leader election ({kind.name}) for partition: {partition}: "
-            f"{exception_text(*error)}"
+            f"{exception_text(error.code, error.text)}"
         )
     if kind is ElectionType.PREFERRED and elected:
         await _wait(admin, elected)
@@ -139,8 +140,10 @@ async def _wait(admin: ElectionAdmin, elected: Iterable[TopicPartition]) -> None
     """Returns when the preferred replicas lead; where they do not, that is a line on stderr."""
     try:
         statuses = await admin.wait(elected, max_wait_s=_SEEN_S)
-    except UnreachableError as error:
+    except (UnreachableError, KafkaApiError) as error:
         print_error(f"who leads now is not known: {error}")
+        if right := getattr(error, "right", ""):
+            print_error(lacking(right))
         return
     for partition, status in statuses.items():
         if status is not ElectionStatus.COMPLETED:
@@ -151,7 +154,11 @@ async def _preview(
     admin: ElectionAdmin, kind: ElectionType, partitions: list[TopicPartition] | None
 ) -> Iterator[str]:
     names = None if partitions is None else [partition.topic for partition in partitions]
-    present = (await admin.topics(names)).partitions
+    found = await admin.topics(names)
+    for error in found.errors.values():
+        if error.right:
+            raise KafkaToolError(exception_text(error.code, error.text), lacking(error.right))
+    present = found.partitions
     wanted = sorted(present) if partitions is None else partitions
     lines = ((one, _effect(kind, present.get(one))) for one in wanted)
     return (f"{one}: {effect}" for one, effect in lines if partitions is not None or effect)

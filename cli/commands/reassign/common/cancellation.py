@@ -14,7 +14,7 @@ from featurewatch.cli.commands.reassign.common.texts import (
     plural,
 )
 from featurewatch.cli.commands.reassign.common.throttling import clear_throttles
-from featurewatch.cli.commands.reassign.common.tool_error import KafkaToolError
+from featurewatch.cli.commands.reassign.common.tool_error import refusals
 from featurewatch.cli.commands.reassign.common.verification import located
 from featurewatch.cli.output.terminal import print_error
 
@@ -37,10 +37,10 @@ async def cancel_assignment(
         confirm([f"the reassignment of {joined(active)} is canceled, what was copied is deleted"])
     if active:
         results = await admin.cancel(active)
-        if errors := {one: error for one, error in sorted(results.items()) if error}:
-            lines = [f"Error cancelling partition reassignment{plural(len(errors))} for:"]
-            lines += [f"{partition}: {error.text}" for partition, error in errors.items()]
-            raise KafkaToolError("\n".join(lines))
+        refused = sum(error is not None for error in results.values())
+        first_line = f"Error cancelling partition reassignment{plural(refused)} for:"
+        if (failure := refusals(first_line, results)) is not None:
+            raise failure
         printer.line(cancelled_line(active))
     else:
         printer.line(NONE_ACTIVE)

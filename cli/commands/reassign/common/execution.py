@@ -28,7 +28,7 @@ from featurewatch.cli.commands.reassign.common.throttling import (
     clear_leftovers,
     remove_throttles,
 )
-from featurewatch.cli.commands.reassign.common.tool_error import KafkaToolError
+from featurewatch.cli.commands.reassign.common.tool_error import KafkaToolError, refusals
 from featurewatch.cli.commands.reassign.common.verification import verify_assignment
 from featurewatch.cli.config.cluster_options import Compat
 from featurewatch.cli.output.progress import ProgressPrinter
@@ -166,9 +166,8 @@ class Execution:
         results = await self._admin.start(
             self._targets, allow_factor_change=not self._options.keeps_factor
         )
-        if errors := {one: error for one, error in sorted(results.items()) if error}:
-            lines = [f"{partition}: {error.text}" for partition, error in errors.items()]
-            raise KafkaToolError("\n".join(["Error reassigning partition(s):", *lines]))
+        if (failure := refusals("Error reassigning partition(s):", results)) is not None:
+            raise failure
         self._printer.line(texts.started_line(self._targets))
         if not self._options.waits:
             self._printer.document(self._started_document)

@@ -58,7 +58,7 @@ class ToolTarget(AdminTarget):
         case when the outcome is unknown. SIGTERM cancels the work, as Ctrl-C does, so that it is
         left in order.
         """
-        from featurewatch.admin.api_errors import CLUSTER_NO_RIGHT, ResponseError
+        from featurewatch.admin.api_errors import ResponseError
         from featurewatch.admin.errors import KafkaApiError
         from featurewatch.cli.commands.reassign.common.tool_error import (
             KafkaToolError,
@@ -71,10 +71,7 @@ class ToolTarget(AdminTarget):
             except asyncio.CancelledError:
                 raise Exit(_TERMINATED) from None
             except KafkaApiError as error:
-                lacks = error.code == CLUSTER_NO_RIGHT
-                advice = "this login lacks rights on the cluster: see docs/admin.md"
-                refusal = ResponseError(error.code, str(error))
-                self.fail(api_failure(refusal, advice if lacks else ""))
+                self.fail(api_failure(ResponseError(error.code, str(error), error.right)))
             except KafkaToolError as error:
                 self.fail(error)
         raise AssertionError  # fail does not return

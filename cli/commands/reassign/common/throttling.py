@@ -17,7 +17,11 @@ from featurewatch.admin.reassignments.throttles import ConfigChanges
 from featurewatch.cli.commands.reassign.common.assignment_file import RequestedAssignment
 from featurewatch.cli.commands.reassign.common.target import Printer
 from featurewatch.cli.commands.reassign.common.texts import joined, plural
-from featurewatch.cli.commands.reassign.common.tool_error import api_failure, ids_in_set_order
+from featurewatch.cli.commands.reassign.common.tool_error import (
+    KafkaToolError,
+    api_failure,
+    ids_in_set_order,
+)
 from featurewatch.cli.output.terminal import print_error
 
 _REMOVAL_S: Final = 30.0
@@ -80,7 +84,7 @@ async def clear_leftovers(admin: ReassignmentAdmin, *, but: Iterable[str] = ()) 
         rates = throttles.leftover_brokers(await admin.throttles((), present.brokers))
         await change_configs(admin, throttles.without_broker_throttles(rates), present.brokers)
         await change_configs(admin, throttles.without_topic_throttles(topics), present.brokers)
-    except AdminError as error:
+    except (AdminError, KafkaToolError) as error:
         print_error(f"throttles that an earlier command left are not looked for: {error}")
         return
     print_error(

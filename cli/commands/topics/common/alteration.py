@@ -67,7 +67,7 @@ async def _matched(
 ) -> tuple[TopicDetails, ...]:
     overview = await reader.overview()
     names = selected(overview.topics, request.expression)
-    target.check_matched(names, request.expression, if_exists=request.if_exists)
+    await target.check_matched(reader, names, request.expression, if_exists=request.if_exists)
     if request.deleted and names:
         # A broker takes the deletion of a setting that there is not.
         configs = await reader.configs(names[:1])

@@ -55,7 +55,7 @@ async def _look(
 ) -> _Matched:
     overview = await reader.overview()
     names = selected(overview.topics, expression)
-    target.check_matched(names, expression, if_exists=if_exists)
+    await target.check_matched(reader, names, expression, if_exists=if_exists)
     wanted = frozenset(names)
     topics = tuple(topic for topic in overview.topics if topic.name in wanted)
     if not (with_bytes and topics):

@@ -77,7 +77,7 @@ async def _read(
     topics = await _topics(target, reader, overview, request)
     for topic in topics:
         if topic.error:
-            raise TopicToolError(topic.text)
+            raise TopicToolError(topic.text, topic.right)
     try:
         reassignments = await reader.reassignments() if topics else {}
     except KafkaApiError as error:
@@ -106,7 +106,7 @@ async def _topics(
         names = selected(
             overview.topics, request.expression, exclude_internal=request.exclude_internal
         )
-        target.check_matched(names, request.expression, if_exists=request.if_exists)
+        await target.check_matched(reader, names, request.expression, if_exists=request.if_exists)
         return await reader.describe(
             names, page_partitions=request.page_partitions or PAGE_PARTITIONS
         )
@@ -126,7 +126,7 @@ def _document(
 
     config = described.configs[topic.name]
     if config.error:
-        raise TopicToolError(config.text)
+        raise TopicToolError(config.text, config.right)
     settings = {value.name: value.value for value in config.values if not value.is_default}
     partitions: list[dict[str, Any]] = []
     min_isr = minimum_isr(config)

@@ -1,10 +1,11 @@
 """The cluster whose topics a command manages, and how its failures are printed."""
 
+import re
 import sys
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
-from featurewatch.cli.admin_target import AdminTarget
+from featurewatch.cli.admin_target import AdminTarget, lacking
 from featurewatch.cli.command_line import Exit
 from featurewatch.cli.errors import ExitCode
 from featurewatch.cli.kafka_topics import TopicToolError, TopicUsageError, missing_topic
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 _RESULT = TypeVar("_RESULT")
 _SHOWN_BY: Final = "featurewatch topics describe"
+_NAME: Final = re.compile(r"[\w.-]{1,249}", re.ASCII)
+"""A topic's name, which as an expression may stand for others, too."""
 
 
 class TopicTarget(AdminTarget):
@@ -35,16 +38,23 @@ class TopicTarget(AdminTarget):
                 print_note(str(error))
                 raise Exit(ExitCode.FAILED) from None
             except TopicToolError as error:
-                self.fail(str(error))
-            except (RequestError, KafkaApiError) as error:
-                self.fail(str(TopicToolError(str(error))))
+                self.fail(error)
+            except KafkaApiError as error:
+                self.fail(TopicToolError(str(error), error.right))
+            except RequestError as error:
+                self.fail(TopicToolError(str(error)))
 
-    def fail(self, text: str) -> NoReturn:
-        """Prints the tool's text, with ``--json`` on stderr, and ends the command with 1."""
+    def fail(self, error: TopicToolError) -> NoReturn:
+        """Prints the tool's text, with ``--json`` on stderr, and ends the command with 1.
+
+        A line of ours follows with the right that is missing.
+        """
         if self.as_json:
-            print_error(text)
+            print_error(str(error))
         else:
-            print_line(text)
+            print_line(str(error))
+        if error.right:
+            print_error(lacking(error.right))
         raise Exit(ExitCode.FAILED)
 
     def read(
@@ -71,7 +81,20 @@ class TopicTarget(AdminTarget):
             raise TopicUsageError("--bootstrap-server must be specified")
         self.addresses()
 
-    def check_matched(self, names: list[str], topic: str | None, *, if_exists: bool) -> None:
-        """Raises `TopicToolError` if an expression matches no topic."""
-        if topic and not names and not if_exists:
-            raise missing_topic(topic, self.compat)
+    async def check_matched(
+        self,
+        reader: "TopicMetadataReader",
+        names: list[str],
+        topic: str | None,
+        *,
+        if_exists: bool,
+    ) -> None:
+        """Raises `TopicToolError` if an expression matches no topic.
+
+        Brokers leave out a topic that the login may not see; requested by its name, it is refused.
+        """
+        if not topic or names or if_exists:
+            return
+        found = await reader.topics([topic]) if _NAME.fullmatch(topic) else None
+        error = found.errors.get(topic) if found else None
+        raise missing_topic(topic, self.compat, error.right if error else "")
