@@ -1,6 +1,7 @@
 """The work of ``execute``: checks, plan, throttles, request, and with --wait the way to the end."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -31,10 +32,11 @@ from featurewatch.cli.commands.reassign.common.throttling import (
 from featurewatch.cli.commands.reassign.common.tool_error import KafkaToolError, refusals
 from featurewatch.cli.commands.reassign.common.verification import verify_assignment
 from featurewatch.cli.config.cluster_options import Compat
-from featurewatch.cli.output.progress import ProgressPrinter
+from featurewatch.cli.output.progress import shown_progress
 from featurewatch.cli.output.terminal import print_error
 from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
 from featurewatch.controller.software import release_name_of_ranges
+from featurewatch.pipeline.progress import Progress
 
 _FOR_EVER_S: Final = 10 * 365 * 86_400.0
 _NEWEST: Final = (4, 3)
@@ -204,23 +206,14 @@ class Execution:
 
     async def _follow(self) -> None:
         """Waits for the end, and prints how far it is."""
-        bar = ProgressPrinter(as_json=False).progress()
-        total: int | None = None
-
-        def report(progress: ReassignmentProgress) -> None:
-            nonlocal total
-            if progress.bytes_left is None:
-                return
-            if total is None:
-                total = progress.bytes_left
-                bar.begin("reassignment", total, "bytes")
-            bar.advance(total - min(progress.bytes_left, total))
-
         limit = self._options.max_wait_s
-        await self._admin.wait(
-            self._targets, max_wait_s=_FOR_EVER_S if limit is None else limit, report=report
-        )
-        bar.end()
+        with shown_progress() as bar:
+            await self._admin.wait(
+                self._targets,
+                max_wait_s=_FOR_EVER_S if limit is None else limit,
+                report=_reported_to(bar),
+            )
+            bar.end()
 
     async def _end_throttles(self, running: Running) -> None:
         """Takes the throttles away, whatever ended the wait; they would slow replication for good.
@@ -248,6 +241,22 @@ class Execution:
             return bool(await self._admin.reassignments(self._targets))
         except AdminError:
             return False
+
+
+def _reported_to(bar: Progress) -> Callable[[ReassignmentProgress], None]:
+    """Reports bytes of those that were left at first; what brokers do not tell is left out."""
+    total: int | None = None
+
+    def report(progress: ReassignmentProgress) -> None:
+        nonlocal total
+        if progress.bytes_left is None:
+            return
+        if total is None:
+            total = progress.bytes_left
+            bar.begin("reassignment", total, "bytes")
+        bar.advance(total - min(progress.bytes_left, total))
+
+    return report
 
 
 def _release(name: str) -> tuple[int, int]:
