@@ -27,11 +27,15 @@ class ToolScene(NamedTuple):
         return ("--compat", COMPAT[self.tools.release])
 
 
-@pytest.fixture(scope="session", params=["3.9.1", "4.3.0"])
+ZOOKEEPER = "3.9.1-zookeeper"
+
+
+@pytest.fixture(scope="session", params=["3.9.1", "4.3.0", ZOOKEEPER])
 def scene(request: pytest.FixtureRequest, tools_of: Callable[[str], KafkaTools]) -> ToolScene:
-    """Each release in turn."""
-    cluster: Cluster = request.getfixturevalue(f"quorum_{request.param.replace('.', '')}")
-    return ToolScene(PartitionTools(tools_of(request.param)), cluster)
+    """Each release in turn, and the older one in ZooKeeper mode."""
+    release, _, mode = request.param.partition("-")
+    cluster: Cluster = request.getfixturevalue(f"{mode or 'quorum'}_{release.replace('.', '')}")
+    return ToolScene(PartitionTools(tools_of(release)), cluster)
 
 
 @pytest.fixture

@@ -6,11 +6,8 @@ from collections.abc import Collection
 import pytest
 
 from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.deploy.kafka.specs import zookeeper_mode
-from featurewatch.deploy.zookeeper.ensemble import Ensemble
 from tests.conformance.kafka_tools import KafkaTool, OurCommand
 from tests.conformance.topics_tool.pair import ToolPair
-from tests.conftest import MakeCluster
 
 pytestmark = pytest.mark.stack
 
@@ -203,10 +200,8 @@ def test_no_server_is_a_wrong_usage(tool: KafkaTool, ours: OurCommand) -> None:
 
 @pytest.mark.parametrize("tool", ["3.9.1"], indirect=True)
 def test_the_texts_are_those_of_the_tool_in_zookeeper_mode(
-    tool: KafkaTool, ours: OurCommand, make_cluster: MakeCluster, ensemble: Ensemble
+    tool: KafkaTool, ours: OurCommand, zookeeper_391: Cluster
 ) -> None:
     """The same invocations in ZooKeeper mode, where refusals have other texts, and where changes go
     to the controller alone (A-34)."""
-    spec = zookeeper_mode(3, f"{ensemble.connect_string}/topics-{time.time_ns()}")
-    servers = make_cluster(spec).bootstrap_servers
-    walk(ToolPair(tool, ours, servers, "topics"), UNKNOWN_BROKERS)
+    walk(ToolPair(tool, ours, zookeeper_391.bootstrap_servers, "topics"), UNKNOWN_BROKERS)
