@@ -38,19 +38,13 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize("kind", ["preferred", "unclean"])
-def test_elections_are_printed_as_by_the_tool(
-    scene: ToolScene, ours: OurCommand, tmp_path: Path, kind: str
-) -> None:
-    """Elections that are needed and not, partitions that there are not, files and options that are
-    wrong: stdout, the error and the exit code (A-29, A-30, A-39)."""
-    topic = f"{TOPIC}-{kind}"
-    make_topic(scene.servers, topic, [1, 2], [2, 3], [3, 1])
-    for name, text in FILES.items():
-        (tmp_path / name).write_text(text.replace('"elected"', json.dumps(topic)))
-    paths = [("--path-to-json-file", str(tmp_path / name)) for name in (*FILES, "absent")]
-    tried: list[tuple[str, ...]] = [
-        *paths,
+KINDS = ("preferred", "unclean")
+
+
+def invocations(files: Path, topic: str) -> list[tuple[str, ...]]:
+    """The options of each election."""
+    return [
+        *(("--path-to-json-file", str(files / name)) for name in (*FILES, "absent")),
         (),
         ("--topic", topic),
         ("--partition", "0"),
@@ -60,8 +54,20 @@ def test_elections_are_printed_as_by_the_tool(
         ("--topic", topic, "--partition", "9"),
         ("--topic", "nowhere", "--partition", "0"),
     ]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_elections_are_printed_as_by_the_tool(
+    scene: ToolScene, ours: OurCommand, tmp_path: Path, kind: str
+) -> None:
+    """Elections that are needed and not, partitions that there are not, files and options that are
+    wrong: stdout, the error and the exit code (A-29, A-30, A-39)."""
+    topic = f"{TOPIC}-{kind}"
+    make_topic(scene.servers, topic, [1, 2], [2, 3], [3, 1])
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text.replace('"elected"', json.dumps(topic)))
     different = {}
-    for options in tried:
+    for options in invocations(tmp_path, topic):
         where = ("--bootstrap-server", scene.servers, *options)
         expected = scene.tools(ELECT, "--election-type", kind, *where)
         result = ours.as_the_tool("elect", kind, *where, *scene.compat)

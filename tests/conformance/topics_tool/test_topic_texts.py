@@ -149,6 +149,9 @@ ALTERED = (
 """Changes of topics that exist."""
 
 
+ENDED = ("delete --topic %-one", "delete --topic '%.*'", "delete --topic '%.*'")
+"""Deletions; the last one finds no topic any more."""
+
 UNKNOWN_BROKERS = (
     "create --topic %-new --replica-assignment 7",
     "create --topic %-new --replica-assignment 1:7",
@@ -173,11 +176,12 @@ def walk(pair: ToolPair, left_out: Collection[str] = ()) -> None:
         pair.is_equal(line)
     for prefix in (pair.tool_prefix, pair.our_prefix):
         pair.is_equal_on(prefix, "describe --topic '%.*'")
-    pair.is_equal("delete --topic %-one")
-    pair.is_equal("delete --topic '%.*'")
+    *deletions, last = ENDED
+    for line in deletions:
+        pair.is_equal(line)
     prefixes = (pair.tool_prefix, pair.our_prefix)
     pair.wait_until(lambda listed: not any(name.startswith(prefixes) for name in listed))
-    pair.is_equal("delete --topic '%.*'")
+    pair.is_equal(last)
 
 
 def test_the_texts_are_those_of_the_tool(
