@@ -88,22 +88,31 @@ class AdminTarget:
         )
 
     def run_blocking(
-        self, kind: type[_CLIENT], work: Callable[[_CLIENT], Coroutine[Any, Any, _RESULT]]
+        self,
+        kind: type[_CLIENT],
+        work: Callable[[_CLIENT], Coroutine[Any, Any, _RESULT]],
+        **options: Any,
     ) -> _RESULT:
-        """The result of ``work``, which awaits nothing but a client's calls.
+        """The result of ``work``, which awaits nothing but the calls of a client of its own.
 
         Without an event loop: its import takes longer than most of these calls.
         """
         from featurewatch.admin.session import blocking_pause
         from featurewatch.streams.net.transport import connect_blocking, run_blocking
 
-        client = self.client(kind, connect=connect_blocking, pause=blocking_pause)
+        client = self.client(kind, connect=connect_blocking, pause=blocking_pause, **options)
 
         async def run() -> _RESULT:
             async with client:
                 return await work(client)
 
         return run_blocking(run())
+
+    def run_loop(self, work: Coroutine[Any, Any, _RESULT]) -> _RESULT:
+        """The result of ``work`` on an event loop."""
+        import asyncio
+
+        return asyncio.run(work)
 
     @contextmanager
     def reported(self, shown_by: str, *, changes: bool = True) -> Iterator[None]:

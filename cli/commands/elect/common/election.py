@@ -16,10 +16,10 @@ from featurewatch.admin.errors import KafkaApiError, UnreachableError
 from featurewatch.cli.admin_target import lacking
 from featurewatch.cli.commands.elect.common.options import ElectionOptions
 from featurewatch.cli.commands.elect.common.partition_file import read_partitions
-from featurewatch.cli.commands.features.common.confirmation import confirm, must_confirm
 from featurewatch.cli.commands.reassign.common.target import ToolTarget
 from featurewatch.cli.commands.reassign.common.tool_error import KafkaToolError, in_set_order
 from featurewatch.cli.config.cluster_options import Compat
+from featurewatch.cli.output.confirmation import confirm, must_confirm
 from featurewatch.cli.output.terminal import print_error, print_line
 from featurewatch.controller.partitions.assignment import TopicPartition
 

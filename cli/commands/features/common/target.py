@@ -14,7 +14,6 @@ from featurewatch.cli.output.terminal import print_error, print_note
 if TYPE_CHECKING:
     from featurewatch.admin.features import FeatureAdmin
     from featurewatch.admin.reader import FeatureReader
-    from featurewatch.streams.net.transport import Connect
 
 _RESULT = TypeVar("_RESULT")
 _SHOWN_BY: Final = "featurewatch features describe"
@@ -35,11 +34,11 @@ class ClusterTarget(AdminTarget):
 
         return self.client(FeatureAdmin, dialect=self.dialect)
 
-    def reader(self, connect: "Connect | None" = None) -> "FeatureReader":
-        """The client that reads features; ``connect`` as it takes it. Raises as `admin` does."""
+    def reader(self) -> "FeatureReader":
+        """The client that reads features; raises as `admin` does."""
         from featurewatch.admin.reader import FeatureReader
 
-        return self.client(FeatureReader, dialect=self.dialect, connect=connect)
+        return self.client(FeatureReader, dialect=self.dialect)
 
     def needs_released(self, command: str, instead: str) -> None:
         """Raises `UsageError` for a command that the drafts do not have."""
@@ -56,20 +55,17 @@ class ClusterTarget(AdminTarget):
 
         A failure is one line on stderr and an exit code.
         """
-        import asyncio
-
         with self.reported(_SHOWN_BY, changes=changes):
-            return asyncio.run(work)
+            return self.run_loop(work)
 
     def read_blocking(
         self, read: Callable[["FeatureReader"], Coroutine[Any, Any, _RESULT]]
     ) -> _RESULT:
         """Runs what reads one node, without an event loop, whose import takes longer."""
-        from featurewatch.streams.net.transport import connect_blocking, run_blocking
+        from featurewatch.admin.reader import FeatureReader
 
-        reader = self.reader(connect_blocking)
         with self.reported(_SHOWN_BY, changes=False):
-            return run_blocking(read(reader))
+            return self.run_blocking(FeatureReader, read, dialect=self.dialect)
 
 
 def fail(text: str, code: ExitCode, close: str = "") -> NoReturn:

@@ -1,7 +1,6 @@
 """The work of ``cancel``."""
 
 from featurewatch.admin.reassignments.client import ReassignmentAdmin
-from featurewatch.cli.commands.features.common.confirmation import confirm, must_confirm
 from featurewatch.cli.commands.reassign.common.assignment_file import RequestedAssignment
 from featurewatch.cli.commands.reassign.common.directory_moves import move_replicas
 from featurewatch.cli.commands.reassign.common.documents import partition_fields
@@ -16,6 +15,7 @@ from featurewatch.cli.commands.reassign.common.texts import (
 from featurewatch.cli.commands.reassign.common.throttling import clear_throttles
 from featurewatch.cli.commands.reassign.common.tool_error import refusals
 from featurewatch.cli.commands.reassign.common.verification import located
+from featurewatch.cli.output.confirmation import confirm, must_confirm
 from featurewatch.cli.output.terminal import print_error
 
 

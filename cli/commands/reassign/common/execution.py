@@ -10,7 +10,6 @@ from featurewatch.admin.errors import AdminError, UnreachableError
 from featurewatch.admin.reassignments import throttles
 from featurewatch.admin.reassignments.client import ReassignmentAdmin
 from featurewatch.admin.reassignments.types import ReassignmentProgress
-from featurewatch.cli.commands.features.common.confirmation import confirm, must_confirm
 from featurewatch.cli.commands.reassign.common import lookups, texts
 from featurewatch.cli.commands.reassign.common.assignment_file import (
     RequestedAssignment,
@@ -32,6 +31,7 @@ from featurewatch.cli.commands.reassign.common.throttling import (
 from featurewatch.cli.commands.reassign.common.tool_error import KafkaToolError, refusals
 from featurewatch.cli.commands.reassign.common.verification import verify_assignment
 from featurewatch.cli.config.cluster_options import Compat
+from featurewatch.cli.output.confirmation import confirm, must_confirm
 from featurewatch.cli.output.progress import shown_progress
 from featurewatch.cli.output.terminal import print_error
 from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition

@@ -67,7 +67,7 @@ class ToolTarget(AdminTarget):
 
         with self.reported(shown_by, changes=bool(shown_by)):
             try:
-                return asyncio.run(_until_terminated(work))
+                return self.run_loop(_until_terminated(work))
             except asyncio.CancelledError:
                 raise Exit(_TERMINATED) from None
             except KafkaApiError as error:

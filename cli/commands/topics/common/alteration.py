@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from featurewatch.admin.cluster.configs import SettingChange
 from featurewatch.admin.cluster.values import TopicDetails
 from featurewatch.admin.topics.values import ChangedTopic, PartitionIncrease
-from featurewatch.cli.commands.features.common.confirmation import confirm, must_confirm
 from featurewatch.cli.commands.topics.common.changes import print_results
 from featurewatch.cli.commands.topics.common.selection import selected
 from featurewatch.cli.commands.topics.common.target import TopicTarget
 from featurewatch.cli.kafka_topics import TopicToolError
+from featurewatch.cli.output.confirmation import confirm, must_confirm
 from featurewatch.cli.output.terminal import print_line
 
 if TYPE_CHECKING:

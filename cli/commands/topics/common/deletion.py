@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from featurewatch.admin.cluster.values import TopicDetails
 from featurewatch.admin.errors import AdminError
 from featurewatch.admin.topics.values import ChangedTopic
-from featurewatch.cli.commands.features.common.confirmation import confirm, must_confirm
 from featurewatch.cli.commands.topics.common.changes import print_results
 from featurewatch.cli.commands.topics.common.selection import selected
 from featurewatch.cli.commands.topics.common.target import TopicTarget
+from featurewatch.cli.output.confirmation import confirm, must_confirm
 from featurewatch.cli.output.terminal import print_error, print_json_text, print_line
 
 if TYPE_CHECKING:
