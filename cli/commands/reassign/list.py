@@ -7,9 +7,7 @@ from featurewatch.cli.commands.reassign.common.target import ToolTarget
 
 @command("list")
 @with_brokers_or_controllers
-def list_reassignments(
-    target: ToolTarget,
-) -> None:
+def list_reassignments(target: ToolTarget) -> None:
     """List all running reassignments."""
     # Here, so that help needs no client.
     from featurewatch.admin.reassignments.client import ReassignmentAdmin
