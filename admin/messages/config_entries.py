@@ -78,21 +78,30 @@ class ConfigEntries(FlexibleMessage):
         values = []
         try:
             for _ in range(count):
-                start = at
-                at = _skip_text(data, at)
-                name = _text(data, start, at)
-                start = at
-                at = _skip_text(data, at)
-                value = _text(data, start, at)
+                # Of nearly all the length is one byte; without a call they take half the time.
+                if 0 < (size := data[at]) < 0x80:
+                    name: str | None = str(data[at + 1 : at + size], "utf-8")
+                    at += size
+                else:
+                    start, at = at, _skip_text(data, at)
+                    name = _text(data, start, at)
+                if 0 < (size := data[at]) < 0x80:
+                    value: str | None = str(data[at + 1 : at + size], "utf-8")
+                    at += size
+                else:
+                    start, at = at, _skip_text(data, at)
+                    value = _text(data, start, at)
                 source, is_sensitive = data[at + 1], data[at + 2] != 0
                 at += 3
                 at = at + 1 if data[at] <= 1 else _skip_synonyms(cursor, at)
                 # The type, and the documentation.
-                at = _skip_text(data, at + 1)
+                at = at + 2 if data[at + 1] == 0 else _skip_text(data, at + 1)
                 at = at + 1 if data[at] == 0 else skip_tags(data, at)
                 values.append(ConfigValue(name or "", value, source, is_sensitive))
         except IndexError:
             raise _missing() from None
+        except UnicodeDecodeError:
+            raise _not_text() from None
         _finish(cursor, at)
         return ConfigEntries(tuple(values))
 
@@ -136,7 +145,7 @@ def _text(data: memoryview, start: int, end: int) -> str | None:
     try:
         return str(data[begin:end], "utf-8")
     except UnicodeDecodeError:
-        raise DecodeError("a string is not UTF-8") from None
+        raise _not_text() from None
 
 
 def _skip_synonyms(cursor: ByteReader, at: int) -> int:
@@ -159,3 +168,7 @@ def _finish(cursor: ByteReader, at: int) -> None:
 
 def _missing() -> DecodeError:
     return DecodeError("the settings of a topic end too early")
+
+
+def _not_text() -> DecodeError:
+    return DecodeError("a string is not UTF-8")
