@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from tests.conformance.partition_tools import test_elections, test_refusals
-from tests.conformance.topics_tool import test_topic_texts as topics
+from tests.conformance.partition_tools import election_lines, reassign_lines
+from tests.conformance.topics_tool import lines as topics
 from tests.paths import ROOT
 
 
@@ -12,8 +12,8 @@ def test_the_page_counts_the_invocations() -> None:
     of_topics = sum(
         map(len, (topics.CREATED, topics.REFUSED, topics.SHOWN, topics.ALTERED, topics.ENDED))
     )
-    of_reassignments = len(test_refusals.invocations(Path()))
-    of_elections = len(test_elections.KINDS) * len(test_elections.invocations(Path(), "t"))
+    of_reassignments = len(reassign_lines.invocations(Path()))
+    of_elections = len(election_lines.KINDS) * len(election_lines.invocations(Path(), "t"))
     assert of_topics + of_reassignments + of_elections >= 150
     text = " ".join((ROOT / "docs" / "admin.md").read_text().split())
     assert (

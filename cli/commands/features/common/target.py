@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, TypeVar
 
 from featurewatch.admin.metadata import FeatureDialect
 from featurewatch.cli.admin_target import AdminTarget
@@ -23,7 +23,7 @@ _SHOWN_BY: Final = "featurewatch features describe"
 class ClusterTarget(AdminTarget):
     """The cluster of a command of ``features``; ``dialect`` is how it speaks."""
 
-    see = "what is finalized now"
+    see: ClassVar[str] = "what is finalized now"
 
     dialect: FeatureDialect = FeatureDialect.RELEASED
 

@@ -3,7 +3,7 @@
 import re
 import sys
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, TypeVar
 
 from featurewatch.cli.admin_target import AdminTarget, lacking
 from featurewatch.cli.command_line import Exit
@@ -24,7 +24,7 @@ _NAME: Final = re.compile(r"[\w.-]{1,249}", re.ASCII)
 class TopicTarget(AdminTarget):
     """The cluster of a command of ``topics`` or ``cluster``."""
 
-    see = "what there is now"
+    see: ClassVar[str] = "what there is now"
 
     def run_command(self, command: Callable[[], None]) -> None:
         """Runs a command; its failure is the tool's text, or one line on stderr."""
