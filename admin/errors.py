@@ -11,7 +11,7 @@
 failed.
 """
 
-from featurewatch.admin.error_texts import error_name, error_text
+from featurewatch.admin.api_errors import error_name, error_text
 from featurewatch.streams.net.connection import NodeError
 
 
@@ -32,12 +32,16 @@ class UpdateRefusedError(AdminError):
 
 
 class KafkaApiError(AdminError):
-    """Kafka refused a request, or one item of it: ``code`` is its number, ``name`` its name."""
+    """Kafka refused a request, or one item of it: ``code`` is its number, ``name`` its name.
 
-    def __init__(self, code: int, text: str | None = None) -> None:
+    ``right`` is what the login lacks, by Kafka's name; empty for any other refusal.
+    """
+
+    def __init__(self, code: int, text: str | None = None, right: str = "") -> None:
         super().__init__(text or error_text(code))
         self.code = code
         self.name = error_name(code)
+        self.right = right
 
 
 class OutcomeUnknownError(AdminError, NodeError):

@@ -11,18 +11,15 @@ is sent to the controller of the Metadata response (KIP-584), or, through contro
 DescribeCluster; a controller that has moved meanwhile is located again until the time is up.
 """
 
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
 
-from featurewatch.admin.connections import Bootstrap, ControllerUnavailableError
-from featurewatch.admin.errors import (
-    OutcomeUnknownError,
-    RequestError,
-    UnreachableError,
-    UpdateRefusedError,
-)
+from featurewatch.admin.api_errors import NOT_CONTROLLER, TIMED_OUT
+from featurewatch.admin.connections import Bootstrap
+from featurewatch.admin.errors import RequestError, UnreachableError, UpdateRefusedError
 from featurewatch.admin.metadata import FeatureDialect
 from featurewatch.admin.reader import FeatureReader, check_draft
+from featurewatch.admin.session import outcome_unknown
 from featurewatch.admin.updates import FeatureUpdate, UpdateResult, uniform_result
 from featurewatch.streams.net.address import Address
 from featurewatch.streams.net.connection import Connection, NodeError, open_connection
@@ -40,10 +37,6 @@ __all__ = [
 ]
 
 # kio's messages are imported by the requests that have one: its modules take long.
-
-_REQUEST_TIMED_OUT: Final = 7
-_NOT_CONTROLLER: Final = 41
-_PAUSE_S: Final = 0.1
 
 
 class FeatureAdmin(FeatureReader):
@@ -66,10 +59,10 @@ class FeatureAdmin(FeatureReader):
         if not requested:
             raise RequestError("there is nothing to change: name a feature and its level")
         if self._dialect is FeatureDialect.RELEASED:
-            return await self._sent(lambda node: self._update(node, requested, dry_run))
+            return await self._to_controller(lambda node: self._update(node, requested, dry_run))
         if dry_run:
             raise RequestError("the drafts of KIP-584 have no dry run")
-        return await self._sent(lambda node: self._draft_update(node, requested))
+        return await self._to_controller(lambda node: self._draft_update(node, requested))
 
     async def delete(self, features: Iterable[FeatureName]) -> UpdateResult:
         """Removes features by DELETE_FEATURES of the early draft: no level or range is checked.
@@ -79,30 +72,15 @@ class FeatureAdmin(FeatureReader):
         names = tuple(features)
         if self._dialect is not FeatureDialect.EARLY or not names:
             raise RequestError("DELETE_FEATURES is the early draft's, and takes at least one name")
-        return await self._sent(lambda node: self._draft_delete(node, names))
+        return await self._to_controller(lambda node: self._draft_delete(node, names))
 
-    async def _sent(self, send: Any) -> UpdateResult:
+    async def _to_controller(
+        self, send: Callable[[Connection], Awaitable[UpdateResult]]
+    ) -> UpdateResult:
         """Sends to the controller, and to the next one where it was not the controller."""
-        import asyncio
-
-        deadline = self._monotonic() + self._timeout_s
-        while True:
-            # One that is about to fall to another node may not be named, or not listen, for a time.
-            try:
-                connection = await self._reach.controller()
-            except ControllerUnavailableError as error:
-                why = str(error)
-            else:
-                result: UpdateResult = await send(connection)
-                if all(item.error != _NOT_CONTROLLER for item in result.results):
-                    return result
-                why = f"{connection.address} is not the controller any more"
-            if self._monotonic() + _PAUSE_S > deadline:
-                raise UnreachableError(
-                    f"no controller took the request in {self._timeout_s:g} s: {why}"
-                )
-            self._reach.rotate()
-            await asyncio.sleep(_PAUSE_S)
+        return await self.on_controller(
+            send, lambda result: any(item.error == NOT_CONTROLLER for item in result.results)
+        )
 
     async def _update(
         self, connection: Connection, updates: tuple[FeatureUpdate, ...], dry_run: bool
@@ -153,17 +131,13 @@ class FeatureAdmin(FeatureReader):
         except NodeError as error:
             if not changes:
                 raise UnreachableError(f"no answer to the dry run: {error}") from error
-            raise OutcomeUnknownError(
-                f"whether the change was applied is unknown: {error}"
-            ) from error
+            raise outcome_unknown(str(error)) from error
 
     @staticmethod
     def _check_timeout(result: UpdateResult, connection: Connection, *, changes: bool) -> None:
         """The outcome is unknown to a server that gave up waiting, too."""
-        if changes and any(item.error == _REQUEST_TIMED_OUT for item in result.results):
-            raise OutcomeUnknownError(
-                f"whether the change was applied is unknown: {connection.address} gave up waiting"
-            )
+        if changes and any(item.error == TIMED_OUT for item in result.results):
+            raise outcome_unknown(f"{connection.address} gave up waiting")
 
 
 def _no_updates(connection: Connection) -> str:

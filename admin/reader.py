@@ -4,66 +4,43 @@ What changes them is in `admin.features`, apart from this, so that a command tha
 only this.
 """
 
-import time
-from collections.abc import Callable
-from types import TracebackType
-from typing import Final, Self
+from typing import Final, Unpack
 
 from featurewatch.admin import controller_lookup
-from featurewatch.admin.connections import AdminConnections, Bootstrap
-from featurewatch.admin.errors import RequestError, UnreachableError
+from featurewatch.admin.connections import Bootstrap
+from featurewatch.admin.errors import UnreachableError
 from featurewatch.admin.metadata import (
     FeatureDialect,
     FeatureMetadata,
     NodeDescription,
     read_metadata,
 )
+from featurewatch.admin.session import AdminSession, SessionOptions
 from featurewatch.streams.net.address import Address
 from featurewatch.streams.net.connection import Connection, NodeError
-from featurewatch.streams.net.transport import Connect
 from featurewatch.streams.types import NodeId, Role
 
 _UPDATE_FEATURES: Final = 57
 
 
-class FeatureReader:
+class FeatureReader(AdminSession):
     """Reads one cluster's features; use as an asynchronous context, which closes the connections.
 
-    ``timeout_s`` is how long a call may take, ``connect_timeout_s`` each step of a connection.
-    ``connect`` opens the transport of a connection (asyncio's by default); with
-    `streams.net.transport.connect_blocking`, `describe` of one node needs no event loop.
-    ``monotonic`` gives seconds of a clock that does not go back.
+    As `AdminSession`. With `streams.net.transport.connect_blocking`, `describe` of one node needs
+    no event loop.
     """
+
+    serves_controllers = True
 
     def __init__(
         self,
         bootstrap: Bootstrap,
         *,
         dialect: FeatureDialect = FeatureDialect.RELEASED,
-        timeout_s: float = 60.0,
-        connect_timeout_s: float = 10.0,
-        connect: Connect | None = None,
-        monotonic: Callable[[], float] = time.monotonic,
+        **options: Unpack[SessionOptions],
     ) -> None:
-        if not bootstrap.addresses:
-            raise RequestError("nobody to ask: give the address of a broker or of a controller")
-        self._bootstrap = bootstrap
+        super().__init__(bootstrap, **options)
         self._dialect = dialect
-        self._timeout_s = timeout_s
-        self._monotonic = monotonic
-        self._connect_timeout_s = min(connect_timeout_s, timeout_s)
-        self._reach = AdminConnections(bootstrap, self._connect_timeout_s, connect)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        _type: type[BaseException] | None,
-        _error: BaseException | None,
-        _traceback: TracebackType | None,
-    ) -> None:
-        await self._reach.close()
 
     async def describe(
         self, *, node_id: NodeId | None = None, controller: bool = False
@@ -80,9 +57,9 @@ class FeatureReader:
         if node_id is not None:
             return await self._node(node_id)
         if controller or self._bootstrap.controllers:
-            connection = await self._reach.controller()
+            connection = await self._connections.controller()
         else:
-            connection = await self._reach.any_node()
+            connection = await self._connections.any_node()
             controller_lookup.check_broker(connection)
         return await self._ask(connection)
 
@@ -114,11 +91,11 @@ class FeatureReader:
         if address is None:
             ids = ", ".join(str(known_id) for kind, known_id in nodes if kind is role) or "none"
             raise UnreachableError(f"there is no {role} {node_id}: the cluster has {ids}")
-        return await self._ask(await self._reach.connection(address))
+        return await self._ask(await self._connections.connection(address))
 
     async def _answer(self, role: Role, node_id: NodeId, address: Address) -> NodeDescription:
         try:
-            metadata = await self._ask(await self._reach.connection(address))
+            metadata = await self._ask(await self._connections.connection(address))
         except NodeError as error:
             return NodeDescription(role, node_id, error=str(error))
         return NodeDescription(role, node_id, metadata)

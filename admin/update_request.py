@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from kio.static.primitive import i8, i16, i32Timedelta
 
-from featurewatch.admin.error_texts import error_text
+from featurewatch.admin.api_errors import error_text
 from featurewatch.admin.errors import RequestError
 from featurewatch.admin.updates import (
     FeatureResult,

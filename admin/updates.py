@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 
-from featurewatch.admin.error_texts import error_text
+from featurewatch.admin.api_errors import error_text
 from featurewatch.admin.errors import UpdateRefusedError
 from featurewatch.streams.types import FeatureLevel, FeatureName, UpgradeType
 

@@ -23,7 +23,14 @@ _INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__sh
 
 
 class TopicToolError(Exception):
-    """The tool prints this on stdout after its prefix, and ends with 1."""
+    """The tool prints this on stdout after its prefix, and ends with 1.
+
+    ``right`` is what the login lacks, by Kafka's name.
+    """
+
+    def __init__(self, text: str | None, right: str = "") -> None:
+        super().__init__(text)
+        self.right = right
 
     def __str__(self) -> str:
         return f"Error while executing topic command : {self.args[0]}"
@@ -159,10 +166,10 @@ def is_internal(name: str) -> bool:
     return name in _INTERNAL
 
 
-def missing_topic(name: str, release: str) -> TopicToolError:
+def missing_topic(name: str, release: str, right: str = "") -> TopicToolError:
     """The error that no topic matches; 3.9 prints Java's ``Optional`` around the name."""
     shown = f"Optional[{name}]" if release == "3.9" else name
-    return TopicToolError(f"Topic '{shown}' does not exist as expected")
+    return TopicToolError(f"Topic '{shown}' does not exist as expected", right)
 
 
 def _broker_id(text: str) -> int:

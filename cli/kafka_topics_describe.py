@@ -4,6 +4,7 @@ The tool keeps topics and settings in Java's hash maps, and prints them in the o
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from featurewatch.cli.kafka_topics import TopicToolError
@@ -11,7 +12,8 @@ from featurewatch.controller.kraft.map_order import hash_map_order, sized_hash_m
 from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
 
 if TYPE_CHECKING:
-    from featurewatch.admin.topics.values import PartitionDetails, TopicConfig, TopicDetails
+    from featurewatch.admin.cluster.configs import TopicConfig
+    from featurewatch.admin.cluster.values import PartitionDetails, TopicDetails
 
 _MIN_ISR = "min.insync.replicas"
 Reassignments = Mapping[TopicPartition, ReplicaAssignment]
@@ -70,7 +72,7 @@ def topic_lines(
         TopicToolError: The settings could not be read.
     """
     if config.error:
-        raise TopicToolError(config.text)
+        raise TopicToolError(config.text, config.right)
     settings = [value for value in config.values if not value.is_default]
     if not condition.is_set and (settings or not overridden_only):
         yield _topic_line(topic, config, reassignments)
@@ -103,11 +105,12 @@ def replication_factor(
 def _topic_line(topic: "TopicDetails", config: "TopicConfig", reassignments: Reassignments) -> str:
     from featurewatch.admin.topics.values import text_of_id
 
-    values = {value.name: value for value in config.values}
+    overridden = {value.name: value.value for value in config.values if not value.is_default}
+    order = _config_order(tuple(value.name for value in config.values))
     shown = ",".join(
-        f"{name}={'null' if values[name].value is None else values[name].value}"
-        for name in hash_map_order(values)
-        if not values[name].is_default
+        f"{name}={'null' if overridden[name] is None else overridden[name]}"
+        for name in order
+        if name in overridden
     )
     if not topic.partitions:
         raise TopicToolError("Index 0 out of bounds for length 0")
@@ -121,6 +124,12 @@ def _topic_line(topic: "TopicDetails", config: "TopicConfig", reassignments: Rea
         f"Configs: {shown}",
     ]
     return "\t".join(parts)
+
+
+@lru_cache(maxsize=64)
+def _config_order(names: tuple[str, ...]) -> list[str]:
+    """The order in which settings are printed; most topics of a cluster have the same ones."""
+    return hash_map_order(names)
 
 
 def _partition_line(

@@ -16,7 +16,7 @@ DEFINED_TWICE: dict[str, str] = {}
 """Class names that stand for two things, each with its reason."""
 
 SHORT = {
-    "admin/topics/wire.py": "the modules of messages about topics share it",
+    "admin/messages/base.py": "the modules of messages share it",
     "agents/input_agents.py": "the one agent there is; the worker only puts parts together",
     "cli/config/lake.py": "commands of the pipeline declare these options without importing Spark",
     "cli/config/values.py": "the settings and the commands that read none check the same values",

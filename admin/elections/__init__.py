@@ -1,4 +1,4 @@
 """Elects leaders of partitions on real clusters (KIP-460).
 
-`admin.elections.client.ElectionAdmin` is the client, `messages` has its request.
+`admin.elections.client.ElectionAdmin` is the client.
 """

@@ -9,17 +9,35 @@ from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from typing import Final
 
-from featurewatch.admin.elections import messages
-from featurewatch.admin.elections.messages import ElectionType
-from featurewatch.admin.errors import OutcomeUnknownError, UnreachableError
-from featurewatch.admin.reassignments.reader import PartitionReader, check_response
-from featurewatch.admin.reassignments.types import LivePartition, PartitionError
+from featurewatch.admin.api_errors import (
+    NOT_CONTROLLER,
+    TIMED_OUT,
+    TOPIC_NO_RIGHT,
+    ResponseError,
+    api_error,
+)
+from featurewatch.admin.cluster.reader import ClusterReader, check_response
+from featurewatch.admin.cluster.values import PartitionDetails, numbers_by_topic
+from featurewatch.admin.errors import KafkaApiError, OutcomeUnknownError, UnreachableError
+from featurewatch.admin.messages.elections import (
+    ElectionTopic,
+    ElectLeadersRequestV2,
+    ElectLeadersResponseV2,
+)
 from featurewatch.controller.partitions.assignment import TopicPartition
 
 _POLL_S: Final = 0.2
-_TIMED_OUT: Final = 7
-_NOT_CONTROLLER: Final = 41
+_ELECT_LEADERS: Final = 43
 _NOT_NEEDED: Final = 84
+
+
+class ElectionType(IntEnum):
+    """Who may be elected, with Kafka's numbers (``ElectionType``)."""
+
+    PREFERRED = 0
+    """The first replica, if it is in sync."""
+    UNCLEAN = 1
+    """Any running replica, where none is in sync: messages may be lost."""
 
 
 class ElectionStatus(IntEnum):
@@ -32,11 +50,11 @@ class ElectionStatus(IntEnum):
     COMPLETED = 1
 
 
-Elections = Mapping[TopicPartition, PartitionError | None]
+Elections = Mapping[TopicPartition, ResponseError | None]
 """The error of each partition, None where a leader was elected."""
 
 
-class ElectionAdmin(PartitionReader):
+class ElectionAdmin(ClusterReader):
     """Elections of one cluster."""
 
     async def elect(
@@ -48,38 +66,39 @@ class ElectionAdmin(PartitionReader):
         another replica than the preferred one was elected: `wait` looks who leads.
 
         Raises:
-            RequestRefusedError: The login may not elect leaders.
+            KafkaApiError: The login may not elect leaders.
             UnreachableError: The controller was not reached. Nothing was sent.
             OutcomeUnknownError: It was sent, and no response came, or the controller gave up
                 waiting: `verify` shows who leads.
         """
-        import asyncio
-
-        wanted = None if partitions is None else tuple(dict.fromkeys(partitions))
-        deadline = self.monotonic() + self.timeout_s
-        while True:
-            response = await self.to_controller(
-                messages.ELECT_LEADERS,
-                (1, 2),
-                lambda version: messages.elect_request(kind, wanted, version, self.timeout_s),
-                changes=True,
+        topics = None
+        if partitions is not None:
+            topics = tuple(
+                ElectionTopic(topic, tuple(numbers))
+                for topic, numbers in numbers_by_topic(dict.fromkeys(partitions)).items()
             )
-            answered = messages.read_elections(response)
-            check_response(answered.error)
-            codes = {error.code for error in answered.partitions.values() if error}
-            if _TIMED_OUT in codes:
-                raise OutcomeUnknownError("the controller gave up waiting for the new leaders")
-            # In ZooKeeper mode a broker that is not the controller says so of each partition.
-            if codes != {_NOT_CONTROLLER} or self.monotonic() > deadline:
-                return answered.partitions
-            await asyncio.sleep(_POLL_S)
+        response = await self.perform(
+            lambda timeout_ms: ElectLeadersRequestV2(int(kind), topics, timeout_ms), _is_refused
+        )
+        check_response(response, _ELECT_LEADERS)
+        results = _results(response)
+        if any(error and error.code == TIMED_OUT for error in results.values()):
+            raise OutcomeUnknownError("the controller gave up waiting for the new leaders")
+        return results
 
     async def verify(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, ElectionStatus]:
-        """Whether the preferred replica leads each partition (KIP-4): the head of its list."""
+        """Whether the preferred replica leads each partition (KIP-4): the head of its list.
+
+        Raises:
+            KafkaApiError: The login may not see one of the topics.
+        """
         wanted = tuple(partitions)
         present = await self.topics(partition.topic for partition in wanted)
+        for error in present.errors.values():
+            if error.code == TOPIC_NO_RIGHT:
+                raise KafkaApiError(*error)
         return {one: _status(present.partitions.get(one)) for one in wanted}
 
     async def wait(
@@ -90,10 +109,8 @@ class ElectionAdmin(PartitionReader):
         Raises:
             UnreachableError: That took longer than ``max_wait_s`` seconds.
         """
-        import asyncio
-
         wanted = tuple(partitions)
-        deadline = self.monotonic() + max_wait_s
+        deadline = self._monotonic() + max_wait_s
         while True:
             try:
                 statuses = await self.verify(wanted)
@@ -102,20 +119,37 @@ class ElectionAdmin(PartitionReader):
                 why = "other replicas than the preferred ones lead"
             except UnreachableError as error:
                 why = str(error)
-            if self.monotonic() + _POLL_S > deadline:
+            if self._monotonic() + _POLL_S > deadline:
                 raise UnreachableError(f"not completed in {max_wait_s:g} s: {why}")
-            await asyncio.sleep(_POLL_S)
+            await self._pause(_POLL_S)
 
 
-def is_needless(error: PartitionError | None) -> bool:
+def is_needless(error: ResponseError | None) -> bool:
     """Whether the leader is the wanted one already."""
     return error is not None and error.code == _NOT_NEEDED
 
 
-def _status(partition: LivePartition | None) -> ElectionStatus:
+def _status(partition: PartitionDetails | None) -> ElectionStatus:
     if partition is None or not partition.replicas:
         return ElectionStatus.FAILED
     preferred = partition.replicas[0]
     if partition.leader == preferred:
         return ElectionStatus.COMPLETED
     return ElectionStatus.IN_PROGRESS if preferred in partition.isr else ElectionStatus.FAILED
+
+
+def _is_refused(response: ElectLeadersResponseV2) -> bool:
+    """In ZooKeeper mode a broker that is not the controller reports that of each partition."""
+    codes = {error and error.code for error in _results(response).values()}
+    return NOT_CONTROLLER in (response.error_code, *codes)
+
+
+def _results(response: ElectLeadersResponseV2) -> Elections:
+    """The error of each partition, in the order of the response."""
+    return {
+        TopicPartition(topic.topic, entry.partition_id): api_error(
+            entry.error_code, entry.error_message, _ELECT_LEADERS
+        )
+        for topic in response.replica_election_results
+        for entry in topic.partition_result
+    }

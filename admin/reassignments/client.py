@@ -10,6 +10,8 @@ What is sent goes to the controller; brokers are asked for their directories and
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
+from featurewatch.admin.api_errors import UNSUPPORTED_VERSION, ResponseError
+from featurewatch.admin.cluster.values import BrokerReplica, ClusterTopics
 from featurewatch.admin.errors import (
     AdminError,
     OutcomeUnknownError,
@@ -17,19 +19,16 @@ from featurewatch.admin.errors import (
     UnreachableError,
     UpdateRefusedError,
 )
-from featurewatch.admin.reassignments import messages
-from featurewatch.admin.reassignments.reader import PartitionReader, check_response
-from featurewatch.admin.reassignments.requests import NoSuchVersionError
+from featurewatch.admin.reassignments.brokers import BrokerAdmin
+from featurewatch.admin.reassignments.requests import alter_request, read_alter
 from featurewatch.admin.reassignments.types import (
-    BrokerReplica,
-    ClusterTopics,
-    PartitionError,
     ReassignmentProgress,
     ReassignmentStatus,
     Replicas,
     Targets,
 )
-from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
+from featurewatch.admin.session import NoSuchVersionError
+from featurewatch.controller.partitions.assignment import TopicPartition
 
 _POLL_S: Final = 0.5
 _SETTLED_S: Final = 5.0
@@ -38,36 +37,17 @@ _NO_FACTOR_CHECK: Final = (
     "AlterPartitionReassignments API. Consider re-sending the request without the option or "
     "updating the server version"
 )
-_UNSUPPORTED_VERSION: Final = 35
 
-Results = Mapping[TopicPartition, PartitionError | None]
+Results = Mapping[TopicPartition, ResponseError | None]
 """The error of each partition, None where it was accepted."""
 
 
-class ReassignmentAdmin(PartitionReader):
+class ReassignmentAdmin(BrokerAdmin):
     """Reassignments of one cluster.
 
     Each call raises `UnreachableError` (nothing was changed), or `OutcomeUnknownError` where a
-    change was sent and has no response: `running` and `topics` then show what is the case.
+    change was sent and has no response: `reassignments` and `topics` then show what is the case.
     """
-
-    async def running(
-        self, partitions: Iterable[TopicPartition] | None = None
-    ) -> dict[TopicPartition, ReplicaAssignment]:
-        """The reassignments that run now, of these partitions or (None) of all.
-
-        Raises:
-            UpdateRefusedError: The login may not read them.
-        """
-        wanted = None if partitions is None else tuple(partitions)
-        response = await self.to_controller(
-            messages.LIST_REASSIGNMENTS,
-            (0, 0),
-            lambda _: messages.list_request(wanted, self.timeout_s),
-            changes=False,
-        )
-        check_response(messages.api_error(int(response.error_code), response.error_message))
-        return messages.read_list(response)
 
     async def start(self, targets: Targets, *, allow_factor_change: bool = True) -> Results:
         """Requests reassignments and returns at once with what the controller accepted (KIP-4)."""
@@ -82,7 +62,7 @@ class ReassignmentAdmin(PartitionReader):
 
         A partition that does not exist, and one with other replicas that nobody moves, failed.
         """
-        running = await self.running()
+        running = await self.reassignments()
         present = await self.topics(partition.topic for partition in targets)
         return {
             partition: _status(partition in running, replicas, present, partition)
@@ -119,9 +99,7 @@ class ReassignmentAdmin(PartitionReader):
         A cluster that does not respond for a time is tried again. A broker may know of the end
         some seconds after the controller: a partition counts as failed when it stays so.
         """
-        import asyncio
-
-        deadline = self.monotonic() + max_wait_s
+        deadline = self._monotonic() + max_wait_s
         why = "the reassignment is still in progress"
         ended: float | None = None
         while True:
@@ -132,17 +110,17 @@ class ReassignmentAdmin(PartitionReader):
                 if ReassignmentStatus.IN_PROGRESS in statuses.values():
                     ended = None
                 else:
-                    ended = self.monotonic() if ended is None else ended
+                    ended = self._monotonic() if ended is None else ended
                     has_failed = ReassignmentStatus.FAILED in statuses.values()
-                    if not has_failed or self.monotonic() > ended + _SETTLED_S:
+                    if not has_failed or self._monotonic() > ended + _SETTLED_S:
                         return statuses
             except OutcomeUnknownError:
                 raise
             except UnreachableError as error:
                 why = str(error)
-            if self.monotonic() + _POLL_S > deadline:
+            if self._monotonic() + _POLL_S > deadline:
                 raise UnreachableError(f"not completed in {max_wait_s:g} s: {why}")
-            await asyncio.sleep(_POLL_S)
+            await self._pause(_POLL_S)
 
     async def progress(
         self, targets: Targets, statuses: Mapping[TopicPartition, ReassignmentStatus]
@@ -165,31 +143,24 @@ class ReassignmentAdmin(PartitionReader):
     ) -> Results:
         if not targets:
             raise RequestError("there is nothing to reassign: name a partition")
-        versions = (0, 1) if allow_factor_change else (1, 1)
         try:
-            response = await self.to_controller(
-                messages.ALTER_REASSIGNMENTS,
-                versions,
-                lambda version: messages.alter_request(
-                    targets,
-                    version,
-                    timeout_s=self.timeout_s,
-                    allow_factor_change=allow_factor_change,
-                ),
-                changes=True,
+            response = await self.perform(
+                lambda timeout_ms: alter_request(
+                    targets, timeout_ms, allow_factor_change=allow_factor_change
+                )
             )
         except NoSuchVersionError:
-            return dict.fromkeys(targets, PartitionError(_UNSUPPORTED_VERSION, _NO_FACTOR_CHECK))
-        answered = messages.read_alter(response)
+            return dict.fromkeys(targets, ResponseError(UNSUPPORTED_VERSION, _NO_FACTOR_CHECK))
+        answered = read_alter(response)
         if answered.error is not None:
             return dict.fromkeys(targets, answered.error)
-        missing = PartitionError(-1, "The server did not answer for this partition.")
+        missing = ResponseError(-1, "The server did not answer for this partition.")
         return {partition: answered.partitions.get(partition, missing) for partition in targets}
 
     async def _bytes_left(self, moving: Iterable[TopicPartition]) -> int | None:
         wanted = tuple(moving)
         try:
-            running = await self.running(wanted)
+            running = await self.reassignments(wanted)
             present = await self.topics(partition.topic for partition in wanted)
             replicas = [
                 BrokerReplica(partition, broker_id)
@@ -199,14 +170,17 @@ class ReassignmentAdmin(PartitionReader):
                     *running[partition].adding,
                     present.partitions[partition].leader,
                 }
-                if broker_id in present.brokers
+                if broker_id is not None and broker_id in present.brokers
             ]
             found = await self.directories(replicas, present.brokers)
         except AdminError:
             return None
         left = 0
         for partition, assignment in running.items():
-            leader = BrokerReplica(partition, present.partitions[partition].leader)
+            details = present.partitions.get(partition)
+            if details is None or details.leader is None:
+                continue
+            leader = BrokerReplica(partition, details.leader)
             if leader not in found:
                 continue
             for broker_id in assignment.adding:

@@ -1,160 +1,98 @@
-"""Sends requests to the controller, to any broker or to one of them. Owns connections and time."""
+"""Makes the requests of reassignments from plain values and reads their results; no IO."""
 
-import time
-from collections.abc import Callable
-from types import TracebackType
-from typing import Any, Final, Self
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import NamedTuple
 
-from featurewatch.admin import controller_lookup
-from featurewatch.admin.connections import (
-    AdminConnections,
-    Bootstrap,
-    ControllerUnavailableError,
+from featurewatch.admin.api_errors import ResponseError, api_error
+from featurewatch.admin.cluster.values import numbers_by_topic
+from featurewatch.admin.messages import log_dirs, reassignments
+from featurewatch.admin.reassignments.types import Replicas
+from featurewatch.controller.partitions.assignment import TopicPartition
+
+AlterRequest = reassignments.AlterReassignmentsRequestV0 | reassignments.AlterReassignmentsRequestV1
+AlterResponse = (
+    reassignments.AlterReassignmentsResponseV0 | reassignments.AlterReassignmentsResponseV1
 )
-from featurewatch.admin.errors import OutcomeUnknownError, RequestError, UnreachableError
-from featurewatch.admin.reassignments.messages import NOT_CONTROLLER, Message
-from featurewatch.admin.reassignments.types import RunningBroker
-from featurewatch.streams.net.connection import Connection, NodeError
-from featurewatch.streams.net.transport import Connect
-
-_PAUSE_S: Final = 0.1
-_TIMED_OUT: Final = 7
-
-Compose = Callable[[int], Message]
-"""Makes a request of the version given."""
 
 
-class AdminRequests:
-    """Requests to the nodes of one cluster; an asynchronous context that closes its connections.
+_ALTER_LOG_DIRS = 34
+_ALTER_REASSIGNMENTS = 45
 
-    ``timeout_s`` bounds a request with all of its attempts, ``connect_timeout_s`` each step of a
-    connection. Clients of topics, reassignments and elections are made of it.
 
-    Raises:
-        RequestError: No address is named (KIP-4).
+class AlterResults(NamedTuple):
+    """The response to AlterPartitionReassignments: one error for all, or one each (None: none)."""
+
+    error: ResponseError | None
+    partitions: Mapping[TopicPartition, ResponseError | None]
+
+
+def alter_request(
+    targets: Mapping[TopicPartition, Replicas | None],
+    timeout_ms: int,
+    *,
+    allow_factor_change: bool = True,
+) -> AlterRequest:
+    """Starts reassignments, and cancels those without replicas (None).
+
+    Version 1 is what can refuse another replication factor; Kafka has it from 4.1 on.
     """
-
-    def __init__(
-        self,
-        bootstrap: Bootstrap,
-        *,
-        timeout_s: float = 60.0,
-        connect_timeout_s: float = 10.0,
-        connect: Connect | None = None,
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
-        if not bootstrap.addresses:
-            raise RequestError("no cluster is named: give the address of a broker")
-        self.timeout_s = timeout_s
-        self.monotonic = monotonic
-        self.names_controllers = bootstrap.controllers
-        self._connections = AdminConnections(bootstrap, min(connect_timeout_s, timeout_s), connect)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        _type: type[BaseException] | None,
-        _error: BaseException | None,
-        _traceback: TracebackType | None,
-    ) -> None:
-        await self._connections.close()
-
-    async def to_controller(
-        self, key: int, versions: tuple[int, int], compose: Compose, *, changes: bool
-    ) -> Any:
-        """The response of the controller to a request of the highest version that it has.
-
-        A node that is not the controller, none, and one that cannot be reached are tried again
-        until the time is up. So is a request that changes nothing and has no response.
-
-        Raises:
-            UnreachableError: No controller took it in time, or it has no such request. Nothing was
-                changed.
-            OutcomeUnknownError: It was sent, ``changes`` something, and no response came.
-        """
-        import asyncio
-
-        deadline = self.monotonic() + self.timeout_s
-        while True:
-            try:
-                connection = await self._connections.controller()
-                response = await self._exchange(connection, key, versions, compose, changes=changes)
-            except (ControllerUnavailableError, _NoResponseError) as error:
-                why = str(error)
-            else:
-                if int(response.error_code) != NOT_CONTROLLER:
-                    return response
-                why = f"{connection.address} is not the controller any more"
-            if self.monotonic() + _PAUSE_S > deadline:
-                raise UnreachableError(
-                    f"no controller took the request in {self.timeout_s:g} s: {why}"
-                )
-            self._connections.rotate()
-            await asyncio.sleep(_PAUSE_S)
-
-    async def to_any_broker(
-        self, key: int, versions: tuple[int, int], compose: Compose, *, changes: bool = False
-    ) -> Any:
-        """The response of the first bootstrap broker that responds; raises as `to_controller`."""
-        if self.names_controllers:
-            raise RequestError("this takes the brokers of the cluster: give --bootstrap-server")
-        connection = await self.any_node()
-        controller_lookup.check_broker(connection)
-        return await self._exchange(connection, key, versions, compose, changes=changes)
-
-    async def any_node(self) -> Connection:
-        """A connection to the first bootstrap address that responds."""
-        return await self._connections.any_node()
-
-    async def to_broker(
-        self,
-        broker: RunningBroker,
-        key: int,
-        versions: tuple[int, int],
-        compose: Compose,
-        *,
-        changes: bool = False,
-    ) -> Any:
-        """The response of one broker; raises as `to_controller`, without a second attempt."""
-        connection = await self._connections.connection(broker.address)
-        return await self._exchange(connection, key, versions, compose, changes=changes)
-
-    async def _exchange(
-        self,
-        connection: Connection,
-        key: int,
-        versions: tuple[int, int],
-        compose: Compose,
-        *,
-        changes: bool,
-    ) -> Any:
-        version = connection.version_of(key, versions)
-        if version is None:
-            raise NoSuchVersionError(
-                f"{connection.address} has no request {key} in versions {versions[0]} to "
-                f"{versions[1]}: its Kafka is too old or too new"
-            )
-        request, form = compose(version)
-        try:
-            response = await connection.request(request, form, self.timeout_s)
-        except NodeError as error:
-            if changes:
-                raise _outcome_unknown(str(error)) from error
-            raise _NoResponseError(str(error)) from error
-        if changes and int(getattr(response, "error_code", 0)) == _TIMED_OUT:
-            raise _outcome_unknown(f"{connection.address} gave up waiting")
-        return response
+    topics = tuple(
+        reassignments.ReassignableTopic(
+            topic,
+            tuple(
+                reassignments.ReassignablePartition(number, targets[TopicPartition(topic, number)])
+                for number in numbers
+            ),
+        )
+        for topic, numbers in numbers_by_topic(targets).items()
+    )
+    if allow_factor_change:
+        return reassignments.AlterReassignmentsRequestV0(timeout_ms, topics)
+    return reassignments.AlterReassignmentsRequestV1(timeout_ms, allow_factor_change, topics)
 
 
-class NoSuchVersionError(UnreachableError):
-    """The node does not have the request in a version that is supported here."""
+def read_alter(response: AlterResponse) -> AlterResults:
+    """The errors of the response to `alter_request`."""
+    results = {
+        TopicPartition(topic.name, entry.partition_index): api_error(
+            entry.error_code, entry.error_message, _ALTER_REASSIGNMENTS
+        )
+        for topic in response.responses
+        for entry in topic.partitions
+    }
+    error = api_error(response.error_code, response.error_message, _ALTER_REASSIGNMENTS)
+    return AlterResults(error, results)
 
 
-class _NoResponseError(UnreachableError):
-    """A request that changes nothing has no response: it may be sent again."""
+def move_request(
+    directories: Mapping[TopicPartition, str],
+) -> log_dirs.AlterReplicaLogDirsRequestV2:
+    """Moves replicas of a broker to other directories of its own."""
+    by_directory: defaultdict[str, list[TopicPartition]] = defaultdict(list)
+    for partition, directory in directories.items():
+        by_directory[directory].append(partition)
+    targets = (
+        log_dirs.MoveTarget(
+            directory,
+            tuple(
+                log_dirs.MovableTopic(topic, tuple(numbers))
+                for topic, numbers in numbers_by_topic(partitions).items()
+            ),
+        )
+        for directory, partitions in by_directory.items()
+    )
+    return log_dirs.AlterReplicaLogDirsRequestV2(tuple(targets))
 
 
-def _outcome_unknown(reason: str) -> OutcomeUnknownError:
-    return OutcomeUnknownError(f"whether the change was applied is unknown: {reason}")
+def read_move(
+    response: log_dirs.AlterReplicaLogDirsResponseV2,
+) -> dict[TopicPartition, ResponseError | None]:
+    """The errors of the response to `move_request`."""
+    return {
+        TopicPartition(topic.topic_name, entry.partition_index): api_error(
+            entry.error_code, None, _ALTER_LOG_DIRS
+        )
+        for topic in response.results
+        for entry in topic.partitions
+    }

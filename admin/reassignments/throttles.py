@@ -9,13 +9,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from featurewatch.admin.reassignments.configs import (
-    ConfigChanges,
-    ConfigOwner,
-    OwnConfigs,
-    ResourceKind,
-)
-from featurewatch.admin.reassignments.types import LivePartition, Targets
+from featurewatch.admin.cluster.configs import ConfigOwner, OwnConfigs, ResourceKind
+from featurewatch.admin.cluster.values import PartitionDetails
+from featurewatch.admin.reassignments.types import Targets
 from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
 
 LEADER_RATE: Final = "leader.replication.throttled.rate"
@@ -31,6 +27,10 @@ _LISTED = re.compile(r"(\d+:\d+)?(,\d+:\d+)*")
 """Partitions and brokers: what tools write. ``*`` and ``none`` are a person's."""
 
 
+ConfigChanges = Mapping[ConfigOwner, Mapping[str, str | None]]
+"""Values to set for each owner; None deletes the setting."""
+
+
 class PartitionMove(NamedTuple):
     """The brokers that a partition is copied from and to."""
 
@@ -41,20 +41,10 @@ class PartitionMove(NamedTuple):
 Moves = Mapping[TopicPartition, PartitionMove]
 
 
-def broker(broker_id: int) -> ConfigOwner:
-    """The settings of a broker."""
-    return ConfigOwner(ResourceKind.BROKER, str(broker_id))
-
-
-def topic(name: str) -> ConfigOwner:
-    """The settings of a topic."""
-    return ConfigOwner(ResourceKind.TOPIC, name)
-
-
 def moves_of(
     running: Mapping[TopicPartition, ReplicaAssignment],
     targets: Targets,
-    present: Mapping[TopicPartition, LivePartition],
+    present: Mapping[TopicPartition, PartitionDetails],
 ) -> dict[TopicPartition, PartitionMove]:
     """All moves once ``targets`` are requested: the running ones, and the new ones in their place.
 
@@ -79,7 +69,7 @@ def topic_throttles(moves: Moves) -> ConfigChanges:
         leaders[partition.topic] |= {f"{partition.number}:{one}" for one in move.sources}
         followers[partition.topic] |= {f"{partition.number}:{one}" for one in move.destinations}
     return {
-        topic(name): {
+        ConfigOwner.topic(name): {
             LEADER_REPLICAS: ",".join(sorted(leaders[name])),
             FOLLOWER_REPLICAS: ",".join(sorted(followers[name])),
         }
@@ -91,22 +81,26 @@ def broker_throttles(moves: Moves, rate: int) -> ConfigChanges:
     """The rates of all brokers that send or receive, in bytes each second."""
     involved = {one for move in moves.values() for one in (*move.sources, *move.destinations)}
     values = {LEADER_RATE: str(rate), FOLLOWER_RATE: str(rate)}
-    return {broker(broker_id): values for broker_id in sorted(involved)}
+    return {ConfigOwner.broker(broker_id): values for broker_id in sorted(involved)}
 
 
 def move_throttles(broker_ids: Iterable[int], rate: int) -> ConfigChanges:
     """The rates of brokers that move replicas between directories, in bytes each second."""
-    return {broker(broker_id): {MOVE_RATE: str(rate)} for broker_id in sorted({*broker_ids})}
+    return {
+        ConfigOwner.broker(broker_id): {MOVE_RATE: str(rate)} for broker_id in sorted({*broker_ids})
+    }
 
 
 def without_broker_throttles(broker_ids: Iterable[int]) -> ConfigChanges:
     """Deletes the rates of these brokers."""
-    return {broker(broker_id): dict.fromkeys(BROKER_SETTINGS) for broker_id in broker_ids}
+    return {
+        ConfigOwner.broker(broker_id): dict.fromkeys(BROKER_SETTINGS) for broker_id in broker_ids
+    }
 
 
 def without_topic_throttles(names: Iterable[str]) -> ConfigChanges:
     """Deletes the lists of these topics."""
-    return {topic(name): dict.fromkeys(TOPIC_SETTINGS) for name in names}
+    return {ConfigOwner.topic(name): dict.fromkeys(TOPIC_SETTINGS) for name in names}
 
 
 def leftover_topics(configs: OwnConfigs) -> list[str]:

@@ -5,15 +5,9 @@ from typing import Final
 from uuid import UUID
 
 from featurewatch.admin.errors import RequestError
-from featurewatch.admin.topics import change_messages as messages
-from featurewatch.admin.topics.config_messages import (
-    AlterableConfigV1,
-    AlterConfigsResourceV1,
-    IncrementalAlterConfigsRequestV1,
-)
-from featurewatch.admin.topics.values import PartitionIncrease, SettingChange, TopicSpec
+from featurewatch.admin.messages import topics as messages
+from featurewatch.admin.topics.values import PartitionIncrease, TopicSpec
 
-_TOPIC: Final = 2
 _DEFAULT_COUNT: Final = -1
 _MAX_INT32: Final = 2**31 - 1
 _MAX_INT16: Final = 2**15 - 1
@@ -58,24 +52,6 @@ def add_partitions(
         for increase in increases
     )
     return messages.CreatePartitionsRequestV3(tuple(topics), timeout_ms, validate_only)
-
-
-def alter_configs(
-    changes: Sequence[tuple[str, Sequence[SettingChange]]], validate_only: bool
-) -> IncrementalAlterConfigsRequestV1:
-    """Topics with the changes of their settings."""
-    resources = (
-        AlterConfigsResourceV1(
-            _TOPIC,
-            topic,
-            tuple(
-                AlterableConfigV1(change.name, int(change.operation), change.value)
-                for change in settings
-            ),
-        )
-        for topic, settings in changes
-    )
-    return IncrementalAlterConfigsRequestV1(tuple(resources), validate_only)
 
 
 def _new_topic(topic: TopicSpec) -> messages.CreateTopicsTopic:

@@ -10,26 +10,32 @@ moved. A call for several topics returns Kafka's result for each; a call for one
 """
 
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
+from featurewatch.admin.api_errors import NOT_CONTROLLER
+from featurewatch.admin.cluster import configs
+from featurewatch.admin.cluster.configs import ConfigOwner, SettingChange
 from featurewatch.admin.connections import Bootstrap
 from featurewatch.admin.errors import OutcomeUnknownError, RequestError
+from featurewatch.admin.messages.base import AdminRequest
+from featurewatch.admin.session import blocking_pause
 from featurewatch.admin.topics import change_requests as requests
 from featurewatch.admin.topics.reader import TopicMetadataReader
 from featurewatch.admin.topics.responses import changed_topic, created_topic
-from featurewatch.admin.topics.session import NOT_CONTROLLER, blocking_pause
 from featurewatch.admin.topics.values import (
     ChangedTopic,
     PartitionIncrease,
-    SettingChange,
     TopicSpec,
     check_changes,
     text_of_id,
 )
-from featurewatch.admin.topics.wire import AdminRequest
 
 __all__ = ["TopicAdmin", "with_topics"]
+
+_DELETE_TOPICS: Final = 20
+_CREATE_PARTITIONS: Final = 37
+_ALTER_CONFIGS: Final = 44
 
 _ITEM = TypeVar("_ITEM")
 _RESULT = TypeVar("_RESULT")
@@ -60,7 +66,7 @@ class TopicAdmin(TopicMetadataReader):
             {name: name for name in names},
             requests.delete,
             lambda response: (
-                changed_topic(item.name or "", item.error_code, item.error_message)
+                changed_topic(item.name or "", item.error_code, item.error_message, _DELETE_TOPICS)
                 for item in response.responses
             ),
         )
@@ -71,7 +77,9 @@ class TopicAdmin(TopicMetadataReader):
             {text_of_id(topic_id): topic_id for topic_id in ids},
             requests.delete_ids,
             lambda response: (
-                changed_topic(text_of_id(item.topic_id), item.error_code, item.error_message)
+                changed_topic(
+                    text_of_id(item.topic_id), item.error_code, item.error_message, _DELETE_TOPICS
+                )
                 for item in response.responses
                 if item.topic_id is not None
             ),
@@ -85,7 +93,7 @@ class TopicAdmin(TopicMetadataReader):
             {item.topic: item for item in _unique(increases, lambda item: item.topic)},
             lambda pending, timeout_ms: requests.add_partitions(pending, timeout_ms, validate_only),
             lambda response: (
-                changed_topic(item.name, item.error_code, item.error_message)
+                changed_topic(item.name, item.error_code, item.error_message, _CREATE_PARTITIONS)
                 for item in response.results
             ),
             changes=not validate_only,
@@ -96,10 +104,15 @@ class TopicAdmin(TopicMetadataReader):
     ) -> Results:
         """Changes settings of topics one by one, or only validates that; the others stay."""
         return await self._change(
-            {topic: (topic, tuple(settings)) for topic, settings in changes.items()},
-            lambda pending, _: requests.alter_configs(pending, validate_only),
+            {
+                topic: (ConfigOwner.topic(topic), tuple(settings))
+                for topic, settings in changes.items()
+            },
+            lambda pending, _: configs.alter_request(pending, validate_only=validate_only),
             lambda response: (
-                changed_topic(item.resource_name, item.error_code, item.error_message)
+                changed_topic(
+                    item.resource_name, item.error_code, item.error_message, _ALTER_CONFIGS
+                )
                 for item in response.responses
             ),
             changes=not validate_only,

@@ -1,58 +1,19 @@
 """Responses about topics as plain values; pure."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from featurewatch.admin.error_texts import error_text
-from featurewatch.admin.topics.values import (
-    BrokerNode,
-    ChangedTopic,
-    ClusterMetadata,
-    PartitionDetails,
-    TopicConfig,
-    TopicDetails,
-)
-from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
-from featurewatch.streams.types import NodeId
+from featurewatch.admin.api_errors import api_error
+from featurewatch.admin.cluster.responses import leader_of, topic_details
+from featurewatch.admin.cluster.values import PartitionDetails, TopicDetails
+from featurewatch.admin.topics.values import ChangedTopic
 
 if TYPE_CHECKING:
-    from featurewatch.admin.topics.change_messages import CreatedTopic
-    from featurewatch.admin.topics.config_messages import (
-        DescribeConfigsResponseV4,
-        DescribeLogDirsResponseV4,
-    )
-    from featurewatch.admin.topics.metadata_messages import (
-        DescribedTopic,
-        MetadataResponseV12,
-        MetadataTopicV12,
-        ReassignmentsResponseV0,
-    )
+    from featurewatch.admin.messages.metadata import DescribedTopic
+    from featurewatch.admin.messages.topics import CreatedTopic
 
+_CREATE_TOPICS = 19
 _UNKNOWN_COUNT = -1
-
-
-def cluster_of(response: "MetadataResponseV12") -> ClusterMetadata:
-    """The brokers, by id, and the controller."""
-    brokers = (
-        BrokerNode(NodeId(broker.node_id), broker.host, broker.port, broker.rack)
-        for broker in response.brokers
-    )
-    controller_id = NodeId(response.controller_id) if response.controller_id >= 0 else None
-    return ClusterMetadata(response.cluster_id, controller_id, tuple(sorted(brokers)))
-
-
-def metadata_topic(topic: "MetadataTopicV12") -> TopicDetails:
-    """A topic of a Metadata response, which has no eligible leaders."""
-    partitions = (
-        PartitionDetails(
-            partition.partition_index,
-            _leader(partition.leader_id),
-            _nodes(partition.replica_nodes),
-            _nodes(partition.isr_nodes),
-        )
-        for partition in topic.partitions
-    )
-    return _topic(topic, partitions)
 
 
 def described_topic(topic: "DescribedTopic") -> TopicDetails:
@@ -60,15 +21,15 @@ def described_topic(topic: "DescribedTopic") -> TopicDetails:
     partitions = (
         PartitionDetails(
             partition.partition_index,
-            _leader(partition.leader_id),
-            _nodes(partition.replica_nodes),
-            _nodes(partition.isr_nodes),
-            _nodes(partition.eligible_leader_replicas or ()),
-            _nodes(partition.last_known_elr or ()),
+            leader_of(partition.leader_id),
+            partition.replica_nodes,
+            partition.isr_nodes,
+            partition.eligible_leader_replicas or (),
+            partition.last_known_elr or (),
         )
         for partition in topic.partitions
     )
-    return _topic(topic, partitions)
+    return topic_details(topic, partitions)
 
 
 def joined_pages(parts: Iterable[TopicDetails]) -> Iterator[TopicDetails]:
@@ -85,78 +46,28 @@ def joined_pages(parts: Iterable[TopicDetails]) -> Iterator[TopicDetails]:
         yield whole
 
 
-def topic_configs(response: "DescribeConfigsResponseV4") -> Iterator[TopicConfig]:
-    """The settings of each topic."""
-    for result in response.results:
-        error, text = _error(result.error_code, result.error_message)
-        yield TopicConfig(result.resource_name, result.configs.values, error, text)
-
-
-def reassignments_of(
-    response: "ReassignmentsResponseV0",
-) -> Mapping[TopicPartition, ReplicaAssignment]:
-    """The partitions that are being reassigned."""
-    return {
-        TopicPartition(topic.name, partition.partition_index): ReplicaAssignment(
-            partition.replicas, partition.adding_replicas, partition.removing_replicas
-        )
-        for topic in response.topics
-        for partition in topic.partitions
-    }
-
-
-def log_bytes(response: "DescribeLogDirsResponseV4") -> Mapping[str, int]:
-    """The bytes of each topic's logs on one broker."""
-    sizes: dict[str, int] = {}
-    for directory in response.results:
-        for topic in directory.topics:
-            size = sum(partition.partition_size for partition in topic.partitions)
-            sizes[topic.name] = sizes.get(topic.name, 0) + size
-    return sizes
-
-
 def created_topic(topic: "CreatedTopic") -> ChangedTopic:
     """The result of a creation, with id and counts as far as they may be read (KIP-525)."""
-    error, text = _error(topic.error_code, topic.error_message)
+    result = changed_topic(topic.name, topic.error_code, topic.error_message, _CREATE_TOPICS)
     return ChangedTopic(
-        topic.name,
-        error,
-        text,
+        result.topic,
+        result.error,
+        result.text,
         topic.topic_id,
         _count(topic.num_partitions),
         _count(topic.replication_factor),
+        result.right,
     )
 
 
-def changed_topic(name: str, error_code: int, error_message: str | None) -> ChangedTopic:
-    """The result of any other change."""
-    return ChangedTopic(name, *_error(error_code, error_message))
-
-
-def _topic(
-    topic: "MetadataTopicV12 | DescribedTopic", partitions: Iterable[PartitionDetails]
-) -> TopicDetails:
-    error, text = _error(topic.error_code, None)
-    return TopicDetails(
-        topic.name or "",
-        topic.topic_id,
-        topic.is_internal,
-        tuple(sorted(partitions, key=lambda partition: partition.partition)),
-        error,
-        text,
-    )
-
-
-def _error(code: int, text: str | None) -> tuple[int, str | None]:
-    return code, None if code == 0 else text or error_text(code)
-
-
-def _leader(node_id: int) -> NodeId | None:
-    return NodeId(node_id) if node_id >= 0 else None
-
-
-def _nodes(ids: tuple[int, ...]) -> tuple[NodeId, ...]:
-    return tuple(map(NodeId, ids))
+def changed_topic(
+    name: str, error_code: int, error_message: str | None, api_key: int
+) -> ChangedTopic:
+    """The result of any other change, by a request of this key."""
+    error = api_error(error_code, error_message, api_key)
+    if error is None:
+        return ChangedTopic(name)
+    return ChangedTopic(name, error.code, error.text, right=error.right)
 
 
 def _count(count: int) -> int | None:

@@ -1,12 +1,17 @@
-"""Shows how far a command on the lake has come, and how long it took to its first rows."""
+"""Shows how far a command has come, what is left, and how long that may take."""
 
 import json
 import sys
 import time
-from typing import Final
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
 
-from featurewatch.cli.output.terminal import print_note
+from featurewatch.cli.output.terminal import console, print_note
 from featurewatch.pipeline.progress import FIRST_BATCH, Progress, ProgressEvent
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
 
 _TERMINAL_S: Final = 1.0
 _LOG_S: Final = 10.0
@@ -57,6 +62,40 @@ def line(event: ProgressEvent) -> str:
     text = f"{event.step}: {event.done:,} {event.unit} done"
     if event.left is not None:
         text += f", {event.left:,} left"
-    if event.seconds_left is not None and event.left:
-        text += f", about {round(event.seconds_left)} s"
-    return text
+    return text + _estimate(event)
+
+
+def _estimate(event: ProgressEvent) -> str:
+    if event.seconds_left is None or not event.left:
+        return ""
+    return f", about {round(event.seconds_left)} s"
+
+
+@contextmanager
+def shown_progress() -> Iterator[Progress]:
+    """A progress on stderr: on a terminal a bar with what is left, elsewhere lines."""
+    if not sys.stderr.isatty():
+        yield ProgressPrinter(as_json=False).progress()
+        return
+    # Here, since rich takes longer to import than most commands take.
+    from rich.progress import BarColumn, TaskProgressColumn, TextColumn
+    from rich.progress import Progress as RichProgress
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[left]}"),
+    )
+    with RichProgress(*columns, console=console(stderr=True)) as bars:
+        tasks: dict[str, TaskID] = {}
+
+        def show(event: ProgressEvent) -> None:
+            left = "" if event.left is None else f"{event.left:,} {event.unit} left"
+            text = left + _estimate(event)
+            if event.step not in tasks:
+                tasks[event.step] = bars.add_task(event.step, total=None, left=text)
+            total = None if event.left is None else event.done + event.left
+            bars.update(tasks[event.step], total=total, completed=event.done, left=text)
+
+        yield Progress(show, time.monotonic)

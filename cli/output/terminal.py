@@ -21,6 +21,15 @@ def print_line(text: str = "") -> None:
     _write(sys.stdout, text)
 
 
+def print_lines(lines: Iterable[str]) -> None:
+    """Lines to stdout, all at once where it is no terminal; also those before an exception."""
+    try:
+        for line in lines:
+            sys.stdout.write(_plain_line(line))
+    finally:
+        sys.stdout.flush()
+
+
 def print_error(text: str) -> None:
     """One line to stderr, with the program's name."""
     _write(sys.stderr, f"featurewatch: {text}")
@@ -64,8 +73,12 @@ def console(*, stderr: bool = False) -> "Console":
 
 
 def _write(stream: TextIO, text: str, end: str = "\n") -> None:
-    stream.write("\t".join(map(plain, text.split("\t"))) + end)
+    stream.write(_plain_line(text, end))
     stream.flush()
+
+
+def _plain_line(text: str, end: str = "\n") -> str:
+    return "\t".join(map(plain, text.split("\t"))) + end
 
 
 def _escaped(line: str) -> str:

@@ -4,6 +4,7 @@ A request's updates are in a ``java.util.HashMap``, registrations in a ``Timelin
 keeps the insertion order: theirs follows from the hashes and the size of the table.
 """
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from math import ceil
 from typing import TypeVar
@@ -12,14 +13,15 @@ K = TypeVar("K")
 
 _DEFAULT_CAPACITY = 16
 _FIBONACCI = -7046029254386353131
+_UTF_16 = f"utf-16-{sys.byteorder[0]}e"
+"""In the order of bytes in which this machine reads two as a number."""
 
 
 def string_hash(text: str) -> int:
     """``String.hashCode``, signed."""
-    data = text.encode("utf-16-be", "surrogatepass")
     hash_code = 0
-    for index in range(0, len(data), 2):
-        hash_code = (31 * hash_code + int.from_bytes(data[index : index + 2])) & 0xFFFFFFFF
+    for unit in memoryview(text.encode(_UTF_16, "surrogatepass")).cast("H"):
+        hash_code = (31 * hash_code + unit) & 0xFFFFFFFF
     return hash_code - (1 << 32) if hash_code >= 1 << 31 else hash_code
 
 

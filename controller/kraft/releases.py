@@ -9,7 +9,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.resources import files
 from typing import Any, Final
 
 from featurewatch.streams.text import closest
@@ -178,6 +177,9 @@ def release_of(name: str) -> Release:
 
 @lru_cache(maxsize=1)
 def _table() -> Any:
+    # Its import takes longer than all others here, and few commands read the table.
+    from importlib.resources import files
+
     return json.loads(files(__package__).joinpath("features.json").read_text())
 
 

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from featurewatch.admin.topics.metadata_messages import (
+from featurewatch.admin.messages.metadata import (
     MetadataBrokerV12,
     MetadataRequestV12,
     MetadataResponseV12,

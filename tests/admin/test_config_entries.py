@@ -8,7 +8,7 @@ from kio.schema.describe_configs.v4.response import (
 )
 from kio.static.primitive import i8
 
-from featurewatch.admin.topics.config_entries import ConfigEntries, SkippedConfigs
+from featurewatch.admin.messages.config_entries import ConfigEntries, SkippedConfigs
 from featurewatch.streams.net.decode import ByteReader, DecodeError
 from featurewatch.streams.net.encode import write_entity
 

@@ -221,7 +221,7 @@ def test_nothing_is_no_request() -> None:
 
         with pytest.raises(RequestError, match="nothing to change"):
             asyncio.run(nothing())
-    with pytest.raises(RequestError, match="nobody to ask"):
+    with pytest.raises(RequestError, match="no cluster is named"):
         FeatureAdmin(Bootstrap(()))
 
 

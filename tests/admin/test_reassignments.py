@@ -1,6 +1,7 @@
 """What clients of reassignments do when the controller moves, is silent or is too old."""
 
 import asyncio
+import datetime
 import struct
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
@@ -12,11 +13,11 @@ from kio.schema.alter_partition_reassignments.v0.response import (
     ReassignableTopicResponse,
 )
 from kio.schema.errors import ErrorCode
+from kio.static.primitive import i32Timedelta
 
 from featurewatch.admin.connections import Bootstrap
 from featurewatch.admin.errors import OutcomeUnknownError, RequestError, UnreachableError
 from featurewatch.admin.reassignments.client import ReassignmentAdmin
-from featurewatch.admin.reassignments.messages import milliseconds
 from featurewatch.controller.partitions.assignment import TopicPartition
 from featurewatch.streams.net.address import Address
 from featurewatch.streams.net.cluster_messages import MetadataBroker, MetadataResponse
@@ -40,7 +41,7 @@ def altered(code: int, version: int = 0) -> bytes:
     topic = ReassignableTopicResponse(name="t", partitions=(partition,))  # type: ignore[arg-type]
     return write_entity(
         schema.AlterPartitionReassignmentsResponse(
-            throttle_time=milliseconds(0),
+            throttle_time=i32Timedelta.parse(datetime.timedelta(0)),
             error_code=ErrorCode(code),
             error_message=None,
             responses=(topic,) if code == 0 else (),
@@ -129,7 +130,7 @@ def test_no_address_is_an_error_at_construction(closed_port: int) -> None:
     async def list_all() -> None:
         nobody = Bootstrap((Address("127.0.0.1", closed_port),))
         async with ReassignmentAdmin(nobody, timeout_s=30) as admin:
-            await admin.running()
+            await admin.reassignments()
 
     with pytest.raises(UnreachableError):
         asyncio.run(list_all())

@@ -39,6 +39,7 @@ def run() -> Iterator[dict[str, Any]]:
         with Cluster(spec, directory / "cluster", temporary=True) as cluster:
             yield _created(cluster.bootstrap_servers, directory / "java")
             _create(cluster.bootstrap_servers, "kept")
+            with_topics(Bootstrap(parse_addresses(cluster.bootstrap_servers)), _listed)
             yield _shown("describe", cluster.bootstrap_servers)
             yield _shown("list", cluster.bootstrap_servers)
 
@@ -110,14 +111,19 @@ def _create(servers: str, prefix: str) -> float:
     return with_topics(Bootstrap(parse_addresses(servers)), create)
 
 
+async def _listed(admin: TopicAdmin) -> tuple[str, ...]:
+    """All topics: the broker may be a moment behind the controller."""
+    names: tuple[str, ...] = ()
+    while len(names) < COUNT:
+        names = await admin.list_topics()
+    return names
+
+
 def _delete_all(servers: str) -> None:
     """Deletes all topics, and waits until the broker lists none."""
 
     async def delete(admin: TopicAdmin) -> None:
-        names: tuple[str, ...] = ()
-        while len(names) < COUNT:  # the broker may be a moment behind the controller
-            names = await admin.list_topics()
-        check_changes(await admin.delete(names))
+        check_changes(await admin.delete(await _listed(admin)))
         while await admin.list_topics():
             time.sleep(0.1)
         time.sleep(2)  # the logs go, too

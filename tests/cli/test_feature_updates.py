@@ -14,9 +14,9 @@ from featurewatch.admin.update_request import update_request as released_request
 from featurewatch.admin.updates import DowngradeType, FeatureUpdate
 from featurewatch.cli.app import app
 from featurewatch.cli.command_line import Exit
-from featurewatch.cli.commands.features.common.confirmation import confirm
 from featurewatch.cli.commands.features.common.updates import DOWNGRADE, parse_level_updates
 from featurewatch.cli.kafka_tool import KafkaFeaturesTool, ToolError
+from featurewatch.cli.output.confirmation import confirm
 from featurewatch.reference.machines.requests import FeaturesResponse
 from featurewatch.reference.wire.api_keys import ApiDialect
 from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, FeatureName

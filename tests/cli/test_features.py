@@ -21,16 +21,16 @@ from featurewatch.reference.machines.requests import FeaturesResponse, UpdateRes
 from featurewatch.reference.wire.api_keys import ApiDialect
 from tests.admin.scripted import Node, ScriptedCluster
 from tests.cli.commands import environment
-from tests.conformance.features_tool.kafka_features import FeaturesCommand
+from tests.conformance.kafka_tools import OurCommand
 from tests.paths import ROOT
 
 RAISE = ("upgrade", "--feature", "metadata.version=21")
 
 
 @pytest.fixture
-def ours(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> FeaturesCommand:
+def ours(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> OurCommand:
     """The command, in this process."""
-    return FeaturesCommand(monkeypatch, capsys)
+    return OurCommand(monkeypatch, capsys)
 
 
 class Terminal(io.StringIO):
@@ -48,7 +48,7 @@ def by(cluster: ScriptedCluster) -> tuple[str, str]:
 
 @pytest.mark.parametrize("answer", ["y\n", "YES\n", " yes \n"])
 def test_a_change_is_confirmed_at_a_terminal(
-    answer: str, ours: FeaturesCommand, monkeypatch: pytest.MonkeyPatch
+    answer: str, ours: OurCommand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At a terminal: what goes from where to where, what it brings and the way back stand on
     stderr, then the change is made and told on stdout."""
@@ -67,7 +67,7 @@ def test_a_change_is_confirmed_at_a_terminal(
 
 @pytest.mark.parametrize("answer", ["n\n", "\n", "yess\n", ""])
 def test_any_other_answer_sends_nothing(
-    answer: str, ours: FeaturesCommand, monkeypatch: pytest.MonkeyPatch
+    answer: str, ours: OurCommand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No, an empty line, a slip, the end of the input: exit code 1, and the cluster was sent
     nothing."""
@@ -92,7 +92,7 @@ class Interrupting(Terminal):
     "arguments", [RAISE, ("delete", "--dialect", "late", "--features", "a")], ids=str
 )
 def test_ctrl_c_at_the_question_sends_nothing(
-    arguments: tuple[str, ...], ours: FeaturesCommand, monkeypatch: pytest.MonkeyPatch
+    arguments: tuple[str, ...], ours: OurCommand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It ends as interrupted commands do, and says that nothing is changed; a signal is then
     handled as before."""
@@ -137,7 +137,7 @@ def test_one_ctrl_c_at_a_terminal_is_enough(tmp_path: Path) -> None:
 
 
 def test_yes_and_dry_run_need_no_confirmation(
-    ours: FeaturesCommand, monkeypatch: pytest.MonkeyPatch
+    ours: OurCommand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """--yes, --dry-run, and no terminal: as Kafka's tool, without a question (F-82 as released,
     F-83 as released)."""
@@ -169,7 +169,7 @@ def test_the_downgrade_path_is_shown_before_the_confirmation(
     now: int,
     wanted: int,
     way_back: str,
-    ours: FeaturesCommand,
+    ours: OurCommand,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What can be undone, how far, and what cannot."""
@@ -181,7 +181,7 @@ def test_the_downgrade_path_is_shown_before_the_confirmation(
 
 
 def test_deletion_explains_its_purpose_first(
-    ours: FeaturesCommand, monkeypatch: pytest.MonkeyPatch
+    ours: OurCommand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Garbage collection: said before anything is asked or sent (F-52)."""
     monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
@@ -194,7 +194,7 @@ def test_deletion_explains_its_purpose_first(
         assert done.out == "metadata.version was deleted.\n"
 
 
-def test_an_unknown_outcome_is_exit_code_4(ours: FeaturesCommand) -> None:
+def test_an_unknown_outcome_is_exit_code_4(ours: OurCommand) -> None:
     """The connection breaks after the change was sent: it is said that nobody knows, and by which
     command it is found out (F-45)."""
     with ScriptedCluster(Node(script=lambda _: None)) as cluster:
@@ -205,7 +205,7 @@ def test_an_unknown_outcome_is_exit_code_4(ours: FeaturesCommand) -> None:
     assert f"featurewatch features describe --bootstrap-server {address}" in result.err
 
 
-def test_enable_latest_takes_what_all_nodes_support(ours: FeaturesCommand) -> None:
+def test_enable_latest_takes_what_all_nodes_support(ours: OurCommand) -> None:
     """One node has less than the others: its maximum is the level, whoever is asked first."""
     wider = FeaturesResponse({"metadata.version": (7, 30)}, {"metadata.version": 20}, 7)
     with ScriptedCluster(Node(features=wider), Node(), Node(features=wider)) as cluster:
@@ -217,7 +217,7 @@ def test_enable_latest_takes_what_all_nodes_support(ours: FeaturesCommand) -> No
     assert "the controllers were not asked" in result.err
 
 
-def test_enable_latest_sends_nothing_where_a_node_is_silent(ours: FeaturesCommand) -> None:
+def test_enable_latest_sends_nothing_where_a_node_is_silent(ours: OurCommand) -> None:
     """What it supports is unknown: exit code 4, the node is named, the cluster is unchanged."""
     with ScriptedCluster(Node(), Node()) as cluster:
         cluster.stop(2)
@@ -228,7 +228,7 @@ def test_enable_latest_sends_nothing_where_a_node_is_silent(ours: FeaturesComman
     assert "nothing was sent, nothing is changed" in result.err
 
 
-def test_options_stand_before_the_command_or_after_it(ours: FeaturesCommand) -> None:
+def test_options_stand_before_the_command_or_after_it(ours: OurCommand) -> None:
     """As Kafka's tool takes them, and as KIP-584 writes them; the nearer one counts (M-18)."""
     with ScriptedCluster(Node()) as cluster:
         before = ours(*by(cluster), "describe")
@@ -237,7 +237,7 @@ def test_options_stand_before_the_command_or_after_it(ours: FeaturesCommand) -> 
         assert ours("--bootstrap-server", "127.0.0.1:1", "describe", *by(cluster)) == before
 
 
-def test_every_command_has_help(ours: FeaturesCommand) -> None:
+def test_every_command_has_help(ours: OurCommand) -> None:
     """The commands of KIP-778, and the others, each with --help, and --dry-run on all that can
     change something but describe (M-17, M-19)."""
     listed = ours("--help").out
@@ -275,7 +275,7 @@ WRONG = (
 
 @pytest.mark.parametrize(("arguments", "says"), WRONG, ids=str)
 def test_wrong_usage_is_reported_before_any_request(
-    arguments: tuple[str, ...], says: str, ours: FeaturesCommand
+    arguments: tuple[str, ...], says: str, ours: OurCommand
 ) -> None:
     """Exit code 2, nothing on stdout, and what to give."""
     result = ours(*arguments)
@@ -283,7 +283,7 @@ def test_wrong_usage_is_reported_before_any_request(
     assert says in result.err
 
 
-def test_a_number_that_is_too_long_is_no_short(ours: FeaturesCommand) -> None:
+def test_a_number_that_is_too_long_is_no_short(ours: OurCommand) -> None:
     """However long: Java's words, and nothing is sent; zeros before it do not count."""
     with ScriptedCluster(Node()) as cluster:
         result = ours("upgrade", *by(cluster), "--feature", f"f={'9' * 5000}")
@@ -292,7 +292,7 @@ def test_a_number_that_is_too_long_is_no_short(ours: FeaturesCommand) -> None:
     assert parse_level(f"f={'0' * 5000}7") == ("f", 7)
 
 
-def test_an_unreachable_cluster_is_one_line_and_exit_code_1(ours: FeaturesCommand) -> None:
+def test_an_unreachable_cluster_is_one_line_and_exit_code_1(ours: OurCommand) -> None:
     """The address and the reason, in one line; exit code 1."""
     with ScriptedCluster(Node()) as cluster:
         address = cluster.address()
@@ -303,7 +303,7 @@ def test_an_unreachable_cluster_is_one_line_and_exit_code_1(ours: FeaturesComman
             assert f"nobody listens at {address}" in result.err
 
 
-def test_a_node_that_does_not_respond_is_one_line_and_exit_code_1(ours: FeaturesCommand) -> None:
+def test_a_node_that_does_not_respond_is_one_line_and_exit_code_1(ours: OurCommand) -> None:
     """It accepts connections and does not answer: one line when the time is up, exit code 1."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
@@ -313,7 +313,7 @@ def test_a_node_that_does_not_respond_is_one_line_and_exit_code_1(ours: Features
             assert f"{address} did not answer for 0.2 s" in result.err
 
 
-def test_an_interrupted_change_says_how_to_check_its_outcome(ours: FeaturesCommand) -> None:
+def test_an_interrupted_change_says_how_to_check_its_outcome(ours: OurCommand) -> None:
     """Ctrl-C while the answer is awaited: whether it is applied is not known, and where to look is
     said; it ends as interrupted commands do (F-45)."""
 
@@ -338,7 +338,7 @@ def test_an_interrupted_change_says_how_to_check_its_outcome(ours: FeaturesComma
     ids=str,
 )
 def test_a_draft_sends_no_request_to_released_kafka(
-    dialect: str, arguments: tuple[str, ...], ours: FeaturesCommand
+    dialect: str, arguments: tuple[str, ...], ours: OurCommand
 ) -> None:
     """It would seem to have no features, and take a deletion for client quotas: one line with the
     option to give, exit code 1."""
@@ -362,7 +362,7 @@ def test_a_draft_sends_no_request_to_released_kafka(
     ],
 )
 def test_a_drafts_node_without_features_is_one(
-    dialect: str, speech: ApiDialect, ours: FeaturesCommand
+    dialect: str, speech: ApiDialect, ours: OurCommand
 ) -> None:
     """It supports nothing and nothing is finalized: that is the answer."""
     with ScriptedCluster(Node(features=FeaturesResponse({}, {}, -1)), speech=speech) as cluster:
@@ -372,7 +372,7 @@ def test_a_drafts_node_without_features_is_one(
     assert (document["supported_features"], document["finalized_features"]) == ({}, {"epoch": None})
 
 
-def test_a_refusal_as_json(ours: FeaturesCommand) -> None:
+def test_a_refusal_as_json(ours: OurCommand) -> None:
     """The document says FAILED, with the controller's number and text for each feature, and what
     is finalized all the same."""
     refuse = UpdateResponse(message="no", error=95)  # type: ignore[arg-type]
@@ -425,7 +425,7 @@ d = C:\\dir
     ],
 )
 def test_an_invalid_key_or_value_is_in_the_error(
-    line: str, says: str, tmp_path: Path, ours: FeaturesCommand
+    line: str, says: str, tmp_path: Path, ours: OurCommand
 ) -> None:
     """With its file, before anything is asked: a misspelt login would go unnoticed."""
     file = tmp_path / "client.properties"
@@ -441,7 +441,7 @@ def test_an_invalid_key_or_value_is_in_the_error(
 
 
 def test_a_harmless_key_of_kafka_is_ignored_and_one_for_java_alone_is_refused(
-    tmp_path: Path, ours: FeaturesCommand
+    tmp_path: Path, ours: OurCommand
 ) -> None:
     """One file serves several programs: a consumer's settings need no line; a Java class does."""
     file = tmp_path / "client.properties"

@@ -13,7 +13,7 @@ from kazoo.client import KazooClient
 from featurewatch.deploy.zookeeper.ensemble import Ensemble
 from featurewatch.reference.machines.dialect import EARLY_DRAFT, LATER_DRAFT, Dialect
 from featurewatch.reference.machines.encoding import encode_features
-from tests.conformance.features_tool.kafka_features import CommandResult, FeaturesCommand
+from tests.conformance.kafka_tools import CommandResult, OurCommand
 from tests.reference.process import reference_process
 
 pytestmark = pytest.mark.stack
@@ -35,7 +35,7 @@ class DraftCluster:
         self,
         nodes: dict[int, str],
         dialect: str,
-        ours: FeaturesCommand,
+        ours: OurCommand,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         self.nodes = nodes
@@ -84,7 +84,7 @@ def running(
     with reference_process(
         ensemble.connect_string + chroot, *arguments, features=features
     ) as process:
-        yield DraftCluster(process.ready(), name, FeaturesCommand(monkeypatch, capsys), monkeypatch)
+        yield DraftCluster(process.ready(), name, OurCommand(monkeypatch, capsys), monkeypatch)
 
 
 @pytest.fixture
@@ -243,7 +243,7 @@ def test_the_later_drafts_example(late: DraftCluster) -> None:
     assert TRANSACTION in refused.err
 
 
-def test_a_cluster_of_a_draft_is_recognized(late: DraftCluster, ours: FeaturesCommand) -> None:
+def test_a_cluster_of_a_draft_is_recognized(late: DraftCluster, ours: OurCommand) -> None:
     """Asked as released Kafka, it has no UpdateFeatures, and --dialect is offered."""
     result = ours("upgrade", "--feature", "a=1", "--bootstrap-server", late.controller)
     assert (result.code, result.err.count("\n")) == (1, 1)
@@ -251,6 +251,6 @@ def test_a_cluster_of_a_draft_is_recognized(late: DraftCluster, ours: FeaturesCo
 
 
 @pytest.fixture
-def ours(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> FeaturesCommand:
+def ours(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> OurCommand:
     """The command without a draft."""
-    return FeaturesCommand(monkeypatch, capsys)
+    return OurCommand(monkeypatch, capsys)

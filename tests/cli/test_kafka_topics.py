@@ -2,12 +2,9 @@
 
 import pytest
 
-from featurewatch.admin.topics.values import (
-    ConfigValue,
-    PartitionDetails,
-    TopicConfig,
-    TopicDetails,
-)
+from featurewatch.admin.cluster.configs import TopicConfig
+from featurewatch.admin.cluster.values import PartitionDetails, TopicDetails
+from featurewatch.admin.messages.config_entries import ConfigValue
 from featurewatch.cli.kafka_topics import (
     TopicToolError,
     matching,

@@ -2,14 +2,14 @@
 
 import pytest
 
-from featurewatch.admin.reassignments import throttles
-from featurewatch.admin.reassignments.configs import ConfigOwner
-from featurewatch.admin.reassignments.types import (
+from featurewatch.admin.cluster.configs import ConfigOwner
+from featurewatch.admin.cluster.values import (
     BrokerReplica,
     ClusterTopics,
-    LivePartition,
+    PartitionDetails,
     ReplicaDirectory,
 )
+from featurewatch.admin.reassignments import throttles
 from featurewatch.cli.commands.reassign.common.plan import (
     endless,
     plan_document,
@@ -19,17 +19,25 @@ from featurewatch.cli.commands.reassign.common.plan import (
 from featurewatch.cli.commands.reassign.common.tool_error import KafkaToolError, in_set_order
 from featurewatch.controller.kraft.map_order import string_hash
 from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
+from featurewatch.streams.types import NodeId
 
 PARTITION = TopicPartition("t", 0)
 OTHER = TopicPartition("t", 1)
 
 
+def node_ids(*numbers: int) -> tuple[NodeId, ...]:
+    """Ids of brokers."""
+    return tuple(map(NodeId, numbers))
+
+
 def test_the_plan_names_what_moves_and_what_it_risks() -> None:
     """Bytes from the leader's directory, a leader that goes, another replication factor, a replica
     that is not in sync, and a broker without room."""
-    present = ClusterTopics(
-        {}, {PARTITION: LivePartition(1, (1, 2), (1,)), OTHER: LivePartition(2, (2,), (2,))}, {}
-    )
+    partitions = {
+        PARTITION: PartitionDetails(0, NodeId(1), node_ids(1, 2), node_ids(1)),
+        OTHER: PartitionDetails(1, NodeId(2), node_ids(2), node_ids(2)),
+    }
+    present = ClusterTopics({}, partitions, {})
     sizes = {
         BrokerReplica(PARTITION, 1): ReplicaDirectory("/a", None, 1000, 50),
         BrokerReplica(OTHER, 2): ReplicaDirectory("/a", None, 500, 50),
@@ -84,11 +92,11 @@ def test_leftovers_are_what_tools_write() -> None:
     """Lists of partitions and brokers, empty ones too; ``*`` is a person's."""
     listed = {throttles.LEADER_REPLICAS: "0:1,12:3", throttles.FOLLOWER_REPLICAS: ""}
     configs: dict[ConfigOwner, dict[str, str]] = {
-        throttles.topic("left"): listed,
-        throttles.topic("whole"): {throttles.LEADER_REPLICAS: "*"},
-        throttles.topic("none"): {},
-        throttles.broker(2): {throttles.LEADER_RATE: "1"},
-        throttles.broker(1): {},
+        ConfigOwner.topic("left"): listed,
+        ConfigOwner.topic("whole"): {throttles.LEADER_REPLICAS: "*"},
+        ConfigOwner.topic("none"): {},
+        ConfigOwner.broker(2): {throttles.LEADER_RATE: "1"},
+        ConfigOwner.broker(1): {},
     }
     assert throttles.leftover_topics(configs) == ["left"]
     assert throttles.leftover_brokers(configs) == [2]

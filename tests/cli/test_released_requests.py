@@ -12,8 +12,8 @@ import pytest
 
 from featurewatch.controller.partitions.assignment import TopicPartition
 from tests.cli.released_node import ReleasedNode
-from tests.conformance.features_tool.kafka_features import CommandResult
-from tests.conformance.partition_tools.tools import OurCommand, write_assignment
+from tests.conformance.kafka_tools import CommandResult, OurCommand
+from tests.conformance.partition_tools.tools import write_assignment
 from tests.reference.machines.controller_rig import P0
 
 METADATA, CREATE, DELETE, DESCRIBE_CONFIGS, ADD_PARTITIONS = 3, 19, 20, 32, 37
@@ -32,14 +32,14 @@ class Scene:
         """What a command does; only its own requests are kept."""
         self.node.requests.clear()
         where = ("--bootstrap-server", self.node.address)
-        return self._command.run(*line.split(), *options, *where)
+        return self._command(*line.split(), *options, *where)
 
 
 @pytest.fixture
 def scene(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Scene]:
     """A node that has the topic t, whose partition 0 has the replicas 1 and 2."""
     with ReleasedNode().served() as node:
-        yield Scene(node, OurCommand(monkeypatch, capsys))
+        yield Scene(node, OurCommand(monkeypatch, capsys, group=None))
 
 
 # -- topics ----------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ import ast
 import json
 import logging
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from featurewatch.cli.output import terminal
 from featurewatch.reference.machines.requests import FeaturesResponse
 from featurewatch.streams.text import plain, shortened
 from tests.admin.scripted import Node, ScriptedCluster
-from tests.conformance.features_tool.kafka_features import FeaturesCommand
+from tests.conformance.kafka_tools import OurCommand
 from tests.paths import ROOT
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2Jred\x9b31m\r\nfeaturewatch: all is well \u202e"
@@ -109,7 +110,7 @@ def test_describe_shows_a_hostile_node_s_names_plainly(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Names of features are what the node sends."""
-    command = FeaturesCommand(monkeypatch, capsys)
+    command = OurCommand(monkeypatch, capsys)
     node = Node(features=FeaturesResponse({HOSTILE: (0, 3)}, {HOSTILE: 1}, 7))
     with ScriptedCluster(node) as cluster:
         address = str(cluster.address())
@@ -144,3 +145,16 @@ def test_long_texts_are_shortened(text: str, max_chars: int, result: str) -> Non
     """The beginning is kept, and how long it was."""
     assert shortened(text, max_chars) == result
     assert plain(result) == result
+
+
+def test_lines_before_an_error_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    """Many lines are written at once; those that came before an error are there, and plain."""
+
+    def lines() -> Iterator[str]:
+        yield "one\ttwo"
+        yield "\x1b[31mred"
+        raise ValueError("end")
+
+    with pytest.raises(ValueError, match="end"):
+        terminal.print_lines(lines())
+    assert capsys.readouterr().out == "one\ttwo\n\N{REPLACEMENT CHARACTER}[31mred\n"

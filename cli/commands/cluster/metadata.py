@@ -9,7 +9,7 @@ from featurewatch.cli.commands.topics.common.target import TopicTarget
 from featurewatch.cli.output.terminal import print_json_text, print_line
 
 if TYPE_CHECKING:
-    from featurewatch.admin.topics.values import ClusterMetadata
+    from featurewatch.admin.cluster.values import ClusterMetadata
 
 
 @command()

@@ -38,7 +38,7 @@ def describe(
     if node_id is not None and node_id < 0:
         fail(f"Invalid node id {node_id}: must be non-negative.", ExitCode.FAILED)
     if node_id is None:
-        metadata = target.run_blocking(lambda reader: _describe(reader, None, controller))
+        metadata = target.read_blocking(lambda reader: _describe(reader, None, controller))
     else:
         metadata = target.run(_describe(target.reader(), NodeId(node_id), controller))
     if target.as_json or target.dialect is not FeatureDialect.RELEASED:

@@ -3,15 +3,14 @@
 from featurewatch.admin.metadata import FeatureDialect
 from featurewatch.cli.command_line import command
 from featurewatch.cli.commands.features.common.options import (
-    DryRun,
     NameComma,
     NameList,
     Unsafe,
-    Yes,
     split_names,
     with_target,
 )
 from featurewatch.cli.commands.features.common.target import ClusterTarget
+from featurewatch.cli.config.cluster_options import DryRun, Yes
 from featurewatch.cli.errors import UsageError
 
 

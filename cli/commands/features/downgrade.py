@@ -2,15 +2,14 @@
 
 from featurewatch.cli.command_line import command
 from featurewatch.cli.commands.features.common.options import (
-    DryRun,
     LevelList,
     Metadata,
     ReleaseVersion,
     Unsafe,
-    Yes,
     with_target,
 )
 from featurewatch.cli.commands.features.common.target import ClusterTarget
+from featurewatch.cli.config.cluster_options import DryRun, Yes
 
 
 @command()

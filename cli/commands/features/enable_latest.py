@@ -1,8 +1,9 @@
 """``featurewatch features enable-latest``: all features at the highest level that all support."""
 
 from featurewatch.cli.command_line import command
-from featurewatch.cli.commands.features.common.options import DryRun, Yes, with_target
+from featurewatch.cli.commands.features.common.options import with_target
 from featurewatch.cli.commands.features.common.target import ClusterTarget
+from featurewatch.cli.config.cluster_options import DryRun, Yes
 
 
 @command()

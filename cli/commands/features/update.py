@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from featurewatch.admin.metadata import FeatureDialect
 from featurewatch.cli.command_line import Option, command
-from featurewatch.cli.commands.features.common.options import Yes, with_target
+from featurewatch.cli.commands.features.common.options import with_target
 from featurewatch.cli.commands.features.common.target import ClusterTarget
+from featurewatch.cli.config.cluster_options import Yes
 from featurewatch.cli.errors import UsageError
 from featurewatch.streams.types import FeatureLevel, FeatureName
 

@@ -2,14 +2,13 @@
 
 from featurewatch.cli.command_line import command
 from featurewatch.cli.commands.features.common.options import (
-    DryRun,
     LevelList,
     Metadata,
     ReleaseVersion,
-    Yes,
     with_target,
 )
 from featurewatch.cli.commands.features.common.target import ClusterTarget
+from featurewatch.cli.config.cluster_options import DryRun, Yes
 
 
 @command()

@@ -1,33 +1,24 @@
 """``featurewatch reassign cancel``: puts an end to running reassignments."""
 
 from featurewatch.cli.command_line import command
-from featurewatch.cli.commands.reassign.common.options import MoveTimeout
-from featurewatch.cli.commands.reassign.common.target import (
-    AdminTarget,
-    Compat,
-    Config,
-    Controller,
-    Json,
+from featurewatch.cli.commands.reassign.common.options import (
+    MoveTimeout,
     PreserveThrottles,
     ReassignmentFile,
-    Server,
-    ToolRelease,
-    Yes,
-    required_file,
+    with_brokers_or_controllers,
 )
+from featurewatch.cli.commands.reassign.common.target import ToolTarget, required_file
+from featurewatch.cli.config.cluster_options import Yes
 
 
 @command()
+@with_brokers_or_controllers
 def cancel(
-    bootstrap_server: Server = None,
-    bootstrap_controller: Controller = None,
+    target: ToolTarget,
     reassignment_json_file: ReassignmentFile = None,
     preserve_throttles: PreserveThrottles = False,
     timeout: MoveTimeout = 10_000,
-    command_config: Config = None,
-    compat: Compat = None,
     yes: Yes = False,
-    as_json: Json = False,
 ) -> None:
     """Cancel the running reassignments of a file."""
     # Here, so that help needs no client.
@@ -36,13 +27,6 @@ def cancel(
     from featurewatch.cli.commands.reassign.common.cancellation import cancel_assignment
     from featurewatch.cli.commands.reassign.common.json_file import read_json_file
 
-    target = AdminTarget(
-        bootstrap_server or "",
-        bootstrap_controller or "",
-        command_config,
-        as_json,
-        compat or ToolRelease.V4_3,
-    )
     file = required_file(reassignment_json_file, "reassignment-json-file")
     client = target.client(ReassignmentAdmin)
 
@@ -58,4 +42,4 @@ def cancel(
                 yes=yes,
             )
 
-    target.run(change(), see="featurewatch reassign list")
+    target.run(change(), shown_by="featurewatch reassign list")

@@ -9,26 +9,20 @@ from featurewatch.cli.commands.reassign.common.options import (
     KeepFactor,
     MaxWait,
     MoveTimeout,
-    Throttle,
-    Wait,
-)
-from featurewatch.cli.commands.reassign.common.target import (
-    AdminTarget,
-    Compat,
-    Config,
-    Json,
     PreserveThrottles,
     ReassignmentFile,
-    Server,
-    ToolRelease,
-    Yes,
-    required_file,
+    Throttle,
+    Wait,
+    with_brokers,
 )
+from featurewatch.cli.commands.reassign.common.target import ToolTarget, required_file
+from featurewatch.cli.config.cluster_options import Compat, Yes
 
 
 @command()
+@with_brokers
 def execute(
-    bootstrap_server: Server = None,
+    target: ToolTarget,
     reassignment_json_file: ReassignmentFile = None,
     additional: Additional = False,
     throttle: Throttle = -1,
@@ -40,10 +34,7 @@ def execute(
     preserve_throttles: PreserveThrottles = False,
     dry_run: DryRun = False,
     force: Force = False,
-    command_config: Config = None,
-    compat: Compat = None,
     yes: Yes = False,
-    as_json: Json = False,
 ) -> None:
     """Start the reassignment of a file, and with --wait follow it to its end."""
     # Here, so that help needs no client.
@@ -55,13 +46,10 @@ def execute(
     from featurewatch.cli.commands.reassign.common.execution import Execution, ExecutionOptions
     from featurewatch.cli.commands.reassign.common.json_file import read_json_file
 
-    target = AdminTarget(
-        bootstrap_server or "", "", command_config, as_json, compat or ToolRelease.V4_3
-    )
     file = required_file(reassignment_json_file, "reassignment-json-file")
     client = target.client(ReassignmentAdmin)
     options = ExecutionOptions(
-        compat=compat or ToolRelease.V4_3,
+        compat=Compat(target.compat),
         additional=additional,
         throttle=throttle,
         directory_throttle=replica_alter_log_dirs_throttle,
@@ -81,4 +69,4 @@ def execute(
         async with client as admin:
             await Execution(admin, requested, options, target.printer).run()
 
-    target.run(change(), see="featurewatch reassign list")
+    target.run(change(), shown_by="featurewatch reassign list")

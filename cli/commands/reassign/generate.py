@@ -5,28 +5,23 @@ from featurewatch.cli.commands.reassign.common.options import (
     BrokerList,
     DisableRackAware,
     TopicsFile,
+    with_brokers,
 )
 from featurewatch.cli.commands.reassign.common.target import (
-    AdminTarget,
-    Compat,
-    Config,
-    Json,
-    Server,
-    ToolRelease,
+    ToolTarget,
     required_file,
     required_text,
 )
+from featurewatch.cli.config.cluster_options import Compat
 
 
 @command()
+@with_brokers
 def generate(
-    bootstrap_server: Server = None,
+    target: ToolTarget,
     topics_to_move_json_file: TopicsFile = None,
     broker_list: BrokerList = None,
     disable_rack_aware: DisableRackAware = False,
-    command_config: Config = None,
-    compat: Compat = None,
-    as_json: Json = False,
 ) -> None:
     """Propose an assignment that spreads topics over brokers; changes nothing."""
     # Here, so that help needs no client.
@@ -38,9 +33,6 @@ def generate(
     from featurewatch.cli.commands.reassign.common.json_file import read_json_file
     from featurewatch.cli.commands.reassign.common.proposal import propose_assignment
 
-    target = AdminTarget(
-        bootstrap_server or "", "", command_config, as_json, compat or ToolRelease.V4_3
-    )
     file = required_file(topics_to_move_json_file, "topics-to-move-json-file")
     listed = required_text(broker_list, "broker-list")
     client = target.client(ReassignmentAdmin)
@@ -55,7 +47,7 @@ def generate(
                 topics,
                 broker_ids,
                 target.printer,
-                compat=compat or ToolRelease.V4_3,
+                compat=Compat(target.compat),
                 uses_racks=not disable_rack_aware,
             )
 

@@ -1,25 +1,13 @@
 """``featurewatch reassign list``: the running reassignments."""
 
 from featurewatch.cli.command_line import command
-from featurewatch.cli.commands.reassign.common.target import (
-    AdminTarget,
-    Compat,
-    Config,
-    Controller,
-    Json,
-    Server,
-    ToolRelease,
-)
+from featurewatch.cli.commands.reassign.common.options import with_brokers_or_controllers
+from featurewatch.cli.commands.reassign.common.target import ToolTarget
 
 
 @command("list")
-def list_reassignments(
-    bootstrap_server: Server = None,
-    bootstrap_controller: Controller = None,
-    command_config: Config = None,
-    compat: Compat = None,
-    as_json: Json = False,
-) -> None:
+@with_brokers_or_controllers
+def list_reassignments(target: ToolTarget) -> None:
     """List all running reassignments."""
     # Here, so that help needs no client.
     from featurewatch.admin.reassignments.client import ReassignmentAdmin
@@ -27,18 +15,11 @@ def list_reassignments(
     from featurewatch.cli.commands.reassign.common.texts import list_lines
     from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
 
-    target = AdminTarget(
-        bootstrap_server or "",
-        bootstrap_controller or "",
-        command_config,
-        as_json,
-        compat or ToolRelease.V4_3,
-    )
     client = target.client(ReassignmentAdmin)
 
     async def read() -> dict[TopicPartition, ReplicaAssignment]:
         async with client as admin:
-            return await admin.running()
+            return await admin.reassignments()
 
     running = target.run(read())
     target.printer.lines(list_lines(running))

@@ -1,27 +1,20 @@
 """``featurewatch reassign verify``: whether a reassignment is done."""
 
 from featurewatch.cli.command_line import command
-from featurewatch.cli.commands.reassign.common.target import (
-    AdminTarget,
-    Compat,
-    Config,
-    Json,
+from featurewatch.cli.commands.reassign.common.options import (
     PreserveThrottles,
     ReassignmentFile,
-    Server,
-    ToolRelease,
-    required_file,
+    with_brokers,
 )
+from featurewatch.cli.commands.reassign.common.target import ToolTarget, required_file
 
 
 @command()
+@with_brokers
 def verify(
-    bootstrap_server: Server = None,
+    target: ToolTarget,
     reassignment_json_file: ReassignmentFile = None,
     preserve_throttles: PreserveThrottles = False,
-    command_config: Config = None,
-    compat: Compat = None,
-    as_json: Json = False,
 ) -> None:
     """Show whether the reassignment of a file is done, and take its throttles away."""
     # Here, so that help needs no client.
@@ -30,9 +23,6 @@ def verify(
     from featurewatch.cli.commands.reassign.common.json_file import read_json_file
     from featurewatch.cli.commands.reassign.common.verification import verify_assignment
 
-    target = AdminTarget(
-        bootstrap_server or "", "", command_config, as_json, compat or ToolRelease.V4_3
-    )
     file = required_file(reassignment_json_file, "reassignment-json-file")
     client = target.client(ReassignmentAdmin)
 
@@ -43,4 +33,4 @@ def verify(
                 admin, requested, target.printer, preserve_throttles=preserve_throttles
             )
 
-    target.run(read(), see="featurewatch reassign list")
+    target.run(read(), shown_by="featurewatch reassign list")

@@ -4,7 +4,7 @@ import sys
 from typing import Annotated
 
 from featurewatch.cli.command_line import Exit, Option, command
-from featurewatch.cli.commands.features.common.options import Config, Controller, Server
+from featurewatch.cli.config.cluster_options import Config, Controller, Server
 
 
 @command()

@@ -3,7 +3,6 @@
 from typing import Annotated
 
 from featurewatch.cli.command_line import Option, command
-from featurewatch.cli.commands.features.common.options import DryRun, Yes
 from featurewatch.cli.commands.topics.common.options import (
     IfExists,
     Partitions,
@@ -12,6 +11,7 @@ from featurewatch.cli.commands.topics.common.options import (
     with_topic_target,
 )
 from featurewatch.cli.commands.topics.common.target import TopicTarget
+from featurewatch.cli.config.cluster_options import DryRun, Yes
 
 
 @command()

@@ -1,9 +1,9 @@
 """``featurewatch topics delete``: topics, after a look at what hangs on them."""
 
 from featurewatch.cli.command_line import command
-from featurewatch.cli.commands.features.common.options import DryRun, Yes
 from featurewatch.cli.commands.topics.common.options import IfExists, Topic, with_topic_target
 from featurewatch.cli.commands.topics.common.target import TopicTarget
+from featurewatch.cli.config.cluster_options import DryRun, Yes
 
 
 @command()

@@ -18,7 +18,7 @@ def list_topics(
     # Here, so that help needs no client.
     from featurewatch.cli.commands.topics.common.selection import selected
     from featurewatch.cli.kafka_topics import single
-    from featurewatch.cli.output.terminal import print_json_text, print_line
+    from featurewatch.cli.output.terminal import print_json_text, print_line, print_lines
 
     target.check_server()
     expression = single(topic, "topic")
@@ -29,7 +29,6 @@ def list_topics(
 
         print_json_text(json.dumps({"topics": names}))
     elif names:
-        for name in names:
-            print_line(name)
+        print_lines(names)
     else:
         print_line()

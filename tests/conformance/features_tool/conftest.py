@@ -1,28 +1,19 @@
 """The real tools of both releases, and ours."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 
 import pytest
 
-from featurewatch.deploy.java.jars import Cache
-from tests.conformance.features_tool.kafka_features import (
-    FeaturesCommand,
-    KafkaFeatures,
-    kafka_features,
-)
+from tests.conformance.kafka_tools import FEATURES, KafkaTool, KafkaTools, OurCommand
 
 
 @pytest.fixture(scope="session", params=["3.9.1", "4.3.0"])
-def tool(
-    request: pytest.FixtureRequest, stack_cache: Cache, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[KafkaFeatures]:
+def tool(request: pytest.FixtureRequest, tools_of: Callable[[str], KafkaTools]) -> KafkaTool:
     """``kafka-features`` of each release in turn."""
-    directory = tmp_path_factory.mktemp(f"tool-{request.param}")
-    with kafka_features(request.param, stack_cache, directory) as running:
-        yield running
+    return tools_of(request.param).tool(FEATURES)
 
 
 @pytest.fixture
-def ours(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> FeaturesCommand:
+def ours(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> OurCommand:
     """``featurewatch features``."""
-    return FeaturesCommand(monkeypatch, capsys)
+    return OurCommand(monkeypatch, capsys)

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,11 +13,12 @@ from featurewatch.deploy.kafka.server_properties import Addresses
 from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec
 from featurewatch.deploy.process.ports import LOOPBACK, Ports
 from featurewatch.deploy.process.private_files import write_private
-from tests.conformance.features_tool.kafka_features import (
+from tests.conformance.kafka_tools import (
     COMPAT,
-    FeaturesCommand,
-    KafkaFeatures,
-    kafka_features,
+    FEATURES,
+    KafkaTool,
+    KafkaTools,
+    OurCommand,
 )
 
 pytestmark = pytest.mark.stack
@@ -59,23 +60,23 @@ def properties(own: Addresses, guarded: int) -> dict[str, str]:
 
 @pytest.fixture(scope="module", params=["3.9.1", "4.3.0"])
 def scene(
-    request: pytest.FixtureRequest, stack_cache: Cache, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Cluster, str, KafkaFeatures]]:
+    request: pytest.FixtureRequest,
+    stack_cache: Cache,
+    tmp_path_factory: pytest.TempPathFactory,
+    tools_of: Callable[[str], KafkaTools],
+) -> Iterator[tuple[Cluster, str, KafkaTool]]:
     """A cluster of one node, its listener with logins, and the release's own tool."""
     ports = Ports()
     own, guarded = Addresses(ports.reserve(), ports.reserve()), ports.reserve()
     spec = ClusterSpec([NodeSpec(1, request.param, properties=properties(own, guarded))])
     directory = tmp_path_factory.mktemp("changed")
-    with (
-        Cluster(
-            spec, directory / "c", cache=stack_cache, temporary=True, addresses={1: own}
-        ) as cluster,
-        kafka_features(request.param, stack_cache, directory / "tool") as tool,
-    ):
-        yield cluster, f"{LOOPBACK}:{guarded}", tool
+    with Cluster(
+        spec, directory / "c", cache=stack_cache, temporary=True, addresses={1: own}
+    ) as cluster:
+        yield cluster, f"{LOOPBACK}:{guarded}", tools_of(request.param).tool(FEATURES)
 
 
-def levels(ours: FeaturesCommand, cluster: Cluster) -> dict[str, int]:
+def levels(ours: OurCommand, cluster: Cluster) -> dict[str, int]:
     """The finalized levels as the controller has them."""
     result = ours("describe", "--json", "--bootstrap-controller", cluster.controllers)
     features = json.loads(result.out)["finalized_features"]
@@ -83,7 +84,7 @@ def levels(ours: FeaturesCommand, cluster: Cluster) -> dict[str, int]:
 
 
 def test_changes_are_printed_as_by_the_tool(
-    scene: tuple[Cluster, str, KafkaFeatures], ours: FeaturesCommand
+    scene: tuple[Cluster, str, KafkaTool], ours: OurCommand
 ) -> None:
     """The same steps by either lead to the same levels, by way of brokers and of controllers, with
     the same texts and exit codes, also where the controller refuses a part (F-48, F-79, M-21,
@@ -105,7 +106,7 @@ def test_changes_are_printed_as_by_the_tool(
 
 
 def test_a_change_as_json_is_what_is_finalized_then(
-    scene: tuple[Cluster, str, KafkaFeatures], ours: FeaturesCommand
+    scene: tuple[Cluster, str, KafkaTool], ours: OurCommand
 ) -> None:
     """The document has the result, the new level, and an epoch that is higher than before; a
     release's name serves as a level of metadata.version; a dry run changes nothing (F-73 as
@@ -133,7 +134,7 @@ def test_a_change_as_json_is_what_is_finalized_then(
 
 
 def test_enable_latest_on_a_real_cluster(
-    scene: tuple[Cluster, str, KafkaFeatures], ours: FeaturesCommand
+    scene: tuple[Cluster, str, KafkaTool], ours: OurCommand
 ) -> None:
     """Every feature goes to the highest level of all nodes; then there is nothing left to do."""
     cluster, _, _ = scene
@@ -147,7 +148,7 @@ def test_enable_latest_on_a_real_cluster(
 
 
 def test_a_login_without_rights_is_refused_as_by_the_tool(
-    scene: tuple[Cluster, str, KafkaFeatures], ours: FeaturesCommand, tmp_path: Path
+    scene: tuple[Cluster, str, KafkaTool], ours: OurCommand, tmp_path: Path
 ) -> None:
     """With the properties file that Kafka's tool takes, a login without rights is refused in the
     same words, and describe needs none; nothing is changed (M-18)."""
@@ -175,7 +176,7 @@ def test_a_login_without_rights_is_refused_as_by_the_tool(
 
 
 def test_a_failed_login_is_one_line(
-    scene: tuple[Cluster, str, KafkaFeatures], ours: FeaturesCommand, tmp_path: Path
+    scene: tuple[Cluster, str, KafkaTool], ours: OurCommand, tmp_path: Path
 ) -> None:
     """A wrong password, and none where one is wanted: one line, exit code 1, no password in it."""
     _, guarded, _ = scene

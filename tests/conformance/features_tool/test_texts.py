@@ -5,11 +5,11 @@ import re
 import pytest
 
 from featurewatch.deploy.kafka.cluster import Cluster
-from tests.conformance.features_tool.kafka_features import (
+from tests.conformance.kafka_tools import (
     COMPAT,
     CommandResult,
-    FeaturesCommand,
-    KafkaFeatures,
+    KafkaTool,
+    OurCommand,
 )
 from tests.waiting import eventually
 
@@ -105,16 +105,14 @@ def without_leader(result: CommandResult) -> CommandResult:
     )
 
 
-def raises_kraft_version(ours: FeaturesCommand, cluster: Cluster) -> bool:
+def raises_kraft_version(ours: OurCommand, cluster: Cluster) -> bool:
     """Whether the voters have told the leader that they support it, as they tell each new one some
     seconds after its election: until then it refuses."""
     step = ("upgrade", "--feature", "kraft.version=1", "--dry-run")
     return ours("--bootstrap-controller", cluster.controllers, *step).code == 0
 
 
-def test_the_texts_are_the_tools(
-    tool: KafkaFeatures, ours: FeaturesCommand, cluster: Cluster
-) -> None:
+def test_the_texts_are_the_tools(tool: KafkaTool, ours: OurCommand, cluster: Cluster) -> None:
     """stdout, stderr and exit code of describe, upgrade, downgrade and disable, on brokers and on
     controllers' listeners of both releases: refusals, dry runs, and what a person may get wrong
     (M-02, M-08 as released, M-17, M-18, M-18 as released, M-19, M-20, M-21, M-23 as released,
@@ -134,7 +132,7 @@ def test_the_texts_are_the_tools(
             assert without_leader(result) == without_leader(expected), line
 
 
-def test_what_is_looked_up_is_the_tools(ours: FeaturesCommand, tool: KafkaFeatures) -> None:
+def test_what_is_looked_up_is_the_tools(ours: OurCommand, tool: KafkaTool) -> None:
     """version-mapping and feature-dependencies, which 4.x has: defaults of releases, of levels that
     are not in production, dependencies, and names that there are not (M-17, M-21)."""
     if tool.release == "3.9.1":
@@ -145,7 +143,7 @@ def test_what_is_looked_up_is_the_tools(ours: FeaturesCommand, tool: KafkaFeatur
         assert ours(*line.split()) == tool(*line.split()), line
 
 
-def test_any_controller_leads_to_the_active_one(ours: FeaturesCommand, quorum_430: Cluster) -> None:
+def test_any_controller_leads_to_the_active_one(ours: OurCommand, quorum_430: Cluster) -> None:
     """A controller that is not active takes no change; whichever is named, the active one is asked,
     and says whose word it is (F-79, M-02)."""
     results = {
@@ -162,9 +160,7 @@ def test_any_controller_leads_to_the_active_one(ours: FeaturesCommand, quorum_43
     assert f"Local controller {quorum_430.leader().id} only supports" in only.out
 
 
-def test_an_address_of_the_other_kind_is_an_error(
-    ours: FeaturesCommand, quorum_430: Cluster
-) -> None:
+def test_an_address_of_the_other_kind_is_an_error(ours: OurCommand, quorum_430: Cluster) -> None:
     """A broker's listener given as a controller's, and the reverse: one line with what to give."""
     step = ("upgrade", "--feature", "metadata.version=99", "--dry-run")
     servers, controllers = quorum_430.bootstrap_servers, quorum_430.controllers

@@ -8,11 +8,11 @@ import pytest
 
 from featurewatch.deploy.kafka.specs import zookeeper_mode
 from featurewatch.deploy.zookeeper.ensemble import Ensemble
-from tests.conformance.features_tool.kafka_features import (
+from tests.conformance.kafka_tools import (
     COMPAT,
     CommandResult,
-    FeaturesCommand,
-    KafkaFeatures,
+    KafkaTool,
+    OurCommand,
 )
 from tests.conftest import MakeCluster
 from tests.reference.process import reference_process
@@ -44,7 +44,7 @@ def servers(ensemble: Ensemble) -> Iterator[list[str]]:
         yield list(process.ready().values())
 
 
-def wait_until_equal(ours: FeaturesCommand, servers: list[str]) -> None:
+def wait_until_equal(ours: OurCommand, servers: list[str]) -> None:
     """Every node has the levels of the last change, which a broker reads a moment later."""
     deadline = time.monotonic() + 60
     while len({ours("--bootstrap-server", server, "describe").out for server in servers}) > 1:
@@ -54,7 +54,7 @@ def wait_until_equal(ours: FeaturesCommand, servers: list[str]) -> None:
 
 @pytest.mark.parametrize("tool", ["3.9.1"], indirect=True)  # the last that knows ZooKeeper
 def test_the_texts_are_the_tools_in_zookeeper_mode(
-    tool: KafkaFeatures, ours: FeaturesCommand, servers: list[str]
+    tool: KafkaTool, ours: OurCommand, servers: list[str]
 ) -> None:
     """The same steps from the same levels by either, whichever node is asked: the same texts, and
     epochs that grow alike; what is redundant is refused here (F-48, M-02)."""
@@ -108,7 +108,7 @@ ASKED_OF_KAFKA = (
 
 @pytest.mark.parametrize("tool", ["3.9.1"], indirect=True)
 def test_the_texts_are_the_tools_on_kafkas_own_brokers(
-    tool: KafkaFeatures, ours: FeaturesCommand, make_cluster: MakeCluster, ensemble: Ensemble
+    tool: KafkaTool, ours: OurCommand, make_cluster: MakeCluster, ensemble: Ensemble
 ) -> None:
     """A broker in ZooKeeper mode supports no feature: what it is asked for it refuses, and both say
     so with its words (M-02)."""

@@ -1,14 +1,13 @@
 """The real tools of both releases, a cluster of the same release, and our commands."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
 import pytest
 
-from featurewatch.deploy.java.jars import Cache
 from featurewatch.deploy.kafka.cluster import Cluster
-from tests.conformance.features_tool.kafka_features import COMPAT
-from tests.conformance.partition_tools.tools import OurCommand, PartitionTools, partition_tools
+from tests.conformance.kafka_tools import COMPAT, KafkaTools, OurCommand
+from tests.conformance.partition_tools.tools import PartitionTools
 
 
 class ToolScene(NamedTuple):
@@ -28,18 +27,18 @@ class ToolScene(NamedTuple):
         return ("--compat", COMPAT[self.tools.release])
 
 
-@pytest.fixture(scope="session", params=["3.9.1", "4.3.0"])
-def scene(
-    request: pytest.FixtureRequest, stack_cache: Cache, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[ToolScene]:
-    """Each release in turn."""
-    directory = tmp_path_factory.mktemp(f"partition-tools-{request.param}")
-    cluster: Cluster = request.getfixturevalue(f"quorum_{request.param.replace('.', '')}")
-    with partition_tools(request.param, stack_cache, directory) as tools:
-        yield ToolScene(tools, cluster)
+ZOOKEEPER = "3.9.1-zookeeper"
+
+
+@pytest.fixture(scope="session", params=["3.9.1", "4.3.0", ZOOKEEPER])
+def scene(request: pytest.FixtureRequest, tools_of: Callable[[str], KafkaTools]) -> ToolScene:
+    """Each release in turn, and the older one in ZooKeeper mode."""
+    release, _, mode = request.param.partition("-")
+    cluster: Cluster = request.getfixturevalue(f"{mode or 'quorum'}_{release.replace('.', '')}")
+    return ToolScene(PartitionTools(tools_of(release)), cluster)
 
 
 @pytest.fixture
 def ours(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> OurCommand:
     """``featurewatch``."""
-    return OurCommand(monkeypatch, capsys)
+    return OurCommand(monkeypatch, capsys, None)

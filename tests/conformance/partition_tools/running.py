@@ -4,9 +4,9 @@ import asyncio
 
 from confluent_kafka import Producer
 
+from featurewatch.admin.cluster.configs import OwnConfigs
 from featurewatch.admin.connections import Bootstrap
 from featurewatch.admin.reassignments.client import ReassignmentAdmin
-from featurewatch.admin.reassignments.configs import ConfigOwner
 from featurewatch.streams.net.address import parse_addresses
 
 MESSAGE = bytes(100_000)
@@ -14,10 +14,10 @@ MESSAGES = 120
 """Twelve megabytes: with a throttle of 1,000 bytes a second they take longer than any test."""
 
 
-def throttles_of(servers: str, topic: str) -> dict[ConfigOwner, dict[str, str]]:
+def throttles_of(servers: str, topic: str) -> OwnConfigs:
     """The throttles of a topic and of all brokers."""
 
-    async def read() -> dict[ConfigOwner, dict[str, str]]:
+    async def read() -> OwnConfigs:
         async with ReassignmentAdmin(Bootstrap(parse_addresses(servers))) as admin:
             found = await admin.throttles([topic], (await admin.topics(())).brokers)
             return {owner: values for owner, values in found.items() if values}

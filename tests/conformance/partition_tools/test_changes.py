@@ -5,27 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from featurewatch.admin.reassignments.configs import ConfigOwner
+from featurewatch.admin.cluster.configs import ConfigOwner, OwnConfigs
 from featurewatch.admin.reassignments.throttles import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,
     LEADER_RATE,
     LEADER_REPLICAS,
-    broker,
-    topic,
 )
 from featurewatch.controller.partitions.assignment import TopicPartition
-from tests.conformance.features_tool.kafka_features import CommandResult
+from tests.conformance.kafka_tools import REASSIGN, CommandResult, OurCommand
 from tests.conformance.partition_tools.conftest import ToolScene
 from tests.conformance.partition_tools.running import fill, throttles_of
-from tests.conformance.partition_tools.tools import (
-    REASSIGN,
-    OurCommand,
-    make_topic,
-    move,
-    until_known,
-    write_assignment,
-)
+from tests.conformance.partition_tools.tools import make_topic, move, until_known, write_assignment
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.stack
@@ -33,10 +24,10 @@ pytestmark = pytest.mark.stack
 FILE = "--reassignment-json-file"
 
 
-def rates(rate: str, *broker_ids: int) -> dict[ConfigOwner, dict[str, str]]:
+def rates(rate: str, *broker_ids: int) -> OwnConfigs:
     """The throttles of these brokers."""
     values = {LEADER_RATE: rate, FOLLOWER_RATE: rate}
-    return {broker(broker_id): values for broker_id in broker_ids}
+    return {ConfigOwner.broker(broker_id): values for broker_id in broker_ids}
 
 
 def test_changes_are_printed_as_by_the_tool(
@@ -52,8 +43,8 @@ def test_changes_are_printed_as_by_the_tool(
     after = {second: (3, 1), first: (2, 3)}
     file = write_assignment(tmp_path / "after", after)
     lists = {LEADER_REPLICAS: "0:1,0:2,1:2,1:3", FOLLOWER_REPLICAS: "0:3,1:1"}
-    throttled = {topic(name): lists, **rates("5000000", 1, 2, 3)}
-    tried: list[tuple[tuple[str, ...], dict[ConfigOwner, dict[str, str]]]] = [
+    throttled = {ConfigOwner.topic(name): lists, **rates("5000000", 1, 2, 3)}
+    tried: list[tuple[tuple[str, ...], OwnConfigs]] = [
         ((file,), {}),
         ((file, "--throttle", "5000000"), throttled),
     ]
@@ -62,7 +53,7 @@ def test_changes_are_printed_as_by_the_tool(
         def run(action: str, *options: str) -> CommandResult:
             where = ("--bootstrap-server", servers, *options)
             if by_ours:
-                return ours("reassign", action, *where, *scene.compat)
+                return ours.as_the_tool("reassign", action, *where, *scene.compat)
             return scene.tools(REASSIGN, f"--{action}", *where)
 
         results = []
@@ -105,7 +96,7 @@ def test_what_runs_is_printed_as_by_the_tool(
     ended = [("verify", FILE, target), ("cancel", FILE, target), ("list",)]
 
     def steps(by_ours: bool) -> list[CommandResult]:
-        begun = ours("reassign", "execute", *where, FILE, target, "--throttle", "1000")
+        begun = ours.as_the_tool("reassign", "execute", *where, FILE, target, "--throttle", "1000")
         assert begun.code == 0, begun
         until_known(servers, partition, 1, 2, 3)
         results = [run(by_ours, *action) for action in actions]
@@ -114,7 +105,7 @@ def test_what_runs_is_printed_as_by_the_tool(
 
     def run(by_ours: bool, action: str, *options: str) -> CommandResult:
         if by_ours:
-            return ours("reassign", action, *where, *options, *scene.compat)
+            return ours.as_the_tool("reassign", action, *where, *options, *scene.compat)
         return scene.tools(REASSIGN, f"--{action}", *where, *options)
 
     expected = steps(by_ours=False)
@@ -136,7 +127,7 @@ def test_a_proposal_is_one_that_the_tool_would_make(
     options = ("--topics-to-move-json-file", str(file), "--broker-list", "1,2,3")
     where = ("--bootstrap-server", servers, *options)
     expected = scene.tools(REASSIGN, "--generate", *where)
-    result = ours("reassign", "generate", *where, *scene.compat)
+    result = ours.as_the_tool("reassign", "generate", *where, *scene.compat)
     *lines, proposal = result.out.splitlines()
     *expected_lines, expected_proposal = expected.out.splitlines()
     assert lines == expected_lines

@@ -10,35 +10,16 @@ from featurewatch.admin.connections import Bootstrap
 from featurewatch.admin.elections.client import ElectionAdmin, ElectionStatus
 from featurewatch.controller.partitions.assignment import TopicPartition
 from featurewatch.streams.net.address import parse_addresses
-from tests.conformance.features_tool.kafka_features import CommandResult
+from tests.conformance.kafka_tools import ELECT, CommandResult, OurCommand
 from tests.conformance.partition_tools.conftest import ToolScene
-from tests.conformance.partition_tools.tools import ELECT, OurCommand, make_topic, move
+from tests.conformance.partition_tools.election_lines import FILES, KINDS, TOPIC, invocations
+from tests.conformance.partition_tools.tools import make_topic, move
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.stack
 
-TOPIC = "elected"
-FILES = {
-    "one": '{"partitions":[{"topic":"elected","partition":0}]}',
-    "all": '{"partitions":[{"topic":"elected","partition":2},{"topic":"elected","partition":0},'
-    '{"topic":"elected","partition":1}]}',
-    "some": '{"partitions":[{"topic":"elected","partition":0},{"topic":"elected","partition":7},'
-    '{"topic":"nowhere","partition":0}]}',
-    "none": '{"partitions":[]}',
-    "no-key": "{}",
-    "array": "[]",
-    "no-array": '{"partitions":1}',
-    "no-object": '{"partitions":[2]}',
-    "no-partition": '{"partitions":[{"topic":"elected"}]}',
-    "text": '{"partitions":[{"topic":"elected","partition":"0"}]}',
-    "doubled": '{"partitions":[{"topic":"elected","partition":0},{"topic":"a","partition":3},'
-    '{"topic":"elected","partition":0},{"topic":"a","partition":3}]}',
-    "broken": '{"partitions":',
-    "empty": "",
-}
 
-
-@pytest.mark.parametrize("kind", ["preferred", "unclean"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_elections_are_printed_as_by_the_tool(
     scene: ToolScene, ours: OurCommand, tmp_path: Path, kind: str
 ) -> None:
@@ -49,23 +30,11 @@ def test_elections_are_printed_as_by_the_tool(
     make_topic(scene.servers, topic, [1, 2], [2, 3], [3, 1])
     for name, text in FILES.items():
         (tmp_path / name).write_text(text.replace('"elected"', json.dumps(topic)))
-    paths = [("--path-to-json-file", str(tmp_path / name)) for name in (*FILES, "absent")]
-    tried: list[tuple[str, ...]] = [
-        *paths,
-        (),
-        ("--topic", topic),
-        ("--partition", "0"),
-        ("--all-topic-partitions", "--topic", topic),
-        ("--all-topic-partitions", "--partition", "0"),
-        ("--topic", topic, "--partition", "1"),
-        ("--topic", topic, "--partition", "9"),
-        ("--topic", "nowhere", "--partition", "0"),
-    ]
     different = {}
-    for options in tried:
+    for options in invocations(tmp_path, topic):
         where = ("--bootstrap-server", scene.servers, *options)
         expected = scene.tools(ELECT, "--election-type", kind, *where)
-        result = ours("elect", kind, *where, *scene.compat)
+        result = ours.as_the_tool("elect", kind, *where, *scene.compat)
         if result != expected:
             different[options] = (expected, result)
     assert different == {}
@@ -96,7 +65,7 @@ def test_the_preferred_replicas_lead_when_the_command_returns(
     results: list[CommandResult] = []
 
     def preview() -> str:
-        return ours("elect", "preferred", *options, "--dry-run").out
+        return ours.as_the_tool("elect", "preferred", *options, "--dry-run").out
 
     for turn, by_ours in enumerate((False, True)):
         ids = ((2, 1), (1, 2)) if turn == 0 else ((1, 2), (2, 1))
@@ -113,7 +82,7 @@ def test_the_preferred_replicas_lead_when_the_command_returns(
             ElectionStatus.FAILED,
         ]
         if by_ours:
-            results.append(ours("elect", "preferred", *options, *scene.compat))
+            results.append(ours.as_the_tool("elect", "preferred", *options, *scene.compat))
             assert preview() == f"{first}: \n{second}: \n"
         else:
             results.append(scene.tools(ELECT, "--election-type", "preferred", *options))

@@ -1,14 +1,18 @@
 """``reassign execute --wait``: to the end, broken off, and killed."""
 
+import os
+import pty
+import select
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from featurewatch.admin.reassignments.throttles import topic as topic_settings
+from featurewatch.admin.cluster.configs import ConfigOwner
 from featurewatch.controller.partitions.assignment import TopicPartition
 from featurewatch.deploy.kafka.cluster import Cluster
 from tests.cli.commands import environment, featurewatch
@@ -71,7 +75,7 @@ def test_a_killed_reassignment_is_found_and_finished(quorum_430: Cluster, tmp_pa
 
     fill(servers, "killed")
     process = begun(tmp_path, where, files["killed"])
-    assert eventually(lambda: topic_settings("killed") in throttles_of(servers, "killed"), 60)
+    assert eventually(lambda: ConfigOwner.topic("killed") in throttles_of(servers, "killed"), 60)
     process.kill()
     process.communicate(timeout=60)
     shown = featurewatch(tmp_path, "reassign", "verify", *where, FILE, files["killed"])
@@ -94,7 +98,7 @@ def test_a_killed_reassignment_is_found_and_finished(quorum_430: Cluster, tmp_pa
     left = featurewatch(tmp_path, "reassign", "execute", *where, FILE, files["left-behind"], *SLOW)
     assert left.returncode == 0, left.stderr
     assert eventually(
-        lambda: topic_settings("left-behind") in throttles_of(servers, "left-behind"), 60
+        lambda: ConfigOwner.topic("left-behind") in throttles_of(servers, "left-behind"), 60
     )
 
     def is_idle() -> bool:
@@ -106,3 +110,60 @@ def test_a_killed_reassignment_is_found_and_finished(quorum_430: Cluster, tmp_pa
     assert found.returncode == 0, found.stderr
     assert "an earlier command left are taken away: topics left-behind" in found.stderr
     assert eventually(lambda: throttles_of(servers, "left-behind") == {}, 60)
+
+
+class Terminal:
+    """A command whose input and stderr are a terminal."""
+
+    def __init__(self, directory: Path, *arguments: str) -> None:
+        self._master, slave = pty.openpty()
+        self.shown = ""
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "featurewatch", *arguments],
+            env={**environment(directory), "TERM": "xterm", "COLUMNS": "120"},
+            stdin=slave,
+            stdout=subprocess.PIPE,
+            stderr=slave,
+            text=True,
+        )
+        os.close(slave)
+
+    def reply(self, answer: str) -> str:
+        """Waits for the question and replies; returns stdout when the command has ended."""
+        self._read_until(lambda: "Go on? [y/N]" in self.shown)
+        os.write(self._master, f"{answer}\n".encode())
+        self._read_until(lambda: self.process.poll() is not None)
+        assert self.process.stdout is not None
+        with self.process.stdout as pipe:
+            return pipe.read()
+
+    def _read_until(self, ended: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 120
+        while not ended():
+            assert time.monotonic() < deadline, self.shown
+            if select.select([self._master], [], [], 0.05)[0]:
+                try:
+                    self.shown += os.read(self._master, 1 << 16).decode(errors="replace")
+                except OSError:  # the other end is closed
+                    self.process.wait(60)
+
+
+def test_a_person_confirms_and_watches(quorum_430: Cluster, tmp_path: Path) -> None:
+    """At a terminal the plan is shown first; no sends nothing, yes goes on, and a bar shows the
+    bytes that are left (A-25)."""
+    servers, name = quorum_430.bootstrap_servers, "confirmed"
+    make_topic(servers, name, [1])
+    fill(servers, name)
+    file = write_assignment(tmp_path / "file", {TopicPartition(name, 0): (2,)})
+    line = ("reassign", "execute", "--bootstrap-server", servers, FILE, file, "--wait")
+    refused = Terminal(tmp_path, *line)
+    assert refused.reply("no") == ""
+    assert refused.process.returncode == 1
+    assert "1 partitions, 1 replicas to copy, 12," in refused.shown
+    assert "nothing was sent" in refused.shown
+    watched = Terminal(tmp_path, *line, "--throttle", "6000000")
+    printed = watched.reply("y")
+    assert watched.process.returncode == 0, watched.shown
+    assert f"Reassignment of partition {name}-0 is completed." in printed
+    assert "bytes left" in watched.shown
+    assert "%" in watched.shown

@@ -4,11 +4,11 @@ import shlex
 from collections.abc import Callable
 from dataclasses import replace
 
-from tests.conformance.features_tool.kafka_features import (
+from tests.conformance.kafka_tools import (
     COMPAT,
     CommandResult,
-    FeaturesCommand,
-    KafkaFeatures,
+    KafkaTool,
+    OurCommand,
 )
 from tests.waiting import eventually
 
@@ -21,9 +21,7 @@ class ToolPair:
     In a line ``%`` stands for the name that topics begin with.
     """
 
-    def __init__(
-        self, tool: KafkaFeatures, ours: FeaturesCommand, servers: str, prefix: str
-    ) -> None:
+    def __init__(self, tool: KafkaTool, ours: OurCommand, servers: str, prefix: str) -> None:
         self._tool, self._ours, self._servers = tool, ours, servers
         self.tool_prefix, self.our_prefix = f"{prefix}-t", f"{prefix}-o"
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from featurewatch.deploy.kafka.cluster import Cluster
-from tests.conformance.features_tool.kafka_features import CommandResult, FeaturesCommand
+from tests.conformance.kafka_tools import CommandResult, OurCommand
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.stack
@@ -26,7 +26,7 @@ class Terminal(io.StringIO):
 class Topics:
     """The command on one cluster."""
 
-    def __init__(self, command: FeaturesCommand, servers: str) -> None:
+    def __init__(self, command: OurCommand, servers: str) -> None:
         self._command, self._servers = command, servers
 
     def __call__(self, action: str, *flags: str) -> CommandResult:
@@ -44,7 +44,7 @@ class Topics:
 
 
 @pytest.fixture
-def topics(ours: FeaturesCommand, quorum_430: Cluster) -> Topics:
+def topics(ours: OurCommand, quorum_430: Cluster) -> Topics:
     """The command on the shared cluster of 4.3.0."""
     return Topics(ours, quorum_430.bootstrap_servers)
 
@@ -120,7 +120,7 @@ def test_the_cluster_is_shown(
     quorum_430: Cluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Its id, its brokers and its controller, as text and as a document."""
-    command = FeaturesCommand(monkeypatch, capsys, "cluster")
+    command = OurCommand(monkeypatch, capsys, "cluster")
     where = ("metadata", "--bootstrap-server", quorum_430.bootstrap_servers)
     document = json.loads(command(*where, "--json").out)
     assert document["cluster_id"] == quorum_430.cluster_id
@@ -132,14 +132,14 @@ def test_the_cluster_is_shown(
     assert sorted(addresses) == sorted(quorum_430.bootstrap_servers.split(","))
 
 
-def test_a_node_that_is_away_is_one_line(ours: FeaturesCommand, closed_port: int) -> None:
+def test_a_node_that_is_away_is_one_line(ours: OurCommand, closed_port: int) -> None:
     """At once, and with exit code 1; a controller's listener is named as such."""
     result = ours("list", "--bootstrap-server", f"127.0.0.1:{closed_port}")
     assert (result.code, result.out, result.err.count("\n")) == (1, "", 1)
     assert str(closed_port) in result.err
 
 
-def test_a_controllers_listener_is_no_broker(ours: FeaturesCommand, quorum_430: Cluster) -> None:
+def test_a_controllers_listener_is_no_broker(ours: OurCommand, quorum_430: Cluster) -> None:
     """Controllers have no topics to list."""
     result = ours("list", "--bootstrap-server", quorum_430.controllers)
     assert (result.code, result.out, result.err.count("\n")) == (1, "", 1)

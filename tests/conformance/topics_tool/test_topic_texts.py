@@ -6,158 +6,18 @@ from collections.abc import Collection
 import pytest
 
 from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.deploy.kafka.specs import zookeeper_mode
-from featurewatch.deploy.zookeeper.ensemble import Ensemble
-from tests.conformance.features_tool.kafka_features import FeaturesCommand, KafkaFeatures
+from tests.conformance.kafka_tools import KafkaTool, OurCommand
+from tests.conformance.topics_tool.lines import (
+    ALTERED,
+    CREATED,
+    ENDED,
+    REFUSED,
+    SHOWN,
+    UNKNOWN_BROKERS,
+)
 from tests.conformance.topics_tool.pair import ToolPair
-from tests.conftest import MakeCluster
 
 pytestmark = pytest.mark.stack
-
-CREATED = (
-    "create --topic %-one --partitions 3 --replication-factor 2",
-    "create --topic %-defaults",
-    "create --topic %.dotted",
-    "create --topic %-under_score --partitions 1",
-    "create --topic %-assigned --replica-assignment 1:2,2:3,3:1",
-    "create --topic %-spaces --replica-assignment ' 1 : 2 , 2 : 3 '",
-    "create --topic %-configs --config retention.ms=1000 --config cleanup.policy=compact,delete "
-    "--config 'min.insync.replicas = 2' --replication-factor 3",
-    "create --topic %-tight --config min.insync.replicas=3 --replication-factor 2",
-    "create --topic %-same --if-not-exists",
-    "create --topic %-last --config retention.ms=1 --config retention.ms=2",
-    "create --topic %-plus --partitions +2",
-)
-"""Creations that succeed."""
-
-REFUSED = (
-    "create --topic %-one",
-    "create --topic %-one --if-not-exists",
-    "create --topic %-one --if-not-exists --partitions 7 --config retention.ms=9",
-    "create --topic %_one --replication-factor 77",
-    "create --topic %-new --replication-factor 9",
-    "create --topic %-new --replication-factor 0",
-    "create --topic %-new --replication-factor -1",
-    "create --topic %-new --replication-factor 32768",
-    "create --topic %-new --partitions 0",
-    "create --topic %-new --partitions -5 --replication-factor 0",
-    "create --topic %-new --partitions abc",
-    "create --topic %-new --partitions ''",
-    "create --topic %-new --partitions 2147483648",
-    "create --topic %-new --partitions 1.5 --replication-factor x",
-    "create --topic %-new --replication-factor x",
-    "create --topic %-new --config nonsense=1",
-    "create --topic %_new --config nonsense=1",
-    "create --topic %-new --config retention.ms=abc",
-    "create --topic %-new --config cleanup.policy=never",
-    "create --topic %-new --config retention.ms",
-    "create --topic %-new --config retention.ms=",
-    "create --topic %-new --config retention.ms=1=2",
-    "create --topic %-new --config =1",
-    "create --topic %-new --config segment.bytes=1",
-    "create --topic %-new --config min.insync.replicas=0",
-    "create --topic %-new --replica-assignment 1:1",
-    "create --topic %-new --replica-assignment 1:2:2:1",
-    "create --topic %-new --replica-assignment 1,2:3",
-    "create --topic %-new --replica-assignment 1:x",
-    "create --topic %-new --replica-assignment ,1",
-    "create --topic %-new --replica-assignment 1:,x",
-    "create --topic %-new --replica-assignment 99999999999",
-    "create --topic %-new --replica-assignment 7",
-    "create --topic %-new --replica-assignment 1:7",
-    "create --topic %-new --replica-assignment -1",
-    "create --topic %/new",
-    "create --topic .",
-    "create --topic ..",
-    "create --topic ''",
-    "create --topic 'two words'",
-    "create --topic ä",
-    f"create --topic {'x' * 250}",
-    "create --topic __cluster_metadata",
-    "create --topic %-one --topic %-two",
-    "create --topic %-new --partitions 1 --partitions 2",
-    "create --topic %-new --replica-assignment 1 --replica-assignment 2",
-    "create --topic %-new --replica-assignment 1 --partitions 2",
-    "create --topic %-new --replica-assignment 1 --replication-factor 2",
-    "create",
-    "create --partitions 3",
-    "alter --topic %-nothing --partitions 3",
-    "alter --topic %-nothing --partitions 3 --if-exists",
-    "alter --topic %-one --partitions 3",
-    "alter --topic %-one --partitions 1",
-    "alter --topic %-one --partitions 0",
-    "alter --topic %-one --partitions x",
-    "alter --topic %-one --partitions 4 --replica-assignment 1:2,2:3,3:1",
-    "alter --topic %-one --partitions 4 --replica-assignment 1:2,2:3,3:1,7:8",
-    "alter --topic %-one --partitions 5 --replica-assignment 1:2,2:3,3:1,1:2",
-    "alter --topic %-one --partitions 4 --replica-assignment 1:2,2:3,3:1,1:1",
-    "alter --topic %-one --partitions 4 --replica-assignment 1,2,3,1",
-    "alter --topic %-one --replica-assignment 1:2",
-    "alter --topic %-one",
-    "alter --partitions 3",
-    "alter",
-    "delete --topic %-nothing",
-    "delete --topic %-nothing --if-exists",
-    "delete --topic ''",
-    "delete --topic '%-('",
-    "delete --topic %-one --topic %-two",
-    "delete",
-)
-"""Refusals by the cluster and by the tool, and what has no effect."""
-
-SHOWN = (
-    "list --topic '%.*'",
-    "list --topic %-one,%-assigned",
-    "list --topic ' \"%-o.*\" '",
-    "list --topic %-nothing",
-    "list --topic '%-(one|last)' --exclude-internal",
-    "list --topic '['",
-    "list --topic a --topic b",
-    "describe --topic '%.*'",
-    "describe --topic %-one",
-    "describe --topic %-configs,%-tight",
-    "describe --topic '%.*' --topics-with-overrides",
-    "describe --topic '%.*' --under-replicated-partitions",
-    "describe --topic '%.*' --unavailable-partitions",
-    "describe --topic '%.*' --under-min-isr-partitions",
-    "describe --topic '%.*' --at-min-isr-partitions",
-    "describe --topic '%.*' --at-min-isr-partitions --under-min-isr-partitions",
-    "describe --topic '%.*' --partition-size-limit-per-response 2",
-    "describe --topic '%.*' --exclude-internal",
-    "describe --topic %-nothing",
-    "describe --topic %-nothing --if-exists",
-    "describe --topic ''",
-    "describe --topic '('",
-    "describe --if-exists",
-    "describe --topic %-one --topic-id AAAAAAAAAAAAAAAAAAAAAA",
-    "describe --topic %-one --topic-id AAAAAAAAAAAAAAAAAAAAAA --if-exists",
-    "describe --topic-id AAAAAAAAAAAAAAAAAAAAAQ",
-    "describe --topic-id AAAAAAAAAAAAAAAAAAAAAQ --if-exists",
-    "describe --topic-id abc",
-    "describe --topic-id AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
-    "describe --topic a --topic b",
-    "describe --topic %-one --partition-size-limit-per-response x",
-    "describe --under-replicated-partitions --topics-with-overrides",
-    "describe --at-min-isr-partitions --topics-with-overrides",
-    "describe --topic %-one --unavailable-partitions --topics-with-overrides",
-)
-"""What reads, of topics that the tool has created."""
-
-ALTERED = (
-    "alter --topic %-one --partitions 4",
-    "alter --topic %-assigned --partitions 5 --replica-assignment 1:2,2:3,3:1,1:3,2:1",
-    "alter --topic '%-(one|plus)' --partitions 6",
-    "alter --topic '%-(one|plus)' --partitions 6",
-)
-"""Changes of topics that exist."""
-
-
-UNKNOWN_BROKERS = (
-    "create --topic %-new --replica-assignment 7",
-    "create --topic %-new --replica-assignment 1:7",
-    "create --topic %-new --replica-assignment -1",
-)
-"""What a controller in ZooKeeper mode accepts, and waits for in vain until the time is up."""
 
 
 def walk(pair: ToolPair, left_out: Collection[str] = ()) -> None:
@@ -176,15 +36,16 @@ def walk(pair: ToolPair, left_out: Collection[str] = ()) -> None:
         pair.is_equal(line)
     for prefix in (pair.tool_prefix, pair.our_prefix):
         pair.is_equal_on(prefix, "describe --topic '%.*'")
-    pair.is_equal("delete --topic %-one")
-    pair.is_equal("delete --topic '%.*'")
+    *deletions, last = ENDED
+    for line in deletions:
+        pair.is_equal(line)
     prefixes = (pair.tool_prefix, pair.our_prefix)
     pair.wait_until(lambda listed: not any(name.startswith(prefixes) for name in listed))
-    pair.is_equal("delete --topic '%.*'")
+    pair.is_equal(last)
 
 
 def test_the_texts_are_those_of_the_tool(
-    tool: KafkaFeatures, ours: FeaturesCommand, cluster: Cluster
+    tool: KafkaTool, ours: OurCommand, cluster: Cluster
 ) -> None:
     """stdout, stderr and exit code of some 120 invocations in KRaft mode: topics by counts and by
     assignments, with settings; refusals by controller and tool; partitions that are added; what is
@@ -193,7 +54,7 @@ def test_the_texts_are_those_of_the_tool(
     walk(ToolPair(tool, ours, cluster.bootstrap_servers, f"topics{time.time_ns()}"))
 
 
-def test_no_server_is_a_wrong_usage(tool: KafkaFeatures, ours: FeaturesCommand) -> None:
+def test_no_server_is_a_wrong_usage(tool: KafkaTool, ours: OurCommand) -> None:
     """Without ``--bootstrap-server`` there is nobody to ask (A-33)."""
     expected = tool("--list")
     result = ours("list")
@@ -203,10 +64,8 @@ def test_no_server_is_a_wrong_usage(tool: KafkaFeatures, ours: FeaturesCommand) 
 
 @pytest.mark.parametrize("tool", ["3.9.1"], indirect=True)
 def test_the_texts_are_those_of_the_tool_in_zookeeper_mode(
-    tool: KafkaFeatures, ours: FeaturesCommand, make_cluster: MakeCluster, ensemble: Ensemble
+    tool: KafkaTool, ours: OurCommand, zookeeper_391: Cluster
 ) -> None:
     """The same invocations in ZooKeeper mode, where refusals have other texts, and where changes go
     to the controller alone (A-34)."""
-    spec = zookeeper_mode(3, f"{ensemble.connect_string}/topics-{time.time_ns()}")
-    servers = make_cluster(spec).bootstrap_servers
-    walk(ToolPair(tool, ours, servers, "topics"), UNKNOWN_BROKERS)
+    walk(ToolPair(tool, ours, zookeeper_391.bootstrap_servers, "topics"), UNKNOWN_BROKERS)

@@ -1,29 +1,28 @@
 """The work of ``elect``: checks of the options, the request, and who leads after it."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
+from featurewatch.admin.api_errors import CLUSTER_NO_RIGHT, exception_text
+from featurewatch.admin.cluster.values import PartitionDetails
 from featurewatch.admin.elections.client import (
     ElectionAdmin,
     Elections,
     ElectionStatus,
+    ElectionType,
     is_needless,
 )
-from featurewatch.admin.elections.messages import ElectionType
-from featurewatch.admin.errors import UnreachableError
-from featurewatch.admin.reassignments.api_errors import exception_text
-from featurewatch.admin.reassignments.reader import RequestRefusedError
-from featurewatch.admin.reassignments.types import LivePartition
+from featurewatch.admin.errors import KafkaApiError, UnreachableError
+from featurewatch.cli.admin_target import lacking
+from featurewatch.cli.commands.elect.common.options import ElectionOptions
 from featurewatch.cli.commands.elect.common.partition_file import read_partitions
-from featurewatch.cli.commands.features.common.confirmation import confirm, must_confirm
-from featurewatch.cli.commands.reassign.common.target import AdminTarget, ToolRelease
+from featurewatch.cli.commands.reassign.common.target import ToolTarget
 from featurewatch.cli.commands.reassign.common.tool_error import KafkaToolError, in_set_order
+from featurewatch.cli.config.cluster_options import Compat
+from featurewatch.cli.output.confirmation import confirm, must_confirm
 from featurewatch.cli.output.terminal import print_error, print_line
 from featurewatch.controller.partitions.assignment import TopicPartition
 
-_NO_RIGHT: Final = 31
 _SEEN_S: Final = 10.0
 _DEPRECATED: Final = (
     "Option --admin.config has been deprecated and will be removed in a future version. "
@@ -31,40 +30,16 @@ _DEPRECATED: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ElectionOptions:
-    """The options of ``elect``."""
-
-    server: str | None
-    topic: str | None
-    partition: int | None
-    file: Path | None
-    all_partitions: bool
-    dry_run: bool
-    command_config: Path | None
-    admin_config: Path | None
-    compat: ToolRelease
-    yes: bool
-    as_json: bool
-
-
 def run_election(kind: ElectionType, options: ElectionOptions) -> None:
     """Elects, prints what the tool prints, and looks who leads; raises `Exit` for a failure."""
-    target = AdminTarget(
-        options.server or "",
-        "",
-        options.command_config or options.admin_config,
-        options.as_json,
-        options.compat,
-        fails_on_stderr=True,
-    )
+    target = options.target
     try:
         _check(options)
         partitions = _partitions(options)
     except KafkaToolError as error:
         target.fail(error)
         return
-    if options.admin_config is not None and options.compat is not ToolRelease.V3_9:
+    if options.admin_config is not None and not _is_old(options):
         target.printer.line(_DEPRECATED)
     client = target.client(ElectionAdmin)
 
@@ -80,14 +55,19 @@ def run_election(kind: ElectionType, options: ElectionOptions) -> None:
             results = await _elect(admin, kind, partitions)
             await _report(admin, kind, results, target)
 
-    target.run(change(), see="featurewatch elect preferred --all-topic-partitions --dry-run")
+    target.run(change(), shown_by="featurewatch elect preferred --all-topic-partitions --dry-run")
+
+
+def _is_old(options: ElectionOptions) -> bool:
+    """Whether the tool of 3.9 is followed."""
+    return options.target.compat == Compat.V3_9
 
 
 def _check(options: ElectionOptions) -> None:
     """Raises `KafkaToolError` for what the tool refuses (``validate``)."""
-    if options.server is None:
+    if not options.target.servers:
         raise KafkaToolError("Missing required option(s): bootstrap-server")
-    if options.compat is not ToolRelease.V3_9 and options.admin_config and options.command_config:
+    if not _is_old(options) and options.has_two_configs:
         raise KafkaToolError(
             'Option "[admin.config]" can\'t be used with option "[command-config]"'
         )
@@ -116,17 +96,17 @@ async def _elect(
 ) -> Elections:
     try:
         return await admin.elect(kind, partitions)
-    except RequestRefusedError as refused:
-        if refused.error.code == _NO_RIGHT:
+    except KafkaApiError as refused:
+        if refused.code == CLUSTER_NO_RIGHT:
             text = "Not authorized to perform leader election"
             print_line(text)
-            raise KafkaToolError(text, "grant this login ALTER on the cluster") from None
-        error = exception_text(*refused.error)
+            raise KafkaToolError(text, lacking(refused.right)) from None
+        error = exception_text(refused.code, str(refused))
         raise KafkaToolError(f"java.util.concurrent.ExecutionException: {error}") from None
 
 
 async def _report(
-    admin: ElectionAdmin, kind: ElectionType, results: Elections, target: AdminTarget
+    admin: ElectionAdmin, kind: ElectionType, results: Elections, target: ToolTarget
 ) -> None:
     order = in_set_order(in_set_order(results))
     elected = [one for one in order if results[one] is None]
@@ -143,7 +123,7 @@ async def _report(
     for partition, error in failed.items():
         target.printer.line(
             f"Error completing leader election ({kind.name}) for partition: {partition}: "
-            f"{exception_text(*error)}"
+            f"{exception_text(error.code, error.text)}"
         )
     if kind is ElectionType.PREFERRED and elected:
         await _wait(admin, elected)
@@ -160,8 +140,10 @@ async def _wait(admin: ElectionAdmin, elected: Iterable[TopicPartition]) -> None
     """Returns when the preferred replicas lead; where they do not, that is a line on stderr."""
     try:
         statuses = await admin.wait(elected, max_wait_s=_SEEN_S)
-    except UnreachableError as error:
+    except (UnreachableError, KafkaApiError) as error:
         print_error(f"who leads now is not known: {error}")
+        if right := getattr(error, "right", ""):
+            print_error(lacking(right))
         return
     for partition, status in statuses.items():
         if status is not ElectionStatus.COMPLETED:
@@ -172,26 +154,31 @@ async def _preview(
     admin: ElectionAdmin, kind: ElectionType, partitions: list[TopicPartition] | None
 ) -> Iterator[str]:
     names = None if partitions is None else [partition.topic for partition in partitions]
-    present = (await admin.topics(names)).partitions
+    found = await admin.topics(names)
+    for error in found.errors.values():
+        if error.right:
+            raise KafkaToolError(exception_text(error.code, error.text), lacking(error.right))
+    present = found.partitions
     wanted = sorted(present) if partitions is None else partitions
     lines = ((one, _effect(kind, present.get(one))) for one in wanted)
     return (f"{one}: {effect}" for one, effect in lines if partitions is not None or effect)
 
 
-def _effect(kind: ElectionType, found: LivePartition | None) -> str:
+def _effect(kind: ElectionType, found: PartitionDetails | None) -> str:
     """What an election does to a partition; nothing: empty."""
     if found is None or not found.replicas:
         return "there is no such partition"
     if kind is ElectionType.UNCLEAN:
-        if found.leader >= 0:
+        if found.leader is not None:
             return ""
         return f"has no leader: the first running one of {found.replicas} is elected"
     preferred = found.replicas[0]
+    leader = "none" if found.leader is None else found.leader
     if found.leader == preferred:
         return ""
     if preferred not in found.isr:
-        return f"{preferred} is not in sync and cannot lead; {found.leader} does"
-    return f"leader {found.leader} -> {preferred}"
+        return f"{preferred} is not in sync and cannot lead; {leader} does"
+    return f"leader {leader} -> {preferred}"
 
 
 def _document(kind: ElectionType, results: Elections) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from featurewatch.admin.features import FeatureAdmin
 from featurewatch.admin.metadata import FeatureMetadata
 from featurewatch.admin.updates import FeatureUpdate, UpdateResult
 from featurewatch.cli.command_line import Exit
-from featurewatch.cli.commands.features.common.confirmation import confirm, must_confirm
 from featurewatch.cli.commands.features.common.documents import (
     described_results,
     document,
@@ -19,6 +18,7 @@ from featurewatch.cli.commands.features.common.preview import preview
 from featurewatch.cli.commands.features.common.target import ClusterTarget, fail
 from featurewatch.cli.errors import ExitCode
 from featurewatch.cli.kafka_tool import FeatureOutcome, ToolError, outcome_lines
+from featurewatch.cli.output.confirmation import confirm, must_confirm
 from featurewatch.cli.output.terminal import print_error, print_line
 
 _SEEN_S: Final = 5.0

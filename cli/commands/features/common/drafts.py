@@ -8,10 +8,10 @@ from featurewatch.admin.metadata import FeatureDialect, FeatureMetadata
 from featurewatch.admin.updates import FeatureUpdate, UpdateResult
 from featurewatch.cli.command_line import Exit
 from featurewatch.cli.commands.features.common.apply import wait_until_applied
-from featurewatch.cli.commands.features.common.confirmation import confirm
 from featurewatch.cli.commands.features.common.documents import document, print_document
 from featurewatch.cli.commands.features.common.target import ClusterTarget
 from featurewatch.cli.errors import ExitCode, UsageError
+from featurewatch.cli.output.confirmation import confirm
 from featurewatch.cli.output.terminal import print_error
 from featurewatch.streams.types import FeatureLevel, FeatureName, UpgradeType
 

@@ -8,12 +8,12 @@ from featurewatch.admin.metadata import FeatureDialect, FeatureMetadata, NodeDes
 from featurewatch.admin.updates import FeatureUpdate, UpdateResult
 from featurewatch.cli.command_line import Exit
 from featurewatch.cli.commands.features.common.apply import report, show_and_ask, wait_until_applied
-from featurewatch.cli.commands.features.common.confirmation import must_confirm
 from featurewatch.cli.commands.features.common.documents import document, print_document
 from featurewatch.cli.commands.features.common.drafts import update_by_draft
 from featurewatch.cli.commands.features.common.target import ClusterTarget
 from featurewatch.cli.commands.features.common.updates import UPGRADE
 from featurewatch.cli.errors import ExitCode, UsageError
+from featurewatch.cli.output.confirmation import must_confirm
 from featurewatch.cli.output.terminal import print_error, print_line
 from featurewatch.streams.types import Role
 

@@ -1,10 +1,6 @@
 """The options of every command that talks to a cluster, before the command's name or after it."""
 
-import functools
-import inspect
 from collections.abc import Callable
-from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Any, Final
 
 import click
@@ -12,42 +8,18 @@ import click
 from featurewatch.admin.metadata import FeatureDialect
 from featurewatch.cli.command_line import Option
 from featurewatch.cli.commands.features.common.target import ClusterTarget
-from featurewatch.cli.config.options import ADDRESSES
+from featurewatch.cli.config.cluster_options import (
+    Compat,
+    CompatOption,
+    Config,
+    Controller,
+    Json,
+    Server,
+    Timeout,
+    shared_options,
+)
 from featurewatch.cli.errors import UsageError
 
-
-class Compat(StrEnum):
-    """The release whose ``kafka-features`` gives the texts."""
-
-    V3_9 = "3.9"
-    V4_3 = "4.3"
-
-
-Server = Annotated[
-    str | None,
-    Option("--bootstrap-server", metavar=ADDRESSES, help="Brokers of the cluster."),
-]
-Controller = Annotated[
-    str | None,
-    Option(
-        "--bootstrap-controller",
-        metavar=ADDRESSES,
-        help="Controllers' listeners of its quorum, instead of brokers.",
-    ),
-]
-Config = Annotated[
-    Path | None,
-    Option(
-        "--command-config",
-        metavar="FILE",
-        help="Properties file for TLS and SASL, as Kafka takes it.",
-    ),
-]
-Json = Annotated[bool | None, Option("--json", help="One JSON document on stdout.")]
-CompatOption = Annotated[
-    Compat | None,
-    Option("--compat", help="The release whose kafka-features is followed.", default="4.3"),
-]
 DialectOption = Annotated[
     FeatureDialect | None,
     Option(
@@ -55,21 +27,6 @@ DialectOption = Annotated[
         help="Released Kafka, or a draft of KIP-584 (reference cluster).",
         default="released",
     ),
-]
-Timeout = Annotated[
-    float | None,
-    Option(
-        "--timeout",
-        metavar="SECONDS",
-        min=0.001,
-        max=2_147_483,
-        help="How long the cluster may take.",
-        default="60",
-    ),
-]
-Yes = Annotated[bool, Option("--yes", "-y", help="Apply the change without a confirmation.")]
-DryRun = Annotated[
-    bool, Option("--dry-run", help="Send the request for validation only; change nothing.")
 ]
 Unsafe = Annotated[bool, Option("--unsafe", help="Even if metadata may be lost beyond recovery.")]
 LevelList = Annotated[
@@ -138,24 +95,12 @@ def store_options(
     click.get_current_context().obj = dict(zip(_SHARED, given, strict=True))
 
 
-def with_target(command: Callable[..., None]) -> Callable[..., None]:
-    """Adds the shared options to a command; its first argument is their `ClusterTarget`."""
-    own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
-    shared = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
-        for name, kind in _SHARED.items()
-    ]
+def _run(given: dict[str, Any], command: Callable[[ClusterTarget], None]) -> None:
+    command(_target(click.get_current_context().obj or {}, given))
 
-    @functools.wraps(command)
-    def wrapped(**values: Any) -> None:
-        given = {name: values.pop(name) for name in _SHARED}
-        command(_target(click.get_current_context().obj or {}, given), **values)
 
-    parameters = [item.replace(kind=inspect.Parameter.KEYWORD_ONLY) for item in own]
-    wrapped.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # inspect reads it
-        [*shared, *parameters]
-    )
-    return wrapped
+with_target = shared_options(_SHARED, _run)
+"""Adds the shared options to a command; its first argument is their `ClusterTarget`."""
 
 
 def _target(before: dict[str, Any], after: dict[str, Any]) -> ClusterTarget:

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from featurewatch.admin.reassignments.types import BrokerReplica, Replicas, Targets
+from featurewatch.admin.cluster.values import BrokerReplica
+from featurewatch.admin.reassignments.types import Replicas, Targets
 from featurewatch.cli.commands.reassign.common import json_file
 from featurewatch.cli.commands.reassign.common.tool_error import (
     failure,

@@ -1,7 +1,6 @@
 """The work of ``cancel``."""
 
 from featurewatch.admin.reassignments.client import ReassignmentAdmin
-from featurewatch.cli.commands.features.common.confirmation import confirm, must_confirm
 from featurewatch.cli.commands.reassign.common.assignment_file import RequestedAssignment
 from featurewatch.cli.commands.reassign.common.directory_moves import move_replicas
 from featurewatch.cli.commands.reassign.common.documents import partition_fields
@@ -14,8 +13,9 @@ from featurewatch.cli.commands.reassign.common.texts import (
     plural,
 )
 from featurewatch.cli.commands.reassign.common.throttling import clear_throttles
-from featurewatch.cli.commands.reassign.common.tool_error import KafkaToolError
+from featurewatch.cli.commands.reassign.common.tool_error import refusals
 from featurewatch.cli.commands.reassign.common.verification import located
+from featurewatch.cli.output.confirmation import confirm, must_confirm
 from featurewatch.cli.output.terminal import print_error
 
 
@@ -32,15 +32,15 @@ async def cancel_assignment(
 
     The tool of 3.9 leaves reassignments that only add replicas as they are; here they are canceled.
     """
-    active = sorted(await admin.running(requested.targets))
+    active = sorted(await admin.reassignments(requested.targets))
     if active and must_confirm(yes):
         confirm([f"the reassignment of {joined(active)} is canceled, what was copied is deleted"])
     if active:
         results = await admin.cancel(active)
-        if errors := {one: error for one, error in sorted(results.items()) if error}:
-            lines = [f"Error cancelling partition reassignment{plural(len(errors))} for:"]
-            lines += [f"{partition}: {error.text}" for partition, error in errors.items()]
-            raise KafkaToolError("\n".join(lines))
+        refused = sum(error is not None for error in results.values())
+        first_line = f"Error cancelling partition reassignment{plural(refused)} for:"
+        if (failure := refusals(first_line, results)) is not None:
+            raise failure
         printer.line(cancelled_line(active))
     else:
         printer.line(NONE_ACTIVE)

@@ -5,8 +5,9 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from featurewatch.admin.cluster.values import BrokerNode, BrokerReplica
 from featurewatch.admin.reassignments.client import ReassignmentAdmin
-from featurewatch.admin.reassignments.types import BrokerReplica, RunningBroker
+from featurewatch.cli.admin_target import lacking
 from featurewatch.cli.commands.reassign.common.target import Printer
 from featurewatch.cli.commands.reassign.common.texts import joined, plural
 from featurewatch.cli.commands.reassign.common.tool_error import KafkaToolError, failure
@@ -19,7 +20,7 @@ _NOT_THERE_YET: Final = 9
 async def move_replicas(
     admin: ReassignmentAdmin,
     directories: Mapping[BrokerReplica, str],
-    brokers: Mapping[int, RunningBroker],
+    brokers: Mapping[int, BrokerNode],
     printer: Printer,
     *,
     timeout_s: float,
@@ -41,7 +42,8 @@ async def move_replicas(
                     f"replica {replica.partition} with broker {replica.broker_id} "
                 )
             elif error.code != _NOT_THERE_YET:
-                raise failure(f"Failed to alter dir for {replica}", error.text)
+                advice = lacking(error.right) if error.right else error.text
+                raise failure(f"Failed to alter dir for {replica}", advice)
         if not pending:
             return
         if monotonic() >= deadline:

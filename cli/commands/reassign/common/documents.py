@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from featurewatch.admin.reassignments.types import ClusterTopics, ReassignmentStatus, Targets
+from featurewatch.admin.cluster.values import ClusterTopics
+from featurewatch.admin.reassignments.types import ReassignmentStatus, Targets
 from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
 
 

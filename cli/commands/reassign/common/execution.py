@@ -1,18 +1,15 @@
 """The work of ``execute``: checks, plan, throttles, request, and with --wait the way to the end."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from featurewatch.admin.cluster.values import BrokerReplica, ClusterTopics
 from featurewatch.admin.errors import AdminError, UnreachableError
 from featurewatch.admin.reassignments import throttles
 from featurewatch.admin.reassignments.client import ReassignmentAdmin
-from featurewatch.admin.reassignments.types import (
-    BrokerReplica,
-    ClusterTopics,
-    ReassignmentProgress,
-)
-from featurewatch.cli.commands.features.common.confirmation import confirm, must_confirm
+from featurewatch.admin.reassignments.types import ReassignmentProgress
 from featurewatch.cli.commands.reassign.common import lookups, texts
 from featurewatch.cli.commands.reassign.common.assignment_file import (
     RequestedAssignment,
@@ -25,18 +22,21 @@ from featurewatch.cli.commands.reassign.common.plan import (
     plan_lines,
     plan_reassignment,
 )
-from featurewatch.cli.commands.reassign.common.target import Printer, ToolRelease
+from featurewatch.cli.commands.reassign.common.target import Printer
 from featurewatch.cli.commands.reassign.common.throttling import (
     change_configs,
     clear_leftovers,
     remove_throttles,
 )
-from featurewatch.cli.commands.reassign.common.tool_error import KafkaToolError
+from featurewatch.cli.commands.reassign.common.tool_error import KafkaToolError, refusals
 from featurewatch.cli.commands.reassign.common.verification import verify_assignment
-from featurewatch.cli.output.progress import ProgressPrinter
+from featurewatch.cli.config.cluster_options import Compat
+from featurewatch.cli.output.confirmation import confirm, must_confirm
+from featurewatch.cli.output.progress import shown_progress
 from featurewatch.cli.output.terminal import print_error
 from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
 from featurewatch.controller.software import release_name_of_ranges
+from featurewatch.pipeline.progress import Progress
 
 _FOR_EVER_S: Final = 10 * 365 * 86_400.0
 _NEWEST: Final = (4, 3)
@@ -48,7 +48,7 @@ Running = dict[TopicPartition, ReplicaAssignment]
 class ExecutionOptions:
     """The options of ``execute``: throttles in bytes each second, -1 for none."""
 
-    compat: ToolRelease
+    compat: Compat
     additional: bool
     throttle: int
     directory_throttle: int
@@ -80,7 +80,7 @@ class Execution:
 
     async def run(self) -> None:
         """Starts it, and with ``waits`` returns at its end; raises `KafkaToolError`."""
-        running = await self._admin.running()
+        running = await self._admin.reassignments()
         if running and not self._options.additional:
             named = ", ".join(map(str, sorted(running)[:5]))
             raise KafkaToolError(texts.ANOTHER_RUNS, f"being reassigned: {named}")
@@ -121,7 +121,7 @@ class Execution:
         """Raises `KafkaToolError` for a replacement that the cluster's release may not complete."""
         if self._options.force or not running:
             return
-        ranges = await self._admin.supported()
+        ranges = await self._admin.supported_features()
         if "metadata.version" not in ranges:
             return  # a cluster in ZooKeeper mode completes them all
         name = release_name_of_ranges(ranges)
@@ -142,7 +142,7 @@ class Execution:
             BrokerReplica(partition, broker_id)
             for partition, replicas in self._targets.items()
             for broker_id in {present.partitions[partition].leader, *replicas}
-            if broker_id in present.brokers
+            if broker_id is not None and broker_id in present.brokers
         ]
         try:
             sizes = await self._admin.directories(replicas, present.brokers)
@@ -168,9 +168,8 @@ class Execution:
         results = await self._admin.start(
             self._targets, allow_factor_change=not self._options.keeps_factor
         )
-        if errors := {one: error for one, error in sorted(results.items()) if error}:
-            lines = [f"{partition}: {error.text}" for partition, error in errors.items()]
-            raise KafkaToolError("\n".join(["Error reassigning partition(s):", *lines]))
+        if (failure := refusals("Error reassigning partition(s):", results)) is not None:
+            raise failure
         self._printer.line(texts.started_line(self._targets))
         if not self._options.waits:
             self._printer.document(self._started_document)
@@ -207,23 +206,14 @@ class Execution:
 
     async def _follow(self) -> None:
         """Waits for the end, and prints how far it is."""
-        bar = ProgressPrinter(as_json=False).progress()
-        total: int | None = None
-
-        def report(progress: ReassignmentProgress) -> None:
-            nonlocal total
-            if progress.bytes_left is None:
-                return
-            if total is None:
-                total = progress.bytes_left
-                bar.begin("reassignment", total, "bytes")
-            bar.advance(total - min(progress.bytes_left, total))
-
         limit = self._options.max_wait_s
-        await self._admin.wait(
-            self._targets, max_wait_s=_FOR_EVER_S if limit is None else limit, report=report
-        )
-        bar.end()
+        with shown_progress() as bar:
+            await self._admin.wait(
+                self._targets,
+                max_wait_s=_FOR_EVER_S if limit is None else limit,
+                report=_reported_to(bar),
+            )
+            bar.end()
 
     async def _end_throttles(self, running: Running) -> None:
         """Takes the throttles away, whatever ended the wait; they would slow replication for good.
@@ -248,9 +238,25 @@ class Execution:
 
     async def _still_moves(self) -> bool:
         try:
-            return bool(await self._admin.running(self._targets))
+            return bool(await self._admin.reassignments(self._targets))
         except AdminError:
             return False
+
+
+def _reported_to(bar: Progress) -> Callable[[ReassignmentProgress], None]:
+    """Reports bytes of those that were left at first; what brokers do not tell is left out."""
+    total: int | None = None
+
+    def report(progress: ReassignmentProgress) -> None:
+        nonlocal total
+        if progress.bytes_left is None:
+            return
+        if total is None:
+            total = progress.bytes_left
+            bar.begin("reassignment", total, "bytes")
+        bar.advance(total - min(progress.bytes_left, total))
+
+    return report
 
 
 def _release(name: str) -> tuple[int, int]:

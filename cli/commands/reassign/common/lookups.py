@@ -3,15 +3,11 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from featurewatch.admin.api_errors import ResponseError
+from featurewatch.admin.cluster.values import BrokerReplica, ClusterTopics
 from featurewatch.admin.errors import UnreachableError
 from featurewatch.admin.reassignments.client import ReassignmentAdmin
-from featurewatch.admin.reassignments.types import (
-    BrokerReplica,
-    ClusterTopics,
-    PartitionError,
-    Replicas,
-)
-from featurewatch.cli.commands.reassign.common.target import ToolRelease
+from featurewatch.admin.reassignments.types import Replicas
 from featurewatch.cli.commands.reassign.common.tool_error import (
     api_failure,
     failure,
@@ -19,6 +15,7 @@ from featurewatch.cli.commands.reassign.common.tool_error import (
     in_set_order,
     names_in_set_order,
 )
+from featurewatch.cli.config.cluster_options import Compat
 from featurewatch.cli.output.terminal import print_error
 from featurewatch.controller.partitions.assignment import TopicPartition
 
@@ -40,7 +37,7 @@ def check_topics(names: Iterable[str], present: ClusterTopics) -> None:
         if error is None:
             continue
         if error.code == _UNKNOWN:
-            raise api_failure(PartitionError(_UNKNOWN, f"Topic {name} not found."))
+            raise api_failure(ResponseError(_UNKNOWN, f"Topic {name} not found."))
         raise api_failure(error)
 
 
@@ -49,20 +46,20 @@ def check_partitions(partitions: Iterable[TopicPartition], present: ClusterTopic
     missing = [one for one in partitions if one not in present.partitions]
     if missing:
         listed = ", ".join(map(str, in_set_order(missing)))
-        raise api_failure(PartitionError(_UNKNOWN, f"Unable to find partition: {listed}"))
+        raise api_failure(ResponseError(_UNKNOWN, f"Unable to find partition: {listed}"))
 
 
 async def current_directories(
     admin: ReassignmentAdmin,
     current: Mapping[TopicPartition, Replicas],
     present: ClusterTopics,
-    compat: ToolRelease,
+    compat: Compat,
 ) -> dict[BrokerReplica, str]:
     """The directories of the present replicas, which the tool prints from 4.2 on.
 
     A broker that does not respond stops Kafka's tool; here its directories are ``any``.
     """
-    if compat is ToolRelease.V3_9:
+    if compat is Compat.V3_9:
         return {}
     found: dict[BrokerReplica, str] = {}
     for broker_id in present.brokers:

@@ -1,9 +1,20 @@
-"""The options of single commands of ``featurewatch reassign``."""
+"""The options of ``featurewatch reassign``."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 from featurewatch.cli.command_line import Option
+from featurewatch.cli.commands.reassign.common.target import ToolTarget
+from featurewatch.cli.config.cluster_options import (
+    Compat,
+    CompatOption,
+    Config,
+    Controller,
+    Json,
+    Server,
+    shared_options,
+)
 
 MoveTimeout = Annotated[
     int,
@@ -75,3 +86,38 @@ BrokerList = Annotated[
 DisableRackAware = Annotated[
     bool, Option("--disable-rack-aware", help="Do not spread replicas over racks.")
 ]
+ReassignmentFile = Annotated[
+    Path | None,
+    Option(
+        "--reassignment-json-file", metavar="FILE", help="The reassignment, as Kafka's tool has it."
+    ),
+]
+PreserveThrottles = Annotated[
+    bool, Option("--preserve-throttles", help="Leave throttles as they are.")
+]
+
+SHARED: Final[dict[str, Any]] = {
+    "bootstrap_server": Server,
+    "command_config": Config,
+    "as_json": Json,
+    "compat": CompatOption,
+}
+_THROUGH_CONTROLLERS: Final[dict[str, Any]] = {"bootstrap_controller": Controller, **SHARED}
+
+
+def _run(given: dict[str, Any], command: Callable[[ToolTarget], None]) -> None:
+    command(
+        ToolTarget(
+            servers=given["bootstrap_server"] or "",
+            controllers=given.get("bootstrap_controller") or "",
+            command_config=given["command_config"],
+            as_json=bool(given["as_json"]),
+            compat=given["compat"] or Compat.V4_3,
+        )
+    )
+
+
+with_brokers = shared_options(SHARED, _run)
+"""Adds the shared options to a command; its first argument is their `ToolTarget`."""
+with_brokers_or_controllers = shared_options(_THROUGH_CONTROLLERS, _run)
+"""The same for a command that controllers' listeners serve, too."""

@@ -3,14 +3,13 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from featurewatch.admin.reassignments.types import (
+from featurewatch.admin.cluster.values import (
     BrokerReplica,
     ClusterTopics,
-    LivePartition,
+    PartitionDetails,
     ReplicaDirectory,
-    Replicas,
-    Targets,
 )
+from featurewatch.admin.reassignments.types import Replicas, Targets
 from featurewatch.cli.commands.reassign.common.documents import partition_fields
 from featurewatch.cli.commands.reassign.common.texts import joined
 from featurewatch.controller.partitions.assignment import (
@@ -129,11 +128,13 @@ def _planned(
     partition: TopicPartition,
     replicas: Replicas,
     running: ReplicaAssignment | None,
-    found: LivePartition,
+    found: PartitionDetails,
     sizes: Mapping[BrokerReplica, ReplicaDirectory],
 ) -> PlannedMove:
     before = running.origin if running else found.replicas
-    leader = sizes.get(BrokerReplica(partition, found.leader))
+    leader = None
+    if found.leader is not None:
+        leader = sizes.get(BrokerReplica(partition, found.leader))
     return PlannedMove(
         partition,
         before,
@@ -146,7 +147,7 @@ def _planned(
 
 
 def _risks(
-    before: Replicas, after: Replicas, running: ReplicaAssignment | None, found: LivePartition
+    before: Replicas, after: Replicas, running: ReplicaAssignment | None, found: PartitionDetails
 ) -> Iterator[str]:
     if running is not None:
         yield (
@@ -155,7 +156,7 @@ def _risks(
         )
     if len(after) != len(before):
         yield f"the replication factor changes from {len(before)} to {len(after)}"
-    if found.leader < 0:
+    if found.leader is None:
         yield "it has no leader, so nothing can be copied until it has one"
     elif found.leader not in after:
         yield f"its leader {found.leader} is removed: another replica becomes the leader"

@@ -9,8 +9,9 @@ from featurewatch.admin.reassignments.client import ReassignmentAdmin
 from featurewatch.admin.reassignments.types import Replicas, Targets
 from featurewatch.cli.commands.reassign.common import lookups
 from featurewatch.cli.commands.reassign.common.assignment_file import assignment_json
-from featurewatch.cli.commands.reassign.common.target import Printer, ToolRelease
+from featurewatch.cli.commands.reassign.common.target import Printer
 from featurewatch.cli.commands.reassign.common.tool_error import failure
+from featurewatch.cli.config.cluster_options import Compat
 from featurewatch.controller.partitions.assignment import TopicPartition
 from featurewatch.controller.partitions.placement import (
     PlacementError,
@@ -26,7 +27,7 @@ async def propose_assignment(
     broker_ids: Sequence[int],
     printer: Printer,
     *,
-    compat: ToolRelease,
+    compat: Compat,
     uses_racks: bool,
 ) -> None:
     """Prints the present assignment of the topics and one that spreads them over the brokers.
@@ -59,7 +60,7 @@ async def propose_assignment(
 
 
 def _spread(
-    current: Targets, racks: Mapping[int, str | None], compat: ToolRelease
+    current: Targets, racks: Mapping[int, str | None], compat: Compat
 ) -> dict[TopicPartition, Replicas]:
     """A new place for each partition, with as many replicas as its topic has.
 
@@ -71,7 +72,7 @@ def _spread(
     proposed = {}
     for topic, partitions in by_topic.items():
         factor = len(current[partitions[0]])
-        place = _place_old if compat is ToolRelease.V3_9 else _place_striped
+        place = _place_old if compat is Compat.V3_9 else _place_striped
         for number, replicas in enumerate(place(racks, len(partitions), factor)):
             proposed[TopicPartition(topic, number)] = replicas
     return proposed

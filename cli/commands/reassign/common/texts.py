@@ -6,12 +6,8 @@ The texts of 3.9 and 4.3 are the same; the releases differ in what they look up 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from featurewatch.admin.reassignments.types import (
-    BrokerReplica,
-    ClusterTopics,
-    ReplicaDirectory,
-    Targets,
-)
+from featurewatch.admin.cluster.values import BrokerReplica, ClusterTopics, ReplicaDirectory
+from featurewatch.admin.reassignments.types import Targets
 from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
 
 ANOTHER_RUNS: Final = (

@@ -9,15 +9,19 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
+from featurewatch.admin.cluster.values import BrokerNode
 from featurewatch.admin.errors import AdminError
 from featurewatch.admin.reassignments import throttles
 from featurewatch.admin.reassignments.client import ReassignmentAdmin
-from featurewatch.admin.reassignments.configs import ConfigChanges
-from featurewatch.admin.reassignments.types import RunningBroker
+from featurewatch.admin.reassignments.throttles import ConfigChanges
 from featurewatch.cli.commands.reassign.common.assignment_file import RequestedAssignment
 from featurewatch.cli.commands.reassign.common.target import Printer
 from featurewatch.cli.commands.reassign.common.texts import joined, plural
-from featurewatch.cli.commands.reassign.common.tool_error import api_failure, ids_in_set_order
+from featurewatch.cli.commands.reassign.common.tool_error import (
+    KafkaToolError,
+    api_failure,
+    ids_in_set_order,
+)
 from featurewatch.cli.output.terminal import print_error
 
 _REMOVAL_S: Final = 30.0
@@ -25,7 +29,7 @@ _PAUSE_S: Final = 0.5
 
 
 async def change_configs(
-    admin: ReassignmentAdmin, changes: ConfigChanges, brokers: Mapping[int, RunningBroker]
+    admin: ReassignmentAdmin, changes: ConfigChanges, brokers: Mapping[int, BrokerNode]
 ) -> None:
     """Sets or deletes settings; raises `KafkaToolError` for the first that is refused."""
     if not changes:
@@ -80,7 +84,7 @@ async def clear_leftovers(admin: ReassignmentAdmin, *, but: Iterable[str] = ()) 
         rates = throttles.leftover_brokers(await admin.throttles((), present.brokers))
         await change_configs(admin, throttles.without_broker_throttles(rates), present.brokers)
         await change_configs(admin, throttles.without_topic_throttles(topics), present.brokers)
-    except AdminError as error:
+    except (AdminError, KafkaToolError) as error:
         print_error(f"throttles that an earlier command left are not looked for: {error}")
         return
     print_error(

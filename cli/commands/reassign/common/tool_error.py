@@ -1,10 +1,10 @@
 """The failures of Kafka's tools, and Java's order of what they list."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeVar
 
-from featurewatch.admin.reassignments.api_errors import exception_text
-from featurewatch.admin.reassignments.types import PartitionError
+from featurewatch.admin.api_errors import ResponseError, exception_text
+from featurewatch.cli.admin_target import lacking
 from featurewatch.controller.kraft.map_order import hash_order, string_hash
 from featurewatch.controller.partitions.assignment import TopicPartition
 
@@ -25,9 +25,23 @@ def failure(text: str, advice: str = "") -> KafkaToolError:
     return KafkaToolError(f"Error: {text}", advice)
 
 
-def api_failure(error: PartitionError, advice: str = "") -> KafkaToolError:
+def api_failure(error: ResponseError, advice: str = "") -> KafkaToolError:
     """An error of Kafka's client, which the tool prints with the exception's name."""
+    if error.right:
+        advice = lacking(error.right)
     return failure(exception_text(error.code, error.text), advice)
+
+
+def refusals(
+    first_line: str, errors: Mapping[TopicPartition, ResponseError | None]
+) -> KafkaToolError | None:
+    """The failure that some partitions were refused, each with a line; None: none was."""
+    refused = {one: error for one, error in sorted(errors.items()) if error}
+    if not refused:
+        return None
+    lines = [first_line, *(f"{partition}: {error.text}" for partition, error in refused.items())]
+    right = next((error.right for error in refused.values() if error.right), "")
+    return KafkaToolError("\n".join(lines), lacking(right) if right else "")
 
 
 def in_set_order(partitions: Iterable[TopicPartition]) -> list[TopicPartition]:

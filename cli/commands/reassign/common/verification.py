@@ -3,12 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from featurewatch.admin.cluster.values import BrokerNode, BrokerReplica, ReplicaDirectory
 from featurewatch.admin.reassignments.client import ReassignmentAdmin
-from featurewatch.admin.reassignments.types import (
-    BrokerReplica,
-    ReplicaDirectory,
-    RunningBroker,
-)
 from featurewatch.cli.commands.reassign.common.assignment_file import RequestedAssignment
 from featurewatch.cli.commands.reassign.common.documents import status_document
 from featurewatch.cli.commands.reassign.common.target import Printer
@@ -32,7 +28,7 @@ async def verify_assignment(
         KafkaToolError: The tool fails so.
     """
     targets = requested.targets
-    running = await admin.running()
+    running = await admin.reassignments()
     present = await admin.topics(partition.topic for partition in targets)
     for error in present.errors.values():
         if error.code != _UNKNOWN:
@@ -54,7 +50,7 @@ async def verify_assignment(
 async def located(
     admin: ReassignmentAdmin,
     replicas: Mapping[BrokerReplica, str],
-    brokers: Mapping[int, RunningBroker],
+    brokers: Mapping[int, BrokerNode],
 ) -> dict[BrokerReplica, ReplicaDirectory]:
     """Where the replicas of a file are, those of running brokers."""
     return await admin.directories(

@@ -3,17 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from featurewatch.admin.topics.values import (
-    ChangedTopic,
-    PartitionIncrease,
-    SettingChange,
-    TopicDetails,
-)
-from featurewatch.cli.commands.features.common.confirmation import confirm, must_confirm
+from featurewatch.admin.cluster.configs import SettingChange
+from featurewatch.admin.cluster.values import TopicDetails
+from featurewatch.admin.topics.values import ChangedTopic, PartitionIncrease
 from featurewatch.cli.commands.topics.common.changes import print_results
 from featurewatch.cli.commands.topics.common.selection import selected
 from featurewatch.cli.commands.topics.common.target import TopicTarget
 from featurewatch.cli.kafka_topics import TopicToolError
+from featurewatch.cli.output.confirmation import confirm, must_confirm
 from featurewatch.cli.output.terminal import print_line
 
 if TYPE_CHECKING:
@@ -70,7 +67,7 @@ async def _matched(
 ) -> tuple[TopicDetails, ...]:
     overview = await reader.overview()
     names = selected(overview.topics, request.expression)
-    target.check_matched(names, request.expression, if_exists=request.if_exists)
+    await target.check_matched(reader, names, request.expression, if_exists=request.if_exists)
     if request.deleted and names:
         # A broker takes the deletion of a setting that there is not.
         configs = await reader.configs(names[:1])

@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from featurewatch.admin.topics.values import ChangedTopic, TopicSpec, check_changes
+from featurewatch.cli.admin_target import lacking
 from featurewatch.cli.command_line import Exit
 from featurewatch.cli.commands.topics.common.target import TopicTarget
 from featurewatch.cli.errors import ExitCode
 from featurewatch.cli.kafka_topics import COLLISION_WARNING, has_collision_chars
-from featurewatch.cli.output.terminal import print_json_text, print_line
+from featurewatch.cli.output.terminal import print_error, print_json_text, print_line
 
 if TYPE_CHECKING:
     from featurewatch.admin.topics.client import TopicAdmin
@@ -79,6 +80,8 @@ def print_results(
             ensure_ascii=False,
         )
     )
+    for right in dict.fromkeys(result.right for result in refused if result.right):
+        print_error(lacking(right))
     if any(result.is_unknown for result in refused):
         raise Exit(ExitCode.UNKNOWN)
     if refused:
@@ -86,7 +89,7 @@ def print_results(
 
 
 def _document(result: ChangedTopic) -> dict[str, Any]:
-    from featurewatch.admin.error_texts import error_name
+    from featurewatch.admin.api_errors import error_name
     from featurewatch.admin.topics.values import text_of_id
 
     return {

@@ -4,12 +4,13 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from featurewatch.admin.cluster.values import TopicDetails
 from featurewatch.admin.errors import AdminError
-from featurewatch.admin.topics.values import ChangedTopic, TopicDetails
-from featurewatch.cli.commands.features.common.confirmation import confirm, must_confirm
+from featurewatch.admin.topics.values import ChangedTopic
 from featurewatch.cli.commands.topics.common.changes import print_results
 from featurewatch.cli.commands.topics.common.selection import selected
 from featurewatch.cli.commands.topics.common.target import TopicTarget
+from featurewatch.cli.output.confirmation import confirm, must_confirm
 from featurewatch.cli.output.terminal import print_error, print_json_text, print_line
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ async def _look(
 ) -> _Matched:
     overview = await reader.overview()
     names = selected(overview.topics, expression)
-    target.check_matched(names, expression, if_exists=if_exists)
+    await target.check_matched(reader, names, expression, if_exists=if_exists)
     wanted = frozenset(names)
     topics = tuple(topic for topic in overview.topics if topic.name in wanted)
     if not (with_bytes and topics):

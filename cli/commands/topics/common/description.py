@@ -1,7 +1,7 @@
 """Reads topics for ``topics describe`` and prints them, as the tool does or as a document."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from featurewatch.admin.errors import KafkaApiError
@@ -16,12 +16,13 @@ from featurewatch.cli.kafka_topics_describe import (
     replication_factor,
     topic_lines,
 )
-from featurewatch.cli.output.terminal import print_json_text, print_line
+from featurewatch.cli.output.terminal import print_json_text, print_lines
 from featurewatch.controller.partitions.assignment import TopicPartition
 
 if TYPE_CHECKING:
-    from featurewatch.admin.topics.reader import TopicMetadataReader, TopicOverview
-    from featurewatch.admin.topics.values import TopicConfig, TopicDetails
+    from featurewatch.admin.cluster.configs import TopicConfig
+    from featurewatch.admin.cluster.values import TopicDetails, TopicOverview
+    from featurewatch.admin.topics.reader import TopicMetadataReader
 
 _NO_RIGHT: Final = 31
 
@@ -54,8 +55,12 @@ def print_topics(target: TopicTarget, request: DescribeRequest) -> None:
         documents = (_document(topic, described, request) for topic in described.topics)
         print_json_text(json.dumps({"topics": [item for item in documents if item is not None]}))
         return
+    print_lines(_lines(described, request))
+
+
+def _lines(described: DescribedTopics, request: DescribeRequest) -> Iterator[str]:
     for topic in in_order_of_tool(described.topics):
-        lines = topic_lines(
+        yield from topic_lines(
             topic,
             described.configs[topic.name],
             described.reassignments,
@@ -63,8 +68,6 @@ def print_topics(target: TopicTarget, request: DescribeRequest) -> None:
             live=described.live,
             overridden_only=request.overridden_only,
         )
-        for line in lines:
-            print_line(line)
 
 
 async def _read(
@@ -74,7 +77,7 @@ async def _read(
     topics = await _topics(target, reader, overview, request)
     for topic in topics:
         if topic.error:
-            raise TopicToolError(topic.text)
+            raise TopicToolError(topic.text, topic.right)
     try:
         reassignments = await reader.reassignments() if topics else {}
     except KafkaApiError as error:
@@ -103,7 +106,7 @@ async def _topics(
         names = selected(
             overview.topics, request.expression, exclude_internal=request.exclude_internal
         )
-        target.check_matched(names, request.expression, if_exists=request.if_exists)
+        await target.check_matched(reader, names, request.expression, if_exists=request.if_exists)
         return await reader.describe(
             names, page_partitions=request.page_partitions or PAGE_PARTITIONS
         )
@@ -123,7 +126,7 @@ def _document(
 
     config = described.configs[topic.name]
     if config.error:
-        raise TopicToolError(config.text)
+        raise TopicToolError(config.text, config.right)
     settings = {value.name: value.value for value in config.values if not value.is_default}
     partitions: list[dict[str, Any]] = []
     min_isr = minimum_isr(config)

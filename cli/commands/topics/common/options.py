@@ -3,27 +3,23 @@
 Options that may be given once are lists here, since the tool has an error of its own for two.
 """
 
-import functools
-import inspect
 from collections.abc import Callable
 from typing import Annotated, Any, Final
 
 from featurewatch.cli.command_line import Option
-from featurewatch.cli.commands.features.common.options import (
+from featurewatch.cli.commands.topics.common.target import TopicTarget
+from featurewatch.cli.config.cluster_options import (
     Compat,
+    CompatOption,
     Config,
     Json,
     Server,
     Timeout,
+    shared_options,
 )
-from featurewatch.cli.commands.topics.common.target import TopicTarget
 
 Once = list[str] | None
 
-CompatOption = Annotated[
-    Compat | None,
-    Option("--compat", help="The release whose kafka-topics is followed.", default="4.3"),
-]
 Topic = Annotated[
     Once,
     Option(
@@ -57,28 +53,17 @@ _SHARED: Final[dict[str, Any]] = {
 }
 
 
-def with_topic_target(command: Callable[..., None]) -> Callable[..., None]:
-    """Adds the shared options to a command; its first argument is their `TopicTarget`."""
-    own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
-    shared = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
-        for name, kind in _SHARED.items()
-    ]
-
-    @functools.wraps(command)
-    def wrapped(**values: Any) -> None:
-        given = {name: values.pop(name) for name in _SHARED}
-        target = TopicTarget(
-            servers=given["bootstrap_server"] or "",
-            command_config=given["command_config"],
-            as_json=bool(given["as_json"]),
-            compat=str(given["compat"] or Compat.V4_3),
-            timeout_s=given["timeout"],
-        )
-        target.run_command(lambda: command(target, **values))
-
-    parameters = [item.replace(kind=inspect.Parameter.KEYWORD_ONLY) for item in own]
-    wrapped.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # inspect reads it
-        [*shared, *parameters]
+def _run(given: dict[str, Any], command: Callable[[TopicTarget], None]) -> None:
+    target = TopicTarget(
+        servers=given["bootstrap_server"] or "",
+        controllers="",
+        command_config=given["command_config"],
+        as_json=bool(given["as_json"]),
+        compat=str(given["compat"] or Compat.V4_3),
+        timeout_s=given["timeout"],
     )
-    return wrapped
+    target.run_command(lambda: command(target))
+
+
+with_topic_target = shared_options(_SHARED, _run)
+"""Adds the shared options to a command; its first argument is their `TopicTarget`."""

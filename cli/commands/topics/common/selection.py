@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from featurewatch.cli.kafka_topics import is_internal, matching
 
 if TYPE_CHECKING:
-    from featurewatch.admin.topics.values import TopicDetails
+    from featurewatch.admin.cluster.values import TopicDetails
 
 
 def selected(

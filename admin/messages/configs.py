@@ -3,13 +3,11 @@
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from featurewatch.admin.topics.config_entries import ConfigEntries
-from featurewatch.admin.topics.wire import (
-    ALL_PARTITIONS,
+from featurewatch.admin.messages.base import (
     AdminRequest,
     FlexibleMessage,
 )
-from featurewatch.streams.net.limits import ResponseLimit
+from featurewatch.admin.messages.config_entries import ConfigEntries
 from featurewatch.streams.net.messages import layout
 
 
@@ -104,62 +102,3 @@ class IncrementalAlterConfigsRequestV1(AdminRequest):
     )
     resources: tuple[AlterConfigsResourceV1, ...]
     validate_only: bool = field(metadata=layout("bool"))
-
-
-@dataclass(eq=False, repr=False)
-class LogDirPartitionV4(FlexibleMessage):
-    """A replica's log on a broker, with its size in bytes."""
-
-    partition_index: int = field(metadata=layout("int32"))
-    partition_size: int = field(metadata=layout("int64"))
-    offset_lag: int = field(metadata=layout("int64"))
-    is_future_key: bool = field(metadata=layout("bool"))
-
-
-@dataclass(eq=False, repr=False)
-class LogDirTopicV4(FlexibleMessage):
-    """The replicas of a topic in a directory."""
-
-    name: str = field(metadata=layout("string"))
-    partitions: tuple[LogDirPartitionV4, ...]
-
-
-@dataclass(eq=False, repr=False)
-class LogDirV4(FlexibleMessage):
-    """A log directory of a broker."""
-
-    error_code: int = field(metadata=layout("int16"))
-    log_dir: str = field(metadata=layout("string"))
-    topics: tuple[LogDirTopicV4, ...]
-    total_bytes: int = field(metadata=layout("int64"))
-    usable_bytes: int = field(metadata=layout("int64"))
-
-
-@dataclass(eq=False, repr=False)
-class DescribeLogDirsResponseV4(FlexibleMessage):
-    """A broker's log directories."""
-
-    __api_key__: ClassVar[int] = 35
-    __version__: ClassVar[int] = 4
-    throttle_time_ms: int = field(metadata=layout("int32"))
-    error_code: int = field(metadata=layout("int16"))
-    results: tuple[LogDirV4, ...]
-
-
-@dataclass(eq=False, repr=False)
-class DescribeLogDirsTopic(FlexibleMessage):
-    """Partitions of a topic."""
-
-    topic: str = field(metadata=layout("string"))
-    partitions: tuple[int, ...] = field(metadata=layout("int32"))
-
-
-@dataclass(eq=False, repr=False)
-class DescribeLogDirsRequestV4(AdminRequest):
-    """Asks a broker for the size of its replicas (KIP-113, KIP-827)."""
-
-    __api_key__: ClassVar[int] = 35
-    __version__: ClassVar[int] = 4
-    __response__: ClassVar[type[DescribeLogDirsResponseV4]] = DescribeLogDirsResponseV4
-    __limit__: ClassVar[ResponseLimit] = ALL_PARTITIONS
-    topics: tuple[DescribeLogDirsTopic, ...] | None

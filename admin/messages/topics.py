@@ -4,11 +4,11 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 from uuid import UUID
 
-from featurewatch.admin.topics.config_entries import SkippedConfigs
-from featurewatch.admin.topics.wire import (
+from featurewatch.admin.messages.base import (
     AdminRequest,
     FlexibleMessage,
 )
+from featurewatch.admin.messages.config_entries import SkippedConfigs
 from featurewatch.streams.net.messages import layout
 
 

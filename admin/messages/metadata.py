@@ -4,13 +4,14 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 from uuid import UUID
 
-from featurewatch.admin.topics.wire import (
+from featurewatch.admin.messages.base import (
     ALL_PARTITIONS,
     AdminRequest,
     FlexibleMessage,
 )
 from featurewatch.streams.net.limits import ResponseLimit
 from featurewatch.streams.net.messages import layout
+from featurewatch.streams.types import NodeId
 
 
 @dataclass(eq=False, repr=False)
@@ -31,9 +32,9 @@ class MetadataPartitionV12(FlexibleMessage):
     partition_index: int = field(metadata=layout("int32"))
     leader_id: int = field(metadata=layout("int32"))
     leader_epoch: int = field(metadata=layout("int32"))
-    replica_nodes: tuple[int, ...] = field(metadata=layout("int32"))
-    isr_nodes: tuple[int, ...] = field(metadata=layout("int32"))
-    offline_replicas: tuple[int, ...] = field(metadata=layout("int32"))
+    replica_nodes: tuple[NodeId, ...] = field(metadata=layout("int32"))
+    isr_nodes: tuple[NodeId, ...] = field(metadata=layout("int32"))
+    offline_replicas: tuple[NodeId, ...] = field(metadata=layout("int32"))
 
 
 @dataclass(eq=False, repr=False)
@@ -98,11 +99,11 @@ class DescribedPartition(FlexibleMessage):
     partition_index: int = field(metadata=layout("int32"))
     leader_id: int = field(metadata=layout("int32"))
     leader_epoch: int = field(metadata=layout("int32"))
-    replica_nodes: tuple[int, ...] = field(metadata=layout("int32"))
-    isr_nodes: tuple[int, ...] = field(metadata=layout("int32"))
-    eligible_leader_replicas: tuple[int, ...] | None = field(metadata=layout("int32"))
-    last_known_elr: tuple[int, ...] | None = field(metadata=layout("int32"))
-    offline_replicas: tuple[int, ...] = field(metadata=layout("int32"))
+    replica_nodes: tuple[NodeId, ...] = field(metadata=layout("int32"))
+    isr_nodes: tuple[NodeId, ...] = field(metadata=layout("int32"))
+    eligible_leader_replicas: tuple[NodeId, ...] | None = field(metadata=layout("int32"))
+    last_known_elr: tuple[NodeId, ...] | None = field(metadata=layout("int32"))
+    offline_replicas: tuple[NodeId, ...] = field(metadata=layout("int32"))
 
 
 @dataclass(eq=False, repr=False)
@@ -147,53 +148,3 @@ class DescribeTopicPartitionsRequestV0(AdminRequest):
     topics: tuple[DescribeTopicPartitionsTopic, ...]
     response_partition_limit: int = field(metadata=layout("int32"))
     cursor: PartitionsCursor | None
-
-
-@dataclass(eq=False, repr=False)
-class ReassigningPartition(FlexibleMessage):
-    """A partition that is being reassigned."""
-
-    partition_index: int = field(metadata=layout("int32"))
-    replicas: tuple[int, ...] = field(metadata=layout("int32"))
-    adding_replicas: tuple[int, ...] = field(metadata=layout("int32"))
-    removing_replicas: tuple[int, ...] = field(metadata=layout("int32"))
-
-
-@dataclass(eq=False, repr=False)
-class ReassigningTopic(FlexibleMessage):
-    """The partitions of a topic that are being reassigned."""
-
-    name: str = field(metadata=layout("string"))
-    partitions: tuple[ReassigningPartition, ...]
-
-
-@dataclass(eq=False, repr=False)
-class ReassignmentsResponseV0(FlexibleMessage):
-    """The reassignments that go on."""
-
-    __api_key__: ClassVar[int] = 46
-    __version__: ClassVar[int] = 0
-    throttle_time_ms: int = field(metadata=layout("int32"))
-    error_code: int = field(metadata=layout("int16"))
-    error_message: str | None = field(metadata=layout("string"))
-    topics: tuple[ReassigningTopic, ...]
-
-
-@dataclass(eq=False, repr=False)
-class ReassignmentsRequestTopic(FlexibleMessage):
-    """Partitions of a topic."""
-
-    name: str = field(metadata=layout("string"))
-    partition_indexes: tuple[int, ...] = field(metadata=layout("int32"))
-
-
-@dataclass(eq=False, repr=False)
-class ReassignmentsRequestV0(AdminRequest):
-    """Asks the controller which partitions are being reassigned; None is all (KIP-455)."""
-
-    __api_key__: ClassVar[int] = 46
-    __version__: ClassVar[int] = 0
-    __response__: ClassVar[type[ReassignmentsResponseV0]] = ReassignmentsResponseV0
-    __limit__: ClassVar[ResponseLimit] = ALL_PARTITIONS
-    timeout_ms: int = field(metadata=layout("int32"))
-    topics: tuple[ReassignmentsRequestTopic, ...] | None

@@ -4,22 +4,21 @@ import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.lang.reflect.Method;
 import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 import java.util.Base64;
 import org.apache.kafka.common.utils.Exit;
 
-/** Runs a tool of Kafka's again and again: a line of arguments in, a line with its outputs out. */
-public class AnyTool {
+/** Runs tools of Kafka's again and again: a class and its arguments in, a line with its outputs out. */
+public class KafkaTools {
     private static String result;
 
     private static class Ended extends Error {
     }
 
-    public static void main(String[] given) throws Exception {
+    public static void main(String[] none) throws Exception {
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         PrintStream out = System.out;
         org.slf4j.LoggerFactory.getILoggerFactory();
-        Method main = Class.forName(given[0]).getDeclaredMethod("main", String[].class);
-        main.setAccessible(true);
         out.println("ready");
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             ByteArrayOutputStream printed = new ByteArrayOutputStream();
@@ -33,7 +32,9 @@ public class AnyTool {
                 throw new Ended();
             });
             try {
-                main.invoke(null, (Object) line.split("\t", -1));
+                String[] words = line.split("\t", -1);
+                Method main = Class.forName(words[0]).getDeclaredMethod("main", String[].class);
+                main.invoke(null, (Object) Arrays.copyOfRange(words, 1, words.length));
             } catch (Throwable ended) {
                 // It exits by this.
             }
