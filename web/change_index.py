@@ -37,7 +37,7 @@ class ChangeIndex:
         self._removed: OrderedDict[DocumentKey, int] = OrderedDict()
         self._forgotten = 0
 
-    def touch(self, key: DocumentKey, *, is_content: bool = True) -> None:
+    def mark_changed(self, key: DocumentKey, *, is_content: bool = True) -> None:
         """Notes that a document was added or changed."""
         self.sequence += 1
         self._changed[key] = self.sequence

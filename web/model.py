@@ -114,7 +114,7 @@ class FleetModel:
         if fleet != self._fleet:
             is_content = _without_times(fleet) != _without_times(self._fleet)
             self._fleet = fleet
-            self.index.touch(FLEET, is_content=is_content)
+            self.index.mark_changed(FLEET, is_content=is_content)
         self._counted = self.index.content_sequence
 
     def document(self, key: DocumentKey, now_ms: int) -> dict[str, Any] | None:
@@ -181,7 +181,7 @@ class FleetModel:
             firing[alert.id] = alert
         else:
             firing.pop(alert.id, None)
-        self.index.touch(key)
+        self.index.mark_changed(key)
         self._refresh(alert.cluster, now_ms)
 
     def _apply_change(self, change: FeatureChange) -> None:
@@ -189,7 +189,7 @@ class FleetModel:
         if any(known.id == change.id for known in changes):
             return
         changes.append(change)
-        self.index.touch(DocumentKey("change", change.id))
+        self.index.mark_changed(DocumentKey("change", change.id))
         if len(changes) > MAX_CHANGES:
             self.index.forget(DocumentKey("change", changes.popleft().id))
 
@@ -201,7 +201,7 @@ class FleetModel:
         is_content = before is None or _without_times(document) != _without_times(before)
         if is_content or before is None or document["at_ms"] - before["at_ms"] >= _REFRESH_MS:
             self._summaries[cluster] = document
-            self.index.touch(DocumentKey("state", cluster), is_content=is_content)
+            self.index.mark_changed(DocumentKey("state", cluster), is_content=is_content)
 
     def _facts(self, cluster: str, now_ms: int) -> ClusterFacts:
         firing = tuple(self._firing.get(cluster, {}).values())
