@@ -273,14 +273,14 @@ FEATURE_MUTANTS: Final = (
     Mutant(
         "F-85",
         "any reply that begins with y is a yes",
-        f"{_FEATURES}/common/confirmation.py",
+        "cli/output/confirmation.py",
         '    return answer.strip().lower() in ("y", "yes")\n',
         '    return answer.strip().lower().startswith("y")\n',
     ),
     Mutant(
         "F-85",
         "an empty reply is a yes",
-        f"{_FEATURES}/common/confirmation.py",
+        "cli/output/confirmation.py",
         '    return answer.strip().lower() in ("y", "yes")\n',
         '    return answer.strip().lower() in ("", "y", "yes")\n',
     ),
