@@ -168,7 +168,7 @@ def test_metrics_name_the_levels(ups: dict[str, Up], quorum_430: Cluster) -> Non
     up = ups["controllers"]
     shown = up.get(up.worker_port, "/metrics")[1]
     for feature, level in LEVELS.items():
-        labels = f'kafka_cluster="{quorum_430.cluster_id}",feature="{feature}"'
+        labels = f'feature="{feature}",kafka_cluster="{quorum_430.cluster_id}"'
         assert f"featurewatch_finalized_level{{{labels}}} {level}.0" in shown
     labels = f'kafka_cluster="{quorum_430.cluster_id}",source="kraft"'
     following = f"featurewatch_source_following{{{labels}}} 1.0"

@@ -389,7 +389,7 @@ def test_all_that_can_be_followed_is_followed_at_the_end(world: World) -> None:
     status, text = world.get(world.ports[1], "/readyz")
     assert status == 200, text
     _, text = world.get(world.ports[1], "/metrics")
-    labels = f'kafka_cluster="{world.reference}",feature="{TRANSACTION}"'
+    labels = f'feature="{TRANSACTION}",kafka_cluster="{world.reference}"'
     assert f"featurewatch_finalized_level{{{labels}}} 4.0" in text
     assert f'featurewatch_feature_epoch{{kafka_cluster="{world.reference}"}} 1.0' in text
     ids = [change.id for change in world.published.changes]
