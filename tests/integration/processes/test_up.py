@@ -110,6 +110,11 @@ def _is_ready(up: Up, port: int) -> bool:
     return up.get(port, "/readyz")[0] == 200
 
 
+def _exposes(up: Up, port: int, *series: str) -> bool:
+    shown = up.get(port, "/metrics")[1].splitlines()
+    return all(line in shown for line in series)
+
+
 def _wait(up: Up, done: Callable[[], bool], what: str) -> None:
     deadline = time.monotonic() + 60
     while not done():
@@ -166,13 +171,14 @@ def test_both_parts_are_healthy_and_ready(ups: dict[str, Up], way: str) -> None:
 def test_metrics_name_the_levels(ups: dict[str, Up], quorum_430: Cluster) -> None:
     """The worker's metrics hold every finalized level, the sources' that they follow."""
     up = ups["controllers"]
-    shown = up.get(up.worker_port, "/metrics")[1]
-    for feature, level in LEVELS.items():
-        labels = f'feature="{feature}",kafka_cluster="{quorum_430.cluster_id}"'
-        assert f"featurewatch_finalized_level{{{labels}}} {level}.0" in shown
-    labels = f'kafka_cluster="{quorum_430.cluster_id}",source="kraft"'
-    following = f"featurewatch_source_following{{{labels}}} 1.0"
-    _wait(up, lambda: following in up.get(up.source_port, "/metrics")[1], "it does not follow")
+    cluster = f'kafka_cluster="{quorum_430.cluster_id}"'
+    levels = [
+        f'featurewatch_finalized_level{{feature="{feature}",{cluster}}} {level}.0'
+        for feature, level in LEVELS.items()
+    ]
+    _wait(up, partial(_exposes, up, up.worker_port, *levels), "a level is not exposed")
+    following = f'featurewatch_source_following{{{cluster},source="kraft"}} 1.0'
+    _wait(up, partial(_exposes, up, up.source_port, following), "it does not follow")
 
 
 @pytest.mark.parametrize("way", WAYS)
