@@ -36,6 +36,7 @@ class AdminConnections:
         self._timeout_s = timeout_s
         self._addresses = bootstrap.addresses
         self._open: dict[Address, Connection] = {}
+        self._further: list[Connection] = []
 
     def rotate(self) -> None:
         """Starts with the next bootstrap address from now on: this one's controller was wrong."""
@@ -43,9 +44,10 @@ class AdminConnections:
 
     async def close(self) -> None:
         """Closes all of them."""
-        for connection in self._open.values():
+        for connection in (*self._open.values(), *self._further):
             await connection.close()
         self._open.clear()
+        self._further.clear()
 
     async def any_node(self) -> Connection:
         """A connection to the first bootstrap address that responds."""
@@ -63,16 +65,29 @@ class AdminConnections:
         if connection is not None and not connection.closed:
             return connection
         try:
-            connection = await open_connection(
-                address,
-                self._bootstrap.security,
-                timeout_s=self._timeout_s,
-                connect=self._connect,
-            )
+            connection = await self._connect_to(address)
         except NodeError as error:
             raise UnreachableError(str(error)) from error
         self._open[address] = connection
         return connection
+
+    async def further(self, address: Address) -> Connection | None:
+        """One beside that of `connection`; None: the node does not take another one."""
+        self._further = [other for other in self._further if not other.closed]
+        for other in self._further:
+            if other.address == address:
+                return other
+        try:
+            connection = await self._connect_to(address)
+        except NodeError:
+            return None
+        self._further.append(connection)
+        return connection
+
+    async def _connect_to(self, address: Address) -> Connection:
+        return await open_connection(
+            address, self._bootstrap.security, timeout_s=self._timeout_s, connect=self._connect
+        )
 
     async def controller(self) -> Connection:
         """A connection to the controller by a node's response.

@@ -6,7 +6,10 @@ class of its response, so one function sends them all.
 """
 
 import time
-from collections.abc import Awaitable, Callable
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from itertools import cycle
 from types import TracebackType
 from typing import Any, ClassVar, Final, Self, TypedDict, TypeVar
 
@@ -116,7 +119,9 @@ class AdminSession:
         Raises:
             UnreachableError: No broker responds, or has the request.
         """
-        deadline = self._monotonic() + self._timeout_s
+        return await self._asked(request, self._monotonic() + self._timeout_s)
+
+    async def _asked(self, request: AdminRequest, deadline: float) -> Any:
         errors: list[str] = []
         for _ in self._bootstrap.addresses:
             connection = await self.broker()
@@ -128,6 +133,43 @@ class AdminSession:
                 errors.append(str(error))
                 self._connections.rotate()
         raise UnreachableError("; ".join(dict.fromkeys(errors)))
+
+    async def ask_all(self, requests: Sequence[AdminRequest]) -> list[Any]:
+        """The responses of a broker to what changes nothing, in the order of the requests.
+
+        Two requests are on their way at a time, over two connections: a broker works on those of
+        one connection one after another, and on the next ones while a response is read here.
+
+        Raises:
+            UnreachableError: No broker responds, or has the request.
+        """
+        deadline = self._monotonic() + self._timeout_s
+        responses: list[Any] = []
+        if len(requests) > 1:
+            with suppress(NodeError):
+                await self._ask_two(requests, responses, deadline)
+        rest = [await self._asked(request, deadline) for request in requests[len(responses) :]]
+        return responses + rest
+
+    async def _ask_two(
+        self, requests: Sequence[AdminRequest], responses: list[Any], deadline: float
+    ) -> None:
+        """Appends responses as long as all goes well; raises `NodeError`."""
+        first = await self.broker()
+        if (second := await self._connections.further(first.address)) is None:
+            return
+        waiting: deque[tuple[Connection, Callable[[], Awaitable[Any]]]] = deque()
+        try:
+            for request, connection in zip(requests, cycle((first, second)), strict=False):
+                if len(waiting) > 1:
+                    responses.append(await waiting.popleft()[1]())
+                waiting.append((connection, self._start(connection, request, deadline)))
+            while waiting:
+                responses.append(await waiting.popleft()[1]())
+        finally:
+            # The next request over them would get the response to this one.
+            for connection, _ in waiting:
+                connection.abort()
 
     async def ask_controller(self, request: AdminRequest) -> Any:
         """The response of a broker, or of the controller if the broker is not the one to ask."""
@@ -229,7 +271,13 @@ class AdminSession:
         return response
 
     async def _send(self, connection: Connection, request: AdminRequest, deadline: float) -> Any:
-        """Sends a request and reads the response that its class names.
+        """Sends a request and reads the response that its class names; raises as `_start`."""
+        return await self._start(connection, request, deadline)()
+
+    def _start(
+        self, connection: Connection, request: AdminRequest, deadline: float
+    ) -> Callable[[], Awaitable[Any]]:
+        """Sends a request; what it returns reads the response that its class names.
 
         Raises:
             UnreachableError: The node has no such version, or the time is up; nothing was sent.
@@ -244,9 +292,7 @@ class AdminSession:
         remaining_s = deadline - self._monotonic()
         if remaining_s <= 0:
             raise UnreachableError(f"{connection.address} was not reached in {self._timeout_s:g} s")
-        return await connection.request(
-            request, request.__response__, remaining_s, request.__limit__
-        )
+        return connection.start(request, request.__response__, remaining_s, request.__limit__)
 
 
 async def _pause_asyncio(seconds: float) -> None:

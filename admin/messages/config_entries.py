@@ -1,7 +1,9 @@
 """Reads the settings in responses: some thirty of each topic, by far the most of their bytes.
 
-They are read in one loop, which takes a tenth of the time of the general way. Lengths are checked
-as there: a position behind the end raises at the next byte, or after the last entry.
+They are read in one loop, which takes a tenth of the time of the general way. Most topics have the
+same values: an entry whose bytes are those of the same entry of the topic before is not read again.
+Lengths are checked as in the general way: a position behind the end raises at the next byte, or
+after the last entry.
 """
 
 from dataclasses import dataclass
@@ -40,6 +42,10 @@ class ConfigValue(NamedTuple):
         return self.source == ConfigSource.DEFAULT
 
 
+_Entries = list[tuple[bytes, ConfigValue]]
+"""The entries of a topic, each with its bytes."""
+
+
 @dataclass(eq=False, repr=False)
 class SkippedConfigs(FlexibleMessage):
     """The settings of a created topic (KIP-525), which nobody needs; written as missing."""
@@ -75,9 +81,20 @@ class ConfigEntries(FlexibleMessage):
         data = cursor.data
         count = compact_count(cursor)
         at = cursor.at
-        values = []
+        values: list[ConfigValue] = []
+        before: _Entries = cursor.memo or []
+        entries: _Entries = []
         try:
-            for _ in range(count):
+            for index in range(count):
+                if index < len(before):
+                    content, known = entry = before[index]
+                    # A comparison of bytes takes a third of one of a view.
+                    if bytes(data[at : at + len(content)]) == content:
+                        at += len(content)
+                        values.append(known)
+                        entries.append(entry)
+                        continue
+                begin = at
                 # Of nearly all the length is one byte; without a call they take half the time.
                 if 0 < (size := data[at]) < 0x80:
                     name: str | None = str(data[at + 1 : at + size], "utf-8")
@@ -97,12 +114,15 @@ class ConfigEntries(FlexibleMessage):
                 # The type, and the documentation.
                 at = at + 2 if data[at + 1] == 0 else _skip_text(data, at + 1)
                 at = at + 1 if data[at] == 0 else skip_tags(data, at)
-                values.append(ConfigValue(name or "", value, source, is_sensitive))
+                read = ConfigValue(name or "", value, source, is_sensitive)
+                values.append(read)
+                entries.append((bytes(data[begin:at]), read))
         except IndexError:
             raise _missing() from None
         except UnicodeDecodeError:
             raise _not_text() from None
         _finish(cursor, at)
+        cursor.memo = entries
         return ConfigEntries(tuple(values))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from featurewatch.streams.net.address import Address
-from featurewatch.streams.net.transport import Transport, frame_size
+from featurewatch.streams.net.transport import Receive, Transport, frame_size
 
 _RESULT = TypeVar("_RESULT")
 _CLOSE_S = 1.0
@@ -27,11 +27,16 @@ class AsyncioTransport:
         """Whether it was closed from this side."""
         return self._writer.is_closing()
 
-    async def exchange(self, frame: bytes, timeout_s: float, max_bytes: int) -> bytes:
-        """See `Transport.exchange`; closes the connection unless a whole frame came.
+    def start(self, frame: bytes, timeout_s: float, max_bytes: int) -> Receive:
+        """See `Transport.start`; closes the connection unless a whole frame comes."""
+        exchange = asyncio.ensure_future(self._exchange(frame, timeout_s, max_bytes))
+        # Who closes the connection instead of receiving need not see the error.
+        exchange.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return lambda: exchange
 
-        A late response would be taken for that of the next request; also after a cancellation.
-        """
+    async def _exchange(self, frame: bytes, timeout_s: float, max_bytes: int) -> bytes:
+        """A late response would be taken for that of the next request; also after a
+        cancellation."""
         async with self._lock:
             whole = False
             try:

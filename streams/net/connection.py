@@ -6,7 +6,8 @@ another one (`streams.net.transport`).
 """
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NoReturn, TypeVar, cast
@@ -118,17 +119,35 @@ class Connection:
         ``limit`` is what the response may be, where it may be larger than others of its API.
         Raises `NodeError` (and `ResponseTimeoutError`); the connection is closed then.
         """
+        return await self.start(request, response_class, timeout_s, limit)()
+
+    def start(
+        self,
+        request: WireMessage,
+        response_class: type[_RESPONSE],
+        timeout_s: float,
+        limit: ResponseLimit | None = None,
+    ) -> Callable[[], Awaitable[_RESPONSE]]:
+        """Sends as `request` does; what it returns reads the response, and raises likewise.
+
+        So the caller may send to others before it waits; it sends nothing else over this
+        connection until it has the response.
+        """
         limit = limit or response_limit(request.__api_key__)
-        body = await self._exchange(request, timeout_s, limit.max_bytes)
-        return self._parse(body, response_class, limit.max_items)
+        receive = self._start(request, timeout_s, limit.max_bytes)
+
+        async def read() -> _RESPONSE:
+            return self._parse(await receive(), response_class, limit.max_items)
+
+        return read
 
     async def request_api_versions(self, timeout_s: float) -> AnyApiVersionsResponse:
         """Requests the node's APIs and features, by the highest version that it has."""
-        body = await self._exchange(ApiVersionsRequest(CLIENT_ID, CLIENT_VERSION), timeout_s)
+        body = await self._start(ApiVersionsRequest(CLIENT_ID, CLIENT_VERSION), timeout_s)()
         response_class: type[AnyApiVersionsResponse] = ApiVersionsResponse
         # A node that does not know the version answers in the form of version 0 (KIP-511).
         if _error_of(body) == _UNSUPPORTED_VERSION:
-            body = await self._exchange(ApiVersionsRequestV3(CLIENT_ID, CLIENT_VERSION), timeout_s)
+            body = await self._start(ApiVersionsRequestV3(CLIENT_ID, CLIENT_VERSION), timeout_s)()
             is_refused = _error_of(body) == _UNSUPPORTED_VERSION
             response_class = ApiVersionsResponseV0 if is_refused else ApiVersionsResponseV3
         limit = response_limit(API_VERSIONS_KEY)
@@ -196,16 +215,33 @@ class Connection:
         self._transport.close()
         await self._transport.wait_closed()
 
-    async def _exchange(
+    def _start(
         self, request: WireMessage, timeout_s: float, max_bytes: int = LOGIN_FRAME_BYTES
-    ) -> memoryview:
+    ) -> Callable[[], Awaitable[memoryview]]:
         self._correlation_id += 1
         correlation_id = self._correlation_id
         frame = _encode(request, correlation_id, self._client_id)
         if not self.is_open:
             max_bytes = min(max_bytes, LOGIN_FRAME_BYTES)
+        with self._closed_on_failure(timeout_s):
+            receive = self._transport.start(frame, timeout_s, max_bytes)
+
+        async def finish() -> memoryview:
+            with self._closed_on_failure(timeout_s):
+                body = await receive()
+            self.hint = ""
+            if self.is_open and self.on_first_response is not None:
+                self.on_first_response()
+                self.on_first_response = None
+            return self._without_header(request, body, correlation_id)
+
+        return finish
+
+    @contextmanager
+    def _closed_on_failure(self, timeout_s: float) -> Iterator[None]:
+        """Closes the connection at an error of the transport, and raises what it means."""
         try:
-            body = await self._transport.exchange(frame, timeout_s, max_bytes)
+            yield
         except TimeoutError:
             self._transport.close()
             raise ResponseTimeoutError(
@@ -219,11 +255,6 @@ class Connection:
             if _is_tls_error(error):
                 raise AuthenticationError(tls_failure(self.address, error)) from error
             raise NodeError(f"{self.address}: {error.strerror or error}") from error
-        self.hint = ""
-        if self.is_open and self.on_first_response is not None:
-            self.on_first_response()
-            self.on_first_response = None
-        return self._without_header(request, body, correlation_id)
 
     def _without_header(self, request: WireMessage, body: bytes, correlation_id: int) -> memoryview:
         if _LENGTH.unpack_from(body)[0] != correlation_id:

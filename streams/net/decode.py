@@ -42,6 +42,8 @@ class ByteReader:
         self.data = memoryview(data)
         self.at = start
         self.items_left = max_items
+        self.memo: Any = None
+        """What a reader with a way of its own keeps from one item of the message to the next."""
 
     def take(self, size: int) -> memoryview:
         """The next ``size`` bytes."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from featurewatch.streams.net.address import Address
 from featurewatch.streams.net.security import Security
-from featurewatch.streams.net.transport import Transport
+from featurewatch.streams.net.transport import Receive, Transport
 
 if TYPE_CHECKING:
     import asyncio
@@ -30,7 +30,7 @@ class _ClosedTransport:
 
     closed = True
 
-    async def exchange(self, frame: bytes, timeout_s: float, max_bytes: int) -> bytes:  # noqa: ARG002 - as `Transport.exchange`
+    def start(self, frame: bytes, timeout_s: float, max_bytes: int) -> Receive:  # noqa: ARG002 - as `Transport.start`
         """Fails."""
         raise OSError("the connection was closed")
 

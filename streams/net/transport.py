@@ -20,6 +20,10 @@ _RESULT = TypeVar("_RESULT")
 _LENGTH: Final = struct.Struct(">i")
 
 
+Receive = Callable[[], Awaitable[bytes]]
+"""Waits for a response."""
+
+
 class Transport(Protocol):
     """An open connection that carries frames: a length of four bytes, then as many bytes."""
 
@@ -27,12 +31,13 @@ class Transport(Protocol):
     def closed(self) -> bool:
         """Whether it was closed from this side."""
 
-    async def exchange(self, frame: bytes, timeout_s: float, max_bytes: int) -> bytes:
-        """Sends a whole frame and returns the content of the next one, of up to ``max_bytes``.
+    def start(self, frame: bytes, timeout_s: float, max_bytes: int) -> Receive:
+        """Sends a whole frame; what it returns gives the content of the next one, of up to
+        ``max_bytes``, and is to be called before anything else is sent.
 
         ``timeout_s`` is for all of it: a peer that sends a byte now and then has no longer.
 
-        Raises:
+        Raises (as does what it returns):
             TimeoutError: It took longer.
             EOFError: The peer closed the connection.
             OSError: It broke, or the frame is too long or not Kafka's.
@@ -78,13 +83,17 @@ class BlockingTransport:
         """Whether it was closed from this side."""
         return self._closed
 
-    async def exchange(self, frame: bytes, timeout_s: float, max_bytes: int) -> bytes:
-        """See `Transport.exchange`."""
+    def start(self, frame: bytes, timeout_s: float, max_bytes: int) -> Receive:
+        """See `Transport.start`."""
         deadline = self._monotonic() + timeout_s
         self._socket.settimeout(timeout_s)
         self._socket.sendall(frame)
-        size = frame_size(self._receive(_LENGTH.size, deadline), max_bytes)
-        return self._receive(size, deadline)
+
+        async def receive() -> bytes:
+            size = frame_size(self._receive(_LENGTH.size, deadline), max_bytes)
+            return self._receive(size, deadline)
+
+        return receive
 
     async def compute(self, work: Callable[[], _RESULT]) -> _RESULT:
         """See `Transport.compute`: nothing else waits here."""

@@ -16,6 +16,7 @@ from featurewatch.streams.net.cluster_messages import MetadataBroker, MetadataRe
 from featurewatch.streams.net.decode import read_entity, skip_header
 from featurewatch.streams.net.encode import write_entity
 from featurewatch.streams.net.messages import ApiVersion, ApiVersionsResponse
+from featurewatch.streams.net.transport import Receive, Transport
 
 _RESULT = TypeVar("_RESULT")
 VERSIONS = {
@@ -48,7 +49,7 @@ class ScriptedBrokers:
 
     async def connect(
         self, address: Address, _tls: ssl.SSLContext | None, _timeout_s: float
-    ) -> "_ScriptedTransport":
+    ) -> Transport:
         """A `Connect`."""
         return _ScriptedTransport(self, int(address.host.removeprefix("broker-")))
 
@@ -66,7 +67,13 @@ class _ScriptedTransport:
         self._cluster, self._node = cluster, node
         self.closed = False
 
-    async def exchange(self, frame: bytes, _timeout_s: float, _max_bytes: int) -> bytes:
+    def start(self, frame: bytes, _timeout_s: float, _max_bytes: int) -> Receive:
+        async def receive() -> bytes:
+            return self._respond(frame)
+
+        return receive
+
+    def _respond(self, frame: bytes) -> bytes:
         key, version, correlation_id = struct.unpack_from(">hhi", frame, 4)
         if key == 18:
             versions = tuple(ApiVersion(api, *bounds) for api, bounds in VERSIONS.items())
