@@ -73,9 +73,11 @@ def topic_lines(
     """
     if config.error:
         raise TopicToolError(config.text, config.right)
-    settings = [value for value in config.values if not value.is_default]
+    settings = config.non_default
     if not condition.is_set and (settings or not overridden_only):
-        yield _topic_line(topic, config, reassignments)
+        order = _config_order(tuple([value.name for value in config.values]))
+        shown = {name: settings[name] for name in order if name in settings}
+        yield _topic_line(topic, shown, reassignments)
     if overridden_only:
         return
     min_isr = minimum_isr(config)
@@ -102,15 +104,13 @@ def replication_factor(
     return len(partition.replicas)
 
 
-def _topic_line(topic: "TopicDetails", config: "TopicConfig", reassignments: Reassignments) -> str:
+def _topic_line(
+    topic: "TopicDetails", settings: Mapping[str, str | None], reassignments: Reassignments
+) -> str:
     from featurewatch.admin.topics.values import text_of_id
 
-    overridden = {value.name: value.value for value in config.values if not value.is_default}
-    order = _config_order(tuple(value.name for value in config.values))
     shown = ",".join(
-        f"{name}={'null' if overridden[name] is None else overridden[name]}"
-        for name in order
-        if name in overridden
+        f"{name}={'null' if value is None else value}" for name, value in settings.items()
     )
     if not topic.partitions:
         raise TopicToolError("Index 0 out of bounds for length 0")

@@ -81,6 +81,12 @@ class TopicConfig(NamedTuple):
     right: str = ""
 
     @property
+    def non_default(self) -> Mapping[str, str | None]:
+        """The settings that are not Kafka's own defaults, whether topic or broker has them."""
+        default = ConfigSource.DEFAULT.value
+        return {value.name: value.value for value in self.values if value.source != default}
+
+    @property
     def overridden(self) -> Mapping[str, str | None]:
         """The settings that the topic itself has."""
         return {

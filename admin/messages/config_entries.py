@@ -36,11 +36,6 @@ class ConfigValue(NamedTuple):
     source: int
     is_sensitive: bool = False
 
-    @property
-    def is_default(self) -> bool:
-        """Whether it is Kafka's own default, which neither topic nor broker overrides."""
-        return self.source == ConfigSource.DEFAULT
-
 
 _Entries = list[tuple[bytes, ConfigValue]]
 """The entries of a topic, each with its bytes."""

@@ -127,7 +127,7 @@ def _document(
     config = described.configs[topic.name]
     if config.error:
         raise TopicToolError(config.text, config.right)
-    settings = {value.name: value.value for value in config.values if not value.is_default}
+    settings = config.non_default
     partitions: list[dict[str, Any]] = []
     min_isr = minimum_isr(config)
     for partition in topic.partitions:
