@@ -32,6 +32,7 @@ from featurewatch.streams.errors import (
     PublishDeniedError,
     PublishError,
 )
+from featurewatch.streams.net.shortage import can_open_files
 from featurewatch.streams.topics import Topic
 
 OnErrorChange = Callable[[str | None], None]
@@ -121,9 +122,10 @@ class Publisher:
         self._bytes = 0
         self._failure: PublishError | None = None
         self._error: str | None = None
-        # Only the thread touches these two, except that it hands over whole lists.
+        # Only the thread touches these, except that it hands over whole lists.
         self._reports: list[_Report] = []
         self._last_error = ""
+        self._was_short = False
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._producer: Any = None
@@ -424,6 +426,9 @@ class Publisher:
                 failure = self._failure_of(error.args[0], text)
                 self._loop.call_soon_threadsafe(self._fail, failure)
                 return
+            if self._was_short and can_open_files():
+                self._loop.call_soon_threadsafe(self._fail, _slow_for_good())
+                return
             if self._reports:
                 reports, self._reports = self._reports, []
                 self._loop.call_soon_threadsafe(self._settle, reports)
@@ -457,12 +462,22 @@ class Publisher:
         is_summary = error.code() == KafkaError._ALL_BROKERS_DOWN
         reason = self._last_error if is_summary and self._last_error else error.str()
         self._last_error = reason
+        self._was_short = self._was_short or not can_open_files()
         if error.fatal():
             failure = self._failure_of(error, f"the producer stopped for good: {error.str()}")
             self._loop.call_soon_threadsafe(self._fail, failure)
         elif error.code() in (KafkaError._ALL_BROKERS_DOWN, KafkaError._AUTHENTICATION):
             text = f"the bus at {self._bus.bootstrap_servers} does not answer: {reason}"
             self._loop.call_soon_threadsafe(self._set_error, text)
+
+
+def _slow_for_good() -> PublishError:
+    """A broker's thread that librdkafka starts without a descriptor for its wake-ups, as it does
+    without saying so, sends once a second for as long as the producer lives."""
+    return PublishError(
+        "this process had no file descriptor left for its connections to the bus: now it has some "
+        "again, and begins anew"
+    )
 
 
 def _paused(pause_s: float) -> FencedError:

@@ -23,12 +23,14 @@ def local_shortage(error: OSError) -> str | None:
         return _ADVICE
     if error.errno in _MEMORY:
         return "this machine has no memory left for a connection"
-    return None if _can_open_a_file() else _ADVICE
+    return None if can_open_files() else _ADVICE
 
 
-def _can_open_a_file() -> bool:
+def can_open_files() -> bool:
+    """Whether this process has file descriptors left."""
     try:
-        os.close(os.open(os.devnull, os.O_RDONLY))
+        for end in os.pipe():
+            os.close(end)
     except OSError as error:
         return error.errno not in _FILES
     return True
