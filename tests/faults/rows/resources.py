@@ -3,6 +3,7 @@
 import contextlib
 import os
 import resource
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from tests.processes import Process
 
 FILLER: Final = "filler"
 _LIBFAKETIME: Final = "*/faketime/libfaketimeMT.so.1"
+_C11_WAITS: Final = Path(__file__).with_name("c11_waits.c")
 _DAY_S: Final = 86_400
 
 
@@ -116,13 +118,15 @@ def clock_off(stack: Stack, name: str, offset_s: int) -> Iterator[None]:
     """The clock of one process is off, from its next start on, until another start.
 
     Raises:
-        UnavailableError: libfaketime is not installed.
+        UnavailableError: libfaketime or a C compiler is not installed.
     """
     library = next(iter(Path("/usr/lib").glob(_LIBFAKETIME)), None)
     if library is None:
         raise UnavailableError("libfaketime is not installed (Debian: apt-get install libfaketime)")
+    waits = stack.directory / "c11_waits.so"
+    _compile(_C11_WAITS, waits)
     environment = {
-        "LD_PRELOAD": str(library),
+        "LD_PRELOAD": f"{library} {waits}",
         "FAKETIME": f"{offset_s:+d}",
         "DONT_FAKE_MONOTONIC": "1",
         # The times of files are real: else each start would compile all modules anew.
@@ -138,6 +142,14 @@ def clock_off(stack: Stack, name: str, offset_s: int) -> Iterator[None]:
             del process.environment[variable]
         with killed(stack, name):
             pass
+
+
+def _compile(source: Path, library: Path) -> None:
+    compiler = shutil.which("cc")
+    if compiler is None:
+        raise UnavailableError("there is no C compiler, cc (Debian: apt-get install gcc)")
+    command = [compiler, "-shared", "-fPIC", "-O1", "-o", str(library), str(source)]
+    subprocess.run(command, check=True)
 
 
 def _start(server: Server) -> None:
