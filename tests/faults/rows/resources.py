@@ -210,6 +210,8 @@ ROWS: Final = (
             f"the clock of the {name} is a day {direction}, for 20 s",
             partial(clock_off, name=name, offset_s=days * _DAY_S),
             hold_s=20,
+            # The worker compares the times of a source with those of the bus.
+            may_fire=("clock-ahead",) if (name, text) == ("source", "ahead") else (),
         )
         for name in ("source", "worker")
         for text, direction, days in (("ahead", "ahead", 1), ("behind", "behind", -1))
