@@ -1,18 +1,21 @@
 """The unit of systemd: what systemd says of it, and that processes run under its filters."""
 
 import ctypes
-import os
+import json
 import shutil
 import subprocess
 import sys
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from featurewatch.cli.config.settings import load
+from featurewatch.deploy.kafka.cluster import Cluster
 from tests.deploy.install import confined
 from tests.paths import ROOT
+from tests.processes import Process, wait_ready
 
 UNIT = ROOT / "deploy/systemd/featurewatch@.service"
 MAX_EXPOSURE = 15
@@ -125,20 +128,36 @@ def test_the_filters_refuse_what_the_unit_does_not_allow(confine: tuple[str, ...
 
 
 def test_the_command_runs_under_the_filters(confine: tuple[str, ...]) -> None:
-    """With every module of the sources, the worker, the page and the notifications."""
-    modules = (
-        "confluent_kafka, faust, aiokafka, cryptography.x509, kazoo.client, orjson, crc32c, "
-        "featurewatch.cli.runtime.services, featurewatch.cli.runtime.notify.run"
-    )
+    """With the libraries that are not Python alone."""
+    modules = "confluent_kafka, cryptography.x509, kazoo.client, orjson, crc32c"
     done = run(*confine, sys.executable, "-c", f"import {modules}; print('imported')")
     assert done.stdout == "imported\n", done.stderr
     done = run(*confine, sys.executable, "-m", "featurewatch", "--version")
     assert done.stdout.startswith("featurewatch "), done.stderr
 
 
-def test_the_filters_need_no_rights_of_root(confine: tuple[str, ...]) -> None:
-    """A process under them cannot gain any: it is so for its children, too."""
-    code = "import os; print(open('/proc/self/status').read().split('NoNewPrivs:')[1].split()[0])"
-    done = run(*confine, "sh", "-c", f'{sys.executable} -c "{code}"')
-    assert done.stdout.strip() == "1", done.stderr
-    assert os.access(UNIT, os.R_OK)
+@pytest.mark.stack
+def test_processes_work_under_the_filters(
+    confine: tuple[str, ...], bus: Cluster, tmp_path: Path
+) -> None:
+    """Sources, a worker and the page on real Kafka: each becomes ready, and lives until its end."""
+    clusters = [{"controllers": bus.controllers, "servers": bus.bootstrap_servers}]
+    environment = {
+        "FEATUREWATCH_BUS__BOOTSTRAP_SERVERS": bus.bootstrap_servers,
+        "FEATUREWATCH_BUS__PREFIX": f"confined-{uuid.uuid4().hex[:8]}",
+        "FEATUREWATCH_BUS__PARTITIONS": "2",
+        "FEATUREWATCH_BUS__REPLICATION_FACTOR": "1",
+        "FEATUREWATCH_CLUSTERS": json.dumps(clusters),
+    }
+    processes = [
+        Process(name, [name], tmp_path, environment, confine) for name in ("worker", "watch", "web")
+    ]
+    try:
+        for process in processes:
+            process.start()
+        wait_ready(processes)
+        for process in processes:
+            assert process.ended is None, process.log.read_text()
+    finally:
+        for process in processes:
+            process.kill()
