@@ -128,6 +128,8 @@ def test_probes_reach_the_process(name: str, tmp_path: Path) -> None:
         probes = {kind: container[f"{kind}Probe"] for kind in ("startup", "readiness", "liveness")}
         asked = {kind: probe["httpGet"] for kind, probe in probes.items()}
         assert {get["port"] for get in asked.values()} == {"http"}
+        scheme = "HTTPS" if name == "everything" else "HTTP"
+        assert {get["scheme"] for get in asked.values()} == {scheme}
         assert {kind: get["path"] for kind, get in asked.items()} == {
             "startup": "/healthz",
             "readiness": "/readyz",
@@ -239,6 +241,8 @@ def test_monitors_and_dashboards_are_off_until_they_are_wanted(name: str) -> Non
         {
             "port": "http",
             "path": "/metrics",
+            "scheme": "https",
+            "tlsConfig": {"insecureSkipVerify": True},
             "interval": "15s",
             "scrapeTimeout": "10s",
             "honorLabels": True,

@@ -16,7 +16,7 @@ from tests.deploy.install.chart import VALUES, helm, template
     [
         (["config.bus.bootstrap_servers="], "config.bus.bootstrap_servers is empty"),
         (["config.clusters=null"], "config.clusters is empty"),
-        (["web.enabled=true"], "the page has no login"),
+        (["web.enabled=true"], "the page would have no login"),
         (["notify.enabled=true"], "there is no target"),
         (["worker.replicas=0"], "'/worker/replicas': minimum: got 0, want 1"),
         (["web.replica=2"], "'/web': additional properties 'replica' not allowed"),

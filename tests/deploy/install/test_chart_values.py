@@ -4,6 +4,7 @@ import json
 import re
 import runpy
 import socket
+import ssl
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+import trustme
 import yaml
 
 from featurewatch.cli.config.settings import WebSection, load
@@ -146,20 +148,25 @@ class _Answers(BaseHTTPRequestHandler):
         """Nothing is logged."""
 
 
+@pytest.mark.parametrize("scheme", ["http", "https"])
 @pytest.mark.parametrize(
     ("path", "code", "text"), [("/readyz", 0, "ready"), ("/other", 1, "the bus is away")]
 )
 def test_the_test_pod_fails_where_a_process_is_not_ready(
-    path: str, code: int, text: str, capsys: pytest.CaptureFixture[str]
+    path: str, code: int, text: str, scheme: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Its program ends with 1 unless every address answers with 200, and prints the reason."""
     main = runpy.run_path(str(CHART / "files/ready.py"))["main"]
     server = HTTPServer(("127.0.0.1", 0), _Answers)
+    if scheme == "https":
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        trustme.CA().issue_cert("another.example").configure_cert(context)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
-        ready = f"http://127.0.0.1:{server.server_port}/readyz"
-        address = f"http://127.0.0.1:{server.server_port}{path}"
+        ready = f"{scheme}://127.0.0.1:{server.server_port}/readyz"
+        address = f"{scheme}://127.0.0.1:{server.server_port}{path}"
         assert main([ready, address], attempts=1) == code
     finally:
         server.shutdown()

@@ -20,8 +20,8 @@
 {{- if and .Values.watch.enabled (not $config.clusters) -}}
 {{- fail "config.clusters is empty: name the clusters to follow, or set watch.enabled=false" -}}
 {{- end -}}
-{{- if and .Values.web.enabled (not $web.page_without_login) -}}
-{{- fail "web.enabled: the page has no login. Set config.web.page_without_login=true if only a proxy with a login reaches it (networkPolicy.webFrom)" -}}
+{{- if and .Values.web.enabled (not (or $web.page_without_login $web.config_file $web.token_file)) -}}
+{{- fail "web.enabled: the page would have no login. Give it one in config.web, or set config.web.page_without_login=true if only a proxy with a login reaches it (networkPolicy.webFrom)" -}}
 {{- end -}}
 {{- if and .Values.notify.enabled (not (or $notify.alertmanagers $notify.webhooks)) -}}
 {{- fail "notify.enabled: there is no target. Set config.notify.alertmanagers or config.notify.webhooks" -}}

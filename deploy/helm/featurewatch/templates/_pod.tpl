@@ -52,16 +52,16 @@ spec:
           containerPort: {{ .port }}
       # A cluster that cannot be reached is no reason to begin anew, so only readiness asks for it.
       startupProbe:
-        httpGet: {path: /healthz, port: http}
+        httpGet: {path: /healthz, port: http, scheme: {{ $root.Values.scheme }}}
         periodSeconds: 2
         timeoutSeconds: 5
         failureThreshold: 60
       readinessProbe:
-        httpGet: {path: /readyz, port: http}
+        httpGet: {path: /readyz, port: http, scheme: {{ $root.Values.scheme }}}
         periodSeconds: 10
         timeoutSeconds: 5
       livenessProbe:
-        httpGet: {path: /healthz, port: http}
+        httpGet: {path: /healthz, port: http, scheme: {{ $root.Values.scheme }}}
         periodSeconds: 10
         timeoutSeconds: 5
         failureThreshold: 6
