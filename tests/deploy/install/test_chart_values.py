@@ -99,6 +99,25 @@ def test_the_schema_refuses(path: str, value: object, place: str, reason: str) -
     assert reason in refusal
 
 
+def documented_values() -> list[str]:
+    """The examples of values in the section about Helm."""
+    page = (ROOT / "docs/install.md").read_text()
+    section = page.partition("## Kubernetes, with Helm\n")[2].partition("\n## ")[0]
+    return re.findall(r"^```yaml\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("text", documented_values())
+def test_the_examples_in_the_documents_are_accepted(text: str, tmp_path: Path) -> None:
+    """The chart takes the values, and featurewatch what they have below `config`."""
+    file = tmp_path / "values.yaml"
+    file.write_text(text)
+    values = merged_values(file)
+    assert refusals(values) == []
+    configuration = tmp_path / "featurewatch.yaml"
+    configuration.write_text(yaml.safe_dump(values["config"]))
+    assert load(configuration)
+
+
 def test_what_the_chart_decides_is_a_setting() -> None:
     """The settings that values may not have exist, and the others of their sections are there."""
     definitions = json.loads(SCHEMA.read_text())["definitions"]

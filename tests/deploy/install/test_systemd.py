@@ -136,11 +136,33 @@ def test_the_command_runs_under_the_filters(confine: tuple[str, ...]) -> None:
     assert done.stdout.startswith("featurewatch "), done.stderr
 
 
+@pytest.fixture
+def read_only(tmp_path: Path) -> tuple[str, ...]:
+    """The command that runs another where only the test's directory can be written.
+
+    It is empty without the rights for that, or where temporary files have a file system of their
+    own: the test then shows less.
+    """
+    script = 'mount --bind "$1" "$1" && mount -o remount,bind,ro / && shift && exec "$@"'
+    command = ("unshare", "--mount", "sh", "-c", script, "sh", str(tmp_path))
+    if shutil.which("unshare") is None:
+        return ()
+    codes = [
+        run(*command, "touch", directory / "file").returncode
+        for directory in (tmp_path, tmp_path.parent)
+    ]
+    return command if codes[0] == 0 and codes[1] != 0 else ()
+
+
 @pytest.mark.stack
 def test_processes_work_under_the_filters(
-    confine: tuple[str, ...], bus: Cluster, tmp_path: Path
+    read_only: tuple[str, ...], confine: tuple[str, ...], bus: Cluster, tmp_path: Path
 ) -> None:
-    """Sources, a worker and the page on real Kafka: each becomes ready, and lives until its end."""
+    """Sources, a worker and the page on real Kafka become ready, and live until their end.
+
+    They can write to their own directories only, as in a container or under the unit.
+    """
+    (tmp_path / "tmp").mkdir()
     clusters = [{"controllers": bus.controllers, "servers": bus.bootstrap_servers}]
     environment = {
         "FEATUREWATCH_BUS__BOOTSTRAP_SERVERS": bus.bootstrap_servers,
@@ -148,9 +170,12 @@ def test_processes_work_under_the_filters(
         "FEATUREWATCH_BUS__PARTITIONS": "2",
         "FEATUREWATCH_BUS__REPLICATION_FACTOR": "1",
         "FEATUREWATCH_CLUSTERS": json.dumps(clusters),
+        "TMPDIR": str(tmp_path / "tmp"),
+        "HOME": str(tmp_path / "tmp"),
     }
+    wrapper = (*read_only, *confine)
     processes = [
-        Process(name, [name], tmp_path, environment, confine) for name in ("worker", "watch", "web")
+        Process(name, [name], tmp_path, environment, wrapper) for name in ("worker", "watch", "web")
     ]
     try:
         for process in processes:
