@@ -10,13 +10,14 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import jsonschema
 import pytest
 import trustme
 import yaml
 
 from featurewatch.cli.config.settings import WebSection, load
-from featurewatch.streams.health import make_app, source_views
+from featurewatch.streams.health import HealthServer, source_views
 from scripts.chart_files import CHART, CHART_DECIDES, SCHEMA, chart_files
 from tests.deploy.install.chart import VALUES, merged_values, read_yaml
 from tests.paths import ROOT
@@ -144,14 +145,21 @@ def test_no_other_port_is_named() -> None:
     assert ports == set(PORTS.values())
 
 
-def test_probes_ask_for_what_is_served() -> None:
-    """Every path in the pod's probes, and that of the metrics, is a path of the processes."""
+async def test_probes_ask_for_what_is_served() -> None:
+    """The paths of probes and monitor are served; without a source a process is not ready."""
     pod = (CHART / "templates" / "_pod.tpl").read_text()
     probed = set(re.findall(r"path: (/\w+)", pod))
-    assert probed == {"/healthz", "/readyz"}
-    app = make_app(source_views(lambda: ()))
-    served = {resource.canonical for resource in app.router.resources()}
-    assert probed | {"/metrics"} == served
+    monitor = (CHART / "templates" / "servicemonitor.yaml").read_text()
+    probed.update(re.findall(r"path: (/\w+)", monitor))
+    statuses = {}
+    async with (
+        HealthServer(source_views(list), port=0) as server,
+        aiohttp.ClientSession(f"http://127.0.0.1:{server.port}") as client,
+    ):
+        for path in probed:
+            async with client.get(path) as response:
+                statuses[path] = response.status
+    assert statuses == {"/healthz": 200, "/readyz": 503, "/metrics": 200}
 
 
 class _Answers(BaseHTTPRequestHandler):
