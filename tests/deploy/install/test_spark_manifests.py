@@ -1,4 +1,4 @@
-"""The pipeline's manifests: Kubernetes accepts them, and no process of Spark trusts another."""
+"""The pipeline's manifests: Kubernetes accepts them, and their pods have few rights."""
 
 from pathlib import Path
 from typing import Any
@@ -53,20 +53,3 @@ def test_the_pods_run_without_rights() -> None:
     assert audit["automountServiceAccountToken"] is False
     image = (ROOT / "deploy/kubernetes/spark.Dockerfile").read_text()
     assert image.rstrip().endswith("USER 185")
-
-
-def test_spark_authenticates_and_encrypts() -> None:
-    """By the secret that is mounted in the driver, and that each executor gets at the same path."""
-    driver, _ = pods()
-    (container,) = driver["containers"]
-    environment = {variable["name"]: variable.get("value") for variable in container["env"]}
-    words = environment["FEATUREWATCH_SPARK_OPTIONS"].split()
-    options = dict(word.split("=", 1) for word in words if word != "--conf")
-    assert options["spark.authenticate"] == "true"
-    assert options["spark.network.crypto.enabled"] == "true"
-    assert options["spark.io.encryption.enabled"] == "true"
-    directory = str(Path(options["spark.authenticate.secret.file"]).parent)
-    assert options["spark.kubernetes.executor.secrets.featurewatch-spark"] == directory
-    mounts = {mount["mountPath"]: mount["name"] for mount in container["volumeMounts"]}
-    volumes = {volume["name"]: volume for volume in driver["volumes"]}
-    assert volumes[mounts[directory]]["secret"]["secretName"] == "featurewatch-spark"
