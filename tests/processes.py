@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,10 @@ _PORTS = Ports()
 
 
 class Process:
-    """A command of featurewatch that is started again whenever it ends; stderr goes to a file."""
+    """A command of featurewatch that is started again whenever it ends; stderr goes to a file.
+
+    ``wrapper`` is a command that runs it.
+    """
 
     def __init__(
         self,
@@ -28,17 +31,19 @@ class Process:
         arguments: list[str],
         directory: Path,
         environment: Mapping[str, str] | None = None,
+        wrapper: Sequence[str] = (),
     ) -> None:
         self.name = name
         self.starts = 0
         self.port = free_port()
         self.log = directory / f"{name}.log"
-        self._command = [sys.executable, "-m", "featurewatch", *arguments]
+        self._command = [*wrapper, sys.executable, "-m", "featurewatch", *arguments]
         self.environment: dict[str, str] = {
             **os.environ,
             "FEATUREWATCH_WORKER__DATA_DIRECTORY": str(directory / name),
             "FEATUREWATCH_WEB__WORKER_PORT": str(self.port),
             "FEATUREWATCH_WEB__SOURCE_PORT": str(self.port),
+            "FEATUREWATCH_WEB__PAGE_PORT": str(self.port),
             **(environment or {}),
         }
         self._process: subprocess.Popen[bytes] | None = None

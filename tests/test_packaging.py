@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,8 +18,16 @@ ROOT = Path(__file__).parents[1]
 FOLDERS = tuple(
     sorted(link.name for link in (ROOT / "src/featurewatch").iterdir() if link.is_symlink())
 )
-NO_PART_OF_IT = {"spark.Dockerfile": "it is given the wheel"}
-UNTRACKED = (".*", "__pycache__", "build", "dist", "*.egg-info")
+NO_PART_OF_IT = {
+    "deploy/kubernetes/spark.Dockerfile": "it is given the wheel",
+    "deploy/compose": "it runs the image",
+    "deploy/helm": "it runs the image",
+    "deploy/image": "it is made of the sdist or a clone",
+    "deploy/systemd": "it runs what is installed",
+}
+"""Files and folders that are in the sdist only, each with the reason."""
+CACHES = ("__pycache__", ".cache", ".*_cache", ".hypothesis")
+UNTRACKED = (*CACHES, ".git", ".venv*", "build", "dist", "*.egg-info")
 
 pytestmark = pytest.mark.network
 
@@ -73,7 +82,9 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheels: tuple[Path, Path])
         str(path.relative_to(ROOT))
         for folder in FOLDERS
         for path in (ROOT / folder).rglob("*")
-        if path.is_file() and path.name not in NO_PART_OF_IT and "__pycache__" not in path.parts
+        if path.is_file()
+        and "__pycache__" not in path.parts
+        and not any(path.is_relative_to(ROOT / name) for name in NO_PART_OF_IT)
     }
     assert held == {f"featurewatch/{name}" for name in (*top, *wanted)}
 
@@ -82,6 +93,23 @@ def test_the_sdist_makes_the_same_wheel(wheels: tuple[Path, Path]) -> None:
     """File by file, metadata included."""
     tree, sdist = map(files, wheels)
     assert tree == sdist
+
+
+def test_the_sdist_holds_what_installs_it(wheels: tuple[Path, Path]) -> None:
+    """The chart, the image, the unit and the compose file, at the paths that the documents name."""
+    (sdist,) = wheels[1].parent.glob("featurewatch-*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        held = {name.partition("/")[2] for name in archive.getnames()}
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "docs", "constraints.txt", ".dockerignore", *NO_PART_OF_IT],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if listed.returncode != 0:
+        pytest.skip("there is no git repository")
+    assert set(listed.stdout.split("\0")[:-1]) - held == set()
 
 
 def test_it_lives_beside_pytables(wheels: tuple[Path, Path], tmp_path: Path) -> None:

@@ -21,6 +21,10 @@ MAX_LINES = 500
 LONG: dict[str, str] = {
     "LICENSE": "a legal text",
     "deploy/java/jars.lock.json": "a line for each jar, which a script writes",
+    "deploy/image/requirements.txt": "a line for each file of each package, which pip-tools writes",
+    "deploy/helm/featurewatch/values.schema.json": "a line for each setting, which a script writes",
+    "deploy/helm/featurewatch/files/dashboards/featurewatch-fleet.json": "a script writes it",
+    "deploy/helm/featurewatch/files/dashboards/featurewatch-cluster.json": "a script writes it",
 }
 """Files above `MAX_LINES` lines, each with its reason."""
 

@@ -1,7 +1,9 @@
-"""The programs of Prometheus and Alertmanager, where this machine has them.
+"""The programs of Prometheus, Alertmanager and Helm, where this machine has them.
 
 Debian's packages need no installation: ``apt-get download prometheus prometheus-alertmanager``,
-then ``dpkg -x`` for each into a directory that ``FEATUREWATCH_MONITORING_TOOLS`` names.
+then ``dpkg -x`` for each into a directory that ``FEATUREWATCH_MONITORING_TOOLS`` names. Helm comes
+from its own packages, or with Go: ``go install helm.sh/helm/v3/cmd/helm@latest``. It may lie in
+``usr/bin`` of that directory, or on the PATH.
 """
 
 import os

@@ -1,0 +1,80 @@
+"""Writes the files of the Helm chart that follow from the code: ``python -m scripts.chart_files``.
+
+They are the alerting rules, the dashboards, and the part of ``values.schema.json`` that describes
+featurewatch's own configuration. The rest of that file is written by hand and stays as it is.
+"""
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from featurewatch.cli.config.settings import Settings
+from featurewatch.monitoring.dashboards.files import dashboard_files
+from featurewatch.monitoring.rules.files import RulesFormat, rules_file
+
+CHART: Final = Path(__file__).resolve().parent.parent / "deploy" / "helm" / "featurewatch"
+SCHEMA: Final = CHART / "values.schema.json"
+
+CHART_DECIDES: Final = {
+    "WebSection": {
+        "host",
+        "source_port",
+        "worker_port",
+        "page_host",
+        "page_port",
+        "notify_port",
+    },
+    "WorkerSection": {"id", "data_directory"},
+}
+"""Settings that the chart makes, by section: values may not have them."""
+
+_NO_CONSTRAINTS: Final = frozenset({"title", "default", "format"})
+
+
+def chart_files() -> dict[Path, str]:
+    """The texts of the files by their paths."""
+    name, rules = rules_file(RulesFormat.PROMETHEUS)
+    boards = {
+        CHART / "files" / path: text
+        for path, text in dashboard_files().items()
+        if path.startswith("dashboards/")
+    }
+    return {CHART / "files" / name: rules, **boards, SCHEMA: _values_schema()}
+
+
+def _values_schema() -> str:
+    """The schema of the values, with that of the settings as ``config``."""
+    schema = json.loads(SCHEMA.read_text())
+    settings = _without_notes(Settings.model_json_schema(ref_template="#/definitions/{model}"))
+    definitions = settings.pop("$defs")
+    for section, names in CHART_DECIDES.items():
+        for name in names:
+            del definitions[section]["properties"][name]
+    definitions["BusSection"]["required"] = ["bootstrap_servers"]
+    settings["required"] = ["bus"]
+    schema["properties"]["config"] = settings
+    schema["definitions"] = definitions
+    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+
+
+def _without_notes(node: Any) -> Any:
+    """A schema without what constrains nothing, but for descriptions."""
+    if isinstance(node, list):
+        return [_without_notes(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    return {
+        key: (
+            {name: _without_notes(schema) for name, schema in value.items()}
+            if key in ("properties", "$defs")
+            else _without_notes(value)
+        )
+        for key, value in node.items()
+        if key not in _NO_CONSTRAINTS
+    }
+
+
+if __name__ == "__main__":
+    for file, text in chart_files().items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
