@@ -23,12 +23,15 @@ from featurewatch.web.request_rules import HEADERS
 from featurewatch.web.server import PageServer
 from featurewatch.web.settings import PageSettings
 from featurewatch.web.worker_rows import WorkerRows
+from tests.web.rolls import ROLLED, publish, rolling
 from tests.web.samples import (
     NOW_MS,
     alert_of,
     change_of,
     message_of,
     nodes_on,
+    operation_of,
+    publish_history,
     read_model,
     state_of,
 )
@@ -375,15 +378,22 @@ async def test_classes_of_nodes_have_their_release() -> None:
 
 async def test_the_description_is_what_is_served() -> None:
     """Each path of it exists, and each response has the schema that it names."""
-    model = read_model([state_of("a"), alert_of("a"), change_of("a")])
+    model = read_model([alert_of(ROLLED), change_of(ROLLED)])
+    publish_history(model, state_of(ROLLED, revision=1), operation_of(ROLLED))
+    parameters: dict[str, dict[str, str | int]] = {
+        "differences": {"from": 1, "to": 1},
+        "rehearsal": {"step": "stop:broker-2"},
+    }
     described = document()
     async with site(model) as served:
+        publish(rolling("4.0", "3.9", "3.9"), model, served.server.rows, NOW_MS)
+        served.server.rows.end_reading()
         for path, operations in described["paths"].items():
-            if path.endswith(("/events", "/readiness")):
+            if path.endswith("/events"):
                 continue
-            url = path.format(cluster="a", topic="state")
-            response = await served.client.get(url)
-            assert response.status == 200, path
+            url = path.format(cluster=ROLLED, topic="state", revision=1)
+            response = await served.client.get(url, params=parameters.get(path.split("/")[-1]))
+            assert response.status == 200, (path, await response.text())
             content = operations["get"]["responses"]["200"]["content"][response.content_type]
             schema = {**content["schema"], "components": described["components"]}
             jsonschema.Draft202012Validator(schema).validate(await response.json())
