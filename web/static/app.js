@@ -2,11 +2,20 @@
 import { render } from './vendor/preact-10.29.8.js';
 import { Cluster } from './cluster.js';
 import { Fleet } from './fleet.js';
+import { History } from './history.js';
 import { Alerts, Sources } from './lists.js';
+import { Migration } from './migration.js';
+import { Nodes } from './nodes.js';
+import { Operations } from './operations.js';
 import { Since, Word, clock, html, link } from './parts.js';
+import { Rehearsal } from './rehearsal.js';
+import { Releases } from './releases.js';
 import { Store } from './store.js';
 
-const VIEWS = { fleet: Fleet, cluster: Cluster, alerts: Alerts, sources: Sources };
+const VIEWS = {
+  fleet: Fleet, releases: Releases, alerts: Alerts, sources: Sources,
+  cluster: Cluster, history: History, operations: Operations, nodes: Nodes, migration: Migration, rehearsal: Rehearsal,
+};
 const HELP = [['/', 'find a cluster'], ['j k', 'next and previous row'], ['Enter', 'open the row'], ['Esc', 'leave'], ['p', 'pause'], ['?', 'this list']];
 const SINGLE_KEYS = 'featurewatch.single-keys';
 
@@ -41,7 +50,7 @@ function Freshness() {
   return html`<p class="fresh">
     <${Word} word=${problem && store.live === 'live' ? 'lost' : store.live} text=${problem ? 'not current' : store.live} />
     ${fleet && fleet.newest_at_ms >= 0 ? html`<span>, newest state <${Since} ms=${fleet.newest_at_ms} now=${store.now()} suffix=" ago" /></span>` : html`<span>, nothing read yet</span>`}
-    <span class="dim mono"> ${clock(store.now())}</span>
+    <time class="dim mono" datetime=${new Date(store.now()).toISOString()} title=${clock(store.now())}> ${clock(store.now()).slice(11)}</time>
     <button type="button" class="small" aria-pressed=${store.isPaused} onClick=${() => store.pause(!store.isPaused)}>${store.isPaused ? 'resume' : 'pause'}</button>
   </p>`;
 }
@@ -53,7 +62,7 @@ function find(event) {
 }
 
 function Header() {
-  const items = [['fleet', 'Clusters'], ['alerts', 'Alerts'], ['sources', 'Sources']];
+  const items = [['fleet', 'Clusters'], ['releases', 'Releases'], ['alerts', 'Alerts'], ['sources', 'Sources']];
   return html`<header>
     <a class="skip" href="#main">Skip to the content</a>
     <div class="line">
@@ -74,9 +83,9 @@ function Help() {
 }
 
 function Page() {
-  const View = VIEWS[store.route.view] || Fleet;
+  const View = Object.hasOwn(VIEWS, store.route.view) ? VIEWS[store.route.view] : Fleet;
   return html`<${Header} />
-    <main id="main" tabindex="-1"><${View} store=${store} /><${Help} /></main>
+    <main id="main" tabindex="-1"><${View} store=${store} open=${open} /><${Help} /></main>
     <p class="sr" role="status">${store.status}</p><p class="sr" role="alert">${store.alarm}</p>`;
 }
 

@@ -13,7 +13,9 @@ export class Refusal extends Error {
 
 // A document; what has not changed is not sent again.
 export async function get(path, parameters = {}) {
-  const query = new URLSearchParams(Object.entries(parameters).filter(([, value]) => value));
+  const query = new URLSearchParams(Object.entries(parameters).flatMap(
+    ([name, value]) => [value].flat().filter(Boolean).map((item) => [name, item]),
+  ));
   const url = `${ROOT}/${path}${[...query].length ? `?${query}` : ''}`;
   const before = stored.get(url);
   const response = await fetch(url, { headers: before ? { 'If-None-Match': before.etag } : {} });
@@ -54,7 +56,7 @@ export class Stream {
       // An answer that is no stream ends it for good; a broken connection it opens again by itself.
       if (source.readyState === EventSource.CLOSED) this.later();
     };
-    for (const kind of ['snapshot', 'fleet', 'state', 'alert', 'change', 'reset', 'bye']) {
+    for (const kind of ['snapshot', 'fleet', 'state', 'alert', 'change', 'revisions', 'operations', 'reset', 'bye']) {
       source.addEventListener(kind, (event) => {
         if (event.lastEventId) this.position = event.lastEventId;
         this.onEvent(kind, JSON.parse(event.data));
