@@ -2,13 +2,11 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import jsonschema
 import pytest
-from aiohttp import ClientResponse, ClientSession
+from aiohttp import ClientResponse
 from hypothesis import given
 from hypothesis import strategies as st
 from yarl import URL
@@ -20,61 +18,20 @@ from featurewatch.web.openapi import ROOT, document
 from featurewatch.web.parameters import page
 from featurewatch.web.problems import CONTENT_TYPE, ProblemError
 from featurewatch.web.request_rules import HEADERS
-from featurewatch.web.server import PageServer
-from featurewatch.web.settings import PageSettings
-from featurewatch.web.worker_rows import WorkerRows
 from tests.web.rolls import ROLLED, publish, rolling
 from tests.web.samples import (
     NOW_MS,
     alert_of,
     change_of,
-    message_of,
     nodes_on,
     operation_of,
     publish_history,
     read_model,
     state_of,
 )
+from tests.web.sites import site
 
 MARKUP = "<img src=x onerror=alert(1)>"
-
-
-class Site:
-    """A served model, and a client of it."""
-
-    def __init__(self, server: PageServer, client: ClientSession) -> None:
-        self.server = server
-        self.client = client
-
-    async def get(self, path: str, **headers: str) -> ClientResponse:
-        """A response of the API."""
-        return await self.client.get(URL(ROOT + path, encoded=True), headers=headers)
-
-    async def body(self, path: str) -> Any:
-        """The JSON of a successful response."""
-        response = await self.get(path)
-        assert response.status == 200, await response.text()
-        return await response.json()
-
-    def apply(self, *outputs: Any) -> None:
-        """New messages, as the feed applies them."""
-        for output in outputs:
-            self.server.model.apply(*message_of(output), NOW_MS)
-        self.server.notify()
-
-
-def _client(server: PageServer) -> ClientSession:
-    return ClientSession(base_url=f"http://127.0.0.1:{server.port}/")
-
-
-@asynccontextmanager
-async def site(model: FleetModel | None = None, **settings: Any) -> AsyncIterator[Site]:
-    """Serves a model on loopback."""
-    rows = WorkerRows()
-    model = read_model([state_of()]) if model is None else model
-    server = PageServer(PageSettings(port=0, **settings), model, rows, lambda: NOW_MS, lambda: 0.0)
-    async with server.serving(), _client(server) as client:
-        yield Site(server, client)
 
 
 def many(count: int) -> FleetModel:

@@ -31,7 +31,7 @@ from tests.web.samples import (
     read_model,
     state_of,
 )
-from tests.web.test_api import Site, site
+from tests.web.sites import Site, site
 
 PATH = f"/clusters/{ROLLED}"
 
