@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import socket
+from dataclasses import replace
 from typing import Any
 
 import jsonschema
@@ -304,6 +306,38 @@ async def test_the_number_of_streams_is_bounded() -> None:
                 await asyncio.sleep(0.02)
         response.close()
         streams.pop().close()
+
+
+async def test_a_client_that_takes_nothing_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what is written to it is bounded; others get every change meanwhile."""
+    monkeypatch.setattr("featurewatch.web.live.WRITE_S", 0.5)
+    states = [state_of(f"c-{number:03d}") for number in range(300)]
+    async with site(read_model(states)) as served:
+        with socket.socket() as stalled:
+            stalled.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            stalled.connect(("127.0.0.1", served.server.port))
+            stalled.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            async with asyncio.timeout(60):
+                while served.server.streams.count == 0:
+                    await asyncio.sleep(0.02)
+                revision = 1
+                while served.server.streams.count > 0:
+                    revision += 1
+                    served.apply(*(replace(state, revision=revision) for state in states))
+                    await asyncio.sleep(0.06)
+        stream = await served.get("/events")
+        served.apply(alert_of("c-000"))
+        kinds = [kind for kind, _, _ in await events_of(stream, 2)]
+        stream.close()
+    assert "alert" in kinds
+
+
+async def test_the_description_is_valid() -> None:
+    """By the rules of OpenAPI 3.1."""
+    validator = pytest.importorskip(
+        "openapi_spec_validator", reason="the validator is missing: install the extra web-dev"
+    )
+    validator.validate(document())
 
 
 async def test_markup_in_names_is_data() -> None:

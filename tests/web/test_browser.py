@@ -283,6 +283,51 @@ async def test_the_page_goes_on_after_a_restart_of_the_server(browser: Any) -> N
         assert await shown.page.evaluate("window.isSamePage") is True
 
 
+async def test_more_tabs_than_connections_are_live(browser: Any) -> None:
+    """Eight tabs share one stream; when the one that reads it is closed, another goes on."""
+    async with tab(browser) as shown:
+        pages = [shown.page, *[await shown.page.context.new_page() for _ in range(7)]]
+        for page in pages:
+            await page.goto(shown.server.url)
+            await expect(page.locator(".fresh")).to_contain_text("live", timeout=DEADLINE_MS)
+        assert shown.server.streams.count == 1
+        shown.apply(alert_of(ROLLED))
+        for page in pages:
+            await expect(page.locator("tbody tr").first).to_contain_text(
+                "critical", timeout=DEADLINE_MS
+            )
+        await pages[0].close()
+        shown.apply(alert_of(ROLLED, 2))
+        for page in pages[1:]:
+            await expect(page.locator("tbody tr").first).to_contain_text(
+                "2 critical", timeout=DEADLINE_MS
+            )
+
+
+async def test_a_refused_stream_is_requested_again(browser: Any) -> None:
+    """503, as there are too many: the page is not live, its content is there, and it comes back."""
+    async with tab(browser) as shown:
+        shown.server.streams.count = shown.server.settings.max_streams
+        await shown.open()
+        await expect(shown.page.locator(".fresh")).to_contain_text("lost", timeout=DEADLINE_MS)
+        shown.server.streams.count = 0
+        await expect(shown.page.locator(".fresh")).to_contain_text("live", timeout=DEADLINE_MS)
+        shown.apply(alert_of(ROLLED))
+        await shown.shows("1 critical")
+        assert all("503" in line for line in shown.console)
+
+
+async def test_history_that_cannot_be_read_is_unknown(browser: Any) -> None:
+    """With the reason; the rest of the view is there, and it is read later without a reload."""
+    async with tab(browser) as shown:
+        shown.server.model.history.error = "this login may not read topic epochs"
+        await shown.page.goto(f"{shown.server.url}?view=history{OF_CLUSTER}")
+        await shown.shows("this login may not read topic epochs")
+        await shown.shows("1 of 3 nodes on 4.0")
+        add_history(shown)
+        await shown.shows("2 of 2 revisions")
+
+
 async def test_markup_in_names_is_text(browser: Any) -> None:
     """A cluster, a node's feature and a summary with markup are shown as they are written."""
     summary = f"{MARKUP} must be upgraded."

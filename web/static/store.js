@@ -1,7 +1,8 @@
 // What the page shows, and how events change it. Views read it; `changed` asks for a drawing.
-import { Refusal, Stream, get } from './data.js';
+import { Refusal, get } from './data.js';
 import { compare } from './fleet.js';
 import { concerns, resourcesOf } from './resources.js';
+import { Stream } from './stream.js';
 
 const MARK_MS = 3000;
 const QUIET_MS = 10000;
