@@ -168,7 +168,7 @@ async def test_every_view_shows_its_content_and_the_console_stays_empty(browser:
             "19 (3.7-IV4) → 25 (4.0-IV3)",
         ):
             await shown.shows(text)
-        await expect(shown.page.locator("#left dd").first).to_have_text("2-3")
+        await expect(shown.page.locator("#left dd .mono").first).to_have_text("2-3")
         await shown.open("?view=alerts")
         await shown.shows("Broker 2 must be upgraded.")
         await shown.open("?view=sources")
@@ -225,7 +225,7 @@ async def test_nodes_are_drawn_one_by_one_on_demand(browser: Any) -> None:
     async with tab(browser, large) as shown:
         await shown.open("?view=cluster&cluster=large")
         await shown.shows("501 of 1000 nodes on 4.0")
-        await expect(shown.page.locator("#left dd").first).to_have_text("1-499")
+        await expect(shown.page.locator("#left dd .mono").first).to_have_text("1-499")
         assert await shown.page.locator(".grid li").count() == 0
         await shown.page.get_by_text("Each node (1000)").click()
         await expect(shown.page.locator(".grid li")).to_have_count(1000, timeout=DEADLINE_MS)
@@ -264,6 +264,7 @@ async def test_a_roll_is_followed_to_its_end_without_a_reload(browser: Any) -> N
             shown.server.notify()
             await shown.shows(f"{step} of 3 nodes on 4.0")
         await shown.shows("ready to finalize")
+        await expect(shown.page.get_by_role("status")).to_contain_text("of 3 nodes on 4.0")
         shown.apply(alert_of(ROLLED, 3))
         await shown.shows("Broker 3 must be upgraded.")
         shown.apply(alert_of(ROLLED, 3, state=AlertState.RESOLVED, at_ms=now_ms()))
@@ -336,7 +337,7 @@ async def test_markup_in_names_is_text(browser: Any) -> None:
         await shown.open()
         await shown.page.get_by_role("link", name=MARKUP).click()
         await shown.shows(summary)
-        assert await shown.page.title() == "featurewatch"
+        assert await shown.page.title() == f"{MARKUP} roll – featurewatch"
         assert await shown.page.locator("img").count() == 0
         assert [line for line in shown.console if "503" not in line] == []
 
@@ -355,6 +356,32 @@ async def test_rows_stay_where_they_are_until_they_are_sorted(browser: Any) -> N
         assert await rows.all_text_contents() == before
         await shown.page.get_by_role("button", name="sort anew").click()
         await expect(rows.first).to_have_text("cluster-4", timeout=DEADLINE_MS)
+
+
+async def test_the_list_is_filtered_by_what_is_to_be_done(browser: Any) -> None:
+    """Clusters in a roll, with the count of all of them; the filter is in the address."""
+    others = [state_of(f"cluster-{number}", at_ms=now_ms()) for number in range(3)]
+    async with tab(browser, *others) as shown:
+        await shown.open()
+        await shown.page.get_by_role("link", name="mixed releases 1").click()
+        await expect(shown.page.locator("caption")).to_contain_text("1 of 1", timeout=DEADLINE_MS)
+        await expect(shown.page.locator("tbody th")).to_have_text(ROLLED)
+        await shown.page.get_by_role("link", name="ready to finalize 3").click()
+        await expect(shown.page.locator("caption")).to_contain_text("3 of 3", timeout=DEADLINE_MS)
+        assert "state=ready" in shown.page.url
+
+
+async def test_it_fits_a_narrow_window(browser: Any) -> None:
+    """At 320 pixels tables scroll by themselves, the page does not (WCAG 1.4.10)."""
+    async with tab(browser) as shown:
+        add_history(shown)
+        await shown.page.set_viewport_size({"width": 320, "height": 700})
+        for query in ("", CLUSTER, "?view=releases&target=4.0", *CLUSTER_VIEWS):
+            await shown.page.goto(shown.server.url + query)
+            await shown.shows(ROLLED)
+            widths = "[document.documentElement.scrollWidth, innerWidth]"
+            width, window = await shown.page.evaluate(widths)
+            assert width <= window, query
 
 
 async def test_it_is_used_by_the_keyboard(browser: Any) -> None:

@@ -82,7 +82,11 @@ function Help() {
     <label><input type="checkbox" checked=${localStorage.getItem(SINGLE_KEYS) !== 'off'} onChange=${(event) => localStorage.setItem(SINGLE_KEYS, event.currentTarget.checked ? 'on' : 'off')} /> single keys</label></aside>`;
 }
 
+const TITLES = { fleet: 'Clusters', releases: 'Releases', alerts: 'Alerts', sources: 'Sources' };
+
 function Page() {
+  const { view, cluster } = store.route;
+  document.title = `${cluster ? `${cluster} ${view === 'cluster' ? 'roll' : view}` : TITLES[view] || TITLES.fleet} – featurewatch`;
   const View = Object.hasOwn(VIEWS, store.route.view) ? VIEWS[store.route.view] : Fleet;
   return html`<${Header} />
     <main id="main" tabindex="-1"><${View} store=${store} open=${open} /><${Help} /></main>

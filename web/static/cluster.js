@@ -1,5 +1,5 @@
 // One cluster: how far its roll is, who is left, and its levels by classes of nodes.
-import { IdGrid, Ids, Since, Table, Word, html, levelName } from './parts.js';
+import { Copy, IdGrid, Ids, Since, Table, Word, html, levelName, runs } from './parts.js';
 import { Tabs } from './tabs.js';
 import { Readiness } from './readiness.js';
 import { ALERT_COLUMNS, alertRows } from './lists.js';
@@ -10,7 +10,7 @@ function Left({ cluster, ghosts }) {
   const fenced = new Set(cluster.classes.flatMap((item) => item.fenced));
   const silent = new Set(cluster.classes.flatMap((item) => item.silent));
   return html`<dl class="facts" id="left">
-    <div><dt>left to upgrade</dt><dd><${Ids} ids=${[...left]} /></dd></div>
+    <div><dt>left to upgrade</dt><dd><${Ids} ids=${[...left]} />${left.size > 0 && html` <${Copy} text=${runs([...left])} label="the ids of the nodes that are left" />`}</dd></div>
     <div><dt>fenced</dt><dd><${Ids} ids=${[...fenced]} /></dd></div>
     <div><dt>silent</dt><dd><${Ids} ids=${[...silent]} /></dd></div>
     <div><dt>registered without a living node</dt><dd>${ghosts ? html`<${Ids} ids=${[...new Set(ghosts.map((ghost) => ghost.node_id))]} />` : html`<${Word} word="unknown" />`}</dd></div>

@@ -2,6 +2,7 @@
 import { ClusterLink, More, Progress, Since, Table, Word, html, link } from './parts.js';
 
 const HEALTHS = ['critical', 'unknown', 'warning', 'good'];
+const STATES_SHOWN = ['mixed', 'ready', 'partly', 'finalized', 'unknown'];
 const STATES = ['mixed', 'unknown', 'ready'];
 
 // The same order as the API's urgency.
@@ -66,7 +67,11 @@ export function Fleet({ store }) {
     <h1>Clusters</h1>
     <p class="tools">
       ${filters.map((health) => html`<a class="filter" aria-current=${(route.health || '') === health ? 'true' : null}
-        href=${link({ view: 'fleet', health, q: route.q })}>${health || 'all'}${health && fleet ? ` ${fleet.health[health]}` : ''}</a>`)}
+        href=${link({ view: 'fleet', health, state: route.state, q: route.q })}>${health || 'any health'}${health && fleet ? ` ${fleet.health[health]}` : ''}</a>`)}
+    </p>
+    <p class="tools">
+      ${['', ...STATES_SHOWN].map((state) => html`<a class="filter" aria-current=${(route.state || '') === state ? 'true' : null}
+        href=${link({ view: 'fleet', health: route.health, state, q: route.q })}>${state ? stateText({ state }) : 'any state'}${state && fleet ? ` ${fleet.states[state] || 0}` : ''}</a>`)}
       ${store.moved > 0 && html`<button type="button" onClick=${store.sort}>${store.moved} changed place, sort anew</button>`}
     </p>
     <${Table} caption=${`${shown.length} of ${store.total} clusters${route.q ? ` with “${route.q}”` : ''}, worst first`}

@@ -99,6 +99,7 @@ export class Store {
       if (reason) refusals[name] = reason;
       else documents[name] = value;
     });
+    this.announceRoll(this.documents.cluster, documents.cluster);
     [this.documents, this.refusals, this.loaded] = [documents, refusals, true];
     if (route.view === 'fleet' && refusals.list) throw refusals.list;
     if (Object.values(refusals).some(({ status }) => status === 503)) this.reload(route.view === 'releases' ? RETRY_MS : UNREAD_MS);
@@ -111,6 +112,17 @@ export class Store {
       this.order = this.items.map((row) => row.cluster);
       this.moved = 0;
     }
+  }
+
+  // For readers of a screen: a summary, not each change.
+  announce(text) {
+    if (Date.now() - this.announced < QUIET_MS) return;
+    [this.announced, this.status] = [Date.now(), text];
+  }
+
+  announceRoll(before, after) {
+    const isNews = before && after && (before.nodes_on_newest !== after.nodes_on_newest || before.state !== after.state);
+    if (isNews) this.announce(`${after.nodes_on_newest} of ${after.nodes} nodes on ${after.newest_release}, ${after.state}`);
   }
 
   reload(wait) {
@@ -138,9 +150,8 @@ export class Store {
     this.offset = fleet.now_ms - Date.now();
     const grown = before && fleet.alerts.critical - before.alerts.critical;
     if (grown > 0) this.alarm = `${grown} new critical ${grown === 1 ? 'alert' : 'alerts'}`;
-    if (before && Date.now() - this.announced > QUIET_MS && before.health.critical !== fleet.health.critical) {
-      this.announced = Date.now();
-      this.status = `${fleet.health.critical} clusters critical, ${fleet.unknown} unknown`;
+    if (before && before.health.critical !== fleet.health.critical) {
+      this.announce(`${fleet.health.critical} clusters critical, ${fleet.unknown} unknown`);
     }
   }
 
