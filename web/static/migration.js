@@ -5,7 +5,7 @@ import { Tabs } from './tabs.js';
 function Verdict({ migration }) {
   if (!migration.in_progress) return html`<p class="verdict"><${Word} word=${migration.state === 'unknown' ? 'unknown' : 'good'} text=${migration.state === 'unknown' ? 'not known' : 'no migration is in progress'} /></p>`;
   return html`<p class="verdict"><${Word} word="warning" text="in progress: do not change metadata.version now" /></p>
-    <p>Until it has ended, a level that is raised cannot be lowered again, and the way back to ZooKeeper is lost.</p>`;
+    <p>Kafka 3.5 and newer refuse it, and 3.4 does not. Every broker in ZooKeeper has to register with the KRaft controllers first.</p>`;
 }
 
 export function Migration({ store }) {

@@ -67,6 +67,6 @@ export function Rehearsal({ store, open }) {
       <p class="tools">Examples: ${EXAMPLES.map(([text, make]) => html`<a class="filter" href=${link({ view: 'rehearsal', cluster, steps: make(newest) })}>${text}</a>`)}</p>
     </form>
     <${Outcome} store=${store} />
-    ${steps.length > 0 && html`<${Command} text=${`featurewatch rehearse --bootstrap-controller HOST:PORT ${steps.map((step) => `--step ${quoted(step)}`).join(' ')}`} />`}
+    ${steps.length > 0 && html`<${Command} text=${`featurewatch rehearse --bootstrap-controller HOST:PORT ${steps.map((step) => `--step ${quoted(step)}`).join(' ')}${route.release ? ` --release ${quoted(route.release)}` : ''}`} />`}
   </section>`;
 }

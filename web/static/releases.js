@@ -38,6 +38,6 @@ export function Releases({ store }) {
       </tr>`)}
     <//>
     <${More} store=${store} />` : html`<${Refused} refusal=${refusals.list} />`}
-    <${Command} text=${`featurewatch fleet readiness --target ${target}`} />
+    <${Command} text=${`featurewatch fleet readiness --lake LAKE --target ${target}`} />
   </section>`;
 }

@@ -34,10 +34,15 @@ export function resourcesOf(route) {
   return (Object.hasOwn(VIEWS, route.view) ? VIEWS[route.view] : FLEET)(route);
 }
 
+// Views of all clusters that any state of one may change: with a thousand there is one at any time.
+export function isOfFleet(route) {
+  return route.view === 'sources' || route.view === 'releases';
+}
+
 // Whether what an event is about may change what a view shows.
 export function concerns(kind, data, route) {
   if (route.view === 'fleet') return false;
   if (route.view === 'alerts') return kind === 'alert';
-  if (route.view === 'sources' || route.view === 'releases') return kind === 'state';
+  if (isOfFleet(route)) return kind === 'state';
   return data.cluster === route.cluster || (data.removed && data.id === route.cluster);
 }

@@ -1,12 +1,13 @@
 // What the page shows, and how events change it. Views read it; `changed` asks for a drawing.
 import { Refusal, get } from './data.js';
 import { compare } from './fleet.js';
-import { concerns, resourcesOf } from './resources.js';
+import { concerns, isOfFleet, resourcesOf } from './resources.js';
 import { Stream } from './stream.js';
 
 const MARK_MS = 3000;
 const QUIET_MS = 10000;
 const FOLLOW_MS = 150;
+const FLEET_MS = 2000;
 const ROWS_MS = 1500;
 const RETRY_MS = 2000;
 const UNREAD_MS = 10000;
@@ -159,7 +160,7 @@ export class Store {
     if (kind === 'reset') this.load();
     else if (kind === 'fleet' || kind === 'snapshot') this.setFleet(data);
     else if (kind === 'state') this.onState(data);
-    if (concerns(kind, data, this.route)) this.follow();
+    if (concerns(kind, data, this.route)) this.follow(isOfFleet(this.route) ? FLEET_MS : FOLLOW_MS);
     this.draw();
   }
 
@@ -195,7 +196,7 @@ export class Store {
   }
 
   // Fetches what the view shows once for all events of a moment; rows that are shown stay in place.
-  follow() {
+  follow(wait = FOLLOW_MS) {
     if (this.following) return;
     this.following = setTimeout(async () => {
       this.following = null;
@@ -209,7 +210,7 @@ export class Store {
         this.reload(RETRY_MS);
       }
       this.draw();
-    }, FOLLOW_MS);
+    }, wait);
   }
 
   sort() {
