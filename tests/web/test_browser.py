@@ -371,6 +371,25 @@ async def test_the_list_is_filtered_by_what_is_to_be_done(browser: Any) -> None:
         assert "state=ready" in shown.page.url
 
 
+async def test_every_view_has_its_content_as_json(browser: Any) -> None:
+    """By links that a script may follow; the keys are listed by a button, too."""
+    async with tab(browser) as shown:
+        add_history(shown)
+        for query in ("", CLUSTER, "?view=releases&target=4.0", *CLUSTER_VIEWS):
+            await shown.page.goto(shown.server.url + query)
+            await expect(shown.page.locator("footer a").first).to_be_visible(timeout=DEADLINE_MS)
+            for link in await shown.page.locator("footer a").all():
+                address = await link.evaluate("(anchor) => anchor.href")
+                response = await shown.page.request.get(address)
+                assert response.ok, address
+                assert "json" in response.headers["content-type"]
+        await shown.page.get_by_role("button", name="Keys").click()
+        await shown.shows("next and previous row")
+        await shown.page.get_by_label("single keys").uncheck()
+        await shown.page.keyboard.press("/")
+        assert await shown.page.evaluate("document.activeElement.type") != "search"
+
+
 async def test_it_fits_a_narrow_window(browser: Any) -> None:
     """At 320 pixels tables scroll by themselves, the page does not (WCAG 1.4.10)."""
     async with tab(browser) as shown:

@@ -1,6 +1,7 @@
 // The page: its header, the view that the address names, and the keyboard.
 import { render } from './vendor/preact-10.29.8.js';
 import { Cluster } from './cluster.js';
+import { urlOf } from './data.js';
 import { Fleet } from './fleet.js';
 import { History } from './history.js';
 import { Alerts, Sources } from './lists.js';
@@ -10,6 +11,7 @@ import { Operations } from './operations.js';
 import { Since, Word, clock, html, link } from './parts.js';
 import { Rehearsal } from './rehearsal.js';
 import { Releases } from './releases.js';
+import { resourcesOf } from './resources.js';
 import { Store } from './store.js';
 
 const VIEWS = {
@@ -82,6 +84,17 @@ function Help() {
     <label><input type="checkbox" checked=${localStorage.getItem(SINGLE_KEYS) !== 'off'} onChange=${(event) => localStorage.setItem(SINGLE_KEYS, event.currentTarget.checked ? 'on' : 'off')} /> single keys</label></aside>`;
 }
 
+function Footer() {
+  const documents = Object.values(resourcesOf(store.route));
+  const nameOf = (path) => (/^clusters\/[^/]*$/.test(path) ? 'cluster' : path.split('/').pop());
+  return html`<footer class="tools">
+    <button type="button" class="small" aria-expanded=${hasHelp} onClick=${() => { hasHelp = !hasHelp; draw(); }}>Keys</button>
+    <span class="dim">This view as JSON:</span>
+    ${documents.map(([path, parameters]) => html`<a class="filter" href=${urlOf(path, parameters)}>${nameOf(path)}</a>`)}
+    <a class="filter" href="api/v1/openapi.json">the whole API</a>
+  </footer>`;
+}
+
 const TITLES = { fleet: 'Clusters', releases: 'Releases', alerts: 'Alerts', sources: 'Sources' };
 
 function Page() {
@@ -90,6 +103,7 @@ function Page() {
   const View = Object.hasOwn(VIEWS, store.route.view) ? VIEWS[store.route.view] : Fleet;
   return html`<${Header} />
     <main id="main" tabindex="-1"><${View} store=${store} open=${open} /><${Help} /></main>
+    <${Footer} />
     <p class="sr" role="status">${store.status}</p><p class="sr" role="alert">${store.alarm}</p>`;
 }
 

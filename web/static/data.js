@@ -11,12 +11,16 @@ export class Refusal extends Error {
   }
 }
 
-// A document; what has not changed is not sent again.
-export async function get(path, parameters = {}) {
+export function urlOf(path, parameters = {}) {
   const query = new URLSearchParams(Object.entries(parameters).flatMap(
     ([name, value]) => [value].flat().filter(Boolean).map((item) => [name, item]),
   ));
-  const url = `${ROOT}/${path}${[...query].length ? `?${query}` : ''}`;
+  return `${ROOT}/${path}${[...query].length ? `?${query}` : ''}`;
+}
+
+// A document; what has not changed is not sent again.
+export async function get(path, parameters = {}) {
+  const url = urlOf(path, parameters);
   const before = stored.get(url);
   const response = await fetch(url, { headers: before ? { 'If-None-Match': before.etag } : {} });
   if (response.status === 304 && before) return before.body;
