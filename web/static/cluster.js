@@ -1,5 +1,5 @@
 // One cluster: how far its roll is, who is left, and its levels by classes of nodes.
-import { Copy, IdGrid, Ids, Since, Table, Word, html, levelName, runs } from './parts.js';
+import { Copy, IdGrid, Ids, Refused, Since, Table, Word, html, levelName, runs } from './parts.js';
 import { Tabs } from './tabs.js';
 import { Readiness } from './readiness.js';
 import { ALERT_COLUMNS, alertRows } from './lists.js';
@@ -85,6 +85,6 @@ export function Cluster({ store }) {
       ${alertRows({ alerts: cluster.firing, now, isShort: true })}
     <//>
     <h2>Changes</h2>
-    <${Changes} changes=${changes ? changes.items : []} names=${store.levels.names} now=${now} />
+    ${changes ? html`<${Changes} changes=${changes.items} names=${store.levels.names} now=${now} />` : html`<${Refused} refusal=${store.refusals.changes} />`}
   </section>`;
 }
