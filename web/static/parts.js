@@ -136,6 +136,6 @@ export function link(parameters) {
   return `?${query}`;
 }
 
-export function ClusterLink({ id, view }) {
-  return html`<a class="mono" href=${link({ view: view || 'cluster', cluster: id })}>${id}</a>`;
+export function ClusterLink({ id }) {
+  return html`<a class="mono" href=${link({ view: 'cluster', cluster: id })}>${id}</a>`;
 }
