@@ -31,7 +31,7 @@ from tests.web.samples import alert_of, change_of, message_of, nodes_on, state_o
 IMAGES: Final = ROOT / "docs" / "images"
 SCHEMES: Final = ("light", "dark")
 ROLLED: Final = ClusterId("payments-eu")
-VIEWS: Final = {"page-fleet": ("", 560), "page-roll": (f"?view=cluster&cluster={ROLLED}", 780)}
+VIEWS: Final = {"page-fleet": ("", 600), "page-roll": (f"?view=cluster&cluster={ROLLED}", 780)}
 """The names of the pictures, and what each shows, with its height."""
 
 MAX_BYTES: Final = 150_000
