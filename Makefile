@@ -12,7 +12,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 UV := $(shell command -v uv 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast fuzz faults releases lint types format bench requirements mutants first-minute clean
+.PHONY: help demo test test-fast fuzz faults releases lint types format bench requirements mutants screenshots first-minute clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -77,6 +77,9 @@ requirements: $(VENV)/ready ## Say which rows of the specification tests show; u
 # Which: MUTANTS="M-45 reference/machines", rows or parts of paths.
 mutants: $(VENV)/ready ## Plant bugs in a copy, and see that the tests of their rows fail (MUTANTS="M-45").
 	@$(BIN)/python -m tests.mutants $(MUTANTS)
+
+screenshots: $(VENV)/ready ## Take the pictures of the page in docs/images anew (needs Chromium).
+	@$(BIN)/python -m tests.web.screenshots
 
 first-minute: ## Measure `make demo` in a fresh clone with empty caches: seconds and bytes fetched.
 	@$(PYTHON) -m scripts.first_minute

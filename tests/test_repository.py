@@ -82,7 +82,8 @@ def tracked() -> list[Path]:
 
 def _texts() -> Iterator[tuple[str, str]]:
     for file in tracked():
-        yield str(file.relative_to(ROOT)), file.read_text(errors="replace")
+        if file.suffix != ".png":  # a picture has no lines
+            yield str(file.relative_to(ROOT)), file.read_text(errors="replace")
 
 
 def test_no_file_is_too_long() -> None:

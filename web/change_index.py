@@ -14,7 +14,8 @@ _MAX_ID_CHARS: Final = 64
 
 
 class DocumentKey(NamedTuple):
-    """A document: ``kind`` is ``fleet``, ``state``, ``alert`` or ``change``, as its event is."""
+    """A document: ``kind`` is ``fleet``, ``state``, ``alert``, ``change``, ``revisions`` or
+    ``operations``, as its event is."""
 
     kind: str
     id: str

@@ -22,6 +22,7 @@ from featurewatch.web.documents import (
     summary,
     unknown_reason,
 )
+from featurewatch.web.history.cluster_history import ClusterHistory
 
 MAX_CHANGES: Final = 200
 """Changes of a cluster that are held."""
@@ -43,6 +44,7 @@ class FleetModel:
 
     def __init__(self, boot: str) -> None:
         self.index = ChangeIndex(boot)
+        self.history = ClusterHistory(self.index)
         self.is_complete = False
         """Whether the topics have been read to their end once."""
         self.error: str | None = "the topics have not been read yet"
@@ -124,6 +126,8 @@ class FleetModel:
                 return self.fleet(now_ms)
             case DocumentKey("state", cluster):
                 return self._summaries.get(cluster)
+            case DocumentKey("revisions" | "operations", cluster):
+                return {"cluster": cluster}
             case DocumentKey("alert", alert_id):
                 alert = self._alerts.get(alert_id)
                 return None if alert is None else asdict(alert)
@@ -213,6 +217,7 @@ class FleetModel:
             self._summaries.pop(cluster, None)
             self.index.remove(DocumentKey("state", cluster))
             self._remove_changes(cluster)
+            self.history.remove(cluster)
 
     def _remove_changes(self, cluster: str) -> None:
         for change in self._changes.pop(cluster, ()):

@@ -3,15 +3,16 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from featurewatch.streams.schemas import schema_of
-from featurewatch.streams.topics import ALERTS, FEATURE_CHANGES
+from featurewatch.streams.outputs import OperationKind
 from featurewatch.web.documents import HEALTHS
 from featurewatch.web.parameters import DEFAULT_LIMIT, MAX_LIMIT
+from featurewatch.web.views.fleet_readiness import VERDICTS
+from featurewatch.web.views.rehearsal import MAX_STEPS
+from featurewatch.web.views.schemas import NUMBER, TEXT, object_of, reference, schemas
 
 ROOT: Final = "/api/v1"
 _JSON: Final = "application/json"
-_TEXT: Final[Mapping[str, Any]] = {"type": "string"}
-_NUMBER: Final[Mapping[str, Any]] = {"type": "integer"}
+_REVISIONS: Final = ("cluster", "from", "to")
 
 
 def document() -> dict[str, Any]:
@@ -27,7 +28,7 @@ def document() -> dict[str, Any]:
         },
         "servers": [{"url": "."}],
         "paths": {f"{ROOT}{path}": {"get": operation} for path, operation in _operations().items()},
-        "components": {"schemas": _schemas(), "parameters": _parameters()},
+        "components": {"schemas": schemas(), "parameters": _parameters()},
     }
 
 
@@ -49,6 +50,48 @@ def _operations() -> dict[str, dict[str, Any]]:
             "cluster",
             "target",
         ),
+        "/clusters/{cluster}/views": _list(
+            "listViews",
+            "What each node reports of the levels, those that differ first",
+            "NodeView",
+            "cluster",
+            *page,
+        ),
+        "/clusters/{cluster}/epochs": _list(
+            "listEpochs", "The revisions of its levels, newest first", "Revision", "cluster", *page
+        ),
+        "/clusters/{cluster}/epochs/{revision}": _operation(
+            "showEpoch", "Its state at a revision", "Epoch", "cluster", "revision"
+        ),
+        "/clusters/{cluster}/differences": _operation(
+            "showDifferences", "What differs between two revisions", "Differences", *_REVISIONS
+        ),
+        "/clusters/{cluster}/operations": _list(
+            "listOperations",
+            "The newest steps of operations of its controller, newest first",
+            "Operation",
+            "cluster",
+            "kind",
+            *page,
+        ),
+        "/clusters/{cluster}/rehearsal": _operation(
+            "showRehearsal",
+            "The outcomes of steps on a model of its controllers, as `featurewatch rehearse "
+            "--json` prints them; nothing is changed",
+            "Rehearsal",
+            "cluster",
+            "step",
+            "release",
+        ),
+        "/readiness": _list(
+            "listReadiness",
+            "Which clusters can go to a release: `counts` are those of all",
+            "TargetReadiness",
+            "newTarget",
+            "verdict",
+            "q",
+            *page,
+        ),
         "/alerts": _list(
             "listAlerts",
             "The alerts that fire, and those that were resolved in the last hour",
@@ -63,10 +106,11 @@ def _operations() -> dict[str, dict[str, Any]]:
             "operationId": "followEvents",
             "summary": "What changes, as server-sent events",
             "description": "Events: `snapshot` (the totals, at the start), `fleet` (the totals), "
-            "`state` (a cluster's row), `alert`, `change`, `reset` (fetch everything anew) and "
+            "`state` (a cluster's row), `alert`, `change`, `revisions` and `operations` (a cluster "
+            "has new ones), `reset` (fetch everything anew) and "
             "`bye` (the server ends). The data of an event that removes something has the field "
             "`removed`. The id of an event may be given back as `Last-Event-ID` or `after`.",
-            "parameters": [_reference("parameters", "after")],
+            "parameters": [reference("parameters", "after")],
             "responses": {
                 "200": {"description": "The stream", "content": {"text/event-stream": {}}},
                 **_problems(),
@@ -87,29 +131,29 @@ def _operations() -> dict[str, dict[str, Any]]:
 
 
 def _operation(name: str, summary: str, schema: str, *parameters: str) -> dict[str, Any]:
-    content = {_JSON: {"schema": _reference("schemas", schema)}}
+    content = {_JSON: {"schema": reference("schemas", schema)}}
     return {
         "operationId": name,
         "summary": summary,
-        "parameters": [_reference("parameters", parameter) for parameter in parameters],
+        "parameters": [reference("parameters", parameter) for parameter in parameters],
         "responses": {"200": {"description": summary, "content": content}, **_problems()},
     }
 
 
 def _list(name: str, summary: str, item: str, *parameters: str) -> dict[str, Any]:
     operation = _operation(name, summary, item, *parameters)
-    schema = _object(
-        items={"type": "array", "items": _reference("schemas", item)},
-        total=_NUMBER,
+    schema = object_of(
+        items={"type": "array", "items": reference("schemas", item)},
+        total=NUMBER,
         next_cursor={"type": ["string", "null"]},
-        position=_TEXT,
+        position=TEXT,
     )
     operation["responses"]["200"]["content"][_JSON]["schema"] = schema
     return operation
 
 
 def _problems() -> dict[str, Any]:
-    content = {"application/problem+json": {"schema": _reference("schemas", "Problem")}}
+    content = {"application/problem+json": {"schema": reference("schemas", "Problem")}}
     return {
         "304": {"description": "It has not changed: If-None-Match has its ETag"},
         "default": {"description": "What is wrong, as RFC 9457 has it", "content": content},
@@ -121,95 +165,35 @@ def _parameters() -> dict[str, Any]:
         return {"name": name, "in": "query", "description": about, "schema": schema}
 
     def path(name: str, about: str) -> dict[str, Any]:
-        return {"name": name, "in": "path", "required": True, "description": about, "schema": _TEXT}
+        return {"name": name, "in": "path", "required": True, "description": about, "schema": TEXT}
 
-    limits = {**_NUMBER, "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT}
+    limits = {**NUMBER, "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT}
     return {
         "cluster": path("cluster", "The id of a cluster"),
         "topic": path("topic", "The short name of a topic"),
-        "state": query("state", "Only clusters in this upgrade state", _TEXT),
+        "state": query("state", "Only clusters in this upgrade state", TEXT),
         "health": query("health", "Only these", {"enum": [*HEALTHS]}),
-        "q": query("q", "Only clusters whose id contains this", _TEXT),
+        "q": query("q", "Only clusters whose id contains this", TEXT),
         "order": query("order", "By id, or worst first", {"enum": ["id", "urgency"]}),
         "limit": query("limit", "Items on a page", limits),
-        "cursor": query("cursor", "`next_cursor` of the page before", _TEXT),
-        "target": query("target", "A release; default: the newest that a node runs", _TEXT),
-        "alertState": query("state", "Only these", {"enum": ["firing", "resolved"]}),
-        "alertCluster": query("cluster", "Only alerts of this cluster", _TEXT),
-        "after": query("after", "The id of the last event that the client has", _TEXT),
-    }
-
-
-def _schemas() -> dict[str, Any]:
-    counts = {"type": "object", "additionalProperties": _NUMBER}
-    row = {
-        **dict.fromkeys(("cluster", "health", "state", "authority", "digest"), _TEXT),
-        **dict.fromkeys(
-            (
-                "since_ms",
-                "at_ms",
-                "epoch",
-                "revision",
-                "nodes",
-                "nodes_on_newest",
-                "incompatible",
-                "leader_id",
+        "cursor": query("cursor", "`next_cursor` of the page before", TEXT),
+        "target": query("target", "A release; default: the newest that a node runs", TEXT),
+        "newTarget": query("target", "A release; default: the newest", TEXT),
+        "release": query("release", "What the active controller runs; default: as known", TEXT),
+        "verdict": query("verdict", "Only clusters with this verdict", {"enum": [*VERDICTS]}),
+        "kind": query("kind", "Only operations of this kind", {"enum": [*OperationKind]}),
+        "revision": {**path("revision", "The number of a revision"), "schema": NUMBER},
+        "from": {**query("from", "The earlier revision", NUMBER), "required": True},
+        "to": {**query("to", "The later revision", NUMBER), "required": True},
+        "step": {
+            **query(
+                "step",
+                f"A step, as in `stop:broker-2`; 1 to {MAX_STEPS} times, in order",
+                {"type": "array", "items": TEXT, "minItems": 1, "maxItems": MAX_STEPS},
             ),
-            _NUMBER,
-        ),
-        "unknown_reason": {"type": ["string", "null"]},
-        "newest_release": {"type": ["string", "null"]},
-        "levels": {"type": "array", "items": _object(feature=_TEXT, level=_NUMBER, name=_TEXT)},
-        "releases": {"type": "array", "items": _object(release=_TEXT, nodes=_NUMBER)},
-        "alerts": counts,
-        "sources": {"type": "object", "additionalProperties": _TEXT},
-        "migrating": {"type": "boolean"},
+            "required": True,
+        },
+        "alertState": query("state", "Only these", {"enum": ["firing", "resolved"]}),
+        "alertCluster": query("cluster", "Only alerts of this cluster", TEXT),
+        "after": query("after", "The id of the last event that the client has", TEXT),
     }
-    documents = {"type": "array", "items": {"type": "object"}}
-    lists = {"classes": documents, "incompatible_nodes": documents, "firing": documents}
-    return {
-        "Anything": {"type": "object"},
-        "Alert": _embedded("Alert", schema_of(ALERTS)),
-        "FeatureChange": _embedded("FeatureChange", schema_of(FEATURE_CHANGES)),
-        "ClusterSummary": _object(**row),
-        "Cluster": _object(**row, **lists, position=_TEXT),
-        "Fleet": _object(
-            clusters=_NUMBER,
-            health=counts,
-            unknown=_NUMBER,
-            states=counts,
-            alerts=counts,
-            newest_at_ms=_NUMBER,
-            complete={"type": "boolean"},
-            error={"type": ["string", "null"]},
-            now_ms=_NUMBER,
-            position=_TEXT,
-        ),
-        "Levels": _object(
-            releases={"type": "array", "items": _TEXT},
-            names={"type": "object", "additionalProperties": {"type": "array", "items": _TEXT}},
-        ),
-        "Readiness": {"type": "object", "required": ["cluster", "verdict", "blockers"]},
-        "Source": _object(cluster=_TEXT, source=_TEXT, state=_TEXT, at_ms=_NUMBER, detail=_TEXT),
-        "Problem": _object(type=_TEXT, title=_TEXT, status=_NUMBER, detail=_TEXT, instance=_TEXT),
-    }
-
-
-def _object(**properties: Mapping[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": [*properties]}
-
-
-def _embedded(name: str, schema: Any) -> Any:
-    """A topic's schema as the component ``name``: what it refers to is below that then."""
-    if isinstance(schema, list):
-        return [_embedded(name, item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    if (target := schema.get("$ref", "")).startswith("#/"):
-        return {"$ref": f"#/components/schemas/{name}/{target.removeprefix('#/')}"}
-    items = schema.items()
-    return {key: _embedded(name, item) for key, item in items if key not in ("$schema", "$id")}
-
-
-def _reference(kind: str, name: str) -> dict[str, str]:
-    return {"$ref": f"#/components/{kind}/{name}"}

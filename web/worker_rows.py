@@ -13,6 +13,7 @@ from featurewatch.controller.readiness.rows import TIMERS, timers_of_rows
 from featurewatch.controller.readiness.state_timers import CLUSTER, Limits
 from featurewatch.controller.rows import restoring
 from featurewatch.streams.types import ClusterId
+from featurewatch.tables.image.cluster import ClusterImage
 from featurewatch.tables.rows import IMAGE_ROWS, cluster_of, image_of_rows
 
 _FAMILIES: Final = frozenset({*IMAGE_ROWS, TIMERS})
@@ -84,9 +85,22 @@ class WorkerRows:
         Raises:
             StateRowError: Another version wrote its rows.
         """
-        if cluster not in self._rows:
+        # It may change while another thread assesses it.
+        rows = dict(self._rows.get(cluster, ()))
+        if not rows:
             return None
-        rows = dict(self._rows[cluster])  # it may change while another thread assesses it
         with restoring(cluster):
             image, times = image_of_rows(cluster, rows), timers_of_rows(rows)
         return assess_readiness(image, target, times=times, limits=self._limits, now_ms=now_ms)
+
+    def image(self, cluster: ClusterId) -> ClusterImage | None:
+        """The image of a cluster; None: there are no rows of it.
+
+        Raises:
+            StateRowError: Another version wrote its rows.
+        """
+        rows = dict(self._rows.get(cluster, ()))
+        if not rows:
+            return None
+        with restoring(cluster):
+            return image_of_rows(cluster, rows)

@@ -22,7 +22,7 @@ from featurewatch.streams.codec.events import MalformedEventError
 from featurewatch.streams.errors import PortTakenError
 from featurewatch.streams.source import wall_clock_ms
 from featurewatch.streams.text import error_line
-from featurewatch.streams.topics import ALERTS, FEATURE_CHANGES, STATE
+from featurewatch.streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES, OPERATIONS, STATE
 from featurewatch.streams.types import ClusterId
 from featurewatch.tables.rows import WORKER_ROWS
 from featurewatch.web.model import FleetModel
@@ -59,7 +59,7 @@ async def run_page(
         if topics_exist is not None:
             await topics_exist.wait()
         bus = settings.bus_settings()
-        feeds = _Outputs(server, bus), _Rows(server, bus)
+        feeds = _Outputs(server, bus), _Rows(server, bus), _Past(server, bus)
         tasks = [asyncio.ensure_future(follow_feed(feed)) for feed in feeds]
         try:
             await asyncio.gather(*tasks)
@@ -118,13 +118,7 @@ class _Outputs:
                     topic, message.key() or b"", message.value(), self._server.now_ms()
                 )
             except MalformedEventError as error:
-                LOG.error(
-                    "%s partition %s offset %s is passed over: %s",
-                    message.topic(),
-                    message.partition(),
-                    message.offset(),
-                    error_line(error),
-                )
+                _log_malformed(message, error)
         self._server.notify()
 
     def end(self) -> None:
@@ -178,3 +172,46 @@ class _Rows:
             LOG.warning("%s", error)
             since_ms = {}
         self._server.model.set_times(cluster, since_ms, self._server.now_ms())
+
+
+class _Past:
+    """Folds the topics of what was: the rest of the page does not wait for them."""
+
+    topics: Final = (EPOCHS, OPERATIONS)
+
+    def __init__(self, server: PageServer, bus: BusSettings) -> None:
+        self.bus = bus
+        self._server = server
+        self._history = server.model.history
+        self._failures = LastingFailure(LOG, "the page has no history and no operations")
+        self._short_names = {bus.topic(topic): topic.short_name for topic in self.topics}
+
+    def begin(self) -> None:
+        self._history.begin_reading()
+
+    def apply(self, messages: Iterable[Message]) -> None:
+        for message in messages:
+            try:
+                self._history.apply(self._short_names[str(message.topic())], message.value())
+            except MalformedEventError as error:
+                _log_malformed(message, error)
+        self._server.notify()
+
+    def end(self) -> None:
+        self._history.end_reading()
+        self._server.notify()
+
+    def report(self, error: str | None) -> None:
+        """Notes why there is no history."""
+        self._failures.note(error)
+        self._history.error = error
+
+
+def _log_malformed(message: Message, error: MalformedEventError) -> None:
+    LOG.error(
+        "%s partition %s offset %s is passed over: %s",
+        message.topic(),
+        message.partition(),
+        message.offset(),
+        error_line(error),
+    )

@@ -11,9 +11,10 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from featurewatch.controller.kraft import Release, releases
+from featurewatch.controller.kraft import releases
 from featurewatch.controller.migration import in_progress
-from featurewatch.controller.readiness import ReadinessReport, assess_readiness
+from featurewatch.controller.readiness import assess_readiness
+from featurewatch.controller.readiness.target_row import target_row
 from featurewatch.pipeline.fold.intervals import HistoryRow
 from featurewatch.tables.image.cluster import Authority, ClusterImage
 
@@ -22,9 +23,6 @@ READINESS: Final = "readiness"
 
 ROW: Final = "days"
 """The name of the state row that holds `CurrentDay`."""
-
-NAMED: Final = 20
-"""At most this many blockers are named in a row."""
 
 _DAY_MS: Final = 86_400_000
 _BEGINNING: Final = date(1970, 1, 1)
@@ -106,25 +104,5 @@ def readiness_rows(image: ClusterImage, day: int) -> Iterator[HistoryRow]:
     day_name = (_BEGINNING + timedelta(days=day)).isoformat()
     for release in releases().values():
         id_ = f"{image.cluster}/readiness/{day_name}/{release.name}"
-        yield HistoryRow(
-            READINESS, id_, _fields(day_name, release, assess_readiness(image, release))
-        )
-
-
-def _fields(day: str, release: Release, report: ReadinessReport) -> dict[str, Any]:
-    downgrade_path = report.downgrade_path
-    return {
-        "day": day,
-        "target": release.name,
-        "verdict": report.verdict,
-        # In ZooKeeper mode there are no levels that could be finalized already.
-        "finalized": downgrade_path is not None and not report.changes,
-        "state": report.state,
-        "blockers": len(report.blockers),
-        "blocker_names": [
-            f"{blocker.role} {blocker.node_id}" for blocker in report.blockers[:NAMED]
-        ],
-        "reasons": report.reasons,
-        "lossless": None if downgrade_path is None else downgrade_path.lossless,
-        "downgrade_to": [] if downgrade_path is None else downgrade_path.to,
-    }
+        row = target_row(release, assess_readiness(image, release))
+        yield HistoryRow(READINESS, id_, {"day": day_name, **row})

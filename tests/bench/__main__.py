@@ -3,7 +3,7 @@
 ``python -m tests.bench [NAME …]`` prints one JSON object a measure on stdout; without names all are
 taken: decode, event-cost, worker, operations, operations-memory, latency, restart, outage,
 zookeeper, znode-change, readiness, conformance, conformance-partitions, reference,
-controller-failover, controller-changes, unavailability, features, topics, startup, pipeline,
+controller-failover, controller-changes, unavailability, features, topics, startup, page, pipeline,
 replay, history, audit, growth, executors.
 """
 
@@ -32,6 +32,7 @@ from tests.bench import (
     latency,
     operations,
     outage,
+    page,
     pipeline,
     readiness,
     reference,
@@ -93,6 +94,7 @@ BENCHES: dict[str, Callable[[], Measures]] = {
     "features": features.run,
     "topics": topics.run,
     "startup": startup.run,
+    "page": lambda: on_a_bus(page.run, partitions=8),
     "pipeline": pipeline.run,
     "replay": replay.run,
     "history": history.run,

@@ -24,7 +24,11 @@ def rolling(*releases: str, level: int = 21) -> ClusterImage:
 
 
 def publish(image: ClusterImage, model: FleetModel, rows: WorkerRows, now_ms: int) -> Snapshot:
-    """What a worker publishes of an image and stores of it, applied."""
+    """What a worker publishes and stores of an image whose sources published just now, applied."""
+    statuses = image.sources.statuses
+    for name, status in statuses.items():
+        statuses = statuses.set(name, replace(status, seen_ms=now_ms))
+    image = replace(image, sources=replace(image.sources, statuses=statuses))
     made = replace(snapshot(image, now_ms), at_ms=now_ms)
     model.apply(*message_of(made), now_ms)
     for key, value in rows_of_state(MonitorState(image)).items():

@@ -13,10 +13,13 @@ from featurewatch.streams.outputs import (
     CapabilityClass,
     ChangeKind,
     FeatureChange,
+    Operation,
+    OperationKind,
+    OperationPhase,
     Severity,
     Snapshot,
 )
-from featurewatch.streams.topics import ALERTS, FEATURE_CHANGES, STATE
+from featurewatch.streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES, OPERATIONS, STATE
 from featurewatch.streams.types import (
     METADATA_VERSION,
     ClusterId,
@@ -98,6 +101,38 @@ def change_of(cluster: str = "a-cluster", revision: int = 1, **others: Any) -> F
         seen_ms=NOW_MS,
     )
     return replace(made, **others)
+
+
+def operation_of(cluster: str = "a-cluster", offset: int = 100, **others: Any) -> Operation:
+    """A topic that was created."""
+    made = Operation(
+        id=f"{cluster}/topic-creation/{offset}/completed/{offset}",
+        cluster=ClusterId(cluster),
+        operation=f"{cluster}/topic-creation/{offset}",
+        kind=OperationKind.TOPIC_CREATION,
+        phase=OperationPhase.COMPLETED,
+        reason="",
+        topic="orders",
+        partition=-1,
+        broker=-1,
+        summary="Topic orders was created with 12 partitions, 3 replicas each",
+        details={},
+        offset=offset,
+        leader_epoch=1,
+        append_ms=NOW_MS,
+        seen_ms=NOW_MS,
+    )
+    return replace(made, **others)
+
+
+def publish_history(model: FleetModel, *outputs: Output) -> None:
+    """Revisions and operations, after the topics were read to their end."""
+    if not model.history.is_complete:
+        model.history.begin_reading()
+        model.history.end_reading()
+    for output in outputs:
+        topic = EPOCHS if isinstance(output, Snapshot) else OPERATIONS
+        model.history.apply(topic.short_name, encode_output(output).value)
 
 
 TopicMessage = tuple[str, bytes, bytes | None]

@@ -2,13 +2,13 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import socket
+from dataclasses import replace
 from typing import Any
 
 import jsonschema
 import pytest
-from aiohttp import ClientResponse, ClientSession
+from aiohttp import ClientResponse
 from hypothesis import given
 from hypothesis import strategies as st
 from yarl import URL
@@ -20,58 +20,20 @@ from featurewatch.web.openapi import ROOT, document
 from featurewatch.web.parameters import page
 from featurewatch.web.problems import CONTENT_TYPE, ProblemError
 from featurewatch.web.request_rules import HEADERS
-from featurewatch.web.server import PageServer
-from featurewatch.web.settings import PageSettings
-from featurewatch.web.worker_rows import WorkerRows
+from tests.web.rolls import ROLLED, publish, rolling
 from tests.web.samples import (
     NOW_MS,
     alert_of,
     change_of,
-    message_of,
     nodes_on,
+    operation_of,
+    publish_history,
     read_model,
     state_of,
 )
+from tests.web.sites import site
 
 MARKUP = "<img src=x onerror=alert(1)>"
-
-
-class Site:
-    """A served model, and a client of it."""
-
-    def __init__(self, server: PageServer, client: ClientSession) -> None:
-        self.server = server
-        self.client = client
-
-    async def get(self, path: str, **headers: str) -> ClientResponse:
-        """A response of the API."""
-        return await self.client.get(URL(ROOT + path, encoded=True), headers=headers)
-
-    async def body(self, path: str) -> Any:
-        """The JSON of a successful response."""
-        response = await self.get(path)
-        assert response.status == 200, await response.text()
-        return await response.json()
-
-    def apply(self, *outputs: Any) -> None:
-        """New messages, as the feed applies them."""
-        for output in outputs:
-            self.server.model.apply(*message_of(output), NOW_MS)
-        self.server.notify()
-
-
-def _client(server: PageServer) -> ClientSession:
-    return ClientSession(base_url=f"http://127.0.0.1:{server.port}/")
-
-
-@asynccontextmanager
-async def site(model: FleetModel | None = None, **settings: Any) -> AsyncIterator[Site]:
-    """Serves a model on loopback."""
-    rows = WorkerRows()
-    model = read_model([state_of()]) if model is None else model
-    server = PageServer(PageSettings(port=0, **settings), model, rows, lambda: NOW_MS, lambda: 0.0)
-    async with server.serving(), _client(server) as client:
-        yield Site(server, client)
 
 
 def many(count: int) -> FleetModel:
@@ -346,6 +308,38 @@ async def test_the_number_of_streams_is_bounded() -> None:
         streams.pop().close()
 
 
+async def test_a_client_that_takes_nothing_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what is written to it is bounded; others get every change meanwhile."""
+    monkeypatch.setattr("featurewatch.web.live.WRITE_S", 0.5)
+    states = [state_of(f"c-{number:03d}") for number in range(300)]
+    async with site(read_model(states)) as served:
+        with socket.socket() as stalled:
+            stalled.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            stalled.connect(("127.0.0.1", served.server.port))
+            stalled.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            async with asyncio.timeout(60):
+                while served.server.streams.count == 0:
+                    await asyncio.sleep(0.02)
+                revision = 1
+                while served.server.streams.count > 0:
+                    revision += 1
+                    served.apply(*(replace(state, revision=revision) for state in states))
+                    await asyncio.sleep(0.06)
+        stream = await served.get("/events")
+        served.apply(alert_of("c-000"))
+        kinds = [kind for kind, _, _ in await events_of(stream, 2)]
+        stream.close()
+    assert "alert" in kinds
+
+
+async def test_the_description_is_valid() -> None:
+    """By the rules of OpenAPI 3.1."""
+    validator = pytest.importorskip(
+        "openapi_spec_validator", reason="the validator is missing: install the extra web-dev"
+    )
+    validator.validate(document())
+
+
 async def test_markup_in_names_is_data() -> None:
     """Names and texts of clusters come as JSON strings, under a type that no browser renders."""
     summary = f"{MARKUP} must be upgraded."
@@ -375,15 +369,22 @@ async def test_classes_of_nodes_have_their_release() -> None:
 
 async def test_the_description_is_what_is_served() -> None:
     """Each path of it exists, and each response has the schema that it names."""
-    model = read_model([state_of("a"), alert_of("a"), change_of("a")])
+    model = read_model([alert_of(ROLLED), change_of(ROLLED)])
+    publish_history(model, state_of(ROLLED, revision=1), operation_of(ROLLED))
+    parameters: dict[str, dict[str, str | int]] = {
+        "differences": {"from": 1, "to": 1},
+        "rehearsal": {"step": "stop:broker-2"},
+    }
     described = document()
     async with site(model) as served:
+        publish(rolling("4.0", "3.9", "3.9"), model, served.server.rows, NOW_MS)
+        served.server.rows.end_reading()
         for path, operations in described["paths"].items():
-            if path.endswith(("/events", "/readiness")):
+            if path.endswith("/events"):
                 continue
-            url = path.format(cluster="a", topic="state")
-            response = await served.client.get(url)
-            assert response.status == 200, path
+            url = path.format(cluster=ROLLED, topic="state", revision=1)
+            response = await served.client.get(url, params=parameters.get(path.split("/")[-1]))
+            assert response.status == 200, (path, await response.text())
             content = operations["get"]["responses"]["200"]["content"][response.content_type]
             schema = {**content["schema"], "components": described["components"]}
             jsonschema.Draft202012Validator(schema).validate(await response.json())

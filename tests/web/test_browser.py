@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from featurewatch.streams.outputs import AlertState, Severity
+from featurewatch.streams.outputs import AlertState, Migration, Severity
+from featurewatch.streams.types import NodeId
 from featurewatch.tables.image.cluster import ClusterImage
 from featurewatch.web.model import FleetModel
 from featurewatch.web.server import PageServer
@@ -21,7 +22,15 @@ from featurewatch.web.settings import PageSettings
 from featurewatch.web.worker_rows import WorkerRows
 from tests.processes import free_port
 from tests.web.rolls import ROLLED, publish, rolling
-from tests.web.samples import alert_of, change_of, message_of, nodes_on, state_of
+from tests.web.samples import (
+    alert_of,
+    change_of,
+    message_of,
+    nodes_on,
+    operation_of,
+    publish_history,
+    state_of,
+)
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 if CHROMIUM is None:
@@ -33,6 +42,17 @@ expect = playwright_api.expect
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 DEADLINE_MS = 30_000
+STEPS = "upgrade:release%3D4.0%0Arestart:all@4.0%0Aupgrade:release%3D4.0"
+OF_CLUSTER = f"&cluster={ROLLED}"
+CLUSTER_VIEWS = {
+    f"?view=history&from=1&to=2{OF_CLUSTER}": "21 (3.9-IV0)",
+    f"?view=operations{OF_CLUSTER}": "Topic orders was created",
+    f"?view=nodes{OF_CLUSTER}": "no node is known to differ",
+    f"?view=migration{OF_CLUSTER}": "no migration is in progress",
+    f"?view=rehearsal&steps={STEPS}{OF_CLUSTER}": "12 stops and starts",
+}
+"""The views of a cluster beside its roll, and what each shows."""
+
 MARKUP = "<img src=x onerror=document.title='bad'>"
 CLUSTER = f"?view=cluster&cluster={ROLLED}"
 
@@ -51,6 +71,25 @@ async def browser() -> AsyncIterator[Any]:
 def now_ms() -> int:
     """The wall clock."""
     return time.time_ns() // 1_000_000
+
+
+FOCUS = """() => {
+  const element = document.activeElement;
+  const box = element.getBoundingClientRect();
+  const y = box.top + Math.min(box.height / 2, 8);
+  const top = document.elementFromPoint(box.left + box.width / 2, y);
+  const isShown = Boolean(top) && (element.contains(top) || top.contains(element));
+  return [element.textContent.trim(), getComputedStyle(element).outlineStyle, isShown];
+}"""
+"""The focused element's text, its outline, and whether nothing covers it."""
+
+
+def add_history(shown: "Tab") -> None:
+    """Two revisions and an operation."""
+    old = state_of(ROLLED, nodes_on("3.9", 1, 2, 3), level=19, revision=1)
+    new = state_of(ROLLED, nodes_on("3.9", 2, 3), nodes_on("4.0", 1), level=21, revision=2)
+    publish_history(shown.server.model, old, new, operation_of(ROLLED))
+    shown.server.notify()
 
 
 @dataclass
@@ -129,12 +168,90 @@ async def test_every_view_shows_its_content_and_the_console_stays_empty(browser:
             "19 (3.7-IV4) → 25 (4.0-IV3)",
         ):
             await shown.shows(text)
-        await expect(shown.page.locator("#left dd").first).to_have_text("2-3")
+        await expect(shown.page.locator("#left dd .mono").first).to_have_text("2-3")
         await shown.open("?view=alerts")
         await shown.shows("Broker 2 must be upgraded.")
         await shown.open("?view=sources")
         await shown.shows("following")
+        await shown.open("?view=releases&target=4.0")
+        await shown.shows("broker 2, broker 3, controller 2, controller 3")
+        add_history(shown)
+        for query, text in CLUSTER_VIEWS.items():
+            await shown.page.goto(shown.server.url + query)
+            await shown.shows(text)
         assert shown.console == []
+
+
+async def test_two_revisions_are_chosen_and_compared(browser: Any) -> None:
+    """What differs is shown, what does not is folded, and the address has both revisions."""
+    async with tab(browser) as shown:
+        add_history(shown)
+        await shown.open(f"?view=history{OF_CLUSTER}")
+        await shown.page.get_by_role("button", name="Compare").click()
+        await shown.shows("Revision 1 to 2")
+        await shown.shows("1 changed level")
+        assert {"from=1", "to=2"} <= {*shown.page.url.split("?")[1].split("&")}
+        folded = shown.page.get_by_text("Unchanged: 0 levels, 2 nodes")
+        await expect(shown.page.locator("details li")).to_be_hidden(timeout=DEADLINE_MS)
+        await folded.click()
+        await expect(shown.page.locator("details li")).to_have_text("brokers 2-3 3.9")
+        publish_history(shown.server.model, state_of(ROLLED, level=25, revision=3))
+        shown.server.notify()
+        await shown.shows("3 of 3 revisions")
+        assert shown.console == []
+
+
+async def test_steps_are_rehearsed(browser: Any) -> None:
+    """A form takes them, a result names each, and a step that is wrong is explained."""
+    async with tab(browser) as shown:
+        await shown.page.goto(f"{shown.server.url}?view=rehearsal{OF_CLUSTER}")
+        steps = shown.page.get_by_label("Steps, one a line")
+        await steps.fill("explode:broker-1")
+        await shown.page.get_by_role("button", name="Rehearse", exact=True).click()
+        await shown.shows("is wrong")
+        await steps.fill("stop:broker-2")
+        await shown.page.get_by_role("button", name="Rehearse", exact=True).click()
+        await expect(shown.page.locator("tbody th")).to_have_text("stop:broker-2")
+        await shown.shows("by controller 1, Kafka 4.0")
+        assert "stop" in shown.page.url
+        assert all("400" in line for line in shown.console)
+
+
+async def test_nodes_are_drawn_one_by_one_on_demand(browser: Any) -> None:
+    """A cluster of a thousand nodes has two classes, and each node where it is wanted."""
+    large = state_of(
+        "large", nodes_on("3.9", *range(1, 500)), nodes_on("4.0", *range(500, 1001)), at_ms=now_ms()
+    )
+    async with tab(browser, large) as shown:
+        await shown.open("?view=cluster&cluster=large")
+        await shown.shows("501 of 1000 nodes on 4.0")
+        await expect(shown.page.locator("#left dd .mono").first).to_have_text("1-499")
+        assert await shown.page.locator(".grid li").count() == 0
+        await shown.page.get_by_text("Each node (1000)").click()
+        await expect(shown.page.locator(".grid li")).to_have_count(1000, timeout=DEADLINE_MS)
+        await expect(shown.page.locator(".grid li").nth(498)).to_contain_text("499 left")
+        await expect(shown.page.locator(".grid li").nth(499)).to_contain_text("500 newest")
+
+
+async def test_a_migration_warns_in_every_view_of_its_cluster(browser: Any) -> None:
+    """State, missing brokers, and what not to do."""
+    migration = Migration("pre-migration", True, 3000, 3, (NodeId(2), NodeId(3)))
+    moving = state_of("moving", at_ms=now_ms(), migration=migration)
+    async with tab(browser, moving) as shown:
+        await shown.open("?view=cluster&cluster=moving")
+        await shown.shows("do not change metadata.version now")
+        await shown.page.get_by_role("link", name="How far it is").click()
+        await shown.shows("pre-migration")
+        await expect(shown.page.locator("dl").last).to_contain_text("2-3")
+
+
+async def test_without_scripts_the_page_names_the_api_and_the_commands(browser: Any) -> None:
+    """In <noscript>."""
+    async with tab(browser, java_script_enabled=False) as shown:
+        await shown.page.goto(shown.server.url)
+        text = await shown.page.locator("noscript p").inner_text(timeout=DEADLINE_MS)
+        assert "api/v1/clusters" in text
+        assert "featurewatch state --follow" in text
 
 
 async def test_a_roll_is_followed_to_its_end_without_a_reload(browser: Any) -> None:
@@ -147,6 +264,7 @@ async def test_a_roll_is_followed_to_its_end_without_a_reload(browser: Any) -> N
             shown.server.notify()
             await shown.shows(f"{step} of 3 nodes on 4.0")
         await shown.shows("ready to finalize")
+        await expect(shown.page.get_by_role("status")).to_contain_text("of 3 nodes on 4.0")
         shown.apply(alert_of(ROLLED, 3))
         await shown.shows("Broker 3 must be upgraded.")
         shown.apply(alert_of(ROLLED, 3, state=AlertState.RESOLVED, at_ms=now_ms()))
@@ -166,6 +284,51 @@ async def test_the_page_goes_on_after_a_restart_of_the_server(browser: Any) -> N
         assert await shown.page.evaluate("window.isSamePage") is True
 
 
+async def test_more_tabs_than_connections_are_live(browser: Any) -> None:
+    """Eight tabs share one stream; when the one that reads it is closed, another goes on."""
+    async with tab(browser) as shown:
+        pages = [shown.page, *[await shown.page.context.new_page() for _ in range(7)]]
+        for page in pages:
+            await page.goto(shown.server.url)
+            await expect(page.locator(".fresh")).to_contain_text("live", timeout=DEADLINE_MS)
+        assert shown.server.streams.count == 1
+        shown.apply(alert_of(ROLLED))
+        for page in pages:
+            await expect(page.locator("tbody tr").first).to_contain_text(
+                "critical", timeout=DEADLINE_MS
+            )
+        await pages[0].close()
+        shown.apply(alert_of(ROLLED, 2))
+        for page in pages[1:]:
+            await expect(page.locator("tbody tr").first).to_contain_text(
+                "2 critical", timeout=DEADLINE_MS
+            )
+
+
+async def test_a_refused_stream_is_requested_again(browser: Any) -> None:
+    """503, as there are too many: the page is not live, its content is there, and it comes back."""
+    async with tab(browser) as shown:
+        shown.server.streams.count = shown.server.settings.max_streams
+        await shown.open()
+        await expect(shown.page.locator(".fresh")).to_contain_text("lost", timeout=DEADLINE_MS)
+        shown.server.streams.count = 0
+        await expect(shown.page.locator(".fresh")).to_contain_text("live", timeout=DEADLINE_MS)
+        shown.apply(alert_of(ROLLED))
+        await shown.shows("1 critical")
+        assert all("503" in line for line in shown.console)
+
+
+async def test_history_that_cannot_be_read_is_unknown(browser: Any) -> None:
+    """With the reason; the rest of the view is there, and it is read later without a reload."""
+    async with tab(browser) as shown:
+        shown.server.model.history.error = "this login may not read topic epochs"
+        await shown.page.goto(f"{shown.server.url}?view=history{OF_CLUSTER}")
+        await shown.shows("this login may not read topic epochs")
+        await shown.shows("1 of 3 nodes on 4.0")
+        add_history(shown)
+        await shown.shows("2 of 2 revisions")
+
+
 async def test_markup_in_names_is_text(browser: Any) -> None:
     """A cluster, a node's feature and a summary with markup are shown as they are written."""
     summary = f"{MARKUP} must be upgraded."
@@ -174,7 +337,7 @@ async def test_markup_in_names_is_text(browser: Any) -> None:
         await shown.open()
         await shown.page.get_by_role("link", name=MARKUP).click()
         await shown.shows(summary)
-        assert await shown.page.title() == "featurewatch"
+        assert await shown.page.title() == f"{MARKUP} roll – featurewatch"
         assert await shown.page.locator("img").count() == 0
         assert [line for line in shown.console if "503" not in line] == []
 
@@ -193,6 +356,51 @@ async def test_rows_stay_where_they_are_until_they_are_sorted(browser: Any) -> N
         assert await rows.all_text_contents() == before
         await shown.page.get_by_role("button", name="sort anew").click()
         await expect(rows.first).to_have_text("cluster-4", timeout=DEADLINE_MS)
+
+
+async def test_the_list_is_filtered_by_what_is_to_be_done(browser: Any) -> None:
+    """Clusters in a roll, with the count of all of them; the filter is in the address."""
+    others = [state_of(f"cluster-{number}", at_ms=now_ms()) for number in range(3)]
+    async with tab(browser, *others) as shown:
+        await shown.open()
+        await shown.page.get_by_role("link", name="mixed releases 1").click()
+        await expect(shown.page.locator("caption")).to_contain_text("1 of 1", timeout=DEADLINE_MS)
+        await expect(shown.page.locator("tbody th")).to_have_text(ROLLED)
+        await shown.page.get_by_role("link", name="ready to finalize 3").click()
+        await expect(shown.page.locator("caption")).to_contain_text("3 of 3", timeout=DEADLINE_MS)
+        assert "state=ready" in shown.page.url
+
+
+async def test_every_view_has_its_content_as_json(browser: Any) -> None:
+    """By links that a script may follow; the keys are listed by a button, too."""
+    async with tab(browser) as shown:
+        add_history(shown)
+        for query in ("", CLUSTER, "?view=releases&target=4.0", *CLUSTER_VIEWS):
+            await shown.page.goto(shown.server.url + query)
+            await expect(shown.page.locator("footer a").first).to_be_visible(timeout=DEADLINE_MS)
+            for link in await shown.page.locator("footer a").all():
+                address = await link.evaluate("(anchor) => anchor.href")
+                response = await shown.page.request.get(address)
+                assert response.ok, address
+                assert "json" in response.headers["content-type"]
+        await shown.page.get_by_role("button", name="Keys").click()
+        await shown.shows("next and previous row")
+        await shown.page.get_by_label("single keys").uncheck()
+        await shown.page.keyboard.press("/")
+        assert await shown.page.evaluate("document.activeElement.type") != "search"
+
+
+async def test_it_fits_a_narrow_window(browser: Any) -> None:
+    """At 320 pixels tables scroll by themselves, the page does not (WCAG 1.4.10)."""
+    async with tab(browser) as shown:
+        add_history(shown)
+        await shown.page.set_viewport_size({"width": 320, "height": 700})
+        for query in ("", CLUSTER, "?view=releases&target=4.0", *CLUSTER_VIEWS):
+            await shown.page.goto(shown.server.url + query)
+            await shown.shows(ROLLED)
+            widths = "[document.documentElement.scrollWidth, innerWidth]"
+            width, window = await shown.page.evaluate(widths)
+            assert width <= window, query
 
 
 async def test_it_is_used_by_the_keyboard(browser: Any) -> None:
@@ -222,19 +430,53 @@ async def test_it_is_used_by_the_keyboard(browser: Any) -> None:
 async def test_axe_finds_nothing(browser: Any, scheme: str) -> None:
     """WCAG's rules hold in every view, in both schemes, and with forced colours."""
     axe = pytest.importorskip("axe_playwright_python.async_playwright")
+    migration = Migration("pre-migration", True, 3000, 3, (NodeId(2), NodeId(3)))
     outputs = [
         alert_of(ROLLED, 2),
         change_of(ROLLED),
         state_of("old", nodes_on("3.9", 1), at_ms=now_ms() - 3_600_000),
+        state_of("moving", at_ms=now_ms(), migration=migration),
     ]
+    views = {
+        "": "1 of 3 on 4.0",
+        CLUSTER: "2-3",
+        "?view=alerts": "Broker 2 must",
+        "?view=sources": "following",
+        "?view=releases&target=4.0": "broker 2, broker 3",
+        "?view=migration&cluster=moving": "in progress",
+        "?view=cluster&cluster=missing": "No cluster",
+        **CLUSTER_VIEWS,
+    }
     async with tab(browser, *outputs, color_scheme=scheme, reduced_motion="reduce") as shown:
-        queries = ("", CLUSTER, "?view=alerts", "?view=sources")
-        for query in queries if scheme == "light" else queries[:2]:
-            await shown.open(query)
-            found = await axe.Axe().run(shown.page)
-            assert found.violations_count == 0, found.generate_report()
-        await shown.page.emulate_media(forced_colors="active")
-        assert (await axe.Axe().run(shown.page)).violations_count == 0
+        add_history(shown)
+        for query, text in views.items():
+            await shown.page.goto(shown.server.url + query)
+            await shown.shows(text)
+            if query == CLUSTER:
+                await shown.page.get_by_text("Each node (3)").click()
+            for forced in ("none", "active"):
+                await shown.page.emulate_media(forced_colors=forced)
+                found = await axe.Axe().run(shown.page)
+                assert found.violations_count == 0, (query, forced, found.generate_report())
+
+
+async def test_focus_is_visible_and_the_keyboard_reaches_everything(browser: Any) -> None:
+    """Each link, button and field is reached by Tab, has an outline, and nothing covers it."""
+    async with tab(browser) as shown:
+        add_history(shown)
+        await shown.open(f"?view=history&from=1&to=2{OF_CLUSTER}")
+        focusable = "a[href], button, input, select, textarea, summary, .scroll"
+        count = await shown.page.locator(focusable).count()
+        reached = []
+        for _ in range(count):
+            await shown.page.keyboard.press("Tab")
+            reached.append(await shown.page.evaluate(FOCUS))
+        assert all(outline != "none" for _, outline, _ in reached), reached
+        assert all(is_shown for _, _, is_shown in reached), reached
+        names = [name for name, _, _ in reached]
+        assert names[0] == "Skip to the content"
+        assert {"Compare", "Rehearsal", "pause", "from 1"} <= {*names}
+        assert names.count("Skip to the content") == 1
 
 
 async def test_a_thousand_clusters_are_listed(browser: Any) -> None:

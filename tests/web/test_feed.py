@@ -21,14 +21,16 @@ from featurewatch.controller.monitor import MonitorState
 from featurewatch.controller.rows import rows_of_state
 from featurewatch.controller.snapshot import snapshot
 from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.deploy.kafka.specs import ClusterSpec, single_bus
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topics import ensure_topics
+from featurewatch.streams.codec.outputs import encode_output
 from featurewatch.streams.outputs import AlertState
-from featurewatch.streams.topics import ALERTS, FEATURE_CHANGES, STATE
+from featurewatch.streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES, OPERATIONS, STATE
 from featurewatch.tables.rows import WORKER_ROWS
 from tests.streams.mock_bus import MockBus
 from tests.web.rolls import ROLLED, rolling
-from tests.web.samples import alert_of, change_of, message_of, state_of
+from tests.web.samples import alert_of, change_of, message_of, operation_of, state_of
 
 DEADLINE_S = 60.0
 TOPICS = {topic.short_name: topic for topic in (STATE, ALERTS, FEATURE_CHANGES)}
@@ -174,12 +176,23 @@ async def test_a_change_on_the_topic_arrives_by_the_stream(own_bus: BusSettings)
     for key, row in rows_of_state(MonitorState(image)).items():
         put(own_bus.topic(WORKER_ROWS), key.encode(), row)
 
+    for topic, output in (
+        (EPOCHS, state_of(ROLLED, revision=2)),
+        (OPERATIONS, operation_of(ROLLED)),
+    ):
+        encoded = encode_output(output)
+        put(own_bus.topic(topic), encoded.key, encoded.value)
+
     reader = TopicReader(own_bus, FEATURE_CHANGES)
     assert len([*reader.read_existing()]) == 1
     reader.close()
     async with served(settings_of(own_bus)) as client:
         changes = await until(client, f"clusters/{ROLLED}/changes", is_ok)
         assert [change["revision"] for change in changes["items"]] == [2]
+        epochs = await until(client, f"clusters/{ROLLED}/epochs", is_ok)
+        assert [row["revision"] for row in epochs["items"]] == [2]
+        operations = await until(client, f"clusters/{ROLLED}/operations", is_ok)
+        assert [row["topic"] for row in operations["items"]] == ["orders"]
         report = await until(client, f"clusters/{ROLLED}/readiness?target=4.0", is_ok)
         assert (report["verdict"], len(report["blockers"])) == ("no", 4)
         stream = await client.get("/api/v1/events", params={"after": changes["position"]})
@@ -206,3 +219,31 @@ async def test_a_change_on_the_topic_arrives_by_the_stream(own_bus: BusSettings)
         await event_of("state", lambda row: bool(row.get("removed")))
         assert (await client.get(f"/api/v1/clusters/{ROLLED}")).status == 404
         stream.close()
+
+
+@pytest.mark.stack
+async def test_a_bus_that_comes_back_is_followed_again(
+    make_cluster: Callable[[ClusterSpec], Cluster],
+) -> None:
+    """While it is away the page shows what it knows and says so; then it shows what is new."""
+    bus = make_cluster(single_bus())
+    settings = BusSettings(bus.bootstrap_servers, prefix="page", partitions=1, replication_factor=1)
+    ensure_topics(settings)
+    producer = Producer(settings.client())
+
+    def publish(revision: int) -> None:
+        topic, key, value = message_of(state_of(revision=revision, at_ms=now_ms()))
+        producer.produce(settings.topic(TOPICS[topic]), value, key)
+        assert producer.flush(DEADLINE_S) == 0
+
+    publish(1)
+    async with served(settings_of(settings)) as client:
+        await until(client, "clusters/a-cluster", lambda _, body: body.get("revision") == 1)
+        (node,) = bus.nodes
+        await asyncio.to_thread(node.kill)
+        await until(client, "fleet", lambda _, body: "does not answer" in (body["error"] or ""))
+        assert (await client.get("/api/v1/clusters/a-cluster")).status == 200
+        await asyncio.to_thread(node.start)
+        await asyncio.to_thread(publish, 2)
+        await until(client, "clusters/a-cluster", lambda _, body: body.get("revision") == 2)
+        await until(client, "fleet", lambda _, body: body["error"] is None)

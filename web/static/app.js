@@ -1,12 +1,23 @@
 // The page: its header, the view that the address names, and the keyboard.
 import { render } from './vendor/preact-10.29.8.js';
 import { Cluster } from './cluster.js';
+import { urlOf } from './data.js';
 import { Fleet } from './fleet.js';
+import { History } from './history.js';
 import { Alerts, Sources } from './lists.js';
+import { Migration } from './migration.js';
+import { Nodes } from './nodes.js';
+import { Operations } from './operations.js';
 import { Since, Word, clock, html, link } from './parts.js';
+import { Rehearsal } from './rehearsal.js';
+import { Releases } from './releases.js';
+import { resourcesOf } from './resources.js';
 import { Store } from './store.js';
 
-const VIEWS = { fleet: Fleet, cluster: Cluster, alerts: Alerts, sources: Sources };
+const VIEWS = {
+  fleet: Fleet, releases: Releases, alerts: Alerts, sources: Sources,
+  cluster: Cluster, history: History, operations: Operations, nodes: Nodes, migration: Migration, rehearsal: Rehearsal,
+};
 const HELP = [['/', 'find a cluster'], ['j k', 'next and previous row'], ['Enter', 'open the row'], ['Esc', 'leave'], ['p', 'pause'], ['?', 'this list']];
 const SINGLE_KEYS = 'featurewatch.single-keys';
 
@@ -41,7 +52,7 @@ function Freshness() {
   return html`<p class="fresh">
     <${Word} word=${problem && store.live === 'live' ? 'lost' : store.live} text=${problem ? 'not current' : store.live} />
     ${fleet && fleet.newest_at_ms >= 0 ? html`<span>, newest state <${Since} ms=${fleet.newest_at_ms} now=${store.now()} suffix=" ago" /></span>` : html`<span>, nothing read yet</span>`}
-    <span class="dim mono"> ${clock(store.now())}</span>
+    <time class="dim mono" datetime=${new Date(store.now()).toISOString()} title=${clock(store.now())}> ${clock(store.now()).slice(11)}</time>
     <button type="button" class="small" aria-pressed=${store.isPaused} onClick=${() => store.pause(!store.isPaused)}>${store.isPaused ? 'resume' : 'pause'}</button>
   </p>`;
 }
@@ -53,7 +64,7 @@ function find(event) {
 }
 
 function Header() {
-  const items = [['fleet', 'Clusters'], ['alerts', 'Alerts'], ['sources', 'Sources']];
+  const items = [['fleet', 'Clusters'], ['releases', 'Releases'], ['alerts', 'Alerts'], ['sources', 'Sources']];
   return html`<header>
     <a class="skip" href="#main">Skip to the content</a>
     <div class="line">
@@ -73,10 +84,26 @@ function Help() {
     <label><input type="checkbox" checked=${localStorage.getItem(SINGLE_KEYS) !== 'off'} onChange=${(event) => localStorage.setItem(SINGLE_KEYS, event.currentTarget.checked ? 'on' : 'off')} /> single keys</label></aside>`;
 }
 
+function Footer() {
+  const documents = Object.values(resourcesOf(store.route));
+  const nameOf = (path) => (/^clusters\/[^/]*$/.test(path) ? 'cluster' : path.split('/').pop());
+  return html`<footer class="tools">
+    <button type="button" class="small" aria-expanded=${hasHelp} onClick=${() => { hasHelp = !hasHelp; draw(); }}>Keys</button>
+    <span class="dim">This view as JSON:</span>
+    ${documents.map(([path, parameters]) => html`<a class="filter" href=${urlOf(path, parameters)}>${nameOf(path)}</a>`)}
+    <a class="filter" href="api/v1/openapi.json">the whole API</a>
+  </footer>`;
+}
+
+const TITLES = { fleet: 'Clusters', releases: 'Releases', alerts: 'Alerts', sources: 'Sources' };
+
 function Page() {
-  const View = VIEWS[store.route.view] || Fleet;
+  const { view, cluster } = store.route;
+  document.title = `${cluster ? `${cluster} ${view === 'cluster' ? 'roll' : view}` : TITLES[view] || TITLES.fleet} – featurewatch`;
+  const View = Object.hasOwn(VIEWS, store.route.view) ? VIEWS[store.route.view] : Fleet;
   return html`<${Header} />
-    <main id="main" tabindex="-1"><${View} store=${store} /><${Help} /></main>
+    <main id="main" tabindex="-1"><${View} store=${store} open=${open} /><${Help} /></main>
+    <${Footer} />
     <p class="sr" role="status">${store.status}</p><p class="sr" role="alert">${store.alarm}</p>`;
 }
 

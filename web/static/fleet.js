@@ -1,7 +1,8 @@
 // The list of clusters: worst first, one row a cluster.
-import { ClusterLink, Progress, Since, Table, Word, html, link } from './parts.js';
+import { ClusterLink, More, Progress, Since, Table, Word, html, link } from './parts.js';
 
 const HEALTHS = ['critical', 'unknown', 'warning', 'good'];
+const STATES_SHOWN = ['mixed', 'ready', 'partly', 'finalized', 'unknown'];
 const STATES = ['mixed', 'unknown', 'ready'];
 
 // The same order as the API's urgency.
@@ -29,6 +30,11 @@ export function stateText(row) {
   }[row.state] || row.state;
 }
 
+function alertText(alerts) {
+  const counts = ['critical', 'warning', 'info'].filter((severity) => alerts[severity] > 0);
+  return counts.length ? counts.map((severity) => `${alerts[severity]} ${severity}`).join(', ') : html`<span class="dim">none</span>`;
+}
+
 function Row({ row, now, changed }) {
   const level = row.levels[0];
   const health = row.unknown_reason && row.health !== 'unknown'
@@ -43,14 +49,14 @@ function Row({ row, now, changed }) {
     <td>${releases(row)}</td>
     <td class="mono">${level ? level.name : html`<span class="dim">nothing finalized</span>`}</td>
     <td class="number" title="nodes that a finalized level excludes">${row.incompatible}</td>
-    <td class="number" title="critical + warning">${row.alerts.critical} + ${row.alerts.warning}</td>
+    <td>${alertText(row.alerts)}</td>
     <td><${Since} ms=${row.at_ms} now=${now} suffix=" ago" /></td>
   </tr>`;
 }
 
 const COLUMNS = [
   'cluster', 'health', 'upgrade', 'since', 'roll', 'nodes by release', 'metadata.version',
-  '#excluded', '#alerts', 'last state',
+  '#excluded', 'alerts', 'last state',
 ];
 
 export function Fleet({ store }) {
@@ -61,13 +67,17 @@ export function Fleet({ store }) {
     <h1>Clusters</h1>
     <p class="tools">
       ${filters.map((health) => html`<a class="filter" aria-current=${(route.health || '') === health ? 'true' : null}
-        href=${link({ view: 'fleet', health, q: route.q })}>${health || 'all'}${health && fleet ? ` ${fleet.health[health]}` : ''}</a>`)}
+        href=${link({ view: 'fleet', health, state: route.state, q: route.q })}>${health || 'any health'}${health && fleet ? ` ${fleet.health[health]}` : ''}</a>`)}
+    </p>
+    <p class="tools">
+      ${['', ...STATES_SHOWN].map((state) => html`<a class="filter" aria-current=${(route.state || '') === state ? 'true' : null}
+        href=${link({ view: 'fleet', health: route.health, state, q: route.q })}>${state ? stateText({ state }) : 'any state'}${state && fleet ? ` ${fleet.states[state] || 0}` : ''}</a>`)}
       ${store.moved > 0 && html`<button type="button" onClick=${store.sort}>${store.moved} changed place, sort anew</button>`}
     </p>
     <${Table} caption=${`${shown.length} of ${store.total} clusters${route.q ? ` with “${route.q}”` : ''}, worst first`}
       columns=${COLUMNS} empty=${store.loaded ? 'No cluster is known: is one watched, and does a worker run?' : 'reading'}>
       ${shown.map((row) => html`<${Row} key=${row.cluster} row=${row} now=${store.now()} changed=${store.changed.has(row.cluster)} />`)}
     <//>
-    ${store.cursor && html`<p><button type="button" onClick=${store.more}>Show more</button></p>`}
+    <${More} store=${store} />
   </section>`;
 }

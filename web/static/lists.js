@@ -1,5 +1,5 @@
 // Alerts and sources: rows of all clusters.
-import { ClusterLink, Since, Table, Word, html, link } from './parts.js';
+import { ClusterLink, More, Since, Table, Word, html, link } from './parts.js';
 
 export const ALERT_COLUMNS = ['severity', 'cluster', 'since', 'rule', 'what to do', 'about'];
 
@@ -25,7 +25,7 @@ export function Alerts({ store }) {
     <${Table} caption=${`${store.total} alerts, most severe and longest first`} columns=${ALERT_COLUMNS} empty=${store.loaded ? 'no alert' : 'reading'}>
       ${alertRows({ alerts: store.items, now: store.now() })}
     <//>
-    ${store.cursor && html`<p><button type="button" onClick=${store.more}>Show more</button></p>`}
+    <${More} store=${store} />
   </section>`;
 }
 
@@ -40,6 +40,6 @@ export function Sources({ store }) {
         <td class="wrap">${row.detail || (row.state === 'following' ? '' : '–')}</td>
       </tr>`)}
     <//>
-    ${store.cursor && html`<p><button type="button" onClick=${store.more}>Show more</button></p>`}
+    <${More} store=${store} />
   </section>`;
 }

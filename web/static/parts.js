@@ -6,10 +6,11 @@ export const html = htm.bind(h);
 
 // A state is a word and a shape; the colour only repeats it.
 const SHAPES = {
-  critical: '✕', no: '✕', stalled: '✕', firing: '✕',
+  critical: '✕', no: '✕', refused: '✕', stalled: '✕', firing: '✕',
   unknown: '?', silent: '?', 'catching-up': '?', lost: '?',
   warning: '▲', mixed: '▲', partly: '▲', ready: '▲',
-  good: '●', yes: '●', following: '●', finalized: '●', live: '●', resolved: '●',
+  canceled: '▲',
+  good: '●', yes: '●', accepted: '●', completed: '●', following: '●', finalized: '●', live: '●', resolved: '●',
   paused: '‖', retired: '–',
 };
 const COLOURS = {
@@ -28,7 +29,7 @@ export function age(ms) {
   const min = Math.floor(s / 60);
   if (min < 60) return `${min} min`;
   const hours = Math.floor(min / 60);
-  return hours < 48 ? `${hours} h ${min % 60} min` : `${Math.floor(hours / 24)} days`;
+  return hours < 48 ? `${hours} h${min % 60 ? ` ${min % 60} min` : ''}` : `${Math.floor(hours / 24)} days`;
 }
 
 export function clock(ms) {
@@ -95,6 +96,28 @@ export function Progress({ value, total, text }) {
     </svg>
     <span>${text}</span>
   </span>`;
+}
+
+// Each id with its shape; drawn only while it is open, as there may be thousands.
+export function IdGrid({ store, name, nodes }) {
+  const isOpen = store.opened.has(name);
+  return html`<details open=${isOpen} onToggle=${(event) => store.toggle(name, event.currentTarget.open)}>
+    <summary>Each node (${nodes.length})</summary>
+    ${isOpen && html`<ul class="grid mono">${nodes.map(({ id, word }) => html`<li key=${id} title=${word}><${Word} word=${word} text=${`${id}`} /><span class="sr"> ${word}</span></li>`)}</ul>`}
+  </details>`;
+}
+
+export function counted(count, word) {
+  return `${count} ${word}${count === 1 ? '' : 's'}`;
+}
+
+// A document that could not be had: why, never an empty table.
+export function Refused({ refusal }) {
+  return html`<p class="banner"><${Word} word="unknown" />: ${refusal ? refusal.message : 'reading'}</p>`;
+}
+
+export function More({ store }) {
+  return store.cursor && html`<p><button type="button" onClick=${store.more}>Show more</button> <span class="dim">${store.items.length} of ${store.total}</span></p>`;
 }
 
 export function Table({ caption, columns, children, empty }) {

@@ -1,5 +1,5 @@
 // The next level: the verdict, Kafka's own text, every blocker with its remedy, and the way back.
-import { Command, Ids, Table, Word, html, levelName, link, quoted } from './parts.js';
+import { Command, Ids, Refused, Table, Word, html, levelName, link, quoted } from './parts.js';
 
 const VERDICTS = { yes: 'ready', no: 'not ready', unknown: 'unknown' };
 
@@ -19,7 +19,7 @@ function groups(blockers) {
 function Blockers({ blockers }) {
   return html`<${Table} caption=${`${blockers.length} in the way`} columns=${['nodes', 'runs', 'condition', 'does not support', 'what to do']} empty="nothing is in the way">
     ${groups(blockers).map((group) => html`<tr key=${group.key}>
-      <th scope="row">${group.role} <${Ids} ids=${group.ids} /></th>
+      <th scope="row">${group.role}${group.ids.length === 1 ? '' : 's'} <${Ids} ids=${group.ids} /></th>
       <td>${group.software || html`<${Word} word="unknown" />`}</td>
       <td><${Word} word=${group.condition === 'running' ? 'following' : 'unknown'} text=${group.condition} /></td>
       <td class="mono narrow">${group.levels || html`<${Word} word="unknown" />`}</td>
@@ -56,12 +56,12 @@ function repeats(text, response) {
 }
 
 export function Readiness({ store }) {
-  const { readiness: report, levels, route } = store;
+  const { documents: { readiness: report }, refusals, levels, route } = store;
   const targets = html`<p class="tools">Target: ${['', ...levels.releases.slice(-8)].map((release) => html`<a class="filter"
     aria-current=${(route.target || '') === release ? 'true' : null}
     href=${link({ view: 'cluster', cluster: route.cluster, target: release })}>${release || 'newest that runs'}</a>`)}</p>`;
   if (!report) {
-    return html`${targets}<p><${Word} word="unknown" />: ${store.readinessError || 'reading'}</p>`;
+    return html`${targets}<${Refused} refusal=${refusals.readiness} />`;
   }
   const target = report.target || route.target;
   const consequences = report.features.flatMap((item) => item.consequences);

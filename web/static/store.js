@@ -1,11 +1,17 @@
 // What the page shows, and how events change it. Views read it; `changed` asks for a drawing.
-import { Refusal, Stream, get } from './data.js';
+import { Refusal, get } from './data.js';
 import { compare } from './fleet.js';
+import { concerns, isOfFleet, resourcesOf } from './resources.js';
+import { Stream } from './stream.js';
 
 const MARK_MS = 3000;
 const QUIET_MS = 10000;
 const FOLLOW_MS = 150;
+const FLEET_MS = 2000;
 const ROWS_MS = 1500;
+const RETRY_MS = 2000;
+const UNREAD_MS = 10000;
+const PAGE = 100;
 
 export function routeOf(search) {
   const given = Object.fromEntries(new URLSearchParams(search));
@@ -25,6 +31,7 @@ export class Store {
     this.announced = 0;
     this.status = '';
     this.alarm = '';
+    this.opened = new Set();
     this.sort = this.sort.bind(this);
     this.more = this.more.bind(this);
     this.stream = new Stream((kind, data) => this.onEvent(kind, data), (state) => this.onLive(state));
@@ -40,11 +47,8 @@ export class Store {
     this.moved = 0;
     this.loaded = false;
     this.changed = new Set();
-    this.cluster = null;
-    this.readiness = null;
-    this.readinessError = '';
-    this.changes = [];
-    this.missing = '';
+    this.documents = {};
+    this.refusals = {};
   }
 
   now() {
@@ -61,87 +65,84 @@ export class Store {
     const isSame = route.view === this.route.view && route.cluster === this.route.cluster;
     this.route = route;
     if (!isSame) this.clear();
+    delete this.documents.differences;
+    delete this.documents.rehearsal;
     this.draw();
     await this.load();
   }
 
   // Everything that the view shows, as it is now; events that come later are applied to it.
   async load() {
-    const { route } = this;
     try {
       const fleet = await get('fleet');
       this.setFleet(fleet);
       this.position = fleet.position;
       if (!this.levels.releases.length) this.levels = await get('levels');
-      if (route.view === 'cluster') await this.loadCluster();
-      else await this.loadList();
+      await this.loadView();
       this.error = '';
     } catch (error) {
       this.error = error instanceof Refusal ? error.message : 'the server does not answer';
-      clearTimeout(this.again);
-      this.again = setTimeout(() => this.load(), 2000);
+      this.reload(RETRY_MS);
     }
     this.draw();
   }
 
-  listParameters() {
+  // A document that is refused is shown as unknown, with the reason; the others are shown.
+  async loadView() {
     const { route } = this;
-    if (route.view === 'alerts') return ['alerts', { state: route.state || 'firing' }];
-    if (route.view === 'sources') return ['sources', {}];
-    return ['clusters', { order: 'urgency', health: route.health, q: route.q }];
-  }
-
-  async loadList() {
-    const { route } = this;
-    const [path, parameters] = this.listParameters();
-    const page = await get(path, parameters);
+    const wanted = Object.entries(resourcesOf(route));
+    const results = await Promise.allSettled(wanted.map(([, [path, parameters]]) => get(path, parameters)));
     if (route !== this.route) return;
-    this.loaded = true;
-    this.total = page.total;
-    this.cursor = page.next_cursor;
-    this.items = page.items;
-    if (path === 'clusters') {
-      this.rows = new Map(page.items.map((row) => [row.cluster, row]));
-      this.order = page.items.map((row) => row.cluster);
+    const [documents, refusals] = [{}, {}];
+    results.forEach(({ value, reason }, index) => {
+      const [name] = wanted[index];
+      if (reason && !(reason instanceof Refusal)) throw reason;
+      if (reason) refusals[name] = reason;
+      else documents[name] = value;
+    });
+    this.announceRoll(this.documents.cluster, documents.cluster);
+    [this.documents, this.refusals, this.loaded] = [documents, refusals, true];
+    if (route.view === 'fleet' && refusals.list) throw refusals.list;
+    if (Object.values(refusals).some(({ status }) => status === 503)) this.reload(route.view === 'releases' ? RETRY_MS : UNREAD_MS);
+    const { list } = documents;
+    this.items = list ? list.items : [];
+    this.total = list ? list.total : 0;
+    this.cursor = list ? list.next_cursor : null;
+    if (route.view === 'fleet') {
+      this.rows = new Map(this.items.map((row) => [row.cluster, row]));
+      this.order = this.items.map((row) => row.cluster);
       this.moved = 0;
     }
   }
 
-  async more() {
-    const [path, parameters] = this.listParameters();
-    const page = await get(path, { ...parameters, cursor: this.cursor });
-    this.cursor = page.next_cursor;
-    this.items = [...this.items, ...page.items];
-    if (path === 'clusters') {
-      for (const row of page.items) {
-        if (!this.rows.has(row.cluster)) this.order.push(row.cluster);
-        this.rows.set(row.cluster, row);
-      }
-    }
-    this.draw();
+  // For readers of a screen: a summary, not each change.
+  announce(text) {
+    if (Date.now() - this.announced < QUIET_MS) return;
+    [this.announced, this.status] = [Date.now(), text];
   }
 
-  async loadCluster() {
+  announceRoll(before, after) {
+    const isNews = before && after && (before.nodes_on_newest !== after.nodes_on_newest || before.state !== after.state);
+    if (isNews) this.announce(`${after.nodes_on_newest} of ${after.nodes} nodes on ${after.newest_release}, ${after.state}`);
+  }
+
+  reload(wait) {
+    clearTimeout(this.again);
+    this.again = setTimeout(() => this.load(), wait);
+  }
+
+  async more() {
     const { route } = this;
-    const path = `clusters/${encodeURIComponent(route.cluster)}`;
-    try {
-      const [cluster, changes] = await Promise.all([get(path), get(`${path}/changes`)]);
-      if (route !== this.route) return;
-      this.cluster = cluster;
-      this.changes = changes.items;
-      this.missing = '';
-    } catch (error) {
-      if (!(error instanceof Refusal) || error.status !== 404) throw error;
-      this.missing = error.message;
-      return;
+    const [path, parameters] = resourcesOf(route).list;
+    const page = await get(path, { ...parameters, cursor: this.cursor }).catch(() => null);
+    if (!page || route !== this.route) return;
+    this.cursor = page.next_cursor;
+    this.items = [...this.items, ...page.items];
+    for (const row of route.view === 'fleet' ? page.items : []) {
+      if (!this.rows.has(row.cluster)) this.order.push(row.cluster);
+      this.rows.set(row.cluster, row);
     }
-    try {
-      const report = await get(`${path}/readiness`, { target: route.target });
-      if (route === this.route) [this.readiness, this.readinessError] = [report, ''];
-    } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
-      [this.readiness, this.readinessError] = [null, error.message];
-    }
+    this.draw();
   }
 
   setFleet(fleet) {
@@ -150,9 +151,8 @@ export class Store {
     this.offset = fleet.now_ms - Date.now();
     const grown = before && fleet.alerts.critical - before.alerts.critical;
     if (grown > 0) this.alarm = `${grown} new critical ${grown === 1 ? 'alert' : 'alerts'}`;
-    if (before && Date.now() - this.announced > QUIET_MS && before.health.critical !== fleet.health.critical) {
-      this.announced = Date.now();
-      this.status = `${fleet.health.critical} clusters critical, ${fleet.unknown} unknown`;
+    if (before && before.health.critical !== fleet.health.critical) {
+      this.announce(`${fleet.health.critical} clusters critical, ${fleet.unknown} unknown`);
     }
   }
 
@@ -160,18 +160,13 @@ export class Store {
     if (kind === 'reset') this.load();
     else if (kind === 'fleet' || kind === 'snapshot') this.setFleet(data);
     else if (kind === 'state') this.onState(data);
-    else if (kind === 'alert' && this.route.view === 'alerts') this.follow();
-    else if (kind === 'change' && data.cluster === this.route.cluster) this.follow();
-    if (kind === 'state' && this.route.view === 'sources') this.follow();
+    if (concerns(kind, data, this.route)) this.follow(isOfFleet(this.route) ? FLEET_MS : FOLLOW_MS);
     this.draw();
   }
 
   onState(row) {
     const id = row.removed ? row.id : row.cluster;
-    if (this.route.view === 'cluster' && id === this.route.cluster) {
-      this.follow();
-      this.followRows();
-    }
+    if (this.route.cluster && id === this.route.cluster) this.followRows();
     if (this.route.view !== 'fleet') return;
     if (row.removed) {
       if (this.rows.delete(id)) this.total -= 1;
@@ -201,26 +196,33 @@ export class Store {
   }
 
   // Fetches what the view shows once for all events of a moment; rows that are shown stay in place.
-  follow() {
+  follow(wait = FOLLOW_MS) {
     if (this.following) return;
     this.following = setTimeout(async () => {
       this.following = null;
-      const { order, cursor } = this;
-      if (this.route.view === 'fleet' && order.length && cursor) return;
+      const { order, cursor, items } = this;
+      // Where more than a page is there, rows change by their events only.
+      if (items.length > PAGE || (this.route.view === 'fleet' && cursor)) return;
       try {
-        if (this.route.view === 'cluster') await this.loadCluster();
-        else await this.loadList();
+        await this.loadView();
         if (this.route.view === 'fleet') this.order = [...order.filter((id) => this.rows.has(id)), ...this.order.filter((id) => !order.includes(id))];
       } catch {
-        this.again = setTimeout(() => this.load(), 2000);
+        this.reload(RETRY_MS);
       }
       this.draw();
-    }, FOLLOW_MS);
+    }, wait);
   }
 
   sort() {
     this.order = [...this.rows.keys()].sort((a, b) => compare(this.rows.get(a), this.rows.get(b)));
     this.moved = 0;
+    this.draw();
+  }
+
+  // Details that are drawn only while they are open.
+  toggle(name, isOpen) {
+    if (isOpen) this.opened.add(name);
+    else this.opened.delete(name);
     this.draw();
   }
 

@@ -11,9 +11,8 @@ from featurewatch.cli.commands.rehearse.real_controller import ComparedStep, Rea
 from featurewatch.cli.output.rendering import ids, plain
 from featurewatch.controller.kraft import Consequence, ControllerState, rules_of
 from featurewatch.controller.levels import level_name
-from featurewatch.controller.partitions.kraft_election import KraftPartition
-from featurewatch.controller.rehearsal.partitions.impact import PartitionEffect, PartitionImpact
-from featurewatch.controller.rehearsal.rehearse import StepOutcome, StepVerdict, all_levels
+from featurewatch.controller.rehearsal.documents import overall, rehearsal_document, step_document
+from featurewatch.controller.rehearsal.rehearse import StepOutcome, StepVerdict
 from featurewatch.controller.rehearsal.steps import RegisterNode, StopNode
 from featurewatch.streams.types import NodeId, Role
 from featurewatch.tables.image.cluster import ClusterImage
@@ -73,7 +72,7 @@ def zookeeper_document(image: ClusterImage, outcomes: Sequence[StepOutcome]) -> 
         "exact": True,
         "levels": {},
         "verdict": str(overall(outcomes)),
-        "steps": [_step(outcome) for outcome in outcomes],
+        "steps": [step_document(outcome) for outcome in outcomes],
     }
 
 
@@ -153,15 +152,7 @@ def document(
     real: RealRehearsal | None,
 ) -> dict[str, Any]:
     """A rehearsal as one JSON document."""
-    content: dict[str, Any] = {
-        "cluster": state.cluster,
-        "controller": state.id,
-        "release": release,
-        "exact": rules_of(release).exact,
-        "levels": dict(all_levels(state)),
-        "verdict": str(overall(outcomes)),
-        "steps": [_step(outcome) for outcome in outcomes],
-    }
+    content = rehearsal_document(release, state, outcomes)
     if real is not None:
         content["on_real_controller"] = {
             "release": real.kafka,
@@ -173,81 +164,3 @@ def document(
             fields["differences"] = list(step.differences)
             fields["other_blockers"] = list(step.other_blockers)
     return content
-
-
-def overall(outcomes: Sequence[StepOutcome]) -> StepVerdict:
-    """Refused if any step is; else unknown if any is; else accepted."""
-    verdicts = {outcome.verdict for outcome in outcomes}
-    for verdict in (StepVerdict.REFUSED, StepVerdict.UNKNOWN):
-        if verdict in verdicts:
-            return verdict
-    return StepVerdict.ACCEPTED
-
-
-def _step(outcome: StepOutcome) -> dict[str, Any]:
-    answer = outcome.answer
-    return {
-        "step": outcome.step.text,
-        "verdict": str(outcome.verdict),
-        "responder": outcome.responder,
-        "error": answer.error.name if answer else None,
-        "features": {
-            name: {"error": error.error.name, "text": error.text} for name, error in outcome.results
-        },
-        "messages": list(outcome.messages),
-        "effects": list(outcome.effects),
-        "notes": list(outcome.notes),
-        "consequences": [
-            {
-                "feature": consequence.feature,
-                "level": consequence.level,
-                "change": consequence.change,
-                "costs": consequence.costs,
-            }
-            for consequence in outcome.consequences
-        ],
-        "levels": dict(all_levels(outcome.after.state)),
-        "partitions": _partitions(outcome.partitions) if outcome.partitions else None,
-    }
-
-
-def _partitions(impact: PartitionImpact) -> dict[str, Any]:
-    """The impact of a step on partitions, all of them."""
-    return {
-        "total": impact.partition_count,
-        "leaderless": impact.leaderless,
-        "under_min_isr": impact.under_min_isr,
-        "counts": {str(effect): len(impact.having(effect)) for effect in PartitionEffect},
-        "changes": [
-            {
-                "topic": change.partition.topic,
-                "partition": change.partition.number,
-                "effects": list(map(str, change.effects)),
-                "before": _state(change.before) if change.before else None,
-                "after": _state(change.after),
-                "reason": change.reason or None,
-            }
-            for change in impact.changed
-        ],
-        "refused": [
-            {
-                "topic": refusal.partition.topic if refusal.partition else None,
-                "partition": refusal.partition.number if refusal.partition else None,
-                "error": refusal.error,
-                "text": refusal.text,
-            }
-            for refusal in impact.refusals
-        ],
-    }
-
-
-def _state(state: KraftPartition) -> dict[str, Any]:
-    return {
-        "leader": state.leader,
-        "replicas": state.replicas,
-        "isr": state.isr,
-        "adding": state.adding,
-        "removing": state.removing,
-        "elr": state.elr,
-        "recovering": state.recovering,
-    }

@@ -20,7 +20,6 @@ from featurewatch.cli.commands.rehearse.rendering import (
     difference_lines,
     document,
     head,
-    overall,
     paragraph,
     restarts,
     runs,
@@ -42,6 +41,7 @@ from featurewatch.controller.kraft import (
 from featurewatch.controller.kraft.releases import UnknownReleaseError
 from featurewatch.controller.readiness.active_controller import active_controller, active_state
 from featurewatch.controller.readiness.upgrade_state import is_kraft
+from featurewatch.controller.rehearsal.documents import overall
 from featurewatch.controller.rehearsal.partition_steps import StepSyntaxError
 from featurewatch.controller.rehearsal.partitions.metadata_log import PartitionLog
 from featurewatch.controller.rehearsal.rehearse import StepOutcome, StepVerdict, rehearse

@@ -1,0 +1,274 @@
+"""The views that are computed on request: readiness of the fleet, history, nodes, rehearsals."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+
+from featurewatch.controller.kraft.releases import release_of
+from featurewatch.streams.events import FeatureView
+from featurewatch.streams.outputs import OperationKind
+from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, NodeId
+from featurewatch.web.change_index import ChangeIndex
+from featurewatch.web.history.cluster_history import (
+    MAX_BYTES,
+    MAX_OPERATIONS,
+    MAX_REVISIONS,
+    ClusterHistory,
+)
+from featurewatch.web.history.differences import differences
+from featurewatch.web.views.fleet_readiness import MAX_AGE_MS, FleetReadiness
+from featurewatch.web.views.node_views import node_views
+from featurewatch.web.views.rehearsal import MAX_OUTCOMES, MAX_STEP_CHARS, MAX_STEPS
+from featurewatch.web.worker_rows import WorkerRows
+from tests.web.rolls import ROLLED, publish, rolling
+from tests.web.samples import (
+    NOW_MS,
+    nodes_on,
+    operation_of,
+    publish_history,
+    read_model,
+    state_of,
+)
+from tests.web.sites import Site, site
+
+PATH = f"/clusters/{ROLLED}"
+
+
+@asynccontextmanager
+async def rolled(*releases: str) -> AsyncIterator[Site]:
+    """A served cluster whose nodes run these releases, with the rows of a worker."""
+    async with site(read_model()) as served:
+        served.server.rows.end_reading()
+        image = rolling(*(releases or ("4.0", "3.9", "3.9")))
+        publish(image, served.server.model, served.server.rows, NOW_MS)
+        publish_history(served.server.model)
+        yield served
+
+
+async def test_the_fleet_is_listed_by_who_can_go_to_a_release() -> None:
+    """The verdict is that of the cluster's own readiness; one without rows is unknown."""
+    async with rolled() as served:
+        served.apply(state_of("without-rows"))
+        rows = await served.body("/readiness?target=4.0")
+        assert rows["target"] == "4.0"
+        assert rows["counts"] == {"no": 1, "unknown": 1, "yes": 0, "finalized": 0}
+        found = {row["cluster"]: row for row in rows["items"]}
+        report = await served.body(f"{PATH}/readiness?target=4.0")
+        assert found[ROLLED]["verdict"] == report["verdict"] == "no"
+        assert found[ROLLED]["blockers"] == len(report["blockers"]) == 4
+        assert "No worker" in found["without-rows"]["reasons"][0]
+        only = await served.body("/readiness?target=4.0&verdict=unknown")
+        assert [row["cluster"] for row in only["items"]] == ["without-rows"]
+        assert only["counts"] == rows["counts"]
+
+
+async def test_a_verdict_follows_the_roll() -> None:
+    """The last old node is replaced: the cluster can go; then its levels are raised."""
+    async with rolled("4.0", "4.0", "3.9") as served:
+        assert (await served.body("/readiness?target=4.0"))["items"][0]["verdict"] == "no"
+        image = rolling("4.0", "4.0", "4.0")
+        publish(image, served.server.model, served.server.rows, NOW_MS)
+        assert (await served.body("/readiness?target=4.0"))["counts"]["yes"] == 1
+        image = rolling("3.8", "3.8", "3.8", level=20)
+        publish(image, served.server.model, served.server.rows, NOW_MS)
+        assert (await served.body("/readiness?target=3.8"))["counts"]["finalized"] == 1
+
+
+def test_a_large_fleet_is_assessed_in_parts() -> None:
+    """What one request leaves the next one does; a changed or old verdict is assessed again."""
+    rows, model = WorkerRows(), read_model()
+    publish(rolling("4.0", "3.9", "3.9"), model, rows, NOW_MS)
+    readiness, target = FleetReadiness(rows), release_of("4.0")
+    clusters = {ROLLED: "a", **{f"c-{number}": "a" for number in range(9)}}
+    budget = iter([False] * 4 + [True])
+    assert readiness.assess(clusters, target, NOW_MS, lambda: next(budget)) == 6
+    assert readiness.assess(clusters, target, NOW_MS, lambda: False) == 0
+    assert readiness.assess(clusters, target, NOW_MS, lambda: True) == 0
+    assert readiness.assess({**clusters, "c-1": "b"}, target, NOW_MS, lambda: True) == 1
+    assert readiness.assess(clusters, target, NOW_MS + MAX_AGE_MS + 1, lambda: True) == 10
+    assert len(readiness.documents(target)) == 10
+    readiness.assess({ROLLED: "a"}, target, NOW_MS, lambda: False)
+    assert [row["cluster"] for row in readiness.documents(target)] == [ROLLED]
+
+
+async def test_two_revisions_are_compared() -> None:
+    """What changed is apart from what did not, and both revisions are in the address."""
+    old = state_of(ROLLED, nodes_on("3.9", 1, 2), nodes_on("4.0", 3), level=19, revision=1)
+    new = state_of(
+        ROLLED, nodes_on("3.9", 1), nodes_on("4.0", 2, 3, 4), level=25, revision=2, epoch=7
+    )
+    async with rolled() as served:
+        publish_history(served.server.model, old, new)
+        epochs = await served.body(f"{PATH}/epochs")
+        assert [row["revision"] for row in epochs["items"]] == [2, 1]
+        assert (await served.body(f"{PATH}/epochs/2"))["epoch"] == 7
+        found = await served.body(f"{PATH}/differences?from=1&to=2")
+        missing = await served.get(f"{PATH}/differences?from=1&to=9")
+        assert missing.status == 404
+        for query in ("", "?from=1", "?from=1&to=x", "?from=-1&to=2", f"?from=1&to={'9' * 30}"):
+            assert (await served.get(f"{PATH}/differences{query}")).status == 400
+    (level,) = found["levels"]
+    assert (level["feature"], level["before"], level["after_name"]) == (
+        METADATA_VERSION,
+        19,
+        "25 (4.0-IV3)",
+    )
+    changed = {
+        tuple(row["nodes"]): tuple(end and end["software"] for end in (row["before"], row["after"]))
+        for row in found["nodes"]
+    }
+    assert changed == {(2,): ("3.9", "4.0"), (4,): (None, "4.0")}
+    unchanged = [(row["nodes"], row["before"]["software"]) for row in found["unchanged_nodes"]]
+    assert unchanged == [([1], "3.9"), ([3], "4.0")]
+
+
+def test_a_revision_does_not_differ_from_itself() -> None:
+    """All of it is unchanged."""
+    state = state_of("a", nodes_on("3.9", 1, 2), nodes_on("4.0", 3))
+    found = differences(state, state)
+    assert (found["levels"], found["nodes"]) == ([], [])
+    assert len(found["unchanged_levels"]) == 1
+    assert len(found["unchanged_nodes"]) == 2
+
+
+async def test_operations_are_listed_newest_first() -> None:
+    """As they are on the topic, also of one kind only."""
+    election = operation_of(ROLLED, 200, kind=OperationKind.ELECTION, append_ms=NOW_MS + 1)
+    async with rolled() as served:
+        publish_history(served.server.model, operation_of(ROLLED, 100), election)
+        found = await served.body(f"{PATH}/operations")
+        assert [item["offset"] for item in found["items"]] == [200, 100]
+        only = await served.body(f"{PATH}/operations?kind=topic-creation")
+        assert [item["offset"] for item in only["items"]] == [100]
+        assert (await served.get(f"{PATH}/operations?kind=nonsense")).status == 400
+
+
+async def test_history_that_is_not_read_yet_is_not_empty() -> None:
+    """503 with the reason, while the rest of the page works."""
+    async with site(read_model([state_of(ROLLED)])) as served:
+        served.server.model.history.error = "the bus is away"
+        for name in ("epochs", "operations", "differences?from=1&to=2"):
+            response = await served.get(f"{PATH}/{name}")
+            assert response.status == 503
+            assert "the bus is away" in await response.text()
+        assert (await served.get(PATH)).status == 200
+
+
+def test_history_is_bounded_and_read_anew() -> None:
+    """In count and in bytes; what does not come again at the next reading is gone."""
+    history = ClusterHistory(ChangeIndex("boot"))
+    model = read_model()
+    model.history = history
+    states = [state_of("a", revision=number) for number in range(MAX_REVISIONS + 5)]
+    steps = [operation_of("a", number) for number in range(MAX_OPERATIONS + 5)]
+    publish_history(model, *states, *steps)
+    assert len(history.revisions("a")) == MAX_REVISIONS
+    assert len(history.operations("a")) == MAX_OPERATIONS
+    assert history.revision("a", 0) is None
+    ids = "".join(f"{number:x}-" for number in range(60_000))
+    large = [operation_of("b", number, details={"x": f"{number}{ids}"}) for number in range(40)]
+    publish_history(model, *large)
+    assert 1 <= len(history.operations("b")) < 40
+    assert sum(len(str(step.details)) for step in history.operations("b")) < 20 * MAX_BYTES
+    history.begin_reading()
+    assert len(history.revisions("a")) == MAX_REVISIONS
+    history.end_reading()
+    assert history.revisions("a") == []
+
+
+async def test_a_new_revision_and_a_new_operation_are_events() -> None:
+    """A page that shows them knows that there are new ones."""
+    async with rolled() as served:
+        index = served.server.model.index
+        before = index.sequence
+        publish_history(served.server.model, state_of(ROLLED), operation_of(ROLLED))
+        publish_history(served.server.model, state_of(ROLLED))
+        keys = index.changed_since(before)
+        assert keys is not None
+        assert [key.kind for key in keys] == ["revisions", "operations"]
+        assert served.server.model.document(keys[0], NOW_MS) == {"cluster": ROLLED}
+
+
+async def test_what_nodes_report_is_listed() -> None:
+    """Every node in each of its roles."""
+    async with rolled() as served:
+        found = await served.body(f"{PATH}/views")
+    assert len(found["items"]) == found["total"] == 6
+    assert {row["software"] for row in found["items"]} == {"3.9", "4.0"}
+
+
+def test_a_node_with_another_level_comes_first() -> None:
+    """With the level that it reports, beside that of the others."""
+    image = rolling("4.0", "3.9", "3.9")
+    views = (
+        FeatureView(FeatureLevel(21), ("broker-1", "broker-2")),
+        FeatureView(FeatureLevel(19), ("broker-3",)),
+    )
+    disagreements = image.answers.disagreements.set(METADATA_VERSION, views)
+    image = replace(image, answers=replace(image.answers, disagreements=disagreements))
+    rows = node_views(image, NOW_MS)
+    first = next(row for row in rows if row["node_id"] == 3 and row["role"] == "broker")
+    assert first in rows[:3]
+    assert first["levels"] == {METADATA_VERSION: "19 (3.7-IV4)"}
+    assert "sees metadata.version at 19" in first["differences"][0]
+    assert rows[-1]["levels"] == {}
+
+
+async def test_a_rehearsal_changes_nothing_and_has_an_outcome_for_each_step() -> None:
+    """The level is refused before the roll, and taken after it."""
+    steps = "step=upgrade:release=4.0&step=restart:all@4.0&step=upgrade:release=4.0"
+    async with rolled() as served:
+        before = await served.body(PATH)
+        found = await served.body(f"{PATH}/rehearsal?{steps}")
+        assert await served.body(PATH) == before
+    verdicts = [step["verdict"] for step in found["steps"]]
+    assert (found["verdict"], found["release"]) == ("refused", "4.0")
+    assert (verdicts[0], verdicts[-1]) == ("refused", "accepted")
+    assert "does not support" in found["steps"][0]["messages"][0]
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("", "1 to"),
+        ("step=", "is no step"),
+        ("step=explode:broker-1", "step"),
+        ("&".join(["step=stop:broker-2"] * (MAX_STEPS + 1)), "1 to"),
+        (f"step=stop:{'9' * MAX_STEP_CHARS}", "characters"),
+        ("step=elect-preferred", "partitions"),
+        ("step=lose:2", "partitions"),
+        ("step=reassign:/etc/passwd", "partitions"),
+        ("&".join(["step=restart:all"] * MAX_STEPS), ""),
+        ("step=stop:broker-2&release=9.9", "must be one of"),
+        ("steps=stop:broker-2", "is unknown here"),
+    ],
+)
+async def test_a_step_that_is_not_rehearsed_is_named(query: str, text: str) -> None:
+    """400 with the reason, or the result; never a failure."""
+    async with rolled() as served:
+        response = await served.get(f"{PATH}/rehearsal?{query}")
+        assert response.status == (400 if text else 200)
+        assert text in await response.text()
+
+
+async def test_the_work_of_a_rehearsal_is_bounded() -> None:
+    """Restarting all nodes of a large cluster again and again is refused before it begins."""
+    async with rolled(*["3.9"] * 50) as served:
+        steps = "&".join(["step=restart:all"] * 3)
+        response = await served.get(f"{PATH}/rehearsal?{steps}")
+        assert response.status == 400
+        assert str(MAX_OUTCOMES) in await response.text()
+
+
+async def test_where_no_controller_is_known_nothing_is_rehearsed() -> None:
+    """409 with the reason."""
+    async with rolled() as served:
+        image = rolling("4.0", "3.9", "3.9")
+        quorum = replace(image.log.quorum, leader_id=NodeId(-1))
+        image = replace(image, log=replace(image.log, quorum=quorum))
+        publish(image, served.server.model, served.server.rows, NOW_MS)
+        response = await served.get(f"{PATH}/rehearsal?step=stop:broker-2")
+        assert response.status == 409
+        assert "active" in await response.text()

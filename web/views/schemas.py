@@ -1,0 +1,135 @@
+"""The JSON Schemas of what the API serves; those of topics are taken as they are."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from featurewatch.streams.schemas import schema_of
+from featurewatch.streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES, OPERATIONS
+from featurewatch.web.views.fleet_readiness import VERDICTS
+
+TEXT: Final[Mapping[str, Any]] = {"type": "string"}
+NUMBER: Final[Mapping[str, Any]] = {"type": "integer"}
+
+
+def schemas() -> dict[str, Any]:
+    """The schemas by their names."""
+    counts = {"type": "object", "additionalProperties": NUMBER}
+    row = {
+        **dict.fromkeys(("cluster", "health", "state", "authority", "digest"), TEXT),
+        **dict.fromkeys(
+            (
+                "since_ms",
+                "at_ms",
+                "epoch",
+                "revision",
+                "nodes",
+                "nodes_on_newest",
+                "incompatible",
+                "leader_id",
+            ),
+            NUMBER,
+        ),
+        "unknown_reason": {"type": ["string", "null"]},
+        "newest_release": {"type": ["string", "null"]},
+        "levels": {"type": "array", "items": object_of(feature=TEXT, level=NUMBER, name=TEXT)},
+        "releases": {"type": "array", "items": object_of(release=TEXT, nodes=NUMBER)},
+        "alerts": counts,
+        "sources": {"type": "object", "additionalProperties": TEXT},
+        "migrating": {"type": "boolean"},
+    }
+    documents = {"type": "array", "items": {"type": "object"}}
+    texts = {"type": "array", "items": TEXT}
+    revision = {
+        **dict.fromkeys(
+            ("revision", "epoch", "at_ms", "leader_id", "nodes", "incompatible"), NUMBER
+        ),
+        **dict.fromkeys(("authority", "digest"), TEXT),
+        "finalized": counts,
+    }
+    lists = {"classes": documents, "incompatible_nodes": documents, "firing": documents}
+    return {
+        "Anything": {"type": "object"},
+        "Alert": _embedded("Alert", schema_of(ALERTS)),
+        "FeatureChange": _embedded("FeatureChange", schema_of(FEATURE_CHANGES)),
+        "ClusterSummary": object_of(**row),
+        "Cluster": object_of(**row, **lists, position=TEXT),
+        "Fleet": object_of(
+            clusters=NUMBER,
+            health=counts,
+            unknown=NUMBER,
+            states=counts,
+            alerts=counts,
+            newest_at_ms=NUMBER,
+            complete={"type": "boolean"},
+            error={"type": ["string", "null"]},
+            now_ms=NUMBER,
+            position=TEXT,
+        ),
+        "Levels": object_of(
+            releases={"type": "array", "items": TEXT},
+            names={"type": "object", "additionalProperties": {"type": "array", "items": TEXT}},
+        ),
+        "Readiness": {"type": "object", "required": ["cluster", "verdict", "blockers"]},
+        "TargetReadiness": object_of(
+            **dict.fromkeys(("cluster", "target", "state"), TEXT),
+            verdict={"enum": [*VERDICTS]},
+            finalized={"type": "boolean"},
+            blockers=NUMBER,
+            blocker_names=texts,
+            reasons=texts,
+            lossless={"type": ["boolean", "null"]},
+            downgrade_to=texts,
+            at_ms=NUMBER,
+        ),
+        "NodeView": object_of(
+            **dict.fromkeys(("role", "software"), TEXT),
+            **dict.fromkeys(("node_id", "epoch", "seen_ms"), NUMBER),
+            silent={"type": "boolean"},
+            is_current={"enum": ["yes", "no", "unknown"]},
+            levels={"type": "object", "additionalProperties": TEXT},
+            differences=texts,
+        ),
+        "Revision": object_of(**revision),
+        "Epoch": _embedded("Epoch", schema_of(EPOCHS)),
+        "Differences": object_of(
+            cluster=TEXT,
+            before=object_of(**revision),
+            after=object_of(**revision),
+            levels=documents,
+            nodes=documents,
+            unchanged_levels=documents,
+            unchanged_nodes=documents,
+        ),
+        "Operation": _embedded("Operation", schema_of(OPERATIONS)),
+        "Rehearsal": object_of(
+            **dict.fromkeys(("cluster", "release", "verdict"), TEXT),
+            controller=NUMBER,
+            exact={"type": "boolean"},
+            levels=counts,
+            steps=documents,
+        ),
+        "Source": object_of(cluster=TEXT, source=TEXT, state=TEXT, at_ms=NUMBER, detail=TEXT),
+        "Problem": object_of(type=TEXT, title=TEXT, status=NUMBER, detail=TEXT, instance=TEXT),
+    }
+
+
+def object_of(**properties: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema of an object that has at least these fields."""
+    return {"type": "object", "properties": properties, "required": [*properties]}
+
+
+def _embedded(name: str, schema: Any) -> Any:
+    """A topic's schema as the component ``name``: what it refers to is below that then."""
+    if isinstance(schema, list):
+        return [_embedded(name, item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if (target := schema.get("$ref", "")).startswith("#/"):
+        return {"$ref": f"#/components/schemas/{name}/{target.removeprefix('#/')}"}
+    items = schema.items()
+    return {key: _embedded(name, item) for key, item in items if key not in ("$schema", "$id")}
+
+
+def reference(kind: str, name: str) -> dict[str, str]:
+    """A reference to a component."""
+    return {"$ref": f"#/components/{kind}/{name}"}
