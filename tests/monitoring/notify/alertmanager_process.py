@@ -60,14 +60,24 @@ class AlertmanagerProcess:
         self._process.kill()
         self._process.wait()
 
-    async def firing(self) -> dict[str, dict[str, Any]]:
-        """The alerts about nodes that fire there, by node; empty while it starts."""
+    def end(self) -> None:
+        """Ends it in order: it stores what it has notified of."""
+        assert self._process is not None
+        self._process.terminate()
+        self._process.wait()
+
+    async def alerts(self) -> list[dict[str, Any]]:
+        """The alerts that fire there; none while it starts."""
         url = f"{self.url}/api/v2/alerts?active=true"
         try:
             async with aiohttp.ClientSession() as http, http.get(url) as response:
-                alerts = await response.json()
+                return list(await response.json())
         except aiohttp.ClientError:
-            return {}
+            return []
+
+    async def firing(self) -> dict[str, dict[str, Any]]:
+        """The alerts about nodes that fire there, by node."""
+        alerts = await self.alerts()
         return {alert["labels"]["node"]: alert for alert in alerts if "node" in alert["labels"]}
 
     async def until_firing(self, *nodes: str) -> dict[str, dict[str, Any]]:
