@@ -177,7 +177,9 @@ class MemberState:
 
     def confirm(self, batch: AlertBatch) -> None:
         """The member has accepted a batch."""
-        confirmed = {alert_id: (labels,) for alert_id, labels in batch.labels.items()}
+        confirmed: dict[str, tuple[Labels, ...]] = {
+            alert_id: (labels,) for alert_id, labels in batch.labels.items()
+        }
         self._sent = confirmed if batch.is_full else {**self._sent, **confirmed}
 
     def restore(self, batch: AlertBatch) -> None:
