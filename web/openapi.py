@@ -129,7 +129,7 @@ def _parameters() -> dict[str, Any]:
         "topic": path("topic", "The short name of a topic"),
         "state": query("state", "Only clusters in this upgrade state", _TEXT),
         "health": query("health", "Only these", {**_TEXT, "enum": [*HEALTHS]}),
-        "q": query("q", "Only clusters whose id contains this", _TEXT),
+        "q": query("q", "Only clusters whose id or name contains this", _TEXT),
         "order": query("order", "By id, or worst first", {**_TEXT, "enum": ["id", "urgency"]}),
         "limit": query("limit", "Items on a page", limits),
         "cursor": query("cursor", "`next_cursor` of the page before", _TEXT),
@@ -143,7 +143,7 @@ def _parameters() -> dict[str, Any]:
 def _schemas() -> dict[str, Any]:
     counts = {"type": "object", "additionalProperties": _NUMBER}
     row = {
-        **dict.fromkeys(("cluster", "health", "state", "authority", "digest"), _TEXT),
+        **dict.fromkeys(("cluster", "name", "health", "state", "authority", "digest"), _TEXT),
         **dict.fromkeys(
             (
                 "since_ms",

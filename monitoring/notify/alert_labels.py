@@ -61,7 +61,7 @@ def labels_of(alert: Alert, links: AlertLinks) -> Labels:
         for name, value in list(alert.subject.items())[:_MAX_LABELS]
         if _LABEL_NAME.fullmatch(name) and str(value)
     }
-    name = links.cluster_names.get(alert.cluster)
+    name = alert.name or links.cluster_names.get(alert.cluster)
     return {
         **subject,
         **({"cluster_name": name} if name else {}),

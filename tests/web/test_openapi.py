@@ -76,8 +76,8 @@ def address() -> Iterator[str]:
 # The stream of events has no end.
 @SCHEMA.exclude(path=f"{ROOT}/events").parametrize()
 @hypothesis.settings(max_examples=20, derandomize=True, deadline=None, database=None)
-def test_the_api_is_as_it_says(case: schemathesis.Case, address: str) -> None:
+def test_the_api_is_as_it_says(case: schemathesis.Case[Any], address: str) -> None:
     """Whatever is asked, right or wrong: a response of a status, type and form as described."""
     # A cursor is right where it was given out, which no description can say.
-    excluded = [positive_data_acceptance] if "cursor" in (case.query or {}) else []
+    excluded: list[Any] = [positive_data_acceptance] if "cursor" in (case.query or {}) else []
     case.call_and_validate(base_url=address, excluded_checks=excluded)

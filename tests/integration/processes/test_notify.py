@@ -42,13 +42,7 @@ def configuration(
         for name, hook in hooks.items()
     ]
     settings = {
-        "clusters": [
-            {
-                "cluster_id": cluster.cluster_id,
-                "name": "orders",
-                "servers": cluster.bootstrap_servers,
-            }
-        ],
+        "clusters": [{"name": "orders", "servers": cluster.bootstrap_servers}],
         "notify": {"alertmanagers": managers, "webhooks": webhooks, "resend_s": RESEND_S},
     }
     file = directory / "featurewatch.yaml"

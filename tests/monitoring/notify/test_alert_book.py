@@ -65,6 +65,12 @@ def test_labels_identify_and_annotations_change() -> None:
     assert labels_of(alert_of(node=2), LINKS) != labels
 
 
+def test_the_name_of_the_topic_counts_before_that_of_the_configuration() -> None:
+    """The source knows what the cluster is called now."""
+    assert labels_of(alert_of(name="payments"), LINKS)["cluster_name"] == "payments"
+    assert "cluster_name" not in labels_of(alert_of(cluster="another"), LINKS)
+
+
 def test_labels_of_hostile_subjects_are_labels() -> None:
     """Names that are none are left out, and none replaces a label of ours."""
     subject = {"a.b": "x", "severity": "none", "alertname": "x", "node": "n" * 5000, "ü": "1"}
