@@ -7,7 +7,7 @@ from featurewatch.cli.output.topic_printer import decode_messages
 from featurewatch.cli.output.topic_reader import TopicReader
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.codec.outputs import decode_snapshot
-from featurewatch.streams.errors import BusError
+from featurewatch.streams.errors import BusError, BusUnavailableError
 from featurewatch.streams.text import plain
 from featurewatch.streams.topics import STATE
 
@@ -18,12 +18,15 @@ def find_cluster(bus: BusSettings, given: str) -> str:
     Names are those on the topic ``state``. Where that cannot be read, only ids are known.
 
     Raises:
+        BusUnavailableError: The bus does not answer.
         UsageError: Several clusters have the name.
     """
     if not given:
         return given
     try:
         names = _names(bus)
+    except BusUnavailableError:
+        raise
     except BusError:
         return given
     if given in names:
