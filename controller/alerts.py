@@ -72,13 +72,16 @@ def evaluate(
     ``context`` is the cluster after the event; ``due`` are the nodes with a condition that has
     exceeded its limit, ``partitions`` the conditions and incidents of partitions to evaluate.
     Nodes, features and partitions are evaluated only while the authoritative source has caught up;
-    when it catches up, all of them are evaluated.
+    when it catches up, all of them are evaluated. Where the cluster has another name, every alert
+    changes.
     """
     after = context.image
+    renamed = _renamed(before, after, firing, cause)
+    firing = firing.update(renamed)
     subjects = dict.fromkeys(_touched_subjects(before, after, delta, firing))
     subjects |= dict.fromkeys(_overdue_subjects(before, delta, firing, context, due))
     subjects |= {Subject(SubjectKind.PARTITIONS, name): None for name in partitions}
-    if not subjects:
+    if not subjects and not renamed:
         return firing, {}
     changes: dict[Subject, tuple[Alert, ...]] = {}
     for subject in subjects:
@@ -93,8 +96,30 @@ def evaluate(
         ended = (_resolved(alert, cause) for alert in old if alert.id not in still_firing)
         changes[subject] = (*began, *ended)
         firing = firing.set(subject, new) if new else firing.delete(subject)
+    for subject, alerts in renamed.items():
+        unchanged = tuple(alert for alert in alerts if alert in firing.get(subject, ()))
+        if unchanged:
+            changes[subject] = (*changes.get(subject, ()), *unchanged)
     # Some subjects come from sets, whose order must not reach the output.
     return firing, dict(sorted(changes.items(), key=lambda item: str(item[0])))
+
+
+def _renamed(
+    before: ClusterImage, after: ClusterImage, firing: FiringAlerts, cause: Cause
+) -> dict[Subject, tuple[Alert, ...]]:
+    """All alerts that fire, by subject, where the cluster has another name now; else none."""
+    if before.sources.statuses is after.sources.statuses:
+        return {}
+    name = after.sources.cluster_name
+    if name == before.sources.cluster_name:
+        return {}
+    return {
+        subject: tuple(
+            replace(alert, name=name, at_ms=max(alert.at_ms, cause.at_ms), cause=cause.id)
+            for alert in alerts
+        )
+        for subject, alerts in firing.items()
+    }
 
 
 def resolve_all(firing: FiringAlerts, cause: Cause) -> AlertChanges:
@@ -135,6 +160,7 @@ def _alerts(
             since_ms=at_ms if before is None else before.since_ms,
             at_ms=at_ms,
             cause=cause.id,
+            name=context.image.sources.cluster_name,
         )
         yield before if before is not None and _same(before, alert) else alert
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import fields
 from typing import Any, Final
 
 import orjson
@@ -30,6 +31,7 @@ from featurewatch.tables.rows import (
     rows_of_change,
 )
 
+_ALERT_FIELDS: Final = tuple(field.name for field in fields(Alert) if field.name != "name")
 _OTHER_ROWS: Final = frozenset({TIMERS, *PARTITION_FAMILIES})
 
 
@@ -111,14 +113,16 @@ def restoring(cluster: ClusterId) -> Iterator[None]:
 
 def _state(cluster: ClusterId, rows: Mapping[str, bytes]) -> MonitorState:
     firing: dict[Subject, tuple[Alert, ...]] = {}
+    image, times = image_of_rows(cluster, rows), timers_of_rows(rows)
     for name, value in rows.items():
         family = name.partition("/")[0]
         if family == "alerts":
             subject, alerts = orjson.loads(value)
-            firing[_subject(subject)] = tuple(_alert(item) for item in alerts)
+            firing[_subject(subject)] = tuple(
+                _alert(item, image.sources.cluster_name) for item in alerts
+            )
         elif family not in IMAGE_ROWS and family not in _OTHER_ROWS:
             raise KeyError(name)
-    image, times = image_of_rows(cluster, rows), timers_of_rows(rows)
     return MonitorState(image, Map(firing), times, state_of_rows(rows))
 
 
@@ -126,7 +130,11 @@ def _alert_row(state: MonitorState, subject: Subject) -> Row:
     key = row_key(state.image.cluster, f"alerts/{subject}")
     alerts = state.firing.get(subject)
     subject_key = list(subject.key) if isinstance(subject.key, NodeKey) else subject.key
-    return key, orjson.dumps(((subject.kind, subject_key), alerts)) if alerts else None
+    if not alerts:
+        return key, None
+    # The name is that of the image; rows without it are those that older workers read.
+    contents = [{name: getattr(alert, name) for name in _ALERT_FIELDS} for alert in alerts]
+    return key, orjson.dumps(((subject.kind, subject_key), contents))
 
 
 def _subject(fields: list[Any]) -> Subject:
@@ -136,6 +144,6 @@ def _subject(fields: list[Any]) -> Subject:
     return Subject(SubjectKind(kind), key)
 
 
-def _alert(fields: dict[str, Any]) -> Alert:
-    state, severity = AlertState(fields["state"]), Severity(fields["severity"])
-    return Alert(**{**fields, "state": state, "severity": severity})
+def _alert(content: dict[str, Any], cluster_name: str) -> Alert:
+    state, severity = AlertState(content["state"]), Severity(content["severity"])
+    return Alert(**{**content, "state": state, "severity": severity, "name": cluster_name})

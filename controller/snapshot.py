@@ -58,6 +58,7 @@ def snapshot(image: ClusterImage, at_ms: int) -> Snapshot:
         authority=str(image.authority),
         controller=_controller(image),
         migration=migration,
+        name=image.sources.cluster_name,
     )
 
 

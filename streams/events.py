@@ -134,7 +134,7 @@ class SourceStatus:
     ``offset_epoch`` the leader epoch under which it was appended, ``offset_checksum`` the CRC-32C
     of its record batch (-1: not known): a source resumes after it.
     ``high_watermark``, ``leader_id`` and ``leader_epoch`` are the cluster's now (-1: not known, or
-    not a log).
+    not a log). ``name`` is what the source's configuration calls the cluster (empty: nothing).
     """
 
     cluster: ClusterId
@@ -148,6 +148,7 @@ class SourceStatus:
     detail: str
     seen_ms: int
     offset_checksum: int = NO_CHECKSUM
+    name: str = ""
 
     @property
     def id(self) -> str:

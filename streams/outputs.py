@@ -77,7 +77,7 @@ class Alert:
     ``subject`` names what it is about: some of ``node``, ``role``, ``feature``, ``source``,
     ``record``, ``znode``. ``summary`` is one sentence that says who must do what. ``since_ms`` is
     the time at which the condition began, ``at_ms`` the time of this message's cause, and ``cause``
-    names the event that it was.
+    names the event that it was. ``name`` is what people call the cluster (empty: nothing).
     """
 
     id: str
@@ -91,6 +91,7 @@ class Alert:
     since_ms: int
     at_ms: int
     cause: str
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +158,8 @@ class Snapshot:
     ``digest`` covers cluster, epoch, revision, levels, classes, incompatible nodes and migration,
     and no times or positions: two snapshots with one digest are equal. ``sources`` maps
     each source to its state, and ``authority`` is the one that registrations and levels are taken
-    from (none, api-versions, zookeeper, kraft). ``leader_id`` leads the controller quorum.
+    from (none, api-versions, zookeeper, kraft). ``leader_id`` leads the controller quorum. ``name``
+    is what people call the cluster (empty: nothing).
     """
 
     cluster: ClusterId
@@ -176,6 +178,7 @@ class Snapshot:
     authority: str = "none"
     controller: ZookeeperController = ZookeeperController()
     migration: Migration = Migration()
+    name: str = ""
 
     @property
     def id(self) -> str:

@@ -77,6 +77,8 @@ class SourceShell(ABC):
         monotonic_ms: Callable[[], int],
         interval_s: float = 0,
     ) -> None:
+        self.cluster_name = ""
+        """What the configuration calls the cluster; empty: nothing."""
         self._sink = sink
         self._clock_ms = clock_ms
         self._monotonic_ms = monotonic_ms
@@ -214,6 +216,7 @@ class SourceShell(ABC):
                 detail=shortened(self._status.detail),
                 seen_ms=self._clock_ms(),
                 offset_checksum=progress.last.checksum,
+                name=self.cluster_name,
             ),
         )
 

@@ -58,7 +58,12 @@ ZOOKEEPER = Topic(
     source="zookeeper",
 )
 FEATURE_CHANGES = Topic("feature-changes", "each change of a finalized level")
-ALERTS = Topic("alerts", "alerts that fire and resolve; key: alert id", _COMPACTED)
+# A webhook that is away for a day misses no message, also of alerts that fire and end meanwhile.
+ALERTS = Topic(
+    "alerts",
+    "alerts that fire and resolve; key: alert id",
+    {**_COMPACTED, "min.compaction.lag.ms": str(_DAY_MS)},
+)
 EPOCHS = Topic("epochs", "a snapshot of the cluster's state at each feature revision")
 STATE = Topic("state", "the latest snapshot of each cluster", _COMPACTED)
 OPERATIONS = Topic("operations", "each step of the operations of a cluster's controller")

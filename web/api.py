@@ -116,7 +116,7 @@ class Api:
             for row in self._model.summaries()
             if (health is None or row["health"] == health)
             and (state is None or row["state"] == state)
-            and text in row["cluster"].lower()
+            and (text in row["cluster"].lower() or text in row["name"].lower())
         ]
         found = page(rows, urgency if order == "urgency" else _cluster_of_row, query, "clusters")
         return self._list(request, found, etag)

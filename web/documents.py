@@ -60,6 +60,7 @@ def summary(facts: ClusterFacts) -> dict[str, Any]:
     newest = _newest_release(snapshot.classes)
     return {
         "cluster": snapshot.cluster,
+        "name": snapshot.name,
         "health": _health(reason, severities, snapshot.incompatible),
         "unknown_reason": reason,
         "state": str(state),

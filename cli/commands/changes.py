@@ -24,6 +24,7 @@ def changes(
     # Here, so that help needs no settings and no engines.
     from featurewatch.cli.config.bus import load_bus
     from featurewatch.cli.output import rendering, topic_printer
+    from featurewatch.cli.output.cluster_lookup import find_cluster
     from featurewatch.streams.codec.outputs import decode_change
     from featurewatch.streams.topics import FEATURE_CHANGES
 
@@ -34,7 +35,7 @@ def changes(
         decode_change,
         rendering.change_line,
         lambda change: (change.append_ms, change.revision),
-        cluster=cluster,
+        cluster=find_cluster(settings, cluster),
         follow=follow,
         as_json=as_json,
     )

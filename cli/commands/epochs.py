@@ -24,6 +24,7 @@ def epochs(
     # Here, so that help needs no settings and no engines.
     from featurewatch.cli.config.bus import load_bus
     from featurewatch.cli.output import rendering, topic_printer
+    from featurewatch.cli.output.cluster_lookup import find_cluster
     from featurewatch.streams.codec.outputs import decode_snapshot
     from featurewatch.streams.topics import EPOCHS
 
@@ -34,7 +35,7 @@ def epochs(
         decode_snapshot,
         rendering.snapshot_line,
         lambda snapshot: (snapshot.at_ms, snapshot.revision),
-        cluster=cluster,
+        cluster=find_cluster(settings, cluster),
         follow=follow,
         as_json=as_json,
     )

@@ -27,6 +27,7 @@ def operations(
     # Here, so that help needs no settings and no engines.
     from featurewatch.cli.config.bus import load_bus
     from featurewatch.cli.output import rendering, topic_printer
+    from featurewatch.cli.output.cluster_lookup import find_cluster
     from featurewatch.streams.codec.outputs import decode_operation
     from featurewatch.streams.topics import OPERATIONS
 
@@ -37,7 +38,7 @@ def operations(
         decode_operation,
         rendering.operation_line,
         lambda step: (step.append_ms, step.cluster, step.offset),
-        cluster=cluster,
+        cluster=find_cluster(settings, cluster),
         follow=follow,
         as_json=as_json,
     )

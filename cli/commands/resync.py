@@ -9,7 +9,7 @@ from featurewatch.cli.output.terminal import print_error
 
 @command()
 def resync(
-    cluster: Annotated[str, Option("--cluster", metavar="ID", help="The cluster's id.")],
+    cluster: Annotated[str, Option("--cluster", metavar="ID", help="The cluster's id or name.")],
     source: Annotated[
         str,
         Option(
@@ -29,7 +29,10 @@ def resync(
     """
     # Here, so that help needs no settings and no engines.
     from featurewatch.cli.config.bus import load_bus
+    from featurewatch.cli.output.cluster_lookup import find_cluster
     from featurewatch.cli.runtime.resync import publish_request
 
-    publish_request(load_bus(config, bus, prefix), cluster, source, "a person has requested it")
+    settings = load_bus(config, bus, prefix)
+    cluster = find_cluster(settings, cluster)
+    publish_request(settings, cluster, source, "a person has requested it")
     print_error(f"requested: {source or 'every source'} of {cluster} publishes its state anew")

@@ -9,7 +9,9 @@ from featurewatch.cli.output.terminal import print_error
 
 @command()
 def retire(
-    cluster: Annotated[str, Option("--cluster", metavar="ID", help="The cluster's id.")] = "",
+    cluster: Annotated[
+        str, Option("--cluster", metavar="ID", help="The cluster's id or name.")
+    ] = "",
     source: Annotated[
         str,
         Option(
@@ -42,6 +44,7 @@ def retire(
     from featurewatch.cli.config import options
     from featurewatch.cli.config.settings import load
     from featurewatch.cli.errors import UsageError
+    from featurewatch.cli.output.cluster_lookup import find_cluster
     from featurewatch.cli.runtime.retirement import retire_outdated, retire_sources
 
     if bool(cluster) == (outdated_for is not None) or (source and not cluster):
@@ -51,7 +54,9 @@ def retire(
         kept = {configured.cluster_id for configured in settings.clusters}
         retired = retire_outdated(settings.bus_settings(), kept, round(outdated_for * 3_600_000))
         print_error(f"retired: {', '.join(retired) or 'none'}")
-    elif retire_sources(settings.bus_settings(), cluster, source):
+        return
+    cluster = find_cluster(settings.bus_settings(), cluster)
+    if retire_sources(settings.bus_settings(), cluster, source):
         print_error(f"{source} of {cluster} is retired" if source else f"{cluster} is retired")
     else:
         print_error(

@@ -27,7 +27,10 @@ def state(
     """
     # Here, so that help needs no settings and no engines.
     from featurewatch.cli.config.bus import load_bus
+    from featurewatch.cli.output.cluster_lookup import find_cluster
     from featurewatch.cli.output.state_view import print_state
 
-    if not print_state(load_bus(config, bus, prefix), cluster, follow=follow, as_json=as_json):
+    settings = load_bus(config, bus, prefix)
+    cluster = find_cluster(settings, cluster)
+    if not print_state(settings, cluster, follow=follow, as_json=as_json):
         raise Exit(ExitCode.UNKNOWN)

@@ -45,7 +45,9 @@ WorkerOperations = Annotated[
     Option("--operations", help="Follow operations too; as the worker does, or outputs differ."),
 ]
 AsJson = Annotated[bool, Option("--json", help="JSON on stdout, one document a line.")]
-OnlyCluster = Annotated[str, Option("--cluster", metavar="ID", help="Only this cluster id.")]
+OnlyCluster = Annotated[
+    str, Option("--cluster", metavar="ID", help="Only this cluster, by its id or name.")
+]
 Follow = Annotated[bool, Option("--follow", "-f", help="Continue with new messages as they come.")]
 Controllers = Annotated[
     str,

@@ -90,7 +90,7 @@ class ClusterSection(_Section):
     cluster_id: str = ""
     """its id; it may be left out where brokers or controllers tell it"""
     name: Annotated[str, Field(max_length=100)] = ""
-    """what people call it; in metrics beside its id, and with cluster_id also in notifications"""
+    """what people call it: in state, alerts, metrics and notifications, beside its id"""
     controllers: Addresses = ""
     """host:port,… of controller listeners: the metadata log is followed (needs CLUSTER_ACTION)"""
     servers: Addresses = ""

@@ -58,6 +58,11 @@ def clock(time_ms: int) -> str:
     return moment.strftime("%Y-%m-%d %H:%M:%S.") + f"{time_ms % 1000:03d}"
 
 
+def called(cluster: str, name: str) -> str:
+    """A cluster for people: its name, if it has one, and its id."""
+    return plain(f"{name} ({cluster})" if name else cluster)
+
+
 def change_line(change: FeatureChange) -> Text:
     """A feature change on one line."""
     before = level_name(change.feature, change.before)
@@ -83,7 +88,7 @@ def operation_line(step: Operation) -> Text:
 
 def alert_line(alert: Alert) -> Text:
     """An alert on one line."""
-    line = Text(f"{clock(alert.at_ms)}  {plain(alert.cluster)}  ")
+    line = Text(f"{clock(alert.at_ms)}  {called(alert.cluster, alert.name)}  ")
     if alert.state is AlertState.RESOLVED:
         line.append("resolved", style="green")
     else:
@@ -99,7 +104,7 @@ def snapshot_line(snapshot: Snapshot) -> Text:
         f"{plain(name)} {level_name(name, level)}" for name, level in snapshot.finalized.items()
     )
     nodes = sum(len(node_class.nodes) for node_class in snapshot.classes)
-    line = Text(f"{clock(snapshot.at_ms)}  {plain(snapshot.cluster)}  ")
+    line = Text(f"{clock(snapshot.at_ms)}  {called(snapshot.cluster, snapshot.name)}  ")
     line.append(f"revision {snapshot.revision}", style="bold")
     line.append(f", epoch {snapshot.epoch}: {levels or 'nothing finalized'}; {nodes} nodes in ")
     line.append(f"{len(snapshot.classes)} classes, {len(snapshot.incompatible)} incompatible; ")
@@ -114,7 +119,7 @@ def state_view(
 
     ``doubt``: why it may not be so now; then nothing is shown as healthy.
     """
-    head = Text(plain(snapshot.cluster), style="bold")
+    head = Text(called(snapshot.cluster, snapshot.name), style="bold")
     leader = "" if snapshot.leader_id < 0 else f", leader {snapshot.leader_id}"
     if snapshot.controller.node_id >= 0 and snapshot.migration.state != _MIGRATED:
         leader += f", ZooKeeper's controller {snapshot.controller.node_id}"

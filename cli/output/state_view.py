@@ -60,7 +60,10 @@ def _lines(states: ClusterStates) -> None:
 
 def _content(states: ClusterStates) -> object:
     snapshots = [
-        (snapshot.digest, snapshot.ready, snapshot.leader_id, tuple(snapshot.sources.items()))
+        (
+            *(snapshot.digest, snapshot.name, snapshot.ready, snapshot.leader_id),
+            tuple(snapshot.sources.items()),
+        )
         for _, snapshot in sorted(states.snapshots.items())
     ]
     return snapshots, sorted(alert.id for alert in states.firing())

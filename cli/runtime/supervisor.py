@@ -102,13 +102,18 @@ class SourceSupervisor(Generic[_SOURCE]):
         restart_count: int = 0,
         cluster_name: str = "",
     ) -> None:
-        self._make = make
+        self._make_source = make
         self._cluster_name = cluster_name
         self._backoff = backoff
         self.restart_count = restart_count
         self._failure = ""
-        self.source = make()
+        self.source = self._make()
         """The source that runs now, or ran last."""
+
+    def _make(self) -> _SOURCE:
+        source = self._make_source()
+        source.cluster_name = self._cluster_name
+        return source
 
     def report(self) -> SourceReport:
         """The source's report; between a failure and the restart it is stalled."""

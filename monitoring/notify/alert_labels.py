@@ -7,7 +7,8 @@ alert whose severity changes ends under its old labels in the request that begin
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -60,7 +61,7 @@ def labels_of(alert: Alert, links: AlertLinks) -> Labels:
         for name, value in list(alert.subject.items())[:_MAX_LABELS]
         if _LABEL_NAME.fullmatch(name) and str(value)
     }
-    name = links.cluster_names.get(alert.cluster)
+    name = alert.name or links.cluster_names.get(alert.cluster)
     return {
         **subject,
         **({"cluster_name": name} if name else {}),
@@ -71,9 +72,20 @@ def labels_of(alert: Alert, links: AlertLinks) -> Labels:
     }
 
 
-def firing_document(alert: Alert, links: AlertLinks, now_ms: int, resend_ms: int) -> AlertDocument:
+def with_bounded_evidence(alert: Alert, max_bytes: int) -> Alert:
+    """An alert whose evidence, as JSON, has at most so many bytes, or else is its digest."""
+    evidence = orjson.dumps(alert.evidence, default=list)
+    if len(evidence) <= max_bytes:
+        return alert
+    omitted = {"omitted_bytes": len(evidence), "sha256": sha256(evidence).hexdigest()}
+    return replace(alert, evidence=omitted)
+
+
+def firing_document(
+    alert: Alert, labels: Labels, links: AlertLinks, now_ms: int, resend_ms: int
+) -> AlertDocument:
     """An alert that fires; it ends by itself if this process sends it no more."""
-    return _document(alert, labels_of(alert, links), links, now_ms, now_ms + LIFETIMES * resend_ms)
+    return _document(alert, labels, links, now_ms, now_ms + LIFETIMES * resend_ms)
 
 
 def ended_document(alert: Alert, labels: Labels, links: AlertLinks, now_ms: int) -> AlertDocument:

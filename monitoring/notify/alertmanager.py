@@ -7,7 +7,7 @@ hangs holds up nobody else.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 import orjson
@@ -25,6 +25,9 @@ _COALESCE_S: Final = 0.3
 
 _BATCH: Final = 1000
 """Alerts of one request."""
+
+_BODY_BYTES: Final = 500_000
+"""The size of one request: proxies often refuse a megabyte."""
 
 _RETRY_S: Final = 1.0
 _TRIAL_MS: Final = 60_000
@@ -83,7 +86,7 @@ class AlertmanagerMember:
             resend_ms = round(self._resend_s * 1000)
             batch = self._state.batch(self._links, self._now_ms(), resend_ms, is_full=is_full)
             if await self._send(client, batch):
-                self._state.confirm(batch, is_full=is_full)
+                self._state.confirm(batch)
                 retry_s = _RETRY_S
                 if is_full:
                     resend_at = clock() + self._resend_s
@@ -94,9 +97,8 @@ class AlertmanagerMember:
                 resend_at = clock()
 
     async def _send(self, client: TargetClient, batch: AlertBatch) -> bool:
-        for documents in _chunks(batch.documents):
-            response = await client.post(orjson.dumps(documents), self._headers)
-            if not self._is_accepted(response):
+        for body in _bodies(batch.documents):
+            if not self._is_accepted(await client.post(body, self._headers)):
                 return False
         return True
 
@@ -128,6 +130,16 @@ def request_headers(settings: NotifySettings) -> dict[str, str]:
     return {"Content-Type": "application/json", **login}
 
 
-def _chunks(documents: Sequence[AlertDocument]) -> Iterator[Sequence[AlertDocument]]:
-    for first in range(0, len(documents), _BATCH):
-        yield documents[first : first + _BATCH]
+def _bodies(documents: Iterable[AlertDocument]) -> Iterator[bytes]:
+    """The bodies of the requests: arrays of at most `_BATCH` alerts and about `_BODY_BYTES`."""
+    parts: list[bytes] = []
+    size = 0
+    for document in documents:
+        part = orjson.dumps(document)
+        if parts and (len(parts) >= _BATCH or size + len(part) > _BODY_BYTES):
+            yield b"[" + b",".join(parts) + b"]"
+            parts, size = [], 0
+        parts.append(part)
+        size += len(part)
+    if parts:
+        yield b"[" + b",".join(parts) + b"]"

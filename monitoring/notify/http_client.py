@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from aiohttp import ClientConnectorError, ClientError, ClientSession, ClientTimeout, TCPConnector
+from aiohttp import (
+    ClientConnectorError,
+    ClientError,
+    ClientResponse,
+    ClientSession,
+    ClientTimeout,
+    DummyCookieJar,
+    TCPConnector,
+)
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.resolver import ThreadedResolver
 
@@ -18,6 +26,9 @@ TIMEOUT_S: Final = 15.0
 
 _REASON_BYTES: Final = 2048
 """Of a refusal so much is read, for its reason."""
+
+_REASON_S: Final = 1.0
+"""The longest wait for the beginning of a refusal's body."""
 
 
 class TargetResponse(NamedTuple):
@@ -68,7 +79,10 @@ class TargetClient:
             else TCPConnector(limit=1, resolver=_PublicResolver(), use_dns_cache=False)
         )
         self._session = ClientSession(
-            connector=connector, timeout=ClientTimeout(total=timeout_s), auto_decompress=False
+            connector=connector,
+            timeout=ClientTimeout(total=timeout_s),
+            auto_decompress=False,
+            cookie_jar=DummyCookieJar(),  # a target has no say in what the next request holds
         )
 
     async def post(self, body: bytes, headers: Mapping[str, str]) -> TargetResponse:
@@ -78,12 +92,9 @@ class TargetClient:
             async with self._session.post(
                 self._url, data=body, headers=headers, allow_redirects=False
             ) as response:
-                content = b""
-                if not 200 <= response.status < 300:
-                    content = await response.content.read(_REASON_BYTES)
                 return TargetResponse(
                     response.status,
-                    quoted(content.decode(errors="replace")),
+                    await self._reason(response),
                     response.headers.get("Retry-After", ""),
                 )
         except TimeoutError:
@@ -96,6 +107,17 @@ class TargetClient:
     async def close(self) -> None:
         """Closes its connections."""
         await self._session.close()
+
+    async def _reason(self, response: ClientResponse) -> str:
+        """The beginning of a refusal; the status counts, whatever becomes of the body."""
+        if 200 <= response.status < 300:
+            return ""
+        try:
+            async with asyncio.timeout(_REASON_S):
+                content = await response.content.read(_REASON_BYTES)
+        except (TimeoutError, ClientError, OSError):
+            return ""
+        return quoted(content.decode(errors="replace"))
 
     def _check_literal(self) -> None:
         """Addresses in the URL are not resolved, so they are checked here."""

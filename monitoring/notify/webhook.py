@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from featurewatch.monitoring.notify.alert_labels import with_bounded_evidence
 from featurewatch.streams.codec import cloudevents
 from featurewatch.streams.codec.outputs import encode_output
 from featurewatch.streams.outputs import Alert
@@ -23,6 +24,8 @@ from featurewatch.streams.text import shortened
 CONTENT_TYPE: Final = "application/cloudevents+json; charset=utf-8"
 MAX_BODY_BYTES: Final = 20_000
 """A larger event is sent without its evidence."""
+
+_MAX_EVIDENCE_BYTES: Final = 1000
 
 GIVE_UP_MS: Final = 24 * 3_600_000
 """A message that could not be delivered for so long is dropped, and counted."""
@@ -65,9 +68,8 @@ def event_of(alert: Alert, target: str, page: str = "") -> WebhookEvent:
     attributes = {name: value.decode() for name, value in encode_output(alert).headers}
     body = _body(attributes, alert, page)
     if len(body) > MAX_BODY_BYTES:
-        evidence = orjson.dumps(alert.evidence, default=list)
-        omitted = {"omitted_bytes": len(evidence), "sha256": sha256(evidence).hexdigest()}
-        alert = replace(alert, evidence=omitted, summary=shortened(alert.summary, 1000))
+        bounded = with_bounded_evidence(alert, _MAX_EVIDENCE_BYTES)
+        alert = replace(bounded, summary=shortened(alert.summary, 1000))
         body = _body(attributes, alert, page)
     return WebhookEvent(_event_id(attributes["ce_id"], target), body)
 

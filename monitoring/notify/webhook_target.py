@@ -46,6 +46,7 @@ class WebhookSender:
         self._jitter = jitter
         self._sleep = sleep
         self._client = TargetClient(target.url, allow_private=target.allow_private)
+        self._dropped = 0
         metrics.add_target(target.name)
 
     async def close(self) -> None:
@@ -65,6 +66,7 @@ class WebhookSender:
             match delivery_of(response.status) if response.status else Delivery.RETRY:
                 case Delivery.DONE:
                     self._metrics.accepted(self._target.name)
+                    self._dropped = 0
                     return
                 case Delivery.GONE:
                     self._stop()
@@ -75,13 +77,21 @@ class WebhookSender:
             wait = wait_s(attempts, response.retry_after, self._jitter())
             is_late = self._now_ms() + wait * 1000 > received_ms + GIVE_UP_MS
             if refusals >= MAX_REFUSALS or is_late:
-                self._metrics.dropped(self._target.name)
-                LOG.error(
-                    "the webhook %s did not get %s: %s; it is given up",
-                    *(self._target.name, event.id, self._metrics.errors.get(self._target.name)),
-                )
+                self.drop(event)
                 return
             await self._sleep(wait)
+
+    def drop(self, event: WebhookEvent) -> None:
+        """Gives an event up; of many in a row the 1st, 10th, 100th and so on is logged."""
+        self._metrics.dropped(self._target.name)
+        self._dropped += 1
+        if str(self._dropped).strip("0") != "1":
+            return
+        reason = self._metrics.errors.get(self._target.name, "it was not sent in time")
+        LOG.error(
+            "the webhook %s did not get %s: %s; it is given up (%d in a row)",
+            *(self._target.name, event.id, reason, self._dropped),
+        )
 
     async def attempt(self, event: WebhookEvent) -> TargetResponse:
         """One request, signed now."""

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from featurewatch.streams.codec.cloudevents import LATEST_MS
-from featurewatch.streams.text import shortened
+from featurewatch.streams.text import MAX_NAME_CHARS, shortened
 from featurewatch.streams.types import SupportedRange
 
 Check = Callable[[Any], Any]
@@ -52,6 +52,11 @@ def a_name(value: Any) -> str:
     if type(value) is str and value:
         return value
     raise ValueError(f"is not a string with at least one character: {brief(value)}")
+
+
+def a_cluster_name(value: Any) -> str:
+    """What people call a cluster: a string, cut to `MAX_NAME_CHARS` characters."""
+    return a_text(value)[:MAX_NAME_CHARS]
 
 
 def a_flag(value: Any) -> bool:

@@ -18,6 +18,7 @@ from featurewatch.streams.codec.checks import (
     TIME,
     TIME_OR_NONE,
     Shape,
+    a_cluster_name,
     a_detail,
     a_flag,
     a_name,
@@ -156,8 +157,9 @@ _STATUS = Shape(
         "detail": a_detail,
         "seen_ms": TIME,
         "offset_checksum": CHECKSUM_OR_NONE,
+        "name": a_cluster_name,
     },
-    optional=frozenset({"offset_checksum"}),
+    optional=frozenset({"offset_checksum", "name"}),
 )
 _ACKNOWLEDGEMENT = Shape(
     Acknowledgement,

@@ -10,6 +10,7 @@ from featurewatch.streams.codec.checks import (
     TIME_OR_NONE,
     Check,
     Shape,
+    a_cluster_name,
     a_detail,
     a_flag,
     a_name,
@@ -114,6 +115,7 @@ CHECKS: Final[Mapping[type, Mapping[str, Check]]] = {
         "since_ms": TIME_OR_NONE,
         "at_ms": TIME_OR_NONE,
         "cause": a_text,
+        "name": a_cluster_name,
     },
     FeatureChange: {
         "cluster": a_name,
@@ -162,6 +164,7 @@ CHECKS: Final[Mapping[type, Mapping[str, Check]]] = {
         "authority": a_text,
         "controller": part(_CONTROLLER),
         "migration": part(_MIGRATION),
+        "name": a_cluster_name,
     },
 }
 """The check of each field of an output."""

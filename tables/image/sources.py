@@ -111,6 +111,12 @@ class SourcesImage:
     read: Map[str, MessagePosition] = field(default_factory=Map, compare=False)
     failing_since: Map[str, int] = field(default_factory=Map, compare=False)
 
+    @property
+    def cluster_name(self) -> str:
+        """What the sources call the cluster; the first by its source where they differ."""
+        names = {source: status.name for source, status in self.statuses.items() if status.name}
+        return names[min(names)] if names else ""
+
     def is_failing(self, source: str) -> bool:
         """Whether a source reads nothing now, so that what it published last may be outdated."""
         status = self.statuses.get(source)
@@ -182,6 +188,9 @@ class SourcesImage:
             caught_up = caught_up | {status.source}
         elif status.state is SourceState.CATCHING_UP:
             caught_up = caught_up - {status.source}
+        if status.state is SourceState.SILENT and status.source in self.statuses:
+            # It is not from the source, which knows the name.
+            status = replace(status, name=self.statuses[status.source].name)
         statuses, failing_since = self.statuses.set(status.source, status), self.failing_since
         if status.state not in FAILED_STATES:
             if status.source in failing_since:
@@ -262,4 +271,5 @@ def _status(row: Mapping[str, Any]) -> SourceStatus:
         leader_epoch=row["leader_epoch"],
         detail=row["detail"],
         seen_ms=row["seen_ms"],
+        name=row.get("name", ""),
     )

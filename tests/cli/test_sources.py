@@ -79,6 +79,20 @@ async def test_a_source_that_failed_in_a_later_round_says_so_on_the_bus() -> Non
             await task
 
 
+async def test_the_name_of_a_cluster_is_in_every_status() -> None:
+    """Also where its id is found by the source."""
+    node, sink = ScriptedNode(cluster="found"), RecordingSink()
+    async with listening([node]):
+        watched = WatchedCluster(ClusterSection(servers=str(node.address), name="orders"))
+        task = await watch(sink, watched)
+        await until_async(lambda: SourceState.FOLLOWING in [s.state for s in sink.of(SourceStatus)])
+        assert {(s.cluster, s.name) for s in sink.of(SourceStatus)} == {("found", "orders")}
+        assert {report.report().name for report in watched.reports()} == {"orders"}
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
 async def test_what_the_bus_cannot_mend_ends_all() -> None:
     """Without a bus there is nothing to follow for: the error is raised."""
     node = ScriptedNode(cluster="c")

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from featurewatch.cli.app import app
+from featurewatch.cli.errors import UsageError
 from featurewatch.cli.output.cluster_states import STALE_AFTER_MS
 from featurewatch.deploy.process.private_files import write_private
 from featurewatch.streams.codec.outputs import Output, encode_output, topic_of
@@ -276,3 +277,27 @@ def test_an_invalid_properties_file_for_the_bus_is_wrong_usage(
         CliRunner().invoke(
             app, ["state", "--bus", bus.settings.bootstrap_servers], catch_exceptions=False
         )
+
+
+def test_a_cluster_is_found_by_its_name(put: Put, run: Run) -> None:
+    """Each command that takes an id takes the name, and shows it beside the id."""
+    put(_newest(name="orders"), _newest(cluster=ClusterId("another"), name="payments"), state=True)
+    put(replace(ALERT, name="orders"), CHANGE, replace(CHANGE, cluster=ClusterId("another")))
+    for command in ("state", "changes", "alerts"):
+        code, out, _ = run(command, "--cluster", "orders", "--json")
+        assert code == 0
+        assert [json.loads(line)["cluster"] for line in out.splitlines()] == [CLUSTER], command
+        assert run(command, "--cluster", CLUSTER, "--json")[1] == out
+    assert "orders (a-cluster)" in run("state", "--cluster", "orders")[1]
+    assert "orders (a-cluster)  critical" in run("alerts")[1]
+    assert run("state", "--cluster", "Orders")[0] == 4
+
+
+def test_an_ambiguous_name_is_refused(put: Put, run: Run) -> None:
+    """With the ids that it may mean; an id counts before a name that is the same."""
+    others = [ClusterId(f"c{number}") for number in range(2)]
+    put(*(_newest(cluster=cluster, name="orders") for cluster in others), state=True)
+    with pytest.raises(UsageError, match=r"2 clusters are called orders: .* of one: c0, c1"):
+        run("alerts", "--cluster", "orders", "--check")
+    put(_newest(cluster=ClusterId("orders")), state=True)
+    assert run("alerts", "--cluster", "orders", "--check")[0] == 0

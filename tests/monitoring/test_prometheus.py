@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import subprocess
 from collections.abc import AsyncIterator
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -77,9 +78,11 @@ async def prometheus(directory: Path, targets: list[int]) -> AsyncIterator[aioht
 
 
 async def get(client: aiohttp.ClientSession, path: str, **parameters: str) -> Any:
-    """The data of an answer of Prometheus; None while it does not listen."""
+    """The data of an answer of Prometheus; None while it starts."""
     try:
         async with client.get(path, params=parameters) as response:
+            if response.status == HTTPStatus.SERVICE_UNAVAILABLE:
+                return None
             body = await response.json()
     except aiohttp.ClientConnectorError:
         return None

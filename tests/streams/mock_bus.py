@@ -19,7 +19,7 @@ class MockBus:
         (broker,) = self._owner.list_topics(timeout=60).brokers.values()
         self.settings = BusSettings(f"{broker.host}:{broker.port}", partitions=partitions)
 
-    def put(self, topic: str, key: bytes, value: bytes, partition: int) -> None:
-        """A message as somebody else would write it, once it is on the topic."""
-        self._owner.produce(topic, value, key, partition=partition)
+    def put(self, topic: str, key: bytes, value: bytes, partition: int, time_ms: int = 0) -> None:
+        """A message as somebody else would write it, once it is on the topic; 0: of now."""
+        self._owner.produce(topic, value, key, partition=partition, timestamp=time_ms)
         assert self._owner.flush(10) == 0

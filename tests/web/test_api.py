@@ -101,6 +101,20 @@ async def test_filters_and_totals() -> None:
         assert (await served.body("/sources"))["items"][0]["state"] == "following"
 
 
+async def test_a_cluster_is_found_by_its_name() -> None:
+    """The name is in its row and in its alerts, and another name is a change."""
+    model = read_model([state_of(name="Orders"), alert_of(name="Orders"), state_of("another")])
+    async with site(model) as served:
+        (row,) = (await served.body("/clusters?q=order"))["items"]
+        assert (row["cluster"], row["name"]) == ("a-cluster", "Orders")
+        assert (await served.body("/alerts"))["items"][0]["name"] == "Orders"
+        assert (await served.body("/clusters/another"))["name"] == ""
+        etag = (await served.get("/clusters")).headers["ETag"]
+        served.apply(state_of(name="payments"))
+        assert (await served.get("/clusters", **{"If-None-Match": etag})).status == 200
+        assert (await served.body("/clusters?q=order"))["total"] == 0
+
+
 async def test_what_has_not_changed_is_304() -> None:
     """Until the content changes; a time is no content. Each query has its own tag."""
     async with site() as served:

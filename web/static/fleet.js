@@ -40,7 +40,7 @@ function Row({ row, now, changed }) {
   const health = row.unknown_reason && row.health !== 'unknown'
     ? html`<${Word} word=${row.health} /> <${Word} word="unknown" />` : html`<${Word} word=${row.health} />`;
   return html`<tr class=${changed ? 'changed' : ''} data-cluster=${row.cluster}>
-    <th scope="row"><${ClusterLink} id=${row.cluster} /></th>
+    <th scope="row"><${ClusterLink} id=${row.cluster} />${row.name ? html` <span>${row.name}</span>` : ''}</th>
     <td title=${row.unknown_reason || ''}>${health}</td>
     <td><${Word} word=${row.state} text=${stateText(row)} />${row.migrating ? ', migrating' : ''}</td>
     <td><${Since} ms=${row.since_ms} now=${now} /></td>

@@ -15,7 +15,7 @@ def schemas() -> dict[str, Any]:
     """The schemas by their names."""
     counts = {"type": "object", "additionalProperties": NUMBER}
     row = {
-        **dict.fromkeys(("cluster", "health", "state", "authority", "digest"), TEXT),
+        **dict.fromkeys(("cluster", "name", "health", "state", "authority", "digest"), TEXT),
         **dict.fromkeys(
             (
                 "since_ms",

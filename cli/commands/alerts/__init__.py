@@ -58,6 +58,7 @@ def _show(
     # Here, so that help needs no settings and no engines.
     from featurewatch.cli.config.settings import load
     from featurewatch.cli.output import rendering
+    from featurewatch.cli.output.cluster_lookup import find_cluster
     from featurewatch.cli.output.cluster_states import ClusterStates
     from featurewatch.streams.outputs import Alert
 
@@ -70,7 +71,9 @@ def _show(
         else:
             console.print(rendering.alert_line(alert), soft_wrap=True)
 
-    with contextlib.closing(ClusterStates(settings.bus_settings(), cluster)) as states:
+    bus_settings = settings.bus_settings()
+    cluster = find_cluster(bus_settings, cluster)
+    with contextlib.closing(ClusterStates(bus_settings, cluster)) as states:
         firing = states.firing()
         shown = list(states.alerts.values()) if everything else firing
         for alert in sorted(shown, key=lambda alert: (alert.at_ms, alert.id)):

@@ -140,7 +140,7 @@ def _right_usage() -> Iterator[None]:
 def _line(
     line: "ClusterSummary", fleet: "Fleet", desired: "DesiredLevels | None"
 ) -> tuple[str, ...]:
-    from featurewatch.cli.output.rendering import level
+    from featurewatch.cli.output.rendering import called, level
     from featurewatch.pipeline.history.moments import format_time
 
     levels = ", ".join(f"{name} {level(name, number)}" for name, number in line.levels.items())
@@ -151,7 +151,7 @@ def _line(
     alerts = ", ".join(f"{count} {severity}" for severity, count in line.alerts.items())
     last_seen = format_time(line.last_seen) if line.last_seen else "silent" if fleet.ends else "?"
     return (
-        _called(line.cluster, desired.labels_of(line.cluster).name if desired else ""),
+        called(line.cluster, desired.labels_of(line.cluster).name if desired else ""),
         (desired.environment_of(line.cluster) or "-") if desired else "",
         str(line.revision),
         f"{line.nodes} ({releases})" if line.nodes else "0",
@@ -194,7 +194,7 @@ def _show_days(counts_by_day: "Sequence[DailyCounts]", *, as_json: bool) -> None
 
 
 def _drift(item: "Drift") -> tuple[str, ...]:
-    from featurewatch.cli.output.rendering import level
+    from featurewatch.cli.output.rendering import called, level
 
     detail = item.detail
     if item.feature is not None:
@@ -203,13 +203,7 @@ def _drift(item: "Drift") -> tuple[str, ...]:
             level(item.feature, item.actual or 0),
         )
         detail = f"{item.feature} is {actual}, shall be {desired}"
-    return (
-        *(_called(item.cluster, item.name), item.environment or "-", str(item.verdict), detail),
-    )
-
-
-def _called(cluster: str, name: str) -> str:
-    return f"{name} ({cluster})" if name else cluster
+    return (*(called(item.cluster, item.name), item.environment or "-", str(item.verdict), detail),)
 
 
 def _print(rows: Sequence[tuple[str, ...]]) -> None:

@@ -13,6 +13,7 @@ from featurewatch.cli.commands.readiness.rendering import view
 from featurewatch.cli.config.settings import Settings, load
 from featurewatch.cli.errors import ExitCode, UsageError
 from featurewatch.cli.output import rendering
+from featurewatch.cli.output.cluster_lookup import find_cluster
 from featurewatch.cli.output.terminal import print_error
 from featurewatch.cli.output.topic_reader import TopicReader
 from featurewatch.cli.runtime.cluster_image import ClusterNotReadError, read_image
@@ -76,7 +77,9 @@ def run(
         reports = [replace(report, reasons=(*report.reasons, *reasons))]
     else:
         named = "bootstrap_servers" in bus
-        states = states_from(_bus(settings, named=named), cluster)
+        rows_bus = _bus(settings, named=named)
+        cluster = find_cluster(rows_bus, cluster)
+        states = states_from(rows_bus, cluster)
         reports = [
             assess_readiness(
                 state.image, release, levels, times=state.times, limits=limits, now_ms=now_ms

@@ -12,6 +12,7 @@ from confluent_kafka import Message
 from featurewatch.cli.config.settings import Settings
 from featurewatch.cli.errors import UsageError
 from featurewatch.cli.output.topic_feed import LastingFailure, follow_feed
+from featurewatch.cli.runtime.notify.alert_messages import alert_of
 from featurewatch.cli.runtime.notify.webhook_delivery import WebhookDelivery
 from featurewatch.cli.runtime.sources import run_all
 from featurewatch.monitoring.notify.alert_book import AlertBook
@@ -20,8 +21,6 @@ from featurewatch.monitoring.notify.metrics import NotifyMetrics
 from featurewatch.monitoring.notify.settings import NotifySettings, WebhookTarget
 from featurewatch.monitoring.notify.webhook_target import WebhookSender
 from featurewatch.streams.bus.settings import BusSettings
-from featurewatch.streams.codec.events import MalformedEventError
-from featurewatch.streams.codec.outputs import decode_alert
 from featurewatch.streams.errors import PortTakenError
 from featurewatch.streams.health import HealthServer, HealthViews
 from featurewatch.streams.source import wall_clock_ms
@@ -54,15 +53,9 @@ class _AlertFeed:
 
     def apply(self, messages: Iterable[Message]) -> None:
         for message in messages:
-            if message.value() is None:
-                continue
-            try:
-                self._book.apply(decode_alert(message.value()), wall_clock_ms())
-            except MalformedEventError as error:
-                LOG.error(
-                    "%s partition %s offset %s is passed over: %s",
-                    *(message.topic(), message.partition(), message.offset(), error_line(error)),
-                )
+            alert = alert_of(message)
+            if alert is not None:
+                self._book.apply(alert, wall_clock_ms())
         self._wake()
 
     def end(self) -> None:
@@ -179,8 +172,8 @@ def _serve_health(
 
     def readiness() -> tuple[bool, dict[str, Any]]:
         reasons = [f"{target}: {reason}" for target, reason in metrics.errors.items()]
-        if has_members and (not book.is_complete or book.error is not None):
-            reasons.append(book.error or "the alerts have not been read yet")
+        if has_members and book.trouble is not None:
+            reasons.append(book.trouble)
         return not reasons, {"ready": not reasons, "waiting": reasons}
 
     views = HealthViews(lambda: metrics.render, readiness)

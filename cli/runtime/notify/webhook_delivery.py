@@ -10,23 +10,27 @@ import concurrent.futures
 import contextlib
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import (
+    OFFSET_INVALID,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
 
 from featurewatch.cli.errors import UsageError
 from featurewatch.cli.output.topic_feed import LastingFailure, run_in_thread
+from featurewatch.cli.runtime.notify.alert_messages import alert_of
 from featurewatch.monitoring.notify.alert_labels import AlertLinks
 from featurewatch.monitoring.notify.settings import WebhookTarget
-from featurewatch.monitoring.notify.webhook import GIVE_UP_MS, event_of
+from featurewatch.monitoring.notify.webhook import GIVE_UP_MS, MAX_BODY_BYTES, event_of
 from featurewatch.monitoring.notify.webhook_target import TargetStoppedError, WebhookSender
 from featurewatch.streams.bus.settings import BusSettings
-from featurewatch.streams.codec.events import MalformedEventError
-from featurewatch.streams.codec.outputs import decode_alert
 from featurewatch.streams.errors import BusError
-from featurewatch.streams.outputs import Alert
-from featurewatch.streams.text import error_line
 from featurewatch.streams.topics import ALERTS
 
 LOG: Final = logging.getLogger("featurewatch.notify")
@@ -36,6 +40,9 @@ _QUICK_S: Final = 1.0
 """A delivery that takes longer pauses the reading, so that the group keeps its member."""
 
 _RETRY_S: Final = 5.0
+_COMMITTED_S: Final = 5.0
+
+Place = tuple[str | None, int | None]
 
 
 class WebhookDelivery:
@@ -55,6 +62,7 @@ class WebhookDelivery:
         self._sender = sender
         self._links = links
         self._now_ms = now_ms
+        self._new: dict[int, int] = {}
         self._loop = asyncio.get_running_loop()
 
     async def run(self) -> None:
@@ -76,7 +84,7 @@ class WebhookDelivery:
 
     def _read(self, stopped: threading.Event) -> None:
         with contextlib.closing(self._consumer()) as consumer:
-            consumer.subscribe([self._topic])
+            consumer.subscribe([self._topic], on_assign=self._note_new)
             while not stopped.is_set():
                 message = consumer.poll(_POLL_S)
                 if message is None:
@@ -102,11 +110,16 @@ class WebhookDelivery:
 
     def _deliver(self, consumer: Consumer, message: Message, stopped: threading.Event) -> bool:
         """Whether a message is done with: delivered, given up, or not to be delivered."""
-        received_ms = message.timestamp()[1] if message.timestamp()[0] else self._now_ms()
-        alert = self._alert(message)
-        if alert is None or received_ms < self._now_ms() - GIVE_UP_MS:
+        now_ms = self._now_ms()
+        # A time in the future would keep a message for as long.
+        received_ms = min(message.timestamp()[1], now_ms) if message.timestamp()[0] else now_ms
+        alert = alert_of(message)
+        if alert is None or self._is_history(message, received_ms):
             return True
         event = event_of(alert, self._target.name, self._links.generator(alert))
+        if received_ms < now_ms - GIVE_UP_MS or len(event.body) > MAX_BODY_BYTES:
+            self._sender.drop(event)
+            return True
         future = asyncio.run_coroutine_threadsafe(
             self._sender.deliver(event, received_ms), self._loop
         )
@@ -128,11 +141,11 @@ class WebhookDelivery:
         """Waits for a delivery; false: this process ends, or another one has the partition."""
         concurrent.futures.wait([future], _QUICK_S)
         is_paused = False
+        own = message.topic(), message.partition()
         while not future.done():
             partitions = consumer.assignment()
-            own = (message.topic(), message.partition())
-            if stopped.is_set() or own not in {(part.topic, part.partition) for part in partitions}:
-                return False
+            if stopped.is_set() or own not in _places(partitions):
+                break
             consumer.pause(partitions)
             is_paused = True
             early = consumer.poll(_POLL_S)
@@ -142,21 +155,27 @@ class WebhookDelivery:
                 consumer.seek(TopicPartition(*place))
             elif early is not None:
                 self._check(early)
+        partitions = consumer.assignment()
         if is_paused:
-            consumer.resume(consumer.assignment())
-        return True
+            consumer.resume(partitions)
+        return future.done() and own in _places(partitions)
 
-    def _alert(self, message: Message) -> Alert | None:
-        if message.value() is None:
-            return None
+    def _note_new(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        """Notes since when this webhook is new on partitions of which it has read nothing."""
         try:
-            return decode_alert(message.value())
-        except MalformedEventError as error:
-            LOG.error(
-                "%s partition %s offset %s is passed over: %s",
-                *(message.topic(), message.partition(), message.offset(), error_line(error)),
-            )
-            return None
+            places = consumer.committed(partitions, timeout=_COMMITTED_S)
+        except KafkaException:
+            return  # then what is too old counts as given up
+        for place in places:
+            if place.offset == OFFSET_INVALID and place.error is None:
+                self._new.setdefault(place.partition, self._now_ms())
+            else:
+                self._new.pop(place.partition, None)
+
+    def _is_history(self, message: Message, received_ms: int) -> bool:
+        """Whether a message was old when the webhook was new."""
+        began_ms = self._new.get(message.partition() or 0)
+        return began_ms is not None and received_ms < began_ms - GIVE_UP_MS
 
     def _check(self, message: Message) -> None:
         """Raises `BusError` for an error that does not end by itself."""
@@ -172,3 +191,7 @@ class WebhookDelivery:
                 f"{self._topic} cannot be read ({error.str()}): look at the bus at "
                 f"{self._bus.bootstrap_servers}"
             )
+
+
+def _places(partitions: Iterable[TopicPartition]) -> set[Place]:
+    return {(each.topic, each.partition) for each in partitions}

@@ -22,6 +22,7 @@ class Receiver:
     port: int = 0
     ids: list[str] = field(default_factory=list)
     bodies: list[bytes] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
 
     @property
@@ -52,6 +53,7 @@ async def receiver(answer: Answer | None = accept) -> AsyncIterator[Receiver]:
     async def handle(request: web.Request) -> web.Response:
         received.paths.append(request.path)
         received.ids.append(request.headers.get("webhook-id", ""))
+        received.headers.append(dict(request.headers))
         received.bodies.append(await request.read())
         if answer is None:
             await is_over.wait()

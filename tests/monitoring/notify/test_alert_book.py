@@ -4,6 +4,9 @@ import random
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
+from featurewatch.monitoring.notify import alert_book
 from featurewatch.monitoring.notify.alert_book import RESOLVED_MS, AlertBook
 from featurewatch.monitoring.notify.alert_labels import WATCHDOG, AlertLinks, labels_of
 from featurewatch.streams.outputs import Alert, AlertState, Severity
@@ -33,7 +36,7 @@ def resolved(alert: Alert, at_ms: int = NOW_MS) -> Alert:
 def sent(book: AlertBook, member: Any, is_full: bool, now_ms: int = NOW_MS) -> list[Any]:
     """The documents that a member is sent and accepts, without the watchdog."""
     batch = member.batch(LINKS, now_ms, RESEND_MS, is_full=is_full)
-    member.confirm(batch, is_full=is_full)
+    member.confirm(batch)
     return [one for one in batch.documents if one["labels"]["alertname"] != WATCHDOG]
 
 
@@ -60,6 +63,12 @@ def test_labels_identify_and_annotations_change() -> None:
     changed = replace(alert, summary="other", evidence={"level": 7}, at_ms=5, since_ms=3, cause="x")
     assert labels_of(changed, LINKS) == labels
     assert labels_of(alert_of(node=2), LINKS) != labels
+
+
+def test_the_name_of_the_topic_counts_before_that_of_the_configuration() -> None:
+    """The source knows what the cluster is called now."""
+    assert labels_of(alert_of(name="payments"), LINKS)["cluster_name"] == "payments"
+    assert "cluster_name" not in labels_of(alert_of(cluster="another"), LINKS)
 
 
 def test_labels_of_hostile_subjects_are_labels() -> None:
@@ -99,6 +108,50 @@ def test_what_a_member_did_not_accept_is_sent_again() -> None:
         "warning",
     ]
     assert [one["labels"]["severity"] for one in sent(book, other, CHANGED)] == ["warning"]
+
+
+def test_what_a_member_may_have_taken_ends_there() -> None:
+    """Of a request that failed it may have taken a part: all labels that it may know end."""
+    book = AlertBook()
+    member = book.member()
+    book.apply(alert_of(), NOW_MS)
+    member.restore(member.batch(LINKS, NOW_MS, RESEND_MS, is_full=False))
+    book.apply(replace(alert_of(), severity=Severity.WARNING), NOW_MS)
+    later = "2026-09-21T14:13:21"
+    fires = {("1", "critical"): False, ("1", "warning"): True}
+    assert states(sent(book, member, FULL), later) == fires
+    assert states(sent(book, member, FULL), later) == {("1", "warning"): True}
+    member.restore(member.batch(LINKS, NOW_MS, RESEND_MS, is_full=True))
+    book.apply(resolved(alert_of()), NOW_MS)
+    assert states(sent(book, member, CHANGED), later) == {("1", "warning"): False}
+
+
+def test_more_alerts_than_a_book_holds_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it has stays; the reason is named and the watchdog ends, until a reading fits again."""
+    monkeypatch.setattr(alert_book, "MAX_ALERTS", 3)
+    book = book_of(*(alert_of(node=node) for node in range(3)))
+    member = book.member()
+    assert book.trouble is None
+    book.apply(alert_of(node=3), NOW_MS)
+    book.apply(replace(alert_of(node=1), summary="changed"), NOW_MS)
+    assert len(book.firing) == 3
+    assert book.firing[alert_of(node=1).id].summary == "changed"
+    assert "more than 3 alerts fire" in (book.trouble or "")
+    batch = member.batch(LINKS, NOW_MS, RESEND_MS, is_full=True)
+    assert WATCHDOG not in [one["labels"]["alertname"] for one in batch.documents]
+    for node in range(3):
+        book.apply(resolved(alert_of(node=node)), NOW_MS)
+    book.begin_reading()
+    book.apply(alert_of(node=3), NOW_MS)
+    book.end_reading(NOW_MS)
+    assert (book.trouble, [*book.firing]) == (None, [alert_of(node=3).id])
+
+
+def test_evidence_of_any_size_is_held_as_its_digest() -> None:
+    """A book of many alerts stays small."""
+    book = book_of(alert_of(evidence={"nodes": list(range(20_000))}))
+    (alert,) = book.firing.values()
+    assert alert.evidence.keys() == {"omitted_bytes", "sha256"}
 
 
 def test_an_end_is_repeated_for_a_while() -> None:
@@ -172,13 +225,13 @@ def test_a_member_agrees_with_the_topic_after_any_history() -> None:
             if dice.random() < 0.3:
                 member.restore(batch)
                 continue
-            member.confirm(batch, is_full=is_full)
+            member.confirm(batch)
             held |= {str(sorted(one["labels"].items())): one["endsAt"] for one in batch.documents}
         batch = member.batch(LINKS, now_ms, RESEND_MS, is_full=True)
         held |= {str(sorted(one["labels"].items())): one["endsAt"] for one in batch.documents}
-        assert len({str(sorted(one["labels"].items())) for one in batch.documents}) == len(
-            batch.documents
-        ), seed
+        documents = list(batch.documents)
+        label_sets = {str(sorted(one["labels"].items())) for one in documents}
+        assert len(label_sets) == len(documents), seed
         wanted = {str(sorted(labels_of(alert, LINKS).items())) for alert in book.firing.values()}
         newest = max(one["endsAt"] for one in batch.documents)
         firing = {labels for labels, ends in held.items() if ends == newest}

@@ -13,6 +13,7 @@ from featurewatch.monitoring.notify.settings import (
     parse_secrets,
 )
 from featurewatch.monitoring.notify.webhook import (
+    GIVE_UP_MS,
     MAX_BODY_BYTES,
     MAX_WAIT_S,
     Delivery,
@@ -22,6 +23,7 @@ from featurewatch.monitoring.notify.webhook import (
     headers,
     wait_s,
 )
+from featurewatch.streams.topics import ALERTS
 from tests.web.samples import NOW_MS, alert_of
 
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"  # noqa: S105 - of the specification's example
@@ -111,6 +113,11 @@ def test_a_large_event_goes_without_its_evidence() -> None:
 def test_what_follows_from_a_status(status: int, delivery: Delivery) -> None:
     """2xx is success, 410 the end, and a redirect no success."""
     assert delivery_of(status) is delivery
+
+
+def test_messages_stay_for_as_long_as_they_are_tried() -> None:
+    """Compaction leaves each message of an alert to a webhook that is away."""
+    assert int(ALERTS.config["min.compaction.lag.ms"]) >= GIVE_UP_MS
 
 
 def test_waits_grow_and_are_bounded() -> None:

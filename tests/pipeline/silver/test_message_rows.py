@@ -39,9 +39,10 @@ RENAMED = {
 }
 NOT_IN_TABLES = {
     *("kind", "seen_ms", "append_ms", "checksum", "skipped", "first_offset", "last_offset"),
-    *("end_offset", "last", "offset_checksum"),
+    *("end_offset", "last", "offset_checksum", "name"),
 }
-"""Fields that no table has by themselves: times and the parts of an event's id."""
+"""Fields that no table has by themselves: times, the parts of an event's id, and names of clusters,
+which a lake takes from a file."""
 WITHOUT_ROWS = {"resync", "acknowledgement"}
 
 

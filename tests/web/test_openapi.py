@@ -1,0 +1,83 @@
+"""The API's own description: it is valid, and the served API is as it says."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import hypothesis
+import pytest
+import schemathesis
+from openapi_spec_validator import validate
+from schemathesis.specs.openapi.checks import positive_data_acceptance
+
+from featurewatch.controller.kraft.releases import releases
+from featurewatch.streams import schemas
+from featurewatch.web.openapi import ROOT, document
+from featurewatch.web.server import PageServer
+from featurewatch.web.settings import PageSettings
+from featurewatch.web.worker_rows import WorkerRows
+from tests.web.rolls import ROLLED, publish, rolling
+from tests.web.samples import NOW_MS, alert_of, change_of, read_model, state_of
+
+
+def test_the_description_is_valid() -> None:
+    """By the validator of the OpenAPI 3.1 specification."""
+    validate(document())
+
+
+def described() -> dict[str, Any]:
+    """The description, with the cluster, the releases and the topics that there are: what follows
+    from it then also finds something."""
+    content = document()
+    parameters = content["components"]["parameters"]
+    for name, values in {
+        "cluster": [ROLLED],
+        "target": releases(),
+        "topic": sorted(schemas.described()),
+    }.items():
+        parameters[name]["schema"] = {"type": "string", "enum": [*values]}
+    return content
+
+
+SCHEMA = schemathesis.openapi.from_dict(described())
+
+
+def sample_fleet() -> PageServer:
+    """A cluster in the middle of a roll, with its worker's rows, and others beside it."""
+    names = [ROLLED, *(f"cluster-{number}" for number in range(5))]
+    model = read_model([*map(state_of, names[1:]), *map(alert_of, names), *map(change_of, names)])
+    rows = WorkerRows()
+    rows.end_reading()
+    publish(rolling("4.0", "3.9", "3.9"), model, rows, NOW_MS)
+    return PageServer(PageSettings(port=0), model, rows, lambda: NOW_MS, lambda: 0.0)
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """Where it is served, in a thread."""
+    server, loop = sample_fleet(), asyncio.new_event_loop()
+    started, ended = threading.Event(), asyncio.Event()
+
+    async def serve() -> None:
+        async with server.serving():
+            started.set()
+            await ended.wait()
+
+    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),), daemon=True)
+    thread.start()
+    assert started.wait(30)
+    yield f"http://127.0.0.1:{server.port}"
+    loop.call_soon_threadsafe(ended.set)
+    thread.join(30)
+    loop.close()
+
+
+# The stream of events has no end.
+@SCHEMA.exclude(path=f"{ROOT}/events").parametrize()
+@hypothesis.settings(max_examples=20, derandomize=True, deadline=None, database=None)
+def test_the_api_is_as_it_says(case: schemathesis.Case[Any], address: str) -> None:
+    """Whatever is asked, right or wrong: a response of a status, type and form as described."""
+    # A cursor is right where it was given out, which no description can say.
+    excluded: list[Any] = [positive_data_acceptance] if "cursor" in (case.query or {}) else []
+    case.call_and_validate(base_url=address, excluded_checks=excluded)
