@@ -2,12 +2,14 @@
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Final
 
 from aiohttp import ClientConnectionResetError, web
 
+from featurewatch.streams.http.access import CLIENT
 from featurewatch.web.change_index import ChangeIndex
 from featurewatch.web.event_stream import PING, RETRY_MS, EventCursor, EventEncoder, event
 from featurewatch.web.model import FLEET, FleetModel
@@ -38,6 +40,7 @@ class EventStreams:
         self,
         model: FleetModel,
         max_streams: int,
+        max_streams_per_client: int,
         now_ms: Callable[[], int],
         jitter: Callable[[], float],
     ) -> None:
@@ -45,6 +48,8 @@ class EventStreams:
         self._model = model
         self._index: ChangeIndex = model.index
         self._max_streams = max_streams
+        self._max_streams_per_client = max_streams_per_client
+        self._clients: Counter[str] = Counter()
         self._now_ms = now_ms
         self._jitter = jitter
         self._encoder = EventEncoder(self._index, lambda key: model.document(key, now_ms()))
@@ -74,11 +79,22 @@ class EventStreams:
                 "web.max_streams.",
                 headers={"Retry-After": str(RETRY_AFTER_S + round(self._jitter() * 10))},
             )
+        client = request.get(CLIENT, "")
+        if self._clients[client] >= self._max_streams_per_client:
+            raise ProblemError(
+                HTTPStatus.TOO_MANY_REQUESTS,
+                f"Your address has {self._max_streams_per_client} event streams already: close "
+                "some, or raise web.max_streams_per_client.",
+                headers={"Retry-After": str(RETRY_AFTER_S + round(self._jitter() * 10))},
+            )
         self.count += 1
+        self._clients[client] += 1
         try:
             return await self._serve(request, position)
         finally:
             self.count -= 1
+            self._clients[client] -= 1
+            self._clients += Counter()  # without those that have none
 
     async def _serve(self, request: web.Request, position: str) -> web.StreamResponse:
         response = web.StreamResponse(headers=_HEADERS)
