@@ -105,8 +105,7 @@ class EventStreams:
         with contextlib.suppress(ClientConnectionResetError, ConnectionResetError):
             try:
                 await self._write(response, self._greeting(is_new=not position))
-                while not self._is_closing:
-                    await self._send_changes(response, cursor)
+                await self._follow(request, response, cursor)
                 await self._write(response, event("bye", self._index.position(), {}))
             except TimeoutError:
                 if request.transport is not None:
@@ -120,18 +119,25 @@ class EventStreams:
         fleet = self._model.document(FLEET, self._now_ms()) or {}
         return retry + event("snapshot", self._index.position(), fleet)
 
-    async def _send_changes(self, response: web.StreamResponse, cursor: EventCursor) -> None:
-        """Sends what has changed, or else waits until something does."""
-        changed = self._changed
-        if not cursor.is_current:
-            await self._write(response, cursor.next_events(self._encoder))
-            await asyncio.sleep(FRAME_S)
-            return
-        try:
-            async with asyncio.timeout(PING_S):
-                await changed.wait()
-        except TimeoutError:
-            await self._write(response, PING)
+    async def _follow(
+        self, request: web.Request, response: web.StreamResponse, cursor: EventCursor
+    ) -> None:
+        """Sends what changes, until this side ends the stream or the client has gone."""
+        now = asyncio.get_running_loop().time
+        quiet_until = now() + PING_S
+        while not self._is_closing and request.transport is not None:
+            changed = self._changed
+            if not cursor.is_current:
+                await self._write(response, cursor.next_events(self._encoder))
+                await asyncio.sleep(FRAME_S)
+            elif now() >= quiet_until:
+                await self._write(response, PING)
+            else:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout_at(quiet_until):
+                        await changed.wait()
+                continue
+            quiet_until = now() + PING_S
 
     async def _write(self, response: web.StreamResponse, data: bytes) -> None:
         async with asyncio.timeout(WRITE_S):
