@@ -53,9 +53,11 @@ class LoginPage:
         response.headers.update(problem.headers)
         return response
 
-    async def show_form(self, _: web.Request) -> web.Response:
-        """The form."""
+    async def show_form(self, request: web.Request) -> web.Response:
+        """The form; 204 to a HEAD of a browser that has a session, for the script of the form."""
         self._require_tokens()
+        if request.method == "HEAD" and self._access.has_session(request):
+            return web.Response(status=HTTPStatus.NO_CONTENT)
         return self._form("", "", HTTPStatus.OK)
 
     async def log_in(self, request: web.Request) -> web.Response:

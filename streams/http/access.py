@@ -126,6 +126,11 @@ class AccessControl:
             return None
         return self.rules.tokens.new_session(found, self._wall_clock_s())
 
+    def has_session(self, request: web.Request) -> bool:
+        """Whether a browser has shown a token before."""
+        session = request.cookies.get(SESSION_COOKIE, "")
+        return self.rules.tokens.accepts_session(session, self._wall_clock_s())
+
     async def _limit(self, client: str) -> None:
         wait_s = self._requests.take(client)
         if not wait_s:
@@ -164,8 +169,7 @@ class AccessControl:
     async def _has_credentials(self, request: web.Request, rules: AccessRules, client: str) -> bool:
         authorization = request.headers.get("Authorization")
         if authorization is None:
-            session = request.cookies.get(SESSION_COOKIE, "")
-            return rules.tokens.accepts_session(session, self._wall_clock_s())
+            return self.has_session(request)
         scheme, _, value = authorization.partition(" ")
         if len(authorization) > _MAX_AUTHORIZATION_CHARS:
             return False

@@ -79,8 +79,8 @@ class RefusalLog:
         self._since[kind] = now
         worst, count = counts.most_common(1)[0]
         self._log.warning(
-            "refused: %s, %d times from %d clients, most of them (%d) from %s; the next line about "
-            "this comes after %g s at the earliest",
-            *(kind, counts.total(), len(counts), count, worst, self._period_s),
+            "refused because of %s: %d since the last such line, most of them (%d) from %s; this "
+            "is logged every %g s at most",
+            *(kind, counts.total(), count, worst, self._period_s),
         )
         counts.clear()
