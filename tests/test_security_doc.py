@@ -82,7 +82,8 @@ LIMITS = {
         f"{rate_limits.MAX_CLIENTS:,} addresses, or networks of 64 bits in IPv6"
     ),
     "connections of one HTTP client": (
-        f"{listener.MAX_CONNECTIONS_OF_CLIENT}; of a proxy, as many as of all"
+        f"{listener.MAX_CONNECTIONS_OF_CLIENT} beside its event streams; of a proxy, as many as of "
+        "all"
     ),
     "event streams of all clients": str(WebSection().max_streams),
     "event streams of one client": str(WebSection().max_streams_per_client),

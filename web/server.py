@@ -55,6 +55,7 @@ class PageServer:
             settings.access,
             settings.max_streams + _OTHER_CONNECTIONS,
             _END_S,
+            settings.max_streams_per_client,
         )
 
     @property

@@ -1,6 +1,7 @@
 """The settings of the page, and which addresses it may listen on."""
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -38,13 +39,14 @@ class PageSettings:
         A page on loopback answers to its own names only: a site that a browser shows could
         otherwise point a name of its own to 127.0.0.1 and read the page (DNS rebinding).
         """
-        if not self.is_local:
-            return True
-        try:
-            name = urlsplit(f"//{header}").hostname
-        except ValueError:
-            return False
-        accepted = {self.host.lower(), *_LOCAL_NAMES}
-        if self.external_url:
-            accepted.add(urlsplit(self.external_url).hostname or "")
-        return name is not None and name in accepted
+        return not self.is_local or _is_own_name(header, self.host, self.external_url)
+
+
+@lru_cache(maxsize=64)
+def _is_own_name(header: str, host: str, external_url: str) -> bool:
+    try:
+        name = urlsplit(f"//{header}").hostname
+    except ValueError:
+        return False
+    outside = urlsplit(external_url).hostname or host
+    return name is not None and name in {host.lower(), outside, *_LOCAL_NAMES}

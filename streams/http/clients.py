@@ -1,10 +1,12 @@
 """Who a client is: its address, or the one that a proxy in front states."""
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Final
 
 _MAX_HOPS: Final = 10
+_MAX_ADDRESS_CHARS: Final = 100
 _IPV6_PREFIX: Final = 64
 """One customer of a network has so many bits of its addresses in common, and all the rest."""
 
@@ -31,6 +33,8 @@ class ClientAddresses:
         that is not that of a proxy is the client's, and what stands before it is the client's
         own claim.
         """
+        if not forwarded:
+            return client_key(peer)
         client = peer
         hops = [hop.strip() for line in forwarded for hop in line.split(",")]
         for hop in reversed(hops[-_MAX_HOPS:]):
@@ -40,6 +44,7 @@ class ClientAddresses:
         return client_key(client)
 
 
+@lru_cache(maxsize=4_096)
 def client_key(peer: str) -> str:
     """What one client has in common: its IPv4 address, or its IPv6 network."""
     address = _address(peer)
@@ -48,6 +53,7 @@ def client_key(peer: str) -> str:
     return peer if address is None else str(address)
 
 
+@lru_cache(maxsize=64)
 def is_loopback(host: str) -> bool:
     """Whether an address to listen on is reached from this machine only."""
     try:
@@ -57,6 +63,8 @@ def is_loopback(host: str) -> bool:
 
 
 def _address(text: str) -> IPv4Address | IPv6Address | None:
+    if len(text) > _MAX_ADDRESS_CHARS:
+        return None
     try:
         address = ip_address(text.partition("%")[0])
     except ValueError:

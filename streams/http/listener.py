@@ -25,6 +25,8 @@ WRITE_S: Final = 30.0
 MAX_LINE_BYTES: Final = 8_190
 MAX_HEADERS: Final = 64
 MAX_CONNECTIONS_OF_CLIENT: Final = 100
+"""Beside those of its event streams."""
+
 _LOOK_S: Final = 1.0
 _LINGER_S: Final = 2.0
 
@@ -49,7 +51,13 @@ class HttpListener:
     """
 
     def __init__(
-        self, host: str, port: int, settings: AccessSettings, max_connections: int, end_s: float
+        self,
+        host: str,
+        port: int,
+        settings: AccessSettings,
+        max_connections: int,
+        end_s: float,
+        max_streams_of_client: int = 0,
     ) -> None:
         self.host = host
         self.port = port
@@ -57,6 +65,7 @@ class HttpListener:
         self._reader = AccessRulesReader(settings.files, self.access.rules)
         self._connections: Counter[str] = Counter()
         self._max_connections = max_connections
+        self._max_streams_of_client = max_streams_of_client
         self._end_s = end_s
         self._handshakes: set[asyncio.Task[None]] = set()
         self._runner: web.AppRunner | None = None
@@ -125,11 +134,13 @@ class HttpListener:
     def open(self, peer: str) -> bool:
         """Counts a connection, if there may be one more."""
         client = client_key(peer)
-        is_one_too_many = self._connections[
-            client
-        ] >= MAX_CONNECTIONS_OF_CLIENT and not self.access.addresses.is_proxy(peer)
-        if is_one_too_many or self._connections.total() >= self._max_connections:
+        allowed = MAX_CONNECTIONS_OF_CLIENT + self._max_streams_of_client
+        has_too_many = self._connections[client] >= allowed
+        if has_too_many and not self.access.addresses.is_proxy(peer):
             self.access.refusals.note("too many connections", client)
+            return False
+        if self._connections.total() >= self._max_connections:
+            self.access.refusals.note("too many connections of all clients", client)
             return False
         self._connections[client] += 1
         return True

@@ -4,7 +4,7 @@
 taken: decode, event-cost, worker, operations, operations-memory, latency, restart, outage,
 zookeeper, znode-change, readiness, conformance, conformance-partitions, reference,
 controller-failover, controller-changes, unavailability, features, topics, startup, pipeline,
-replay, history, audit, growth, executors.
+replay, history, audit, growth, executors, web, web-clients.
 """
 
 import sys
@@ -40,6 +40,7 @@ from tests.bench import (
     startup,
     topics,
     unavailability,
+    web,
     worker,
     zookeeper,
 )
@@ -99,6 +100,8 @@ BENCHES: dict[str, Callable[[], Measures]] = {
     "audit": audit.run,
     "growth": growth.run,
     "executors": executors.run,
+    "web": web.not_modified,
+    "web-clients": lambda: on_a_bus(lambda bus, _: web.followed(bus), partitions=8),
 }
 
 

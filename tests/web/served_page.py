@@ -19,7 +19,7 @@ from featurewatch.web.settings import PageSettings
 from featurewatch.web.worker_rows import WorkerRows
 from tests.paths import ROOT
 from tests.processes import popen
-from tests.web.samples import alert_of, message_of, read_model, state_of
+from tests.web.samples import alert_of, read_model, state_of
 
 UNLIMITED = 1e9
 
@@ -29,14 +29,13 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def main(clusters: int, max_requests_per_s: float, events_per_s: float) -> None:
-    """Serves so many clusters, of which so many change each second."""
+def main(clusters: int, max_requests_per_s: float) -> None:
+    """Serves so many clusters."""
     names = [f"cluster-{number:04}" for number in range(clusters)]
     states = (state_of(name, at_ms=now_ms()) for name in names)
     alerts = (alert_of(name, at_ms=now_ms()) for name in names[::10])
     settings = PageSettings(
         port=0,
-        max_streams_per_client=1_000,
         access=AccessSettings(max_requests_per_s=max_requests_per_s),
     )
     model = read_model([*states, *alerts])
@@ -45,28 +44,15 @@ def main(clusters: int, max_requests_per_s: float, events_per_s: float) -> None:
     async def run() -> None:
         async with server.serving():
             print(server.port, flush=True)  # noqa: T201 - its first line
-            reading = asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
-            number = 0
-            while not reading.done():
-                if not events_per_s:
-                    await asyncio.wait([reading])
-                    break
-                await asyncio.wait([reading], timeout=1 / events_per_s)
-                number += 1
-                name = names[number % len(names)]
-                changed = state_of(name, at_ms=now_ms(), revision=number)
-                model.apply(*message_of(changed), now_ms())
-                server.notify()
+            await asyncio.to_thread(sys.stdin.read)
 
     asyncio.run(run())
 
 
 @contextmanager
-def served_page(
-    clusters: int, max_requests_per_s: float = UNLIMITED, events_per_s: float = 0.0
-) -> Iterator[tuple[int, int]]:
+def served_page(clusters: int, max_requests_per_s: float = UNLIMITED) -> Iterator[tuple[int, int]]:
     """The page; gives its port and the id of its process."""
-    arguments = map(str, (clusters, max_requests_per_s, events_per_s))
+    arguments = map(str, (clusters, max_requests_per_s))
     command = [sys.executable, "-m", "tests.web.served_page", *arguments]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with popen(command, cwd=ROOT, **pipes) as process:
@@ -83,4 +69,4 @@ def memory_mb(pid: int, field: str) -> float:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3]))
+    main(int(sys.argv[1]), float(sys.argv[2]))
