@@ -157,7 +157,8 @@ class HealthServer:
     @property
     def url(self) -> str:
         """The address for people."""
-        return f"{self._listener.scheme}://{self.host}:{self.port}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self._listener.scheme}://{host}:{self.port}"
 
     async def start(self) -> None:
         """Begins to listen; raises `PortTakenError`."""

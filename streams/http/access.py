@@ -162,7 +162,8 @@ class AccessControl:
         if rules.needs_credentials and not await self._has_credentials(request, rules, client):
             raise ProblemError(
                 HTTPStatus.UNAUTHORIZED,
-                "A login is needed here: a user with a password, or a bearer token.",
+                "A login is needed here: a user with a password, or a bearer token. A browser "
+                "gets it from the page: load that anew.",
                 headers={"WWW-Authenticate": rules.challenge},
             )
 

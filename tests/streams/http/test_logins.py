@@ -71,6 +71,33 @@ async def test_passwords_and_tokens_open_the_metrics_and_health_needs_none(tmp_p
             assert (await response.json())["status"] == 401
 
 
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"Authorization: Bearer \xff\xfe",
+        b"Authorization: Basic \xff\xfe",
+        b"Authorization: \xff",
+        b"Cookie: featurewatch_session=9999999999.\xff; \xfe=\xff",
+        b"X-Forwarded-For: \xff, 203.0.113.9",
+    ],
+)
+async def test_bytes_that_are_no_text_are_no_login(
+    tmp_path: Path, header: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    """401 or 400, and no defect."""
+    tokens = Files(tmp_path).write_tokens(TOKEN)
+    config = Files(tmp_path).write(basic_auth_users={"ann": hashed()})
+    proxies = ("127.0.0.1",)
+    async with served(token_file=tokens, config_file=config, proxies=proxies) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(b"GET /metrics HTTP/1.1\r\nHost: a\r\n" + header + b"\r\n\r\n")
+        async with asyncio.timeout(60):
+            first = await reader.readline()
+        assert b" 401 " in first or b" 400 " in first
+        writer.close()
+    assert not [record for record in caplog.records if record.exc_info]
+
+
 async def test_a_token_in_the_address_is_refused_and_not_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
