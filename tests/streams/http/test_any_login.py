@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -35,11 +36,23 @@ def access(tmp_path_factory: pytest.TempPathFactory) -> AccessControl:
     return access
 
 
+@pytest.fixture(scope="module")
+def runner() -> Iterator[asyncio.Runner]:
+    """One event loop for all examples."""
+    with asyncio.Runner() as made:
+        yield made
+
+
 @pytest.mark.fuzz
 @settings(deadline=None)
 @given(authorization=AUTHORIZATION, cookie=HEADER, forwarded=HEADER, query=QUERY)
 def test_nobody_guesses_a_login(
-    access: AccessControl, authorization: str, cookie: str, forwarded: str, query: str
+    access: AccessControl,
+    runner: asyncio.Runner,
+    authorization: str,
+    cookie: str,
+    forwarded: str,
+    query: str,
 ) -> None:
     """Every such request is a problem document, and no other error."""
     headers = {
@@ -50,7 +63,7 @@ def test_nobody_guesses_a_login(
     for given_headers in (headers, {"Cookie": headers["Cookie"]}):
         request = make_mocked_request("GET", f"/metrics?{query}", headers=given_headers)
         with pytest.raises(ProblemError):
-            asyncio.run(access.admit(request))
+            runner.run(access.admit(request))
 
 
 @pytest.mark.fuzz
