@@ -9,7 +9,7 @@ from typing import Final
 
 from aiohttp import ClientConnectionResetError, web
 
-from featurewatch.streams.http.access import CLIENT
+from featurewatch.streams.http.access import ADMISSION, CLIENT
 from featurewatch.web.change_index import ChangeIndex
 from featurewatch.web.event_stream import PING, RETRY_MS, EventCursor, EventEncoder, event
 from featurewatch.web.model import FLEET, FleetModel
@@ -122,10 +122,13 @@ class EventStreams:
     async def _follow(
         self, request: web.Request, response: web.StreamResponse, cursor: EventCursor
     ) -> None:
-        """Sends what changes, until this side ends the stream or the client has gone."""
+        """Sends what changes, until this side ends the stream, its login does, or the client."""
         now = asyncio.get_running_loop().time
+        admission = request.get(ADMISSION)
         quiet_until = now() + PING_S
         while not self._is_closing and request.transport is not None:
+            if admission is not None and not admission.holds():
+                return
             changed = self._changed
             if not cursor.is_current:
                 await self._write(response, cursor.next_events(self._encoder))

@@ -35,9 +35,10 @@ def request_rules(settings: PageSettings, access: AccessControl, login: LoginPag
     @web.middleware
     async def apply(request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
+            await access.limit(request)
             _check_method(request)
-            await access.admit(request, OPEN_PATHS)
             _check_host(request, settings)
+            await access.authorize(request, OPEN_PATHS)
             return await handler(request)
         except ProblemError as problem:
             if problem.status is HTTPStatus.UNAUTHORIZED and login.is_for(request):

@@ -49,6 +49,16 @@ _SECRET_PARAMETERS: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
+class Admission:
+    """A login that was accepted; a response that goes on ends when it ``holds`` no more."""
+
+    holds: Callable[[], bool]
+
+
+ADMISSION: Final = web.RequestKey("admission", Admission)
+
+
+@dataclass(frozen=True, slots=True)
 class AccessSettings:
     """What holds for one port.
 
@@ -97,15 +107,26 @@ class AccessControl:
         Raises:
             ProblemError: It comes too early, has a secret in its address, or has no valid login.
         """
+        await self.limit(request)
+        await self.authorize(request, open_paths)
+
+    async def limit(self, request: web.Request) -> None:
+        """Counts a request of its client; raises `ProblemError` if it comes too early."""
         client = self.client_of(request)
         request[CLIENT] = client
-        resource = request.match_info.route.resource
-        path = "" if resource is None else resource.canonical
         # What floods the page does not keep a probe from its response.
-        await self._limit(client + " probes" if path in HEALTH else client)
+        await self._limit(client + " probes" if _route(request) in HEALTH else client)
+
+    async def authorize(self, request: web.Request, open_paths: Set[str] = HEALTH) -> None:
+        """Checks the login of a request, as `admit` does."""
         _refuse_secrets(request)
-        if path not in open_paths:
-            await self._check_login(request, client)
+        if _route(request) not in open_paths:
+            rules = self.rules
+            await self._check_login(request, rules, request[CLIENT])
+            by_session = rules.needs_credentials and "Authorization" not in request.headers
+            request[ADMISSION] = Admission(
+                lambda: self.rules is rules and (not by_session or self.has_session(request))
+            )
 
     async def add_headers(self, _: web.Request, response: web.StreamResponse) -> None:
         """Adds the headers of the file; a signal handler for ``on_response_prepare``."""
@@ -148,8 +169,7 @@ class AccessControl:
             wait_s,
         )
 
-    async def _check_login(self, request: web.Request, client: str) -> None:
-        rules = self.rules
+    async def _check_login(self, request: web.Request, rules: AccessRules, client: str) -> None:
         if rules.config.tls is not None:
             transport = request.transport
             certificate = None if transport is None else transport.get_extra_info("peercert")
@@ -205,6 +225,12 @@ class AccessControl:
         if not is_right:
             self._failed_logins.take(client)
         return is_right
+
+
+def _route(request: web.Request) -> str:
+    """The path of a route, with the names of its parts; empty: there is none."""
+    resource = request.match_info.route.resource
+    return "" if resource is None else resource.canonical
 
 
 def _too_many(detail: str, wait_s: float) -> ProblemError:

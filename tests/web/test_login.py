@@ -1,5 +1,6 @@
 """The page's login with a token, and the page behind each other kind of login."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from http.cookies import SimpleCookie
@@ -88,6 +89,23 @@ async def test_a_browser_exchanges_a_token_for_a_cookie(tmp_path: Path) -> None:
             return await status_with(client, session) == 401
 
         await until(has_ended)
+
+
+@pytest.mark.parametrize("way", ["token", "cookie"])
+async def test_a_stream_ends_with_its_login(tmp_path: Path, way: str) -> None:
+    """Taking the token out of its file ends what it opened; a valid login goes on from there."""
+    files = Files(tmp_path)
+    async with page(token_file=files.write_tokens(TOKEN)) as client:
+        header = {"Authorization": f"Bearer {TOKEN}"}
+        if way == "cookie":
+            header = {"Cookie": f"{SESSION_COOKIE}={session_of(await log_in(client))}"}
+        stream = await client.get(f"{ROOT}/events", headers=header)
+        assert stream.status == 200
+        files.write_tokens(OTHER_TOKEN)
+        async with asyncio.timeout(60):
+            text = await stream.text()
+        assert "event: bye" in text
+        assert (await client.get(f"{ROOT}/events", headers=header)).status == 401
 
 
 @pytest.mark.parametrize("view", ["//evil.example", "x\r\nSet-Cookie: a=b", "ä", "a b", ""])
