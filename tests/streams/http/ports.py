@@ -47,8 +47,8 @@ class Files:
         """A section with a new certificate of 127.0.0.1; its files have this name."""
         issued = self.authority.issue_cert("127.0.0.1", "localhost")
         issued.private_key_pem.write_to_path(self.directory / f"{name}.key")
-        chain = b"".join(blob.bytes() for blob in issued.cert_chain_pems)
-        (self.directory / f"{name}.pem").write_bytes(chain)
+        for number, certificate in enumerate(issued.cert_chain_pems):
+            certificate.write_to_path(self.directory / f"{name}.pem", append=number > 0)
         self.authority.cert_pem.write_to_path(self.directory / "ca.pem")
         return {"cert_file": f"{name}.pem", "key_file": f"{name}.key", **more}
 
