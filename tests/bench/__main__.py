@@ -2,9 +2,10 @@
 
 ``python -m tests.bench [NAME …]`` prints one JSON object a measure on stdout; without names all are
 taken: decode, event-cost, worker, operations, operations-memory, latency, restart, outage,
+web, web-clients,
 zookeeper, znode-change, readiness, conformance, conformance-partitions, reference,
 controller-failover, controller-changes, unavailability, features, topics, startup, pipeline,
-replay, history, audit, growth, executors, web, web-clients.
+replay, history, audit, growth, executors.
 """
 
 import sys
