@@ -47,8 +47,9 @@ def _expected(error: Exception) -> str | None:
     # Here, so that a command that does not fail need not import what others may fail of.
     from featurewatch.deploy.errors import StackError
     from featurewatch.pipeline.errors import PipelineError
-    from featurewatch.streams.errors import BusError, PortTakenError
+    from featurewatch.streams.errors import BusError, PortTakenError, WebConfigError
 
     if isinstance(error, PortTakenError):
         return f"{error} (web.source_port, web.worker_port and web.page_port)"
-    return str(error) if isinstance(error, BusError | PipelineError | StackError) else None
+    expected = BusError | PipelineError | StackError | WebConfigError
+    return str(error) if isinstance(error, expected) else None

@@ -5,6 +5,10 @@ class PortTakenError(Exception):
     """The address cannot be listened on; the text names it and says what to do."""
 
 
+class WebConfigError(ValueError):
+    """TLS or logins of an HTTP port cannot be used as they are set up; the text names the key."""
+
+
 class SecurityError(ValueError):
     """A client property that cannot be used: the text names it and says what to write instead.
 

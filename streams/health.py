@@ -8,15 +8,20 @@ from typing import Any, Final, Self
 
 import orjson
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
 from featurewatch.streams import metrics
-from featurewatch.streams.errors import PortTakenError
 from featurewatch.streams.events import SourceState
+from featurewatch.streams.http.access import AccessControl, AccessSettings
+from featurewatch.streams.http.listener import HttpListener
+from featurewatch.streams.http.problems import ProblemError
 from featurewatch.streams.metrics import SourceReport, SourceReporter
 
 Sources = Callable[[], Iterable[SourceReporter]]
 
 LOOPBACK: Final = "127.0.0.1"
+_MAX_CONNECTIONS: Final = 200
+_END_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +90,8 @@ class _SharedRendering:
         return await asyncio.shield(self._running)
 
 
-def make_app(views: HealthViews) -> web.Application:
-    """The web application of the three views."""
+def make_app(views: HealthViews, access: AccessControl) -> web.Application:
+    """The web application of the three views; only the metrics may need a login."""
     rendering = _SharedRendering(views.metrics)
 
     async def show_metrics(_: web.Request) -> web.Response:
@@ -100,7 +105,16 @@ def make_app(views: HealthViews) -> web.Application:
         ready, body = views.readiness()
         return _json(body, status=200 if ready else 503)
 
-    app = web.Application()
+    @web.middleware
+    async def admit(request: web.Request, handler: Handler) -> web.StreamResponse:
+        try:
+            await access.admit(request)
+            return await handler(request)
+        except ProblemError as problem:
+            return problem.response(request.path)
+
+    app = web.Application(middlewares=[admit])
+    app.on_response_prepare.append(access.add_headers)
     app.router.add_get("/metrics", show_metrics)
     app.router.add_get("/healthz", show_health)
     app.router.add_get("/readyz", show_readiness)
@@ -117,30 +131,42 @@ class HealthServer:
     """Serves the views; use as ``async with HealthServer(views, port=9584) as server``.
 
     ``port`` 0 takes any free one, which `port` then is. Binds to loopback by default:
-    the views have no authentication. Raises `PortTakenError` at start.
+    without ``access`` the views have no login.
+
+    Raises:
+        WebConfigError: TLS or logins cannot be used as they are set up.
     """
 
-    def __init__(self, views: HealthViews, *, port: int, host: str = LOOPBACK) -> None:
+    def __init__(
+        self,
+        views: HealthViews,
+        *,
+        port: int,
+        host: str = LOOPBACK,
+        access: AccessSettings = AccessSettings(),  # noqa: B008 - it is frozen
+    ) -> None:
         self.host = host
-        self.port = port
-        self._runner = web.AppRunner(make_app(views), access_log=None)
+        self._listener = HttpListener(host, port, access, _MAX_CONNECTIONS, _END_S)
+        self._app = make_app(views, self._listener.access)
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return self._listener.port
+
+    @property
+    def url(self) -> str:
+        """The address for people."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self._listener.scheme}://{host}:{self.port}"
 
     async def start(self) -> None:
         """Begins to listen; raises `PortTakenError`."""
-        await self._runner.setup()
-        try:
-            await web.TCPSite(self._runner, self.host, self.port).start()
-        except OSError as error:
-            await self._runner.cleanup()
-            raise PortTakenError(
-                f"cannot listen on {self.host}:{self.port} ({error.strerror or error}): "
-                "choose another port, or stop what listens there"
-            ) from error
-        self.port = self._runner.addresses[0][1]
+        await self._listener.start(self._app)
 
     async def close(self) -> None:
         """Stops listening."""
-        await self._runner.cleanup()
+        await self._listener.close()
 
     async def __aenter__(self) -> Self:
         await self.start()

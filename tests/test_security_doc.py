@@ -4,13 +4,14 @@ import re
 
 import pytest
 
-from featurewatch.cli.config.settings import ClusterSection
+from featurewatch.cli.config.settings import ClusterSection, WebSection
 from featurewatch.cli.runtime import resync
 from featurewatch.cli.runtime.supervisor import DEFAULT_BACKOFF
 from featurewatch.streams import events, types
 from featurewatch.streams.apiversions import node_features
 from featurewatch.streams.apiversions.settings import ApiVersionsSettings
 from featurewatch.streams.bus.settings import MAX_EVENT_BYTES
+from featurewatch.streams.http import access, listener, passwords, rate_limits
 from featurewatch.streams.kraft import commits, snapshot_spool, source
 from featurewatch.streams.kraft.records import batch, decoder
 from featurewatch.streams.net import limits, sasl
@@ -18,6 +19,7 @@ from featurewatch.streams.net.address import Address
 from featurewatch.streams.zookeeper import bounded_socket, session
 from featurewatch.streams.zookeeper.settings import ZookeeperSettings
 from featurewatch.streams.zookeeper.watcher import changes
+from featurewatch.web import live, login
 from tests.paths import ROOT
 
 ROWS = {
@@ -73,6 +75,31 @@ LIMITS = {
     "children of a znode": f"{session.MAX_CHILDREN:,}, with names that ZooKeeper allows",
     "znode": size(changes.MAX_ZNODE_BYTES),
     "event": size(MAX_EVENT_BYTES),
+    "requests of one HTTP client": (
+        f"{WebSection().max_requests_per_s:g} a second, and those of {access.BURST_S:g} s at once"
+    ),
+    "HTTP clients that are counted": (
+        f"{rate_limits.MAX_CLIENTS:,} addresses, or networks of 64 bits in IPv6"
+    ),
+    "connections of one HTTP client": (
+        f"{listener.MAX_CONNECTIONS_OF_CLIENT} beside its event streams; of a proxy, as many as of "
+        "all"
+    ),
+    "event streams of all clients": str(WebSection().max_streams),
+    "event streams of one client": str(WebSection().max_streams_per_client),
+    "time for a request, from the connection or the request before": f"{listener.IDLE_S:g} s",
+    "time for a TLS handshake": f"{listener.HANDSHAKE_S:g} s",
+    "time in which a client takes nothing of a response": (
+        f"{listener.WRITE_S:g} s; of an event stream {live.WRITE_S:g} s"
+    ),
+    "address of a request, and each of its headers": (
+        f"{listener.MAX_LINE_BYTES:,} bytes, {listener.MAX_HEADERS} headers"
+    ),
+    "login sent by a browser": f"{login.MAX_FORM_BYTES:,} bytes in {login.FORM_S:g} s",
+    "wrong passwords of one HTTP client": (
+        f"{access.MAX_FAILED_LOGINS}, then one in {access._FAILED_LOGIN_S:g} s"
+    ),
+    "passwords that are checked or wait for it": str(passwords.MAX_WAITING),
     "request to publish anew": size(resync.MAX_REQUEST_BYTES),
     "time between two republications of a source": f"{resync.MIN_INTERVAL_S:g} s",
 }

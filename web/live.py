@@ -2,12 +2,14 @@
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import Callable
 from http import HTTPStatus
 from typing import Final
 
 from aiohttp import ClientConnectionResetError, web
 
+from featurewatch.streams.http.access import ADMISSION, CLIENT
 from featurewatch.web.change_index import ChangeIndex
 from featurewatch.web.event_stream import PING, RETRY_MS, EventCursor, EventEncoder, event
 from featurewatch.web.model import FLEET, FleetModel
@@ -38,6 +40,7 @@ class EventStreams:
         self,
         model: FleetModel,
         max_streams: int,
+        max_streams_per_client: int,
         now_ms: Callable[[], int],
         jitter: Callable[[], float],
     ) -> None:
@@ -45,6 +48,8 @@ class EventStreams:
         self._model = model
         self._index: ChangeIndex = model.index
         self._max_streams = max_streams
+        self._max_streams_per_client = max_streams_per_client
+        self._clients: Counter[str] = Counter()
         self._now_ms = now_ms
         self._jitter = jitter
         self._encoder = EventEncoder(self._index, lambda key: model.document(key, now_ms()))
@@ -74,11 +79,22 @@ class EventStreams:
                 "web.max_streams.",
                 headers={"Retry-After": str(RETRY_AFTER_S + round(self._jitter() * 10))},
             )
+        client = request.get(CLIENT, "")
+        if self._clients[client] >= self._max_streams_per_client:
+            raise ProblemError(
+                HTTPStatus.TOO_MANY_REQUESTS,
+                f"Your address has {self._max_streams_per_client} event streams already: close "
+                "some, or raise web.max_streams_per_client.",
+                headers={"Retry-After": str(RETRY_AFTER_S + round(self._jitter() * 10))},
+            )
         self.count += 1
+        self._clients[client] += 1
         try:
             return await self._serve(request, position)
         finally:
             self.count -= 1
+            self._clients[client] -= 1
+            self._clients += Counter()  # without those that have none
 
     async def _serve(self, request: web.Request, position: str) -> web.StreamResponse:
         response = web.StreamResponse(headers=_HEADERS)
@@ -89,8 +105,7 @@ class EventStreams:
         with contextlib.suppress(ClientConnectionResetError, ConnectionResetError):
             try:
                 await self._write(response, self._greeting(is_new=not position))
-                while not self._is_closing:
-                    await self._send_changes(response, cursor)
+                await self._follow(request, response, cursor)
                 await self._write(response, event("bye", self._index.position(), {}))
             except TimeoutError:
                 if request.transport is not None:
@@ -104,18 +119,28 @@ class EventStreams:
         fleet = self._model.document(FLEET, self._now_ms()) or {}
         return retry + event("snapshot", self._index.position(), fleet)
 
-    async def _send_changes(self, response: web.StreamResponse, cursor: EventCursor) -> None:
-        """Sends what has changed, or else waits until something does."""
-        changed = self._changed
-        if not cursor.is_current:
-            await self._write(response, cursor.next_events(self._encoder))
-            await asyncio.sleep(FRAME_S)
-            return
-        try:
-            async with asyncio.timeout(PING_S):
-                await changed.wait()
-        except TimeoutError:
-            await self._write(response, PING)
+    async def _follow(
+        self, request: web.Request, response: web.StreamResponse, cursor: EventCursor
+    ) -> None:
+        """Sends what changes, until this side ends the stream, its login does, or the client."""
+        now = asyncio.get_running_loop().time
+        admission = request.get(ADMISSION)
+        quiet_until = now() + PING_S
+        while not self._is_closing and request.transport is not None:
+            if admission is not None and not admission.holds():
+                return
+            changed = self._changed
+            if not cursor.is_current:
+                await self._write(response, cursor.next_events(self._encoder))
+                await asyncio.sleep(FRAME_S)
+            elif now() >= quiet_until:
+                await self._write(response, PING)
+            else:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout_at(quiet_until):
+                        await changed.wait()
+                continue
+            quiet_until = now() + PING_S
 
     async def _write(self, response: web.StreamResponse, data: bytes) -> None:
         async with asyncio.timeout(WRITE_S):

@@ -1,57 +1,23 @@
-"""Errors of the API as problem documents (RFC 9457), ``application/problem+json``."""
+"""The errors of the API, as problem documents."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Final
 
-import orjson
-from aiohttp import web
-
+from featurewatch.streams.http.problems import CONTENT_TYPE, ProblemError
 from featurewatch.streams.text import plain, quoted
 
-CONTENT_TYPE: Final = "application/problem+json"
+__all__ = [
+    "CONTENT_TYPE",
+    "RETRY_AFTER_S",
+    "ProblemError",
+    "method_not_allowed",
+    "not_read",
+    "unknown_cluster",
+    "wrong_parameter",
+]
+
 RETRY_AFTER_S: Final = 2
-
-
-class ProblemError(Exception):
-    """A request that gets a problem document.
-
-    ``errors`` maps names of parameters to what is wrong with each.
-    """
-
-    def __init__(
-        self,
-        status: HTTPStatus,
-        detail: str,
-        *,
-        errors: Mapping[str, str] | None = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> None:
-        super().__init__(detail)
-        self.status = status
-        self.detail = detail
-        self.errors = errors or {}
-        self.headers = headers or {}
-
-    def response(self, instance: str) -> web.Response:
-        """The document; ``instance`` is the path of the request."""
-        document: dict[str, object] = {
-            "type": "about:blank",
-            "title": self.status.phrase,
-            "status": self.status.value,
-            "detail": self.detail,
-            "instance": quoted(instance),
-        }
-        if self.errors:
-            document["errors"] = [
-                {"parameter": name, "detail": detail} for name, detail in self.errors.items()
-            ]
-        return web.Response(
-            status=self.status.value,
-            body=orjson.dumps(document),
-            content_type=CONTENT_TYPE,
-            headers={**self.headers, "Cache-Control": "no-store"},
-        )
 
 
 def wrong_parameter(name: str, detail: str) -> ProblemError:
@@ -77,6 +43,6 @@ def method_not_allowed(allowed: Sequence[str]) -> ProblemError:
     """405: the page and its API only read."""
     return ProblemError(
         HTTPStatus.METHOD_NOT_ALLOWED,
-        "featurewatch serves GET and HEAD only: nothing can be changed here.",
+        f"Only {' and '.join(allowed)} are served here: nothing can be changed.",
         headers={"Allow": ", ".join(allowed)},
     )

@@ -7,13 +7,14 @@ from typing import Final
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
+from featurewatch.streams.http.access import HEALTH, AccessControl
 from featurewatch.streams.text import quoted
+from featurewatch.web.login import LOGIN, LOGIN_METHODS, OPEN_PATHS, LoginPage
 from featurewatch.web.problems import ProblemError, method_not_allowed
 from featurewatch.web.settings import PageSettings
 
 _LOG: Final = logging.getLogger("featurewatch.web")
 METHODS: Final = ("GET", "HEAD")
-_OPEN_PATHS: Final = frozenset({"/healthz", "/readyz"})
 
 HEADERS: Final = {
     "Content-Security-Policy": (
@@ -28,15 +29,20 @@ HEADERS: Final = {
 }
 
 
-def request_rules(settings: PageSettings) -> Middleware:
+def request_rules(settings: PageSettings, access: AccessControl, login: LoginPage) -> Middleware:
     """The middleware; every refusal is a problem document."""
 
     @web.middleware
     async def apply(request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
-            _check(request, settings)
+            await access.limit(request)
+            _check_method(request)
+            _check_host(request, settings)
+            await access.authorize(request, OPEN_PATHS)
             return await handler(request)
         except ProblemError as problem:
+            if problem.status is HTTPStatus.UNAUTHORIZED and login.is_for(request):
+                return login.show(request, problem)
             return problem.response(request.path)
         except web.HTTPMethodNotAllowed:
             return method_not_allowed(METHODS).response(request.path)
@@ -62,13 +68,15 @@ async def add_headers(_: web.Request, response: web.StreamResponse) -> None:
     response.headers.pop("Server", None)
 
 
-def _check(request: web.Request, settings: PageSettings) -> None:
-    if request.method not in METHODS:
-        raise method_not_allowed(METHODS)
+def _check_method(request: web.Request) -> None:
+    allowed = LOGIN_METHODS if request.path == LOGIN else METHODS
+    if request.method not in allowed:
+        raise method_not_allowed(allowed)
+
+
+def _check_host(request: web.Request, settings: PageSettings) -> None:
     # Probes come with the address of a pod.
-    if request.path not in _OPEN_PATHS and not settings.accepts_host(
-        request.headers.get("Host", "")
-    ):
+    if request.path not in HEALTH and not settings.accepts_host(request.headers.get("Host", "")):
         host = quoted(request.headers.get("Host", ""))
         raise ProblemError(
             HTTPStatus.MISDIRECTED_REQUEST,

@@ -2,18 +2,17 @@
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from http import HTTPStatus
 from typing import Final
 
 import orjson
 from aiohttp import web
-from aiohttp.http_exceptions import HttpProcessingError
 
-from featurewatch.streams.errors import PortTakenError
+from featurewatch.streams.http.listener import HttpListener
 from featurewatch.web.api import Api
 from featurewatch.web.live import EventStreams
+from featurewatch.web.login import LoginPage
 from featurewatch.web.model import FleetModel
 from featurewatch.web.problems import ProblemError
 from featurewatch.web.request_rules import add_headers, request_rules
@@ -21,20 +20,11 @@ from featurewatch.web.settings import PageSettings
 from featurewatch.web.static_files import StaticFile, StaticFiles
 from featurewatch.web.worker_rows import WorkerRows
 
-_LOG: Final = logging.getLogger("featurewatch.web.requests")
 _TICK_S: Final = 1.0
 _END_S: Final = 1.0
+_OTHER_CONNECTIONS: Final = 300
 _STORED: Final = "public, max-age=31536000, immutable"
 _REVALIDATED: Final = "no-cache"
-
-
-def _is_defect(record: logging.LogRecord) -> bool:
-    """Whether a line is about the server: a request that is no HTTP is its client's error."""
-    error = record.exc_info[1] if record.exc_info else None
-    return not isinstance(error, HttpProcessingError)
-
-
-_LOG.addFilter(_is_defect)
 
 
 class PageServer:
@@ -55,8 +45,18 @@ class PageServer:
         self.model = model
         self.rows = rows
         self.now_ms = now_ms
-        self.port = settings.port
-        self.streams = EventStreams(model, settings.max_streams, now_ms, jitter)
+        self.streams = EventStreams(
+            model, settings.max_streams, settings.max_streams_per_client, now_ms, jitter
+        )
+        # Beside the streams there is room for as many requests as browsers make at once.
+        self._listener = HttpListener(
+            settings.host,
+            settings.port,
+            settings.access,
+            settings.max_streams + _OTHER_CONNECTIONS,
+            _END_S,
+            settings.max_streams_per_client,
+        )
 
     @property
     def url(self) -> str:
@@ -64,7 +64,12 @@ class PageServer:
         if self.settings.external_url:
             return self.settings.external_url
         host = f"[{self.settings.host}]" if ":" in self.settings.host else self.settings.host
-        return f"http://{host}:{self.port}/"
+        return f"{self._listener.scheme}://{host}:{self.port}/"
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return self._listener.port
 
     def notify(self) -> None:
         """Sends what has changed in the model to all clients."""
@@ -73,10 +78,13 @@ class PageServer:
 
     def make_app(self) -> web.Application:
         """The application."""
-        app = web.Application(middlewares=[request_rules(self.settings)])
-        app.on_response_prepare.append(add_headers)
+        static, access = StaticFiles(), self._listener.access
+        login = LoginPage(static.login.content, access, self.settings)
+        app = web.Application(middlewares=[request_rules(self.settings, access, login)])
+        app.on_response_prepare.extend((add_headers, access.add_headers))
+        login.add_to(app)
         Api(self.model, self.rows, self.streams, self.now_ms).add_to(app)
-        self._add_page(app)
+        self._add_page(app, static)
         app.on_shutdown.append(self._end_streams)
         app.cleanup_ctx.append(self._ticking)
         return app
@@ -84,29 +92,13 @@ class PageServer:
     @contextlib.asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
         """Listens for as long as the context lasts; raises `PortTakenError`."""
-        runner = web.AppRunner(
-            self.make_app(), access_log=None, logger=_LOG, shutdown_timeout=_END_S
-        )
-        await runner.setup()
+        await self._listener.start(self.make_app())
         try:
-            await self._listen(runner)
             yield
         finally:
-            await runner.cleanup()
+            await self._listener.close()
 
-    async def _listen(self, runner: web.AppRunner) -> None:
-        try:
-            await web.TCPSite(runner, self.settings.host, self.settings.port).start()
-        except OSError as error:
-            raise PortTakenError(
-                f"cannot listen on {self.settings.host}:{self.settings.port} "
-                f"({error.strerror or error}): choose another port, or stop what listens there"
-            ) from error
-        self.port = runner.addresses[0][1]
-
-    def _add_page(self, app: web.Application) -> None:
-        static = StaticFiles()
-
+    def _add_page(self, app: web.Application, static: StaticFiles) -> None:
         async def show_page(_: web.Request) -> web.Response:
             return _file(static.index, _REVALIDATED)
 

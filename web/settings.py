@@ -1,9 +1,12 @@
 """The settings of the page, and which addresses it may listen on."""
 
-from dataclasses import dataclass
-from ipaddress import ip_address
+from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
+
+from featurewatch.streams.http.access import AccessSettings
+from featurewatch.streams.http.clients import is_loopback
 
 DEFAULT_PORT: Final = 9780
 _LOCAL_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -14,13 +17,16 @@ class PageSettings:
     """How the page is served.
 
     ``port`` 0 takes any free one. ``external_url`` is the address under which a proxy serves the
-    page (empty: none). ``max_streams`` bounds the event streams of all clients together.
+    page (empty: none). ``max_streams`` bounds the event streams of all clients together,
+    ``max_streams_per_client`` those of one. ``access`` is who may read.
     """
 
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT
     external_url: str = ""
     max_streams: int = 200
+    max_streams_per_client: int = 50
+    access: AccessSettings = field(default_factory=AccessSettings)
 
     @property
     def is_local(self) -> bool:
@@ -33,21 +39,14 @@ class PageSettings:
         A page on loopback answers to its own names only: a site that a browser shows could
         otherwise point a name of its own to 127.0.0.1 and read the page (DNS rebinding).
         """
-        if not self.is_local:
-            return True
-        try:
-            name = urlsplit(f"//{header}").hostname
-        except ValueError:
-            return False
-        accepted = {self.host.lower(), *_LOCAL_NAMES}
-        if self.external_url:
-            accepted.add(urlsplit(self.external_url).hostname or "")
-        return name is not None and name in accepted
+        return not self.is_local or _is_own_name(header, self.host, self.external_url)
 
 
-def is_loopback(host: str) -> bool:
-    """Whether an address to listen on is reached from this machine only."""
+@lru_cache(maxsize=64)
+def _is_own_name(header: str, host: str, external_url: str) -> bool:
     try:
-        return ip_address(host).is_loopback
+        name = urlsplit(f"//{header}").hostname
     except ValueError:
-        return host.lower() == "localhost"
+        return False
+    outside = urlsplit(external_url).hostname or host
+    return name is not None and name in {host.lower(), outside, *_LOCAL_NAMES}

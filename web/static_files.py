@@ -16,6 +16,7 @@ _TYPES: Final = {
     "svg": "image/svg+xml",
 }
 INDEX: Final = "index.html"
+LOGIN_PAGE: Final = "login.html"
 _MARK: Final = b"static/files/"
 """How the page addresses its files; the digest takes the place of the second part."""
 
@@ -36,10 +37,12 @@ class StaticFiles:
         for path, file in sorted(found.items()):
             digest.update(path.encode() + b"\0" + file.content + b"\0")
         self.digest = digest.hexdigest()[:16]
-        index = found.pop(INDEX)
-        page = index.content.replace(_MARK, b"static/%b/" % self.digest.encode())
-        self.index = StaticFile(page, index.content_type)
+        self.index, self.login = (self._page(found.pop(name)) for name in (INDEX, LOGIN_PAGE))
         self._files = found
+
+    def _page(self, file: StaticFile) -> StaticFile:
+        content = file.content.replace(_MARK, b"static/%b/" % self.digest.encode())
+        return StaticFile(content, file.content_type)
 
     def get(self, digest: str, path: str) -> StaticFile | None:
         """A file by its path, ``vendor/preact.js``; None: there is none of this version."""

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from importlib.util import find_spec
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 from urllib.parse import urlsplit
@@ -35,6 +36,9 @@ from featurewatch.monitoring.notify.settings import NotifySettings
 from featurewatch.pipeline.replay.bundle_limits import DEFAULT_BUNDLE_LIMITS, BundleLimits
 from featurewatch.streams import yaml_file
 from featurewatch.streams.bus.settings import BusSettings
+from featurewatch.streams.errors import WebConfigError
+from featurewatch.streams.http.access import AccessSettings
+from featurewatch.streams.http.clients import is_loopback
 from featurewatch.streams.kraft.snapshot_spool import DEFAULT_MAX_SNAPSHOT_BYTES
 from featurewatch.streams.net.address import parse_addresses
 from featurewatch.streams.text import plain, shortened
@@ -47,6 +51,11 @@ def _ensemble(text: str) -> str:
     if text.strip():
         parse_hosts(text)
     return text.strip()
+
+
+def _network(text: str) -> str:
+    ip_network(text, strict=False)
+    return text
 
 
 def _web_address(text: str) -> str:
@@ -187,10 +196,18 @@ class ReadinessSection(_Section):
 
 
 class WebSection(_Section):
-    """The page, and /metrics, /healthz and /readyz of sources and worker."""
+    """The page, and /metrics, /healthz and /readyz of sources, worker and notifications."""
 
+    config_file: Path | None = None
+    """a file with TLS, users and headers of all these ports, as Prometheus' exporters take it"""
+    token_file: Path | None = None
+    """a file with bearer tokens, one a line, for all these ports"""
+    proxies: list[Annotated[str, AfterValidator(_network)]] = ["127.0.0.0/8", "::1"]
+    """addresses and networks of proxies, whose X-Forwarded-For names the client that is limited"""
+    max_requests_per_s: Lasting = 100.0
+    """of one client, which may make those of five seconds at once; more of them are refused"""
     host: str = "127.0.0.1"
-    """where sources and worker listen; there is no authentication"""
+    """where sources, worker and notifications listen"""
     source_port: Annotated[int, Field(ge=0, le=65535)] = 9584
     """of the process that watches (0: any free port)"""
     worker_port: Annotated[int, Field(ge=0, le=65535)] = 9778
@@ -200,13 +217,30 @@ class WebSection(_Section):
     page_port: Annotated[int, Field(ge=0, le=65535)] = DEFAULT_PORT
     """of the page (0: any free port)"""
     page_without_login: bool = False
-    """the page may listen where other machines reach it, and everybody there may read it"""
+    """the page may listen where other machines reach it, without a login of its own"""
     notify_port: Annotated[int, Field(ge=0, le=65535)] = DEFAULT_NOTIFY_PORT
     """of the process that notifies (0: any free port)"""
     external_url: Annotated[str, AfterValidator(_web_address)] = ""
     """http(s)://… under which a proxy serves the page"""
     max_streams: Annotated[int, Field(gt=0)] = 200
     """pages that are updated live at the same time; more of them are refused"""
+    max_streams_per_client: Annotated[int, Field(gt=0)] = 50
+    """of these, pages of one client"""
+
+    def access(self, *, must_have_login: bool = False) -> AccessSettings:
+        """Who may read a port; raises `UsageError` where a file of it cannot be used."""
+        access = AccessSettings(
+            self.config_file,
+            self.token_file,
+            must_have_login,
+            tuple(self.proxies),
+            self.max_requests_per_s,
+        )
+        try:
+            access.files.read()
+        except WebConfigError as error:
+            raise UsageError(f"web.config_file and web.token_file: {error}") from None
+        return access
 
 
 class ReplaySection(_Section):
@@ -289,14 +323,21 @@ class Settings(BaseSettings):
     def page_settings(self) -> PageSettings:
         """The page's settings; raises `UsageError` where others could read it without a login."""
         web = self.web
-        page = PageSettings(web.page_host, web.page_port, web.external_url, web.max_streams)
-        if not page.is_local and not web.page_without_login:
+        must_have_login = not is_loopback(web.page_host) and not web.page_without_login
+        if must_have_login and web.config_file is None and web.token_file is None:
             raise UsageError(
                 f"web.page_host is {web.page_host}: other machines could read the page, which has "
-                "no login: listen on 127.0.0.1 behind a proxy that has one, or set "
-                "web.page_without_login"
+                "no login: give it one with web.config_file or web.token_file, listen on 127.0.0.1 "
+                "behind a proxy that has one, or set web.page_without_login"
             )
-        return page
+        return PageSettings(
+            web.page_host,
+            web.page_port,
+            web.external_url,
+            web.max_streams,
+            web.max_streams_per_client,
+            web.access(must_have_login=must_have_login),
+        )
 
     def notify_settings(self) -> NotifySettings:
         """Where alerts are sent; raises `UsageError` for a file that cannot be read."""

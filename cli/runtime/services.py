@@ -92,8 +92,8 @@ async def run_worker(settings: WorkerSettings, web: WebSection) -> None:
 async def _run_worker(settings: WorkerSettings, web: WebSection) -> None:
     LOG.info("the worker's id is %s", settings.worker_id)
     worker = WorkerSupervisor(settings)
-    async with serve_health(worker, web.host, web.worker_port) as health:
-        LOG.info("the worker's health and metrics: http://%s:%d", health.host, health.port)
+    async with serve_health(worker, web.host, web.worker_port, web.access()) as health:
+        LOG.info("the worker's health and metrics: %s", health.url)
         running = asyncio.ensure_future(worker.run())
         try:
             await asyncio.shield(running)

@@ -259,9 +259,9 @@ class SourceRunner:
         """
         web = self.settings.web
         async with HealthServer(
-            source_views(self.sources), port=web.source_port, host=web.host
+            source_views(self.sources), port=web.source_port, host=web.host, access=web.access()
         ) as health:
-            LOG.info("the sources' health and metrics: http://%s:%d", health.host, health.port)
+            LOG.info("the sources' health and metrics: %s", health.url)
             await run_restarting(self._run_sources, self._on_failure, self._is_final)
 
     async def _run_sources(self) -> None:

@@ -22,6 +22,7 @@ from featurewatch.cli.runtime.supervisor import (
 from featurewatch.controller.rows import StateRowError
 from featurewatch.streams.errors import BusError, BusUnavailableError
 from featurewatch.streams.health import HealthServer, HealthViews
+from featurewatch.streams.http.access import AccessSettings
 from featurewatch.streams.text import error_line
 
 LOG: Final = logging.getLogger("featurewatch.worker")
@@ -133,7 +134,9 @@ class WorkerSupervisor:
         LOG.error("%s", self._failure, exc_info=None if is_expected else error)
 
 
-def serve_health(worker: WorkerSupervisor, host: str, port: int) -> HealthServer:
+def serve_health(
+    worker: WorkerSupervisor, host: str, port: int, access: AccessSettings
+) -> HealthServer:
     """Serves a worker's metrics and readiness; ready once it has read its topics to their end."""
 
     def readiness() -> tuple[bool, dict[str, Any]]:
@@ -141,4 +144,4 @@ def serve_health(worker: WorkerSupervisor, host: str, port: int) -> HealthServer
         return not reasons, {"ready": not reasons, "waiting": reasons}
 
     views = HealthViews(worker.metrics.scrape, readiness)
-    return HealthServer(views, port=port, host=host)
+    return HealthServer(views, port=port, host=host, access=access)

@@ -2,6 +2,7 @@
 
 ``python -m tests.bench [NAME …]`` prints one JSON object a measure on stdout; without names all are
 taken: decode, event-cost, worker, operations, operations-memory, latency, restart, outage,
+web, web-clients,
 zookeeper, znode-change, readiness, conformance, conformance-partitions, reference,
 controller-failover, controller-changes, unavailability, features, topics, startup, page, pipeline,
 replay, history, audit, growth, executors.
@@ -41,6 +42,7 @@ from tests.bench import (
     startup,
     topics,
     unavailability,
+    web,
     worker,
     zookeeper,
 )
@@ -101,6 +103,8 @@ BENCHES: dict[str, Callable[[], Measures]] = {
     "audit": audit.run,
     "growth": growth.run,
     "executors": executors.run,
+    "web": web.not_modified,
+    "web-clients": lambda: on_a_bus(lambda bus, _: web.followed(bus), partitions=8),
 }
 
 

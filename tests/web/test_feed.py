@@ -6,6 +6,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,6 +29,7 @@ from featurewatch.streams.codec.outputs import encode_output
 from featurewatch.streams.outputs import AlertState
 from featurewatch.streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES, OPERATIONS, STATE
 from featurewatch.tables.rows import WORKER_ROWS
+from tests.streams.http.ports import TOKEN, Files
 from tests.streams.mock_bus import MockBus
 from tests.web.rolls import ROLLED, rolling
 from tests.web.samples import alert_of, change_of, message_of, operation_of, state_of
@@ -116,6 +118,26 @@ async def test_a_public_address_is_refused(closed_port: int) -> None:
             await run_page_beside(settings, lambda _: None, asyncio.Event())
         allowed = settings_of(bus, page_host=host, page_without_login=True)
         assert allowed.page_settings().host == host
+
+
+def test_a_public_address_needs_a_login_that_can_be_used(tmp_path: Path) -> None:
+    """TLS alone is none; what is wrong with a file is told before anything listens."""
+    files, bus = Files(tmp_path), BusSettings("127.0.0.1:1")
+
+    def settings(**web: Any) -> Settings:
+        return settings_of(bus, page_host="0.0.0.0", **web)  # noqa: S104 - nothing listens
+
+    tls = files.write(tls_server_config=files.tls())
+    with pytest.raises(UsageError, match="has no login: set basic_auth_users"):
+        settings(config_file=tls).page_settings()
+    with pytest.raises(UsageError, match=r"web.token_file: .*/tokens cannot be read: No such file"):
+        settings(token_file=tmp_path / "tokens").page_settings()
+    tokens = files.write_tokens(TOKEN)
+    page = settings(config_file=tls, token_file=tokens).page_settings()
+    assert page.access.must_have_login
+    assert settings(config_file=tls, page_without_login=True).page_settings().host == page.host
+    with pytest.raises(ValueError, match="does not appear to be an IPv4 or IPv6 network"):
+        settings(proxies=["nginx"])
 
 
 async def test_a_taken_port_ends_nothing_else(

@@ -90,7 +90,7 @@ async def run_notify(settings: Settings, topics_exist: asyncio.Event | None = No
         _serve_health(book, metrics, settings, has_members=bool(members)) as health,
         _senders(targets.webhooks, metrics) as senders,
     ):
-        LOG.info("health and metrics of the notifications: http://%s:%d", health.host, health.port)
+        LOG.info("health and metrics of the notifications: %s", health.url)
         if topics_exist is not None:
             await topics_exist.wait()
         bus = settings.bus_settings()
@@ -177,7 +177,8 @@ def _serve_health(
         return not reasons, {"ready": not reasons, "waiting": reasons}
 
     views = HealthViews(lambda: metrics.render, readiness)
-    return HealthServer(views, port=settings.web.notify_port, host=settings.web.host)
+    web = settings.web
+    return HealthServer(views, port=web.notify_port, host=web.host, access=web.access())
 
 
 async def _tick(book: AlertBook) -> None:

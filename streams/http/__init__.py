@@ -1,0 +1,1 @@
+"""What every HTTP port of the product has in common: TLS, logins, limits of clients, listening."""
