@@ -15,9 +15,9 @@ def allow(count):
     resource.setrlimit(resource.RLIMIT_NOFILE, (count, most))
 
 async def main():
+    # The event loop's own descriptors are open; no other number may be used.
+    allow(3)
     async with Publisher(BusSettings(bootstrap_servers=sys.argv[1])) as publisher:
-        # The event loop's own descriptors are open; no other number may be used.
-        allow(3)
         async with asyncio.timeout(60):
             while publisher.error is None:
                 await asyncio.sleep(0.05)

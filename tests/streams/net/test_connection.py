@@ -14,7 +14,6 @@ from featurewatch.streams.errors import SecurityError
 from featurewatch.streams.net import sasl
 from featurewatch.streams.net.address import Address, parse_addresses
 from featurewatch.streams.net.connection import NodeError, ResponseTimeoutError, open_connection
-from featurewatch.streams.net.failures import KnownListeners
 from featurewatch.streams.net.security import from_properties
 from tests.streams.net.handshake import V0_UNSUPPORTED, V3_ANSWER, frame, read_request
 
@@ -57,10 +56,8 @@ async def test_a_node_without_version_4_gets_version_3() -> None:
         await connection.close()
 
 
-async def test_a_refused_connection_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_refused_connection_is_one_line() -> None:
     """An address where nothing listens gives one line with the address."""
-    # Another test may have had the port.
-    monkeypatch.setattr("featurewatch.streams.net.connection._KNOWN", KnownListeners())
     async with listener(lambda *_: asyncio.sleep(0)) as address:
         pass
     with pytest.raises(NodeError, match=f"nobody listens at {address}.*check the address"):
