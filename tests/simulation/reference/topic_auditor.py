@@ -1,6 +1,7 @@
 """What must hold of the topics of a cluster, whatever fails; each rule has a name."""
 
 from collections import defaultdict
+from typing import NamedTuple
 
 from featurewatch.controller.partitions.assignment import TopicPartition
 from featurewatch.reference.machines.protocol import WatchKind
@@ -16,6 +17,13 @@ from tests.simulation.reference.tree import History
 StateKey = tuple[TopicPartition, int]
 
 
+class Acknowledged(NamedTuple):
+    """A write that a client knows to be safe, and the epoch of the leader that said so."""
+
+    value: int
+    leader_epoch: int
+
+
 class TopicAuditor:
     """Reads the history of ZooKeeper, and is shown what brokers accept and clients are told."""
 
@@ -25,7 +33,7 @@ class TopicAuditor:
         self._epoch = 0
         self._states: dict[TopicPartition, PartitionLeadership] = {}
         self._versions: defaultdict[StateKey, list[PartitionLeadership]] = defaultdict(list)
-        self.acknowledged: defaultdict[LogKey, list[int]] = defaultdict(list)
+        self.acknowledged: defaultdict[LogKey, list[Acknowledged]] = defaultdict(list)
         self.elections = self.reassigned = self.deleted = 0
 
     def check(self) -> None:
@@ -75,11 +83,17 @@ class TopicAuditor:
             ), "a state is written before it is sent"
             replica = broker.replicas.get(state.partition)
             if replica is not None and replica.state == state and state.leader == broker.broker_id:
-                self._check_log(broker, state.partition)
+                self._check_log(broker, state.partition, state.leader_epoch)
 
-    def _check_log(self, broker: LightReplicas, partition: TopicPartition) -> None:
+    def _check_log(
+        self, broker: LightReplicas, partition: TopicPartition, leader_epoch: int
+    ) -> None:
+        """A leader has what was acknowledged up to its epoch: it may learn late that it was one,
+        and be no replica any more. Later leaders have acknowledged more since then."""
         topic_id = broker.replicas[partition].topic_id
-        missing = {*self.acknowledged[topic_id, partition.number]} - {*broker.log(partition)}
+        written = self.acknowledged[topic_id, partition.number]
+        expected = {write.value for write in written if write.leader_epoch <= leader_epoch}
+        missing = expected - {*broker.log(partition)}
         assert not missing, f"an acknowledged write is lost: {partition} on {broker.broker_id}"
 
     def check_at_rest(self, brokers: dict[int, LightReplicas]) -> None:
@@ -109,4 +123,4 @@ class TopicAuditor:
                     assert broker.leaders.get(partition) == state.leader, (
                         f"every broker learns the leader: {partition} on {broker.broker_id}"
                     )
-                self._check_log(brokers[state.leader], partition)
+                self._check_log(brokers[state.leader], partition, state.leader_epoch)

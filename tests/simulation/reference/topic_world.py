@@ -48,7 +48,7 @@ from featurewatch.reference.machines.topics.znodes import (
 from featurewatch.reference.machines.zookeeper import Create, Delete
 from tests.simulation.reference.node import MACHINES, Process
 from tests.simulation.reference.session import Session
-from tests.simulation.reference.topic_auditor import TopicAuditor
+from tests.simulation.reference.topic_auditor import Acknowledged, TopicAuditor
 from tests.simulation.reference.tree import History
 
 CONTROLLERS = (101, 102)
@@ -303,8 +303,11 @@ class TopicWorld:
             self._request_isr(broker, partition)
 
     def _acknowledge(self, broker: LightReplicas, partition: TopicPartition) -> None:
-        key = (broker.replicas[partition].topic_id, partition.number)
-        self.auditor.acknowledged[key] += broker.acknowledged(partition)
+        replica = broker.replicas[partition]
+        epoch = replica.state.leader_epoch
+        self.auditor.acknowledged[replica.topic_id, partition.number] += [
+            Acknowledged(value, epoch) for value in broker.acknowledged(partition)
+        ]
 
     def _request_isr(self, broker: LightReplicas, partition: TopicPartition) -> bool:
         asked = (broker.broker_id, broker.epoch, partition)
