@@ -85,8 +85,7 @@ class WorkerRows:
         Raises:
             StateRowError: Another version wrote its rows.
         """
-        # It may change while another thread assesses it.
-        rows = dict(self._rows.get(cluster, ()))
+        rows = self._rows_of(cluster)
         if not rows:
             return None
         with restoring(cluster):
@@ -99,8 +98,12 @@ class WorkerRows:
         Raises:
             StateRowError: Another version wrote its rows.
         """
-        rows = dict(self._rows.get(cluster, ()))
+        rows = self._rows_of(cluster)
         if not rows:
             return None
         with restoring(cluster):
             return image_of_rows(cluster, rows)
+
+    def _rows_of(self, cluster: ClusterId) -> dict[str, bytes]:
+        """Rows that stay as they are, whoever reads the next ones meanwhile."""
+        return dict(self._rows.get(cluster, ()))

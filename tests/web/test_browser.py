@@ -332,11 +332,12 @@ async def test_history_that_cannot_be_read_is_unknown(browser: Any) -> None:
 async def test_markup_in_names_is_text(browser: Any) -> None:
     """A cluster, a node's feature and a summary with markup are shown as they are written."""
     summary = f"{MARKUP} must be upgraded."
-    named = state_of(MARKUP, at_ms=now_ms())
+    named = state_of(MARKUP, at_ms=now_ms(), name="<b>orders</b>")
     async with tab(browser, named, alert_of(MARKUP, summary=summary)) as shown:
         await shown.open()
         await shown.page.get_by_role("link", name=MARKUP).click()
         await shown.shows(summary)
+        await expect(shown.page.locator("h1")).to_contain_text("<b>orders</b>")
         assert await shown.page.title() == f"{MARKUP} roll – featurewatch"
         assert await shown.page.locator("img").count() == 0
         assert [line for line in shown.console if "503" not in line] == []

@@ -29,7 +29,8 @@ function Migrating({ migration, cluster }) {
 export function Tabs({ store }) {
   const { cluster, view } = store.route;
   const { documents, refusals } = store;
-  return html`<h1><span class="mono">${cluster}</span> <${Copy} text=${cluster || ''} label="the cluster's id" /></h1>
+  return html`<h1><span class="mono">${cluster}</span> <${Copy} text=${cluster || ''} label="the cluster's id" />
+      ${documents.cluster && documents.cluster.name && html` <span>${documents.cluster.name}</span>`}</h1>
     ${refusals.cluster && html`<p class="banner"><${Word} word="unknown" />: ${refusals.cluster.message}</p>`}
     ${documents.cluster && html`<${State} cluster=${documents.cluster} now=${store.now()} />
       <${Migrating} migration=${documents.cluster.migration} cluster=${cluster} />`}
