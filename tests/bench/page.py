@@ -8,7 +8,6 @@ Chromium on the PATH and the extra ``web-dev``.
 """
 
 import random
-import shutil
 import statistics
 import time
 import urllib.request
@@ -24,6 +23,7 @@ from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.codec.outputs import encode_state
 from featurewatch.streams.topics import STATE
 from tests.processes import Process, wait_ready
+from tests.web.chromium import ARGUMENTS, CHROMIUM, NO_CHROMIUM
 from tests.web.samples import state_of
 
 CLUSTERS: Final = 1_000
@@ -58,9 +58,8 @@ _CELL: Final = """
 
 def run(bus: BusSettings, directory: Path) -> Iterator[dict[str, Any]]:
     """Both measures, with ``featurewatch web`` as a process of its own."""
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    if chromium is None:
-        raise RuntimeError("there is no chromium on the PATH")
+    if CHROMIUM is None:
+        raise RuntimeError(NO_CHROMIUM)
     ensure_topics(bus)
     producer = Producer(bus.client(linger_ms=0) | {"acks": "all"})
     for number in range(CLUSTERS):
@@ -75,7 +74,7 @@ def run(bus: BusSettings, directory: Path) -> Iterator[dict[str, Any]]:
         server.start()
         wait_ready([server])
         with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+            browser = playwright.chromium.launch(executable_path=CHROMIUM, args=[*ARGUMENTS])
             yield _first_list(browser, url)
             yield _changes(browser, url, bus, producer)
             browser.close()

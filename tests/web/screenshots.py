@@ -5,7 +5,6 @@ schemes, served by the page's own server. `make screenshots` runs it.
 """
 
 import asyncio
-import shutil
 import sys
 import time
 from collections.abc import Iterator
@@ -25,6 +24,7 @@ from featurewatch.web.worker_rows import WorkerRows
 from tests.controller.readiness.clusters import cluster, controllers, nodes
 from tests.paths import ROOT
 from tests.tables.images import fold_all
+from tests.web.chromium import CHROMIUM, NO_CHROMIUM, running_chromium
 from tests.web.rolls import publish
 from tests.web.samples import alert_of, change_of, message_of, nodes_on, state_of
 
@@ -113,13 +113,12 @@ def server(now_ms: int) -> PageServer:
     return PageServer(PageSettings(port=0), model, rows, _now_ms, lambda: 0.0)
 
 
-async def take(directory: Path, chromium: str) -> list[Path]:
+async def take(directory: Path) -> list[Path]:
     """Writes the pictures to a directory, and returns their paths."""
-    from playwright.async_api import async_playwright, expect
+    from playwright.async_api import expect
 
     served, paths = server(_now_ms()), []
-    async with served.serving(), async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+    async with served.serving(), running_chromium() as browser:
         for scheme in SCHEMES:
             context = await browser.new_context(color_scheme=scheme)
             page = await context.new_page()
@@ -131,7 +130,6 @@ async def take(directory: Path, chromium: str) -> list[Path]:
                 paths.append(directory / f"{name}-{scheme}.png")
                 await page.screenshot(path=paths[-1])
             await context.close()
-        await browser.close()
     return paths
 
 
@@ -141,11 +139,10 @@ def _now_ms() -> int:
 
 def main() -> int:
     """Takes them into docs/images; 1 if there is no Chromium."""
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    if chromium is None:
-        sys.stderr.write("there is no chromium on the PATH\n")
+    if CHROMIUM is None:
+        sys.stderr.write(f"{NO_CHROMIUM}\n")
         return 1
-    for path in asyncio.run(take(IMAGES, chromium)):
+    for path in asyncio.run(take(IMAGES)):
         sys.stdout.write(f"{path.relative_to(ROOT)}  {path.stat().st_size:,} bytes\n")
     return 0
 

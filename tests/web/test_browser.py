@@ -3,7 +3,6 @@
 Needs Chromium on the PATH (Debian: chromium) and the extra ``web-dev``; left out without them.
 """
 
-import shutil
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -11,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from featurewatch.streams.outputs import AlertState, Migration, Severity
 from featurewatch.streams.types import NodeId
@@ -21,6 +19,7 @@ from featurewatch.web.server import PageServer
 from featurewatch.web.settings import PageSettings
 from featurewatch.web.worker_rows import WorkerRows
 from tests.processes import free_port
+from tests.web.chromium import CHROMIUM, NO_CHROMIUM, NO_PLAYWRIGHT
 from tests.web.rolls import ROLLED, publish, rolling
 from tests.web.samples import (
     alert_of,
@@ -32,12 +31,9 @@ from tests.web.samples import (
     state_of,
 )
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 if CHROMIUM is None:
-    pytest.skip("there is no chromium on the PATH", allow_module_level=True)
-playwright_api = pytest.importorskip(
-    "playwright.async_api", reason="playwright is missing: install the extra web-dev"
-)
+    pytest.skip(NO_CHROMIUM, allow_module_level=True)
+playwright_api = pytest.importorskip("playwright.async_api", reason=NO_PLAYWRIGHT)
 expect = playwright_api.expect
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -55,17 +51,6 @@ CLUSTER_VIEWS = {
 
 MARKUP = "<img src=x onerror=document.title='bad'>"
 CLUSTER = f"?view=cluster&cluster={ROLLED}"
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser() -> AsyncIterator[Any]:
-    """One Chromium for all tests of this file."""
-    async with playwright_api.async_playwright() as playwright:
-        launched = await playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox"], timeout=DEADLINE_MS
-        )
-        yield launched
-        await launched.close()
 
 
 def now_ms() -> int:

@@ -4,7 +4,6 @@ Needs Chromium on the PATH (Debian: chromium) and the extra ``web-dev``; left ou
 """
 
 import base64
-import shutil
 import ssl
 import time
 from collections.abc import AsyncIterator
@@ -13,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_asyncio
 from aiohttp import ClientSession, TCPConnector, web
 
 from featurewatch.streams.http.access import AccessSettings
@@ -21,15 +19,13 @@ from featurewatch.web.server import PageServer
 from featurewatch.web.settings import PageSettings
 from featurewatch.web.worker_rows import WorkerRows
 from tests.streams.http.ports import PASSWORD, TOKEN, Files, hashed
+from tests.web.chromium import CHROMIUM, NO_CHROMIUM, NO_PLAYWRIGHT
 from tests.web.rolls import ROLLED, publish, rolling
 from tests.web.samples import alert_of, message_of, read_model, state_of
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 if CHROMIUM is None:
-    pytest.skip("there is no chromium on the PATH", allow_module_level=True)
-playwright_api = pytest.importorskip(
-    "playwright.async_api", reason="playwright is missing: install the extra web-dev"
-)
+    pytest.skip(NO_CHROMIUM, allow_module_level=True)
+playwright_api = pytest.importorskip("playwright.async_api", reason=NO_PLAYWRIGHT)
 expect = playwright_api.expect
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -38,17 +34,6 @@ PREFIX = "/ops/watch"
 BASIC = "Basic " + base64.b64encode(f"ann:{PASSWORD}".encode()).decode()
 LOGIN = {"http_credentials": {"username": "ann", "password": PASSWORD}}
 HOP_BY_HOP = {"connection", "transfer-encoding", "content-encoding", "content-length", "keep-alive"}
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser() -> AsyncIterator[Any]:
-    """One Chromium for all tests of this file."""
-    async with playwright_api.async_playwright() as playwright:
-        launched = await playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox"], timeout=DEADLINE_MS
-        )
-        yield launched
-        await launched.close()
 
 
 def now_ms() -> int:

@@ -1,6 +1,5 @@
 """A real cluster is rolled from Kafka 3.9.1 to 4.3.0, and the open page follows it to its end."""
 
-import shutil
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -15,14 +14,14 @@ from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.types import FeatureName
 from tests.integration.processes.level_flips import update_level
 from tests.processes import Process, wait_ready
+from tests.web.chromium import ARGUMENTS, CHROMIUM, NO_CHROMIUM
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 OLD, NEW = "3.9.1", "4.3.0"
 DEADLINE_MS = 90_000
 
 pytestmark = [
     pytest.mark.stack,
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on the PATH"),
+    pytest.mark.skipif(CHROMIUM is None, reason=NO_CHROMIUM),
 ]
 
 
@@ -58,7 +57,7 @@ def test_a_real_roll_is_followed_without_a_reload(
     )
     cluster = make_cluster(combined([OLD] * 3, "3.9-IV0"))
     with followed(cluster, bus, tmp_path) as address, api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=[*ARGUMENTS])
         page = browser.new_context(viewport={"width": 1440, "height": 900}).new_page()
 
         def shows(place: str, text: str) -> None:

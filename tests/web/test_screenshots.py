@@ -1,15 +1,14 @@
 """The pictures of the page in the documents: they can be taken anew, and are small."""
 
 import re
-import shutil
 from pathlib import Path
 
 import pytest
 
 from tests.paths import ROOT
+from tests.web.chromium import CHROMIUM, NO_CHROMIUM, NO_PLAYWRIGHT
 from tests.web.screenshots import IMAGES, MAX_BYTES, SCHEMES, VIEWS, take
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 NAMES = {f"{name}-{scheme}.png" for name in VIEWS for scheme in SCHEMES}
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -34,11 +33,10 @@ def test_documents_show_them_in_the_scheme_of_the_reader(document: str) -> None:
             assert ((ROOT / document).parent / path).is_file()
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on the PATH")
+@pytest.mark.skipif(CHROMIUM is None, reason=NO_CHROMIUM)
 async def test_they_can_be_taken_anew(tmp_path: Path) -> None:
     """All of them, from what the page shows now."""
-    pytest.importorskip("playwright", reason="playwright is missing: install the extra web-dev")
-    assert CHROMIUM is not None
-    paths = await take(tmp_path, CHROMIUM)
+    pytest.importorskip("playwright", reason=NO_PLAYWRIGHT)
+    paths = await take(tmp_path)
     assert {path.name for path in paths} == NAMES
     assert all(path.read_bytes().startswith(PNG) for path in paths)

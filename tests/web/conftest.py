@@ -1,0 +1,15 @@
+"""The browser of a file's tests."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest_asyncio
+
+from tests.web.chromium import running_chromium
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser() -> AsyncIterator[Any]:
+    """One Chromium for all tests of a file, which is left out where there is none."""
+    async with running_chromium() as running:
+        yield running
