@@ -18,6 +18,7 @@ from confluent_kafka import Message
 from featurewatch.cli.output.topic_reader import TopicReader
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.errors import BusError
+from featurewatch.streams.threads import run_in_thread
 from featurewatch.streams.topics import Topic
 
 _BATCH: Final = 500
@@ -28,8 +29,6 @@ _RETRY_S: Final = 1.0
 _MAX_RETRY_S: Final = 5.0
 _LASTING_S: Final = 15.0
 """What prevents messages for so long is logged."""
-
-_END_S: Final = 2.0
 
 _T = TypeVar("_T")
 
@@ -105,40 +104,6 @@ async def follow_feed(feed: TopicFeed) -> None:
             wait_s = _RETRY_S
         await asyncio.sleep(wait_s)
         wait_s = min(wait_s * 2, _MAX_RETRY_S)
-
-
-async def run_in_thread(work: Callable[[threading.Event], None], name: str) -> None:
-    """Runs ``work`` in a daemon thread, as librdkafka's calls block; its event says when to end.
-
-    Raises what ``work`` raises.
-    """
-    loop = asyncio.get_running_loop()
-    stopped = threading.Event()
-    done: asyncio.Future[None] = loop.create_future()
-
-    def finish(error: BaseException | None) -> None:
-        if done.done():
-            return
-        if error is None:
-            done.set_result(None)
-        else:
-            done.set_exception(error)
-
-    def run() -> None:
-        failure: BaseException | None = None
-        try:
-            work(stopped)
-        except BaseException as error:
-            failure = error
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(finish, failure)
-
-    threading.Thread(target=run, name=name, daemon=True).start()
-    try:
-        await asyncio.shield(done)
-    finally:
-        stopped.set()
-        await asyncio.wait([done], timeout=_END_S)
 
 
 async def _read_in_thread(feed: TopicFeed) -> None:

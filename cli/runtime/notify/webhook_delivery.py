@@ -23,7 +23,7 @@ from confluent_kafka import (
 )
 
 from featurewatch.cli.errors import UsageError
-from featurewatch.cli.output.topic_feed import LastingFailure, run_in_thread
+from featurewatch.cli.output.topic_feed import LastingFailure
 from featurewatch.cli.runtime.notify.alert_messages import alert_of
 from featurewatch.monitoring.notify.alert_labels import AlertLinks
 from featurewatch.monitoring.notify.settings import WebhookTarget
@@ -31,6 +31,7 @@ from featurewatch.monitoring.notify.webhook import GIVE_UP_MS, MAX_BODY_BYTES, e
 from featurewatch.monitoring.notify.webhook_target import TargetStoppedError, WebhookSender
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.errors import BusError
+from featurewatch.streams.threads import run_in_thread
 from featurewatch.streams.topics import ALERTS
 
 LOG: Final = logging.getLogger("featurewatch.notify")
