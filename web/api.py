@@ -231,7 +231,7 @@ class Api:
             raise not_read(f"The worker's rows cannot be read: {error_line(error)}") from None
         if report is None:
             raise not_read("No worker has stored rows of this cluster yet.")
-        return orjson.dumps(report, default=list)
+        return orjson.dumps(report.document(), default=list)
 
     def _position(self) -> str:
         return self._model.index.position()

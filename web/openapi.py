@@ -167,6 +167,7 @@ def _parameters() -> dict[str, Any]:
     def path(name: str, about: str) -> dict[str, Any]:
         return {"name": name, "in": "path", "required": True, "description": about, "schema": TEXT}
 
+    revision = {**NUMBER, "minimum": 0}
     limits = {**NUMBER, "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT}
     return {
         "cluster": path("cluster", "The id of a cluster"),
@@ -184,9 +185,9 @@ def _parameters() -> dict[str, Any]:
             "verdict", "Only clusters with this verdict", {**TEXT, "enum": [*VERDICTS]}
         ),
         "kind": query("kind", "Only operations of this kind", {**TEXT, "enum": [*OperationKind]}),
-        "revision": {**path("revision", "The number of a revision"), "schema": NUMBER},
-        "from": {**query("from", "The earlier revision", NUMBER), "required": True},
-        "to": {**query("to", "The later revision", NUMBER), "required": True},
+        "revision": {**path("revision", "The number of a revision"), "schema": revision},
+        "from": {**query("from", "The earlier revision", revision), "required": True},
+        "to": {**query("to", "The later revision", revision), "required": True},
         "step": {
             **query(
                 "step",

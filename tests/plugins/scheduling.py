@@ -1,5 +1,6 @@
 """A pytest plugin: how a run in several processes (``-n``) hands out the tests."""
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -56,6 +57,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: "Producer") -> Folde
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The tests of a process of xdist in the order in which folders are handed out."""
+    """The tests of a process of xdist in the order in which folders are handed out.
+
+    Two tests of one name end the run: xdist would run one of them and tell nobody.
+    """
+    counts = Counter(item.nodeid for item in items)
+    if twice := [name for name, count in counts.items() if count > 1]:
+        raise pytest.UsageError(f"{counts[twice[0]]} tests have one name: {twice[0]}")
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: rank_of(item.nodeid))

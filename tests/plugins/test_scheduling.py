@@ -65,3 +65,16 @@ def test_each_process_begins_with_one_of_the_longest_folders(
         worker, folder = line.split()
         first.setdefault(worker, folder)
     assert {*first.values()} == {*LONGEST[:2]}
+
+
+def test_two_tests_of_one_name_end_the_run(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In several processes only one of them would run."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    pytester.makeini(INI)
+    pytester.makepyfile(TEST.format(log=str(pytester.path / "log"), name="a"))
+    pytester.makeconftest("def pytest_collection_modifyitems(items): items.append(items[0])")
+    result = pytester.runpytest_subprocess()
+    result.stderr.fnmatch_lines(["*2 tests have one name: *test_one*"])
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
