@@ -15,7 +15,7 @@ from pyspark.sql import functions as fn
 from featurewatch.controller.readiness.state_timers import DEFAULT_LIMITS, Limits
 from featurewatch.pipeline.audit.compare import findings
 from featurewatch.pipeline.audit.lake_view import AUDITED, LakeView, pin_view, state_of_tables
-from featurewatch.pipeline.audit.reordering import disputed_clusters, reorderable_clusters
+from featurewatch.pipeline.audit.reordering import reorderable_clusters
 from featurewatch.pipeline.audit.report import (
     BAD,
     DIFFERENT,
@@ -103,9 +103,7 @@ def follow(
 def _reordered(view: LakeView, compared: DataFrame, late_s: float, limits: Limits) -> DataFrame:
     """The findings; bad and unknown ones become `REORDERED` for clusters with a valid order."""
     is_bad = fn.col("verdict").isin(*BAD)
-    bad = compared.where(is_bad).select("cluster").distinct()
-    clusters = disputed_clusters(view.messages, compared.join(bad, "cluster", "left_semi"))
-    clusters = clusters.localCheckpoint()
+    clusters = compared.where(is_bad).select("cluster").distinct().localCheckpoint()
     if clusters.isEmpty():
         return compared
     is_due = (fn.col("verdict") != PENDING) & (fn.col("round") <= view.folded)

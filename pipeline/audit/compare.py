@@ -20,7 +20,7 @@ from pyspark.sql import functions as fn
 
 from featurewatch.controller.rules.sources import MESSAGES_LOST, OUTPUTS_LOST
 from featurewatch.pipeline.audit.lake_view import AUDITED, LakeView
-from featurewatch.pipeline.audit.live_outputs import causes, lake_rows, live_rows
+from featurewatch.pipeline.audit.live_outputs import causes, lake_rows, live_outputs, live_rows
 from featurewatch.pipeline.audit.report import (
     DIFFERENT,
     EQUAL,
@@ -45,20 +45,24 @@ def sides(live: DataFrame, gold: Mapping[str, DataFrame]) -> DataFrame:
     (``live`` and ``lake``), where and how often the output was published (``round``, ``partition``,
     ``published_at``, ``copies``), and ``cause``, the name of its cause.
     """
-    changes = _sides(live_rows(live, FEATURE_CHANGES), gold[FEATURE_CHANGES.name], FEATURE_CHANGES)
+    # Materialized: each table would read all of bronze again for its own.
+    outputs = live_outputs(live).localCheckpoint()
+    changes = _sides(
+        live_rows(outputs, FEATURE_CHANGES), gold[FEATURE_CHANGES.name], FEATURE_CHANGES
+    )
     # A snapshot is published with the changes of its revision and has their cause.
     revision = fn.substring_index("id", "/", -1).alias("revision")
     by_change = changes.groupBy("cluster", revision).agg(fn.min("cause").alias("its_cause"))
-    epochs = _sides(live_rows(live, EPOCHS), gold[EPOCHS.name], EPOCHS).withColumn(
+    epochs = _sides(live_rows(outputs, EPOCHS), gold[EPOCHS.name], EPOCHS).withColumn(
         "revision", revision
     )
     epochs = epochs.join(by_change, [*_REVISION], "left").withColumn("cause", fn.col("its_cause"))
     # The lake cannot know what a worker did not get, or published and a topic lost.
-    published = live_rows(live, ALERTS)
+    published = live_rows(outputs, ALERTS)
     for rule in (MESSAGES_LOST, OUTPUTS_LOST):
         published = published.where(~fn.col("id").contains(f"/{rule}/"))
     alerts = _sides(published, gold[ALERTS.name], ALERTS)
-    operations = _sides(live_rows(live, OPERATIONS), gold[OPERATIONS.name], OPERATIONS)
+    operations = _sides(live_rows(outputs, OPERATIONS), gold[OPERATIONS.name], OPERATIONS)
     epochs = epochs.drop("revision", "its_cause")
     return reduce(DataFrame.unionByName, [changes, alerts, epochs, operations])
 

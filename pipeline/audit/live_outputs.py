@@ -71,14 +71,15 @@ def live_outputs(messages: DataFrame) -> DataFrame:
     )
 
 
-def live_rows(messages: DataFrame, table: Table) -> DataFrame:
-    """Returns the live outputs of a table: one row for each id and content.
+def live_rows(outputs: DataFrame, table: Table) -> DataFrame:
+    """Returns the outputs of a table, among `live_outputs`: one row for each id and content.
 
     The columns are ``cluster``, ``id``, ``content``, ``copies`` (how often it was published),
     ``cause``, and of the first copy ``published_at``, ``round``, ``partition`` and ``text``.
     """
-    outputs = TYPED[table.name](live_outputs(messages))
-    rows = comparable(outputs, table).withColumns({"position": fn.col("id"), "id": fn.col("id.id")})
+    rows = comparable(TYPED[table.name](outputs), table).withColumns(
+        {"position": fn.col("id"), "id": fn.col("id.id")}
+    )
     first = fn.min_by("position", fn.struct("position.round", "position.offset"))
     distinct = rows.groupBy("cluster", "id", "content").agg(
         fn.count("*").alias("copies"), first.alias("position"), fn.min("cause").alias("cause")

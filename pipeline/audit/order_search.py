@@ -5,30 +5,23 @@ processed them as they arrived, the lake folds them by Kafka's time, and the out
 although both are right. The search folds the messages in orders that keep that of each topic, until
 one yields exactly the live outputs, with the same content and in the same sequence. The time of an
 output shows when the worker processed its cause, so one of the first orders is mostly the right
-one.
+one. Orders with the same beginning share it: it is folded once.
 """
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import orjson
 from immutables import Map
 
-from featurewatch.controller.input_messages import InputMessage
+from featurewatch.controller.input_messages import InputMessage, decode_message, process
 from featurewatch.controller.monitor import MonitorState
 from featurewatch.controller.readiness.state_timers import DEFAULT_LIMITS, Limits
-from featurewatch.pipeline.fold.messages import (
-    ALERT,
-    CHANGE,
-    OPERATION,
-    SNAPSHOT,
-    fold_message,
-    restore_state,
-)
+from featurewatch.pipeline.fold.messages import encoded_output
+from featurewatch.streams.codec.outputs import Output
+from featurewatch.streams.types import ClusterId
 
-_LIVE: Final = (CHANGE, ALERT, SNAPSHOT, OPERATION)
 _SKEW_MS: Final = 5_000
 """How far the clocks of sources and workers may differ."""
 
@@ -89,14 +82,23 @@ def queued(messages: Sequence[TimedMessage]) -> list[QueuedMessage]:
     return queue
 
 
-class _Step(NamedTuple):
-    """One step of an order: the position in each topic, the state, the outputs so far, and the
-    topics still to try next."""
+class _OrderNode:
+    """What an order leads to: the position in each topic, the state, and the outputs so far.
 
-    positions: tuple[int, ...]
-    state: MonitorState
-    produced: ProducedOutputs
-    topics: Iterator[int]
+    ``successors`` has the node after the next message of each topic that was tried (None: its
+    outputs do not match). ``is_dead``: no valid order leads through this node.
+    """
+
+    __slots__ = ("is_dead", "positions", "produced", "state", "successors")
+
+    def __init__(
+        self, positions: tuple[int, ...], state: MonitorState, produced: ProducedOutputs
+    ) -> None:
+        self.positions = positions
+        self.state = state
+        self.produced = produced
+        self.successors: dict[int, _OrderNode | None] = {}
+        self.is_dead = False
 
 
 _Key = Callable[[QueuedMessage], int]
@@ -110,8 +112,9 @@ class OrderSearch:
     have several contents, since a log that went backwards and is read again repeats its records.
 
     The time of a message without outputs follows only from the outputs of other messages. So the
-    search begins with the order of a worker that was never behind, and then tries that of a worker
-    that was: the best first guess for one is far from right for the other.
+    search prefers, in turns, the order of a worker that was behind and that of one that never was:
+    the best first guess for one is far from right for the other. What one turn has folded, the
+    next ones know.
     """
 
     def __init__(
@@ -121,61 +124,83 @@ class OrderSearch:
         live: Mapping[str, Sequence[LiveOutput]],
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
-        self._start = restore_state(cluster, {})
         self._queues = queues
+        self._events = [[decode_message(queued.message) for queued in queue] for queue in queues]
         self._live = live
         self._limits = limits
         self._times = sorted(
             output.published_ms for outputs in live.values() for output in outputs if output.due
         )
+        start = MonitorState.of(ClusterId(cluster))
+        self._start = _OrderNode((0,) * len(queues), start, Map())
+        self._nodes: dict[tuple[int, ...], list[_OrderNode]] = {}
+        self._folded_count = 0
 
     def finds_order(self) -> bool:
-        """Whether an order within the step budget yields exactly the live outputs."""
-        # A valid order takes few corrections; the number of all orders is exponential.
+        """Whether an order within the budget of folded messages yields exactly the live outputs."""
         message_count = sum(map(len, self._queues))
-        return self._finds(lambda queued: queued.from_ms, 10 * message_count) or self._finds(
-            lambda queued: queued.until_ms, 4_000 + 60 * message_count
-        )
+        # A valid order takes few corrections; the number of all orders is exponential.
+        budget, max_budget = 2 * message_count, 4_000 + 70 * message_count
+        while self._folded_count < max_budget:
+            for key in (_until_ms, _from_ms):
+                left = min(budget, max_budget - self._folded_count)
+                if (is_found := self._finds(key, left)) is not None:
+                    return is_found
+            budget *= 2
+        return False
 
-    def _finds(self, key: _Key, budget: int) -> bool:
-        """Whether at most ``budget`` steps lead to a valid order; ``key`` sorts the candidates."""
-        start = (0,) * len(self._queues)
-        path = [_Step(start, self._start.monitor, Map(), self._topics(start, key))]
-        tried: dict[tuple[int, ...], list[tuple[MonitorState, ProducedOutputs]]] = {}
+    def _finds(self, key: _Key, budget: int) -> bool | None:
+        """Whether there is a valid order (None: not known after folding ``budget`` messages).
+
+        ``key`` sorts the candidates for the next message.
+        """
+        last = self._folded_count + budget
+        path = [(self._start, self._topics(self._start, key))]
         while path:
-            last = path[-1]
-            for topic in last.topics:
-                queued = self._queues[topic][last.positions[topic]]
-                if self._is_late(queued, len(last.produced)):
-                    continue
-                budget -= 1
-                if budget < 0:
-                    return False
-                positions = (
-                    *last.positions[:topic],
-                    last.positions[topic] + 1,
-                    *last.positions[topic + 1 :],
-                )
-                before = replace(self._start, monitor=last.state)
-                after, rows = fold_message(before, queued.message, self._limits)
-                outputs = [(row.id, orjson.loads(row.value)) for row in rows if row.kind in _LIVE]
-                produced = self._with(last.produced, outputs, queued)
-                if produced is None or (after.monitor, produced) in tried.get(positions, ()):
-                    continue
-                tried.setdefault(positions, []).append((after.monitor, produced))
-                topics = self._topics(positions, key)
-                path.append(_Step(positions, after.monitor, produced, topics))
-                break
+            node, topics = path[-1]
+            for topic in topics:
+                if topic not in node.successors and self._folded_count >= last:
+                    return None
+                after = self._successor(node, topic)
+                if after is not None and not after.is_dead:
+                    path.append((after, self._topics(after, key)))
+                    break
             else:
-                if len(last.produced) == len(self._times) and self._is_end(last.positions):
+                if len(node.produced) == len(self._times) and self._is_end(node.positions):
                     return True
+                node.is_dead = True
                 path.pop()
         return False
 
-    def _topics(self, positions: tuple[int, ...], key: _Key) -> Iterator[int]:
+    def _successor(self, node: _OrderNode, topic: int) -> _OrderNode | None:
+        """The node after a topic's next message (None: no valid order continues with it)."""
+        if topic not in node.successors:
+            node.successors[topic] = self._folded(node, topic)
+        return node.successors[topic]
+
+    def _folded(self, node: _OrderNode, topic: int) -> _OrderNode | None:
+        at = node.positions[topic]
+        queued = self._queues[topic][at]
+        if self._is_late(queued, len(node.produced)):
+            return None
+        self._folded_count += 1
+        event = self._events[topic][at]
+        step = process(queued.message, lambda _: node.state, self._limits, event).step
+        produced = self._with(node.produced, [*map(_content, step.outputs)], queued)
+        if produced is None:
+            return None
+        positions = (*node.positions[:topic], at + 1, *node.positions[topic + 1 :])
+        reached = self._nodes.setdefault(positions, [])
+        for other in reached:
+            if other.state == step.state and other.produced == produced:
+                return other
+        reached.append(_OrderNode(positions, step.state, produced))
+        return reached[-1]
+
+    def _topics(self, node: _OrderNode, key: _Key) -> Iterator[int]:
         """The indices of the topics with messages left, in the order of their next messages."""
-        left = [n for n, queue in enumerate(self._queues) if positions[n] < len(queue)]
-        return iter(sorted(left, key=lambda n: key(self._queues[n][positions[n]])))
+        left = [n for n, queue in enumerate(self._queues) if node.positions[n] < len(queue)]
+        return iter(sorted(left, key=lambda n: key(self._queues[n][node.positions[n]])))
 
     def _is_end(self, positions: tuple[int, ...]) -> bool:
         return all(n == len(queue) for n, queue in zip(positions, self._queues, strict=True))
@@ -212,3 +237,17 @@ class OrderSearch:
         if added and bisect_left(self._times, min(at for _, at in added)) > len(produced):
             return None
         return produced.update(added)
+
+
+def _until_ms(queued: QueuedMessage) -> int:
+    return queued.until_ms
+
+
+def _from_ms(queued: QueuedMessage) -> int:
+    return queued.from_ms
+
+
+def _content(output: Output) -> tuple[str, Any]:
+    """The id and the content of an output, as on its topic."""
+    row = encoded_output(output)
+    return row.id, orjson.loads(row.value)

@@ -4,11 +4,12 @@
 outputs and their times.
 """
 
+from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import orjson
-import pandas as pd
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
@@ -17,25 +18,11 @@ from featurewatch.controller.readiness.state_timers import DEFAULT_LIMITS, Limit
 from featurewatch.pipeline.audit.live_outputs import cause_names
 from featurewatch.pipeline.audit.order_search import LiveOutput, OrderSearch, TimedMessage, queued
 from featurewatch.pipeline.gold.spark_fold import by_cluster
+from featurewatch.pipeline.lake.row_blocks import row_values
 
 _MESSAGE: Final = InputMessage._fields
-_POSITION: Final = ("topic", "partition", "offset")
-
-
-def disputed_clusters(messages: DataFrame, compared: DataFrame) -> DataFrame:
-    """Returns the clusters of some findings for which another order may be right, as ``cluster``.
-
-    Those with messages on several topics, and those with several contents under one id: a log that
-    went backwards and is read again repeats its records, and gold has only one row for the id.
-    """
-    of_clusters = by_cluster(messages).join(
-        compared.select("cluster").distinct(), "cluster", "left_semi"
-    )
-    topic_count = fn.countDistinct("topic").alias("topics")
-    several = of_clusters.groupBy("cluster").agg(topic_count).where("topics > 1").select("cluster")
-    content_count = fn.countDistinct("live").alias("contents")
-    reworded = compared.groupBy("cluster", "table", "id").agg(content_count).where("contents > 1")
-    return several.union(reworded.select("cluster")).distinct()
+_CLUSTER: Final = pa.schema([("cluster", pa.string())])
+_OUTPUT: Final = ("id", "live", "due", "cause", "published_ms")
 
 
 def reorderable_clusters(
@@ -52,50 +39,61 @@ def reorderable_clusters(
     ``published_at``, ``cause``, and ``due``. The outputs of messages up to ``settled_ms`` (Kafka's
     time, ms) must have been published. ``limits`` are the worker's.
     """
-    of_clusters = by_cluster(messages).join(clusters, "cluster", "left_semi")
-    named = messages.select(*_POSITION, cause_names().alias("names"))
-    by_cause = published.groupBy("cluster", "cause").agg(
-        fn.unix_millis(fn.max("published_at")).alias("published_ms")
-    )
-    times = (
-        of_clusters.select("cluster", *_POSITION)
-        .join(named, [*_POSITION])
-        .select("cluster", *_POSITION, fn.explode("names").alias("cause"))
-        .join(by_cause, ["cluster", "cause"])
-        .groupBy(*_POSITION)
-        .agg(fn.max("published_ms").alias("published_ms"))
-    )
     settled = (fn.col("time_ms") <= settled_ms).alias("settled")
-    inputs = of_clusters.join(times, [*_POSITION], "left").select(
-        "cluster", *_MESSAGE, "published_ms", settled
+    inputs = (
+        by_cluster(messages, cause_names().alias("names"))
+        .join(clusters, "cluster", "left_semi")
+        .select("cluster", *_MESSAGE, "names", settled)
     )
-    outputs = published.select(
-        "cluster", "id", "live", "due", fn.unix_millis("published_at").alias("published_ms")
+    outputs = published.join(clusters, "cluster", "left_semi").select(
+        *("cluster", "id", "live", "due", "cause"),
+        fn.unix_millis("published_at").alias("published_ms"),
     )
     both = inputs.groupBy("cluster").cogroup(outputs.groupBy("cluster"))
-    return both.applyInPandas(partial(_search, limits), "cluster string")
+    return both.applyInArrow(partial(_search, limits), "cluster string")
 
 
-def _search(limits: Limits, inputs: pd.DataFrame, outputs: pd.DataFrame) -> pd.DataFrame:
-    if inputs.empty:
-        return pd.DataFrame({"cluster": []}, dtype=object)
-    cluster = str(inputs["cluster"].iloc[0])
-    queues = []
-    for _, rows in inputs.sort_values("offset").groupby(["topic", "partition"]):
-        published = (None if pd.isna(at) else int(at) for at in rows["published_ms"])
-        messages = (
-            InputMessage(*fields) for fields in rows[[*_MESSAGE]].itertuples(index=False, name=None)
-        )
-        settled = map(bool, rows["settled"])
-        queues.append(queued([*map(TimedMessage, messages, published, settled)]))
-    live = {
-        str(id_): [
-            LiveOutput(orjson.loads(text), int(at), bool(due))
-            for text, at, due in rows[["live", "published_ms", "due"]].itertuples(
-                index=False, name=None
-            )
-        ]
-        for id_, rows in outputs.groupby("id")
-    }
-    reorderable = [cluster] if OrderSearch(cluster, queues, live, limits).finds_order() else []
-    return pd.DataFrame({"cluster": reorderable}, dtype=object)
+def _search(limits: Limits, inputs: pa.Table, outputs: pa.Table) -> pa.Table:
+    """The cluster of these messages and outputs, if a valid order exists.
+
+    Another order may be right if there are messages of several topics, or several contents under
+    one id: a log that went backwards and is read again repeats its records, and gold has only one
+    row for the id.
+    """
+    live: dict[str, list[LiveOutput]] = {}
+    texts: dict[str, set[str]] = {}
+    by_cause: dict[str, int] = {}
+    # Plain loops: pandas takes longer for the few rows of a cluster than the search itself.
+    for id_, text, due, cause, published_ms in row_values(outputs, _OUTPUT):
+        texts.setdefault(id_, set()).add(text)
+        live.setdefault(id_, []).append(LiveOutput(_content(text), published_ms, bool(due)))
+        if cause is not None:
+            by_cause[cause] = max(published_ms, by_cause.get(cause, published_ms))
+    timed: dict[tuple[str, int], list[TimedMessage]] = {}
+    for *fields, names, settled in row_values(inputs, (*_MESSAGE, "names", "settled")):
+        message = InputMessage(*fields)
+        found = TimedMessage(message, _published_ms(names, by_cause), bool(settled))
+        timed.setdefault((message.topic, message.partition), []).append(found)
+    is_reworded = any(len(found) > 1 for found in texts.values())
+    if not timed or not (is_reworded or len({topic for topic, _ in timed}) > 1):
+        return _CLUSTER.empty_table()
+    cluster = inputs.column("cluster")[0].as_py()
+    queues = [
+        queued(sorted(timed[key], key=lambda found: found.message.offset)) for key in sorted(timed)
+    ]
+    is_found = OrderSearch(cluster, queues, live, limits).finds_order()
+    return pa.table({"cluster": [cluster] if is_found else []}, schema=_CLUSTER)
+
+
+def _content(text: str) -> Any:
+    """The content of a live output; its text if it is no JSON, which no order yields."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return text
+
+
+def _published_ms(names: Iterable[str | None], by_cause: Mapping[str, int]) -> int | None:
+    """When the worker published the outputs of a message with these names (None: unknown)."""
+    times = [by_cause[name] for name in names if name is not None and name in by_cause]
+    return max(times, default=None)

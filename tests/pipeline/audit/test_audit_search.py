@@ -1,17 +1,21 @@
 """The search for the order in which a worker processed a cluster's topics."""
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import orjson
+import pyarrow as pa
 import pytest
 
 from featurewatch.controller.input_messages import InputMessage
+from featurewatch.controller.readiness.state_timers import DEFAULT_LIMITS
 from featurewatch.pipeline.audit.order_search import LiveOutput, OrderSearch, TimedMessage, queued
+from featurewatch.pipeline.audit.reordering import _search
 from featurewatch.streams.codec.events import encode
 from featurewatch.streams.codec.outputs import Output, encode_output
 from featurewatch.streams.events import Event
 from featurewatch.streams.outputs import Alert, FeatureChange
-from featurewatch.streams.topics import METADATA_LOG
+from featurewatch.streams.topics import METADATA_LOG, ZOOKEEPER
 from tests.pipeline.audit.lakes import Read, Topics, history, in_another_order, with_crashes, work
 
 Order = Callable[[list[Read], int], list[Read]]
@@ -137,3 +141,19 @@ def test_when_a_message_was_taken_in_follows_from_what_was_said_of_others() -> N
     queue = queued([TimedMessage(message, at_ms, settled=True) for message, at_ms in pairs])
     assert [message.from_ms for message in queue] == [0, 70, 70, 90, 90]
     assert [message.until_ms for message in queue] == [70, 70, 90, 90, 90]
+
+
+def test_a_live_output_that_is_no_json_ends_no_audit() -> None:
+    """No order yields it, so its cluster keeps its findings."""
+    message = {
+        "cluster": "c",
+        "topic": METADATA_LOG.name(),
+        "partition": 0,
+        "offset": 0,
+        "time_ms": 1,
+    }
+    content: dict[str, Any] = {"key": b"c", "value": b"{", "names": [None, "t 0"], "settled": True}
+    inputs = [message | content, message | content | {"topic": ZOOKEEPER.name()}]
+    output = {"id": "a", "live": "{", "due": True, "cause": None, "published_ms": 2}
+    found = _search(DEFAULT_LIMITS, pa.Table.from_pylist(inputs), pa.Table.from_pylist([output]))
+    assert found.column("cluster").to_pylist() == []
