@@ -116,7 +116,7 @@ def fold_message(
         rows += last
     days = daily_readiness.mark_changed(days, before, after)
     past, interval_ends = update_intervals(state.past, state.monitor, result)
-    outputs = [*map(_encoded, result.outputs)]
+    outputs = [*map(encoded_output, result.outputs)]
     outputs += _history_outputs(state.cluster, rows + interval_ends)
     return FoldState(result.state, past, days), outputs
 
@@ -132,7 +132,8 @@ def _history_outputs(cluster: str, rows: list[HistoryRow]) -> list[FoldOutput]:
     return [FoldOutput(cluster, row.kind, row.id, row.encoded()) for row in rows]
 
 
-def _encoded(output: Output) -> FoldOutput:
+def encoded_output(output: Output) -> FoldOutput:
+    """An output of the worker as a row, with the id and the value that its topic has."""
     message = encode_output(output)
     event_id = dict(message.headers)["ce_id"].decode()
     return FoldOutput(output.cluster, _KINDS[type(output)], event_id, message.value or b"")

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pandas as pd
 import pyarrow as pa
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
@@ -19,7 +19,7 @@ from featurewatch.controller.input_messages import INPUT_TOPICS, InputMessage
 from featurewatch.controller.readiness.state_timers import DEFAULT_LIMITS, Limits
 from featurewatch.pipeline.fold.messages import STATE_ROW, FoldOutput, FoldState, state_rows
 from featurewatch.pipeline.gold.table_pass import TablePass
-from featurewatch.pipeline.lake.row_blocks import as_batch
+from featurewatch.pipeline.lake.row_blocks import as_batch, row_values
 from featurewatch.pipeline.silver.query import short_topic
 from featurewatch.tables.garbage import collect_rarely
 
@@ -42,12 +42,12 @@ _OUTPUT_ARROW: Final = pa.schema(
 )
 
 
-def by_cluster(messages: DataFrame) -> DataFrame:
+def by_cluster(messages: DataFrame, *others: Column) -> DataFrame:
     """Returns the messages that the fold applies, with the cluster whose state each belongs to.
 
     The cluster is the message's key; a message without a key is assigned by its value. The columns
     are ``cluster``, ``round``, ``topic``, ``partition``, ``offset``, ``time_ms``, ``key``,
-    ``value``.
+    ``value``, and the ``others``, which are made of the messages' columns.
     """
     in_value = fn.get_json_object(fn.col("value").cast("string"), "$.cluster")
     cluster = fn.when(fn.length("key") > 0, fn.make_valid_utf8(fn.col("key").cast("string"))).when(
@@ -59,6 +59,7 @@ def by_cluster(messages: DataFrame) -> DataFrame:
         *("topic", "partition", "offset"),
         fn.unix_millis("kafka_time").alias("time_ms"),
         *("key", "value"),
+        *others,
     )
 
 
@@ -81,9 +82,12 @@ def fold_batch(
 
 
 def _partition_count(messages: DataFrame) -> int:
-    """Several partitions a core, since clusters differ in size: a core that is done takes more."""
-    shuffled = messages.sparkSession.conf.get("spark.sql.shuffle.partitions") or "1"
-    return _PARTITIONS_A_CORE * int(shuffled)
+    """Several partitions a core, since clusters differ in size: a core that is done takes more.
+
+    Not several times ``spark.sql.shuffle.partitions``, which is 200 on any Spark cluster: most
+    partitions would be empty, and each costs a task.
+    """
+    return _PARTITIONS_A_CORE * messages.sparkSession.sparkContext.defaultParallelism
 
 
 def in_order(messages: pd.DataFrame) -> pd.DataFrame:
@@ -101,8 +105,7 @@ def _fold_sorted(
     cluster: str | None = None
     table_pass = TablePass(limits, with_silver=with_silver)
     for batch in batches:
-        columns = (batch.column(name).to_pylist() for name in ("cluster", *_MESSAGE))
-        for name, *fields in zip(*columns, strict=True):
+        for name, *fields in row_values(batch, ("cluster", *_MESSAGE)):
             if name != cluster:
                 yield from _state_batches(table_pass.end())
                 cluster = name

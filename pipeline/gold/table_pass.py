@@ -7,7 +7,7 @@ cluster one after the other, in the lake's order.
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from featurewatch.controller.input_messages import InputMessage, decode_input, input_topic
+from featurewatch.controller.input_messages import InputMessage, decode_message
 from featurewatch.controller.readiness.state_timers import DEFAULT_LIMITS, Limits
 from featurewatch.pipeline.errors import LakeError
 from featurewatch.pipeline.fold.messages import (
@@ -60,7 +60,7 @@ class TablePass:
     def apply(self, message: InputMessage) -> None:
         """Applies the next message of the cluster."""
         assert self._state is not None  # noqa: S101 - a cluster has begun
-        event = decode_input(input_topic(message.topic), message.key, message.value)
+        event = decode_message(message)
         if self._with_silver and self._is_new(event):
             for table, row in message_rows(message, event):
                 self._rows.add(table, row)

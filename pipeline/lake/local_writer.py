@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from featurewatch.pipeline.errors import LakeError, one_line
+from featurewatch.pipeline.lake.row_blocks import row_values
 
 SMALL_BYTES: Final = 64 << 20
 """Rows derived from messages of at most this size, in bytes, fit into this process's memory."""
@@ -89,7 +90,7 @@ def _collected(rows: DataFrame, key: Sequence[str]) -> pa.Table:
     if not key:
         indices: Sequence[int] = range(collected.num_rows)
     else:
-        values = zip(*(collected.column(name).to_pylist() for name in key), strict=True)
+        values = row_values(collected, key)
         first: dict[tuple[object, ...], int] = {}
         for index, value in enumerate(values):
             first.setdefault(value, index)

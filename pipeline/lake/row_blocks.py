@@ -137,3 +137,8 @@ def rows_of(blocks: Iterable[bytes], table: Table) -> pa.Table:
     schema = arrow_schema(table)
     batches = [pa.ipc.read_record_batch(pa.py_buffer(block), schema) for block in blocks]
     return pa.Table.from_batches(batches, schema)
+
+
+def row_values(rows: pa.Table | pa.RecordBatch, names: Iterable[str]) -> Iterator[tuple[Any, ...]]:
+    """Returns the values of some columns, row by row, as Python's own objects."""
+    return zip(*(rows.column(name).to_pylist() for name in names), strict=True)

@@ -18,15 +18,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from featurewatch.controller.input_messages import (
-    INPUT_TOPICS,
-    InputMessage,
-    decode_input,
-    input_topic,
-)
+from featurewatch.controller.input_messages import INPUT_TOPICS, InputMessage, decode_message
 from featurewatch.pipeline.lake.block_writer import BLOCK_SCHEMA, BlockTarget, write_blocks
 from featurewatch.pipeline.lake.lake import Lake
-from featurewatch.pipeline.lake.row_blocks import BLOCK_ARROW, RowBuilder, as_batch
+from featurewatch.pipeline.lake.row_blocks import BLOCK_ARROW, RowBuilder, as_batch, row_values
 from featurewatch.pipeline.lake.tables import EXPIRED, MESSAGES
 from featurewatch.pipeline.silver import tables
 from featurewatch.pipeline.silver.message_rows import message_rows
@@ -145,10 +140,9 @@ def _typed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Decodes messages and returns blocks of their rows."""
     rows = RowBuilder(tables.SILVER)
     for batch in batches:
-        columns = (batch.column(name).to_pylist() for name in InputMessage._fields)
-        for fields in zip(*columns, strict=True):
+        for fields in row_values(batch, InputMessage._fields):
             message = InputMessage(*fields)
-            event = decode_input(input_topic(message.topic), message.key, message.value)
+            event = decode_message(message)
             for table, row in message_rows(message, event):
                 rows.add(table, row)
             rows.count_bytes(len(message.value or b""))

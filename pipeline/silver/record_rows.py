@@ -49,8 +49,12 @@ def _flag(data: Data, name: str) -> bool | None:
     return value if type(value) is bool else None
 
 
-def _first(*values: int | None) -> int | None:
-    return next((value for value in values if value is not None), None)
+def _id(data: Data, *names: str) -> int | None:
+    """The first field that is an id of a node: record types name it differently."""
+    for name in names:
+        if (value := _int(data, name)) is not None:
+            return value
+    return None
 
 
 def _lacking(type_: str) -> UnreadableRecordError:
@@ -71,7 +75,7 @@ def _ranges(data: Data) -> list[tuple[str, dict[str, int | None]]] | None:
 
 
 def _registration(type_: str, data: Data) -> Row:
-    node_id = _first(_int(data, "brokerId"), _int(data, "controllerId"))
+    node_id = _id(data, "brokerId", "controllerId")
     if node_id is None:
         raise _lacking(type_)
     migrating = _flag(data, "isMigratingZkBroker")
@@ -89,14 +93,16 @@ def _registration(type_: str, data: Data) -> Row:
 
 
 def _fencing(type_: str, data: Data) -> Row:
-    node_id = _first(_int(data, "brokerId"), _int(data, "id"))
+    node_id = _id(data, "brokerId", "id")
     if node_id is None:
         raise _lacking(type_)
     fenced = _FENCES.get(type_)
     if fenced is None:
-        fenced = {1: True, -1: False}.get(_int(data, "fenced") or 0)
+        fenced = _FENCING_CHANGES.get(_int(data, "fenced"))
     is_shutting_down = True if _int(data, "inControlledShutdown") == 1 else None
-    node_epoch = _first(_long(data, "brokerEpoch"), _long(data, "epoch"))
+    node_epoch = _long(data, "brokerEpoch")
+    if node_epoch is None:
+        node_epoch = _long(data, "epoch")
     return node_id, node_epoch, fenced, is_shutting_down
 
 
@@ -121,6 +127,8 @@ def _unreadable(_: str, data: Data) -> Row:
 
 
 _FENCES: Final = {"FENCE_BROKER_RECORD": True, "UNFENCE_BROKER_RECORD": False}
+_FENCING_CHANGES: Final[Mapping[int | None, bool]] = {1: True, -1: False}
+"""What ``fenced`` of a change of a registration says; anything else: it stays."""
 
 RECORD_ROWS: Final[Mapping[str, RecordSpec]] = {
     **dict.fromkeys(

@@ -26,9 +26,10 @@ from tests.paths import ROOT
 from tests.pipeline.spark.standalone import Standalone
 
 CLUSTERS: Final = 8
-RECORDS: Final = 200_000
-"""Of each cluster."""
+RECORDS: Final = 400_000
+"""Of each cluster: so many that the start of the executors does not count."""
 ROUNDS: Final = 2
+EXECUTOR_MEMORY: Final = "1g"
 
 
 def run(records: int = RECORDS, rounds: int = ROUNDS) -> Iterator[dict[str, Any]]:
@@ -36,7 +37,7 @@ def run(records: int = RECORDS, rounds: int = ROUNDS) -> Iterator[dict[str, Any]
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     with tempfile.TemporaryDirectory(prefix="featurewatch-") as name:
         root, jars = Path(name), spark_jars(Cache(default_cache()))
-        cluster = Standalone(root)
+        cluster = Standalone(root, EXECUTOR_MEMORY)
         took: dict[int, list[float]] = {1: [], 2: []}
         try:
             cluster.start()
@@ -75,7 +76,7 @@ def _session(cluster: Standalone, root: Path, jars: list[Path], executors: int) 
     settings = {
         "spark.cores.max": str(executors),
         "spark.executor.cores": "1",
-        "spark.executor.memory": "1g",
+        "spark.executor.memory": EXECUTOR_MEMORY,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.executorEnv.PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]),

@@ -28,10 +28,14 @@ SMALL = {
 
 
 class Standalone:
-    """A Spark master and two workers with a core each, on this machine."""
+    """A Spark master and two workers with a core and ``memory`` each, on this machine.
 
-    def __init__(self, directory: Path) -> None:
+    A job waits forever if its executors want more memory than a worker has.
+    """
+
+    def __init__(self, directory: Path, memory: str = "600m") -> None:
         self.directory = directory
+        self._memory = memory
         self.master = f"spark://127.0.0.1:{free_port()}"
         self._page = free_port()
         self._running: list[subprocess.Popen[bytes]] = []
@@ -42,8 +46,9 @@ class Standalone:
         page = ["--host", host, "--webui-port"]
         self._run("master.Master", *page, str(self._page), "--port", port)
         for name in ("one", "two"):
-            size = ["--cores", "1", "--memory", "600m", "--work-dir", str(self.directory / name)]
-            self._run("worker.Worker", *page, "0", *size, self.master)
+            size = ["--cores", "1", "--memory", self._memory]
+            where = ["--work-dir", str(self.directory / name), self.master]
+            self._run("worker.Worker", *page, "0", *size, *where)
         deadline = time.monotonic() + DEADLINE_S
         while self._workers() < 2:
             assert time.monotonic() < deadline, self.log
