@@ -121,15 +121,6 @@ class ReferenceCluster:
             await self.close()
             raise
 
-    async def wait_controller(self, timeout_s: float = 30.0) -> ReferenceNode:
-        """The active controller among the full nodes.
-
-        Raises:
-            TimeoutError: if there is none within ``timeout_s``.
-        """
-        await _until(lambda: any(node.is_controller for node in self.nodes), timeout_s)
-        return next(node for node in self.nodes if node.is_controller)
-
     def end_brokers(self, *broker_ids: int) -> None:
         """Lets light brokers die at once: they respond no more, and their znodes go."""
         if self.replicas is not None:

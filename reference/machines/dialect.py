@@ -34,7 +34,8 @@ class Dialect:
     - ``exits_at_lower_epoch``: a broker that reads an epoch below its cached one exits; else it
       keeps the higher one;
     - ``pushes``: the controller also sends the levels to its live brokers and includes them in its
-      responses; the znode contains the epoch.
+      responses; the znode contains the epoch;
+    - ``drops_minimum``: a finalized level has no minimum in version 4 of ApiVersions.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Dialect:
     writes_unchanged: bool
     exits_at_lower_epoch: bool
     pushes: bool = False
+    drops_minimum: bool = False
 
     def is_valid_range(self, supported: SupportedRange) -> bool:
         """Whether brokers may advertise a range: it runs upwards, and its minimum is allowed.
@@ -127,7 +129,10 @@ RELEASED_1: Final = replace(
 )
 """As `RELEASED` with inter-broker protocol 2.7 to 3.2: the znode contains minimum levels."""
 
+KIP_778: Final = replace(RELEASED, name="kip-778", drops_minimum=True)
+"""As `RELEASED`, but for the minimum that KIP-778 takes out of ApiVersions and Kafka has kept."""
+
 DIALECTS: Final = {
-    dialect.name: dialect for dialect in (EARLY_DRAFT, LATER_DRAFT, RELEASED, RELEASED_1)
+    dialect.name: dialect for dialect in (EARLY_DRAFT, LATER_DRAFT, RELEASED, RELEASED_1, KIP_778)
 }
 """The dialects that every shell can run, by name."""

@@ -30,13 +30,15 @@ class ApiDialect(StrEnum):
     EARLY_DRAFT_STRUCK = "early-draft-struck"
     """With the text that the early draft struck out: the whole set of levels in responses and in
     UpdateMetadata."""
+    KIP_778 = "kip-778"
+    """Released, but a finalized level has no minimum in version 4 of ApiVersions."""
     LATER_DRAFT = "later-draft"
     """Key 48, ``allowDowngrade``, ``versionLevel``; a level below 1 deletes."""
 
     @property
     def is_released(self) -> bool:
-        """Whether the messages are those of released Kafka."""
-        return self is ApiDialect.RELEASED or self.controls_topics
+        """Whether the requests are those of released Kafka."""
+        return self in (ApiDialect.RELEASED, ApiDialect.KIP_778) or self.controls_topics
 
     @property
     def controls_topics(self) -> bool:
@@ -113,6 +115,7 @@ _DRAFT: dict[int, Versions] = {**_COMMON, API_VERSIONS: (0, 3), DRAFT_UPDATE: (0
 OFFERED: Final[Mapping[ApiDialect, Mapping[int, Versions]]] = MappingProxyType(
     {
         ApiDialect.RELEASED: _RELEASED,
+        ApiDialect.KIP_778: _RELEASED,
         ApiDialect.CONTROLLER: _CONTROLLER,
         ApiDialect.CONTROLLER_AND_REPLICAS: {**_CONTROLLER, **_REPLICAS},
         ApiDialect.EARLY_DRAFT: {**_DRAFT, DRAFT_DELETE: (0, 1)},
@@ -138,4 +141,4 @@ def api_dialect_of(
         case FeaturesForm.LATER_DRAFT:
             return ApiDialect.LATER_DRAFT
         case _:
-            return ApiDialect.RELEASED
+            return ApiDialect.KIP_778 if dialect.drops_minimum else ApiDialect.RELEASED

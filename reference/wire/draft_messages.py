@@ -13,6 +13,9 @@ from typing import Any, Final
 
 from kio.schema.api_versions.v3.request import ApiVersionsRequest
 from kio.schema.api_versions.v3.response import ApiVersion
+from kio.schema.api_versions.v4 import response as released_api_versions
+from kio.schema.api_versions.v4.request import ApiVersionsRequest as ApiVersionsRequest4
+from kio.schema.errors import ErrorCode
 from kio.schema.request_header.v1.header import RequestHeader as OldRequestHeader
 from kio.schema.request_header.v2.header import RequestHeader
 from kio.schema.response_header.v0.header import ResponseHeader as OldResponseHeader
@@ -160,6 +163,33 @@ def update_metadata() -> MessageClasses:
     )
     response = build.response("UpdateMetadataResponse", [_field("error_code", i16, "int16")])
     return MessageClasses(request, response, feature=feature)
+
+
+@cache
+def kip_778_api_versions() -> MessageClasses:
+    """The response to ApiVersions version 4 as KIP-778 has it: a finalized level has no minimum.
+
+    Kafka's version 4 has one, so that no released client reads this response.
+    """
+    build = MessageClassBuilder(API_VERSIONS, 4, flexible=True)
+    finalized = build.item(
+        "FinalizedFeatureKey", [_NAME, _field("max_version_level", i16, "int16")]
+    )
+    epoch = field(metadata={"kafka_type": "int64", "tag": 1}, default=i64(-1))
+    fields = [
+        _field("error_code", ErrorCode, "error_code"),
+        ("api_keys", tuple[released_api_versions.ApiVersion, ...]),
+        _field("throttle_time", i32Timedelta, "timedelta_i32"),
+        (
+            "supported_features",
+            tuple[released_api_versions.SupportedFeatureKey, ...],
+            field(metadata={"tag": 0}, default=()),
+        ),
+        ("finalized_features_epoch", i64, epoch),
+        ("finalized_features", _array(finalized), field(metadata={"tag": 2}, default=())),
+    ]
+    response = build.response("ApiVersionsResponse", fields, OldResponseHeader)
+    return MessageClasses(ApiVersionsRequest4, response, finalized=finalized)
 
 
 @cache

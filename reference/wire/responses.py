@@ -24,6 +24,8 @@ FEATURES_SINCE: Final = 3
 """The first version of ApiVersions with features."""
 _ZERO_LEVELS_SINCE: Final = 4
 """Earlier versions omit ranges that start at 0 (KAFKA-17492, ApiVersionsResponse)."""
+_NO_MINIMUM_SINCE: Final = 4
+"""By KIP-778, this version and later ones have no minimum of a finalized level."""
 _BROKERS, _CONTROLLERS = 1, 2
 
 NO_THROTTLE: Final = i32Timedelta.parse(datetime.timedelta(0))
@@ -51,8 +53,12 @@ def api_versions(request: WireRequest, api_dialect: ApiDialect, response: Featur
         return build_message(released.ApiVersionsResponse, **common)
     if not api_dialect.is_released:
         return _draft_api_versions(api_dialect, response, common)
+    response_class, level_class = released.ApiVersionsResponse, released.FinalizedFeatureKey
+    if api_dialect is ApiDialect.KIP_778 and request.version >= _NO_MINIMUM_SINCE:
+        as_written = draft_messages.kip_778_api_versions()
+        response_class, level_class = as_written.response, as_written.finalized
     return build_message(
-        released.ApiVersionsResponse,
+        response_class,
         **common,
         supported_features=tuple(
             released.SupportedFeatureKey(name=name, min_version=low, max_version=high)
@@ -62,9 +68,7 @@ def api_versions(request: WireRequest, api_dialect: ApiDialect, response: Featur
         finalized_features_epoch=response.epoch,
         # Since 3.3 the minimum always equals the maximum (KIP-778).
         finalized_features=tuple(
-            released.FinalizedFeatureKey(
-                name=name, max_version_level=level, min_version_level=level
-            )
+            build_message(level_class, name=name, max_version_level=level, min_version_level=level)
             for name, level in sorted(response.finalized.items())
         ),
     )

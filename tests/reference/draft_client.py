@@ -72,7 +72,7 @@ class DraftClient:
         """Sends ApiVersions v3; returns supported ranges, finalized levels and epoch."""
         classes = draft_messages.api_versions(self._api_dialect)
         request = ApiVersionsRequest(client_software_name="draft", client_software_version="1")
-        response = await self._connection.request(request, classes.response, TIMEOUT_S)
+        response = await self.exchange(request, classes.response)
         level = draft_messages.level_field(self._api_dialect)
         return (
             {
@@ -83,11 +83,13 @@ class DraftClient:
             response.finalized_features_epoch,
         )
 
+    async def exchange(self, request: Any, response_class: Any) -> Any:
+        """Sends a request; returns its response."""
+        return await self._connection.request(request, response_class, TIMEOUT_S)
+
     async def controller(self) -> tuple[int, str]:
         """Sends Metadata; returns the controller's id and address."""
-        response = await self._connection.request(
-            MetadataRequest(topics=()), MetadataResponse, TIMEOUT_S
-        )
+        response = await self.exchange(MetadataRequest(topics=()), MetadataResponse)
         addresses = {broker.node_id: f"{broker.host}:{broker.port}" for broker in response.brokers}
         return response.controller_id, addresses.get(response.controller_id, "")
 
@@ -99,6 +101,6 @@ class DraftClient:
     async def _request(
         self, classes: draft_messages.MessageClasses, request: Any
     ) -> CodeAndMessage:
-        response: Any = await self._connection.request(request, classes.response, TIMEOUT_S)
+        response = await self.exchange(request, classes.response)
         self.last_response = response
         return response.error_code, response.error_message

@@ -67,6 +67,21 @@ def test_released_levels_are_int16_in_tag_2() -> None:
     assert written.endswith(bytes.fromhex("02 08 02 02 61 0002 0002 00"))
 
 
+def test_kip_778_has_no_minimum_from_version_four_on() -> None:
+    """A finalized level has a name, a maximum and, in version 3 alone, a minimum (M-10); released
+    Kafka has all three in version 4 as well, both the same (M-10 as released)."""
+    written = write_response(5, features_of(4, ApiDialect.KIP_778))
+    assert written.endswith(bytes.fromhex("02 06 02 02 61 0002 00"))
+    for api_dialect, version in ((ApiDialect.KIP_778, 3), (RELEASED, 3), (RELEASED, 4)):
+        written = write_response(5, features_of(version, api_dialect))
+        assert written.endswith(bytes.fromhex("02 08 02 02 61 0002 0002 00"))
+    kind = drafts.kip_778_api_versions().response
+    response = entity_reader(kind)(write_response(5, features_of(4, ApiDialect.KIP_778))[8:], 0)[0]
+    (level,) = response.finalized_features
+    assert (level.name, level.max_version_level, response.finalized_features_epoch) == ("a", 2, 7)
+    assert not hasattr(level, "min_version_level")
+
+
 @pytest.mark.parametrize(("api_dialect", "key"), [(EARLY, "version"), (LATER, "version_level")])
 def test_the_drafts_features_are_in_their_own_tags(api_dialect: ApiDialect, key: str) -> None:
     """From v3 on tags 10000 to 10002 hold int64 ranges, the epoch and the levels; v0-v2 have none

@@ -242,21 +242,6 @@ def controlled_shutdown_response(version: int, result: ControlledShutdownResult)
     )
 
 
-def controlled_shutdown_request(broker_id: int, broker_epoch: int, version: int) -> Any:
-    """The message of a broker that wants to stop."""
-    kind = message_class("ControlledShutdownRequest", version)
-    return build(kind, broker_id=broker_id, broker_epoch=broker_epoch)
-
-
-def read_controlled_shutdown_response(message: Any) -> ControlledShutdownResult:
-    """Reads the response to a ControlledShutdown."""
-    remaining = (
-        TopicPartition(entry.topic_name, entry.partition_index)
-        for entry in message.remaining_partitions
-    )
-    return ControlledShutdownResult(_error_code(message.error_code), tuple(remaining))
-
-
 # -- AllocateProducerIds ---------------------------------------------------------------------------
 
 

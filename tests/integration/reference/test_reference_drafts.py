@@ -10,12 +10,15 @@ from typing import Any
 import pytest
 from kazoo.client import KazooClient
 from kazoo.protocol.states import ZnodeStat
+from kio.schema.api_versions.v3.request import ApiVersionsRequest
+from kio.schema.api_versions.v3.response import ApiVersionsResponse
 
 from featurewatch.deploy.zookeeper.ensemble import Ensemble
 from featurewatch.reference.cluster import ClusterSettings, ReferenceCluster
 from featurewatch.reference.machines.dialect import (
     EARLY_DRAFT,
     EARLY_DRAFT_STRUCK,
+    KIP_778,
     LATER_DRAFT,
     Dialect,
 )
@@ -27,12 +30,16 @@ from featurewatch.reference.machines.encoding import (
 )
 from featurewatch.reference.machines.requests import EarlyUpdateType, ErrorCode, UpdateMetadata
 from featurewatch.reference.node import NodeSettings
+from featurewatch.reference.wire import draft_messages
 from featurewatch.reference.wire import requests as asking
 from featurewatch.reference.wire import responses as answers
 from featurewatch.reference.wire.api_keys import ApiDialect, api_dialect_of
 from featurewatch.reference.wire.frames import WireRequest
 from featurewatch.reference.wire.server import WireServer
+from featurewatch.streams.net.address import Address
+from featurewatch.streams.net.connection import NodeError, open_connection
 from featurewatch.streams.types import SupportedRange
+from tests.reference.controllers import wait_controller
 from tests.reference.draft_client import DraftClient
 
 pytestmark = pytest.mark.stack
@@ -87,7 +94,7 @@ class DraftCluster:
         self, *, controller: bool = True, version: int = 1
     ) -> AsyncIterator[DraftClient]:
         """A client of the controller, or of the other node."""
-        await self.cluster.wait_controller()
+        await wait_controller(self.cluster)
         (node,) = [node for node in self.cluster.nodes if node.is_controller is controller]
         async with await DraftClient.at(
             node.address, api_dialect_of(self.dialect), version
@@ -214,7 +221,7 @@ async def test_only_the_controller_serves_the_drafts_requests(
         assert (await client.delete("group"))[0] == ErrorCode.NOT_CONTROLLER
         node_id, address = await client.controller()
     assert await cluster.node() == before
-    assert (await cluster.cluster.wait_controller()).settings.node_id == node_id
+    assert (await wait_controller(cluster.cluster)).settings.node_id == node_id
     async with await DraftClient.at(address, ApiDialect.EARLY_DRAFT, version) as client:
         assert await client.update(("group", 2, ADD)) == DONE
 
@@ -291,7 +298,7 @@ async def test_what_the_early_draft_struck_out_is_pushed(scene: MakeScene) -> No
     server = WireServer(ApiDialect.EARLY_DRAFT_STRUCK, hear)
     await server.start()
     try:
-        node = await cluster.cluster.wait_controller()
+        node = await wait_controller(cluster.cluster)
         listeners = {"PLAINTEXT": (server.host, server.port, "PLAINTEXT")}
         content = encode_broker(EARLY_DRAFT_STRUCK, BrokerIdentity(9, listeners), RANGES, 0)
         await cluster.join(9, content)
@@ -310,3 +317,27 @@ async def test_what_the_early_draft_struck_out_is_pushed(scene: MakeScene) -> No
             assert message == UpdateMetadata(1, {"group": 2, "txn": 4})
     finally:
         await server.close()
+
+
+async def test_version_four_of_kip_778_has_no_minimum(scene: MakeScene) -> None:
+    """Its reader gets the levels of the znode; version 3 has the minimum, and in version 4 released
+    clients miss it, which they say (M-10)."""
+    cluster = await scene(KIP_778, {"group": 1, "txn": 4}, LATER_RANGES)
+    await wait_controller(cluster.cluster)
+    address = Address.parse(cluster.cluster.nodes[0].address)
+    classes = draft_messages.kip_778_api_versions()
+    three = {"client_software_name": "draft", "client_software_version": "1"}
+    async with await DraftClient.at(str(address), ApiDialect.KIP_778) as client:
+        response = await client.exchange(classes.request(**three), classes.response)
+        assert {level.name: level.max_version_level for level in response.finalized_features} == {
+            "group": 1,
+            "txn": 4,
+        }
+        assert response.finalized_features_epoch == 0
+        old = await client.exchange(ApiVersionsRequest(**three), ApiVersionsResponse)
+        assert {
+            (level.name, level.min_version_level, level.max_version_level)
+            for level in old.finalized_features
+        } == {("group", 1, 1), ("txn", 4, 4)}
+    with pytest.raises(NodeError, match="sent a ApiVersionsResponse that is none"):
+        await open_connection(address, timeout_s=15)

@@ -19,6 +19,7 @@ from featurewatch.streams.net.address import Address
 from featurewatch.streams.net.connection import Connection, open_connection
 from featurewatch.streams.types import SupportedRange
 from tests.conftest import MakeEnsemble
+from tests.reference.controllers import wait_controller
 
 pytestmark = pytest.mark.stack
 
@@ -46,7 +47,7 @@ async def test_ten_thousand_brokers(make_ensemble: MakeEnsemble) -> None:
         everybody = {*range(1, BROKERS + 1)}
         names = await asyncio.to_thread(client.get_children, "/brokers/ids")
         assert {int(name) for name in names} == everybody
-        node = await cluster.wait_controller()
+        node = await wait_controller(cluster)
         async with asyncio.timeout(60):
             while node.live_brokers != everybody:
                 await asyncio.sleep(0.1)

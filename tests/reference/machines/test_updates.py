@@ -184,7 +184,7 @@ ITEMS: dict[str, st.SearchStrategy[Update]] = {
     "later-draft": st.builds(LaterUpdate, NAMES, NUMBERS, st.booleans()),
     "early-draft": st.builds(EarlyUpdate, NAMES, NUMBERS, st.integers(0, 3)),
 }
-ITEMS["released-1"] = ITEMS["released"]
+ITEMS["released-1"] = ITEMS["kip-778"] = ITEMS["released"]
 
 
 @given(st.data(), st.sampled_from([*DIALECTS]))

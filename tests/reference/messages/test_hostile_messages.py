@@ -39,6 +39,7 @@ from featurewatch.reference.wire.messages.to_brokers import wire_requests
 from featurewatch.reference.wire.responses import ClusterView, metadata
 from featurewatch.streams.net.decode import DecodeError, read_entity
 from featurewatch.streams.net.encode import write_entity
+from tests.reference.messages.controlled_shutdown import controlled_shutdown_request
 from tests.reference.messages.values import (
     TOPICS,
     Chance,
@@ -80,7 +81,7 @@ def some_message(name: str, version: int, seed: str) -> Any:
             result = random_alter_result(seed, alter)
             return to_controller.alter_partition_response(received, result)
         case "ControlledShutdownRequest":
-            return to_controller.controlled_shutdown_request(1, 2, version)
+            return controlled_shutdown_request(1, 2, version)
         case "ControlledShutdownResponse":
             return to_controller.controlled_shutdown_response(version, random_shutdown_result(seed))
     return random_instance(message_class(name, version), chance)
