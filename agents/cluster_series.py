@@ -8,6 +8,7 @@ from featurewatch.agents.metric_defs import (
     BLOCKERS,
     EPOCH,
     FINALIZED,
+    FINALIZED_AT_ZERO,
     FIRING,
     GHOSTS,
     LAST_SEEN,
@@ -143,7 +144,10 @@ def _of_feature(
 
     ``status`` is None if no node supports the feature and it is not finalized.
     """
-    yield FINALIZED, (feature,), image.features.levels.get(feature, 0)
+    level = image.features.levels.get(feature)
+    yield FINALIZED, (feature,), level or 0
+    if level == 0:
+        yield FINALIZED_AT_ZERO, (feature,), 1
     for role in Role:
         role_ranges = [key.capabilities.ranges for key in image.nodes.classes if key.role is role]
         if any(feature in ranges for ranges in role_ranges):

@@ -41,6 +41,12 @@ FINALIZED: Final = WorkerMetricDef(
     ("kafka_cluster", "feature"),
     "finalized level; 0 if a feature that some node supports is not finalized",
 )
+FINALIZED_AT_ZERO: Final = WorkerMetricDef(
+    "featurewatch_finalized_at_zero",
+    "gauge",
+    ("kafka_cluster", "feature"),
+    "1 for a feature that is finalized at level 0, as the early draft of KIP-584 allows",
+)
 EPOCH: Final = WorkerMetricDef(
     "featurewatch_feature_epoch", "gauge", ("kafka_cluster",), "epoch of the finalized features"
 )
@@ -157,7 +163,7 @@ OMITTED_CHANGES: Final = WorkerMetricDef(
 
 METRICS: Final = (
     *(EVENTS, EVENT_SECONDS, RESTARTS, CHANGES),
-    *(FINALIZED, EPOCH, REVISION, NODES, MISSING, FIRING, LAST_SEEN, READY),
+    *(FINALIZED, FINALIZED_AT_ZERO, EPOCH, REVISION, NODES, MISSING, FIRING, LAST_SEEN, READY),
     *(SUPPORTED_MIN, SUPPORTED_MAX, NODE_MIN, NODE_MAX, RELEASES),
     *(STATE, STATE_SINCE, UPGRADABLE, BLOCKERS, GHOSTS),
     *(OMITTED_SERIES, OMITTED_CLUSTERS, OMITTED_CHANGES),

@@ -169,7 +169,7 @@ class EventProcessor:
         """Counts that messages of an input topic are lost, which is read from its beginning."""
         state = self._state_of(cluster)
         sources = state.image.sources.with_restarted(topic.short_name)
-        before = replace(state, image=replace(state.image, sources=sources))
+        before = replace(state, image=state.image.with_sources(sources))
         await self._lose_input(before, topic, reason, cause, self._partition_of(cluster))
 
     async def lose_output(

@@ -1,6 +1,6 @@
 """Decides whether a node supports a finalized level (KIP-584)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -56,14 +56,43 @@ class Incompatibility:
     verdict: Verdict
 
 
+def supports_finalized(
+    capabilities: Capabilities, feature: FeatureName, level: FeatureLevel
+) -> Verdict:
+    """Whether nodes with these capabilities support a level that is finalized.
+
+    It is `supports` for any level but 0, which only the early draft of KIP-584 finalizes: there it
+    is an ordinary level, which must lie in the range, and a node without the feature has none.
+    """
+    if level == 0 and feature not in capabilities.ranges:
+        return Verdict.NO if capabilities.complete else Verdict.UNKNOWN
+    return supports(capabilities, feature, level)
+
+
 @lru_cache(maxsize=65536)  # classes × sets of levels; both are few, and one entry is small
 def incompatibilities(
     capabilities: Capabilities, levels: Map[FeatureName, FeatureLevel]
 ) -> tuple[Incompatibility, ...]:
     """The finalized levels whose verdict for these capabilities is not yes, sorted by feature."""
+    return _incompatibilities(capabilities, levels, supports_finalized)
+
+
+@lru_cache(maxsize=65536)
+def target_incompatibilities(
+    capabilities: Capabilities, target: Map[FeatureName, FeatureLevel]
+) -> tuple[Incompatibility, ...]:
+    """The levels that are to be finalized (0: *not finalized*) whose verdict is not yes."""
+    return _incompatibilities(capabilities, target, supports)
+
+
+def _incompatibilities(
+    capabilities: Capabilities,
+    levels: Map[FeatureName, FeatureLevel],
+    check: Callable[[Capabilities, FeatureName, FeatureLevel], Verdict],
+) -> tuple[Incompatibility, ...]:
     candidates = (
         Incompatibility(
-            feature, level, capabilities.ranges.get(feature), supports(capabilities, feature, level)
+            feature, level, capabilities.ranges.get(feature), check(capabilities, feature, level)
         )
         for feature, level in sorted(levels.items())
     )

@@ -77,6 +77,11 @@ def decode_input(
         return error
 
 
+def decode_message(message: InputMessage) -> Event | MalformedEventError:
+    """`decode_input` for a whole message."""
+    return decode_input(input_topic(message.topic), message.key, message.value)
+
+
 def begins_in_the_middle(message: InputMessage, before: MonitorState) -> bool:
     """Whether a message is the first of its cluster and does not begin a source's whole state.
 
@@ -84,7 +89,7 @@ def begins_in_the_middle(message: InputMessage, before: MonitorState) -> bool:
     """
     if not before.image.forgotten:
         return False
-    event = decode_input(input_topic(message.topic), message.key, message.value)
+    event = decode_message(message)
     return not isinstance(event, MalformedEventError) and not begins_state(event)
 
 

@@ -12,7 +12,7 @@ from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, FeatureNa
 METADATA_VERSION_NAMES: Final = tuple(level.name for level in production_levels())
 """The name of level n is at index n - 1; the last is the newest production level."""
 
-__all__ = ["CONTROLLER_REGISTRATION", "METADATA_VERSION_NAMES", "level_name"]
+__all__ = ["CONTROLLER_REGISTRATION", "METADATA_VERSION_NAMES", "finalized_name", "level_name"]
 
 
 def level_name(feature: FeatureName, level: FeatureLevel) -> str:
@@ -24,3 +24,11 @@ def level_name(feature: FeatureName, level: FeatureLevel) -> str:
     if level > len(METADATA_VERSION_NAMES):
         return f"{level} (newer than {METADATA_VERSION_NAMES[-1]})"
     return f"{level} ({METADATA_VERSION_NAMES[level - 1]})"
+
+
+def finalized_name(feature: FeatureName, level: FeatureLevel | None) -> str:
+    """Formats a finalized level for people: as `level_name`, or ``off`` for None.
+
+    Level 0 is ``0``: it is finalized, as only the early draft of KIP-584 allows.
+    """
+    return "0" if level == 0 else level_name(feature, level or FeatureLevel(0))

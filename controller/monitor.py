@@ -31,7 +31,7 @@ from featurewatch.controller.rules import RuleContext
 from featurewatch.controller.snapshot import provenance_fields, snapshot
 from featurewatch.streams.codec.outputs import Output
 from featurewatch.streams.events import Acknowledgement, Event, LogCommit, SnapshotChunk
-from featurewatch.streams.outputs import Alert, ChangeKind, FeatureChange, Snapshot
+from featurewatch.streams.outputs import Alert, FeatureChange, Snapshot
 from featurewatch.streams.types import ClusterId
 from featurewatch.tables.fold.fold import (
     fold,
@@ -127,7 +127,7 @@ def step(
         skipped = state if unchanged else replace(state, image=after)
         return StepResult(skipped, delta, cause)
     if position is not None:
-        after = replace(after, sources=after.sources.mark_applied(position))
+        after = after.with_sources(after.sources.mark_applied(position))
     if is_ahead and not after.forgotten:
         after = fold_ahead(after, event.id, _ahead_reason(event, claimed_ms - received_ms))
     after = _at_time(after, received_ms, limits)
@@ -168,7 +168,7 @@ def step_unreadable(
     if state.image.sources.has_applied(position):
         return StepResult(state, SKIPPED, cause)
     after = fold_unreadable(state.image, place, reason)
-    after = replace(after, sources=after.sources.mark_applied(position))
+    after = after.with_sources(after.sources.mark_applied(position))
     received_ms = after.sources.received_ms(position)
     after = _at_time(after, received_ms, limits)
     context = RuleContext(after, state.times, limits, cause.at_ms, received_ms, state.partitions)
@@ -217,7 +217,7 @@ def _with_unreadable(image: ClusterImage, records: tuple[UnreadableRecord, ...])
     if not records:
         return image
     if resync is None:
-        return replace(image, sources=image.sources.with_unreadable(unreadable))
+        return image.with_unreadable(unreadable)
     resync = replace(resync, unreadable=unreadable)
     return replace(image, log=replace(image.log, resync=resync))
 
@@ -228,8 +228,7 @@ def _at_time(image: ClusterImage, received_ms: int, limits: Limits) -> ClusterIm
     While the log is read anew, what could not be read is still to be replaced.
     """
     quiet_ms = limits.quiet_ms if image.log.resync is None else _NEVER_MS
-    sources = image.sources.at_time(received_ms, quiet_ms)
-    return image if sources is image.sources else replace(image, sources=sources)
+    return image.with_sources(image.sources.at_time(received_ms, quiet_ms))
 
 
 def _ahead_reason(event: Event, ahead_ms: int) -> str:
@@ -264,7 +263,7 @@ def _changes(after: ClusterImage, delta: ClusterDelta, event: Event) -> tuple[Fe
             feature=change.feature,
             before=change.before,
             after=change.after,
-            kind=_kind(change.before, change.after),
+            kind=change.kind,
             epoch=features.epoch,
             revision=features.revision,
             provenance=provenance_fields(features.provenance),
@@ -274,11 +273,3 @@ def _changes(after: ClusterImage, delta: ClusterDelta, event: Event) -> tuple[Fe
         )
         for change in delta.levels
     )
-
-
-def _kind(before: int, after: int) -> ChangeKind:
-    if after == 0:
-        return ChangeKind.REMOVED
-    if before == 0:
-        return ChangeKind.FINALIZED
-    return ChangeKind.UPGRADED if after > before else ChangeKind.DOWNGRADED

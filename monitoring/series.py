@@ -15,8 +15,6 @@ from featurewatch.streams import metrics as sources
 _SUFFIXES: Final = {"histogram": ("_bucket", "_sum", "_count")}
 _STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 _METRIC: Final = re.compile(r"\b(featurewatch_\w+)(?:\{([^}]*)\})?")
-_SELECTED: Final = re.compile(r"(\w+)\s*(?:=~|!~|!=|=)")
-_GROUPED: Final = re.compile(r"\b(?:by|without|on|ignoring|group_left|group_right)\s*\(([^)]*)\)")
 
 TARGET_LABELS: Final = ("instance", "pod", "container", "endpoint")
 """Labels of the process that was scraped: another one goes on with a cluster after a restart, and
@@ -65,24 +63,3 @@ def meanings(expression: str) -> Iterable[str]:
 def without_target(aggregation: str, expression: str) -> str:
     """An aggregation over the processes that may expose a series, one after the other."""
     return f"{aggregation} without ({', '.join(TARGET_LABELS)}) ({expression})"
-
-
-def unknown_names(expression: str) -> Iterable[str]:
-    """The metrics and labels in a PromQL expression that no registry has, and open brackets.
-
-    This is no parser: it finds names that were changed or misspelt, for which Prometheus would
-    give nothing and no error.
-    """
-    text = _STRING.sub('""', expression)
-    names = names_in(expression)
-    known = {name: {*SERIES[name].labels, *SCRAPE_LABELS} for name in names if name in SERIES}
-    labels = SCRAPE_LABELS.union(*known.values())
-    yield from (name for name in names if name not in SERIES)
-    for match in _METRIC.finditer(text):
-        own = known.get(match.group(1), labels)
-        selected = _SELECTED.findall(match.group(2) or "")
-        yield from (f"{match.group(1)}{{{label}}}" for label in selected if label not in own)
-    for match in _GROUPED.finditer(text):
-        grouped = filter(None, re.split(r"[,\s]+", match.group(1)))
-        yield from (f"({label})" for label in grouped if label not in labels)
-    yield from (pair for pair in ("()", "[]", "{}") if text.count(pair[0]) != text.count(pair[1]))

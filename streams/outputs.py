@@ -31,10 +31,21 @@ class ChangeKind(StrEnum):
     REMOVED = "removed"
 
 
+def change_kind(before: int | None, after: int | None) -> ChangeKind:
+    """The kind of a change from one level to another; None: not finalized."""
+    if after is None:
+        return ChangeKind.REMOVED
+    if before is None:
+        return ChangeKind.FINALIZED
+    return ChangeKind.UPGRADED if after > before else ChangeKind.DOWNGRADED
+
+
 @dataclass(frozen=True, slots=True)
 class FeatureChange:
     """One finalized level changed; ``before`` and ``after`` are 0 where it is not finalized.
 
+    It was not finalized before if ``kind`` is finalized, and is not any more if it is removed. In
+    any other case a 0 is a level: the early draft of KIP-584 finalizes features at 0.
     ``from_snapshot``: it follows from a comparison, it was not observed.
     """
 
@@ -54,6 +65,16 @@ class FeatureChange:
     def id(self) -> str:
         """``cluster/change/feature/revision``: one revision changes a feature once."""
         return f"{self.cluster}/change/{self.feature}/{self.revision}"
+
+    @property
+    def finalized_before(self) -> FeatureLevel | None:
+        """The level before; None where the feature was not finalized."""
+        return None if self.kind is ChangeKind.FINALIZED else self.before
+
+    @property
+    def finalized_after(self) -> FeatureLevel | None:
+        """The level after; None where the feature is not finalized."""
+        return None if self.kind is ChangeKind.REMOVED else self.after
 
 
 class Severity(StrEnum):

@@ -18,7 +18,9 @@ FeatureName = NewType("FeatureName", str)
 """A feature's name as on the wire, with dots: ``metadata.version``."""
 
 FeatureLevel = NewType("FeatureLevel", int)
-"""A level; 0 means off (Kafka: a finalized level 0 removes the feature)."""
+"""A level; 0 means off (Kafka: a finalized level 0 removes the feature).
+
+Only in a features znode of KIP-584's early draft is 0 a level like any other."""
 
 
 class SupportedRange(NamedTuple):

@@ -26,6 +26,11 @@ class FeaturesForm(StrEnum):
     LATER_DRAFT = "later-draft"
     """``/features`` of the later draft of KIP-584: ``features``, ``version_level`` each."""
 
+    @property
+    def lowest_level(self) -> int:
+        """The lowest level of a finalized feature: 0 is one in the early draft only."""
+        return 0 if self is FeaturesForm.EARLY_DRAFT else 1
+
 
 @dataclass(frozen=True, slots=True)
 class BrokerZnode:

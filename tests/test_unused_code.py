@@ -14,20 +14,8 @@ PACKAGES = (
 )
 WORD = re.compile(r"[A-Za-z_]\w*")
 
-TESTS_PLAY = "the side of a peer that the tests play"
 USED_BY_TESTS = {
-    "ClientFeatures": TESTS_PLAY,
-    "mark_requested": TESTS_PLAY,
-    "controlled_shutdown_request": TESTS_PLAY,
-    "read_controlled_shutdown_response": TESTS_PLAY,
-    "create_topic_with_assignment": "one of the two forms of KIP-4's client",
-    "decode_api_versions_event": "the reverse of an encoder, for whoever reads the topic",
-    "decode_dead_letter": "the reverse of an encoder, for whoever reads the topic",
-    "desired_of": "the parser without its file",
-    "fetched_offset": "what a source holds back, for the tests of what it publishes",
-    "unknown_names": "the check of generated expressions, beside what it knows of them",
-    "unlock": "the reverse of `lock`, for several lakes in one process",
-    "wait_controller": "clusters of the reference system in one process, which tests are",
+    "unlock": "the JVM holds a lake's lock until it ends, and that of the tests fills many lakes",
 }
 """Names that stand nowhere else in the product or its documents, each with its reason."""
 

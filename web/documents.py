@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from immutables import Map
 
-from featurewatch.controller.levels import level_name
+from featurewatch.controller.levels import finalized_name
 from featurewatch.controller.readiness.upgrade_state import UpgradeState, upgrade_state_of_classes
 from featurewatch.controller.software import release_of_capabilities, software_name
 from featurewatch.streams.outputs import Alert, CapabilityClass, Severity, Snapshot
@@ -108,7 +108,7 @@ def levels(snapshot: Snapshot) -> list[dict[str, Any]]:
         {
             "feature": name,
             "level": snapshot.finalized[name],
-            "name": level_name(name, snapshot.finalized[name]),
+            "name": finalized_name(name, snapshot.finalized[name]),
         }
         for name in names
     ]

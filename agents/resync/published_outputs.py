@@ -131,11 +131,13 @@ class PublishedOutputs:
         for change in sorted(self._changes.get(cluster, []), key=lambda each: each.revision):
             if change.revision < revision:
                 continue
-            levels[change.feature] = change.after
+            if change.finalized_after is None:
+                levels.pop(change.feature, None)
+            else:
+                levels[change.feature] = change.finalized_after
             epoch, revision = change.epoch, change.revision
             provenance = _provenance(change.provenance)
-        finalized = Map({name: level for name, level in levels.items() if level > 0})
-        features = FeaturesImage(finalized, epoch, revision, provenance)
+        features = FeaturesImage(Map(levels), epoch, revision, provenance)
         authority = Authority.NONE
         if snapshot is not None and snapshot.authority in list(Authority):
             authority = Authority(snapshot.authority)
@@ -198,7 +200,7 @@ def _with_unreadable(image: ClusterImage, alerts: list[Alert]) -> ClusterImage:
         for alert in alerts
         if "record" in alert.subject
     }
-    return replace(image, sources=image.sources.with_unreadable(Map(unreadable)))
+    return image.with_unreadable(Map(unreadable))
 
 
 def _provenance(fields: Mapping[str, Any]) -> Provenance:

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from featurewatch.cli.output import terminal
-from featurewatch.controller.levels import level_name
+from featurewatch.controller.levels import finalized_name
 from featurewatch.streams.outputs import (
     Alert,
     AlertState,
@@ -65,8 +65,8 @@ def called(cluster: str, name: str) -> str:
 
 def change_line(change: FeatureChange) -> Text:
     """A feature change on one line."""
-    before = level_name(change.feature, change.before)
-    after = level_name(change.feature, change.after)
+    before = level(change.feature, change.finalized_before)
+    after = level(change.feature, change.finalized_after)
     when = clock(change.append_ms if change.append_ms >= 0 else change.seen_ms)
     line = Text(f"{when}  {plain(change.cluster)}  ")
     line.append(plain(change.feature), style="bold")
@@ -101,7 +101,7 @@ def alert_line(alert: Alert) -> Text:
 def snapshot_line(snapshot: Snapshot) -> Text:
     """A snapshot on one line."""
     levels = ", ".join(
-        f"{plain(name)} {level_name(name, level)}" for name, level in snapshot.finalized.items()
+        f"{plain(name)} {finalized_name(name, level)}" for name, level in snapshot.finalized.items()
     )
     nodes = sum(len(node_class.nodes) for node_class in snapshot.classes)
     line = Text(f"{clock(snapshot.at_ms)}  {called(snapshot.cluster, snapshot.name)}  ")
@@ -167,13 +167,13 @@ def _matrix(snapshot: Snapshot) -> list[Table | Text]:
         table.add_column(title)
     features = {name for node_class in snapshot.classes for name in node_class.ranges}
     for name in sorted(features | set(snapshot.finalized)):
-        level = snapshot.finalized.get(name, FeatureLevel(0))
+        level = finalized_name(name, snapshot.finalized.get(name))
         cells = [
             _cell(node_class.ranges.get(name), (node_class.role, node_class.nodes[0], name) in bad)
             for _, node_class in shown
         ]
         # Text, since a plain string could hold marks that the table would obey.
-        table.add_row(Text(plain(name)), level_name(name, level), *cells)
+        table.add_row(Text(plain(name)), level, *cells)
     hidden = columns[MAX_COLUMNS:]
     if not hidden:
         return [table]
@@ -231,6 +231,6 @@ def ids(nodes: Sequence[int]) -> str:
     return f"{text} and {hidden_count:,} more" if hidden_count else text
 
 
-def level(feature: str, number: int) -> str:
-    """A level for people."""
-    return level_name(FeatureName(feature), FeatureLevel(number))
+def level(feature: str, number: int | None) -> str:
+    """A finalized level for people; None: not finalized."""
+    return finalized_name(FeatureName(feature), None if number is None else FeatureLevel(number))

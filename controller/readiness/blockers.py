@@ -11,6 +11,7 @@ from featurewatch.controller.compatibility import (
     Verdict,
     controllers_register,
     incompatibilities,
+    target_incompatibilities,
 )
 from featurewatch.controller.readiness.left_out_features import is_left_out, restart_remedy
 from featurewatch.controller.readiness.state_timers import Limits, StateTimers
@@ -106,9 +107,11 @@ def _is_ghost(context: ReadinessContext, key: NodeKey) -> bool:
 def _registered_blockers(context: ReadinessContext) -> Iterator[Blocker]:
     image = context.image
     includes_controllers = image.authority is not Authority.LOG or controllers_register(image)
+    has_level_zero = image.authority is Authority.ZOOKEEPER and image.zookeeper.has_level_zero
+    check = incompatibilities if has_level_zero else target_incompatibilities
     ghosts = {*ghosts_of(context)}
     for key in image.nodes.classes:
-        levels = incompatibilities(key.capabilities, context.target)
+        levels = check(key.capabilities, context.target)
         is_from_answers = image.authority is Authority.ANSWERS
         if key.role is Role.CONTROLLER and not includes_controllers:
             continue
@@ -191,7 +194,7 @@ def _voter_blockers(context: ReadinessContext) -> Iterator[Blocker]:
         answer = image.answers.nodes.get(key)
         if node is not None or image.authority is not Authority.LOG:
             continue
-        levels = () if answer is None else incompatibilities(answer.capabilities, context.target)
+        levels = target_incompatibilities(answer.capabilities, context.target) if answer else ()
         is_responding = image.responds(key)
         if is_responding and not levels and not controllers_register(image):
             continue

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from featurewatch.controller.compatibility import Verdict, incompatibilities
+from featurewatch.controller.compatibility import Verdict, target_incompatibilities
 from featurewatch.controller.kraft.release_rules import rules_of
 from featurewatch.controller.kraft.releases import Release, release_of
 from featurewatch.controller.kraft.voters import FIRST_REPORTING_RELEASE, voters_not_reporting
@@ -125,7 +125,7 @@ def _voter_reasons(context: ReadinessContext) -> list[Reason]:
         outdated = [
             voter
             for voter in not_reporting
-            if not incompatibilities(capabilities_by_voter[voter], context.target)
+            if not target_incompatibilities(capabilities_by_voter[voter], context.target)
         ]
         text = (
             f"The leader raises {KRAFT_VERSION} when every voter has told it that it supports "

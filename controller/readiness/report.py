@@ -1,8 +1,8 @@
 """The readiness report: the verdict on levels, the blockers and the consequences."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, fields
+from typing import Any, Final
 
 from immutables import Map
 
@@ -64,11 +64,19 @@ class FeatureReadiness:
     state: UpgradeState
     since_ms: int
     finalized: FeatureLevel
+    is_finalized: bool
     supported_by_all: FeatureLevel | None
     supported_by_any: FeatureLevel
     target: FeatureLevel | None
     verdict: Verdict
     consequences: tuple[Consequence, ...]
+
+    def document(self) -> dict[str, Any]:
+        """The fields as JSON has them: ``is_finalized`` only if it is finalized at level 0."""
+        document = {field.name: getattr(self, field.name) for field in fields(self)}
+        if self.finalized or not self.is_finalized:
+            del document["is_finalized"]
+        return document
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +131,11 @@ class ReadinessReport:
     def changes(self) -> bool:
         """Whether any level would change."""
         return any(feature.target not in (None, feature.finalized) for feature in self.features)
+
+    def document(self) -> dict[str, Any]:
+        """The report as JSON has it."""
+        document = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {**document, "features": [feature.document() for feature in self.features]}
 
 
 def release_levels(release: Release) -> dict[FeatureName, FeatureLevel]:
@@ -271,6 +284,7 @@ def _features(
                 if image.ready and since and since.state is feature_state.state
                 else -1,
                 finalized=feature_state.finalized,
+                is_finalized=name in image.features.levels,
                 supported_by_all=feature_state.supported_by_all,
                 supported_by_any=feature_state.supported_by_any,
                 target=level,

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from immutables import Map
 
-from featurewatch.controller.compatibility import Verdict, supports
+from featurewatch.controller.compatibility import Verdict, supports_finalized
 from featurewatch.controller.kraft.releases import production_levels, releases
 from featurewatch.controller.software import release_of_capabilities
 from featurewatch.streams.types import KRAFT_VERSION, METADATA_VERSION, FeatureLevel, FeatureName
@@ -94,8 +94,10 @@ def _feature_upgrade_state(
     lowest = max(supported.minimum for supported in ranges)
     highest = min(supported.maximum for supported in ranges)
     supported_by_all = FeatureLevel(highest) if lowest <= highest else None
-    fits = all(supports(key.capabilities, feature, finalized) is Verdict.YES for key in classes)
-    if highest != supported_by_any or (finalized and not fits):
+    fits = feature not in levels or all(
+        supports_finalized(key.capabilities, feature, finalized) is Verdict.YES for key in classes
+    )
+    if highest != supported_by_any or not fits:
         return FeatureUpgradeState(
             UpgradeState.MIXED, finalized, supported_by_all, supported_by_any
         )

@@ -6,7 +6,7 @@ from typing import Any, Final
 from immutables import Map
 
 from featurewatch.controller.compatibility import Incompatibility, Verdict, incompatibilities
-from featurewatch.controller.levels import level_name
+from featurewatch.controller.levels import finalized_name
 from featurewatch.controller.readiness.left_out_features import is_left_out, restart_remedy
 from featurewatch.controller.rules.rule import (
     EITHER_SEVERITY,
@@ -64,7 +64,7 @@ def _incompatible(context: RuleContext, subject: Subject) -> Iterable[Finding]:
         if item.range is None or not item.range.is_valid:
             continue
         low, high = item.range
-        level = level_name(item.feature, item.level)
+        level = finalized_name(item.feature, item.level)
         remedy = (
             f"start it on a release that supports level {item.level}"
             if high < item.level
@@ -81,7 +81,7 @@ def _missing(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     for node, item in _incompatibilities(context, subject):
         if item.range is not None:
             continue
-        level = level_name(item.feature, item.level)
+        level = finalized_name(item.feature, item.level)
         if item.verdict is Verdict.UNKNOWN:
             remedy = (
                 "its znode cannot be read, which must be mended first"

@@ -202,7 +202,11 @@ _ROLL: Final = (
     Panel(
         "Finalized levels",
         _STATES,
-        {"{{feature}}": f"max by (feature) (featurewatch_finalized_level{{{_F}}})"},
+        {
+            "{{feature}}": f"max by (feature) (featurewatch_finalized_level{{{_F}}})",
+            "{{feature}} is finalized at 0": "max by (feature) "
+            f"(featurewatch_finalized_at_zero{{{_F}}})",
+        },
     ),
     Panel(
         "Blockers of the highest level",

@@ -1,6 +1,6 @@
 """The desired levels of clusters: a file that people write, validated when it is read."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -77,7 +77,7 @@ class Environment(_Strict):
     """Clusters that shall have the same levels.
 
     ``clusters`` are ids, names, or patterns of either (``orders-*``); a cluster that has all
-    ``labels`` is a member too. A level of 0 means that the feature shall not be finalized.
+    ``labels`` is a member too. A level of 0 means that the feature shall not be finalized, or at 0.
     """
 
     clusters: Annotated[list[str], BeforeValidator(_names)] = Field(default_factory=list)
@@ -140,27 +140,14 @@ class DesiredLevels(_Strict):
 _NO_LABELS: Final = ClusterLabels()
 
 
-def desired_of(content: str, file: str) -> DesiredLevels:
-    """Parses the desired levels from a file's text; ``file`` is its name for errors.
-
-    Raises:
-        DesiredError: The text is not YAML, or a field is invalid.
-    """
-    return _checked(lambda: yaml_file.parse(content, file), file)
-
-
 def read_desired(file: Path) -> DesiredLevels:
     """Reads the desired levels from a file.
 
     Raises:
         DesiredError: The file cannot be read, is not YAML, or a field is invalid.
     """
-    return _checked(lambda: yaml_file.read(file), str(file))
-
-
-def _checked(load: Callable[[], Any], file: str) -> DesiredLevels:
     try:
-        content = load()
+        content = yaml_file.read(file)
     except yaml_file.YamlError as error:
         raise DesiredError(str(error)) from None
     if not isinstance(content, dict):

@@ -83,18 +83,18 @@ def _of_cluster(
         yield Drift(cluster, name, None, DriftKind.UNLISTED, detail="it is in no environment")
         return
     for feature, wanted in sorted(desired.environments[environment].levels.items()):
-        level = summary.levels.get(feature, 0)
-        if level != wanted:
+        level = summary.levels.get(feature)
+        if (level or 0) != wanted:
             yield Drift(
                 *(cluster, name, environment, _verdict(level, wanted)),
-                *(feature, wanted, level),
+                *(feature, wanted, level or 0),
             )
     if fleet.ends is not None and summary.last_seen is None:
         detail = f"nothing was heard of it in the hour before {format_time(fleet.ends)}"
         yield Drift(cluster, name, environment, DriftKind.SILENT, detail=detail)
 
 
-def _verdict(level: int, wanted: int) -> DriftKind:
-    if level == 0:
+def _verdict(level: int | None, wanted: int) -> DriftKind:
+    if level is None:
         return DriftKind.MISSING
     return DriftKind.BEHIND if level < wanted else DriftKind.AHEAD

@@ -1,21 +1,31 @@
 """Computes the differences between two states of a cluster, and lists the rolls of its history."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 
 from featurewatch.pipeline.history.point_in_time import HistoricalState, NodeClass
 from featurewatch.pipeline.lake.reader import UPGRADES, LakeReader, Row, Sql, sql
+from featurewatch.streams.outputs import change_kind
+
+Levels = Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class LevelDiff:
-    """A finalized level that differs; 0 means not finalized."""
+    """A finalized level that differs; None means not finalized."""
 
     feature: str
-    before: int
-    after: int
+    before: int | None
+    after: int | None
+
+    def document(self) -> dict[str, Any]:
+        """The fields as JSON has them: not finalized is 0, and ``kind`` tells it from level 0."""
+        levels = {"before": self.before or 0, "after": self.after or 0}
+        is_zero_a_level = 0 in (self.before, self.after)
+        kind = {"kind": change_kind(self.before, self.after)} if is_zero_a_level else {}
+        return {"feature": self.feature, **levels, **kind}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +52,11 @@ class Diff:
     incompatible_began: tuple[Row, ...]
     incompatible_ended: tuple[Row, ...]
 
+    def document(self) -> dict[str, Any]:
+        """The differences as JSON has them."""
+        document = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {**document, "levels": [level.document() for level in self.levels]}
+
     @property
     def empty(self) -> bool:
         """Whether nothing differs."""
@@ -57,15 +72,11 @@ class Diff:
 
 def diff(before: HistoricalState, after: HistoricalState) -> Diff:
     """Returns the differences between two states of one cluster, from the first to the second."""
-    features = sorted({*before.levels, *after.levels})
-    levels = [
-        LevelDiff(name, before.levels.get(name, 0), after.levels.get(name, 0)) for name in features
-    ]
     return Diff(
         cluster=before.cluster,
         before=_end(before),
         after=_end(after),
-        levels=tuple(level for level in levels if level.before != level.after),
+        levels=tuple(_levels(before.levels, after.levels)),
         nodes=tuple(_nodes(before.classes, after.classes)),
         alerts_began=_without(after.alerts, before.alerts, "id"),
         alerts_ended=_without(before.alerts, after.alerts, "id"),
@@ -80,6 +91,13 @@ _BAD = ("role", "node_id", "feature", "level")
 def _end(state: HistoricalState) -> Mapping[str, Any]:
     names = ("moment", "at", "revision", "epoch", "leader_id", "digest", "uncertainty")
     return {name: getattr(state, name) for name in names}
+
+
+def _levels(before: Levels, after: Levels) -> Iterator[LevelDiff]:
+    for feature in sorted({*before, *after}):
+        old, new = before.get(feature), after.get(feature)
+        if old != new:
+            yield LevelDiff(feature, old, new)
 
 
 def _nodes(before: Iterable[NodeClass], after: Iterable[NodeClass]) -> Iterator[NodesDiff]:

@@ -16,7 +16,6 @@ from featurewatch.streams.codec.checks import brief
 from featurewatch.streams.codec.event_shapes import KINDS
 from featurewatch.streams.events import (
     MAX_PAYLOAD_BYTES,
-    ApiVersionsEvent,
     DeadLetter,
     Event,
     LogCommit,
@@ -26,8 +25,6 @@ from featurewatch.streams.events import (
 )
 from featurewatch.streams.text import shortened
 from featurewatch.streams.topics import (
-    API_VERSIONS,
-    DEAD_LETTERS,
     METADATA_LOG,
     RESYNC_REQUESTS,
     ZOOKEEPER,
@@ -116,19 +113,9 @@ def decode_log_event(value: bytes | None, key: bytes | None = None) -> LogEvent:
     return cast("LogEvent", decode(METADATA_LOG, value, key))
 
 
-def decode_api_versions_event(value: bytes | None, key: bytes | None = None) -> ApiVersionsEvent:
-    """`decode` for ``api-versions``."""
-    return cast("ApiVersionsEvent", decode(API_VERSIONS, value, key))
-
-
 def decode_zookeeper_event(value: bytes | None, key: bytes | None = None) -> ZookeeperEvent:
     """`decode` for ``zookeeper``."""
     return cast("ZookeeperEvent", decode(ZOOKEEPER, value, key))
-
-
-def decode_dead_letter(value: bytes | None, key: bytes | None = None) -> DeadLetter:
-    """`decode` for ``dead-letters``."""
-    return cast("DeadLetter", decode(DEAD_LETTERS, value, key))
 
 
 def decode_resync_request(value: bytes | None, key: bytes | None = None) -> ResyncRequest:

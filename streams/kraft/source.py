@@ -134,11 +134,6 @@ class KraftSource(SourceShell):
             records_skipped=self._assembler.records_skipped,
         )
 
-    @property
-    def fetched_offset(self) -> int:
-        """The next offset to fetch; what is above the high watermark is held and not published."""
-        return self._reader.fetch_position.offset if self._reader else 0
-
     def _state(self) -> ProtocolState | None:
         reader = self._reader
         if self._refused is not None:

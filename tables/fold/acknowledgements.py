@@ -26,7 +26,7 @@ def _end_unreadable(image: ClusterImage, kind: str) -> ClusterImage:
     if kind not in image.sources.unreadable:
         return image
     unreadable = image.sources.unreadable.delete(kind)
-    return replace(image, sources=image.sources.with_unreadable(unreadable))
+    return image.with_unreadable(unreadable)
 
 
 def _end_gap(image: ClusterImage, _: str) -> ClusterImage:

@@ -107,7 +107,7 @@ def _with_unregistered(image: ClusterImage, delta: ClusterDelta) -> ClusterImage
 def fold_unreadable(image: ClusterImage, place: str, reason: str) -> ClusterImage:
     """The image after a message that could not be decoded; ``place`` and ``reason`` are text."""
     unreadable = count_unreadable(image.sources.unreadable, "MESSAGE", place, reason)
-    return replace(image, sources=image.sources.with_unreadable(unreadable))
+    return image.with_unreadable(unreadable)
 
 
 def fold_lost(image: ClusterImage, topic: str, place: str, reason: str) -> ClusterImage:
@@ -117,7 +117,7 @@ def fold_lost(image: ClusterImage, topic: str, place: str, reason: str) -> Clust
     its whole state again; a resync in which messages were lost does not count.
     """
     unreadable = count_unreadable(image.sources.unreadable, lost_kind(topic), place, reason)
-    image = replace(image, sources=image.sources.with_unreadable(unreadable))
+    image = image.with_unreadable(unreadable)
     if topic == METADATA_LOG.short_name:
         return replace(image, log=replace(image.log, resync=None))
     if topic == ZOOKEEPER.short_name:
@@ -128,14 +128,14 @@ def fold_lost(image: ClusterImage, topic: str, place: str, reason: str) -> Clust
 def fold_lost_outputs(image: ClusterImage, topic: str, place: str, reason: str) -> ClusterImage:
     """The image after the bus lost what was published on an output topic, as in `fold_lost`."""
     unreadable = count_unreadable(image.sources.unreadable, lost_kind(topic), place, reason)
-    return replace(image, sources=image.sources.with_unreadable(unreadable))
+    return image.with_unreadable(unreadable)
 
 
 def fold_ahead(image: ClusterImage, place: str, reason: str) -> ClusterImage:
     """The image after an event whose time lies ahead of the bus's; its texts are ``place``, its id,
     and ``reason``."""
     unreadable = count_unreadable(image.sources.unreadable, AHEAD, place, reason)
-    return replace(image, sources=image.sources.with_unreadable(unreadable))
+    return image.with_unreadable(unreadable)
 
 
 def _fold_status(image: ClusterImage, event: SourceStatus) -> tuple[ClusterImage, ClusterDelta]:
@@ -148,7 +148,7 @@ def _fold_status(image: ClusterImage, event: SourceStatus) -> tuple[ClusterImage
         return _without_source(image, event.source)
     if event.state is SourceState.SILENT and event.source not in image.sources.statuses:
         return image, SKIPPED  # it was retired in the meantime
-    image = replace(image, sources=image.sources.with_status(event))
+    image = image.with_sources(image.sources.with_status(event))
     is_log_resync = image.log.resync is not None and image.log.resync.reads_log
     is_at_end = event.offset >= 0 and event.high_watermark <= event.offset + 1
     is_following = event.state is SourceState.FOLLOWING and is_at_end
@@ -169,7 +169,7 @@ def _without_source(image: ClusterImage, source: str) -> tuple[ClusterImage, Clu
         return (image, SKIPPED) if image.forgotten else _forget(image)
     if source not in statuses:
         return image, SKIPPED
-    after = replace(image, sources=image.sources.without(source))
+    after = image.with_sources(image.sources.without(source))
     if source == image.authority:
         return after, NOTHING
     if source == Authority.ZOOKEEPER:

@@ -262,7 +262,7 @@ def _out_of_order(image: ClusterImage, event: SnapshotChunk) -> ClusterImage:
     reason = f"chunk {event.index} of snapshot {event.end_offset} does not follow the one before"
     first = UnreadableRecords(1, f"snapshot {event.end_offset}", reason)
     unreadable = image.sources.unreadable.set("SNAPSHOT", first)
-    return replace(image, sources=image.sources.with_unreadable(unreadable))
+    return image.with_unreadable(unreadable)
 
 
 def _quorum(before: Quorum, replay: RecordReplay, leader_epoch: int) -> Quorum:

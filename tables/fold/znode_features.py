@@ -24,8 +24,8 @@ def features_from_znode(
     that is absent or disabled finalizes nothing, and that is no error: brokers clear their caches
     (``FinalizedFeatureChangeListener``). They do so for an unreadable znode, too; but this does not
     change the finalized levels, so the levels last read stay, and a rule fires. A lower version
-    never replaces a higher one (KIP-584), unless the znode was recreated: then it starts at 0. A
-    level of 0 is *not finalized*.
+    never replaces a higher one (KIP-584), unless the znode was recreated: then it starts at 0.
+    Only in the early draft of KIP-584 is 0 a level, and a feature finalized at it finalized.
     """
     znode = zookeeper.features
     last = features.provenance
@@ -45,7 +45,8 @@ def features_from_znode(
         if same_life and znode.version < last.version:
             return features
     epoch = znode.version if content.enabled else -1
-    levels = {name: level for name, level in content.levels.items() if level > 0}
+    lowest = content.form.lowest_level
+    levels = {name: level for name, level in content.levels.items() if level >= lowest}
     finalized = Map(levels if content.enabled else {})
     if provenance.same_data(last) and (epoch, finalized) == (features.epoch, features.levels):
         return features

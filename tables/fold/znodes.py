@@ -145,7 +145,7 @@ def _end_resync(image: ClusterImage, resync: ZnodeResync, event: ZnodeSnapshot) 
     if OUT_OF_ORDER in unreadable:
         unreadable = unreadable.delete(OUT_OF_ORDER)
     sources = image.sources.with_unreadable(unreadable).without_lost(ZOOKEEPER.short_name)
-    after = replace(image, sources=sources)
+    after = image.with_sources(sources)
     if image.authority is Authority.LOG:
         delta = ZookeeperDelta(resync.nodes.difference(before.nodes))
         after = replace(after, zookeeper=replace(zookeeper, nodes=resync.nodes))
@@ -254,7 +254,7 @@ def _out_of_order(image: ClusterImage, event: ZnodeSnapshot) -> ClusterImage:
     reason = f"part {event.index} of reading {event.resync} does not follow the one before"
     first = UnreadableRecords(1, f"reading {event.resync}", reason)
     unreadable = image.sources.unreadable.set(OUT_OF_ORDER, first)
-    return replace(image, sources=image.sources.with_unreadable(unreadable))
+    return image.with_unreadable(unreadable)
 
 
 def _broker_key(path: str) -> NodeKey | None:

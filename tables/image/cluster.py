@@ -16,7 +16,7 @@ from featurewatch.tables.image.answers import (
 from featurewatch.tables.image.features import NO_FEATURES, FeaturesImage, LevelChange
 from featurewatch.tables.image.log import LOG_UNCHANGED, NO_LOG, LogDelta, LogImage, Resync
 from featurewatch.tables.image.nodes import NO_NODES, NodeChanges, NodesImage
-from featurewatch.tables.image.sources import NO_SOURCES, SourcesImage
+from featurewatch.tables.image.sources import NO_SOURCES, SourcesImage, Unreadable
 from featurewatch.tables.image.zookeeper import (
     NO_ZOOKEEPER,
     ZOOKEEPER_UNCHANGED,
@@ -106,6 +106,28 @@ class ClusterImage:
             sources=replace(NO_SOURCES, read=self.sources.read),
             resyncs=self.resyncs,
         )
+
+    def with_sources(self, sources: SourcesImage) -> Self:
+        """This image with these sources; this very object if they are the same."""
+        if sources is self.sources:
+            return self
+        # A constructor, since every message comes here and `dataclasses.replace` takes three times
+        # as long.
+        return type(self)(
+            self.cluster,
+            self.authority,
+            self.features,
+            self.nodes,
+            self.log,
+            self.zookeeper,
+            self.answers,
+            sources,
+            self.resyncs,
+        )
+
+    def with_unreadable(self, unreadable: Unreadable) -> Self:
+        """This image with these unreadable records of its sources."""
+        return self.with_sources(self.sources.with_unreadable(unreadable))
 
     def start_resync(
         self, end_offset: int = -1, leader_epoch: int = -1, *, continues: bool = False

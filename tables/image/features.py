@@ -6,6 +6,7 @@ from typing import Any, Final, Self
 
 from immutables import Map
 
+from featurewatch.streams.outputs import ChangeKind, change_kind
 from featurewatch.streams.types import FeatureLevel, FeatureName
 from featurewatch.tables.image.provenance import (
     NO_PROVENANCE,
@@ -19,6 +20,7 @@ from featurewatch.tables.image.provenance import (
 class FeaturesImage:
     """The finalized levels of a cluster; a feature that is absent is not finalized.
 
+    A level of 0 is there only if a features znode of the early draft of KIP-584 finalizes it.
     ``epoch`` is the cluster's own version of the set: for a metadata log the offset of the last
     commit that changed it, as Kafka's controllers report it, and for ZooKeeper the version of the
     features znode (-1: there is none, or it is disabled). ``revision`` is featurewatch's counter of
@@ -46,16 +48,18 @@ class FeaturesImage:
             else:
                 levels.pop(name, None)
         after = levels.finish()
-        if after == self.levels:
-            return self
-        return type(self)(after, epoch, self.revision + 1, provenance)
+        return self.with_snapshot(after, epoch, provenance)
 
     def with_snapshot(
         self, levels: Map[FeatureName, FeatureLevel], epoch: int, provenance: Provenance
     ) -> Self:
-        """This image with the whole set of levels replaced: an absent feature is not finalized."""
-        removed = {name: FeatureLevel(0) for name in self.levels if name not in levels}
-        return self.with_changes({**removed, **levels}, epoch, provenance)
+        """This image with the whole set of levels replaced: an absent feature is not finalized.
+
+        Returns this very object if no level changes.
+        """
+        if levels == self.levels:
+            return self
+        return type(self)(levels, epoch, self.revision + 1, provenance)
 
     def with_znode(
         self, levels: Map[FeatureName, FeatureLevel], epoch: int, provenance: Provenance
@@ -88,21 +92,28 @@ NO_FEATURES: Final = FeaturesImage(Map(), -1, 0, NO_PROVENANCE)
 
 @dataclass(frozen=True, slots=True)
 class LevelChange:
-    """The change of one finalized level by a commit; 0 means *not finalized*."""
+    """The change of one finalized level by a commit.
+
+    A level that is not finalized is 0, and so is one that is finalized at 0: ``kind`` tells.
+    """
 
     feature: FeatureName
     before: FeatureLevel
     after: FeatureLevel
+    kind: ChangeKind
 
 
 def level_changes(before: FeaturesImage, after: FeaturesImage) -> tuple[LevelChange, ...]:
     """The levels that differ between two images, sorted by feature name."""
     if before.levels is after.levels:
         return ()
-    not_finalized = FeatureLevel(0)
     names = sorted({*before.levels, *after.levels})
-    pairs = (
-        (name, before.levels.get(name, not_finalized), after.levels.get(name, not_finalized))
-        for name in names
-    )
-    return tuple(LevelChange(name, old, new) for name, old, new in pairs if old != new)
+    pairs = ((name, before.levels.get(name), after.levels.get(name)) for name in names)
+    return tuple(_level_change(name, old, new) for name, old, new in pairs if old != new)
+
+
+def _level_change(
+    feature: FeatureName, before: FeatureLevel | None, after: FeatureLevel | None
+) -> LevelChange:
+    off = FeatureLevel(0)
+    return LevelChange(feature, before or off, after or off, change_kind(before, after))

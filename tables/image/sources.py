@@ -197,7 +197,7 @@ class SourcesImage:
                 failing_since = failing_since.delete(status.source)
         elif status.source not in failing_since:
             failing_since = failing_since.set(status.source, -1)
-        return replace(self, statuses=statuses, caught_up=caught_up, failing_since=failing_since)
+        return type(self)(statuses, caught_up, self.unreadable, self.read, failing_since)
 
     def without(self, source: str) -> Self:
         """This image without a source that has a status."""
@@ -219,7 +219,7 @@ class SourcesImage:
 
     def has_lost(self, topic: str) -> bool:
         """Whether the bus lost messages of an input topic, and its source's state is incomplete."""
-        return lost_kind(topic) in self.unreadable
+        return bool(self.unreadable) and lost_kind(topic) in self.unreadable
 
     def without_lost(self, topic: str) -> Self:
         """This image after the whole state was published again on an input topic."""

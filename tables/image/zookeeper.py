@@ -120,6 +120,12 @@ class ZookeeperImage:
         return next((self.znodes[path] for path in FEATURES_PATHS if path in self.znodes), None)
 
     @property
+    def has_level_zero(self) -> bool:
+        """Whether 0 is a level of the features znode that counts, as in KIP-584's early draft."""
+        content = self.features and self.features.content
+        return isinstance(content, FeaturesZnode) and content.form.lowest_level == 0
+
+    @property
     def disabled(self) -> Znode | None:
         """The features znode that counts, if its status is disabled."""
         znode = self.features

@@ -29,7 +29,7 @@ from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.bus.settings import MAX_MESSAGE_BYTES, BusSettings
 from featurewatch.streams.bus.topic_keeper import TopicKeeper
 from featurewatch.streams.bus.topics import ensure_topics
-from featurewatch.streams.codec.events import decode_dead_letter, encode
+from featurewatch.streams.codec.events import encode
 from featurewatch.streams.codec.outputs import decode_alert
 from featurewatch.streams.events import MAX_PAYLOAD_BYTES, DeadLetter, SourceResync
 from featurewatch.streams.outputs import Alert
@@ -42,6 +42,7 @@ from featurewatch.streams.topics import (
 )
 from featurewatch.streams.types import ClusterId
 from tests.agents.events import CLUSTER, following, levels
+from tests.streams.dead_letters import decode_dead_letter
 from tests.waiting import until_async
 
 pytestmark = pytest.mark.stack

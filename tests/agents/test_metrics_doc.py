@@ -1,8 +1,10 @@
 """The documentation's tables of metrics, and a worker's exposition, match the registries."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
+from immutables import Map
 from prometheus_client.parser import text_string_to_metric_families
 
 from featurewatch.agents import metrics as worker
@@ -13,7 +15,7 @@ from featurewatch.streams import metrics as source
 from featurewatch.streams.events import SourceState
 from featurewatch.streams.metrics import SourceReport, exposition
 from featurewatch.streams.topics import METADATA_LOG
-from featurewatch.streams.types import ClusterId
+from featurewatch.streams.types import ClusterId, FeatureLevel, FeatureName
 from tests.agents.events import CLUSTER, following, levels, registration
 
 DOC = Path(__file__).parents[2] / "docs" / "metrics.md"
@@ -53,7 +55,8 @@ def _families(text: str) -> dict[str, tuple[str, frozenset[str]]]:
 
 
 def test_a_worker_exposes_every_metric_of_its_registry() -> None:
-    """After a change and an alert each registered metric has series, with its labels."""
+    """After a change, an alert, and a feature at level 0 each registered metric has series, with
+    its labels."""
     metrics = WorkerMetrics()
     state = MonitorState.of(CLUSTER)
     events = (registration(1, 1, (1, 19)), levels(2, {"metadata.version": 30}), following(2))
@@ -61,7 +64,9 @@ def test_a_worker_exposes_every_metric_of_its_registry() -> None:
         result = step(state, event)
         state = result.state
         metrics.observe(METADATA_LOG, result, 0.001)
-    metrics.expose({CLUSTER: state})
+    at_zero = replace(state.image.features, levels=Map({FeatureName("group"): FeatureLevel(0)}))
+    level_zero = replace(state, image=replace(state.image, features=at_zero))
+    metrics.expose({CLUSTER: state, ClusterId("early-draft"): level_zero})
     series = _families(metrics.scrape()().decode())
     for metric in worker.METRICS:
         assert series[metric.name] == (metric.kind, frozenset(metric.labels)), metric

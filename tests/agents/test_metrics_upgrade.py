@@ -1,36 +1,16 @@
 """The gauges of an upgrade, and of clusters with more nodes than ``node_series``."""
 
-from prometheus_client.parser import text_string_to_metric_families
-
-from featurewatch.agents.metrics import WorkerMetrics
 from featurewatch.agents.timers import source_status
-from featurewatch.controller.monitor import MonitorState
 from featurewatch.controller.rules import RULES
 from featurewatch.streams.events import SourceState
 from featurewatch.streams.types import ClusterId
+from tests.agents.gauges import values_of
 from tests.controller.readiness.clusters import cluster, controllers, nodes, ranges
 from tests.simulation import records as r
 from tests.simulation.engine import Engine
 from tests.simulation.records import CLUSTER, MV, TV
 
 HOUR = 3_600_000
-Labels = tuple[tuple[str, str], ...]
-
-
-def values_of(state: MonitorState, node_series: int = 200) -> dict[str, dict[Labels, float]]:
-    """Each metric's values, by their labels without the cluster."""
-    metrics = WorkerMetrics(node_series)
-    metrics.expose({ClusterId(CLUSTER): state})
-    text = metrics.scrape()().decode()
-    return {
-        family.name.removeprefix("featurewatch_"): {
-            tuple(
-                sorted((k, v) for k, v in sample.labels.items() if k != "kafka_cluster")
-            ): sample.value
-            for sample in family.samples
-        }
-        for family in text_string_to_metric_families(text)
-    }
 
 
 def rolling_cluster() -> Engine:

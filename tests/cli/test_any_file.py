@@ -12,9 +12,10 @@ from featurewatch.cli.config.client_config import read_client_config
 from featurewatch.cli.config.client_config import read_properties as read
 from featurewatch.cli.config.settings import Settings, load
 from featurewatch.cli.errors import UsageError
-from featurewatch.pipeline.fleet.desired import DesiredError, desired_of
+from featurewatch.pipeline.fleet.desired import DesiredError
 from featurewatch.streams.client_config.keys import check_zookeeper_keys
 from tests.forging import JSON
+from tests.pipeline.fleet.desired_text import desired_of
 
 SECTIONS = sorted(Settings.model_fields)
 FIELDS = sorted(
@@ -64,7 +65,7 @@ def test_any_configuration_is_settings_or_a_line(text: str) -> None:
         finally:
             Settings.content = {}
     try:
-        desired_of(text, "f")
+        desired_of(text)
     except DesiredError as error:
         check(error)
 

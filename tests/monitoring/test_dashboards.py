@@ -11,8 +11,9 @@ import yaml
 from featurewatch.monitoring.dashboards.boards import DASHBOARDS
 from featurewatch.monitoring.dashboards.dashboard import Dashboard
 from featurewatch.monitoring.dashboards.files import dashboard_files
-from featurewatch.monitoring.series import SERIES, names_in, unknown_names
+from featurewatch.monitoring.series import SERIES, names_in
 from tests.cli.commands import featurewatch
+from tests.monitoring.expressions import unknown_names
 
 BY_UID = pytest.mark.parametrize("board", DASHBOARDS, ids=lambda board: board.uid)
 VARIABLE = re.compile(r"\$\{?(\w+)")

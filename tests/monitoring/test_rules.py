@@ -13,8 +13,8 @@ from featurewatch.controller.rules import RULES
 from featurewatch.monitoring.alert_kinds import ENDS, alert_name
 from featurewatch.monitoring.rules.files import ALL_RULES, RulesFormat, rules_file
 from featurewatch.monitoring.rules.rule import AlertingRule
-from featurewatch.monitoring.series import unknown_names
 from tests.cli.commands import featurewatch
+from tests.monitoring.expressions import unknown_names
 from tests.monitoring.rule_cases import CASES, RuleCase
 from tests.monitoring.tools import tool
 from tests.paths import ROOT

@@ -5,7 +5,7 @@ from dataclasses import replace
 import orjson
 import pytest
 
-from featurewatch.streams.codec.events import MalformedEventError, decode_dead_letter, encode
+from featurewatch.streams.codec.events import MalformedEventError, encode
 from featurewatch.streams.codec.outputs import (
     Output,
     decode_alert,
@@ -27,6 +27,7 @@ from featurewatch.streams.topics import (
     STATE,
 )
 from tests.simulation.engine import simulated_outputs
+from tests.streams.dead_letters import decode_dead_letter
 
 DECODERS = {
     FeatureChange: decode_change,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from featurewatch.controller.levels import level_name
+from featurewatch.controller.levels import finalized_name
 from featurewatch.controller.software import software_name
 from featurewatch.streams.outputs import CapabilityClass, Snapshot
 from featurewatch.streams.types import FeatureLevel, FeatureName, NodeId, Role
@@ -15,11 +15,11 @@ _Nodes = dict[tuple[Role, NodeId], tuple[CapabilityClass, bool]]
 def differences(before: Snapshot, after: Snapshot) -> dict[str, Any]:
     """What differs between two revisions, and what does not, apart.
 
-    A level is 0 where it is not finalized. Nodes that changed in the same way are one row;
-    ``before`` or ``after`` is None where they were not registered.
+    A level is 0 where it is not finalized, and its name "off". Nodes that changed in the same way
+    are one row; ``before`` or ``after`` is None where they were not registered.
     """
-    levels = [
-        _level(name, before.finalized.get(name), after.finalized.get(name))
+    pairs = [
+        (name, before.finalized.get(name), after.finalized.get(name))
         for name in sorted({*before.finalized, *after.finalized})
     ]
     rows = [*_node_rows(before, after)]
@@ -27,9 +27,9 @@ def differences(before: Snapshot, after: Snapshot) -> dict[str, Any]:
         "cluster": after.cluster,
         "before": revision_row(before),
         "after": revision_row(after),
-        "levels": [level for level in levels if level["before"] != level["after"]],
+        "levels": [_level(*pair) for pair in pairs if pair[1] != pair[2]],
         "nodes": [row for row in rows if row["before"] != row["after"]],
-        "unchanged_levels": [level for level in levels if level["before"] == level["after"]],
+        "unchanged_levels": [_level(*pair) for pair in pairs if pair[1] == pair[2]],
         "unchanged_nodes": [row for row in rows if row["before"] == row["after"]],
     }
 
@@ -57,8 +57,8 @@ def _level(
         "feature": feature,
         "before": before or 0,
         "after": after or 0,
-        "before_name": level_name(feature, before) if before else "off",
-        "after_name": level_name(feature, after) if after else "off",
+        "before_name": finalized_name(feature, before),
+        "after_name": finalized_name(feature, after),
     }
 
 

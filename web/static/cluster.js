@@ -1,5 +1,5 @@
 // One cluster: how far its roll is, who is left, and its levels by classes of nodes.
-import { Copy, IdGrid, Ids, Refused, Since, Table, Word, html, levelName, runs } from './parts.js';
+import { Copy, IdGrid, Ids, Refused, Since, Table, Word, html, levelChange, runs } from './parts.js';
 import { Tabs } from './tabs.js';
 import { Readiness } from './readiness.js';
 import { ALERT_COLUMNS, alertRows } from './lists.js';
@@ -48,7 +48,7 @@ export function Changes({ changes, names, now }) {
     ${changes.map((change) => html`<tr key=${`${change.feature} ${change.revision}`}>
       <td><${Since} ms=${change.append_ms >= 0 ? change.append_ms : change.seen_ms} now=${now} suffix=" ago" /></td>
       <th scope="row" class="mono">${change.feature}</th>
-      <td>${change.kind}: <span class="mono">${levelName(names, change.feature, change.before)} → ${levelName(names, change.feature, change.after)}</span></td>
+      <td>${change.kind}: <span class="mono">${levelChange(names, change)}</span></td>
       <td class="number">${change.revision}</td><td class="number">${change.epoch}</td>
       <td>${change.from_snapshot ? 'found in a snapshot' : 'live'}</td>
     </tr>`)}

@@ -1,6 +1,6 @@
 // The history of one cluster: its revisions, and what differs between two of them.
 import { Changes } from './cluster.js';
-import { Ids, More, Refused, Since, Table, counted, html, levelName, link } from './parts.js';
+import { Ids, More, Refused, Since, Table, counted, finalizedName, html, link } from './parts.js';
 import { Tabs } from './tabs.js';
 
 function ends(row) {
@@ -72,7 +72,7 @@ export function History({ store, open }) {
         const earlier = items[index + 1];
         return html`<tr key=${row.revision}><th scope="row" class="mono">${row.revision}</th>
           <td><${Since} ms=${row.at_ms} now=${now} suffix=" ago" /></td>
-          <td class="mono">${levelName(levels.names, 'metadata.version', level || 0)}</td>
+          <td class="mono">${finalizedName(levels.names, 'metadata.version', level)}</td>
           <td class="mono">${Object.entries(others).map(([name, value]) => `${name} ${value}`).join(', ') || '–'}</td>
           <td class="number">${row.nodes}</td><td class="number">${row.incompatible}</td><td class="number">${row.epoch}</td>
           <td>${row.authority}</td>

@@ -69,6 +69,17 @@ export function levelName(names, feature, level) {
   return name ? `${level} (${name})` : `${level}`;
 }
 
+// A finalized level; null: not finalized. Only the early draft of KIP-584 finalizes level 0.
+export function finalizedName(names, feature, level) {
+  return level === 0 ? '0' : levelName(names, feature, level || 0);
+}
+
+// A change of a finalized level, whose kind tells a level 0 from none.
+export function levelChange(names, { feature, kind, before, after }) {
+  const old = finalizedName(names, feature, kind === 'finalized' ? null : before);
+  return `${old} → ${finalizedName(names, feature, kind === 'removed' ? null : after)}`;
+}
+
 export function Copy({ text, label }) {
   async function copy(event) {
     const button = event.currentTarget;

@@ -1,5 +1,5 @@
 // The next level: the verdict, Kafka's own text, every blocker with its remedy, and the way back.
-import { Command, Ids, Refused, Table, Word, html, levelName, link, quoted } from './parts.js';
+import { Command, Ids, Refused, Table, Word, finalizedName, html, levelName, link, quoted } from './parts.js';
 
 const VERDICTS = { yes: 'ready', no: 'not ready', unknown: 'unknown' };
 
@@ -43,7 +43,7 @@ function Levels({ features, names }) {
   return html`<${Table} caption="Levels" columns=${['feature', 'state', 'finalized', 'supported by all', 'target', 'verdict']}>
     ${features.map((item) => html`<tr key=${item.feature}>
       <th scope="row" class="mono">${item.feature}</th><td><${Word} word=${item.state} /></td>
-      <td class="mono">${name(item.feature, item.finalized)}</td>
+      <td class="mono">${finalizedName(names, item.feature, item.is_finalized ? 0 : item.finalized || null)}</td>
       <td class="mono">${item.supported_by_all == null ? html`<${Word} word="unknown" />` : name(item.feature, item.supported_by_all)}</td>
       <td class="mono">${name(item.feature, item.target)}</td><td><${Word} word=${item.verdict} /></td>
     </tr>`)}

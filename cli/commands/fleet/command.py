@@ -199,8 +199,8 @@ def _drift(item: "Drift") -> tuple[str, ...]:
     detail = item.detail
     if item.feature is not None:
         desired, actual = (
-            level(item.feature, item.desired or 0),
-            level(item.feature, item.actual or 0),
+            level(item.feature, item.desired or None),
+            level(item.feature, None if item.verdict == "missing" else item.actual),
         )
         detail = f"{item.feature} is {actual}, shall be {desired}"
     return (*(called(item.cluster, item.name), item.environment or "-", str(item.verdict), detail),)

@@ -106,7 +106,7 @@ def diff(
     from featurewatch.cli.output import rendering
 
     if as_json:
-        rendering.print_json(differs)
+        rendering.print_json(differs.document())
     else:
         for line in diff_lines(differs):
             rendering.console().print(line, soft_wrap=True)

@@ -71,7 +71,7 @@ def _matrix(state: HistoricalState) -> Iterator[Table | Text]:
             _cell(node_class.ranges.get(name), (node_class.role, node_class.nodes[0], name) in bad)
             for _, node_class in shown_ones
         ]
-        table.add_row(Text(plain(name)), level(name, state.levels.get(name, 0)), *cells)
+        table.add_row(Text(plain(name)), level(name, state.levels.get(name)), *cells)
     yield table
     if hidden := columns[MAX_COLUMNS:]:
         nodes = sum(len(node_class.nodes) for _, node_class in hidden)
@@ -174,7 +174,8 @@ def roll_lines(roll: Row, *, nodes: bool) -> Iterator[Text]:
         if roll[name]:
             yield Text(f"    {name:<10}{format_time(roll[name])}")
     for name, (before, after) in sorted((roll["levels"] or {}).items()):
-        yield Text(f"    level     {plain(name)} {level(name, before)} → {level(name, after)}")
+        old, new = level(name, before or None), level(name, after or None)
+        yield Text(f"    level     {plain(name)} {old} → {new}")
     if way := roll["rollback_path"]:
         yield Text(f"    way back  {_way_back(way)}", style="" if way["lossless"] else "yellow")
     if nodes:

@@ -102,7 +102,7 @@ def _show(reports: list[ReadinessReport], *, as_json: bool) -> None:
     console = rendering.console()
     for report in reports:
         if as_json:
-            rendering.print_json(report)
+            rendering.print_json(report.document())
         else:
             console.print(view(report))
 
@@ -129,7 +129,9 @@ def states_from(bus: BusSettings, cluster: str = "") -> Mapping[ClusterId, Monit
     with contextlib.closing(TopicReader(bus, WORKER_ROWS)) as reader:
         for message in reader.read_existing():
             key, value = (message.key() or b"").decode(), message.value()
-            if cluster and cluster_of(key)[0] != cluster:
+            of_cluster, name = cluster_of(key)
+            # A row without a name is the worker's own, and of no cluster.
+            if not name or (cluster and of_cluster != cluster):
                 continue
             if value is None:
                 rows.pop(key, None)

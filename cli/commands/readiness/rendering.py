@@ -11,7 +11,7 @@ from rich.text import Text
 
 from featurewatch.cli.output.rendering import clock, ids, plain
 from featurewatch.controller.compatibility import Verdict
-from featurewatch.controller.levels import level_name
+from featurewatch.controller.levels import finalized_name, level_name
 from featurewatch.controller.readiness import (
     Blocker,
     ControllerResponse,
@@ -209,7 +209,7 @@ def _levels(features: Sequence[FeatureReadiness]) -> Table:
         target = "-" if feature.target is None else level_name(feature.feature, feature.target)
         table.add_row(
             Text(plain(feature.feature)),
-            level_name(feature.feature, feature.finalized),
+            finalized_name(feature.feature, feature.finalized if feature.is_finalized else None),
             Text(target, style="" if feature.target in (None, feature.finalized) else "bold"),
             reach,
             str(feature.state),

@@ -125,7 +125,7 @@ def _nothing(page: _Page, text: str) -> None:
 def _levels(page: _Page, steps: LevelSteps) -> None:
     """Draws a step line; its rows are the levels that occur, at equal distances."""
     picture = page.picture
-    rows = sorted({level for _, level in steps.steps})
+    rows = sorted({level for _, level in steps.steps}, key=lambda it: -1 if it is None else it)
     row_height = 20 if len(rows) <= 14 else 280 / len(rows)
     top = page.y + 8
     height = {level: top + (len(rows) - 1 - index) * row_height for index, level in enumerate(rows)}
@@ -140,9 +140,9 @@ def _levels(page: _Page, steps: LevelSteps) -> None:
     previous: tuple[tuple[float, float], ...] = ()
     for (at, level), end in zip(steps.steps, ends, strict=True):
         y = height[level]
-        # The vertical part belongs to the new level; a level of 0 is drawn faintly.
+        # The vertical part belongs to the new level; what is not finalized is drawn faintly.
         page.shapes.append(
-            Line((*previous, (page.x(at), y), (page.x(end), y)), *_STROKES[level > 0])
+            Line((*previous, (page.x(at), y), (page.x(end), y)), *_STROKES[level is not None])
         )
         previous = ((page.x(end), y),)
     for (at, level), end in zip(steps.steps, ends, strict=True):

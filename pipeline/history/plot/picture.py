@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any, Final
 
-from featurewatch.controller.levels import level_name
+from featurewatch.controller.levels import finalized_name
 from featurewatch.pipeline.history.differences import upgrades
 from featurewatch.pipeline.history.moments import UnknownMomentError, format_time
 from featurewatch.pipeline.lake.reader import (
@@ -34,11 +34,11 @@ MAX_RUNS: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class LevelSteps:
-    """The level of a feature over time: each time with the level from then on (0: not
+    """The level of a feature over time: each time with the level from then on (None: not
     finalized)."""
 
     feature: str
-    steps: tuple[tuple[datetime, int], ...]
+    steps: tuple[tuple[datetime, int | None], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +125,9 @@ def runs(nodes: Sequence[int], most: int = MAX_RUNS) -> str:
     return f"{text}, …" if len(id_runs) > most else text
 
 
-def level_label(feature: str, level: int) -> str:
-    """Returns the name of a level for people."""
-    return level_name(FeatureName(feature), FeatureLevel(level))
+def level_label(feature: str, level: int | None) -> str:
+    """Returns the name of a finalized level for people."""
+    return finalized_name(FeatureName(feature), None if level is None else FeatureLevel(level))
 
 
 def picture(
@@ -193,16 +193,16 @@ def _roll(row: Row, begin: datetime, end: datetime) -> RollBar:
 def levels(snapshots: Iterable[Row], begin: datetime, end: datetime) -> list[LevelSteps]:
     """Returns the steps of each feature's level; metadata.version comes first, the others by
     name."""
-    steps_by_feature: dict[str, list[tuple[datetime, int]]] = defaultdict(list)
+    steps_by_feature: dict[str, list[tuple[datetime, int | None]]] = defaultdict(list)
     for row in snapshots:
         at = max(row["at"], begin)
         finalized = row["finalized"] or {}
         if at > end:
             break
         for feature in {*steps_by_feature, *finalized}:
-            steps, level = steps_by_feature[feature], finalized.get(feature, 0)
+            steps, level = steps_by_feature[feature], finalized.get(feature)
             if not steps and at > begin + (end - begin) / COLUMNS:
-                steps.append((begin, 0))  # shows that the feature was not finalized before
+                steps.append((begin, None))  # shows that the feature was not finalized before
             if steps and steps[-1][0] == at:
                 steps.pop()
             if not steps or steps[-1][1] != level:
@@ -211,7 +211,9 @@ def levels(snapshots: Iterable[Row], begin: datetime, end: datetime) -> list[Lev
         steps_by_feature.items(), key=lambda item: (item[0] != METADATA_VERSION, item[0])
     )
     return [
-        LevelSteps(feature, tuple(steps)) for feature, steps in ordered if any(s[1] for s in steps)
+        LevelSteps(feature, tuple(steps))
+        for feature, steps in ordered
+        if any(level is not None for _, level in steps)
     ]
 
 

@@ -25,7 +25,7 @@ _STATUS: Final = integer(0, 1)
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """How one form writes a feature: the key of its level, of its minimum, the lowest level.
+    """How one form writes a feature: the key of its level, and of its minimum.
 
     ``only_integers``: whatever is beside a level must be an integer.
     """
@@ -33,7 +33,6 @@ class _Form:
     form: FeaturesForm
     level_key: str
     minimum_key: str | None = None
-    lowest: int = 1
     only_integers: bool = False
 
 
@@ -41,7 +40,7 @@ _RELEASED: Final = {
     1: _Form(FeaturesForm.RELEASED_1, "max_version_level", "min_version_level", only_integers=True),
     2: _Form(FeaturesForm.RELEASED_2, "max_version_level", only_integers=True),
 }
-_EARLY: Final = _Form(FeaturesForm.EARLY_DRAFT, "version", lowest=0)
+_EARLY: Final = _Form(FeaturesForm.EARLY_DRAFT, "version")
 _LATER: Final = _Form(FeaturesForm.LATER_DRAFT, "version_level")
 
 
@@ -87,7 +86,7 @@ def _features(
             raise ZnodeFormatError("a feature has an empty name")
         feature = FeatureName(name)
         entry = _metadata(value, name, only_integers=form.only_integers)
-        level = required(entry, form.level_key, _at_least(form.lowest), name)
+        level = required(entry, form.level_key, _at_least(form.form.lowest_level), name)
         levels[feature] = FeatureLevel(level)
         known_keys = {form.level_key}
         if form.minimum_key is not None:

@@ -36,6 +36,10 @@ from featurewatch.reference.wire.messages.topic_ids import topic_id_text
 from featurewatch.streams.net.decode import read_entity
 from featurewatch.streams.net.encode import write_entity
 from tests.conformance.feature_control.kafka import ControllerHarness, java_harness
+from tests.reference.messages.controlled_shutdown import (
+    controlled_shutdown_request,
+    read_controlled_shutdown_response,
+)
 from tests.reference.messages.values import (
     Chance,
     Json,
@@ -249,7 +253,7 @@ def test_controlled_shutdown_goes_both_ways(
             broker_id,
             expected_epoch,
         )
-        ours = to_controller.controlled_shutdown_request(broker_id, epoch, version)
+        ours = controlled_shutdown_request(broker_id, epoch, version)
         assert data.endswith(write_entity(ours))
         result = random_shutdown_result(f"left/{seed}")
         response = to_controller.controlled_shutdown_response(version, result)
@@ -263,7 +267,7 @@ def test_controlled_shutdown_goes_both_ways(
         }
         start = 5 if version == 3 else 4
         read, _ = read_entity(type(response), frame, start)
-        assert to_controller.read_controlled_shutdown_response(read) == result
+        assert read_controlled_shutdown_response(read) == result
 
 
 def test_producer_ids_go_both_ways(kafka: ControllerHarness) -> None:

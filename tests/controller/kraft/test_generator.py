@@ -13,4 +13,4 @@ def test_table_follows_from_the_jars() -> None:
     """The generator runs releases 3.3 to 4.3 and reproduces the committed table."""
     command = [sys.executable, "-m", "scripts.generate_features", "--check"]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
-    assert (run.returncode, run.stderr) == (0, b"")
+    assert run.returncode == 0, run.stderr  # which tells of jars that were fetched

@@ -17,7 +17,7 @@ from featurewatch.streams.apiversions import ApiVersionsSettings, ApiVersionsSou
 from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topics import ensure_topics
-from featurewatch.streams.codec.events import decode_api_versions_event
+from featurewatch.streams.codec.events import decode
 from featurewatch.streams.events import (
     ApiVersionsEvent,
     Disagreement,
@@ -52,7 +52,8 @@ class ApiVersionsReader:
                 while not wanted(self.events):
                     message = await asyncio.to_thread(self._consumer.poll, 0.2)
                     if message is not None and message.error() is None:
-                        event = decode_api_versions_event(message.value(), message.key())
+                        event = decode(API_VERSIONS, message.value(), message.key())
+                        assert isinstance(event, ApiVersionsEvent)
                         self.events.append(event)
         except TimeoutError:
             pytest.fail(f"not seen in {seconds} s; last events: {self.events[-8:]}")

@@ -15,12 +15,13 @@ from featurewatch.deploy.kafka.cluster import Cluster
 from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topics import ensure_topics
-from featurewatch.streams.codec.events import Message, decode_dead_letter
+from featurewatch.streams.codec.events import Message
 from featurewatch.streams.codec.outputs import decode_alert
 from featurewatch.streams.events import CommitKind, DeadLetter, LogCommit, SourceState, SourceStatus
 from featurewatch.streams.outputs import Alert, AlertState
 from featurewatch.streams.topics import ALERTS, API_VERSIONS, DEAD_LETTERS, METADATA_LOG
 from featurewatch.streams.types import ClusterId
+from tests.streams.dead_letters import decode_dead_letter
 
 CLUSTER = ClusterId("poisoned-cluster")
 KEY = CLUSTER.encode()

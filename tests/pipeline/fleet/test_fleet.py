@@ -10,9 +10,10 @@ from click.testing import CliRunner
 from featurewatch.cli.commands.fleet import fleet as fleet_group
 from featurewatch.cli.errors import UsageError
 from featurewatch.pipeline.fleet.clusters import Fleet, fleet
-from featurewatch.pipeline.fleet.desired import DesiredError, DesiredLevels, desired_of
+from featurewatch.pipeline.fleet.desired import DesiredError, DesiredLevels
 from featurewatch.pipeline.fleet.drift import DriftKind, drift
 from featurewatch.pipeline.lake.reader import LakeReader
+from tests.pipeline.fleet.desired_text import desired_of
 from tests.pipeline.history.lakes import DAY, FEATURE, HOUR, Story, lake_of
 
 START = datetime.now(UTC) - 2 * HOUR
@@ -62,7 +63,7 @@ def summary(root: Path) -> Fleet:
 
 def desired(text: str = DESIRED) -> DesiredLevels:
     """Parses the desired levels."""
-    return desired_of(text, "desired.yaml")
+    return desired_of(text)
 
 
 def test_a_line_has_levels_nodes_and_what_is_wrong(summary: Fleet) -> None:
@@ -144,7 +145,7 @@ def test_what_is_wrong_with_a_file_names_the_field(text: str, message: str) -> N
     """The error is one line with the file and the field."""
     with pytest.raises(DesiredError, match=message) as raised:
         desired(text)
-    assert str(raised.value).startswith("desired.yaml")
+    assert "/desired.yaml" in str(raised.value).split()[0]
     assert "\n" not in str(raised.value)
 
 

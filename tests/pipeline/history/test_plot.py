@@ -119,7 +119,7 @@ def test_levels_begin_with_what_was_before() -> None:
     begin = START + 10 * DAY
     assert [(steps.feature, steps.steps) for steps in levels(rows, begin, END)] == [
         (FEATURE, ((begin, 19), (START + 50 * DAY, 21))),
-        ("x", ((begin, 0), (START + 50 * DAY, 1), (START + 60 * DAY, 0))),
+        ("x", ((begin, None), (START + 50 * DAY, 1), (START + 60 * DAY, None))),
     ]
     early = levels(rows, begin, START + 20 * DAY)
     assert [steps.feature for steps in early] == [FEATURE]

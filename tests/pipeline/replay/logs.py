@@ -13,11 +13,12 @@ from featurewatch.pipeline.replay.split_reader import (
     SplitStats,
 )
 from featurewatch.pipeline.replay.splits import read_until_closed
-from featurewatch.streams.codec.events import decode_dead_letter, decode_log_event
+from featurewatch.streams.codec.events import decode_log_event
 from featurewatch.streams.events import DeadLetter, LogCommit, LogEvent
 from featurewatch.streams.kraft.commits import CommitAssembler
 from featurewatch.streams.kraft.records.batch import scan_batches
 from featurewatch.streams.types import ClusterId
+from tests.streams.dead_letters import decode_dead_letter
 from tests.streams.kraft.encoding import batch_of, control_framed, data_batch, record_of
 
 CLUSTER = ClusterId("replay-cluster-00000A")

@@ -15,7 +15,7 @@ from featurewatch.pipeline.replay.assembly import ClusterReplay, assemble
 from featurewatch.pipeline.replay.plan import ReplayPlan, SnapshotFile, prepare
 from featurewatch.pipeline.replay.run import ReplayResult
 from featurewatch.pipeline.replay.splits import splits_of
-from featurewatch.streams.codec.events import decode_dead_letter, decode_log_event
+from featurewatch.streams.codec.events import decode_log_event
 from featurewatch.streams.events import LogGap, SnapshotChunk, SourceStatus
 from tests.pipeline.replay.logs import (
     BEGIN,
@@ -28,6 +28,7 @@ from tests.pipeline.replay.logs import (
     snapshot,
     topic,
 )
+from tests.streams.dead_letters import decode_dead_letter
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:

@@ -26,7 +26,7 @@ from kio.serial import entity_writer
 from kio.static.primitive import Records, i32, i32Timedelta, i64
 from kio.static.protocol import Entity
 
-from featurewatch.streams.codec.events import decode_dead_letter, encode
+from featurewatch.streams.codec.events import encode
 from featurewatch.streams.events import (
     MAX_PAYLOAD_BYTES,
     DeadLetter,
@@ -44,6 +44,7 @@ from featurewatch.streams.topics import DEAD_LETTERS
 from featurewatch.streams.types import ClusterId
 from tests.hostile import answering, no_file_descriptors, serving
 from tests.running import running
+from tests.streams.dead_letters import decode_dead_letter
 from tests.streams.kraft.encoding import data_batch, record_of, snapshot_batches
 from tests.streams.recording_sink import RecordingSink
 from tests.waiting import until_async
