@@ -14,6 +14,7 @@ first.
 """
 
 import logging
+from collections.abc import Callable
 from typing import Final
 
 from pyspark import StorageLevel
@@ -112,12 +113,11 @@ class GoldQuery:
         messages = by_cluster(reader.load(path))
         outputs = fold_batch(messages, self._limits, with_silver=self._with_silver)
         outputs = outputs.persist(StorageLevel.MEMORY_AND_DISK)
+        rows = outputs.where(fn.col("kind") == STATE_ROW)
         try:
-            self._add(outputs)
+            self._add(outputs, lambda: rows.write.mode("overwrite").parquet(self._start))
             for spec in TABLES:
                 self._lake.ensure_table(spec.table)  # readers expect all tables, even empty ones
-            rows = outputs.where(fn.col("kind") == STATE_ROW)
-            rows.write.mode("overwrite").parquet(self._start)
         finally:
             outputs.unpersist()
         return version
@@ -155,6 +155,6 @@ class GoldQuery:
         finally:
             outputs.unpersist()
 
-    def _add(self, outputs: DataFrame) -> None:
+    def _add(self, outputs: DataFrame, *others: Callable[[], object]) -> None:
         targets = (*SILVER_TARGETS, *_TARGETS) if self._with_silver else _TARGETS
-        report_unreadable(write_blocks(self._lake, outputs, targets))
+        report_unreadable(write_blocks(self._lake, outputs, targets, others))

@@ -73,10 +73,12 @@ def fold_batch(
     # The window needs no shuffle of its own: its partitions are parts of a cluster.
     so_far = Window.partitionBy("cluster", *_PARTITION).orderBy("offset")
     so_far = so_far.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    # Spark copies a binary value at each step that looks at the row, and a string at none.
+    messages = messages.withColumn("value", fn.col("value").cast("string"))
     timed = messages.repartition(_partition_count(messages), "cluster")
     timed = timed.withColumn("order_ms", fn.max("time_ms").over(so_far))
-    ordered = timed.sortWithinPartitions("cluster", *ORDER)
-    return ordered.select("cluster", *_MESSAGE).mapInArrow(
+    # All columns go to Python: to select some of them is another copy of each row.
+    return timed.sortWithinPartitions("cluster", *ORDER).mapInArrow(
         lambda batches: _fold_sorted(batches, limits, with_silver), OUTPUT_SCHEMA
     )
 
@@ -105,6 +107,8 @@ def _fold_sorted(
     cluster: str | None = None
     table_pass = TablePass(limits, with_silver=with_silver)
     for batch in batches:
+        index = batch.schema.get_field_index("value")
+        batch = batch.set_column(index, "value", batch.column(index).cast(pa.binary()))
         for name, *fields in row_values(batch, ("cluster", *_MESSAGE)):
             if name != cluster:
                 yield from _state_batches(table_pass.end())

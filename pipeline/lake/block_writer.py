@@ -57,12 +57,17 @@ def _summaries(blocks: DataFrame) -> dict[str, BlockSummary]:
     }
 
 
-def write_blocks(lake: Lake, outputs: DataFrame, targets: Iterable[BlockTarget]) -> dict[str, int]:
+def write_blocks(
+    lake: Lake,
+    outputs: DataFrame,
+    targets: Iterable[BlockTarget],
+    others: Iterable[Callable[[], object]] = (),
+) -> dict[str, int]:
     """Merges the blocks of some tables into them, several at a time.
 
     ``outputs`` has the columns ``kind`` (the path of a table, or else another kind of rows),
-    ``id`` (the label of a block) and ``value`` (a block); it should be persisted. Returns the
-    number of rows that were added to each table.
+    ``id`` (the label of a block) and ``value`` (a block); it should be persisted. ``others`` write
+    what else it has, at the same time. Returns the number of rows that were added to each table.
 
     Raises:
         LakeError: A table cannot be written; the others may have been.
@@ -80,7 +85,7 @@ def write_blocks(lake: Lake, outputs: DataFrame, targets: Iterable[BlockTarget])
     shared: Mapping[str, list[bytes]] = {}
     if sum(summary.size for summary in small.values()) <= local_writer.SMALL_BYTES:
         shared = _collected(blocks.where(fn.col("kind").isin([*small]))) if small else {}
-    actions: list[Callable[[], object]] = []
+    actions: list[Callable[[], object]] = [*others]
     added: dict[str, int] = {}
     for path, summary in found.items():
         target = by_path[path]

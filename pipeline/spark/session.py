@@ -62,9 +62,11 @@ _BRIEF: Final[Mapping[str, str]] = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-BRIEF_JVM: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
-"""Only the first JIT compiler. Its default code cache is 48 MB, and when it is full nothing is
-compiled any more."""
+_LOCAL_JVM: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+"""Only the first JIT compiler: the second one takes the cores from the Python processes, which do
+most of the work, and saves less than it takes. The default code cache of the first is 48 MB, and
+when it is full nothing is compiled any more."""
+BRIEF_JVM: Final = f"{_LOCAL_JVM} -XX:+UseSerialGC"
 
 
 def spark_session(
@@ -109,6 +111,8 @@ def spark_session(
     if brief:
         config |= _BRIEF
         config[_JVM_OPTIONS] += f" {BRIEF_JVM}"
+    elif master.startswith("local"):
+        config[_JVM_OPTIONS] += f" {_LOCAL_JVM}"
     config |= settings or {}
     for name, value in config.items():
         builder = builder.config(name, value)
