@@ -46,8 +46,9 @@ _SETTINGS: Final[Mapping[str, str]] = {
     # The only store that supports stateful Python functions.
     "spark.sql.streaming.stateStore.providerClass": _STATE_STORE,
     # A message may have ten thousand bytes: a batch of this many fits the processor's cache, and
-    # costs half of one that does not.
+    # costs half of one that does not; larger ones that are read from a table fill the heap.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "500",
+    "spark.sql.parquet.columnarReaderBatchSize": "500",
     # Sources of merges come from immutable files, so reading them twice gives the same rows.
     "spark.databricks.delta.merge.materializeSource": "none",
     # Tables are addressed by path only: no metastore is left behind.

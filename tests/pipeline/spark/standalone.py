@@ -30,12 +30,16 @@ SMALL = {
 class Standalone:
     """A Spark master and two workers with a core and ``memory`` each, on this machine.
 
-    A job waits forever if its executors want more memory than a worker has.
+    To Spark a core is a number: its processes take whatever is free. If they are ``pinned``, each
+    worker's run on one core of its own. A job waits forever if its executors want more memory than
+    a worker has.
     """
 
-    def __init__(self, directory: Path, memory: str = "600m") -> None:
+    def __init__(self, directory: Path, memory: str = "600m", *, pinned: bool = False) -> None:
         self.directory = directory
         self._memory = memory
+        cores = sorted(os.sched_getaffinity(0))
+        self._cores = [{cores[0]}, {cores[-1]}] if pinned else [{*cores}, {*cores}]
         self.master = f"spark://127.0.0.1:{free_port()}"
         self._page = free_port()
         self._running: list[subprocess.Popen[bytes]] = []
@@ -45,10 +49,10 @@ class Standalone:
         host, _, port = self.master.removeprefix("spark://").partition(":")
         page = ["--host", host, "--webui-port"]
         self._run("master.Master", *page, str(self._page), "--port", port)
-        for name in ("one", "two"):
+        for name, cores in zip(("one", "two"), self._cores, strict=True):
             size = ["--cores", "1", "--memory", self._memory]
             where = ["--work-dir", str(self.directory / name), self.master]
-            self._run("worker.Worker", *page, "0", *size, *where)
+            self._run("worker.Worker", *page, "0", *size, *where, cores=cores)
         deadline = time.monotonic() + DEADLINE_S
         while self._workers() < 2:
             assert time.monotonic() < deadline, self.log
@@ -59,9 +63,11 @@ class Standalone:
         """Their log."""
         return (self.directory / "daemons.log").read_text()
 
-    def _run(self, name: str, *arguments: str) -> None:
+    def _run(self, name: str, *arguments: str, cores: set[int] | None = None) -> None:
         spark = Path(pyspark.__file__).parent
+        pin = ["taskset", "--cpu-list", ",".join(map(str, sorted(cores)))] if cores else []
         command = [
+            *pin,
             str(spark / "bin" / "spark-class"),
             f"org.apache.spark.deploy.{name}",
             *arguments,
