@@ -107,9 +107,7 @@ def _fold_sorted(
     cluster: str | None = None
     table_pass = TablePass(limits, with_silver=with_silver)
     for batch in batches:
-        index = batch.schema.get_field_index("value")
-        batch = batch.set_column(index, "value", batch.column(index).cast(pa.binary()))
-        for name, *fields in row_values(batch, ("cluster", *_MESSAGE)):
+        for name, *fields in row_values(_with_bytes(batch), ("cluster", *_MESSAGE)):
             if name != cluster:
                 yield from _state_batches(table_pass.end())
                 cluster = name
@@ -119,6 +117,12 @@ def _fold_sorted(
                 yield _as_batch(block_rows(table_pass))
     yield from _state_batches(table_pass.end())
     yield _as_batch(block_rows(table_pass))
+
+
+def _with_bytes(messages: pa.RecordBatch) -> pa.RecordBatch:
+    """The messages with their values as bytes again; they need not be UTF-8."""
+    index = messages.schema.get_field_index("value")
+    return messages.set_column(index, "value", messages.column(index).cast(pa.binary()))
 
 
 def block_rows(table_pass: TablePass) -> list[FoldOutput]:
