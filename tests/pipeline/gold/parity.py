@@ -112,6 +112,7 @@ def lines(seeds: range) -> list[Line]:
     messages = in_turn(map(history, seeds))
     messages.insert(20, (METADATA_LOG, b"cluster-1", b"not an event"))
     messages.insert(30, (API_VERSIONS, b"", b"nobody's"))
+    messages.insert(40, (METADATA_LOG, b"cluster-1", b'{"no": "UTF-8 \xff\xfe\x00"}'))
     return messages
 
 
