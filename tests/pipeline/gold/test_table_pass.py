@@ -10,7 +10,6 @@ import pytest
 from featurewatch.controller import input_messages
 from featurewatch.controller.readiness.state_timers import DEFAULT_LIMITS
 from featurewatch.pipeline.errors import LakeError
-from featurewatch.pipeline.gold import table_pass
 from featurewatch.pipeline.gold.output_rows import TABLES
 from featurewatch.pipeline.gold.spark_fold import _fold_sorted
 from featurewatch.pipeline.gold.table_pass import TablePass
@@ -79,7 +78,6 @@ def test_each_message_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
         return real(topic, key, value)
 
     monkeypatch.setattr(input_messages, "decode_input", counted)
-    monkeypatch.setattr(table_pass, "decode_input", counted)
     lines = [*map(line, history(4, 30))]
     broken = line(r.following(5))[0], b"cluster-4", b"not an event"
     messages = [message for _, message in placed([*lines, broken])]
