@@ -26,9 +26,9 @@ def level_name(feature: FeatureName, level: FeatureLevel) -> str:
     return f"{level} ({METADATA_VERSION_NAMES[level - 1]})"
 
 
-def finalized_name(feature: FeatureName, level: FeatureLevel | None) -> str:
+def finalized_name(feature: str, level: int | None) -> str:
     """Formats a finalized level for people: as `level_name`, or ``off`` for None.
 
     Level 0 is ``0``: it is finalized, as only the early draft of KIP-584 allows.
     """
-    return "0" if level == 0 else level_name(feature, level or FeatureLevel(0))
+    return "0" if level == 0 else level_name(FeatureName(feature), FeatureLevel(level or 0))

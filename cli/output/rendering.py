@@ -22,7 +22,7 @@ from featurewatch.streams.outputs import (
     Snapshot,
 )
 from featurewatch.streams.text import plain as plain
-from featurewatch.streams.types import FeatureLevel, FeatureName, NodeId, Role
+from featurewatch.streams.types import NodeId, Role
 
 MAX_COLUMNS = 6
 """Classes of nodes that are shown beside each other."""
@@ -65,8 +65,8 @@ def called(cluster: str, name: str) -> str:
 
 def change_line(change: FeatureChange) -> Text:
     """A feature change on one line."""
-    before = level(change.feature, change.finalized_before)
-    after = level(change.feature, change.finalized_after)
+    before = finalized_name(change.feature, change.finalized_before)
+    after = finalized_name(change.feature, change.finalized_after)
     when = clock(change.append_ms if change.append_ms >= 0 else change.seen_ms)
     line = Text(f"{when}  {plain(change.cluster)}  ")
     line.append(plain(change.feature), style="bold")
@@ -229,8 +229,3 @@ def ids(nodes: Sequence[int]) -> str:
     text = ", ".join(str(low) if low == high else f"{low}-{high}" for low, high in shown)
     hidden_count = len(nodes) - sum(high - low + 1 for low, high in shown)
     return f"{text} and {hidden_count:,} more" if hidden_count else text
-
-
-def level(feature: str, number: int | None) -> str:
-    """A finalized level for people; None: not finalized."""
-    return finalized_name(FeatureName(feature), None if number is None else FeatureLevel(number))

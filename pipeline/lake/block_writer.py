@@ -24,12 +24,11 @@ class BlockTarget(NamedTuple):
     """A table that blocks are written to.
 
     ``replaced`` is a SQL condition on ``old`` and ``new`` under which a row replaces the one with
-    its key (empty: never). ``distinct``: no two rows of the blocks have the same key.
+    its key (empty: never).
     """
 
     table: Table
     replaced: str = ""
-    distinct: bool = False
 
 
 class BlockSummary(NamedTuple):
@@ -124,7 +123,7 @@ def _write_local(
     directory = lake.directory
     assert directory is not None  # noqa: S101 - of another lake Spark writes
     table = target.table
-    rows = newest_rows(rows_of(collected, table), () if target.distinct else table.key)
+    rows = newest_rows(rows_of(collected, table), table.key)
     same = lake.same_key(table, summary.days)
     return local_writer.merge_rows(directory / table.path, rows, same, target.replaced)
 
@@ -153,10 +152,9 @@ def _write_by_spark(
     rows = blocks.select("value").mapInArrow(
         partial(_unpacked, table=table), f"{table.ddl}, {RANK} bigint"
     )
-    if not target.distinct:
-        others = [name for name in table.columns if name not in table.key]
-        best = fn.max_by(fn.struct(*others), RANK).alias("row")
-        rows = rows.groupBy(*table.key).agg(best).select(*table.key, "row.*")
+    others = [name for name in table.columns if name not in table.key]
+    best = fn.max_by(fn.struct(*others), RANK).alias("row")
+    rows = rows.groupBy(*table.key).agg(best).select(*table.key, "row.*")
     added = lake.merge_new(table, rows.select(*table.columns), summary.days, True, target.replaced)
     return summary.row_count if added is None else added
 

@@ -140,10 +140,13 @@ def _right_usage() -> Iterator[None]:
 def _line(
     line: "ClusterSummary", fleet: "Fleet", desired: "DesiredLevels | None"
 ) -> tuple[str, ...]:
-    from featurewatch.cli.output.rendering import called, level
+    from featurewatch.cli.output.rendering import called
+    from featurewatch.controller.levels import finalized_name
     from featurewatch.pipeline.history.moments import format_time
 
-    levels = ", ".join(f"{name} {level(name, number)}" for name, number in line.levels.items())
+    levels = ", ".join(
+        f"{name} {finalized_name(name, number)}" for name, number in line.levels.items()
+    )
     releases = ", ".join(
         f"{release}" if len(line.releases) == 1 else f"{count} {release}"
         for release, count in line.releases.items()
@@ -194,13 +197,14 @@ def _show_days(counts_by_day: "Sequence[DailyCounts]", *, as_json: bool) -> None
 
 
 def _drift(item: "Drift") -> tuple[str, ...]:
-    from featurewatch.cli.output.rendering import called, level
+    from featurewatch.cli.output.rendering import called
+    from featurewatch.controller.levels import finalized_name
 
     detail = item.detail
     if item.feature is not None:
         desired, actual = (
-            level(item.feature, item.desired or None),
-            level(item.feature, None if item.verdict == "missing" else item.actual),
+            finalized_name(item.feature, item.desired or None),
+            finalized_name(item.feature, None if item.verdict == "missing" else item.actual),
         )
         detail = f"{item.feature} is {actual}, shall be {desired}"
     return (*(called(item.cluster, item.name), item.environment or "-", str(item.verdict), detail),)

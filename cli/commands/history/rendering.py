@@ -7,7 +7,8 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from featurewatch.cli.output.rendering import MAX_ALERTS, MAX_COLUMNS, STYLES, ids, level, plain
+from featurewatch.cli.output.rendering import MAX_ALERTS, MAX_COLUMNS, STYLES, ids, plain
+from featurewatch.controller.levels import finalized_name
 from featurewatch.pipeline.history.differences import Diff, NodesDiff
 from featurewatch.pipeline.history.moments import format_time
 from featurewatch.pipeline.history.point_in_time import HistoricalState, NodeClass
@@ -71,7 +72,7 @@ def _matrix(state: HistoricalState) -> Iterator[Table | Text]:
             _cell(node_class.ranges.get(name), (node_class.role, node_class.nodes[0], name) in bad)
             for _, node_class in shown_ones
         ]
-        table.add_row(Text(plain(name)), level(name, state.levels.get(name)), *cells)
+        table.add_row(Text(plain(name)), finalized_name(name, state.levels.get(name)), *cells)
     yield table
     if hidden := columns[MAX_COLUMNS:]:
         nodes = sum(len(node_class.nodes) for _, node_class in hidden)
@@ -120,7 +121,8 @@ def diff_lines(diff: Diff) -> Iterator[Text]:
     for change in diff.levels:
         line = Text("  level   ")
         line.append(plain(change.feature), style="bold")
-        before, after = level(change.feature, change.before), level(change.feature, change.after)
+        before = finalized_name(change.feature, change.before)
+        after = finalized_name(change.feature, change.after)
         yield line.append(f" {before} → {after}", style="green")
     for nodes in diff.nodes:
         yield Text(f"  nodes   {nodes.role} {ids(nodes.nodes)}: {_change(nodes)}")
@@ -174,7 +176,7 @@ def roll_lines(roll: Row, *, nodes: bool) -> Iterator[Text]:
         if roll[name]:
             yield Text(f"    {name:<10}{format_time(roll[name])}")
     for name, (before, after) in sorted((roll["levels"] or {}).items()):
-        old, new = level(name, before or None), level(name, after or None)
+        old, new = finalized_name(name, before or None), finalized_name(name, after or None)
         yield Text(f"    level     {plain(name)} {old} → {new}")
     if way := roll["rollback_path"]:
         yield Text(f"    way back  {_way_back(way)}", style="" if way["lossless"] else "yellow")

@@ -7,6 +7,7 @@ from itertools import pairwise
 from math import log10
 from typing import Final
 
+from featurewatch.controller.levels import finalized_name
 from featurewatch.pipeline.history.moments import format_time
 from featurewatch.pipeline.history.plot.picture import (
     MAX_RUNS,
@@ -14,7 +15,6 @@ from featurewatch.pipeline.history.plot.picture import (
     LevelSteps,
     Picture,
     SoftwareLabel,
-    level_label,
 )
 from featurewatch.pipeline.history.plot.shapes import (
     Drawing,
@@ -131,7 +131,7 @@ def _levels(page: _Page, steps: LevelSteps) -> None:
     height = {level: top + (len(rows) - 1 - index) * row_height for index, level in enumerate(rows)}
     page.shapes.append(Text(24, top, steps.feature, _SMALL, bold=True))
     for level in rows:
-        label = level_label(steps.feature, level)
+        label = finalized_name(steps.feature, level)
         room = LEFT - 38 - text_width(steps.feature, _SMALL, bold=True)
         page.back.append(Line(((LEFT, height[level]), (RIGHT, height[level])), Tone.GRID, 0.6))
         if height[level] > top + 10 or text_width(label, _SMALL) < room:
@@ -146,7 +146,7 @@ def _levels(page: _Page, steps: LevelSteps) -> None:
         )
         previous = ((page.x(end), y),)
     for (at, level), end in zip(steps.steps, ends, strict=True):
-        tip = f"{steps.feature} {level_label(steps.feature, level)}\n{_span(at, end, picture)}"
+        tip = f"{steps.feature} {finalized_name(steps.feature, level)}\n{_span(at, end, picture)}"
         box = (page.x(at), height[level] - 6, max(page.x(end) - page.x(at), 1), 12)
         page.shapes.append(Rect(*box, "none", tip=tip))
     page.y = top + (len(rows) - 1) * row_height + 16

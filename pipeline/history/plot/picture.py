@@ -12,7 +12,6 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any, Final
 
-from featurewatch.controller.levels import finalized_name
 from featurewatch.pipeline.history.differences import upgrades
 from featurewatch.pipeline.history.moments import UnknownMomentError, format_time
 from featurewatch.pipeline.lake.reader import (
@@ -23,7 +22,7 @@ from featurewatch.pipeline.lake.reader import (
     LakeReader,
     Row,
 )
-from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, FeatureName
+from featurewatch.streams.types import METADATA_VERSION
 
 COLUMNS: Final = 400
 """Times closer together than this fraction of the width count as equal."""
@@ -123,11 +122,6 @@ def runs(nodes: Sequence[int], most: int = MAX_RUNS) -> str:
         f"{first}" if first == last else f"{first}-{last}" for first, last in id_runs[:most]
     )
     return f"{text}, …" if len(id_runs) > most else text
-
-
-def level_label(feature: str, level: int | None) -> str:
-    """Returns the name of a finalized level for people."""
-    return finalized_name(FeatureName(feature), None if level is None else FeatureLevel(level))
 
 
 def picture(
