@@ -8,6 +8,8 @@ BIN := $(VENV)/bin
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
 	command -v $$p >/dev/null && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	&& echo $$p && break; done)
+# Tests and the demo start many processes, each of which would compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 # Makes environments in seconds; fetches a Python where there is none. Without it: venv and pip.
 UV := $(shell command -v uv 2>/dev/null)
 
@@ -38,11 +40,15 @@ endif
 demo: $(DEMO_VENV)/ready ## Roll a real Kafka cluster from 3.9.1 to 4.3.0 and watch it (KEEP=1: leave it up).
 	@$(DEMO_VENV)/bin/featurewatch demo $(if $(KEEP),--keep) $(DEMO)
 
+# A test that takes ten minutes fails with the stacks of its threads. One that cannot even fail, since
+# its main thread waits in C, ends its process: pytest names it and goes on in another one.
+DEADLINES := --timeout 600 -o faulthandler_timeout=660 -o faulthandler_exit_on_timeout=true
+
 test: $(VENV)/ready ## Run every test, against real Kafka.
-	@$(BIN)/python -m pytest -n 2 --durations=20 $(PYTEST)
+	@$(BIN)/python -m pytest -n 2 $(DEADLINES) --durations=20 $(PYTEST)
 
 test-fast: $(VENV)/ready ## Run the tests that need neither Kafka nor a network.
-	@$(BIN)/python -m pytest -n 2 -m 'not stack and not network' $(PYTEST)
+	@$(BIN)/python -m pytest -n 4 $(DEADLINES) -m 'not stack and not network' $(PYTEST)
 
 # Minutes of `make fuzz`, for all entries together.
 FUZZ_MINUTES ?= 60

@@ -4,15 +4,18 @@ A command of the command line runs by itself, and ends its connections. Within a
 commands run one after another, and share connections.
 """
 
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Collection, Coroutine, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
+    import asyncio
+
     from featurewatch.streams.net.transport import Connect
 
 _RESULT = TypeVar("_RESULT")
+_END_S: Final = 5.0
 
 
 class ClientSession:
@@ -31,10 +34,17 @@ class ClientSession:
 
     def run(self, work: Coroutine[Any, Any, _RESULT]) -> _RESULT:
         """The result of what a client does; what it started and left running is canceled."""
+        import asyncio
+
         from featurewatch.streams.net.reuse import reusing
 
         with reusing(self._idle):
-            return self._runner.run(_run_alone(work), context=copy_context())
+            try:
+                return self._runner.run(work, context=copy_context())
+            finally:
+                # Also the work itself: a second Ctrl-C leaves it where it was.
+                if left := asyncio.all_tasks(self._runner.get_loop()):
+                    self._runner.run(_cancel(left))
 
     def close(self) -> None:
         """Closes the connections and the loop."""
@@ -84,14 +94,13 @@ def light_runner() -> ClientRunner:
     return ClientRunner(connect_blocking, run_blocking)
 
 
-async def _run_alone(work: Coroutine[Any, Any, _RESULT]) -> _RESULT:
+async def _cancel(tasks: "Collection[asyncio.Task[Any]]") -> None:
+    """Cancels tasks and waits for their end; one that takes too long goes on."""
     import asyncio
 
-    try:
-        return await work
-    finally:
-        own = asyncio.current_task()
-        left = [task for task in asyncio.all_tasks() if task is not own]
-        for task in left:
-            task.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
+    for task in tasks:
+        task.cancel()
+    done, _ = await asyncio.wait(tasks, timeout=_END_S)
+    for task in done:
+        if not task.cancelled():
+            task.exception()  # the loop would report an exception that nobody has looked at

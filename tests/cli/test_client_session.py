@@ -66,12 +66,18 @@ def test_what_a_command_left_running_ends_with_it() -> None:
         assert ended == ["leaves False", "endless"]
 
 
-def test_ctrl_c_ends_a_command_and_not_the_session() -> None:
-    """The work is canceled, and the next command runs."""
+@pytest.mark.parametrize("times", [1, 2])
+def test_ctrl_c_ends_a_command_and_not_the_session(times: int) -> None:
+    """The work is canceled, and the next command runs; also after a second Ctrl-C, for which
+    nothing has time to end."""
     ended: list[str] = []
 
+    def interrupt() -> None:
+        for _ in range(times):
+            signal.raise_signal(signal.SIGINT)
+
     async def waits() -> None:
-        asyncio.get_running_loop().call_soon(signal.raise_signal, signal.SIGINT)
+        asyncio.get_running_loop().call_soon(interrupt)
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:

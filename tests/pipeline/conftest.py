@@ -1,5 +1,6 @@
 """One Spark session for all tests of the pipeline, with a new lake for each test."""
 
+import signal
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -35,7 +36,9 @@ def jars(stack_cache: Cache) -> list[Path]:
 @pytest.fixture(scope="session")
 def spark(jars: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     """A session on two cores of this machine, which needs a full JDK on it."""
+    before = signal.getsignal(signal.SIGINT)
     session = spark_session(tmp_path_factory.mktemp("spark"), "local[2]", jars, brief=True)
+    signal.signal(signal.SIGINT, before)  # other tests of this process interrupt what is not Spark
     yield session
     session.stop()
 
