@@ -1,7 +1,8 @@
-"""The login of a browser: it shows a bearer token once, and has a cookie from then on."""
+"""The login of a browser: it shows a bearer token once, and has a cookie until it logs out."""
 
 import asyncio
 import html
+from collections.abc import Mapping
 from http import HTTPStatus
 from http.cookies import SimpleCookie
 from typing import Final
@@ -15,8 +16,10 @@ from featurewatch.streams.http.tokens import SESSION_S
 from featurewatch.web.settings import PageSettings
 
 LOGIN: Final = "/login"
-LOGIN_METHODS: Final = ("GET", "HEAD", "POST")
-OPEN_PATHS: Final = HEALTH | {LOGIN, "/static/{digest}/{path}"}
+LOGOUT: Final = "/logout"
+METHODS: Final[Mapping[str, tuple[str, ...]]] = {LOGIN: ("GET", "HEAD", "POST"), LOGOUT: ("POST",)}
+"""The methods of the only routes that are not just read."""
+OPEN_PATHS: Final = HEALTH | {LOGIN, LOGOUT, "/static/{digest}/{path}"}
 """Routes without a login: the files of the page are those of the package."""
 
 MAX_FORM_BYTES: Final = 4_096
@@ -27,6 +30,7 @@ _POLICY: Final = (
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
+_APP: Final = b'<div id="app"'
 
 
 class LoginPage:
@@ -41,6 +45,13 @@ class LoginPage:
         """Adds the resources to an application."""
         app.router.add_get(LOGIN, self.show_form)
         app.router.add_post(LOGIN, self.log_in)
+        app.router.add_post(LOGOUT, self.log_out)
+
+    def marked(self, index: bytes, request: web.Request) -> bytes:
+        """The page for a browser, which shows a way to log out if there is a session to end."""
+        if not self._access.has_session(request):
+            return index
+        return index.replace(_APP, _APP + b" data-session", 1)
 
     def is_for(self, request: web.Request) -> bool:
         """Whether a request without a login gets the form: that of a browser for the page."""
@@ -79,8 +90,19 @@ class LoginPage:
             # Relative: it holds under any path that a proxy puts before it.
             headers={"Location": f"./?{view}" if view and is_query else "./"},
         )
-        response.headers["Set-Cookie"] = self._cookie(request, session)
+        response.headers["Set-Cookie"] = self._cookie(request, session, SESSION_S)
         return response
+
+    async def log_out(self, request: web.Request) -> web.Response:
+        """Takes the cookie from the browser.
+
+        Raises:
+            ProblemError: It is sent by a page of another site.
+        """
+        self._require_tokens()
+        self._refuse_other_sites(request)
+        headers = {"Set-Cookie": self._cookie(request, "", 0)}
+        return web.Response(status=HTTPStatus.NO_CONTENT, headers=headers)
 
     def _require_tokens(self) -> None:
         if not self._access.rules.tokens:
@@ -97,7 +119,8 @@ class LoginPage:
         )
 
     def _refuse_other_sites(self, request: web.Request) -> None:
-        """A page of another site must not log a browser in: it would know what is looked at.
+        """A page of another site must not log a browser in, since it would know what is looked at,
+        and not out.
 
         Browsers send ``Sec-Fetch-Site`` where they trust the address, and ``Origin`` everywhere;
         other clients send neither.
@@ -110,12 +133,12 @@ class LoginPage:
             own = {request.host, urlsplit(self._settings.external_url).netloc}
             is_own = origin is None or urlsplit(origin).netloc in own - {""}
         if not is_own:
-            raise ProblemError(HTTPStatus.FORBIDDEN, "A page of another site sent this login.")
+            raise ProblemError(HTTPStatus.FORBIDDEN, "A page of another site sent this.")
 
-    def _cookie(self, request: web.Request, session: str) -> str:
+    def _cookie(self, request: web.Request, session: str, max_age_s: int) -> str:
         """The header; without ``Path`` the cookie belongs to the folder that the browser sees."""
         cookie = SimpleCookie({SESSION_COOKIE: session})[SESSION_COOKIE]
-        cookie["max-age"] = str(SESSION_S)
+        cookie["max-age"] = str(max_age_s)
         cookie["httponly"] = True
         cookie["samesite"] = "Strict"
         proxy_scheme = request.headers.get("X-Forwarded-Proto", "")

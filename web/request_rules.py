@@ -9,12 +9,12 @@ from aiohttp.typedefs import Handler, Middleware
 
 from featurewatch.streams.http.access import HEALTH, AccessControl
 from featurewatch.streams.text import quoted
-from featurewatch.web.login import LOGIN, LOGIN_METHODS, OPEN_PATHS, LoginPage
+from featurewatch.web.login import METHODS, OPEN_PATHS, LoginPage
 from featurewatch.web.problems import ProblemError, method_not_allowed
 from featurewatch.web.settings import PageSettings
 
 _LOG: Final = logging.getLogger("featurewatch.web")
-METHODS: Final = ("GET", "HEAD")
+_READING: Final = ("GET", "HEAD")
 
 HEADERS: Final = {
     "Content-Security-Policy": (
@@ -45,7 +45,7 @@ def request_rules(settings: PageSettings, access: AccessControl, login: LoginPag
                 return login.show(request, problem)
             return problem.response(request.path)
         except web.HTTPMethodNotAllowed:
-            return method_not_allowed(METHODS).response(request.path)
+            return method_not_allowed(_READING).response(request.path)
         except web.HTTPNotFound:
             missing = ProblemError(HTTPStatus.NOT_FOUND, "There is no such resource.")
             return missing.response(request.path)
@@ -69,7 +69,7 @@ async def add_headers(_: web.Request, response: web.StreamResponse) -> None:
 
 
 def _check_method(request: web.Request) -> None:
-    allowed = LOGIN_METHODS if request.path == LOGIN else METHODS
+    allowed = METHODS.get(request.path, _READING)
     if request.method not in allowed:
         raise method_not_allowed(allowed)
 

@@ -84,7 +84,7 @@ class PageServer:
         app.on_response_prepare.extend((add_headers, access.add_headers))
         login.add_to(app)
         Api(self.model, self.rows, self.streams, self.now_ms).add_to(app)
-        self._add_page(app, static)
+        self._add_page(app, static, login)
         app.on_shutdown.append(self._end_streams)
         app.cleanup_ctx.append(self._ticking)
         return app
@@ -98,9 +98,10 @@ class PageServer:
         finally:
             await self._listener.close()
 
-    def _add_page(self, app: web.Application, static: StaticFiles) -> None:
-        async def show_page(_: web.Request) -> web.Response:
-            return _file(static.index, _REVALIDATED)
+    def _add_page(self, app: web.Application, static: StaticFiles, login: LoginPage) -> None:
+        async def show_page(request: web.Request) -> web.Response:
+            page = login.marked(static.index.content, request)
+            return _file(static.index._replace(content=page), _REVALIDATED)
 
         async def show_file(request: web.Request) -> web.Response:
             file = static.get(request.match_info["digest"], request.match_info["path"])

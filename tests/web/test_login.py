@@ -91,6 +91,26 @@ async def test_a_browser_exchanges_a_token_for_a_cookie(tmp_path: Path) -> None:
         await until(has_ended)
 
 
+async def test_a_browser_logs_out(tmp_path: Path) -> None:
+    """It loses its cookie; the page shows the way out to those alone who came in by one."""
+    async with page(token_file=Files(tmp_path).write_tokens(TOKEN)) as client:
+        assert (await client.get("/logout")).status == 405
+        foreign = {"Sec-Fetch-Site": "cross-site"}
+        assert (await client.post("/logout", headers=foreign)).status == 403
+        session = session_of(await log_in(client))
+        by_cookie = {"Cookie": f"{SESSION_COOKIE}={session}"}
+        by_token = {"Authorization": f"Bearer {TOKEN}"}
+        assert "data-session" in await (await client.get("/", headers=by_cookie)).text()
+        assert "data-session" not in await (await client.get("/", headers=by_token)).text()
+
+        response = await client.post("/logout", headers=by_cookie)
+        assert response.status == 204
+        assert session_of(response) == ""
+        assert "Max-Age=0" in response.headers["Set-Cookie"].split("; ")
+    async with page() as client:
+        assert (await client.post("/logout")).status == 404
+
+
 @pytest.mark.parametrize("way", ["token", "cookie"])
 async def test_a_stream_ends_with_its_login(tmp_path: Path, way: str) -> None:
     """Taking the token out of its file ends what it opened; a valid login goes on from there."""

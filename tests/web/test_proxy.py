@@ -18,7 +18,7 @@ from featurewatch.streams.http.access import AccessSettings
 from featurewatch.web.server import PageServer
 from featurewatch.web.settings import PageSettings
 from featurewatch.web.worker_rows import WorkerRows
-from tests.streams.http.ports import PASSWORD, TOKEN, Files, hashed
+from tests.streams.http.ports import OTHER_TOKEN, PASSWORD, TOKEN, Files, hashed
 from tests.web.chromium import CHROMIUM, NO_CHROMIUM, NO_PLAYWRIGHT
 from tests.web.rolls import ROLLED, publish, rolling
 from tests.web.samples import alert_of, message_of, read_model, state_of
@@ -212,6 +212,38 @@ async def test_a_token_in_the_form(browser: Any, tmp_path: Path) -> None:
             following = page.get_by_text("following").first
             await expect(following).to_be_visible(timeout=DEADLINE_MS)
             assert page.url == f"{shown.url}?view=sources"
+
+        await page.get_by_role("button", name="Log out").click()
+        await expect(page.get_by_label("Token")).to_be_visible(timeout=DEADLINE_MS)
+        assert await page.context.cookies() == []
+
+
+async def test_a_login_that_ends_while_the_page_is_open(browser: Any, tmp_path: Path) -> None:
+    """The page says so and asks no more, and leads to the form and back."""
+    files = Files(tmp_path)
+    async with proxied(browser, files, token_file=files.write_tokens(TOKEN)) as shown:
+        page = shown.page
+        await page.goto(shown.url)
+        await page.get_by_label("Token").fill(TOKEN)
+        await page.get_by_role("button", name="Log in").click()
+        await shown.shows_the_page_live()
+        view = page.url
+
+        files.write_tokens(OTHER_TOKEN)
+        again = page.get_by_role("button", name="log in again")
+        await expect(again).to_be_visible(timeout=DEADLINE_MS)
+        await expect(page.get_by_text("the login has ended")).to_be_visible()
+        requests: list[str] = []
+        page.on("request", lambda request: requests.append(request.url))
+        await page.wait_for_timeout(5000)
+        assert requests == []
+
+        await again.click()
+        await page.get_by_label("Token").fill(OTHER_TOKEN)
+        await page.get_by_role("button", name="Log in").click()
+        await page.wait_for_url(view, timeout=DEADLINE_MS)
+        summary = page.get_by_text("Broker 2 must be upgraded.").first
+        await expect(summary).to_be_visible(timeout=DEADLINE_MS)
 
 
 async def test_nobody_reads_the_page_without_a_login(browser: Any, tmp_path: Path) -> None:

@@ -21,6 +21,8 @@ const VIEWS = {
 const HELP = [['/', 'find a cluster'], ['j k', 'next and previous row'], ['Enter', 'open the row'], ['Esc', 'leave'], ['p', 'pause'], ['?', 'this list']];
 const SINGLE_KEYS = 'featurewatch.single-keys';
 
+const hasSession = 'session' in document.getElementById('app').dataset;
+
 let isDrawing = false;
 let hasHelp = false;
 
@@ -74,7 +76,7 @@ function Header() {
       <${Counts} fleet=${store.fleet} />
       <${Freshness} />
     </div>
-    ${(store.error || (store.fleet && store.fleet.error)) && html`<p class="banner"><${Word} word="unknown" text="what is shown may be out of date" />: ${store.error || store.fleet.error}</p>`}
+    ${(store.error || (store.fleet && store.fleet.error)) && html`<p class="banner"><${Word} word="unknown" text="what is shown may be out of date" />: ${store.error || store.fleet.error}${store.isLoggedOut && html` <button type="button" class="small" onClick=${() => location.reload()}>log in again</button>`}</p>`}
   </header>`;
 }
 
@@ -82,6 +84,11 @@ function Help() {
   if (!hasHelp) return null;
   return html`<aside aria-label="Keys"><h2>Keys</h2><dl class="facts">${HELP.map(([key, text]) => html`<div><dt><kbd>${key}</kbd></dt><dd>${text}</dd></div>`)}</dl>
     <label><input type="checkbox" checked=${localStorage.getItem(SINGLE_KEYS) !== 'off'} onChange=${(event) => localStorage.setItem(SINGLE_KEYS, event.currentTarget.checked ? 'on' : 'off')} /> single keys</label></aside>`;
+}
+
+async function logOut() {
+  await fetch('logout', { method: 'POST' });
+  location.reload();
 }
 
 function Footer() {
@@ -92,6 +99,7 @@ function Footer() {
     <span class="dim">This view as JSON:</span>
     ${documents.map(([path, parameters]) => html`<a class="filter" href=${urlOf(path, parameters)}>${nameOf(path)}</a>`)}
     <a class="filter" href="api/v1/openapi.json">the whole API</a>
+    ${hasSession && html`<button type="button" class="small" onClick=${logOut}>Log out</button>`}
   </footer>`;
 }
 

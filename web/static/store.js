@@ -27,6 +27,7 @@ export class Store {
     this.live = 'lost';
     this.isPaused = false;
     this.error = '';
+    this.isLoggedOut = false;
     this.offset = 0;
     this.announced = 0;
     this.status = '';
@@ -57,7 +58,7 @@ export class Store {
 
   async start() {
     await this.load();
-    if (!this.isPaused && !document.hidden) this.stream.open(this.position);
+    if (!this.isPaused && !document.hidden && !this.isLoggedOut) this.stream.open(this.position);
   }
 
   async go(search) {
@@ -80,11 +81,24 @@ export class Store {
       if (!this.levels.releases.length) this.levels = await get('levels');
       await this.loadView();
       this.error = '';
+      this.isLoggedOut = false;
     } catch (error) {
-      this.error = error instanceof Refusal ? error.message : 'the server does not answer';
-      this.reload(RETRY_MS);
+      this.onError(error);
     }
     this.draw();
+  }
+
+  onError(error) {
+    const isRefusal = error instanceof Refusal;
+    this.isLoggedOut = isRefusal && error.status === 401;
+    if (this.isLoggedOut) {
+      this.error = 'the login has ended';
+      this.stream.close();
+      this.live = this.isPaused ? 'paused' : 'lost';
+    } else {
+      this.error = isRefusal ? error.message : 'the server does not answer';
+      this.reload(RETRY_MS);
+    }
   }
 
   // A document that is refused is shown as unknown, with the reason; the others are shown.
@@ -102,7 +116,8 @@ export class Store {
     });
     this.announceRoll(this.documents.cluster, documents.cluster);
     [this.documents, this.refusals, this.loaded] = [documents, refusals, true];
-    if (route.view === 'fleet' && refusals.list) throw refusals.list;
+    const refusal = Object.values(refusals).find(({ status }) => status === 401) || (route.view === 'fleet' && refusals.list);
+    if (refusal) throw refusal;
     if (Object.values(refusals).some(({ status }) => status === 503)) this.reload(route.view === 'releases' ? RETRY_MS : UNREAD_MS);
     const { list } = documents;
     this.items = list ? list.items : [];
@@ -227,6 +242,8 @@ export class Store {
   }
 
   onLive(state) {
+    // The stream does not say why it ended.
+    if (state === 'lost' && this.live === 'live') this.reload(RETRY_MS * Math.random());
     this.live = this.isPaused ? 'paused' : state;
     this.draw();
   }
