@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import os
 import resource
 import struct
@@ -137,6 +138,7 @@ def _text(text: str) -> bytes:
 @contextmanager
 def no_file_descriptors() -> Iterator[None]:
     """Everything that opens a file or a socket fails as long as this lasts."""
+    gc.collect()  # what earlier tests left open must not be closed, and so be free, in the middle
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     highest = max(map(int, os.listdir("/proc/self/fd")))
     resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 1, hard))

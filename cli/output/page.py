@@ -16,6 +16,7 @@ from confluent_kafka import Message
 from featurewatch.cli.config.settings import Settings
 from featurewatch.cli.errors import UsageError
 from featurewatch.cli.output.topic_feed import LastingFailure, follow_feed
+from featurewatch.cli.tasks import run_all
 from featurewatch.controller.rows import StateRowError
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.codec.events import MalformedEventError
@@ -60,13 +61,7 @@ async def run_page(
             await topics_exist.wait()
         bus = settings.bus_settings()
         feeds = _Outputs(server, bus), _Rows(server, bus), _Past(server, bus)
-        tasks = [asyncio.ensure_future(follow_feed(feed)) for feed in feeds]
-        try:
-            await asyncio.gather(*tasks)
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+        await run_all(follow_feed(feed) for feed in feeds)
 
 
 async def run_page_beside(

@@ -21,8 +21,9 @@ from featurewatch.cli.output.page import run_page_beside
 from featurewatch.cli.output.terminal import print_error
 from featurewatch.cli.runtime.bus import wait_for_topics
 from featurewatch.cli.runtime.notify.run import run_notify_beside
-from featurewatch.cli.runtime.sources import SourceRunner, run_all
+from featurewatch.cli.runtime.sources import SourceRunner
 from featurewatch.cli.runtime.worker_supervisor import WorkerSupervisor, serve_health
+from featurewatch.cli.tasks import run_all
 
 LOG: Final = logging.getLogger("featurewatch.cli")
 

@@ -25,6 +25,7 @@ from featurewatch.cli.runtime.supervisor import (
     run_restarting,
 )
 from featurewatch.cli.runtime.unreached import report_unreached
+from featurewatch.cli.tasks import run_all
 from featurewatch.streams.apiversions.source import ApiVersionsSource
 from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.bus.topic_keeper import TopicKeeper
@@ -287,19 +288,6 @@ class SourceRunner:
         LOG.error("%s", reason, exc_info=None if isinstance(error, BusError) else error)
         for cluster in self.clusters:
             cluster.note_failure(reason)
-
-
-async def run_all(running: Iterable[object]) -> None:
-    """Runs coroutines until one fails, and raises what it raised; the others are cancelled."""
-    tasks = [asyncio.ensure_future(coroutine) for coroutine in running]  # type: ignore[call-overload]
-    try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
-        for task in done:
-            task.result()
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _tell(error: str | None) -> None:

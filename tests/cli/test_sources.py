@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from featurewatch.cli.config.settings import ClusterSection
-from featurewatch.cli.runtime.sources import WatchedCluster, run_all
+from featurewatch.cli.runtime.sources import WatchedCluster
+from featurewatch.cli.tasks import run_all
 from featurewatch.streams.errors import BusError, EventTooLargeError, PublishError
 from featurewatch.streams.events import DeadLetter, Event, NodeAnswer, SourceState, SourceStatus
 from featurewatch.streams.topics import Topic

@@ -14,7 +14,7 @@ from featurewatch.cli.errors import UsageError
 from featurewatch.cli.output.topic_feed import LastingFailure, follow_feed
 from featurewatch.cli.runtime.notify.alert_messages import alert_of
 from featurewatch.cli.runtime.notify.webhook_delivery import WebhookDelivery
-from featurewatch.cli.runtime.sources import run_all
+from featurewatch.cli.tasks import run_all
 from featurewatch.monitoring.notify.alert_book import AlertBook
 from featurewatch.monitoring.notify.alertmanager import AlertmanagerMember, links_of, send_trial
 from featurewatch.monitoring.notify.metrics import NotifyMetrics
