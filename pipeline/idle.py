@@ -7,8 +7,7 @@ reports it.
 """
 
 import fcntl
-import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +19,7 @@ from featurewatch.pipeline.bronze.kafka import offset_ranges, warn_of_open_trans
 from featurewatch.pipeline.gold.tables import GOLD
 from featurewatch.pipeline.lake.tables import EXPIRED, MESSAGES, Table
 from featurewatch.pipeline.silver.tables import JOINED, SILVER
+from featurewatch.pipeline.spark.checkpoints import end_of_batches
 from featurewatch.streams.bus.settings import BusSettings
 
 _TABLES: Final = (MESSAGES, *SILVER, *GOLD)
@@ -30,13 +30,6 @@ _MAINTENANCE: Final = frozenset(
 _MAX_COMMITS: Final = 100
 """At most this many commits after the last one that was read are looked at."""
 _UNREADABLE: Final = (OSError, ValueError, LookupError, TypeError, AttributeError, DeltaError)
-
-
-def local_directory(root: str) -> Path | None:
-    """Returns the lake's directory on this machine (None: it is another kind of URI)."""
-    if "://" not in root:
-        return Path(root).absolute() if root.strip() else None
-    return Path(root.removeprefix("file://")) if root.startswith("file:///") else None
 
 
 def is_up_to_date(directory: Path, bus: BusSettings) -> bool:
@@ -58,24 +51,6 @@ def is_processed(directory: Path) -> bool:
     """
     with _unlocked(directory) as is_unlocked:
         return is_unlocked and _is_processed(directory)
-
-
-def end_of_batches(checkpoint: Path) -> Mapping[str, Any] | None:
-    """Returns where the last batch of a query ended, as its source writes it.
-
-    Empty: there was no batch yet. None: the last batch did not finish.
-
-    Raises:
-        OSError, ValueError, LookupError: The checkpoint is not one that Spark writes.
-    """
-    started, finished = _newest(checkpoint / "offsets"), _newest(checkpoint / "commits")
-    if started != finished:
-        return None
-    if started is None:
-        return {}
-    # A version, the metadata of the batch, and then a line for each source.
-    end = json.loads((checkpoint / "offsets" / str(started)).read_text().splitlines()[2])
-    return end if isinstance(end, dict) else None
 
 
 def versions(directory: Path, tables: Iterable[Table]) -> dict[str, Any] | None:
@@ -155,11 +130,3 @@ def _has_read(checkpoint: Path, messages: DeltaTable) -> bool:
     return unread <= _MAX_COMMITS and all(
         commit["operation"] in _MAINTENANCE for commit in messages.history(unread)
     )
-
-
-def _newest(batches: Path) -> int | None:
-    """The highest number among files that are named after batches."""
-    if not batches.is_dir():
-        return None
-    numbers = [int(file.name) for file in batches.iterdir() if file.name.isdigit()]
-    return max(numbers, default=None)

@@ -23,6 +23,7 @@ SHORT = {
     "cli/errors.py": "every command imports it, and it must be light",
     "cli/runtime/lake_reader.py": "commands that read the lake import neither Spark nor deploy",
     "cli/runtime/spark_jars.py": "deploy does not know Spark, and pipeline does not import deploy",
+    "cli/tasks.py": "the page of cli/output runs its parts as the processes of cli/runtime do",
     "deploy/spark/featurewatch_job.py": "spark-submit runs it",
     "tables/garbage.py": "every engine that holds images sets the same thresholds",
 }

@@ -79,7 +79,7 @@ def _saved(root: str, paths: list[Path], arguments: list[str]) -> "SavedReplay |
     """The result of an earlier replay (None: the lake is no directory of this machine)."""
     if find_spec("deltalake") is None:
         return None  # `open_lake` names what is missing
-    from featurewatch.pipeline.idle import local_directory
+    from featurewatch.pipeline.lake.root import local_directory
     from featurewatch.pipeline.replayed import SavedReplay
 
     directory = local_directory(root)

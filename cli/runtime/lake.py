@@ -16,6 +16,7 @@ from featurewatch.cli.errors import UsageError
 from featurewatch.cli.runtime.spark_jars import spark_jars
 from featurewatch.deploy.java.jars import Cache, default_cache
 from featurewatch.pipeline.errors import LakeError, reason_in
+from featurewatch.pipeline.lake.root import absolute_root
 from featurewatch.pipeline.spark.session import is_submitted, spark_session
 
 if TYPE_CHECKING:
@@ -33,12 +34,12 @@ def open_lake(root: str, master: str, *, brief: bool = False) -> Iterator["Lake"
 
     Raises:
         UsageError: No lake is named.
-        LakeError: Its tables are not as they must be: here, or as Spark reports inside.
+        LakeError: It can have no tables at this place, or its tables are not as they must be: here,
+            or as Spark reports inside.
     """
     if not root.strip():
         raise UsageError("the lake has no place: give a directory or a URI with --lake")
-    # Spark's SQL takes no relative path for a table's.
-    place = root if "://" in root else str(Path(root).absolute())
+    place = absolute_root(root)
     # Who was submitted has the jars that spark-submit was given; for a session of our own they are
     # fetched.
     jars = [] if is_submitted() else spark_jars(Cache(default_cache()))

@@ -12,15 +12,14 @@ A finding counts as a difference only if both sides have processed the position 
 
 from collections.abc import Mapping
 from datetime import timedelta
-from functools import reduce
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from featurewatch.controller.rules.sources import MESSAGES_LOST, OUTPUTS_LOST
 from featurewatch.pipeline.audit.lake_view import AUDITED, LakeView
-from featurewatch.pipeline.audit.live_outputs import causes, lake_rows, live_outputs, live_rows
+from featurewatch.pipeline.audit.live_outputs import causes, content_columns, lake_rows, live_rows
 from featurewatch.pipeline.audit.report import (
     DIFFERENT,
     EQUAL,
@@ -30,10 +29,17 @@ from featurewatch.pipeline.audit.report import (
     PENDING,
     UNKNOWN,
 )
-from featurewatch.pipeline.gold.tables import ALERTS, EPOCHS, FEATURE_CHANGES, OPERATIONS
-from featurewatch.pipeline.lake.tables import Table
+from featurewatch.pipeline.gold.tables import ALERTS, AUDIT, EPOCHS, FEATURE_CHANGES
 
-_REVISION: Final = ("cluster", "revision")
+_NAMES: Final = " ".join(
+    f"WHEN '{table.name}' THEN array({', '.join(map(repr, content_columns(table)))})"
+    for table in AUDITED.values()
+)
+_DIFFERING: Final = f"""filter(
+    CASE coalesce(live.table, lake.table) {_NAMES} END,
+    (name, at) -> NOT (live.content[at] <=> lake.content[at])
+)"""
+"""SQL of the names of the columns in which two contents differ."""
 
 
 def sides(live: DataFrame, gold: Mapping[str, DataFrame]) -> DataFrame:
@@ -45,64 +51,38 @@ def sides(live: DataFrame, gold: Mapping[str, DataFrame]) -> DataFrame:
     (``live`` and ``lake``), where and how often the output was published (``round``, ``partition``,
     ``published_at``, ``copies``), and ``cause``, the name of its cause.
     """
-    # Materialized: each table would read all of bronze again for its own.
-    outputs = live_outputs(live).localCheckpoint()
-    changes = _sides(
-        live_rows(outputs, FEATURE_CHANGES), gold[FEATURE_CHANGES.name], FEATURE_CHANGES
-    )
-    # A snapshot is published with the changes of its revision and has their cause.
-    revision = fn.substring_index("id", "/", -1).alias("revision")
-    by_change = changes.groupBy("cluster", revision).agg(fn.min("cause").alias("its_cause"))
-    epochs = _sides(live_rows(outputs, EPOCHS), gold[EPOCHS.name], EPOCHS).withColumn(
-        "revision", revision
-    )
-    epochs = epochs.join(by_change, [*_REVISION], "left").withColumn("cause", fn.col("its_cause"))
+    published = live_rows(live)
     # The lake cannot know what a worker did not get, or published and a topic lost.
-    published = live_rows(outputs, ALERTS)
     for rule in (MESSAGES_LOST, OUTPUTS_LOST):
-        published = published.where(~fn.col("id").contains(f"/{rule}/"))
-    alerts = _sides(published, gold[ALERTS.name], ALERTS)
-    operations = _sides(live_rows(outputs, OPERATIONS), gold[OPERATIONS.name], OPERATIONS)
-    epochs = epochs.drop("revision", "its_cause")
-    return reduce(DataFrame.unionByName, [changes, alerts, epochs, operations])
-
-
-def _sides(live: DataFrame, gold: DataFrame, table: Table) -> DataFrame:
-    lake = lake_rows(gold, table)
-    both = live.alias("live").join(
-        lake.alias("lake"),
-        [fn.col(f"live.{key}") == fn.col(f"lake.{key}") for key in table.key],
+        is_unknowable = (fn.col("table") == ALERTS.name) & fn.col("id").contains(f"/{rule}/")
+        published = published.where(~is_unknowable)
+    both = published.alias("live").join(
+        lake_rows(gold).alias("lake"),
+        [fn.col(f"live.{key}") == fn.col(f"lake.{key}") for key in AUDIT.key],
         "full_outer",
     )
-    names = [name for name in table.columns if name not in table.key]
-    differ = fn.filter(
-        fn.transform(
-            fn.arrays_zip(
-                fn.array(*map(fn.lit, names)).alias("name"),
-                fn.col("live.content").alias("live"),
-                fn.col("lake.content").alias("lake"),
-            ),
-            lambda field: fn.when(~field["live"].eqNullSafe(field["lake"]), field["name"]),
-        ),
-        lambda name: name.isNotNull(),
-    )
-    in_live, in_lake = fn.col("live.id").isNotNull(), fn.col("lake.id").isNotNull()
+    is_same = fn.col("live.content") == fn.col("lake.content")
     verdict = (
-        fn.when(~in_live, MISSING)
-        .when(~in_lake, EXTRA)
-        .when(fn.col("live.content") == fn.col("lake.content"), EQUAL)
+        fn.when(fn.col("live.id").isNull(), MISSING)
+        .when(fn.col("lake.id").isNull(), EXTRA)
+        .when(is_same, EQUAL)
         .otherwise(DIFFERENT)
     )
-    return both.select(
-        fn.lit(table.name).alias("table"),
-        *(fn.coalesce(f"live.{key}", f"lake.{key}").alias(key) for key in table.key),
+    compared = both.select(
+        *(fn.coalesce(f"live.{key}", f"lake.{key}").alias(key) for key in AUDIT.key),
         verdict.alias("verdict"),
-        fn.when(in_live & in_lake, differ).alias("fields"),
+        fn.when(~is_same, fn.expr(_DIFFERING)).alias("fields"),
         fn.col("live.text").alias("live"),
         fn.col("lake.text").alias("lake"),
         *("live.copies", "live.published_at", "live.round", "live.partition"),
         fn.coalesce("live.cause", "lake.cause").alias("cause"),
     )
+    # A snapshot is published with the changes of its revision and has their cause.
+    of_revision = Window.partitionBy("cluster", fn.substring_index("id", "/", -1))
+    of_change = fn.when(fn.col("table") == FEATURE_CHANGES.name, fn.col("cause"))
+    is_snapshot = fn.col("table") == EPOCHS.name
+    cause = fn.when(is_snapshot, fn.min(of_change).over(of_revision)).otherwise(fn.col("cause"))
+    return compared.withColumn("cause", cause)
 
 
 def findings(view: LakeView, late_s: float) -> DataFrame:

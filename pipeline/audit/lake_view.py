@@ -5,8 +5,7 @@ versions are read in this order: gold's progress, gold, bronze. So gold has ever
 progress, and bronze has every cause of what gold has.
 """
 
-import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Final, NamedTuple
 
@@ -14,12 +13,20 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 
 from featurewatch.pipeline.bronze.kafka import COMPLETE_TOPICS
-from featurewatch.pipeline.bronze.offsets import stored_ranges
+from featurewatch.pipeline.bronze.offsets import StoredRange, stored_range
 from featurewatch.pipeline.gold.spark_fold import by_cluster
 from featurewatch.pipeline.gold.tables import ALERTS, EPOCHS, FEATURE_CHANGES, OPERATIONS
 from featurewatch.pipeline.lake.lake import Lake
-from featurewatch.pipeline.lake.tables import EXPIRED, GAPS, MESSAGES, Table
+from featurewatch.pipeline.lake.tables import (
+    EXPIRED,
+    GAPS,
+    MESSAGES,
+    REPLAYED,
+    REPLAYED_PREFIX,
+    Table,
+)
 from featurewatch.pipeline.silver.query import short_topic
+from featurewatch.pipeline.spark.checkpoints import batch_end
 from featurewatch.streams import topics
 
 AUDITED: Final[Mapping[str, Table]] = {
@@ -29,9 +36,6 @@ AUDITED: Final[Mapping[str, Table]] = {
     topics.OPERATIONS.short_name: OPERATIONS,
 }
 """The tables of gold that hold the worker's outputs, by the short name of the output topic."""
-
-_REPLAYED: Final = "topic LIKE 'replay.%'"
-"""Selects the messages of bronze that were replayed from files, not read from a bus."""
 
 _SHORT_INPUTS: Final = frozenset(topic.short_name for topic in topics.INPUTS)
 
@@ -62,39 +66,53 @@ class LakeView(NamedTuple):
     replayed_count: int
 
 
+class _StoredPartition(NamedTuple):
+    """The messages of one partition in bronze: ``round`` is the last, ``newest`` Kafka's time."""
+
+    topic: str
+    partition: int
+    stored: StoredRange
+    newest: datetime
+    round: int
+
+    @property
+    def is_replayed(self) -> bool:
+        """Whether they were replayed from files."""
+        return self.topic.startswith(REPLAYED_PREFIX)
+
+
 def pin_view(lake: Lake) -> LakeView | None:
     """Returns a view of the lake (None: gold has not folded anything yet, or bronze is empty).
 
     Raises:
         LakeError: A table of the lake cannot be read.
     """
-    if not lake.exists(MESSAGES):
+    if not lake.exists(MESSAGES) or (unread := _unread_version(lake)) is None:
         return None
-    folded = _folded(lake)
-    if folded is None:
+    gold = {table.name: _newest(lake, table) for table in AUDITED.values()}
+    newest, properties = lake.newest(MESSAGES)
+    all_messages = lake.read_version(MESSAGES, newest)
+    partitions = _stored_partitions(all_messages)
+    if not partitions:
         return None
-    gold = {table.name: _pinned(lake, table) for table in AUDITED.values()}
-    all_messages = _pinned(lake, MESSAGES)
-    replayed = by_cluster(all_messages.where(_REPLAYED)).select("cluster").distinct()
-    replayed = replayed.localCheckpoint()
-    # Messages replayed from a file carry the times of the log; they count only if there are no
-    # others.
-    times = fn.max(fn.when(fn.expr(f"NOT {_REPLAYED}"), fn.col("kafka_time"))), fn.max("kafka_time")
-    clock = all_messages.agg(fn.coalesce(*times).alias("at")).collect()[0]["at"]
-    if clock is None:
-        return None
-    messages = all_messages.where(f"NOT {_REPLAYED}")
-    expired = EXPIRED in lake.newest(MESSAGES).properties
+    of_bus = [stored for stored in partitions if not stored.is_replayed]
+    messages, expired = all_messages.where(f"NOT {REPLAYED}"), EXPIRED in properties
+    replayed, replayed_count = _replayed_clusters(all_messages), 0
+    if len(of_bus) < len(partitions):
+        replayed = replayed.localCheckpoint()
+        replayed_count = replayed.count()
     return LakeView(
         messages=messages,
         gold=gold,
-        folded=folded,
-        clock=clock,
-        lost=_lost(lake, messages, expired=expired),
+        folded=_folded(lake, unread, newest, partitions),
+        # Messages replayed from a file carry the times of the log; they count only if there are no
+        # others.
+        clock=max(stored.newest for stored in of_bus or partitions),
+        lost=_lost(lake, messages, of_bus, expired=expired),
         lost_inputs=_lost_inputs(lake),
         expired=expired,
         replayed=replayed,
-        replayed_count=replayed.count(),
+        replayed_count=replayed_count,
     )
 
 
@@ -104,53 +122,69 @@ def state_of_tables(lake: Lake) -> tuple[int, ...]:
     return tuple(lake.newest(table).version if lake.exists(table) else -1 for table in tables)
 
 
-def _pinned(lake: Lake, table: Table, version: int | None = None) -> DataFrame:
-    """One version of a table (None: the newest), unaffected by concurrent writes."""
+def _newest(lake: Lake, table: Table) -> DataFrame:
+    """The newest version of a table, unaffected by concurrent writes; no rows if it is missing."""
     if not lake.exists(table):
         return lake.session.createDataFrame([], table.ddl)
-    pinned_version = lake.newest(table).version if version is None else version
-    reader = lake.session.read.format("delta").option("versionAsOf", pinned_version)
-    return reader.load(lake.path(table))
+    return lake.read_version(table, lake.newest(table).version)
 
 
-def _folded(lake: Lake) -> int | None:
-    """The last round that gold's query has finished, from its checkpoint (None: none yet).
-
-    A round is one commit of bronze, and the checkpoint holds the next version of bronze to read.
-    """
-    checkpoint = lake.checkpoint("gold")
-    if not lake.files().has_any(f"{checkpoint}/commits"):
+def _unread_version(lake: Lake) -> int | None:
+    """The first version of bronze that gold's query has not read (None: it has read nothing)."""
+    checkpoint, files = lake.checkpoint("gold"), lake.files()
+    batches = [int(name) for name in files.names(f"{checkpoint}/commits") if name.isdigit()]
+    if not batches:
         return None
-    read = lake.session.read
-    names = (
-        read.text(f"{checkpoint}/commits", wholetext=True).select("_metadata.file_name").collect()
-    )
-    last = max(int(row[0]) for row in names if row[0].isdigit())
-    text: str = read.text(f"{checkpoint}/offsets/{last}", wholetext=True).collect()[0][0]
-    version = int(json.loads(text.splitlines()[2])["reservoirVersion"])
-    if version == 0:
+    text = files.text(f"{checkpoint}/offsets/{max(batches)}")
+    return int(batch_end(text)["reservoirVersion"])
+
+
+def _folded(lake: Lake, unread: int, newest: int, partitions: Iterable[_StoredPartition]) -> int:
+    """The last round of bronze that gold has folded; a round is one commit of bronze.
+
+    ``unread`` is the first version of bronze that gold has not read, and ``newest`` the one that
+    ``partitions`` are of.
+    """
+    if unread == 0:
         return 0
-    version = min(version - 1, lake.newest(MESSAGES).version)
-    newest = _pinned(lake, MESSAGES, version).agg(fn.max("round").alias("n")).collect()[0]["n"]
-    return int(newest or 0)
+    if unread > newest:
+        return max(stored.round for stored in partitions)
+    read = lake.read_version(MESSAGES, unread - 1)
+    return int(read.agg(fn.max("round").alias("last")).collect()[0]["last"] or 0)
 
 
-def _lost(lake: Lake, messages: DataFrame, *, expired: bool) -> dict[str, int]:
+def _stored_partitions(messages: DataFrame) -> list[_StoredPartition]:
+    rows = messages.groupBy("topic", "partition").agg(
+        *stored_range(), fn.max("kafka_time").alias("newest"), fn.max("round").alias("round")
+    )
+    return [
+        _StoredPartition(topic, partition, StoredRange(*stored), newest, round_)
+        for topic, partition, *stored, newest, round_ in rows.collect()
+    ]
+
+
+def _replayed_clusters(messages: DataFrame) -> DataFrame:
+    return by_cluster(messages.where(REPLAYED)).select("cluster").distinct()
+
+
+def _lost(
+    lake: Lake, messages: DataFrame, stored: Iterable[_StoredPartition], *, expired: bool
+) -> dict[str, int]:
     """The partitions of output topics with missing messages, as in `LakeView.lost`.
 
     Compaction and the expiry of the lake's oldest days leave holes, and so do transactions, which
     lose nothing. So a hole counts where one of the first two may have left it, and elsewhere if
     bronze has noted it as a gap.
     """
-    outputs = messages.where(short_topic().isin([*AUDITED]))
-    partitions = [
-        (topic, partition)
-        for (topic, partition), stored in stored_ranges(outputs).items()
-        if stored.first > 0 or stored.message_count < stored.end - stored.first
+    names = [
+        f"{topic}/{partition}"
+        for topic, partition, range_, *_ in stored
+        if topic.rpartition(".")[2] in AUDITED
+        and (range_.first > 0 or range_.message_count < range_.end - range_.first)
     ]
-    if not partitions:
+    if not names:
         return {}
-    names = [f"{topic}/{partition}" for topic, partition in partitions]
+    outputs = messages.where(short_topic().isin([*AUDITED]))
     name = fn.concat_ws("/", "topic", fn.col("partition").cast("string"))
     in_order = Window.partitionBy("topic", "partition").orderBy("offset")
     so_far = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
@@ -163,7 +197,7 @@ def _lost(lake: Lake, messages: DataFrame, *, expired: bool) -> dict[str, int]:
         .where("offset > before + 1")
     )
     if not expired:
-        gaps = _pinned(lake, GAPS).alias("gap")
+        gaps = _newest(lake, GAPS).alias("gap")
         noted = after_holes.alias("hole").join(
             gaps,
             fn.expr(
@@ -184,7 +218,7 @@ def _lost_inputs(lake: Lake) -> dict[int, str]:
     if not lake.exists(GAPS):
         return {}
     of_inputs = short_topic().isin([*_SHORT_INPUTS])
-    gaps = _pinned(lake, GAPS).where(of_inputs & fn.expr(f"NOT {_REPLAYED}"))
+    gaps = _newest(lake, GAPS).where(of_inputs & fn.expr(f"NOT {REPLAYED}"))
     ends = (fn.min("from_offset").alias("first"), fn.max("to_offset").alias("last"))
     ranges = gaps.groupBy("topic", "partition").agg(*ends).orderBy("topic", "partition").collect()
     return {

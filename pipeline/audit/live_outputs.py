@@ -1,24 +1,23 @@
 """Turns the messages of the output topics, and the rows of gold, into comparable rows.
 
-Each row has a ``content``: one JSON text for each field of the gold table, in which the order of a
-map's entries does not count.
+Each row has a ``content``: a text for each column of the gold table (`canonical`).
 """
 
+from collections.abc import Iterable, Mapping
+from functools import reduce
 from typing import Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
-from pyspark.sql import types as ty
 
+from featurewatch.pipeline.audit.canonical import content
 from featurewatch.pipeline.audit.lake_view import AUDITED
 from featurewatch.pipeline.audit.live_tables import KINDS, TYPED
+from featurewatch.pipeline.gold.spark_fold import partitioned_by_cluster
 from featurewatch.pipeline.gold.tables import ALERTS, FEATURE_CHANGES, OPERATIONS
 from featurewatch.pipeline.lake.tables import Table
 from featurewatch.pipeline.silver.query import input_messages, short_topic
 from featurewatch.streams import topics
-
-_JSON: Final = ("evidence", "details")
-"""Columns that hold JSON as text."""
 
 _CAUSED_BY: Final = (
     ("provenance.offset", topics.METADATA_LOG),
@@ -71,67 +70,64 @@ def live_outputs(messages: DataFrame) -> DataFrame:
     )
 
 
-def live_rows(outputs: DataFrame, table: Table) -> DataFrame:
-    """Returns the outputs of a table, among `live_outputs`: one row for each id and content.
+def live_rows(messages: DataFrame) -> DataFrame:
+    """Returns the live outputs among some messages, one row for each table, id and content.
 
-    The columns are ``cluster``, ``id``, ``content``, ``copies`` (how often it was published),
-    ``cause``, and of the first copy ``published_at``, ``round``, ``partition`` and ``text``.
+    The columns are ``table``, ``cluster``, ``id``, ``content``, ``copies`` (how often it was
+    published), ``cause``, and of the first copy ``published_at``, ``round``, ``partition`` and
+    ``text``. They are partitioned by cluster, as those of `lake_rows` and `causes`.
     """
-    rows = comparable(TYPED[table.name](outputs), table).withColumns(
-        {"position": fn.col("id"), "id": fn.col("id.id")}
+    # Materialized: each table would read all of bronze again for its own.
+    outputs = live_outputs(messages).localCheckpoint()
+    rows = _of_all_tables(
+        comparable(TYPED[table.name](outputs), table, "id AS position")
+        for table in AUDITED.values()
     )
     first = fn.min_by("position", fn.struct("position.round", "position.offset"))
-    distinct = rows.groupBy("cluster", "id", "content").agg(
-        fn.count("*").alias("copies"), first.alias("position"), fn.min("cause").alias("cause")
+    distinct = rows.groupBy("table", "cluster", fn.col("position.id").alias("id"), "content").agg(
+        fn.count("*").alias("copies"), first.alias("first"), fn.min("cause").alias("cause")
     )
+    of_first = ("published_at", "round", "partition", "text")
     return distinct.select(
-        *("cluster", "id", "content", "copies", "cause"),
-        fn.col("position.published_at").alias("published_at"),
-        fn.col("position.round").alias("round"),
-        fn.col("position.partition").alias("partition"),
-        fn.col("position.text").alias("text"),
+        *("table", "cluster", "id", "content", "copies", "cause"),
+        *(f"first.{name}" for name in of_first),
     )
 
 
-def lake_rows(rows: DataFrame, table: Table) -> DataFrame:
-    """Returns the recomputed outputs of a table with their ``content`` and their ``text`` as JSON.
+def lake_rows(gold: Mapping[str, DataFrame]) -> DataFrame:
+    """Returns the recomputed outputs: ``table``, ``cluster``, ``id``, ``content``, ``cause``, and
+    their ``text`` as JSON.
 
-    ``rows`` have the columns of gold's table.
+    ``gold`` has the rows of each audited table, by the table's name.
     """
-    text = fn.to_json(fn.struct(*(f"`{name}`" for name in table.columns)))
-    return comparable(rows.withColumn("text", text), table, "text")
-
-
-def comparable(rows: DataFrame, table: Table, *extra_columns: str) -> DataFrame:
-    """Returns ``cluster``, ``id``, ``content``, ``cause``, ``revision`` (if the table has it) and
-    ``extra_columns``."""
-    fields = [name for name in table.columns if name not in table.key]
-    content = fn.array(*(_canonical_text(rows, name) for name in fields)).alias("content")
-    revision = ["revision"] if "revision" in table.columns else []
-    return rows.select(
-        "cluster", "id", content, _cause(table).alias("cause"), *revision, *extra_columns
+    return _of_all_tables(
+        comparable(gold[table.name], table, "id", f"to_json(struct({_names(table)})) AS text")
+        for table in AUDITED.values()
     )
 
 
-def _canonical_text(rows: DataFrame, name: str) -> Column:
-    if name in _JSON:
-        entries = fn.array_sort(fn.map_entries(fn.from_json(name, "map<string, string>")))
-        return fn.coalesce(fn.to_json(entries), name, fn.lit("null"))
-    kind = rows.schema[name].dataType
-    return fn.to_json(fn.struct(canonical(fn.col(f"`{name}`"), kind).alias("is")))
+def _names(table: Table) -> str:
+    return ", ".join(f"`{name}`" for name in table.columns)
 
 
-def canonical(value: Column, kind: ty.DataType) -> Column:
-    """Returns a value in which every map, at any depth, is a sorted array of its entries."""
-    if isinstance(kind, ty.MapType):
-        values = fn.transform_values(value, lambda _, item: canonical(item, kind.valueType))
-        return fn.array_sort(fn.map_entries(values))
-    if isinstance(kind, ty.ArrayType):
-        return fn.transform(value, lambda item: canonical(item, kind.elementType))
-    if isinstance(kind, ty.StructType):
-        fields = (canonical(value[field.name], field.dataType).alias(field.name) for field in kind)
-        return fn.when(value.isNotNull(), fn.struct(*fields))
-    return value
+def _of_all_tables(rows: Iterable[DataFrame]) -> DataFrame:
+    return partitioned_by_cluster(reduce(DataFrame.unionByName, rows))
+
+
+def content_columns(table: Table) -> list[str]:
+    """Returns the names of the columns that make the content of a table's rows."""
+    return [name for name in table.columns if name not in table.key]
+
+
+def comparable(rows: DataFrame, table: Table, *others: str) -> DataFrame:
+    """Returns ``table``, ``cluster``, ``content``, ``cause``, and ``others``, which are SQL."""
+    return rows.select(
+        fn.lit(table.name).alias("table"),
+        "cluster",
+        fn.expr(content(rows.schema, content_columns(table))).alias("content"),
+        _cause(table).alias("cause"),
+        *map(fn.expr, others),
+    )
 
 
 def _cause(table: Table) -> Column:
@@ -179,7 +175,7 @@ def causes(messages: DataFrame) -> DataFrame:
         *("kafka_time", "round", "partition", "offset"),
     )
     return (
-        named.where("cause IS NOT NULL")
+        partitioned_by_cluster(named.where("cause IS NOT NULL"))
         .groupBy("cluster", "cause")
         .agg(
             fn.min_by("kafka_time", fn.struct("round", "offset")).alias("cause_at"),

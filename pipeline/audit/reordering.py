@@ -17,8 +17,9 @@ from featurewatch.controller.input_messages import InputMessage
 from featurewatch.controller.readiness.state_timers import DEFAULT_LIMITS, Limits
 from featurewatch.pipeline.audit.live_outputs import cause_names
 from featurewatch.pipeline.audit.order_search import LiveOutput, OrderSearch, TimedMessage, queued
-from featurewatch.pipeline.gold.spark_fold import by_cluster
+from featurewatch.pipeline.gold.spark_fold import by_cluster, partitioned_by_cluster
 from featurewatch.pipeline.lake.row_blocks import row_values
+from featurewatch.tables.garbage import collect_rarely
 
 _MESSAGE: Final = InputMessage._fields
 _CLUSTER: Final = pa.schema([("cluster", pa.string())])
@@ -49,6 +50,7 @@ def reorderable_clusters(
         *("cluster", "id", "live", "due", "cause"),
         fn.unix_millis("published_at").alias("published_ms"),
     )
+    inputs, outputs = partitioned_by_cluster(inputs), partitioned_by_cluster(outputs)
     both = inputs.groupBy("cluster").cogroup(outputs.groupBy("cluster"))
     return both.applyInArrow(partial(_search, limits), "cluster string")
 
@@ -60,6 +62,7 @@ def _search(limits: Limits, inputs: pa.Table, outputs: pa.Table) -> pa.Table:
     one id: a log that went backwards and is read again repeats its records, and gold has only one
     row for the id.
     """
+    collect_rarely()
     live: dict[str, list[LiveOutput]] = {}
     texts: dict[str, set[str]] = {}
     by_cause: dict[str, int] = {}

@@ -1,6 +1,5 @@
 """The offsets of messages that bronze has, that a batch brings, and that are missing."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -10,6 +9,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from featurewatch.pipeline.bronze.kafka import TopicPartitionKey
+from featurewatch.pipeline.spark.checkpoints import batch_end
 
 
 def by_partition(values: Mapping[TopicPartitionKey, int]) -> Column:
@@ -35,16 +35,16 @@ class StoredRange(NamedTuple):
     message_count: int
 
 
+def stored_range() -> tuple[Column, ...]:
+    """Returns the aggregates of a partition's messages that make its `StoredRange`, in order."""
+    return fn.min("offset"), fn.max("offset") + 1, fn.count("offset")
+
+
 def stored_ranges(messages: DataFrame) -> dict[TopicPartitionKey, StoredRange]:
     """Returns the stored range of each partition of some messages. Collects a row per partition."""
-    ranges = messages.groupBy("topic", "partition").agg(
-        fn.min("offset").alias("first"),
-        (fn.max("offset") + 1).alias("end"),
-        fn.count("offset").alias("count"),
-    )
+    ranges = messages.groupBy("topic", "partition").agg(*stored_range())
     return {
-        (row["topic"], row["partition"]): StoredRange(row["first"], row["end"], row["count"])
-        for row in ranges.collect()
+        (topic, partition): StoredRange(*range_) for topic, partition, *range_ in ranges.collect()
     }
 
 
@@ -64,8 +64,7 @@ def planned_ends(checkpoint: Path, batch_id: int) -> dict[TopicPartitionKey, int
     """Returns the offsets at which a batch ends by the query's checkpoint, which is written before
     the batch runs (None: that cannot be read)."""
     try:
-        # A version, the metadata of the batch, and then a line for each source.
-        ends = json.loads((checkpoint / "offsets" / str(batch_id)).read_text().splitlines()[2])
+        ends = batch_end((checkpoint / "offsets" / str(batch_id)).read_text())
         return {
             (topic, int(partition)): int(end)
             for topic, partitions in ends.items()

@@ -22,7 +22,7 @@ from featurewatch.pipeline.fold.intervals import (
     update_intervals,
 )
 from featurewatch.streams.codec.events import MalformedEventError
-from featurewatch.streams.codec.outputs import Output, encode_output
+from featurewatch.streams.codec.outputs import Output, encode_value, event_id
 from featurewatch.streams.events import Event
 from featurewatch.streams.outputs import Alert, FeatureChange, Operation, Snapshot
 from featurewatch.streams.types import ClusterId
@@ -134,6 +134,5 @@ def _history_outputs(cluster: str, rows: list[HistoryRow]) -> list[FoldOutput]:
 
 def encoded_output(output: Output) -> FoldOutput:
     """An output of the worker as a row, with the id and the value that its topic has."""
-    message = encode_output(output)
-    event_id = dict(message.headers)["ce_id"].decode()
-    return FoldOutput(output.cluster, _KINDS[type(output)], event_id, message.value or b"")
+    kind = _KINDS[type(output)]
+    return FoldOutput(output.cluster, kind, event_id(output), encode_value(output))

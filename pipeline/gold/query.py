@@ -109,8 +109,7 @@ class GoldQuery:
                 "since the beginning: put the checkpoint back, or fill a new lake from the topics"
             )
         self._progress.begin(self._name, self._lake.count(MESSAGES))
-        reader = self._lake.session.read.format("delta").option("versionAsOf", version)
-        messages = by_cluster(reader.load(path))
+        messages = by_cluster(self._lake.read_version(MESSAGES, version))
         outputs = fold_batch(messages, self._limits, with_silver=self._with_silver)
         outputs = outputs.persist(StorageLevel.MEMORY_AND_DISK)
         rows = outputs.where(fn.col("kind") == STATE_ROW)

@@ -75,21 +75,23 @@ def fold_batch(
     so_far = so_far.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     # Spark copies a binary value at each step that looks at the row, and a string at none.
     messages = messages.withColumn("value", fn.col("value").cast("string"))
-    timed = messages.repartition(_partition_count(messages), "cluster")
-    timed = timed.withColumn("order_ms", fn.max("time_ms").over(so_far))
+    timed = partitioned_by_cluster(messages).withColumn("order_ms", fn.max("time_ms").over(so_far))
     # All columns go to Python: to select some of them is another copy of each row.
     return timed.sortWithinPartitions("cluster", *ORDER).mapInArrow(
         lambda batches: _fold_sorted(batches, limits, with_silver), OUTPUT_SCHEMA
     )
 
 
-def _partition_count(messages: DataFrame) -> int:
-    """Several partitions a core, since clusters differ in size: a core that is done takes more.
+def partitioned_by_cluster(rows: DataFrame) -> DataFrame:
+    """Returns rows in partitions of whole clusters; two results in one session can be joined by
+    cluster without another shuffle.
 
-    Not several times ``spark.sql.shuffle.partitions``, which is 200 on any Spark cluster: most
-    partitions would be empty, and each costs a task.
+    There are several partitions a core, since clusters differ in size: a core that is done takes
+    more. Not several times ``spark.sql.shuffle.partitions``, which is 200 on any Spark cluster:
+    most partitions would be empty, and each costs a task.
     """
-    return _PARTITIONS_A_CORE * messages.sparkSession.sparkContext.defaultParallelism
+    count = _PARTITIONS_A_CORE * rows.sparkSession.sparkContext.defaultParallelism
+    return rows.repartition(count, "cluster")
 
 
 def in_order(messages: pd.DataFrame) -> pd.DataFrame:

@@ -20,12 +20,24 @@ class HadoopFiles:
 
         Files whose names begin with ``besides`` do not count, unless it is empty.
         """
+        ignored = (".", "_", besides) if besides else (".", "_")
+        return any(not name.startswith(ignored) for name in self.names(directory))
+
+    def names(self, directory: str) -> list[str]:
+        """Returns the names of the files of a directory; none if it does not exist."""
         path, system = self._find(directory)
         if not system.exists(path):
-            return False
-        names = (status.getPath().getName() for status in system.listStatus(path))
-        ignored = (".", "_", besides) if besides else (".", "_")
-        return any(not name.startswith(ignored) for name in names)
+            return []
+        return [status.getPath().getName() for status in system.listStatus(path)]
+
+    def text(self, name: str) -> str:
+        """Returns the content of a file, which is UTF-8."""
+        path, system = self._find(name)
+        stream = system.open(path)
+        try:
+            return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+        finally:
+            stream.close()
 
     def exists(self, name: str) -> bool:
         """Whether a file or directory exists."""

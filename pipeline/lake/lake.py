@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 from featurewatch.pipeline.errors import LakeError
 from featurewatch.pipeline.lake import local_writer
 from featurewatch.pipeline.lake.hadoop_files import HadoopFiles
+from featurewatch.pipeline.lake.root import local_directory
 from featurewatch.pipeline.lake.tables import Table
 from featurewatch.pipeline.spark.session import jvm
 
@@ -40,8 +41,8 @@ class TableVersion(NamedTuple):
 class Lake:
     """The tables below a root, and the checkpoints of the queries that fill them.
 
-    ``root`` is a directory or a URI that Spark can write. The methods raise `LakeError` if a table
-    cannot be read or written.
+    ``root`` is a directory or a URI that Spark can write (`absolute_root`). The methods raise
+    `LakeError` if a table cannot be read or written.
     """
 
     def __init__(self, session: SparkSession, root: str) -> None:
@@ -54,9 +55,7 @@ class Lake:
     @property
     def directory(self) -> Path | None:
         """The root if it is a directory of this machine (None: it is another kind of URI)."""
-        if "://" not in self.root:
-            return Path(self.root)
-        return Path(self.root.removeprefix("file://")) if self.root.startswith("file:") else None
+        return local_directory(self.root)
 
     def path(self, table: Table) -> str:
         """Returns the path or URI of a table."""
@@ -105,6 +104,23 @@ class Lake:
     def read(self, table: Table) -> DataFrame:
         """Returns a table's rows; an absent table is created."""
         return self.session.read.format("delta").load(self.ensure_table(table))
+
+    def read_version(self, table: Table, version: int) -> DataFrame:
+        """Returns the rows of one version of an existing table, whatever is written meanwhile.
+
+        Raises:
+            LakeError: The table cannot be read.
+        """
+        path, reader = self.path(table), self.session.read
+        files = None
+        if self.directory is not None:
+            files = local_writer.plain_files(self.directory / table.path, version)
+        if files is None:
+            return reader.format("delta").option("versionAsOf", version).load(path)
+        if not files:
+            return self.session.createDataFrame([], table.ddl)
+        # Spark would read Delta's log in four jobs, half a second for each table.
+        return reader.schema(table.ddl).parquet(*files)
 
     def newest(self, table: Table) -> TableVersion:
         """Returns the newest version of an existing table.

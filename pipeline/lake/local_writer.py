@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
+from urllib.parse import unquote
 
 import deltalake
 import pyarrow as pa
@@ -23,6 +24,8 @@ from featurewatch.pipeline.lake.row_blocks import row_values
 
 SMALL_BYTES: Final = 64 << 20
 """Rows derived from messages of at most this size, in bytes, fit into this process's memory."""
+_FEW_FILES: Final = 1000
+"""Spark asks for the size of each file that it is to read without Delta's log."""
 
 
 def create(path: Path, columns: StructType, partitioned: Sequence[str], about: str) -> None:
@@ -43,6 +46,21 @@ def count(path: Path) -> int:
     """Returns the number of rows of a table."""
     with _lake_errors(path, "read"):
         return int(deltalake.DeltaTable(path).count())
+
+
+def plain_files(path: Path, version: int) -> list[str] | None:
+    """Returns the Parquet files that hold exactly the rows of a version of a table.
+
+    None: the files have rows that were deleted, or lack columns whose values are in the log alone,
+    or there are too many.
+    """
+    with _lake_errors(path, "read"):
+        table = deltalake.DeltaTable(path, version=version)
+        has_vectors = table.protocol().min_reader_version > 1  # only later ones delete in a file
+        if has_vectors or table.metadata().partition_columns:
+            return None
+        files = [unquote(uri) for uri in table.file_uris()]
+    return files if len(files) <= _FEW_FILES else None
 
 
 def append(path: Path, rows: DataFrame) -> pa.Table:

@@ -11,6 +11,7 @@ from string import Template
 from typing import Any, Final, NewType
 
 from featurewatch.pipeline.errors import LakeError, one_line
+from featurewatch.pipeline.lake.root import absolute_root
 
 Row = dict[str, Any]
 """A row by column; maps are dictionaries, times are aware (UTC)."""
@@ -59,9 +60,13 @@ class LakeReader:
     """Queries a lake: a directory, or a URI that `deltalake` can open (``s3://…``, ``abfss://…``).
 
     Credentials of a store come from the environment, as for `deltalake`.
+
+    Raises:
+        LakeError: The root is a directory that `deltalake` cannot open.
     """
 
     def __init__(self, root: str) -> None:
+        absolute_root(root)
         self.root = root.rstrip("/")
         self._tables: dict[str, Any] = {}
 

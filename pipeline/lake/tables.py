@@ -74,6 +74,11 @@ MESSAGES: Final = Table(
     partitioned=("topic", "day"),
 )
 
+REPLAYED_PREFIX: Final = "replay."
+"""The topics of messages that were replayed from files begin with it; no bus has such a topic."""
+REPLAYED: Final = f"topic LIKE '{REPLAYED_PREFIX}%'"
+"""Selects the messages of bronze that were replayed from files, in SQL."""
+
 EXPIRED: Final = "featurewatch.expired"
 """The table property that marks bronze once its oldest messages were deleted."""
 

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from featurewatch.pipeline.lake.lake import Lake
-from featurewatch.pipeline.lake.tables import MESSAGES
+from featurewatch.pipeline.lake.tables import MESSAGES, REPLAYED
 from featurewatch.pipeline.replay.assembly import ClusterReplay, assemble
 from featurewatch.pipeline.replay.plan import ClusterPlan, SnapshotFile
 from featurewatch.pipeline.replay.split_reader import (
@@ -28,7 +28,6 @@ from featurewatch.streams.topics import METADATA_LOG
 _BATCH_ROWS: Final = 500
 """Messages in an Arrow batch: a snapshot chunk or a large commit may have some hundred KiB."""
 
-_REPLAYED: Final = "topic LIKE 'replay.%'"
 _ROW: Final = (
     "split int, topic string, partition int, offset bigint, time_ms bigint, key binary, "
     "value binary, headers array<struct<key: string, value: binary>>, stats string"
@@ -99,7 +98,7 @@ def _held(lake: Lake) -> _Held:
     """Reads it from bronze; collects a row per replayed topic, and one for all others."""
     if lake.is_empty(MESSAGES):
         return _Held(0, {})
-    topic = fn.when(fn.expr(_REPLAYED), fn.col("topic")).alias("replayed")
+    topic = fn.when(fn.expr(REPLAYED), fn.col("topic")).alias("replayed")
     last = (fn.max("offset").alias("offset"), fn.max("round").alias("round"))
     rows = lake.read(MESSAGES).groupBy(topic).agg(*last).collect()
     offsets = {row["replayed"]: row["offset"] for row in rows if row["replayed"] is not None}
@@ -158,7 +157,7 @@ def _into_bronze(
             of_messages = frame.where("stats IS NULL").withColumn("time_ms", timed)
             rows = rows.unionByName(of_messages)
     if held.offsets:
-        existing = lake.read(MESSAGES).where(_REPLAYED).select(*MESSAGES.key)
+        existing = lake.read(MESSAGES).where(REPLAYED).select(*MESSAGES.key)
         rows = rows.join(existing, [*MESSAGES.key], "left_anti")
     time = fn.timestamp_millis("time_ms")
     lake.append(

@@ -49,8 +49,12 @@ _SETTINGS: Final[Mapping[str, str]] = {
     # costs half of one that does not; larger ones that are read from a table fill the heap.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "500",
     "spark.sql.parquet.columnarReaderBatchSize": "500",
+    # A table's log is read in so many tasks, fifty by default; ours have some thousands of files.
+    "spark.databricks.delta.snapshotPartitions": "2",
     # Sources of merges come from immutable files, so reading them twice gives the same rows.
     "spark.databricks.delta.merge.materializeSource": "none",
+    # Rows that are partitioned by cluster are joined by cluster and id without another shuffle.
+    "spark.sql.requireAllClusterKeysForCoPartition": "false",
     # Tables are addressed by path only: no metastore is left behind.
     "spark.sql.catalogImplementation": "in-memory",
     "spark.ui.enabled": "false",
@@ -63,11 +67,11 @@ _BRIEF: Final[Mapping[str, str]] = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-_LOCAL_JVM: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
-"""Only the first JIT compiler: the second one takes the cores from the Python processes, which do
-most of the work, and saves less than it takes. The default code cache of the first is 48 MB, and
-when it is full nothing is compiled any more."""
-BRIEF_JVM: Final = f"{_LOCAL_JVM} -XX:+UseSerialGC"
+_DRIVER_JVM: Final = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+"""Only the first JIT compiler: the second one takes the cores from the Python processes, and from
+executors beside the driver, and saves less than it takes. The default code cache of the first is
+48 MB, and when it is full nothing is compiled any more."""
+BRIEF_JVM: Final = f"{_DRIVER_JVM} -XX:+UseSerialGC"
 
 
 def spark_session(
@@ -109,11 +113,9 @@ def spark_session(
 
     builder = SparkSession.builder.master(master).appName("featurewatch")
     config = {**_SETTINGS, **_paths(scratch, jars), **_local(master)}
+    config[_JVM_OPTIONS] += f" {BRIEF_JVM if brief else _DRIVER_JVM}"
     if brief:
         config |= _BRIEF
-        config[_JVM_OPTIONS] += f" {BRIEF_JVM}"
-    elif master.startswith("local"):
-        config[_JVM_OPTIONS] += f" {_LOCAL_JVM}"
     config |= settings or {}
     for name, value in config.items():
         builder = builder.config(name, value)
@@ -165,8 +167,6 @@ def _local(master: str) -> dict[str, str]:
         "spark.driver.host": "127.0.0.1",
         "spark.sql.shuffle.partitions": str(cores),
         "spark.default.parallelism": str(cores),
-        # Read a table's log in this many partitions instead of fifty.
-        "spark.databricks.delta.snapshotPartitions": str(cores),
         # A vacuum lists files in this many tasks, ten thousand by default.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(cores),
     }

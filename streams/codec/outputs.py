@@ -47,11 +47,16 @@ def encode_output(output: Output) -> Message:
     topic = topic_of(output)
     kind = str(_kind(output))
     time_ms = output.seen_ms if isinstance(output, FeatureChange | Operation) else output.at_ms
-    headers = cloudevents.headers(topic, kind, output.cluster, _cause(output), max(time_ms, 0))
+    headers = cloudevents.headers(topic, kind, output.cluster, event_id(output), max(time_ms, 0))
     key = output.id if isinstance(output, Alert) else output.cluster
+    return Message(key.encode(), encode_value(output), headers)
+
+
+def encode_value(output: Output) -> bytes:
+    """The value of an output's message."""
     if isinstance(output, Alert):
         output = _bounded(output)
-    return Message(key.encode(), orjson.dumps(output, default=list), headers)  # of ranges
+    return orjson.dumps(output, default=list)  # of ranges
 
 
 def encode_state(snapshot: Snapshot) -> Message:
@@ -130,11 +135,14 @@ def _kind(output: Output) -> str:
     return output.state if isinstance(output, Alert) else "snapshot"
 
 
-def _cause(output: Output) -> str:
-    """The ``ce_id``: an alert fires and resolves under one id, by different causes.
+def event_id(output: Output) -> str:
+    """The ``ce_id`` of an output's message; what UTF-8 cannot encode is replaced.
 
-    Its times belong to it, since a log that is read again has the same events again.
+    An alert fires and resolves under one id, by different causes. Its times belong to it, since a
+    log that is read again has the same events again.
     """
     if isinstance(output, Alert):
-        return f"{output.id}/{output.state}/{output.cause}@{output.since_ms}-{output.at_ms}"
-    return output.id
+        name = f"{output.id}/{output.state}/{output.cause}@{output.since_ms}-{output.at_ms}"
+    else:
+        name = output.id
+    return name.encode(errors="replace").decode()

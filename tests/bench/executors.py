@@ -48,9 +48,10 @@ def run(records: int = RECORDS, rounds: int = ROUNDS) -> Iterator[dict[str, Any]
                     try:
                         if not (root / "bronze").exists():
                             fill(Lake(session, str(root / "bronze")), CLUSTERS, records)
-                        # Twice, since the first pass of an executor compiles and fills its heap.
-                        for times in ("first", "second"):
-                            copied = _copy(session, root / "bronze", lake / times)
+                        # An executor that has folded all messages once has compiled its code and
+                        # grown its heap; two of them fold half of the messages each.
+                        for times in range(executors + 1):
+                            copied = _copy(session, root / "bronze", lake / str(times))
                             began = time.perf_counter()
                             GoldQuery(copied, with_silver=True).rebuild()
                             seconds = time.perf_counter() - began

@@ -17,7 +17,7 @@ from featurewatch.cli.app import app
 from featurewatch.cli.errors import ExitCode
 from featurewatch.cli.runtime import lake as lake_runtime
 from featurewatch.pipeline.gold.tables import EPOCHS
-from featurewatch.pipeline.idle import is_processed, is_up_to_date, local_directory
+from featurewatch.pipeline.idle import is_processed, is_up_to_date
 from featurewatch.pipeline.lake.answers import SavedAnswer, fingerprint
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.maintain import maintain
@@ -164,14 +164,6 @@ def test_what_was_audited_or_replayed_is_told_again(
     log.add(level(21)).write(tmp_path / "node")
     with pytest.raises(pytest.fail.Exception):
         run(replay, no_spark)
-
-
-def test_only_a_directory_is_looked_at() -> None:
-    """Spark has the credentials of other stores."""
-    assert local_directory("a lake") == Path.cwd() / "a lake"
-    assert local_directory("file:///data/lake") == Path("/data/lake")
-    assert local_directory("s3a://bucket/lake") is None
-    assert local_directory(" ") is None
 
 
 def test_an_answer_holds_for_its_key_alone(tmp_path: Path) -> None:

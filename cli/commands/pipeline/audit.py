@@ -111,7 +111,7 @@ def _saved(root: str, late_s: float, limit: int, limits: "Limits") -> "SavedRepo
     if find_spec("deltalake") is None:
         return None  # `open_lake` names what is missing
     from featurewatch.pipeline.audit.saved import SavedReport
-    from featurewatch.pipeline.idle import local_directory
+    from featurewatch.pipeline.lake.root import local_directory
 
     directory = local_directory(root)
     return None if directory is None else SavedReport(directory, late_s, limit, limits)

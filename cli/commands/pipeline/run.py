@@ -76,7 +76,8 @@ def _has_nothing_to_do(root: str, bus: "BusSettings") -> bool:
     start."""
     if find_spec("deltalake") is None:
         return False  # `open_lake` names what is missing
-    from featurewatch.pipeline.idle import is_up_to_date, local_directory
+    from featurewatch.pipeline.idle import is_up_to_date
+    from featurewatch.pipeline.lake.root import local_directory
 
     directory = local_directory(root)
     if directory is None or not is_up_to_date(directory, bus):

@@ -95,9 +95,10 @@ def test_rows_of_another_version_are_refused_by_name() -> None:
 def test_the_collector_of_sparks_python_processes_runs_rarely() -> None:
     """As that of the live worker."""
     before = gc.get_threshold()
+    gc.set_threshold(700, 10, 10)
     try:
         assert [batch.num_rows for batch in _fold_sorted([], DEFAULT_LIMITS, with_silver=True)]
-        assert gc.get_threshold()[0] > 10 * before[0]
+        assert gc.get_threshold()[0] > 7_000
     finally:
         gc.set_threshold(*before)
 

@@ -2,6 +2,8 @@
 
 from datetime import UTC, datetime
 
+import pytest
+
 from featurewatch.cli.commands.history.rendering import roll_lines, state_parts
 from featurewatch.controller.monitor import MonitorState, step
 from featurewatch.controller.snapshot import snapshot
@@ -19,6 +21,7 @@ from tests.pipeline.gold.parity import history, in_turn, into
 SEEDS = range(3)
 
 
+@pytest.mark.stack
 def test_now_is_what_the_fold_has_come_to(lake: Lake) -> None:
     """Levels, capabilities, incompatible nodes, firing alerts, and the digest of each revision are
     equal.

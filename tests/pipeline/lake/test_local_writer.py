@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from delta.tables import DeltaTable
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
@@ -122,3 +123,38 @@ def test_a_table_that_cannot_be_read_is_one_clear_line(lake: Lake) -> None:
     Path(lake.path(REGISTRATIONS), "_delta_log", f"{1:020}.json").write_text("garbage{")
     with pytest.raises(LakeError, match=r"the table .*silver/registrations cannot be read: "):
         lake.newest(REGISTRATIONS)
+
+
+def test_a_version_is_read_without_the_log_of_delta(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rows are Delta's, whatever is written later; the values by which a table is partitioned
+    are in the log alone."""
+    filled(lake, size=0)
+    newest = lake.newest(UPGRADES).version
+    put_outputs(lake, history_row("roll", "later", number=0))
+    for version in (0, 1, newest, newest + 1):
+        plain = lake.read_version(UPGRADES, version)
+        assert "delta" not in plain._jdf.queryExecution().toString()
+        with monkeypatch.context() as patch:
+            patch.setattr(local_writer, "_FEW_FILES", -1)
+            by_delta = lake.read_version(UPGRADES, version)
+        assert "delta" in by_delta._jdf.queryExecution().toString()
+        assert plain.columns == by_delta.columns
+        found = sorted(map(repr, plain.collect()))
+        assert found == sorted(map(repr, by_delta.collect()))
+        assert len(found) == (version > 0) + (version > newest)
+    (topic,) = {row["topic"] for row in lake.read_version(MESSAGES, 1).collect()}
+    assert topic == "a b/ä"
+
+
+def test_rows_that_were_deleted_in_a_file_stay_deleted(lake: Lake) -> None:
+    """Somebody may turn deletion vectors on; the files of such a table have other rows."""
+    put_outputs(lake, *(history_row("roll", name, number=0) for name in "ab"))
+    table = f"delta.`{lake.path(UPGRADES)}`"
+    properties = "('delta.enableDeletionVectors' = 'true')"
+    lake.session.sql(f"ALTER TABLE {table} SET TBLPROPERTIES {properties}")
+    DeltaTable.forPath(lake.session, lake.path(UPGRADES)).delete("id = 'a'")
+    version = lake.newest(UPGRADES).version
+    assert local_writer.plain_files(Path(lake.path(UPGRADES)), version) is None
+    assert [row["id"] for row in lake.read_version(UPGRADES, version).collect()] == ["b"]

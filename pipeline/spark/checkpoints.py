@@ -1,0 +1,45 @@
+"""What Spark writes into the checkpoint of a streaming query with one source."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+
+def batch_end(offsets: str) -> Mapping[str, Any]:
+    """Returns where a batch ends, as its source writes it; ``offsets`` is the content of the
+    batch's file in the checkpoint's folder ``offsets``.
+
+    Raises:
+        ValueError: The content is not what Spark writes.
+    """
+    # A version, the metadata of the batch, and then a line for each source.
+    lines = offsets.splitlines()
+    end = json.loads(lines[2]) if len(lines) == 3 else None
+    if not isinstance(end, dict):
+        raise ValueError(f"a batch's offsets have another form: {offsets[:80]!r}")
+    return end
+
+
+def end_of_batches(checkpoint: Path) -> Mapping[str, Any] | None:
+    """Returns where the last batch of a query ended, as its source writes it.
+
+    Empty: there was no batch yet. None: the last batch did not finish.
+
+    Raises:
+        OSError, ValueError, LookupError: The checkpoint is not one that Spark writes.
+    """
+    started, finished = _newest(checkpoint / "offsets"), _newest(checkpoint / "commits")
+    if started != finished:
+        return None
+    if started is None:
+        return {}
+    return batch_end((checkpoint / "offsets" / str(started)).read_text())
+
+
+def _newest(batches: Path) -> int | None:
+    """The highest number among files that are named after batches."""
+    if not batches.is_dir():
+        return None
+    numbers = [int(file.name) for file in batches.iterdir() if file.name.isdigit()]
+    return max(numbers, default=None)
