@@ -96,6 +96,19 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]  # fa
         await super().on_start()
         self._membership = MembershipCheck(self._consumer._coordinator, self._check_membership)
 
+    async def on_thread_stop(self) -> None:
+        """Stops the consumer, as Faust's, also while a fetch waits to be tried again.
+
+        aiokafka cancels that fetch, and the cancellation then ends whatever awaits it: the thread
+        would end without telling Faust, which would wait for it for half a minute.
+        """
+        try:
+            await super().on_thread_stop()
+        except asyncio.CancelledError:
+            if (task := asyncio.current_task()) is not None and task.cancelling():
+                raise
+            await self._consumer._client.close()
+
     async def _check_membership(self, member_id: str) -> None:
         check = self.consumer.app.check_membership(member_id)
         checking = asyncio.run_coroutine_threadsafe(check, self.parent_loop)

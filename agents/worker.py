@@ -207,10 +207,10 @@ class Worker:
             end = app.stop
             try:
                 await self._until_end(app, failure)
-            except Exception:
+            except Exception as error:
                 tracker.fail()
                 self.lost_member_id = app.reader.member_id()
-                end = partial(_end_failed, app)
+                end = partial(_end_failed, app, error)
                 raise
             finally:
                 watching.cancel()
@@ -332,15 +332,16 @@ def _report_changes(failure: RunFailure, before: TopicIds, now: TopicIds) -> Non
         failure.report(TopicsChangedError(text))
 
 
-async def _end_failed(app: Any) -> None:
+async def _end_failed(app: Any, failure: Exception) -> None:
     """Ends an app that failed; the process, if the app does not end."""
     stopping = asyncio.ensure_future(app.stop())
     # Not `asyncio.timeout`: parts of Faust swallow a cancellation.
     await asyncio.wait({stopping}, timeout=_END_S)
     if not stopping.done():
-        LOG.critical("stopping: the worker that failed does not end within %g s", _END_S)
-        exit_now()
-    error = stopping.exception()
-    if error is not None:
-        LOG.critical("stopping: the worker that failed did not end: %s", error_line(error))
-        exit_now()
+        reason = f"does not end within {_END_S:g} s"
+    elif (error := stopping.exception()) is not None:
+        reason = f"did not end: {error_line(error)}"
+    else:
+        return
+    LOG.critical("stopping: the worker that failed (%s) %s", error_line(failure), reason)
+    exit_now()

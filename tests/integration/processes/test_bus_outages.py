@@ -47,6 +47,9 @@ BACK_ANEW_S = 40.0
 
 REPEAT = int(os.environ.get("OUTAGES_REPEAT", "1"))
 
+STOPPED_S = 15.0
+"""How soon a worker stops; for a thread that does not tell of its end Faust waits twice as long."""
+
 LINKS = 4
 
 FAULTY_S = 10.0
@@ -298,6 +301,23 @@ async def test_a_run_that_failed_leaves_nothing_behind(bus: LinkedBus, tmp_path:
 
     await asyncio.to_thread(eventually, lambda: left() == [])
     assert left() == []
+
+
+async def test_a_worker_stops_while_a_fetch_waits_to_be_tried_again(
+    bus: LinkedBus, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """aiokafka lets the cancellation of such a fetch end the reading thread, unknown to Faust."""
+    link = bus.links[0]
+    settings = WorkerSettings(bus.linked(link), worker_id="1", data_directory=tmp_path)
+    worker = Worker(settings)
+    running = asyncio.ensure_future(worker.run())
+    await asyncio.wait_for(worker.ready.wait(), 180)
+    worker._app.reader._consumer._fetcher._retry_backoff = 600
+    link.fault = Fault.CUT
+    await until_async(lambda: "Failed fetch messages" in caplog.text)
+    link.fault = Fault.NONE
+    worker.stop()
+    await asyncio.wait_for(running, STOPPED_S)
 
 
 def test_a_worker_that_starts_while_the_bus_is_away_waits_for_it(
