@@ -25,7 +25,8 @@ def walk(pair: ToolPair, left_out: Collection[str] = ()) -> None:
     for line in CREATED:
         assert pair.is_equal(line).code == 0, line
     created = {line.split()[2] for line in CREATED}
-    for prefix in (pair.tool_prefix, pair.our_prefix):
+    prefixes = (pair.tool_prefix, pair.our_prefix)
+    for prefix in prefixes:
         pair.wait_until({name.replace("%", prefix) for name in created}.issubset)
     for line in REFUSED:
         if line not in left_out:
@@ -34,14 +35,14 @@ def walk(pair: ToolPair, left_out: Collection[str] = ()) -> None:
         pair.is_equal_on(pair.tool_prefix, line)
     for line in ALTERED:
         pair.is_equal(line)
-    for prefix in (pair.tool_prefix, pair.our_prefix):
+    for prefix in prefixes:
         pair.is_equal_on(prefix, "describe --topic '%.*'")
-    *deletions, last = ENDED
-    for line in deletions:
-        pair.is_equal(line)
-    prefixes = (pair.tool_prefix, pair.our_prefix)
+    one, rest, nothing = ENDED
+    pair.is_equal(one)
+    pair.wait_until({f"{prefix}-one" for prefix in prefixes}.isdisjoint)
+    pair.is_equal(rest)
     pair.wait_until(lambda listed: not any(name.startswith(prefixes) for name in listed))
-    pair.is_equal(last)
+    pair.is_equal(nothing)
 
 
 def test_the_texts_are_those_of_the_tool(
