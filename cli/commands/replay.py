@@ -41,7 +41,8 @@ def replay(
     # Here, so that help needs no settings and no engines.
     from featurewatch.cli.config.settings import load
     from featurewatch.cli.output.progress import ProgressPrinter
-    from featurewatch.cli.runtime.lake import default_lake, open_lake
+    from featurewatch.cli.runtime.lake import open_lake
+    from featurewatch.cli.runtime.lake_reader import default_lake
     from featurewatch.pipeline.errors import ReplayUsageError
     from featurewatch.pipeline.replay.plan import prepare
 

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from featurewatch.cli.config.settings import Settings
 from featurewatch.cli.errors import UsageError
 from featurewatch.cli.runtime.spark_jars import spark_jars
 from featurewatch.deploy.java.jars import Cache, default_cache
@@ -21,11 +20,6 @@ from featurewatch.pipeline.spark.session import is_submitted, spark_session
 
 if TYPE_CHECKING:
     from featurewatch.pipeline.lake.lake import Lake
-
-
-def default_lake(settings: Settings) -> str:
-    """The lake's default directory."""
-    return str(settings.worker.data_directory / "lake")
 
 
 @contextlib.contextmanager

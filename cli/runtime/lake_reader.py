@@ -1,4 +1,4 @@
-"""Opens the lake for reading without a JVM, and names the package that is missing."""
+"""Finds the lake, opens it for reading without a JVM, and names the package that is missing."""
 
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
@@ -6,18 +6,24 @@ from typing import TYPE_CHECKING
 from featurewatch.cli.errors import UsageError
 
 if TYPE_CHECKING:
+    from featurewatch.cli.config.settings import Settings
     from featurewatch.pipeline.lake.reader import LakeReader
 
 
+def default_lake(settings: "Settings") -> str:
+    """The directory of the lake that `pipeline run` fills if none is named."""
+    return str(settings.worker.data_directory / "lake")
+
+
 def open_reader(root: str) -> "LakeReader":
-    """Opens a lake; without a name the one that `pipeline run` fills."""
+    """Opens a lake; without a name the default one."""
     require_package("deltalake")
     from featurewatch.pipeline.lake.reader import LakeReader
 
     if not root.strip():
         from featurewatch.cli.config.settings import load
 
-        root = str(load(None).worker.data_directory / "lake")
+        root = default_lake(load(None))
     return LakeReader(root)
 
 

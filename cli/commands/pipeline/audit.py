@@ -71,7 +71,8 @@ def audit(
     # Here, so that help needs no settings and no engines.
     from featurewatch.cli.config.settings import load
     from featurewatch.cli.output.progress import ProgressPrinter
-    from featurewatch.cli.runtime.lake import default_lake, open_lake, stop_at_signal
+    from featurewatch.cli.runtime.lake import open_lake, stop_at_signal
+    from featurewatch.cli.runtime.lake_reader import default_lake
 
     settings = load(config)
     if operations:

@@ -45,7 +45,8 @@ def maintain(
     # Here, so that help needs no settings and no engines.
     from featurewatch.cli.config.settings import load
     from featurewatch.cli.output.progress import ProgressPrinter
-    from featurewatch.cli.runtime.lake import default_lake, open_lake
+    from featurewatch.cli.runtime.lake import open_lake
+    from featurewatch.cli.runtime.lake_reader import default_lake
 
     with open_lake(lake or default_lake(load(config)), master, brief=True) as opened:
         from featurewatch.pipeline.maintain import maintain as maintain_tables

@@ -50,7 +50,8 @@ def run(
     # Here, so that help needs no settings and no engines.
     from featurewatch.cli.config.settings import load
     from featurewatch.cli.output.progress import ProgressPrinter
-    from featurewatch.cli.runtime.lake import default_lake, open_lake, stop_at_signal
+    from featurewatch.cli.runtime.lake import open_lake, stop_at_signal
+    from featurewatch.cli.runtime.lake_reader import default_lake
 
     progress = ProgressPrinter(as_json=as_json).progress()
     settings = load(config, bus=options.bus_flags(bus, prefix))
