@@ -97,10 +97,14 @@ class TopicAuditor:
         assert not missing, f"an acknowledged write is lost: {partition} on {broker.broker_id}"
 
     def check_at_rest(self, brokers: dict[int, LightReplicas]) -> None:
-        """Checks a cluster whose brokers all live and whose queues are empty."""
+        """Checks a cluster whose brokers all live and whose queues are empty.
+
+        In the order of paths, which is not that of the tree: the first rule that is broken is
+        reported, and a deletion that has not ended leaves partitions without leaders.
+        """
         self.check()
         tree = self._history.tree
-        for path, node in tree.items():
+        for path, node in sorted(tree.items()):
             parent, _, topic = path.rpartition("/")
             if parent == "/admin/delete_topics":
                 raise AssertionError(f"every deletion ends: {topic}")
