@@ -1,8 +1,12 @@
 """The plugin that shows logs of processes, in sessions of its own."""
 
+import shutil
+import threading
 from pathlib import Path
 
 import pytest
+
+from tests.process_logs import log_ends
 
 pytest_plugins = ("pytester",)
 
@@ -69,3 +73,25 @@ def test_a_failure_shows_the_ends_of_the_logs(pytester: pytest.Pytester) -> None
     assert {Path(title).name for title in titles} == {"watch.log", "server.log"}
     assert "a process of its own" in result.outlines
     assert "a segment" not in result.outlines
+
+
+def test_logs_may_be_deleted_while_they_are_looked_for(tmp_path: Path) -> None:
+    """A broker that runs deletes the directories of topics; the failure is told nevertheless."""
+    (tmp_path / "server.log").write_text("it stays")
+    ended = threading.Event()
+
+    def delete_topics() -> None:
+        while not ended.is_set():
+            for topic in ("a", "b", "c"):
+                (tmp_path / "data" / topic).mkdir(parents=True, exist_ok=True)
+                (tmp_path / "data" / topic / "cleaner.log").write_text("it goes")
+            shutil.rmtree(tmp_path / "data")
+
+    broker = threading.Thread(target=delete_topics)
+    broker.start()
+    try:
+        for _ in range(50):
+            assert (f"end of {tmp_path / 'server.log'}", "it stays") in log_ends([tmp_path])
+    finally:
+        ended.set()
+        broker.join()
