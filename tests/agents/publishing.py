@@ -66,6 +66,10 @@ class PublishingSource:
         async with self._lock:
             await self._publisher.publish(METADATA_LOG, following(self.last_offset))
 
+    async def delivered(self) -> None:
+        """Waits until the bus has all that was published so far."""
+        await self._publisher.flush()
+
     def request_resync(self, reason: str) -> None:
         """Publishes the whole log again."""
         self.resyncs.append(reason)
