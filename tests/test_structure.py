@@ -21,7 +21,6 @@ SHORT = {
     "cli/config/lake.py": "commands of the pipeline declare these options without importing Spark",
     "cli/config/values.py": "the settings and the commands that read none check the same values",
     "cli/errors.py": "every command imports it, and it must be light",
-    "cli/runtime/lake_reader.py": "commands that read the lake import neither Spark nor deploy",
     "cli/runtime/spark_jars.py": "deploy does not know Spark, and pipeline does not import deploy",
     "cli/tasks.py": "the page of cli/output runs its parts as the processes of cli/runtime do",
     "deploy/spark/featurewatch_job.py": "spark-submit runs it",
