@@ -22,6 +22,8 @@ LONGEST: Final = (
     "tests/integration/releases",
     "tests/integration/reference",
     "tests/integration/zookeeper",
+    "tests/web",
+    "tests/monitoring",
     "tests/plugins",
 )
 """What takes minutes, the longest first. With two processes one begins with Spark, which computes
@@ -49,10 +51,14 @@ class FolderScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist ship
         return scope_of(nodeid)
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: "Producer") -> FolderScheduling:
-    """The scheduler of this run, which hands folders out in the order of the tests."""
+def pytest_xdist_make_scheduler(config: pytest.Config, log: "Producer") -> FolderScheduling | None:
+    """The scheduler of this run, which hands folders out in the order of the tests.
+
+    A run that asks for ``--dist loadfile`` hands out files in that order: its tests share nothing
+    that takes long to start, and no process is left at the end with a whole folder.
+    """
     config.option.loadscopereorder = False
-    return FolderScheduling(config, log)
+    return None if config.getoption("dist") == "loadfile" else FolderScheduling(config, log)
 
 
 @pytest.hookimpl(trylast=True)

@@ -67,6 +67,28 @@ def test_each_process_begins_with_one_of_the_longest_folders(
     assert {*first.values()} == {*LONGEST[:2]}
 
 
+@pytest.mark.parametrize(("options", "workers"), [((), 1), (("--dist", "loadfile"), 2)])
+def test_the_files_of_a_folder_are_shared_out_if_asked(
+    pytester: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
+    options: tuple[str, ...],
+    workers: int,
+) -> None:
+    """They run in one process otherwise."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    pytester.makeini(INI)
+    log = pytester.path / "log"
+    folder = pytester.path / LONGEST[0]
+    folder.mkdir(parents=True)
+    for name in ("test_a", "test_b"):
+        (folder / f"{name}.py").write_text(TEST.format(log=str(log), name=name))
+    result = pytester.runpytest_subprocess("-n", "2", *options)
+    assert result.ret == 0
+    lines = log.read_text().splitlines()
+    assert len(lines) == 6
+    assert len({line.split()[0] for line in lines}) == workers
+
+
 def test_two_tests_of_one_name_end_the_run(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
