@@ -3,6 +3,9 @@
 import asyncio
 import time
 from collections.abc import Callable
+from typing import TypeVar
+
+Result = TypeVar("Result")
 
 DEADLINE_S = 120.0
 """Far above what anything takes: a condition is polled, so only a failure waits for so long."""
@@ -23,3 +26,15 @@ async def until_async(condition: Callable[[], bool], deadline_s: float = DEADLIN
     async with asyncio.timeout(deadline_s):
         while not condition():
             await asyncio.sleep(0.02)
+
+
+async def until_ended(task: "asyncio.Future[Result]", deadline_s: float = DEADLINE_S) -> Result:
+    """The result of a task that must end by itself; raises `TimeoutError`.
+
+    `asyncio.wait_for` cancels a task that is late and returns what it says then. A service ends in
+    order when it is canceled, so that one which never ends by itself would pass.
+    """
+    await asyncio.wait({task}, timeout=deadline_s)
+    if not task.done():
+        raise TimeoutError(f"it did not end within {deadline_s} s")
+    return await task

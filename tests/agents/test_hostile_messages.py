@@ -43,7 +43,7 @@ from featurewatch.streams.topics import (
 from featurewatch.streams.types import ClusterId
 from tests.agents.events import CLUSTER, following, levels
 from tests.streams.dead_letters import decode_dead_letter
-from tests.waiting import until_async
+from tests.waiting import until_async, until_ended
 
 pytestmark = pytest.mark.stack
 
@@ -65,7 +65,7 @@ async def worker(bus: Cluster, tmp_path: Path) -> AsyncIterator[Worker]:
         yield worker
     finally:
         worker.stop()
-        await asyncio.wait_for(running, 60)
+        await until_ended(running)
 
 
 async def _publish(bus: BusSettings, events: list[Any]) -> None:
@@ -299,4 +299,4 @@ async def test_a_worker_that_begins_in_the_middle_of_a_topic_knows_that(
         assert dict(image.features.levels) == {"metadata.version": 20}
     finally:
         worker.stop()
-        await asyncio.wait_for(running, 60)
+        await until_ended(running)

@@ -23,6 +23,7 @@ from featurewatch.streams.topics import ALERTS, FEATURE_CHANGES, METADATA_LOG
 from featurewatch.streams.types import ClusterId
 from tests.agents.events import CLUSTER, following, levels
 from tests.processes import Process, wait_ready
+from tests.waiting import until_ended
 
 pytestmark = pytest.mark.stack
 
@@ -102,7 +103,7 @@ async def test_a_silent_source_is_an_alert_until_its_next_event(
         await asyncio.to_thread(_wait_for_alert, settings, AlertState.RESOLVED)
     finally:
         worker.stop()
-        await asyncio.wait_for(running, 60)
+        await until_ended(running)
 
 
 def _wait_for_alert(bus: BusSettings, state: AlertState) -> str:

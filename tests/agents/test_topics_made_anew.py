@@ -40,6 +40,7 @@ from featurewatch.streams.topics import (
 from featurewatch.tables.rows import changelog_topic
 from tests.agents.events import CLUSTER
 from tests.agents.publishing import FEATURE, PublishingSource, publishing
+from tests.waiting import until_ended
 
 pytestmark = pytest.mark.stack
 
@@ -76,7 +77,7 @@ class Run:
         running, self._running = self._running, None
         if running is not None:
             self._workers.stop()
-            await asyncio.wait_for(running, 30)
+            await until_ended(running, 30)
 
     async def until(self, condition: Callable[[], bool], timeout_s: float = 60) -> None:
         """Waits for a condition; the worker must not end before it holds."""

@@ -34,7 +34,7 @@ from tests.agents.publishing import LevelTraffic
 from tests.faulty_link import SLOW_BYTES_S, Fault, FaultyLink
 from tests.process_logs import started
 from tests.processes import Process, free_port, wait_ready
-from tests.waiting import eventually, until_async
+from tests.waiting import eventually, until_async, until_ended
 
 pytestmark = pytest.mark.stack
 
@@ -274,7 +274,7 @@ async def test_an_outage_longer_than_the_watchdog_ends_nothing(
         assert [alert for alert in alerts if alert.rule == "source-stalled"] == []
     finally:
         worker.stop()
-        await asyncio.wait_for(running, 60)
+        await until_ended(running)
 
 
 async def test_a_run_that_failed_leaves_nothing_behind(bus: LinkedBus, tmp_path: Path) -> None:
@@ -292,7 +292,7 @@ async def test_a_run_that_failed_leaves_nothing_behind(bus: LinkedBus, tmp_path:
         await other.start()  # fences the worker
         await other.stop()
     with LevelTraffic(bus.settings), pytest.raises(FencedError):
-        await asyncio.wait_for(running, 60)
+        await until_ended(running)
     pools = ("asyncio_", "ThreadPoolExecutor")
 
     def left() -> list[str]:
@@ -317,7 +317,7 @@ async def test_a_worker_stops_while_a_fetch_waits_to_be_tried_again(
     await until_async(lambda: "Failed fetch messages" in caplog.text)
     link.fault = Fault.NONE
     worker.stop()
-    await asyncio.wait_for(running, STOPPED_S)
+    await until_ended(running, STOPPED_S)
 
 
 def test_a_worker_that_starts_while_the_bus_is_away_waits_for_it(
