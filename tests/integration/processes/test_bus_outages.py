@@ -48,7 +48,7 @@ BACK_ANEW_S = 40.0
 REPEAT = int(os.environ.get("OUTAGES_REPEAT", "1"))
 
 STOPPED_S = 15.0
-"""How soon a worker stops; for a thread that does not tell of its end Faust waits twice as long."""
+"""How soon a worker stops; for a thread that does not tell of its end Faust waits for a minute."""
 
 LINKS = 4
 
