@@ -22,8 +22,6 @@ from featurewatch.streams.outputs import Alert, ChangeKind, FeatureChange, Snaps
 from featurewatch.streams.schemas import schema_of
 from featurewatch.streams.topics import STATE
 from featurewatch.streams.types import FeatureLevel, FeatureName
-from featurewatch.streams.znodes import Znode
-from featurewatch.streams.zookeeper.decoding.features import decode_draft
 from featurewatch.web.documents import levels as levels_document
 from featurewatch.web.history.differences import differences
 from tests.agents.gauges import values_of
@@ -34,13 +32,6 @@ from tests.simulation.records import CLUSTER
 
 GROUP, TXN = FeatureName("group"), FeatureName("txn")
 ZERO = FeatureLevel(0)
-
-
-def draft(version: int, **levels: int) -> Znode:
-    """``/features`` as a controller of the early draft writes it."""
-    features = {name: {"version": level} for name, level in levels.items()}
-    content = {"version": 0, "data": {"epoch": version, "features": features}}
-    return z.znode(z.DRAFT, decode_draft(orjson.dumps(content)), 5, version)
 
 
 class Recorder(Engine):
@@ -60,7 +51,7 @@ class Recorder(Engine):
 def watched(**levels: int) -> Recorder:
     """An early draft's cluster: broker 1 supports group from 0 on, broker 2 nothing."""
     engine = Recorder()
-    znodes = [z.broker(1, {GROUP: (0, 2)}, 10), z.broker(2, {}, 11), draft(0, **levels)]
+    znodes = [z.broker(1, {GROUP: (0, 2)}, 10), z.broker(2, {}, 11), z.early_features(0, **levels)]
     engine.apply_all([*z.reading("s1", znodes, 50), z.following(600)])
     return engine
 
@@ -99,7 +90,7 @@ def test_the_kind_of_a_change_tells_it_from_a_removal() -> None:
     engine = watched(group=0)
     steps: list[dict[str, int]] = [{"group": 2}, {"group": 0}, {}, {"group": 0}]
     for version, levels in enumerate(steps, 1):
-        engine.apply(z.change(draft(version, **levels), 60 + version))
+        engine.apply(z.change(z.early_features(version, **levels), 60 + version))
     engine.apply(z.gone(z.DRAFT, 70))
     assert changes_of(engine) == [
         (0, 0, "finalized"),
@@ -120,7 +111,7 @@ def test_the_kind_of_a_change_tells_it_from_a_removal() -> None:
 def test_it_is_read_back_from_topics_and_rows(levels: dict[str, int]) -> None:
     """A worker that lost its tables, or starts again, knows what was finalized at 0 (F-03)."""
     engine = watched(group=0, txn=0)
-    engine.apply(z.change(draft(1, **levels), 60))
+    engine.apply(z.change(z.early_features(1, **levels), 60))
     published = PublishedOutputs()
     for output in engine.outputs:
         if not isinstance(output, Snapshot):  # the changes alone tell it
@@ -152,7 +143,7 @@ def test_a_broker_must_support_it() -> None:
     assert [item.node_id for item in snapshot(engine.state.image, 1).incompatible] == [2, 3]
     blockers = assess_readiness(engine.state.image, None, {GROUP: ZERO}).blockers
     assert sorted(blocker.node_id for blocker in blockers) == [2, 3]
-    engine.apply(z.change(draft(1), 61))
+    engine.apply(z.change(z.early_features(1), 61))
     assert not snapshot(engine.state.image, 1).incompatible
     assert not engine.state.firing
 
@@ -165,7 +156,7 @@ def test_people_see_it_as_0() -> None:
     assert "nothing finalized" in snapshot_line(before).plain
     assert "group      0  " in text_of(*state_view(now, []))
     assert "group      off  " in text_of(*state_view(before, []))
-    removed = z.change(draft(1), 60)
+    removed = z.change(z.early_features(1), 60)
     zero.apply(removed)
     lines = [change_line(it).plain for it in zero.outputs if isinstance(it, FeatureChange)]
     assert "group finalized: off → 0 " in lines[0]

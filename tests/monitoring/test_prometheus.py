@@ -23,6 +23,8 @@ from featurewatch.streams.topics import METADATA_LOG
 from tests.agents.events import CLUSTER, following, levels, registration
 from tests.monitoring.tools import tool
 from tests.processes import free_port
+from tests.simulation import znodes as z
+from tests.simulation.engine import Engine
 
 DEADLINE_S = 90.0
 VALUES = {
@@ -34,13 +36,20 @@ VALUES = {
 
 
 def worker_metrics() -> WorkerMetrics:
-    """Those of a worker after a registration, a change and an alert."""
+    """Those of a worker after a registration, a change and an alert, with a second cluster.
+
+    That one is in ZooKeeper, of the early draft, and has a feature at level 0: no other has the
+    gauge of such levels.
+    """
     metrics, state = WorkerMetrics(), MonitorState.of(CLUSTER)
     for event in (registration(1, 1, (1, 19)), levels(2, {"metadata.version": 30}), following(2)):
         result = step(state, event)
         state = result.state
         metrics.observe(METADATA_LOG, result, 0.001)
-    metrics.expose({CLUSTER: state})
+    draft = Engine()
+    znodes = [z.broker(1, {"group": (0, 2)}, 10), z.early_features(0, group=0)]
+    draft.apply_all([*z.reading("s1", znodes, 50), z.following(600)])
+    metrics.expose({CLUSTER: state, draft.cluster: draft.state})
     return metrics
 
 

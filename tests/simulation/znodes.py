@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 
+import orjson
+
 from featurewatch.streams.events import SourceState, SourceStatus, ZnodeChange, ZnodeSnapshot
 from featurewatch.streams.types import FeatureLevel, FeatureName, NodeId, SupportedRanges
 from featurewatch.streams.znodes import (
@@ -16,6 +18,7 @@ from featurewatch.streams.znodes import (
     Znode,
     ZnodeContent,
 )
+from featurewatch.streams.zookeeper.decoding.features import decode_draft
 from tests.simulation.records import CLUSTER, Ranges
 
 FEATURE = "/feature"
@@ -49,6 +52,13 @@ def features(
     form = FeaturesForm.RELEASED_2 if path == FEATURE else FeaturesForm.LATER_DRAFT
     named = {FeatureName(name): FeatureLevel(level) for name, level in levels.items()}
     return znode(path, FeaturesZnode(form, 2, enabled, named), czxid, version)
+
+
+def early_features(version: int, **levels: int) -> Znode:
+    """``/features`` as a controller of the early draft writes it."""
+    features = {name: {"version": level} for name, level in levels.items()}
+    content = {"version": 0, "data": {"epoch": version, "features": features}}
+    return znode(DRAFT, decode_draft(orjson.dumps(content)), 5, version)
 
 
 def unreadable(path: str, czxid: int = 1, version: int = 0) -> Znode:
