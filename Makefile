@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 UV := $(shell command -v uv 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast fuzz faults releases lint types format bench requirements mutants screenshots first-minute clean
+.PHONY: help demo test test-fast monitoring-tools fuzz faults releases lint types format bench requirements mutants screenshots first-minute clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,23 @@ test: $(VENV)/ready ## Run every test, against real Kafka.
 
 test-fast: $(VENV)/ready ## Run the tests that need neither Kafka nor a network.
 	@$(BIN)/python -m pytest -n 4 --dist loadfile $(DEADLINES) -m 'not stack and not network' $(PYTEST)
+
+# Programs that no wheel has, for the tests of rules, receivers and the chart. Without them these tests are
+# skipped.
+TOOLS := $(CURDIR)/.cache/monitoring-tools
+HELM := helm.sh/helm/v3/cmd/helm@v3.22.0
+
+monitoring-tools: $(TOOLS)/usr/bin/promtool $(TOOLS)/usr/bin/helm ## Fetch Prometheus and Alertmanager (by apt-get) and Helm (by Go) for their tests.
+
+$(TOOLS)/usr/bin/promtool:
+	@mkdir -p $(TOOLS)
+	@[ "$$(id -u)" != 0 ] || apt-get update -qq
+	@cd $(TOOLS) && apt-get download -qq -o APT::Sandbox::User=root prometheus prometheus-alertmanager
+	@cd $(TOOLS) && for package in *.deb; do dpkg -x "$$package" . || exit; done; rm *.deb
+	@touch $@
+
+$(TOOLS)/usr/bin/helm:
+	@output=$$(GOBIN=$(@D) go install $(HELM) 2>&1) || { echo "$$output" >&2; exit 1; }
 
 # Minutes of `make fuzz`, for all entries together.
 FUZZ_MINUTES ?= 60

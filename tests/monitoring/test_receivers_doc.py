@@ -18,7 +18,7 @@ from featurewatch.monitoring.notify.alert_labels import (
     firing_document,
     labels_of,
 )
-from tests.monitoring.tools import tool, tools_directory
+from tests.monitoring.tools import alertmanager_templates, tool
 from tests.paths import ROOT
 from tests.web.samples import NOW_MS, alert_of
 
@@ -106,7 +106,7 @@ def test_templates_render(name: str, tmp_path: Path) -> None:
     }
     file = tmp_path / "data.json"
     file.write_bytes(orjson.dumps(data))
-    glob = f"{(tools_directory() or Path('/')).resolve()}/usr/share/prometheus/alertmanager/*.tmpl"
+    glob = alertmanager_templates() / "*.tmpl"
     for text in templates(yaml.safe_load(RECIPES[name])):
         arguments = [f"--template.glob={glob}", f"--template.text={text}"]
         shown = run(amtool, "template", "render", *arguments, f"--template.data={file}")
