@@ -7,11 +7,10 @@ or that they are missing.
 from typing import Final
 
 from featurewatch.monitoring.alert_kinds import PREFIX
-from featurewatch.monitoring.rules.rule import AlertingRule
+from featurewatch.monitoring.rules.rule import KAFKA_CLUSTER, AlertingRule
 from featurewatch.monitoring.series import without_target
 
-_CLUSTER: Final = "the Kafka cluster {{ $labels.kafka_cluster }}"
-_SOURCE: Final = f"The source {{{{ $labels.source }}}} of {_CLUSTER}"
+_SOURCE: Final = f"The source {{{{ $labels.source }}}} of {KAFKA_CLUSTER}"
 _RESTARTS: Final = 3
 _LAG: Final = 1000
 _SLOW_S: Final = 1
@@ -56,7 +55,7 @@ PROCESS_RULES: Final = (
         "warning",
         without_target("max", "featurewatch_cluster_ready") + " == 0",
         "The state of a cluster is unknown.",
-        f"The worker has not known the state of {_CLUSTER} for 10 minutes.",
+        f"The worker has not known the state of {KAFKA_CLUSTER} for 10 minutes.",
         "when a source of the cluster has caught up",
         for_s=600,
     ),

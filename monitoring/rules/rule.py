@@ -2,12 +2,24 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from featurewatch.controller.rules import RULES
 from featurewatch.monitoring.alert_kinds import ENDS, alert_name
 from featurewatch.monitoring.series import without_target
 from featurewatch.streams.outputs import Severity
+
+KAFKA_CLUSTER: Final = (
+    "the Kafka cluster {{ $id := $labels.kafka_cluster }}{{ $name := $id }}"
+    '{{ with query (printf "featurewatch_cluster_info{kafka_cluster=%q}" $id) }}'
+    '{{ $name = . | first | label "name" }}{{ end }}'
+    "{{ if ne $name $id }}{{ $name }} ({{ $id }}){{ else }}{{ $id }}{{ end }}"
+)
+"""The cluster of an alert in a description: its name, if it has one, and its id.
+
+An annotation may ask for the name; as a label it would make another alert of it where the worker,
+which exposes names, is away.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +85,8 @@ def _cluster_rule(rule: str, about: str, severity: Severity) -> AlertingRule:
         expression=f"{without_target('max', firing)} > 0",
         summary=f"{about[0].upper()}{about[1:]}.",
         description=(
-            f"{{{{ $value }}}} alerts of the rule {rule} fire for the Kafka cluster "
-            "{{ $labels.kafka_cluster }}. Who must do what is printed by: "
-            "featurewatch alerts --cluster {{ $labels.kafka_cluster }}"
+            f"{{{{ $value }}}} alerts of the rule {rule} fire for {KAFKA_CLUSTER}. Who must do "
+            "what is printed by: featurewatch alerts --cluster {{ $labels.kafka_cluster }}"
         ),
         ends=ENDS[rule],
         keep_firing_s=120,

@@ -15,11 +15,12 @@ from featurewatch.monitoring.rules.files import ALL_RULES, RulesFormat, rules_fi
 from featurewatch.monitoring.rules.rule import AlertingRule
 from tests.cli.commands import featurewatch
 from tests.monitoring.expressions import unknown_names
-from tests.monitoring.rule_cases import CASES, RuleCase
+from tests.monitoring.rule_cases import CASES, CLUSTER, RuleCase
 from tests.monitoring.tools import tool
 from tests.paths import ROOT
 
 WATCHDOG = "FeaturewatchWatchdog"
+RULES_FILE = "featurewatch.rules.yaml"
 TEMPLATE = re.compile(r"\$labels\.(\w+)")
 
 
@@ -64,39 +65,69 @@ def promtool_test(
     }
 
 
+def judged_by_promtool(
+    directory: Path, rules: str, tests: list[dict[str, Any]]
+) -> subprocess.CompletedProcess[str]:
+    """What promtool says to tests of a rules file."""
+    promtool = tool("promtool")
+    (directory / RULES_FILE).write_text(rules)
+    content = {"rule_files": [RULES_FILE], "evaluation_interval": "5m", "tests": tests}
+    (directory / "tests.yaml").write_text(yaml.safe_dump(content))
+    command = [promtool, "test", "rules", "tests.yaml"]
+    return subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
+
+
 def test_each_rule_fires_and_stays_silent(tmp_path: Path) -> None:
     """By Prometheus' own promtool, with the labels that routes need."""
-    promtool = tool("promtool")
-    name, text = rules_file(RulesFormat.PROMETHEUS, "https://runbooks/", "https://page/")
-    (tmp_path / name).write_text(text)
+    text = rules_file(RulesFormat.PROMETHEUS, "https://runbooks/", "https://page/")[1]
     tests = list(promtool_tests())
     assert len(tests) == 2 * len(ALL_RULES) - 1
-    content = {"rule_files": [name], "evaluation_interval": "5m", "tests": tests}
-    (tmp_path / "tests.yaml").write_text(yaml.safe_dump(content))
-    for arguments in (["check", "rules", name], ["test", "rules", "tests.yaml"]):
-        ended = subprocess.run(
-            [promtool, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False
-        )
-        assert ended.returncode == 0, (ended.stdout + ended.stderr)[-3000:]
+    tested = judged_by_promtool(tmp_path, text, tests)
+    assert tested.returncode == 0, (tested.stdout + tested.stderr)[-3000:]
+    command = [tool("promtool"), "check", "rules", RULES_FILE]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
 
 
 def test_promtool_notices_a_rule_that_cannot_fire(tmp_path: Path) -> None:
     """The tests above are tests: with another threshold they fail."""
-    promtool = tool("promtool")
-    name, text = rules_file(RulesFormat.PROMETHEUS)
-    (tmp_path / name).write_text(text.replace("(featurewatch_cluster_ready) == 0", "(up) == 7"))
+    text = rules_file(RulesFormat.PROMETHEUS)[1]
+    broken = text.replace("(featurewatch_cluster_ready) == 0", "(up) == 7")
     tests = [test for test in promtool_tests() if "ClusterNotReady" in test["name"]]
-    content = {"rule_files": [name], "evaluation_interval": "5m", "tests": tests}
-    (tmp_path / "tests.yaml").write_text(yaml.safe_dump(content))
-    ended = subprocess.run(
-        [promtool, "test", "rules", "tests.yaml"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ended.returncode == 1
-    assert "FeaturewatchClusterNotReady" in ended.stdout + ended.stderr
+    tested = judged_by_promtool(tmp_path, broken, tests)
+    assert tested.returncode == 1
+    assert "FeaturewatchClusterNotReady" in tested.stdout + tested.stderr
+
+
+@pytest.mark.parametrize(
+    ("names", "shown"), [(["orders"], "orders (c)"), (["c"], "c"), ([], "c")], ids=str
+)
+def test_a_description_has_the_name_of_the_cluster(
+    tmp_path: Path, names: list[str], shown: str
+) -> None:
+    """And its id alone where it has none, or where nobody exposes names."""
+    text = rules_file(RulesFormat.PROMETHEUS, "https://r", "https://p")[1]
+    series = {f'featurewatch_cluster_info{{kafka_cluster="c",name="{it}"}}': "1x60" for it in names}
+    series["featurewatch_cluster_ready" + CLUSTER] = "0x60"
+    rule = "FeaturewatchClusterNotReady"
+    annotations = {
+        "summary": "The state of a cluster is unknown.",
+        "description": f"The worker has not known the state of the Kafka cluster {shown} for "
+        "10 minutes.",
+        "runbook_url": f"https://r/{rule}.md",
+        "page": "https://p/?view=cluster&cluster=c",
+    }
+    alert = {
+        "exp_labels": {"kafka_cluster": "c", "job": "worker", "severity": "warning"},
+        "exp_annotations": annotations,
+    }
+    expected = {"alertname": rule, "eval_time": "30m", "exp_alerts": [alert]}
+    test = {
+        "interval": "1m",
+        "input_series": [{"series": key, "values": values} for key, values in series.items()],
+        "alert_rule_test": [expected],
+    }
+    tested = judged_by_promtool(tmp_path, text, [test])
+    assert tested.returncode == 0, tested.stdout + tested.stderr
 
 
 @pytest.mark.parametrize("rule", ALL_RULES, ids=lambda rule: f"{rule.name}-{rule.severity}")
