@@ -100,7 +100,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]  # fa
         """Stops the consumer, as Faust's, also while a fetch waits to be tried again.
 
         aiokafka cancels that fetch, and the cancellation then ends whatever awaits it: the thread
-        would end without telling Faust, which would wait for it for half a minute.
+        would end without telling Faust, which would wait for it for up to a minute.
         """
         try:
             await super().on_thread_stop()
