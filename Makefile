@@ -17,7 +17,7 @@ UV := $(shell command -v uv 2>/dev/null)
 .PHONY: help demo test test-fast monitoring-tools fuzz faults releases lint types format bench requirements mutants screenshots first-minute clean
 
 help: ## Show this list.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(VENV)/ready: EXTRA := dev
 $(DEMO_VENV)/ready: EXTRA := stack

@@ -65,7 +65,7 @@ async def worker(bus: Cluster, tmp_path: Path) -> AsyncIterator[Worker]:
         yield worker
     finally:
         worker.stop()
-        await until_ended(running)
+        await until_ended(running, 60)
 
 
 async def _publish(bus: BusSettings, events: list[Any]) -> None:
@@ -299,4 +299,4 @@ async def test_a_worker_that_begins_in_the_middle_of_a_topic_knows_that(
         assert dict(image.features.levels) == {"metadata.version": 20}
     finally:
         worker.stop()
-        await until_ended(running)
+        await until_ended(running, 60)

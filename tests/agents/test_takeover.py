@@ -103,7 +103,7 @@ async def test_a_silent_source_is_an_alert_until_its_next_event(
         await asyncio.to_thread(_wait_for_alert, settings, AlertState.RESOLVED)
     finally:
         worker.stop()
-        await until_ended(running)
+        await until_ended(running, 60)
 
 
 def _wait_for_alert(bus: BusSettings, state: AlertState) -> str:

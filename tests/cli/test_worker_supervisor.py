@@ -85,7 +85,7 @@ async def test_a_failed_worker_is_replaced_and_counted(
     await until_async(lambda: supervisor.not_ready_reasons() == [])
     assert b"featurewatch_worker_restarts_total 2.0" in supervisor.metrics.scrape()()
     supervisor.stop()
-    await until_ended(running)
+    await until_ended(running, 60)
 
 
 @pytest.mark.parametrize("error", [BusSetupError("grant READ"), PublishDeniedError("grant WRITE")])
@@ -106,7 +106,7 @@ async def test_a_right_that_was_taken_away_is_waited_for(
     running = asyncio.ensure_future(supervisor.run())
     await until_async(lambda: supervisor.not_ready_reasons() == [])
     supervisor.stop()
-    await until_ended(running)
+    await until_ended(running, 60)
 
 
 @pytest.mark.parametrize("error", [FencedError("another one"), RuntimeError("UnknownError()")])
@@ -134,7 +134,7 @@ async def test_a_worker_that_was_replaced_leaves_its_id_to_the_other_process(
     replies.append(None)
     await until_async(lambda: supervisor.not_ready_reasons() == [])
     supervisor.stop()
-    await until_ended(running)
+    await until_ended(running, 60)
 
 
 async def test_a_worker_that_still_has_its_membership_begins_anew_at_once(
@@ -150,7 +150,7 @@ async def test_a_worker_that_still_has_its_membership_begins_anew_at_once(
     await until_async(lambda: restarted in supervisor.metrics.scrape()())
     await until_async(lambda: supervisor.not_ready_reasons() == [])
     supervisor.stop()
-    await until_ended(running)
+    await until_ended(running, 60)
 
 
 async def test_it_can_be_stopped_between_two_workers(
@@ -162,7 +162,7 @@ async def test_it_can_be_stopped_between_two_workers(
     running = asyncio.ensure_future(supervisor.run())
     await until_async(lambda: "begins anew in 600 s" in str(supervisor.not_ready_reasons()))
     supervisor.stop()
-    await until_ended(running)
+    await until_ended(running, 60)
 
 
 async def test_a_bus_that_is_away_does_not_lengthen_the_wait() -> None:

@@ -274,7 +274,7 @@ async def test_an_outage_longer_than_the_watchdog_ends_nothing(
         assert [alert for alert in alerts if alert.rule == "source-stalled"] == []
     finally:
         worker.stop()
-        await until_ended(running)
+        await until_ended(running, 60)
 
 
 async def test_a_run_that_failed_leaves_nothing_behind(bus: LinkedBus, tmp_path: Path) -> None:
@@ -292,7 +292,7 @@ async def test_a_run_that_failed_leaves_nothing_behind(bus: LinkedBus, tmp_path:
         await other.start()  # fences the worker
         await other.stop()
     with LevelTraffic(bus.settings), pytest.raises(FencedError):
-        await until_ended(running)
+        await until_ended(running, 60)
     pools = ("asyncio_", "ThreadPoolExecutor")
 
     def left() -> list[str]:
