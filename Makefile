@@ -97,7 +97,7 @@ bench: $(VENV)/ready ## Measure speed and memory, each against a peer in the sam
 requirements: $(VENV)/ready ## Say which rows of the specification tests show; update docs/requirements.md.
 	@$(BIN)/python -m scripts.requirements --write
 
-# Which: MUTANTS="M-45 reference/machines", rows or parts of paths.
+# Which: MUTANTS="M-45 reference/zookeeper/machines", rows or parts of paths.
 mutants: $(VENV)/ready ## Plant bugs in a copy, and see that the tests of their rows fail (MUTANTS="M-45").
 	@$(BIN)/python -m tests.mutants $(MUTANTS)
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from featurewatch.cli.config.settings import Settings
-from featurewatch.monitoring.dashboards.files import dashboard_files
-from featurewatch.monitoring.rules.files import RulesFormat, rules_file
+from featurewatch.integrations.grafana.files import dashboard_files
+from featurewatch.integrations.prometheus.files import RulesFormat, rules_file
 
 CHART: Final = Path(__file__).resolve().parent.parent / "deploy" / "helm" / "featurewatch"
 SCHEMA: Final = CHART / "values.schema.json"

@@ -1,4 +1,4 @@
-"""Generates ``controller/kraft/features.json``: the feature levels of Kafka 3.3 to 4.3.
+"""Generates ``kafka/releases/features.json``: the feature levels of Kafka 3.3 to 4.3.
 
 A Java program (``scripts/java/FeatureTable.java``) reads the levels from each release's own
 classes, and this script merges the releases. It fails if two releases disagree about a level of
@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from featurewatch.deploy.java.jars import Cache, default_cache, java_command
+from featurewatch.stack.java.jars import Cache, default_cache, java_command
 from scripts.java_source import compile_java, jar
 
 ReleaseTable = dict[str, Any]
@@ -39,7 +39,7 @@ RELEASES = {
 
 METADATA_VERSION = "metadata.version"
 ROOT = Path(__file__).resolve().parent
-TABLE = ROOT.parent / "controller" / "kraft" / "features.json"
+TABLE = ROOT.parent / "src/featurewatch/kafka/releases/features.json"
 
 
 def release_tables(cache: Cache) -> dict[str, ReleaseTable]:

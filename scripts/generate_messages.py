@@ -1,4 +1,4 @@
-"""Generates ``reference/wire/messages/messages.json``: requests of controllers and brokers.
+"""Generates the reference system's ``messages.json``: requests of controllers and brokers.
 
 They are the requests that only a controller and brokers in ZooKeeper mode exchange, which kio has
 not, or not in all versions: Kafka 4.0 removed most of them. The schemas are in ``common/message``
@@ -27,7 +27,10 @@ APIS = (
     "AllocateProducerIds",
 )
 
-TABLE = Path(__file__).resolve().parent.parent / "reference" / "wire" / "messages" / "messages.json"
+TABLE = (
+    Path(__file__).resolve().parents[1]
+    / "src/featurewatch/reference/zookeeper/wire/messages/messages.json"
+)
 
 
 def message(schema: Schema) -> Schema:

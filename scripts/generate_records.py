@@ -1,4 +1,4 @@
-"""Generates ``streams/kraft/records/records.json``: all metadata records of Kafka 3.3 to 4.3.
+"""Generates ``kafka/releases/records.json``: all metadata records of Kafka 3.3 to 4.3.
 
 Kafka's jars contain the schemas of its metadata records (``common/metadata/*.json`` of
 ``kafka-metadata``) and of the raft control records (``common/message`` of ``kafka-clients``). This
@@ -19,7 +19,7 @@ from typing import Any
 
 from jgo.maven import MavenContext
 
-from featurewatch.deploy.java.jars import Cache, default_cache
+from featurewatch.stack.java.jars import Cache, default_cache
 
 Schema = dict[str, Any]
 
@@ -43,7 +43,7 @@ CONTROL_TYPES = {
 }
 """Control record types (Kafka: ``ControlRecordType``) and the messages that they carry."""
 
-TABLE = Path(__file__).resolve().parent.parent / "streams" / "kraft" / "records" / "records.json"
+TABLE = Path(__file__).resolve().parents[1] / "src/featurewatch/kafka/releases/records.json"
 
 
 def schemas(artifact: str, release: str, folder: str) -> dict[str, Schema]:

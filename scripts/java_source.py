@@ -9,9 +9,9 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from featurewatch.deploy.java.jars import Cache, java_command
-from featurewatch.deploy.java.lock import path_of
-from featurewatch.deploy.java.runtime import java
+from featurewatch.stack.java.jars import Cache, java_command
+from featurewatch.stack.java.lock import path_of
+from featurewatch.stack.java.runtime import java
 
 COMPILER = "org.eclipse.jdt:ecj:3.45.0"
 """The compiler; reads class files up to Java 26 and runs on Java 17."""

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from featurewatch.monitoring.notify.alert_labels import WATCHDOG, WATCHDOG_SUMMARY
-from featurewatch.monitoring.rules.files import GROUPS
+from featurewatch.integrations.notify.alert_labels import WATCHDOG, WATCHDOG_SUMMARY
+from featurewatch.integrations.prometheus.files import GROUPS
 
 DIRECTORY: Final = Path(__file__).resolve().parent.parent / "docs" / "runbooks"
 INDEX: Final = DIRECTORY / "README.md"

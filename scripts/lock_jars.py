@@ -1,4 +1,4 @@
-"""Writes ``deploy/java/jars.lock.json``: ``python -m scripts.lock_jars``.
+"""Writes ``stack/java/jars.lock.json``: ``python -m scripts.lock_jars``.
 
 The lock has the SHA-256 of every jar that is started, and the class paths of every release of Kafka
 from `OLDEST` to `NEWEST`. All jars are fetched, about 2 GB, into a temporary directory, or into the
@@ -20,9 +20,9 @@ from jgo.maven import MavenContext, PythonResolver
 from requests.adapters import HTTPAdapter
 from urllib3 import Retry
 
-from featurewatch.deploy.java.jars import NEWEST, OLDEST, Jars
-from featurewatch.deploy.java.lock import LOCK_FILE, path_of
 from featurewatch.pipeline.spark.session import JARS
+from featurewatch.stack.java.jars import NEWEST, OLDEST, Jars
+from featurewatch.stack.java.lock import LOCK_FILE, path_of
 from scripts.java_source import COMPILER
 
 _DOWNLOADS: Final = 6

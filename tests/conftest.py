@@ -9,14 +9,14 @@
   kill nodes of: ``make_cluster(combined(["3.9.1"] * 3, "3.7-IV4"))``.
 - ``ensemble``: three ZooKeeper servers, shared: write below a chroot of your own, stop no server.
 - ``make_ensemble(spec)``: a started ensemble of your own, one server if no spec is given. The one
-  to stop and kill servers of. `deploy.zookeeper.ensemble.Ensemble`: ``.connect_string``,
+  to stop and kill servers of. `stack.zookeeper.ensemble.Ensemble`: ``.connect_string``,
   ``.leader()``, ``.server(1).kill()``, ``.server(1).start()``. With TLS:
   ``EnsembleSpec(tls=certificates.tls())`` and ``.secure_connect_string``; with SASL:
   ``digest_spec({"user": "password"})``. Kafka in ZooKeeper mode stands on either:
   ``make_cluster(zookeeper_mode(2, ensemble.connect_string + "/mine"))``.
 - ``certificates``: PEM files of an authority (``.ca``), a server and a client (``.client``).
 
-A cluster is a `deploy.kafka.cluster.Cluster`: ``.bootstrap_servers``, ``.controllers``,
+A cluster is a `stack.kafka.cluster.Cluster`: ``.bootstrap_servers``, ``.controllers``,
 ``.cluster_id``, ``.node(1).kill()``, ``.node(1).start("4.3.0")``, ``.leader()``,
 ``.node(1).metadata_log``.
 """
@@ -32,12 +32,12 @@ import pytest
 import trustme
 from cryptography.hazmat.primitives import serialization
 
-from featurewatch.deploy.java.jars import Cache, default_cache
-from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.deploy.kafka.specs import ClusterSpec, combined, single_bus
-from featurewatch.deploy.process.private_files import write_private
-from featurewatch.deploy.zookeeper.ensemble import Ensemble
-from featurewatch.deploy.zookeeper.specs import EnsembleSpec, Tls
+from featurewatch.common.private_files import write_private
+from featurewatch.stack.java.jars import Cache, default_cache
+from featurewatch.stack.kafka.cluster import Cluster
+from featurewatch.stack.kafka.specs import ClusterSpec, combined, single_bus
+from featurewatch.stack.zookeeper.ensemble import Ensemble
+from featurewatch.stack.zookeeper.specs import EnsembleSpec, Tls
 from tests.process_logs import started
 
 pytest_plugins = (

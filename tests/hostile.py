@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 
-from featurewatch.streams.net.address import Address
-from tests.streams.net.handshake import V3_ANSWER, frame
+from featurewatch.kafka.address import Address
+from tests.kafka.handshake import V3_ANSWER, frame
 
 API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE = 18, 17, 36
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from featurewatch.deploy.process.group import Group
+from featurewatch.stack.process.group import Group
 
 G = TypeVar("G", bound=Group)
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from featurewatch.deploy.process.ports import Ports
+from featurewatch.stack.process.ports import Ports
 
 _DEADLINE_S = 180.0
 _PORTS = Ports()

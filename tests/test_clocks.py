@@ -16,10 +16,10 @@ READERS = {"wall_clock_ms", "monotonic_ms", "monotonic_wall_clock"}
 """Functions of the product that read a clock."""
 
 EXCEPTIONS = {
-    "deploy/process/polling.py": "the deadline of all that `deploy` waits for",
-    "reference/cluster.py": "the time in the znodes of light brokers, written at the start",
-    "reference/zookeeper/client.py": "defines the clock of the reference system",
-    "reference/zookeeper/session.py": "the clock that its callers may replace",
+    "stack/process/polling.py": "the deadline of all that `deploy` waits for",
+    "reference/zookeeper/cluster.py": "the time in the znodes of light brokers",
+    "reference/zookeeper/sessions/client.py": "defines the clock of the reference system",
+    "reference/zookeeper/sessions/session.py": "the clock that its callers may replace",
     "streams/source.py": "defines the clocks of the sources",
 }
 """Modules that read a clock themselves, each with the reason. Those of `cli` pass clocks in."""

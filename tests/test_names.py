@@ -10,8 +10,8 @@ import pytest
 
 from featurewatch.agents.metric_defs import METRICS as WORKER_METRICS
 from featurewatch.controller.rehearsal.steps import GRAMMAR
-from featurewatch.controller.rules import RULES
-from featurewatch.monitoring.notify.metrics import METRICS as NOTIFY_METRICS
+from featurewatch.integrations.notify.metrics import METRICS as NOTIFY_METRICS
+from featurewatch.monitor.rules import RULES
 from featurewatch.pipeline.gold.tables import AUDIT, GOLD
 from featurewatch.pipeline.lake.tables import BRONZE
 from featurewatch.pipeline.silver.tables import SILVER
@@ -34,7 +34,7 @@ REFUSED = [
     "what",
 ]
 
-PRINTED = ("cli/commands/", "cli/output/", "controller/rules/", "streams/health.py", "web/")
+PRINTED = ("cli/commands/", "cli/output/", "monitor/rules/", "streams/health.py", "web/")
 """Where dictionaries are printed as JSON, published as evidence, or served."""
 
 

@@ -12,7 +12,7 @@ import click
 import pytest
 
 from featurewatch.cli.app import app
-from featurewatch.controller.rules import RULES
+from featurewatch.monitor.rules import RULES
 from featurewatch.streams.topics import ALL
 from tests.paths import ROOT
 
@@ -20,7 +20,7 @@ README = (ROOT / "README.md").read_text()
 MAX_LINES = 500
 LONG: dict[str, str] = {
     "LICENSE": "a legal text",
-    "deploy/java/jars.lock.json": "a line for each jar, which a script writes",
+    "stack/java/jars.lock.json": "a line for each jar, which a script writes",
     "deploy/image/requirements.txt": "a line for each file of each package, which pip-tools writes",
     "deploy/helm/featurewatch/values.schema.json": "a line for each setting, which a script writes",
     "deploy/helm/featurewatch/files/dashboards/featurewatch-fleet.json": "a script writes it",

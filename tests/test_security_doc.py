@@ -7,15 +7,15 @@ import pytest
 from featurewatch.cli.config.settings import ClusterSection, WebSection
 from featurewatch.cli.runtime import resync
 from featurewatch.cli.runtime.supervisor import DEFAULT_BACKOFF
+from featurewatch.common.http import access, listener, passwords, rate_limits
+from featurewatch.kafka import limits, sasl
+from featurewatch.kafka.address import Address
 from featurewatch.streams import events, types
 from featurewatch.streams.apiversions import node_features
 from featurewatch.streams.apiversions.settings import ApiVersionsSettings
 from featurewatch.streams.bus.settings import MAX_EVENT_BYTES
-from featurewatch.streams.http import access, listener, passwords, rate_limits
 from featurewatch.streams.kraft import commits, snapshot_spool, source
 from featurewatch.streams.kraft.records import batch, decoder
-from featurewatch.streams.net import limits, sasl
-from featurewatch.streams.net.address import Address
 from featurewatch.streams.zookeeper import bounded_socket, session
 from featurewatch.streams.zookeeper.settings import ZookeeperSettings
 from featurewatch.streams.zookeeper.watcher import changes

@@ -16,13 +16,13 @@ DEFINED_TWICE: dict[str, str] = {}
 """Class names that stand for two things, each with its reason."""
 
 SHORT = {
-    "admin/messages/base.py": "the modules of messages share it",
+    "kafka/messages/base.py": "the modules of messages share it",
     "agents/input_agents.py": "the one agent there is; the worker only puts parts together",
     "cli/config/lake.py": "commands of the pipeline declare these options without importing Spark",
     "cli/config/values.py": "the settings and the commands that read none check the same values",
     "cli/errors.py": "every command imports it, and it must be light",
     "cli/runtime/spark_jars.py": "deploy does not know Spark, and pipeline does not import deploy",
-    "cli/tasks.py": "the page of cli/output runs its parts as the processes of cli/runtime do",
+    "common/tasks.py": "the page of cli/output runs its parts as the processes of cli/runtime do",
     "deploy/spark/featurewatch_job.py": "spark-submit runs it",
     "tables/garbage.py": "every engine that holds images sets the same thresholds",
 }

@@ -16,7 +16,7 @@ COPY deploy/spark /opt/featurewatch/spark
 # Fetch the connectors when the image is built, so that nothing is fetched at run time.
 RUN /opt/featurewatch/bin/python -c 'import shutil; \
 from featurewatch.cli.runtime.spark_jars import spark_jars; \
-from featurewatch.deploy.java.jars import Cache, default_cache; \
+from featurewatch.stack.java.jars import Cache, default_cache; \
 [shutil.copy(jar, "/opt/spark/jars") and shutil.copy(jar, __import__("pyspark").__path__[0] + "/jars") \
 for jar in spark_jars(Cache(default_cache()))]'
 ENV FEATUREWATCH_PYTHON=/opt/featurewatch/bin/python FEATUREWATCH_JARS=-

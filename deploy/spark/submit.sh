@@ -25,7 +25,7 @@ job=$(cd "$(dirname "$0")" && pwd)/featurewatch_job.py
 home=$("$python" -c 'import pathlib, pyspark; print(pathlib.Path(pyspark.__file__).parent)')
 jars=${FEATUREWATCH_JARS:-$("$python" -c '
 from featurewatch.cli.runtime.spark_jars import spark_jars
-from featurewatch.deploy.java.jars import Cache, default_cache
+from featurewatch.stack.java.jars import Cache, default_cache
 print(*spark_jars(Cache(default_cache())), sep=",")')}
 log4j=$("$python" -c '
 from importlib.resources import files

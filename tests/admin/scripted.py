@@ -9,19 +9,19 @@ from typing import Any, Self
 
 from kio.schema.errors import ErrorCode
 
-from featurewatch.reference.machines.encoding import Endpoint
-from featurewatch.reference.machines.requests import FeaturesResponse, UpdateResponse
-from featurewatch.reference.wire import responses
-from featurewatch.reference.wire.api_keys import (
+from featurewatch.kafka.address import Address
+from featurewatch.reference.zookeeper.machines.encoding import Endpoint
+from featurewatch.reference.zookeeper.machines.requests import FeaturesResponse, UpdateResponse
+from featurewatch.reference.zookeeper.wire import responses
+from featurewatch.reference.zookeeper.wire.api_keys import (
     API_VERSIONS,
     DESCRIBE_CLUSTER,
     METADATA,
     ApiDialect,
 )
-from featurewatch.reference.wire.frames import WireRequest
-from featurewatch.reference.wire.responses import ClusterView
-from featurewatch.reference.wire.server import WireServer
-from featurewatch.streams.net.address import Address
+from featurewatch.reference.zookeeper.wire.frames import WireRequest
+from featurewatch.reference.zookeeper.wire.responses import ClusterView
+from featurewatch.reference.zookeeper.wire.server import WireServer
 
 SUPPORTED = {"group.version": (0, 3), "metadata.version": (1, 21)}
 FINALIZED = {"metadata.version": 20}

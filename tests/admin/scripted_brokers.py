@@ -6,17 +6,17 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from featurewatch.admin.messages.metadata import (
+from featurewatch.kafka.address import Address
+from featurewatch.kafka.decode import read_entity, skip_header
+from featurewatch.kafka.encode import write_entity
+from featurewatch.kafka.messages.api_versions import ApiVersion, ApiVersionsResponse
+from featurewatch.kafka.messages.cluster import MetadataBroker, MetadataResponse
+from featurewatch.kafka.messages.metadata import (
     MetadataBrokerV12,
     MetadataRequestV12,
     MetadataResponseV12,
 )
-from featurewatch.streams.net.address import Address
-from featurewatch.streams.net.cluster_messages import MetadataBroker, MetadataResponse
-from featurewatch.streams.net.decode import read_entity, skip_header
-from featurewatch.streams.net.encode import write_entity
-from featurewatch.streams.net.messages import ApiVersion, ApiVersionsResponse
-from featurewatch.streams.net.transport import Receive, Transport
+from featurewatch.kafka.transport import Receive, Transport
 
 _RESULT = TypeVar("_RESULT")
 VERSIONS = {

@@ -17,11 +17,11 @@ from kio.static.primitive import i8, i32Timedelta
 from featurewatch.admin.cluster.configs import TopicConfig
 from featurewatch.admin.connections import Bootstrap
 from featurewatch.admin.errors import UnreachableError
-from featurewatch.admin.messages.configs import DescribeConfigsRequestV4
 from featurewatch.admin.topics.client import TopicAdmin
-from featurewatch.streams.net.address import Address
-from featurewatch.streams.net.encode import write_entity
-from featurewatch.streams.net.transport import Transport, run_blocking
+from featurewatch.kafka.address import Address
+from featurewatch.kafka.encode import write_entity
+from featurewatch.kafka.messages.configs import DescribeConfigsRequestV4
+from featurewatch.kafka.transport import Transport, run_blocking
 from tests.admin.scripted_brokers import Answer, ScriptedBrokers
 
 NAMES = [f"topic-{number:04}" for number in range(1_200)]

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from featurewatch.admin.errors import UnreachableError
-from featurewatch.admin.features import Bootstrap, FeatureAdmin
-from featurewatch.admin.metadata import FeatureMetadata
-from featurewatch.reference.machines.requests import FeaturesResponse
-from featurewatch.streams.net.address import Address
-from featurewatch.streams.net.transport import connect_blocking, run_blocking
+from featurewatch.admin.features.client import Bootstrap, FeatureAdmin
+from featurewatch.admin.features.metadata import FeatureMetadata
+from featurewatch.kafka.address import Address
+from featurewatch.kafka.transport import connect_blocking, run_blocking
+from featurewatch.reference.zookeeper.machines.requests import FeaturesResponse
 from tests.admin.scripted import Node, ScriptedCluster
 
 NAMES = st.text(min_size=1, max_size=40)

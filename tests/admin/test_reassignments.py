@@ -19,10 +19,10 @@ from featurewatch.admin.connections import Bootstrap
 from featurewatch.admin.errors import OutcomeUnknownError, RequestError, UnreachableError
 from featurewatch.admin.reassignments.client import ReassignmentAdmin
 from featurewatch.controller.partitions.assignment import TopicPartition
-from featurewatch.streams.net.address import Address
-from featurewatch.streams.net.cluster_messages import MetadataBroker, MetadataResponse
-from featurewatch.streams.net.encode import write_entity
-from featurewatch.streams.net.messages import ApiVersion, ApiVersionsResponse
+from featurewatch.kafka.address import Address
+from featurewatch.kafka.encode import write_entity
+from featurewatch.kafka.messages.api_versions import ApiVersion, ApiVersionsResponse
+from featurewatch.kafka.messages.cluster import MetadataBroker, MetadataResponse
 
 PARTITION = TopicPartition("t", 0)
 TARGETS = {PARTITION: (1, 2)}

@@ -14,28 +14,6 @@ from featurewatch.admin.errors import (
     RequestError,
     UnreachableError,
 )
-from featurewatch.admin.messages import (
-    configs,
-    elections,
-    log_dirs,
-    metadata,
-    reassignments,
-    topics,
-)
-from featurewatch.admin.messages.base import AdminRequest
-from featurewatch.admin.messages.config_entries import SkippedConfigs
-from featurewatch.admin.messages.metadata import (
-    DescribedPartition,
-    DescribedTopic,
-    DescribeTopicPartitionsRequestV0,
-    DescribeTopicPartitionsResponseV0,
-    PartitionsCursor,
-)
-from featurewatch.admin.messages.topics import (
-    CreatedTopic,
-    CreateTopicsRequestV7,
-    CreateTopicsResponseV7,
-)
 from featurewatch.admin.session import blocking_pause
 from featurewatch.admin.topics.client import TopicAdmin
 from featurewatch.admin.topics.responses import described_topic, joined_pages
@@ -47,9 +25,31 @@ from featurewatch.admin.topics.values import (
     text_of_id,
     topic_id_of,
 )
-from featurewatch.streams.net.decode import read_entity
-from featurewatch.streams.net.encode import write_entity
-from featurewatch.streams.net.transport import run_blocking
+from featurewatch.kafka.decode import read_entity
+from featurewatch.kafka.encode import write_entity
+from featurewatch.kafka.messages import (
+    configs,
+    elections,
+    log_dirs,
+    metadata,
+    reassignments,
+    topics,
+)
+from featurewatch.kafka.messages.base import AdminRequest
+from featurewatch.kafka.messages.config_entries import SkippedConfigs
+from featurewatch.kafka.messages.metadata import (
+    DescribedPartition,
+    DescribedTopic,
+    DescribeTopicPartitionsRequestV0,
+    DescribeTopicPartitionsResponseV0,
+    PartitionsCursor,
+)
+from featurewatch.kafka.messages.topics import (
+    CreatedTopic,
+    CreateTopicsRequestV7,
+    CreateTopicsResponseV7,
+)
+from featurewatch.kafka.transport import run_blocking
 from featurewatch.streams.types import NodeId
 from tests.admin.scripted_brokers import Answer, ScriptedBrokers
 

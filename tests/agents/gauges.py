@@ -3,7 +3,7 @@
 from prometheus_client.parser import text_string_to_metric_families
 
 from featurewatch.agents.metrics import WorkerMetrics
-from featurewatch.controller.monitor import MonitorState
+from featurewatch.monitor.step import MonitorState
 from featurewatch.streams.types import ClusterId
 from tests.simulation.records import CLUSTER
 

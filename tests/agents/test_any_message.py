@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from featurewatch.agents.messages.encoded_result import encode_result
-from featurewatch.controller.input_messages import InputMessage, process
-from featurewatch.controller.monitor import MonitorState
-from featurewatch.controller.rows import states_of_rows
-from featurewatch.controller.snapshot import snapshot
+from featurewatch.monitor.input_messages import InputMessage, process
+from featurewatch.monitor.rows import states_of_rows
+from featurewatch.monitor.snapshot import snapshot
+from featurewatch.monitor.step import MonitorState
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.codec.outputs import encode_output
 from featurewatch.streams.topics import API_VERSIONS, METADATA_LOG, ZOOKEEPER

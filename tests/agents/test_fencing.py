@@ -11,15 +11,15 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from featurewatch.agents.changelog import ChangelogWriter
-from featurewatch.cli.output.topic_reader import TopicReader
-from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.stack.kafka.cluster import Cluster
+from featurewatch.streams.bus.errors import FencedError
 from featurewatch.streams.bus.publisher import Publisher
+from featurewatch.streams.bus.reader import TopicReader
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.bus.transactions import TransactionalPublisher
 from featurewatch.streams.codec.events import Message
 from featurewatch.streams.codec.outputs import decode_change, decode_snapshot
-from featurewatch.streams.errors import FencedError
 from featurewatch.streams.topics import FEATURE_CHANGES, STATE
 from featurewatch.tables.rows import changelog_topic
 from tests.agents.events import CLUSTER

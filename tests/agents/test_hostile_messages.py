@@ -23,9 +23,9 @@ from confluent_kafka.admin import (
 
 from featurewatch.agents.settings import WorkerSettings
 from featurewatch.agents.worker import Worker
-from featurewatch.cli.output.topic_reader import TopicReader
-from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.stack.kafka.cluster import Cluster
 from featurewatch.streams.bus.publisher import Publisher
+from featurewatch.streams.bus.reader import TopicReader
 from featurewatch.streams.bus.settings import MAX_MESSAGE_BYTES, BusSettings
 from featurewatch.streams.bus.topic_keeper import TopicKeeper
 from featurewatch.streams.bus.topics import ensure_topics

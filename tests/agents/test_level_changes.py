@@ -10,19 +10,19 @@ from typing import Any
 
 import pytest
 
-from featurewatch.admin.features import FeatureUpdate, update_features
-from featurewatch.controller.readiness import assess_readiness
-from featurewatch.deploy.java.jars import Cache
-from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.deploy.kafka.node import KafkaNode
-from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec, Roles
-from featurewatch.deploy.wire.light_nodes import LightNodes
+from featurewatch.admin.features.client import FeatureUpdate, update_features
+from featurewatch.kafka.address import parse_addresses
+from featurewatch.monitor.readiness import assess_readiness
+from featurewatch.stack.java.jars import Cache
+from featurewatch.stack.kafka.cluster import Cluster
+from featurewatch.stack.kafka.node import KafkaNode
+from featurewatch.stack.kafka.specs import ClusterSpec, NodeSpec, Roles
+from featurewatch.stack.wire.light_nodes import LightNodes
 from featurewatch.streams.apiversions import ApiVersionsSettings, ApiVersionsSource
 from featurewatch.streams.events import DeadLetter, Event, NodeAnswer
 from featurewatch.streams.kraft.records.selection import DEFAULT_RECORD_TYPES
 from featurewatch.streams.kraft.snapshot import parse_name
 from featurewatch.streams.kraft.source import KraftSource
-from featurewatch.streams.net.address import parse_addresses
 from featurewatch.streams.outputs import Alert, AlertState, FeatureChange
 from featurewatch.streams.topics import Topic
 from featurewatch.streams.types import (

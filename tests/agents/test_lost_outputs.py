@@ -5,15 +5,10 @@ from dataclasses import replace
 import pytest
 
 from featurewatch.agents.resync.topic_changes import changed_topics, split_rows
-from featurewatch.controller.alerts import Cause
-from featurewatch.controller.monitor import (
-    MonitorState,
-    step,
-    step_lost,
-    step_lost_outputs,
-)
-from featurewatch.controller.readiness.state_timers import DEFAULT_LIMITS
-from featurewatch.controller.rows import rows_of_state, states_of_rows
+from featurewatch.monitor.alerts import Cause
+from featurewatch.monitor.readiness.state_timers import DEFAULT_LIMITS
+from featurewatch.monitor.rows import rows_of_state, states_of_rows
+from featurewatch.monitor.step import MonitorState, step, step_lost, step_lost_outputs
 from featurewatch.streams.events import SourceStatus
 from featurewatch.streams.outputs import AlertState, Severity
 from featurewatch.streams.topics import FEATURE_CHANGES, METADATA_LOG

@@ -9,8 +9,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from featurewatch.agents import metrics as worker
 from featurewatch.agents.metrics import WorkerMetrics
-from featurewatch.controller.monitor import MonitorState, step
-from featurewatch.monitoring.notify.metrics import METRICS as NOTIFY_METRICS
+from featurewatch.integrations.notify.metrics import METRICS as NOTIFY_METRICS
+from featurewatch.monitor.step import MonitorState, step
 from featurewatch.streams import metrics as source
 from featurewatch.streams.events import SourceState
 from featurewatch.streams.metrics import SourceReport, exposition

@@ -9,15 +9,15 @@ import aiohttp
 from prometheus_client.parser import text_string_to_metric_families
 
 from featurewatch.agents.metrics import CLUSTER_CHANGE_SERIES, CLUSTER_SERIES, WorkerMetrics
-from featurewatch.controller.monitor import MonitorState, StepResult, step, step_unreadable
-from featurewatch.controller.rules import RULES
+from featurewatch.monitor.rules import RULES
+from featurewatch.monitor.step import MonitorState, StepResult, step, step_unreadable
 from featurewatch.streams.events import SourceState
 from featurewatch.streams.health import HealthServer, HealthViews
 from featurewatch.streams.topics import METADATA_LOG
 from featurewatch.streams.types import ClusterId, FeatureName
 from featurewatch.tables.image.sources import MessagePosition
 from tests.agents.events import following, levels, status
-from tests.controller.readiness.clusters import cluster, nodes
+from tests.monitor.readiness.clusters import cluster, nodes
 from tests.simulation import records as r
 from tests.simulation.engine import Engine
 

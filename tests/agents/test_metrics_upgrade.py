@@ -1,11 +1,11 @@
 """The gauges of an upgrade, and of clusters with more nodes than ``node_series``."""
 
 from featurewatch.agents.timers import source_status
-from featurewatch.controller.rules import RULES
+from featurewatch.monitor.rules import RULES
 from featurewatch.streams.events import SourceState
 from featurewatch.streams.types import ClusterId
 from tests.agents.gauges import values_of
-from tests.controller.readiness.clusters import cluster, controllers, nodes, ranges
+from tests.monitor.readiness.clusters import cluster, controllers, nodes, ranges
 from tests.simulation import records as r
 from tests.simulation.engine import Engine
 from tests.simulation.records import CLUSTER, MV, TV

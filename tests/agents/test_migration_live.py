@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 import pytest
 
-from featurewatch.controller.snapshot import snapshot
-from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.deploy.kafka.migration import ClusterMigration
-from featurewatch.deploy.kafka.specs import zookeeper_mode
+from featurewatch.kafka.address import parse_addresses
+from featurewatch.monitor.snapshot import snapshot
+from featurewatch.stack.kafka.cluster import Cluster
+from featurewatch.stack.kafka.migration import ClusterMigration
+from featurewatch.stack.kafka.specs import zookeeper_mode
 from featurewatch.streams.events import DeadLetter, Event
 from featurewatch.streams.kraft.observer.quorum_reader import QuorumSettings
 from featurewatch.streams.kraft.source import KraftSettings, KraftSource
-from featurewatch.streams.net.address import parse_addresses
 from featurewatch.streams.outputs import Snapshot
 from featurewatch.streams.topics import Topic
 from featurewatch.streams.types import ClusterId, LastRecord

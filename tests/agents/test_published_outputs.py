@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from featurewatch.agents.resync.published_outputs import PublishedOutputs
-from featurewatch.controller.monitor import MonitorState, StepResult, step
-from featurewatch.controller.snapshot import snapshot
+from featurewatch.monitor.snapshot import snapshot
+from featurewatch.monitor.step import MonitorState, StepResult, step
 from featurewatch.streams.codec.outputs import encode_output, topic_of
 from featurewatch.streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES, STATE
 from tests.agents.events import CLUSTER, following, levels, registration

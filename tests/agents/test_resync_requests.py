@@ -4,8 +4,8 @@ from itertools import pairwise
 from typing import Any
 
 from featurewatch.agents.resync.requests import FIRST_WAIT_S, MAX_WAIT_S, ResyncRequester
-from featurewatch.controller.alerts import Cause
-from featurewatch.controller.monitor import MonitorState, step_lost
+from featurewatch.monitor.alerts import Cause
+from featurewatch.monitor.step import MonitorState, step_lost
 from featurewatch.streams.events import ResyncRequest
 from featurewatch.streams.topics import METADATA_LOG, RESYNC_REQUESTS, ZOOKEEPER, Topic
 from tests.agents.events import CLUSTER

@@ -12,9 +12,9 @@ import pytest
 
 from featurewatch.agents.settings import WorkerSettings
 from featurewatch.agents.worker import Worker
-from featurewatch.cli.output.topic_reader import TopicReader
-from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.stack.kafka.cluster import Cluster
 from featurewatch.streams.bus.publisher import Publisher
+from featurewatch.streams.bus.reader import TopicReader
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.codec.outputs import decode_alert, decode_change

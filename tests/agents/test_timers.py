@@ -10,7 +10,7 @@ import pytest
 from featurewatch.agents import timers
 from featurewatch.agents.processor import EventProcessor
 from featurewatch.agents.timers import StuckCommitsError, Watchdog, publish_states, silent_statuses
-from featurewatch.controller.monitor import MonitorState, step
+from featurewatch.monitor.step import MonitorState, step
 from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.codec.events import Message

@@ -21,9 +21,9 @@ from confluent_kafka.admin import AdminClient
 
 from featurewatch.agents.settings import WorkerSettings
 from featurewatch.agents.worker import Worker
-from featurewatch.cli.output.topic_reader import TopicReader
 from featurewatch.cli.runtime.worker_supervisor import WorkerSupervisor
-from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.stack.kafka.cluster import Cluster
+from featurewatch.streams.bus.reader import TopicReader
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.codec.outputs import decode_alert, decode_change, decode_snapshot

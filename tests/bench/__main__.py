@@ -17,8 +17,8 @@ from typing import Any
 
 import orjson
 
-from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.deploy.kafka.specs import single_bus
+from featurewatch.stack.kafka.cluster import Cluster
+from featurewatch.stack.kafka.specs import single_bus
 from featurewatch.streams.bus.settings import BusSettings
 from tests.bench import (
     audit,

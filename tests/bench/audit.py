@@ -19,16 +19,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from featurewatch.cli.runtime.spark_jars import spark_jars
-from featurewatch.deploy.java.jars import Cache, default_cache
-from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.deploy.kafka.specs import single_bus
-from featurewatch.deploy.wire.light_nodes import LightNodes
 from featurewatch.pipeline.audit.audit import audit
 from featurewatch.pipeline.audit.report import BAD, EQUAL, REORDERED, UNKNOWN, AuditReport
 from featurewatch.pipeline.gold.query import GoldQuery
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.run import run_once, stages
 from featurewatch.pipeline.spark.session import spark_session
+from featurewatch.stack.java.jars import Cache, default_cache
+from featurewatch.stack.kafka.cluster import Cluster
+from featurewatch.stack.kafka.specs import single_bus
+from featurewatch.stack.wire.light_nodes import LightNodes
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topics import ensure_topics
 from tests.integration.processes.level_flips import flip_levels, wait_until_read

@@ -21,7 +21,7 @@ from pathlib import Path
 from random import SystemRandom
 from typing import Any, Final
 
-from featurewatch.deploy.java.jars import Cache, default_cache
+from featurewatch.stack.java.jars import Cache, default_cache
 from tests.conformance.feature_control.compare import cases, differences, kinds
 from tests.conformance.feature_control.kafka import (
     ALL_RELEASES,

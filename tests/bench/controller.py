@@ -25,16 +25,16 @@ from typing import Any, Final, Protocol
 
 from kazoo.client import KazooClient
 
-from featurewatch.deploy.java.jars import Cache, default_cache
-from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.deploy.kafka.specs import zookeeper_mode
-from featurewatch.deploy.zookeeper.ensemble import Ensemble
+from featurewatch.stack.java.jars import Cache, default_cache
+from featurewatch.stack.kafka.cluster import Cluster
+from featurewatch.stack.kafka.specs import zookeeper_mode
+from featurewatch.stack.zookeeper.ensemble import Ensemble
 from tests.conformance.whole_controller.actions import create_topic
 from tests.conformance.whole_controller.cluster import BROKERS, DrivenCluster
 from tests.conformance.whole_controller.pair import Pair, running_pair
 from tests.process_logs import started
-from tests.reference.channels.faulty_broker import FaultyBroker, partitions_of, request_in
-from tests.reference.process import ReferenceProcess
+from tests.reference.zookeeper.channels.faulty_broker import FaultyBroker, partitions_of, request_in
+from tests.reference.zookeeper.process import ReferenceProcess
 
 PARTITIONS: Final = 10_000
 TOPICS: Final = 10

@@ -19,8 +19,8 @@ from typing import Any
 
 import orjson
 
-from featurewatch.deploy.java.jars import Cache, Jars, default_cache
-from featurewatch.deploy.java.runtime import java
+from featurewatch.stack.java.jars import Cache, Jars, default_cache
+from featurewatch.stack.java.runtime import java
 from tests.bench.decode_log import write_log
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -5,9 +5,9 @@ import time
 import uuid
 from pathlib import Path
 
-from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec, Roles
-from featurewatch.deploy.wire.light_nodes import LightBroker, LightNodes
+from featurewatch.stack.kafka.cluster import Cluster
+from featurewatch.stack.kafka.specs import ClusterSpec, NodeSpec, Roles
+from featurewatch.stack.wire.light_nodes import LightBroker, LightNodes
 
 BROKERS = (101, 102, 103)
 PARTITIONS_A_TOPIC = 100

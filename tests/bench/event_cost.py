@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 import orjson
 
-from featurewatch.controller.monitor import MonitorState, step
-from featurewatch.controller.rows import rows_of_step
+from featurewatch.monitor.rows import rows_of_step
+from featurewatch.monitor.step import MonitorState, step
 from featurewatch.streams.events import LogCommit
 from tests.simulation import records as r
 from tests.simulation.records import CLUSTER, KV, MV, TV

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from featurewatch.cli.runtime.spark_jars import spark_jars
-from featurewatch.deploy.java.jars import Cache, default_cache
 from featurewatch.pipeline.gold.query import GoldQuery
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.tables import MESSAGES
 from featurewatch.pipeline.maintain import TABLES
 from featurewatch.pipeline.spark.session import spark_session
+from featurewatch.stack.java.jars import Cache, default_cache
 from tests.bench.pipeline import fill
 from tests.paths import ROOT
 from tests.pipeline.spark.standalone import Standalone

@@ -14,12 +14,12 @@ from typing import Any, Final
 import trustme
 from cryptography.hazmat.primitives import serialization
 
-from featurewatch.deploy.java.jars import Cache, Jars, default_cache, tool_command
-from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.deploy.kafka.server_properties import Addresses
-from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec
-from featurewatch.deploy.process.ports import LOOPBACK, Ports
-from featurewatch.deploy.process.private_files import write_private
+from featurewatch.common.private_files import write_private
+from featurewatch.stack.java.jars import Cache, Jars, default_cache, tool_command
+from featurewatch.stack.kafka.cluster import Cluster
+from featurewatch.stack.kafka.server_properties import Addresses
+from featurewatch.stack.kafka.specs import ClusterSpec, NodeSpec
+from featurewatch.stack.process.ports import LOOPBACK, Ports
 from tests.bench.turns import FEATUREWATCH, line, medians, timed
 
 RELEASE: Final = "4.3.0"

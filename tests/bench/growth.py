@@ -24,13 +24,13 @@ import pyarrow as pa
 
 from featurewatch.cli.runtime.spark_jars import spark_jars
 from featurewatch.controller.kraft import release_of
-from featurewatch.deploy.java.jars import Cache, default_cache
 from featurewatch.pipeline.gold.query import GoldQuery
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.row_blocks import arrow_type
 from featurewatch.pipeline.lake.tables import MESSAGES
 from featurewatch.pipeline.run import run_once
 from featurewatch.pipeline.spark.session import spark_session
+from featurewatch.stack.java.jars import Cache, default_cache
 from featurewatch.streams.codec.events import encode
 from featurewatch.streams.events import CommitKind, Event, LogCommit, SourceState, SourceStatus
 from featurewatch.streams.topics import METADATA_LOG

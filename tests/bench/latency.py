@@ -19,9 +19,9 @@ from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.deploy.kafka.specs import combined
-from featurewatch.deploy.wire.light_nodes import LightNodes
+from featurewatch.stack.kafka.cluster import Cluster
+from featurewatch.stack.kafka.specs import combined
+from featurewatch.stack.wire.light_nodes import LightNodes
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.codec.outputs import decode_alert
 from featurewatch.streams.topics import ALERTS, DEAD_LETTERS

@@ -17,7 +17,7 @@ from typing import Any
 
 from featurewatch.agents.settings import WorkerSettings
 from featurewatch.agents.worker import Worker
-from featurewatch.controller.readiness.state_timers import DEFAULT_LIMITS
+from featurewatch.monitor.readiness.state_timers import DEFAULT_LIMITS
 from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topics import ensure_topics

@@ -39,9 +39,6 @@ from deltalake import DeltaTable
 from pyspark.sql import functions as fn
 
 from featurewatch.cli.runtime.spark_jars import spark_jars
-from featurewatch.deploy.java.jars import Cache, default_cache
-from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.deploy.kafka.specs import single_bus
 from featurewatch.pipeline.bronze.kafka import offset_ranges
 from featurewatch.pipeline.errors import TopicError
 from featurewatch.pipeline.gold.query import GoldQuery
@@ -54,6 +51,9 @@ from featurewatch.pipeline.silver.query import input_messages
 from featurewatch.pipeline.silver.record_rows import RECORD_ROWS
 from featurewatch.pipeline.silver.tables import SILVER
 from featurewatch.pipeline.spark.session import spark_session
+from featurewatch.stack.java.jars import Cache, default_cache
+from featurewatch.stack.kafka.cluster import Cluster
+from featurewatch.stack.kafka.specs import single_bus
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.codec.events import encode

@@ -15,16 +15,10 @@ from typing import Any
 import orjson
 
 from featurewatch.controller.kraft import release_of
-from featurewatch.controller.monitor import MonitorState, step
-from featurewatch.controller.readiness import (
-    ReadinessReport,
-    assess_readiness,
-    refusals,
-)
-from featurewatch.controller.readiness import (
-    upgrade_state as states,
-)
-from featurewatch.controller.readiness.upgrade_state import upgrade_state_of
+from featurewatch.monitor.readiness import ReadinessReport, assess_readiness, refusals
+from featurewatch.monitor.readiness import upgrade_state as states
+from featurewatch.monitor.readiness.upgrade_state import upgrade_state_of
+from featurewatch.monitor.step import MonitorState, step
 from tests.bench.event_cost import registrations
 from tests.simulation import records as r
 from tests.simulation.records import CLUSTER, MV

@@ -22,10 +22,10 @@ from kio.schema.update_features.v1.response import UpdateFeaturesResponse
 from kio.serial import entity_reader
 from kio.static.primitive import i8, i16
 
-from featurewatch.deploy.zookeeper.ensemble import Ensemble
-from featurewatch.deploy.zookeeper.specs import EnsembleSpec
-from featurewatch.reference.wire.frames import write_request
-from tests.reference.process import reference_process
+from featurewatch.reference.zookeeper.wire.frames import write_request
+from featurewatch.stack.zookeeper.ensemble import Ensemble
+from featurewatch.stack.zookeeper.specs import EnsembleSpec
+from tests.reference.zookeeper.process import reference_process
 
 CLIENTS: Final = 4
 UPDATES: Final = 250

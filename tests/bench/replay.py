@@ -22,12 +22,12 @@ from typing import Any, Final
 from crc32c import crc32c
 
 from featurewatch.cli.runtime.spark_jars import spark_jars
-from featurewatch.controller.monitor import MonitorState, step
-from featurewatch.deploy.java.jars import Cache, default_cache
+from featurewatch.monitor.step import MonitorState, step
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.replay.plan import prepare
 from featurewatch.pipeline.replay.run import replay
 from featurewatch.pipeline.spark.session import spark_session
+from featurewatch.stack.java.jars import Cache, default_cache
 from featurewatch.streams.events import LogCommit
 from featurewatch.streams.kraft.commits import CommitAssembler
 from featurewatch.streams.kraft.directory.files import LogSegment, segments

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from featurewatch.cli.output.topic_reader import TopicReader
 from featurewatch.streams.bus.publisher import Publisher
+from featurewatch.streams.bus.reader import TopicReader
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.codec.outputs import decode_change, decode_snapshot

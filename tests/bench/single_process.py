@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
-from featurewatch.controller.input_messages import INPUT_TOPICS, InputMessage
+from featurewatch.monitor.input_messages import INPUT_TOPICS, InputMessage
 from featurewatch.pipeline.gold.output_rows import TABLES
 from featurewatch.pipeline.gold.spark_fold import in_order
 from featurewatch.pipeline.gold.table_pass import TablePass

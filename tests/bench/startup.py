@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from confluent_kafka import Producer
 
-from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.deploy.kafka.specs import single_bus
+from featurewatch.stack.kafka.cluster import Cluster
+from featurewatch.stack.kafka.specs import single_bus
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.codec.outputs import encode_output

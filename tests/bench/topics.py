@@ -17,10 +17,10 @@ from typing import IO, Any, Final
 from featurewatch.admin.connections import Bootstrap
 from featurewatch.admin.topics.client import TopicAdmin, with_topics
 from featurewatch.admin.topics.values import TopicSpec, check_changes
-from featurewatch.deploy.java.jars import Cache, Jars, default_cache, java_command, tool_command
-from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.deploy.kafka.specs import combined
-from featurewatch.streams.net.address import parse_addresses
+from featurewatch.kafka.address import parse_addresses
+from featurewatch.stack.java.jars import Cache, Jars, default_cache, java_command, tool_command
+from featurewatch.stack.kafka.cluster import Cluster
+from featurewatch.stack.kafka.specs import combined
 from scripts.java_source import compile_java
 from tests.bench.turns import FEATUREWATCH, line, medians, timed
 

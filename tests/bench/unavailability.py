@@ -16,11 +16,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from featurewatch.deploy.java.jars import Cache, default_cache
-from tests.deploy.controlled_cluster import TOPIC, ControlledCluster
-from tests.deploy.controlled_steps import PARTITIONS, RECOVERY_S, lose_broker, reassign
-from tests.deploy.traffic import Traffic
+from featurewatch.stack.java.jars import Cache, default_cache
 from tests.paths import SRC
+from tests.stack.controlled_cluster import TOPIC, ControlledCluster
+from tests.stack.controlled_steps import PARTITIONS, RECOVERY_S, lose_broker, reassign
+from tests.stack.traffic import Traffic
 from tests.waiting import eventually
 
 _STACK: Final = (sys.executable, "-c", "from featurewatch.cli.main import main; main()", "stack")

@@ -24,7 +24,7 @@ import orjson
 from confluent_kafka import Consumer, TopicPartition
 from kazoo.client import KazooClient
 
-from featurewatch.deploy.zookeeper.ensemble import Ensemble
+from featurewatch.stack.zookeeper.ensemble import Ensemble
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.codec.outputs import decode_alert
 from featurewatch.streams.events import ZnodeSnapshot

@@ -10,26 +10,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from featurewatch.reference.machines.encoding import Endpoint
-from featurewatch.reference.machines.requests import FeaturesResponse
-from featurewatch.reference.machines.topics.requests import (
+from featurewatch.reference.zookeeper.machines.encoding import Endpoint
+from featurewatch.reference.zookeeper.machines.requests import FeaturesResponse
+from featurewatch.reference.zookeeper.machines.topics.requests import (
     NOT_CONTROLLER,
     TopicRequest,
     TopicResponse,
 )
-from featurewatch.reference.topic_api import TopicApi
-from featurewatch.reference.wire import responses
-from featurewatch.reference.wire.api_keys import (
+from featurewatch.reference.zookeeper.topic_api import TopicApi
+from featurewatch.reference.zookeeper.wire import responses
+from featurewatch.reference.zookeeper.wire.api_keys import (
     API_VERSIONS,
     DESCRIBE_CLUSTER,
     METADATA,
     ApiDialect,
 )
-from featurewatch.reference.wire.cluster_responses import topic_metadata
-from featurewatch.reference.wire.frames import WireRequest
-from featurewatch.reference.wire.responses import ClusterView
-from featurewatch.reference.wire.server import WireServer
-from tests.reference.kip4.kip4_rig import NODE_ID, Kip4Rig
+from featurewatch.reference.zookeeper.wire.cluster_responses import topic_metadata
+from featurewatch.reference.zookeeper.wire.frames import WireRequest
+from featurewatch.reference.zookeeper.wire.responses import ClusterView
+from featurewatch.reference.zookeeper.wire.server import WireServer
+from tests.reference.zookeeper.kip4.kip4_rig import NODE_ID, Kip4Rig
 
 _LOOKED_UP = (API_VERSIONS, METADATA, DESCRIBE_CLUSTER)
 

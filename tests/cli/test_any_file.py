@@ -12,8 +12,8 @@ from featurewatch.cli.config.client_config import read_client_config
 from featurewatch.cli.config.client_config import read_properties as read
 from featurewatch.cli.config.settings import Settings, load
 from featurewatch.cli.errors import UsageError
+from featurewatch.kafka.client_config.keys import check_zookeeper_keys
 from featurewatch.pipeline.fleet.desired import DesiredError
-from featurewatch.streams.client_config.keys import check_zookeeper_keys
 from tests.forging import JSON
 from tests.pipeline.fleet.desired_text import desired_of
 

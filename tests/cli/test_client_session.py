@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from featurewatch.admin.connections import Bootstrap
-from featurewatch.admin.reader import FeatureReader
+from featurewatch.admin.features.reader import FeatureReader
 from featurewatch.cli.client_session import client_session, light_runner, run_client
-from featurewatch.streams.net.transport import run_blocking
+from featurewatch.kafka.transport import run_blocking
 from tests.admin.scripted import Node, ScriptedCluster
 
 

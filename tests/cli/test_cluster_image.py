@@ -6,7 +6,7 @@ import pytest
 
 from featurewatch.cli.config.settings import ClusterSection as Watched
 from featurewatch.cli.runtime.cluster_image import ClusterNotReadError, read_image
-from featurewatch.deploy.zookeeper.ensemble import Ensemble
+from featurewatch.stack.zookeeper.ensemble import Ensemble
 from featurewatch.tables.image.cluster import Authority
 from tests.cli.commands import featurewatch
 from tests.integration.zookeeper.support import CLUSTER, chroot, register, writer

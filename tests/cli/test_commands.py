@@ -16,7 +16,7 @@ from featurewatch.cli.app import app
 from featurewatch.cli.command_line import LazyGroup
 from featurewatch.cli.config.options import NEWEST_KAFKA
 from featurewatch.cli.main import main
-from featurewatch.deploy.kafka.specs import NEWEST_TESTED
+from featurewatch.stack.kafka.specs import NEWEST_TESTED
 from tests.admin.scripted import Node, ScriptedCluster
 from tests.cli.command_tree import commands
 from tests.cli.commands import featurewatch

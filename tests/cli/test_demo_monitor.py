@@ -12,9 +12,9 @@ from featurewatch.agents.worker import Worker
 from featurewatch.cli.commands.demo.monitor import Monitor
 from featurewatch.cli.config.settings import BusSection, ClusterSection, Settings, WorkerSection
 from featurewatch.cli.runtime.sources import SourceRunner
-from featurewatch.deploy.errors import StackError
-from featurewatch.deploy.process.group import Group
-from featurewatch.deploy.process.server import Server
+from featurewatch.stack.errors import StackError
+from featurewatch.stack.process.group import Group
+from featurewatch.stack.process.server import Server
 from featurewatch.streams.types import ClusterId
 
 CLUSTER = ClusterId("c1")

@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from featurewatch.admin.draft_messages import delete_request, update_request
-from featurewatch.admin.metadata import FeatureDialect
-from featurewatch.admin.update_request import update_request as released_request
-from featurewatch.admin.updates import DowngradeType, FeatureUpdate
+from featurewatch.admin.features.kip584_drafts import delete_request, update_request
+from featurewatch.admin.features.metadata import FeatureDialect
+from featurewatch.admin.features.update_request import update_request as released_request
+from featurewatch.admin.features.updates import DowngradeType, FeatureUpdate
 from featurewatch.cli.app import app
 from featurewatch.cli.command_line import Exit
 from featurewatch.cli.commands.features.common.updates import DOWNGRADE, parse_level_updates
-from featurewatch.cli.kafka_tool import KafkaFeaturesTool, ToolError
+from featurewatch.cli.kafka_tools.features import KafkaFeaturesTool, ToolError
 from featurewatch.cli.output.confirmation import confirm
-from featurewatch.reference.machines.requests import FeaturesResponse
-from featurewatch.reference.wire.api_keys import ApiDialect
+from featurewatch.reference.zookeeper.machines.requests import FeaturesResponse
+from featurewatch.reference.zookeeper.wire.api_keys import ApiDialect
 from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, FeatureName
 from tests.admin.scripted import Node, ScriptedCluster
 

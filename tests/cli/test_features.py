@@ -15,10 +15,10 @@ import pytest
 
 from featurewatch.cli.config.client_config import read_client_config, read_properties
 from featurewatch.cli.errors import UsageError
-from featurewatch.cli.kafka_tool import parse_level
-from featurewatch.deploy.process.private_files import write_private
-from featurewatch.reference.machines.requests import FeaturesResponse, UpdateResponse
-from featurewatch.reference.wire.api_keys import ApiDialect
+from featurewatch.cli.kafka_tools.features import parse_level
+from featurewatch.common.private_files import write_private
+from featurewatch.reference.zookeeper.machines.requests import FeaturesResponse, UpdateResponse
+from featurewatch.reference.zookeeper.wire.api_keys import ApiDialect
 from tests.admin.scripted import Node, ScriptedCluster
 from tests.cli.commands import environment
 from tests.conformance.kafka_tools import OurCommand

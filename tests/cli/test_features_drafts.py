@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from kazoo.client import KazooClient
 
-from featurewatch.deploy.zookeeper.ensemble import Ensemble
-from featurewatch.reference.machines.dialect import EARLY_DRAFT, LATER_DRAFT, Dialect
-from featurewatch.reference.machines.encoding import encode_features
+from featurewatch.reference.zookeeper.machines.dialect import EARLY_DRAFT, LATER_DRAFT, Dialect
+from featurewatch.reference.zookeeper.machines.encoding import encode_features
+from featurewatch.stack.zookeeper.ensemble import Ensemble
 from tests.conformance.kafka_tools import CommandResult, OurCommand
-from tests.reference.process import reference_process
+from tests.reference.zookeeper.process import reference_process
 
 pytestmark = pytest.mark.stack
 

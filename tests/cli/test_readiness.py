@@ -16,17 +16,17 @@ from featurewatch.cli.errors import UsageError
 from featurewatch.cli.output.rendering import console
 from featurewatch.cli.runtime.cluster_image import ClusterNotReadError
 from featurewatch.controller.kraft import release_of
-from featurewatch.controller.monitor import MonitorState
-from featurewatch.controller.readiness import assess_readiness
+from featurewatch.monitor.readiness import assess_readiness
+from featurewatch.monitor.step import MonitorState
 from featurewatch.streams.events import Event
 from featurewatch.streams.types import NodeId, NodeKey, Role
 from featurewatch.tables.image.cluster import ClusterImage
 from featurewatch.tables.rows import changelog_topic
-from tests.controller.readiness.clusters import cluster, controllers, image, nodes, ranges
+from tests.monitor.readiness.clusters import cluster, controllers, image, nodes, ranges
 from tests.simulation import records as r
 from tests.simulation.engine import Engine
 from tests.simulation.records import CLUSTER
-from tests.streams.mock_bus import MockBus
+from tests.streams.bus.mock_bus import MockBus
 
 AT = ("--bootstrap-controller", "kafka:9093")
 MIXED = (

@@ -9,12 +9,12 @@ import pytest
 
 from featurewatch.cli.config.settings import ClusterSection as Watched
 from featurewatch.cli.runtime.cluster_image import read_image
+from featurewatch.common.private_files import write_private
 from featurewatch.controller.compatibility import Verdict
 from featurewatch.controller.kraft import release_of
-from featurewatch.controller.readiness import applied_by_all, assess_readiness
-from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec
-from featurewatch.deploy.process.private_files import write_private
+from featurewatch.monitor.readiness import applied_by_all, assess_readiness
+from featurewatch.stack.kafka.cluster import Cluster
+from featurewatch.stack.kafka.specs import ClusterSpec, NodeSpec
 from featurewatch.streams.events import (
     LogCommit,
     RecordJson,

@@ -16,7 +16,7 @@ from featurewatch.cli.commands.reassign.common.plan import (
     plan_lines,
     plan_reassignment,
 )
-from featurewatch.cli.commands.reassign.common.tool_error import KafkaToolError, in_set_order
+from featurewatch.cli.kafka_tools.errors import KafkaToolError, in_set_order
 from featurewatch.controller.kraft.map_order import string_hash
 from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
 from featurewatch.streams.types import NodeId

@@ -14,7 +14,7 @@ from featurewatch.controller.partitions.assignment import TopicPartition
 from tests.cli.released_node import ReleasedNode
 from tests.conformance.kafka_tools import CommandResult, OurCommand
 from tests.conformance.partition_tools.tools import write_assignment
-from tests.reference.machines.controller_rig import P0
+from tests.reference.zookeeper.machines.controller_rig import P0
 
 METADATA, CREATE, DELETE, DESCRIBE_CONFIGS, ADD_PARTITIONS = 3, 19, 20, 32, 37
 ELECT, ALTER_CONFIGS, REASSIGN, LIST_REASSIGNMENTS = 43, 44, 45, 46

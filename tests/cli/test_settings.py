@@ -20,13 +20,13 @@ from featurewatch.cli.config.source_settings import (
     zookeeper_settings,
 )
 from featurewatch.cli.errors import UsageError
-from featurewatch.controller.readiness import DEFAULT_LIMITS, Limits
-from featurewatch.deploy.process.private_files import write_private
+from featurewatch.common.private_files import write_private
+from featurewatch.kafka.address import Address
+from featurewatch.kafka.security import PLAINTEXT
+from featurewatch.monitor.readiness import DEFAULT_LIMITS, Limits
 from featurewatch.streams.apiversions.settings import ControllerAddress
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.kraft.source import KraftSettings
-from featurewatch.streams.net.address import Address
-from featurewatch.streams.net.security import PLAINTEXT
 from featurewatch.streams.types import ClusterId, NodeId
 from featurewatch.streams.zookeeper.settings import ZookeeperLogin, ZookeeperSettings
 from tests.paths import ROOT

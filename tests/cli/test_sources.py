@@ -8,8 +8,8 @@ import pytest
 
 from featurewatch.cli.config.settings import ClusterSection
 from featurewatch.cli.runtime.sources import WatchedCluster
-from featurewatch.cli.tasks import run_all
-from featurewatch.streams.errors import BusError, EventTooLargeError, PublishError
+from featurewatch.common.tasks import run_all
+from featurewatch.streams.bus.errors import BusError, EventTooLargeError, PublishError
 from featurewatch.streams.events import DeadLetter, Event, NodeAnswer, SourceState, SourceStatus
 from featurewatch.streams.topics import Topic
 from featurewatch.streams.types import ClusterId, Role

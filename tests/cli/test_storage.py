@@ -10,15 +10,11 @@ from featurewatch.cli.app import app
 from featurewatch.cli.commands.storage import info as storage_info
 from featurewatch.cli.commands.storage.command import passed_on
 from featurewatch.cli.errors import UsageError
-from featurewatch.deploy.java.jars import Cache
-from featurewatch.deploy.kafka.cluster import random_id
-from featurewatch.deploy.kafka.server_properties import (
-    Addresses,
-    format_properties,
-    node_properties,
-)
-from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec, Roles
-from featurewatch.deploy.process.private_files import write_private
+from featurewatch.common.private_files import write_private
+from featurewatch.stack.java.jars import Cache
+from featurewatch.stack.kafka.cluster import random_id
+from featurewatch.stack.kafka.server_properties import Addresses, format_properties, node_properties
+from featurewatch.stack.kafka.specs import ClusterSpec, NodeSpec, Roles
 from tests.conftest import MakeCluster
 from tests.streams.kraft.directory.log_directory import LogDirectory, leader_change
 from tests.streams.kraft.encoding import data_batch, record_of, snapshot_batches

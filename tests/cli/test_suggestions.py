@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from featurewatch.reference.machines.requests import UpdateResponse
+from featurewatch.reference.zookeeper.machines.requests import UpdateResponse
 from tests.admin.scripted import Node, ScriptedCluster
 
 STEP = "rehearse --bootstrap-controller a:1 --step"

@@ -14,8 +14,8 @@ from rich.text import Text
 from featurewatch.cli.logs import PlainFormatter
 from featurewatch.cli.main import main
 from featurewatch.cli.output import terminal
-from featurewatch.reference.machines.requests import FeaturesResponse
-from featurewatch.streams.text import plain, shortened
+from featurewatch.common.text import plain, shortened
+from featurewatch.reference.zookeeper.machines.requests import FeaturesResponse
 from tests.admin.scripted import Node, ScriptedCluster
 from tests.conformance.kafka_tools import OurCommand
 from tests.paths import ROOT

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from featurewatch.cli.runtime.unreached import report_unreached
-from featurewatch.controller.monitor import MonitorState, step
+from featurewatch.monitor.step import MonitorState, step
 from featurewatch.streams.events import SourceStatus
 from featurewatch.streams.outputs import Alert, AlertState
 from featurewatch.streams.topics import METADATA_LOG, Topic

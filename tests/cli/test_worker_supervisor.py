@@ -12,14 +12,14 @@ from featurewatch.agents.settings import WorkerSettings
 from featurewatch.agents.worker import Worker
 from featurewatch.cli.runtime.supervisor import RestartBackoff, run_restarting
 from featurewatch.cli.runtime.worker_supervisor import WorkerSupervisor
-from featurewatch.streams.bus.settings import BusSettings
-from featurewatch.streams.errors import (
+from featurewatch.streams.bus.errors import (
     BusSetupError,
     BusUnavailableError,
     FencedError,
     PublishDeniedError,
     PublishError,
 )
+from featurewatch.streams.bus.settings import BusSettings
 from tests.waiting import until_async, until_ended
 
 QUICK = RestartBackoff(first_s=0.01, max_s=0.02, steady_s=60)

@@ -6,10 +6,10 @@ from contextlib import ExitStack
 
 import pytest
 
-from featurewatch.deploy.java.jars import Cache
-from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.deploy.kafka.specs import zookeeper_mode
-from featurewatch.deploy.zookeeper.ensemble import Ensemble
+from featurewatch.stack.java.jars import Cache
+from featurewatch.stack.kafka.cluster import Cluster
+from featurewatch.stack.kafka.specs import zookeeper_mode
+from featurewatch.stack.zookeeper.ensemble import Ensemble
 from tests.conformance.kafka_tools import KafkaTools, kafka_tools
 from tests.process_logs import started
 

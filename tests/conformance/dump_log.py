@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from featurewatch.deploy.java.jars import Cache, parse_release, tool_command
+from featurewatch.stack.java.jars import Cache, parse_release, tool_command
 from featurewatch.streams.kraft.records.batch import scan_batches
 from featurewatch.streams.kraft.records.decoder import Record, RecordDecoder
 from featurewatch.streams.kraft.records.selection import ALL_RECORDS, REDACTED_RECORD_TYPES

@@ -13,7 +13,7 @@ from typing import IO, Final
 import pytest
 
 from featurewatch.cli.main import main
-from featurewatch.deploy.java.jars import Cache, Jars, java_command
+from featurewatch.stack.java.jars import Cache, Jars, java_command
 from scripts.java_source import compile_java
 
 _SOURCE = Path(__file__).resolve().parent / "java" / "KafkaTools.java"

@@ -38,10 +38,10 @@ from kio.schema.alter_partition_reassignments.v0.response import (
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import f64, i32
 
-from featurewatch.deploy.java.jars import Cache
-from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec
-from featurewatch.deploy.wire.connection import BlockingConnection, check
+from featurewatch.stack.java.jars import Cache
+from featurewatch.stack.kafka.cluster import Cluster
+from featurewatch.stack.kafka.specs import ClusterSpec, NodeSpec
+from featurewatch.stack.wire.connection import BlockingConnection, check
 from featurewatch.streams.events import SnapshotChunk
 from featurewatch.streams.kraft.records.batch import scan_batches
 from featurewatch.streams.kraft.records.schema import RecordSchema

@@ -4,8 +4,8 @@ import pytest
 
 from featurewatch.controller.compatibility import Verdict, incompatibilities, supports
 from featurewatch.controller.levels import METADATA_VERSION_NAMES, level_name
-from featurewatch.controller.readiness import NodeCondition, assess_readiness
-from featurewatch.controller.rules import needs_evaluation
+from featurewatch.monitor.readiness import NodeCondition, assess_readiness
+from featurewatch.monitor.rules import needs_evaluation
 from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, Role
 from featurewatch.tables.image.nodes import intern_capabilities
 from tests.simulation import records as r

@@ -11,12 +11,12 @@ from typing import Any, Final
 
 from kazoo.client import KazooClient
 
-from featurewatch.deploy.java.jars import tool_command
-from featurewatch.deploy.kafka.specs import KAFKA_WITH_ZOOKEEPER
-from featurewatch.deploy.process.ports import LOOPBACK
-from featurewatch.deploy.stack.reference_nodes import ReferenceProcess, reference_nodes
-from featurewatch.deploy.zookeeper.ensemble import Ensemble
-from featurewatch.deploy.zookeeper.specs import EnsembleSpec
+from featurewatch.stack.java.jars import tool_command
+from featurewatch.stack.kafka.specs import KAFKA_WITH_ZOOKEEPER
+from featurewatch.stack.process.ports import LOOPBACK
+from featurewatch.stack.reference_nodes import ReferenceProcess, reference_nodes
+from featurewatch.stack.zookeeper.ensemble import Ensemble
+from featurewatch.stack.zookeeper.specs import EnsembleSpec
 from featurewatch.streams.types import UpgradeType
 from tests.faults.proxy import Proxy
 from tests.faults.servers import Servers

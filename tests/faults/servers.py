@@ -9,10 +9,10 @@ from typing import Final
 
 import trustme
 
-from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.deploy.kafka.server_properties import Addresses
-from featurewatch.deploy.kafka.specs import NEWEST_TESTED, ClusterSpec, NodeSpec
-from featurewatch.deploy.process.ports import LOOPBACK, Ports
+from featurewatch.stack.kafka.cluster import Cluster
+from featurewatch.stack.kafka.server_properties import Addresses
+from featurewatch.stack.kafka.specs import NEWEST_TESTED, ClusterSpec, NodeSpec
+from featurewatch.stack.process.ports import LOOPBACK, Ports
 from tests.faults.proxy import Proxy
 from tests.process_logs import started
 

@@ -11,7 +11,7 @@ from typing import Final, Protocol, Self
 from confluent_kafka.admin import AdminClient
 
 from featurewatch.cli.commands.demo.summary import levels_on_disk
-from featurewatch.deploy.process.private_files import write_private
+from featurewatch.common.private_files import write_private
 from tests.faults.outputs import OutputReader
 from tests.faults.servers import Servers
 from tests.faults.traffic import set_level

@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Self
 
-from featurewatch.admin.features import FeatureUpdate, UpdateRefusedError, update_features
-from featurewatch.streams.net.address import Address
-from featurewatch.streams.net.connection import NodeError
+from featurewatch.admin.features.client import FeatureUpdate, UpdateRefusedError, update_features
+from featurewatch.kafka.address import Address
+from featurewatch.kafka.connection import NodeError
 from featurewatch.streams.types import FeatureLevel, FeatureName, UpgradeType
 from tests.faults.verdict import Level
 

@@ -21,8 +21,8 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i32
 
 from featurewatch.cli.app import app
-from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.deploy.wire.connection import BlockingConnection
+from featurewatch.stack.kafka.cluster import Cluster
+from featurewatch.stack.wire.connection import BlockingConnection
 from tests.waiting import eventually
 
 Json = dict[str, Any]

@@ -7,7 +7,7 @@ from typing import Final
 
 from tests.mutants.mutant import Mutant
 
-_TOPICS: Final = "reference/machines/topics"
+_TOPICS: Final = "reference/zookeeper/machines/topics"
 _OPERATIONS: Final = f"{_TOPICS}/operations"
 _DIALECT: Final = f"{_TOPICS}/dialect.py"
 _REPLICAS: Final = f"{_TOPICS}/replica_machine.py"
@@ -15,7 +15,7 @@ _REASSIGNMENT: Final = f"{_OPERATIONS}/reassignment.py"
 _SELECTORS: Final = "controller/partitions/selectors.py"
 _STATES: Final = "controller/partitions/states.py"
 _ASSIGNMENT: Final = "controller/partitions/assignment.py"
-_KIP_4: Final = "reference/kip4"
+_KIP_4: Final = "reference/zookeeper/kip4"
 
 CONTROLLER_MUTANTS: Final = (
     # States
@@ -341,7 +341,7 @@ CONTROLLER_MUTANTS: Final = (
     Mutant(
         "A-01 as released",
         "a standby has the draft's code",
-        "reference/machines/requests.py",
+        "reference/zookeeper/machines/requests.py",
         "    NOT_CONTROLLER = 41\n",
         "    NOT_CONTROLLER = 22\n",
     ),
@@ -355,7 +355,7 @@ CONTROLLER_MUTANTS: Final = (
     Mutant(
         "A-20 as released",
         "an empty list of topics means all",
-        "reference/wire/cluster_responses.py",
+        "reference/zookeeper/wire/cluster_responses.py",
         "    if requested is None or (request.version == 0 and not requested):\n",
         "    if not requested:\n",
     ),
@@ -369,7 +369,7 @@ CONTROLLER_MUTANTS: Final = (
     Mutant(
         "A-30 as released",
         "partitions that have no leader elected have no error",
-        "reference/wire/topic_responses.py",
+        "reference/zookeeper/wire/topic_responses.py",
         "                        error_code=_code(shown[partition].error),\n",
         "                        error_code=_code(ErrorCode.NONE),\n",
     ),

@@ -8,7 +8,7 @@ _KIP_778: Final = "controller/kraft/kip_778.py"
 _KRAFT: Final = "controller/kraft/updates.py"
 _ANSWERS: Final = "tables/fold/api_versions.py"
 _NODE: Final = "streams/apiversions/node_features.py"
-_DIVERGENCE: Final = "controller/readiness/divergence.py"
+_DIVERGENCE: Final = "monitor/readiness/divergence.py"
 
 KRAFT_MUTANTS: Final = (
     # KIP-778 as written
@@ -165,14 +165,14 @@ KRAFT_MUTANTS: Final = (
     Mutant(
         "M-10",
         "KIP-778's version 4 has a minimum",
-        "reference/wire/responses.py",
+        "reference/zookeeper/wire/responses.py",
         "_NO_MINIMUM_SINCE: Final = 4\n",
         "_NO_MINIMUM_SINCE: Final = 5\n",
     ),
     Mutant(
         "M-10",
         "KIP-778's version 3 has no minimum",
-        "reference/wire/responses.py",
+        "reference/zookeeper/wire/responses.py",
         "_NO_MINIMUM_SINCE: Final = 4\n",
         "_NO_MINIMUM_SINCE: Final = 3\n",
     ),
@@ -186,14 +186,14 @@ KRAFT_MUTANTS: Final = (
     Mutant(
         "M-31",
         "a roll is complete while a node is behind",
-        "controller/rolls/tracker.py",
+        "monitor/rolls/tracker.py",
         "        if any(_is_behind(key.capabilities, roll) for key in",
         "        if False and any(_is_behind(key.capabilities, roll) for key in",
     ),
     Mutant(
         "M-32",
         "the levels that were lowered before are forgotten",
-        "controller/rolls/tracker.py",
+        "monitor/rolls/tracker.py",
         "        levels = self._lowered if direction is Direction.DOWNGRADE else {}\n",
         "        levels: dict[FeatureName, tuple[FeatureLevel, FeatureLevel]] = {}\n",
     ),
@@ -207,7 +207,7 @@ KRAFT_MUTANTS: Final = (
     Mutant(
         "M-48",
         "what was negotiated first counts for ever",
-        "streams/net/connection.py",
+        "kafka/connection.py",
         "        self.api_versions = MappingProxyType(\n",
         "        self.api_versions = getattr(self, 'api_versions', None) or MappingProxyType(\n",
     ),

@@ -9,7 +9,7 @@ from typing import Final
 
 from tests.mutants.mutant import Mutant
 
-_MACHINES: Final = "reference/machines"
+_MACHINES: Final = "reference/zookeeper/machines"
 _CONTROLLER: Final = f"{_MACHINES}/controller/controller.py"
 _PENDING: Final = f"{_MACHINES}/controller/pending.py"
 _DIALECT: Final = f"{_MACHINES}/dialect.py"
@@ -215,7 +215,7 @@ FEATURE_MUTANTS: Final = (
     Mutant(
         "F-66",
         "a broker is asked to fetch",
-        "reference/wire/api_keys.py",
+        "reference/zookeeper/wire/api_keys.py",
         "_COMMON: dict[int, Versions] = {METADATA",
         "_COMMON: dict[int, Versions] = {1: (0, 1), METADATA",
     ),
@@ -294,28 +294,28 @@ FEATURE_MUTANTS: Final = (
     Mutant(
         "M-03",
         "the default timeout is 30 s",
-        "admin/update_request.py",
+        "admin/features/update_request.py",
         "    timeout_s: float = 60.0,\n",
         "    timeout_s: float = 30.0,\n",
     ),
     Mutant(
         "M-22",
         "names of levels are refused",
-        "cli/kafka_tool.py",
+        "cli/kafka_tools/features.py",
         "            if name.strip(_TRIMMED) != METADATA_VERSION or self._is_strict:\n",
         "            if True:\n",
     ),
     Mutant(
         "M-22",
         "names serve for any feature",
-        "cli/kafka_tool.py",
+        "cli/kafka_tools/features.py",
         "            if name.strip(_TRIMMED) != METADATA_VERSION or self._is_strict:\n",
         "            if False:\n",
     ),
     Mutant(
         "M-22 as released",
         "the tool of a release takes names",
-        "cli/kafka_tool.py",
+        "cli/kafka_tools/features.py",
         "            if name.strip(_TRIMMED) != METADATA_VERSION or self._is_strict:\n",
         "            if name.strip(_TRIMMED) != METADATA_VERSION:\n",
     ),

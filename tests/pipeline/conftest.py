@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from featurewatch.cli.runtime.spark_jars import spark_jars
-from featurewatch.deploy.java.jars import Cache
-from featurewatch.deploy.kafka.cluster import Cluster
 from featurewatch.pipeline.errors import SparkMissingError
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.spark.java import java_home
 from featurewatch.pipeline.spark.session import spark_session
+from featurewatch.stack.java.jars import Cache
+from featurewatch.stack.kafka.cluster import Cluster
 from featurewatch.streams.bus.settings import BusSettings
 
 if TYPE_CHECKING:

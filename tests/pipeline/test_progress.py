@@ -3,7 +3,7 @@
 import pytest
 
 from featurewatch.cli.output.progress import ProgressPrinter, document, line
-from featurewatch.pipeline.progress import FIRST_BATCH, NO_PROGRESS, Progress, ProgressEvent
+from featurewatch.common.progress import FIRST_BATCH, NO_PROGRESS, Progress, ProgressEvent
 
 
 class Clock:

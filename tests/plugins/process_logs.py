@@ -8,7 +8,7 @@ from collections.abc import Generator
 
 import pytest
 
-from featurewatch.deploy.process.group import Group
+from featurewatch.stack.process.group import Group
 from tests.process_logs import log_ends
 
 

@@ -14,7 +14,7 @@ LONGEST: Final = (
     "tests/integration/processes",
     "tests/integration/kraft",
     "tests/agents",
-    "tests/deploy",
+    "tests/stack",
     "tests/simulation",
     "tests/streams",
     "tests/conformance",
@@ -23,7 +23,7 @@ LONGEST: Final = (
     "tests/integration/reference",
     "tests/integration/zookeeper",
     "tests/web",
-    "tests/monitoring",
+    "tests/integrations",
     "tests/plugins",
 )
 """What takes minutes, the longest first. With two processes one begins with Spark, which computes

@@ -13,8 +13,8 @@ pytest_plugins = ("pytester",)
 ROOT = Path(__file__).parents[2]
 TESTS = """
 import pytest
-from featurewatch.deploy.errors import StartError
-from featurewatch.deploy.process.group import Group
+from featurewatch.stack.errors import StartError
+from featurewatch.stack.process.group import Group
 from tests.process_logs import started
 
 class Servers(Group):

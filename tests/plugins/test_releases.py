@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from featurewatch.deploy.java.lock import jar_lock
+from featurewatch.stack.java.lock import jar_lock
 from tests.plugins.releases import NIGHTLY
 
 pytest_plugins = ("pytester",)

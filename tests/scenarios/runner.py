@@ -26,8 +26,8 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from featurewatch.controller.monitor import StepResult, step_unreadable
-from featurewatch.controller.rows import rows_of_step
+from featurewatch.monitor.rows import rows_of_step
+from featurewatch.monitor.step import StepResult, step_unreadable
 from featurewatch.streams.events import Event, RecordJson, SourceState
 from featurewatch.streams.types import Role
 from featurewatch.tables.image.sources import MessagePosition

@@ -5,8 +5,8 @@ It calls none of the rules' own helpers: it reads images and implements KIP-584 
 
 from collections import defaultdict
 
-from featurewatch.controller.monitor import MonitorState, StepResult
-from featurewatch.controller.readiness import DEFAULT_LIMITS, Limits
+from featurewatch.monitor.readiness import DEFAULT_LIMITS, Limits
+from featurewatch.monitor.step import MonitorState, StepResult
 from featurewatch.streams.events import Event, SourceState
 from featurewatch.streams.outputs import AlertState
 from featurewatch.streams.types import NodeId, Role

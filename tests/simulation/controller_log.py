@@ -15,7 +15,7 @@ from featurewatch.controller.partitions.kraft_election import (
     change_partition,
 )
 from featurewatch.controller.partitions.kraft_invariants import apply_change
-from featurewatch.controller.readiness.state_timers import Limits
+from featurewatch.monitor.readiness.state_timers import Limits
 from featurewatch.streams.events import CommitKind, LogCommit, RecordJson, SnapshotChunk
 from tests.simulation.records import CLUSTER, MV, record, register, register_controller
 

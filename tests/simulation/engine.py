@@ -4,12 +4,12 @@ rows."""
 from collections.abc import Mapping, Sequence
 from random import Random
 
-from featurewatch.controller.monitor import MonitorState, StepResult, step
 from featurewatch.controller.partitions.kraft_election import PartitionChange
-from featurewatch.controller.readiness import DEFAULT_LIMITS
-from featurewatch.controller.readiness.state_timers import Limits
-from featurewatch.controller.rows import rows_of_step, states_of_rows
-from featurewatch.controller.snapshot import snapshot
+from featurewatch.monitor.readiness import DEFAULT_LIMITS
+from featurewatch.monitor.readiness.state_timers import Limits
+from featurewatch.monitor.rows import rows_of_step, states_of_rows
+from featurewatch.monitor.snapshot import snapshot
+from featurewatch.monitor.step import MonitorState, StepResult, step
 from featurewatch.streams.codec.outputs import encode_output
 from featurewatch.streams.events import Event
 from featurewatch.streams.outputs import Alert, FeatureChange, Operation, Snapshot

@@ -3,7 +3,7 @@
 from itertools import count
 from random import Random
 
-from featurewatch.controller.readiness import Limits
+from featurewatch.monitor.readiness import Limits
 from featurewatch.streams.events import Event
 from featurewatch.streams.znodes import BrokerZnode
 from featurewatch.tables.image.cluster import Authority

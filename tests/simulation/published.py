@@ -3,7 +3,7 @@
 import sys
 from random import Random
 
-from featurewatch.controller.monitor import MonitorState, step
+from featurewatch.monitor.step import MonitorState, step
 from featurewatch.streams.codec.outputs import encode_output
 from tests.simulation.engine import Output
 from tests.simulation.world import World

@@ -6,8 +6,8 @@ same. Not included: registrations that would be refused, and levels that are beh
 
 from collections.abc import Iterator
 
-from featurewatch.controller.monitor import MonitorState, StepResult
-from featurewatch.controller.readiness import DEFAULT_LIMITS, Limits
+from featurewatch.monitor.readiness import DEFAULT_LIMITS, Limits
+from featurewatch.monitor.step import MonitorState, StepResult
 from featurewatch.streams.events import Event, LogCommit, SnapshotChunk
 from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, NodeKey, Role
 from featurewatch.tables.image.cluster import ClusterImage

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from featurewatch.controller.rows import rows_of_step
+from featurewatch.monitor.rows import rows_of_step
 from tests.paths import ROOT
 from tests.simulation import engine
 from tests.simulation.__main__ import PARTS, failures

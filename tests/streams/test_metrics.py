@@ -7,7 +7,7 @@ from dataclasses import replace
 import aiohttp
 import pytest
 
-from featurewatch.streams.errors import PortTakenError
+from featurewatch.common.http.errors import PortTakenError
 from featurewatch.streams.events import SourceState
 from featurewatch.streams.health import HealthServer, source_readiness, source_views
 from featurewatch.streams.metrics import METRICS, SourceReport, exposition

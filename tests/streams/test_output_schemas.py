@@ -7,7 +7,7 @@ import orjson
 import pytest
 from jsonschema import Draft202012Validator
 
-from featurewatch.controller.rules import RULES
+from featurewatch.monitor.rules import RULES
 from featurewatch.streams.codec.outputs import TOPICS, Output, encode_output
 from featurewatch.streams.outputs import (
     Alert,

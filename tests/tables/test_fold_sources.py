@@ -1,6 +1,6 @@
 """A retired source is removed, together with what only that source published."""
 
-from featurewatch.controller.monitor import MonitorState, step, step_unreadable
+from featurewatch.monitor.step import MonitorState, step, step_unreadable
 from featurewatch.streams.events import Event, SourceState
 from featurewatch.streams.outputs import AlertState
 from featurewatch.tables.image.cluster import Authority

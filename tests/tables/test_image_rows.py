@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featurewatch.controller.monitor import MonitorState, step
-from featurewatch.controller.rows import StateRowError, rows_of_step, states_of_rows
+from featurewatch.monitor.rows import StateRowError, rows_of_step, states_of_rows
+from featurewatch.monitor.step import MonitorState, step
 from featurewatch.streams.types import ClusterId
 from featurewatch.tables.rows import cluster_of, row_key
 from tests import strategies as some

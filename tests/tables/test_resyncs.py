@@ -2,9 +2,9 @@
 
 import pytest
 
-from featurewatch.controller.alerts import Cause
-from featurewatch.controller.monitor import MonitorState, StepResult, step, step_lost
-from featurewatch.controller.rows import rows_of_step, states_of_rows
+from featurewatch.monitor.alerts import Cause
+from featurewatch.monitor.rows import rows_of_step, states_of_rows
+from featurewatch.monitor.step import MonitorState, StepResult, step, step_lost
 from featurewatch.streams.events import Event, begins_state
 from featurewatch.streams.types import NodeId, NodeKey, Role
 from featurewatch.tables.fold.fold import fold, fold_lost

@@ -2,15 +2,15 @@
 
 from dataclasses import replace
 
-from featurewatch.controller.monitor import MonitorState
-from featurewatch.controller.rows import rows_of_state
-from featurewatch.controller.snapshot import snapshot
+from featurewatch.monitor.rows import rows_of_state
+from featurewatch.monitor.snapshot import snapshot
+from featurewatch.monitor.step import MonitorState
 from featurewatch.streams.outputs import Snapshot
 from featurewatch.streams.types import ClusterId
 from featurewatch.tables.image.cluster import ClusterImage
 from featurewatch.web.model import FleetModel
 from featurewatch.web.worker_rows import WorkerRows
-from tests.controller.readiness.clusters import cluster, controllers, nodes
+from tests.monitor.readiness.clusters import cluster, controllers, nodes
 from tests.simulation.records import CLUSTER
 from tests.tables.images import fold_all
 from tests.web.samples import message_of

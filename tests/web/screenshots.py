@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Final
 
 from featurewatch.controller.kraft import release_of
-from featurewatch.controller.readiness.report import release_levels
-from featurewatch.controller.readiness.upgrade_state import UpgradeState
+from featurewatch.monitor.readiness.report import release_levels
+from featurewatch.monitor.readiness.upgrade_state import UpgradeState
 from featurewatch.streams.outputs import Alert, Severity, Snapshot
 from featurewatch.streams.types import METADATA_VERSION, ClusterId, FeatureLevel
 from featurewatch.web.model import FleetModel
 from featurewatch.web.server import PageServer
 from featurewatch.web.settings import PageSettings
 from featurewatch.web.worker_rows import WorkerRows
-from tests.controller.readiness.clusters import cluster, controllers, nodes
+from tests.monitor.readiness.clusters import cluster, controllers, nodes
 from tests.paths import ROOT
 from tests.tables.images import fold_all
 from tests.web.chromium import CHROMIUM, NO_CHROMIUM, running_chromium

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from aiohttp import ClientSession, TCPConnector
 
-from featurewatch.streams.http.access import BURST_S, AccessSettings
+from featurewatch.common.http.access import BURST_S, AccessSettings
 from featurewatch.web import live
 from featurewatch.web.openapi import ROOT
 from featurewatch.web.server import PageServer
 from featurewatch.web.settings import PageSettings
 from featurewatch.web.worker_rows import WorkerRows
-from tests.streams.http.ports import until
+from tests.common.http.ports import until
 from tests.web.samples import NOW_MS, read_model, state_of
 from tests.web.served_page import memory_mb, served_page
 

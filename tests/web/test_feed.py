@@ -16,21 +16,21 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from featurewatch.cli.config.settings import BusSection, Settings, WebSection
 from featurewatch.cli.errors import UsageError
-from featurewatch.cli.output.page import run_page, run_page_beside
-from featurewatch.cli.output.topic_reader import TopicReader
-from featurewatch.controller.monitor import MonitorState
-from featurewatch.controller.rows import rows_of_state
-from featurewatch.controller.snapshot import snapshot
-from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.deploy.kafka.specs import ClusterSpec, single_bus
+from featurewatch.cli.runtime.page import run_page, run_page_beside
+from featurewatch.monitor.rows import rows_of_state
+from featurewatch.monitor.snapshot import snapshot
+from featurewatch.monitor.step import MonitorState
+from featurewatch.stack.kafka.cluster import Cluster
+from featurewatch.stack.kafka.specs import ClusterSpec, single_bus
+from featurewatch.streams.bus.reader import TopicReader
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.codec.outputs import encode_output
 from featurewatch.streams.outputs import AlertState
 from featurewatch.streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES, OPERATIONS, STATE
 from featurewatch.tables.rows import WORKER_ROWS
-from tests.streams.http.ports import TOKEN, Files
-from tests.streams.mock_bus import MockBus
+from tests.common.http.ports import TOKEN, Files
+from tests.streams.bus.mock_bus import MockBus
 from tests.web.rolls import ROLLED, rolling
 from tests.web.samples import alert_of, change_of, message_of, operation_of, state_of
 

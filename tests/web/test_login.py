@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from aiohttp import ClientResponse, ClientSession, DummyCookieJar
 
-from featurewatch.streams.http.access import SESSION_COOKIE, AccessSettings
-from featurewatch.streams.http.tokens import SESSION_S
+from featurewatch.common.http.access import SESSION_COOKIE, AccessSettings
+from featurewatch.common.http.tokens import SESSION_S
 from featurewatch.web.login import MAX_FORM_BYTES
 from featurewatch.web.openapi import ROOT
 from featurewatch.web.server import PageServer
 from featurewatch.web.settings import PageSettings
 from featurewatch.web.worker_rows import WorkerRows
-from tests.streams.http.ports import OTHER_TOKEN, TOKEN, Files, hashed, until
+from tests.common.http.ports import OTHER_TOKEN, TOKEN, Files, hashed, until
 from tests.web.samples import NOW_MS, read_model, state_of
 
 HTML = {"Accept": "text/html,application/xhtml+xml"}

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from aiohttp import ClientSession, TCPConnector, web
 
-from featurewatch.streams.http.access import AccessSettings
+from featurewatch.common.http.access import AccessSettings
 from featurewatch.web.server import PageServer
 from featurewatch.web.settings import PageSettings
 from featurewatch.web.worker_rows import WorkerRows
-from tests.streams.http.ports import OTHER_TOKEN, PASSWORD, TOKEN, Files, hashed
+from tests.common.http.ports import OTHER_TOKEN, PASSWORD, TOKEN, Files, hashed
 from tests.web.chromium import CHROMIUM, NO_CHROMIUM, NO_PLAYWRIGHT
 from tests.web.rolls import ROLLED, publish, rolling
 from tests.web.samples import alert_of, message_of, read_model, state_of

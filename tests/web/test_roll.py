@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.deploy.kafka.specs import ClusterSpec, combined
+from featurewatch.stack.kafka.cluster import Cluster
+from featurewatch.stack.kafka.specs import ClusterSpec, combined
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.types import FeatureName

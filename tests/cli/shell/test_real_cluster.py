@@ -7,7 +7,7 @@ import pytest
 
 from featurewatch.cli.commands.shell.names_reader import read_names
 from featurewatch.cli.commands.shell.target import shell_target
-from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.stack.kafka.cluster import Cluster
 from tests.cli.shell.shells import shell
 from tests.cli.shell.terminals import shell_terminal
 from tests.waiting import eventually

@@ -8,7 +8,7 @@ import pytest
 
 from featurewatch.cli.commands.shell.interactive import require_terminal
 from featurewatch.cli.errors import UsageError
-from featurewatch.reference.machines.requests import UpdateResponse
+from featurewatch.reference.zookeeper.machines.requests import UpdateResponse
 from tests.admin.scripted import Node, ScriptedCluster
 from tests.cli.shell.terminals import shell_terminal
 

@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from featurewatch.deploy.java.jars import Cache, default_cache
+from featurewatch.stack.java.jars import Cache, default_cache
 from tests.conformance.feature_control.compare import cases, differences, kinds
 from tests.conformance.feature_control.kafka import ALL_RELEASES, controller_harness
 

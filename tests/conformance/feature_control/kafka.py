@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from featurewatch.deploy.java.jars import Cache, java_command
+from featurewatch.stack.java.jars import Cache, java_command
 from scripts.java_source import compile_java
 
 _SOURCES = Path(__file__).resolve().parent / "java"

@@ -16,7 +16,7 @@ from featurewatch.controller.kraft.map_order import hash_map_order
 from featurewatch.controller.kraft.releases import release_of
 from featurewatch.controller.kraft.requests import LevelUpdate, UpdateRequest
 from featurewatch.controller.kraft.state import ControllerState
-from featurewatch.deploy.java.jars import Cache
+from featurewatch.stack.java.jars import Cache
 from featurewatch.streams.types import (
     KRAFT_VERSION,
     METADATA_VERSION,

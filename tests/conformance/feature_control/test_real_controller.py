@@ -18,8 +18,8 @@ from featurewatch.controller.kraft.state import (
     RegisteredController,
 )
 from featurewatch.controller.kraft.updates import ELR_VERSION, decide_update
-from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec
-from featurewatch.deploy.wire.connection import BlockingConnection
+from featurewatch.stack.kafka.specs import ClusterSpec, NodeSpec
+from featurewatch.stack.wire.connection import BlockingConnection
 from featurewatch.streams.types import (
     KRAFT_VERSION,
     METADATA_VERSION,

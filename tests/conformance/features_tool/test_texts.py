@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.stack.kafka.cluster import Cluster
 from tests.conformance.kafka_tools import (
     COMPAT,
     CommandResult,

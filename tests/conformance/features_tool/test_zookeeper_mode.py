@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from featurewatch.deploy.kafka.specs import zookeeper_mode
-from featurewatch.deploy.zookeeper.ensemble import Ensemble
+from featurewatch.stack.kafka.specs import zookeeper_mode
+from featurewatch.stack.zookeeper.ensemble import Ensemble
 from tests.conformance.kafka_tools import (
     COMPAT,
     CommandResult,
@@ -15,7 +15,7 @@ from tests.conformance.kafka_tools import (
     OurCommand,
 )
 from tests.conftest import MakeCluster
-from tests.reference.process import reference_process
+from tests.reference.zookeeper.process import reference_process
 
 pytestmark = pytest.mark.stack
 

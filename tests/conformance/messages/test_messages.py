@@ -15,32 +15,32 @@ from typing import Any
 import pytest
 
 from featurewatch.controller.partitions.assignment import TopicPartition
-from featurewatch.deploy.java.jars import Cache
-from featurewatch.reference.machines.topics.broker_requests import (
+from featurewatch.kafka.decode import read_entity
+from featurewatch.kafka.encode import write_entity
+from featurewatch.reference.zookeeper.machines.topics.broker_requests import (
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
     StopReplicaResponse,
     UpdateMetadataResponse,
 )
-from featurewatch.reference.wire.api_keys import ApiDialect
-from featurewatch.reference.wire.frames import read_request, write_response
-from featurewatch.reference.wire.messages import to_controller
-from featurewatch.reference.wire.messages.message_classes import message_class
-from featurewatch.reference.wire.messages.to_brokers import (
+from featurewatch.reference.zookeeper.wire.api_keys import ApiDialect
+from featurewatch.reference.zookeeper.wire.frames import read_request, write_response
+from featurewatch.reference.zookeeper.wire.messages import to_controller
+from featurewatch.reference.zookeeper.wire.messages.message_classes import message_class
+from featurewatch.reference.zookeeper.wire.messages.to_brokers import (
     api_of,
     response_class,
     response_of,
     wire_requests,
 )
-from featurewatch.reference.wire.messages.topic_ids import topic_id_text
-from featurewatch.streams.net.decode import read_entity
-from featurewatch.streams.net.encode import write_entity
+from featurewatch.reference.zookeeper.wire.messages.topic_ids import topic_id_text
+from featurewatch.stack.java.jars import Cache
 from tests.conformance.feature_control.kafka import ControllerHarness, java_harness
-from tests.reference.messages.controlled_shutdown import (
+from tests.reference.zookeeper.messages.controlled_shutdown import (
     controlled_shutdown_request,
     read_controlled_shutdown_response,
 )
-from tests.reference.messages.values import (
+from tests.reference.zookeeper.messages.values import (
     Chance,
     Json,
     alter_partition_json,
@@ -108,7 +108,7 @@ def written_by(
 
 
 def request_frame(message: Any, correlation_id: int) -> bytes:
-    """The bytes of a request with its header, as `streams.net.connection` sends it."""
+    """The bytes of a request with its header, as `kafka.connection` sends it."""
     client = CLIENT.encode()
     kind: Any = type(message)
     head = struct.pack(">hhih", kind.__api_key__, kind.__version__, correlation_id, len(client))

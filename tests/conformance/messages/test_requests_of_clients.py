@@ -13,15 +13,14 @@ from typing import Any
 import pytest
 
 from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
-from featurewatch.deploy.java.jars import Cache
-from featurewatch.reference.machines.encoding import Endpoint
-from featurewatch.reference.machines.requests import ErrorCode, FeaturesResponse
-from featurewatch.reference.machines.topics.context import (
+from featurewatch.reference.zookeeper.machines.encoding import Endpoint
+from featurewatch.reference.zookeeper.machines.requests import ErrorCode, FeaturesResponse
+from featurewatch.reference.zookeeper.machines.topics.context import (
     ClusterBroker,
     ControllerContext,
     PartitionLeadership,
 )
-from featurewatch.reference.machines.topics.requests import (
+from featurewatch.reference.zookeeper.machines.topics.requests import (
     AlterConfigsRequest,
     ControlledShutdownRequest,
     CreatePartitionsRequest,
@@ -42,15 +41,15 @@ from featurewatch.reference.machines.topics.requests import (
     TopicResult,
     TopicResults,
 )
-from featurewatch.reference.machines.topics.results import (
+from featurewatch.reference.zookeeper.machines.topics.results import (
     AlterPartitionRequest,
     AlterPartitionResult,
     ControlledShutdownResult,
     PartitionResult,
 )
-from featurewatch.reference.topic_api import TopicApi
-from featurewatch.reference.wire import responses
-from featurewatch.reference.wire.api_keys import (
+from featurewatch.reference.zookeeper.topic_api import TopicApi
+from featurewatch.reference.zookeeper.wire import responses
+from featurewatch.reference.zookeeper.wire.api_keys import (
     API_VERSIONS,
     DESCRIBE_CLUSTER,
     KIP4_KEYS,
@@ -59,8 +58,9 @@ from featurewatch.reference.wire.api_keys import (
     UPDATE_FEATURES,
     ApiDialect,
 )
-from featurewatch.reference.wire.cluster_responses import topic_metadata
-from featurewatch.reference.wire.frames import WireRequest, read_request, write_response
+from featurewatch.reference.zookeeper.wire.cluster_responses import topic_metadata
+from featurewatch.reference.zookeeper.wire.frames import WireRequest, read_request, write_response
+from featurewatch.stack.java.jars import Cache
 from tests.conformance.feature_control.kafka import ControllerHarness, java_harness
 from tests.conformance.messages.schemas import IDS, random_content
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import pytest
 
-from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.stack.kafka.cluster import Cluster
 from tests.conformance.kafka_tools import COMPAT, KafkaTools, OurCommand
 from tests.conformance.partition_tools.tools import PartitionTools
 

@@ -7,7 +7,7 @@ from confluent_kafka import Producer
 from featurewatch.admin.cluster.configs import OwnConfigs
 from featurewatch.admin.connections import Bootstrap
 from featurewatch.admin.reassignments.client import ReassignmentAdmin
-from featurewatch.streams.net.address import parse_addresses
+from featurewatch.kafka.address import parse_addresses
 
 MESSAGE = bytes(100_000)
 MESSAGES = 120

@@ -9,7 +9,7 @@ import pytest
 from featurewatch.admin.connections import Bootstrap
 from featurewatch.admin.elections.client import ElectionAdmin, ElectionStatus
 from featurewatch.controller.partitions.assignment import TopicPartition
-from featurewatch.streams.net.address import parse_addresses
+from featurewatch.kafka.address import parse_addresses
 from tests.conformance.kafka_tools import ELECT, CommandResult, OurCommand
 from tests.conformance.partition_tools.conftest import ToolScene
 from tests.conformance.partition_tools.election_lines import FILES, KINDS, TOPIC, invocations

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from featurewatch.deploy.java.jars import Cache
-from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec
+from featurewatch.stack.java.jars import Cache
+from featurewatch.stack.kafka.cluster import Cluster
+from featurewatch.stack.kafka.specs import ClusterSpec, NodeSpec
 from tests.conformance.kafka_tools import REASSIGN, CommandResult, KafkaTools, OurCommand
 from tests.conformance.partition_tools.running import fill
 from tests.conformance.partition_tools.tools import PartitionTools, make_topic

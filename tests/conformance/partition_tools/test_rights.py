@@ -20,14 +20,14 @@ from confluent_kafka.admin import (
 
 from featurewatch.admin.connections import Bootstrap
 from featurewatch.admin.reassignments.client import ReassignmentAdmin
+from featurewatch.common.private_files import write_private
 from featurewatch.controller.partitions.assignment import TopicPartition
-from featurewatch.deploy.java.jars import Cache
-from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.deploy.kafka.server_properties import Addresses
-from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec, Roles
-from featurewatch.deploy.process.ports import LOOPBACK, Ports
-from featurewatch.deploy.process.private_files import write_private
-from featurewatch.streams.net.address import parse_addresses
+from featurewatch.kafka.address import parse_addresses
+from featurewatch.stack.java.jars import Cache
+from featurewatch.stack.kafka.cluster import Cluster
+from featurewatch.stack.kafka.server_properties import Addresses
+from featurewatch.stack.kafka.specs import ClusterSpec, NodeSpec, Roles
+from featurewatch.stack.process.ports import LOOPBACK, Ports
 from tests.conformance.kafka_tools import ELECT, REASSIGN, CommandResult, KafkaTools, OurCommand
 from tests.conformance.partition_tools.tools import PartitionTools, write_assignment
 from tests.paths import ROOT

@@ -14,7 +14,7 @@ import pytest
 
 from featurewatch.admin.cluster.configs import ConfigOwner
 from featurewatch.controller.partitions.assignment import TopicPartition
-from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.stack.kafka.cluster import Cluster
 from tests.cli.commands import environment, featurewatch
 from tests.conformance.partition_tools.running import fill, throttles_of
 from tests.conformance.partition_tools.tools import make_topic, write_assignment

@@ -12,7 +12,7 @@ from featurewatch.admin.connections import Bootstrap
 from featurewatch.admin.reassignments.client import ReassignmentAdmin
 from featurewatch.admin.reassignments.types import ReassignmentStatus, Targets
 from featurewatch.controller.partitions.assignment import TopicPartition
-from featurewatch.streams.net.address import parse_addresses
+from featurewatch.kafka.address import parse_addresses
 from tests.conformance.kafka_tools import CommandResult, KafkaTools
 from tests.waiting import eventually
 

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from featurewatch.deploy.java.jars import Cache
+from featurewatch.stack.java.jars import Cache
 from tests.conformance.feature_control.kafka import ControllerHarness, java_harness
 from tests.conformance.partitions import questions
 from tests.conformance.partitions.changes import change_question, our_change

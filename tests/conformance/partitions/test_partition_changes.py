@@ -11,7 +11,7 @@ from random import SystemRandom
 import pytest
 
 from featurewatch.controller.partitions.kraft_invariants import PartitionInvariant
-from featurewatch.deploy.java.jars import Cache
+from featurewatch.stack.java.jars import Cache
 from tests.conformance.feature_control.kafka import ControllerHarness
 from tests.conformance.partitions.changes import broken_rules
 from tests.conformance.partitions.compare import (

@@ -12,7 +12,7 @@ from random import SystemRandom
 import pytest
 
 from featurewatch.controller.partitions.selectors import RELEASED_SELECTORS
-from featurewatch.deploy.java.jars import Cache
+from featurewatch.stack.java.jars import Cache
 from tests.conformance.feature_control.kafka import ControllerHarness
 from tests.conformance.partitions.compare import (
     ELECTIONS,

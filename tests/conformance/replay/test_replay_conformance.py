@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from featurewatch.deploy.java.jars import Cache, parse_release, tool_command
 from featurewatch.pipeline.replay.assembly import assemble
 from featurewatch.pipeline.replay.discovery import discover
 from featurewatch.pipeline.replay.plan import SnapshotFile, plan
 from featurewatch.pipeline.replay.split_reader import BronzeRow
 from featurewatch.pipeline.replay.splits import splits_of
+from featurewatch.stack.java.jars import Cache, parse_release, tool_command
 from featurewatch.streams.events import LogCommit
 from featurewatch.streams.kraft.records.batch import scan_batches
 from featurewatch.streams.kraft.records.decoder import Record

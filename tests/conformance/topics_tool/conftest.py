@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.stack.kafka.cluster import Cluster
 from tests.conformance.kafka_tools import TOPICS, KafkaTool, KafkaTools, OurCommand
 
 

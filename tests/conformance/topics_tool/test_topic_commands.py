@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.stack.kafka.cluster import Cluster
 from tests.conformance.kafka_tools import CommandResult, OurCommand
 from tests.waiting import eventually
 

@@ -5,7 +5,7 @@ from collections.abc import Collection
 
 import pytest
 
-from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.stack.kafka.cluster import Cluster
 from tests.conformance.kafka_tools import KafkaTool, OurCommand
 from tests.conformance.topics_tool.lines import (
     ALTERED,

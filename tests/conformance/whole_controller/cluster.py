@@ -6,10 +6,10 @@ from typing import Any, Final
 
 from kazoo.client import KazooClient
 
-from featurewatch.reference.wire.messages.message_classes import message_class
-from featurewatch.reference.wire.messages.topic_ids import topic_uuid
-from featurewatch.streams.net.address import Address
-from featurewatch.streams.net.connection import Connection, open_connection
+from featurewatch.kafka.address import Address
+from featurewatch.kafka.connection import Connection, open_connection
+from featurewatch.reference.zookeeper.wire.messages.message_classes import message_class
+from featurewatch.reference.zookeeper.wire.messages.topic_ids import topic_uuid
 from tests.conformance.whole_controller.compare import (
     Json,
     Names,
@@ -20,7 +20,7 @@ from tests.conformance.whole_controller.compare import (
     write_json,
 )
 from tests.conformance.whole_controller.znode_log import ZnodeWrite
-from tests.reference.channels.faulty_broker import FaultyBroker
+from tests.reference.zookeeper.channels.faulty_broker import FaultyBroker
 
 CONTROLLER: Final = 1
 """The id of each controller's node, which hosts no replicas."""

@@ -12,7 +12,7 @@ from itertools import zip_longest
 from typing import Any
 from uuid import UUID
 
-from featurewatch.reference.wire.messages.topic_ids import topic_id_text
+from featurewatch.reference.zookeeper.wire.messages.topic_ids import topic_id_text
 from tests.conformance.whole_controller.znode_log import ZnodeWrite
 
 Json = dict[str, Any]

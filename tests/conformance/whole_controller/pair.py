@@ -7,16 +7,16 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from featurewatch.deploy.java.jars import Cache
-from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.deploy.kafka.specs import zookeeper_mode
-from featurewatch.deploy.zookeeper.ensemble import Ensemble
+from featurewatch.stack.java.jars import Cache
+from featurewatch.stack.kafka.cluster import Cluster
+from featurewatch.stack.kafka.specs import zookeeper_mode
+from featurewatch.stack.zookeeper.ensemble import Ensemble
 from tests.conformance.whole_controller.actions import Step, list_reassignments, start_brokers
 from tests.conformance.whole_controller.cluster import BROKERS, CONTROLLER, DrivenCluster
 from tests.conformance.whole_controller.compare import differences
 from tests.conformance.whole_controller.znode_log import ZnodeLog
 from tests.process_logs import started
-from tests.reference.process import reference_process
+from tests.reference.zookeeper.process import reference_process
 
 QUIET_S: Final = 0.3
 """A step is over when both have done the same and nothing else happens for so long."""

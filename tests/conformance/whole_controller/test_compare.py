@@ -11,8 +11,8 @@ from uuid import UUID
 
 import pytest
 
-from featurewatch.reference.wire.messages.message_classes import message_class
-from featurewatch.reference.wire.messages.topic_ids import topic_id_text
+from featurewatch.reference.zookeeper.wire.messages.message_classes import message_class
+from featurewatch.reference.zookeeper.wire.messages.topic_ids import topic_id_text
 from tests.conformance.whole_controller.compare import (
     Json,
     Names,

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from featurewatch.deploy.java.jars import Cache
+from featurewatch.stack.java.jars import Cache
 from tests.conformance.whole_controller.pair import Pair, running_pair
 from tests.conformance.whole_controller.scripts import SCRIPTS
 

@@ -3,7 +3,7 @@
 Python imports this module when it starts.
 """
 
-from featurewatch.controller import monitor
+from featurewatch.monitor import step as monitor
 from featurewatch.streams.events import Event
 from featurewatch.streams.outputs import FeatureChange
 from featurewatch.tables.image.cluster import ClusterDelta, ClusterImage

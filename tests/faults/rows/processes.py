@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Final
 
-from featurewatch.deploy.process.server import Server
+from featurewatch.stack.process.server import Server
 from tests.faults.fault import Fault
 from tests.faults.stack import Stack
 from tests.processes import Process

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from featurewatch.deploy.process.server import Server
+from featurewatch.stack.process.server import Server
 from tests.faults.fault import Fault, UnavailableError
 from tests.faults.rows.network import in_mode
 from tests.faults.rows.processes import STALLED, killed

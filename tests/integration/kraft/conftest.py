@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from featurewatch.deploy.java.jars import Cache
-from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.deploy.kafka.specs import combined
+from featurewatch.stack.java.jars import Cache
+from featurewatch.stack.kafka.cluster import Cluster
+from featurewatch.stack.kafka.specs import combined
 from tests.integration.kraft.support import LogSink, create_topics, running, settings_for, until
 from tests.process_logs import started
 

@@ -17,10 +17,11 @@ from kio.schema.alter_partition_reassignments.v0.response import (
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i32
 
-from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.deploy.kafka.node import KafkaNode
-from featurewatch.deploy.process.ports import LOOPBACK
-from featurewatch.deploy.wire.connection import BlockingConnection
+from featurewatch.kafka.address import parse_addresses
+from featurewatch.stack.kafka.cluster import Cluster
+from featurewatch.stack.kafka.node import KafkaNode
+from featurewatch.stack.process.ports import LOOPBACK
+from featurewatch.stack.wire.connection import BlockingConnection
 from featurewatch.streams.events import (
     LogCommit,
     LogGap,
@@ -29,7 +30,6 @@ from featurewatch.streams.events import (
 )
 from featurewatch.streams.kraft.observer.quorum_reader import QuorumSettings
 from featurewatch.streams.kraft.source import KraftSettings, KraftSource
-from featurewatch.streams.net.address import parse_addresses
 from featurewatch.streams.types import ClusterId, LastRecord
 from tests.streams.recording_sink import RecordingSink
 

@@ -12,7 +12,9 @@ from kio.schema.update_features.v1 import UpdateFeaturesResponse
 from kio.schema.update_features.v1.request import FeatureUpdateKey, UpdateFeaturesRequest
 from kio.static.primitive import i8, i16, i32Timedelta
 
-from featurewatch.deploy.kafka.specs import combined
+from featurewatch.kafka.address import parse_addresses
+from featurewatch.kafka.connection import open_connection
+from featurewatch.stack.kafka.specs import combined
 from featurewatch.streams.apiversions import ApiVersionsSettings, ApiVersionsSource
 from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.bus.settings import BusSettings
@@ -26,8 +28,6 @@ from featurewatch.streams.events import (
     SourceState,
     SourceStatus,
 )
-from featurewatch.streams.net.address import parse_addresses
-from featurewatch.streams.net.connection import open_connection
 from featurewatch.streams.topics import API_VERSIONS
 from featurewatch.streams.types import FeatureName, Role
 

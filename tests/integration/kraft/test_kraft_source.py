@@ -13,14 +13,14 @@ from kio.schema.describe_quorum.v2.request import PartitionData, TopicData
 from kio.schema.types import TopicName
 from kio.static.primitive import i16, i32, i32Timedelta
 
-from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.deploy.kafka.node import KafkaNode
-from featurewatch.deploy.kafka.specs import ClusterSpec, combined
+from featurewatch.kafka.address import parse_addresses
+from featurewatch.kafka.connection import ResponseTimeoutError, open_connection
+from featurewatch.stack.kafka.cluster import Cluster
+from featurewatch.stack.kafka.node import KafkaNode
+from featurewatch.stack.kafka.specs import ClusterSpec, combined
 from featurewatch.streams.events import SourceState
 from featurewatch.streams.kraft.observer.quorum_reader import QuorumSettings
 from featurewatch.streams.kraft.source import KraftSource
-from featurewatch.streams.net.address import parse_addresses
-from featurewatch.streams.net.connection import ResponseTimeoutError, open_connection
 from featurewatch.streams.types import LastRecord
 from tests.integration.kraft.support import (
     LogSink,

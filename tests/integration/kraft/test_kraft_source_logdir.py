@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.stack.kafka.cluster import Cluster
 from featurewatch.streams.events import SourceState
 from tests.integration.kraft.support import (
     LogSink,

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from featurewatch.deploy.kafka.specs import combined
+from featurewatch.stack.kafka.specs import combined
 from featurewatch.streams.types import LastRecord
 from tests.conftest import MakeCluster
 from tests.integration.kraft.support import (

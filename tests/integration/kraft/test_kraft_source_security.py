@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from featurewatch.deploy.java.jars import Cache
-from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.deploy.kafka.server_properties import Addresses
-from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec
-from featurewatch.deploy.process.ports import LOOPBACK, Ports
+from featurewatch.kafka.address import Address
+from featurewatch.kafka.security import Security, from_properties
+from featurewatch.stack.java.jars import Cache
+from featurewatch.stack.kafka.cluster import Cluster
+from featurewatch.stack.kafka.server_properties import Addresses
+from featurewatch.stack.kafka.specs import ClusterSpec, NodeSpec
+from featurewatch.stack.process.ports import LOOPBACK, Ports
 from featurewatch.streams.events import SourceState
 from featurewatch.streams.kraft.observer.quorum_reader import QuorumSettings
-from featurewatch.streams.net.address import Address
-from featurewatch.streams.net.security import Security, from_properties
 from tests.integration.kraft.support import LogSink, running, settings_for, until
 
 pytestmark = [pytest.mark.stack, pytest.mark.releases("3.9.1", "4.3.0")]

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.deploy.kafka.specs import ClusterSpec, combined
+from featurewatch.stack.kafka.cluster import Cluster
+from featurewatch.stack.kafka.specs import ClusterSpec, combined
 from featurewatch.streams.kraft.directory.files import segments, snapshots
 from featurewatch.streams.types import LastRecord
 from tests.integration.kraft.conftest import NAMES, SHORT_LOG, CutCluster

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.deploy.kafka.migration import ClusterMigration
-from featurewatch.deploy.kafka.specs import zookeeper_mode
-from featurewatch.deploy.zookeeper.ensemble import Ensemble
+from featurewatch.stack.kafka.cluster import Cluster
+from featurewatch.stack.kafka.migration import ClusterMigration
+from featurewatch.stack.kafka.specs import zookeeper_mode
+from featurewatch.stack.zookeeper.ensemble import Ensemble
 from featurewatch.streams.outputs import Snapshot
 from tests.cli.commands import featurewatch
 from tests.conftest import MakeCluster

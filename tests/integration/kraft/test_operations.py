@@ -11,7 +11,7 @@ from kio.schema.elect_leaders.v2.response import ElectLeadersResponse
 from kio.schema.types import TopicName
 from kio.static.primitive import i8, i32
 
-from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.stack.kafka.cluster import Cluster
 from featurewatch.streams.events import DeadLetter, Event
 from featurewatch.streams.kraft.records.selection import OPERATIONS_RECORD_TYPES
 from featurewatch.streams.outputs import ElectionReason, Operation, OperationKind, OperationPhase

@@ -24,8 +24,8 @@ from featurewatch.controller.kraft import (
 )
 from featurewatch.controller.rehearsal.rehearse import StepVerdict, all_levels
 from featurewatch.controller.rehearsal.steps import parse
-from featurewatch.deploy.java.jars import Cache
-from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.stack.java.jars import Cache
+from featurewatch.stack.kafka.cluster import Cluster
 from featurewatch.streams.types import (
     KRAFT_VERSION,
     METADATA_VERSION,

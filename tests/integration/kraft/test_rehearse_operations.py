@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import NewTopic
 
-from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec, Roles
+from featurewatch.stack.kafka.specs import ClusterSpec, NodeSpec, Roles
 from tests.conftest import MakeCluster
 from tests.integration.operations import Rehearsed, reassignment_json
 

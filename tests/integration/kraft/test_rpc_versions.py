@@ -5,12 +5,12 @@ from collections.abc import Callable
 
 import pytest
 
-from featurewatch.admin.features import FeatureUpdate, update_features
-from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec, Roles
-from featurewatch.streams.net.address import parse_addresses
-from featurewatch.streams.net.connection import Connection, open_connection
-from featurewatch.streams.net.security import PLAINTEXT
+from featurewatch.admin.features.client import FeatureUpdate, update_features
+from featurewatch.kafka.address import parse_addresses
+from featurewatch.kafka.connection import Connection, open_connection
+from featurewatch.kafka.security import PLAINTEXT
+from featurewatch.stack.kafka.cluster import Cluster
+from featurewatch.stack.kafka.specs import ClusterSpec, NodeSpec, Roles
 from featurewatch.streams.types import METADATA_VERSION, FeatureLevel
 
 FORWARDED = {19, 20, 30, 31, 37, 43, 44, 45, 57}

@@ -7,8 +7,8 @@ import pytest
 
 from featurewatch.cli.config.settings import ClusterSection
 from featurewatch.cli.runtime.sources import WatchedCluster
-from featurewatch.controller.monitor import MonitorState, step
-from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.monitor.step import MonitorState, step
+from featurewatch.stack.kafka.cluster import Cluster
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.events import DeadLetter, NodeAnswer

@@ -5,13 +5,13 @@ import contextlib
 import random
 import time
 
-from featurewatch.admin.features import FeatureUpdate, UpdateRefusedError, update_features
-from featurewatch.cli.output.topic_reader import TopicReader
-from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.deploy.wire.light_nodes import LightNodes
+from featurewatch.admin.features.client import FeatureUpdate, UpdateRefusedError, update_features
+from featurewatch.kafka.address import parse_addresses
+from featurewatch.stack.kafka.cluster import Cluster
+from featurewatch.stack.wire.light_nodes import LightNodes
+from featurewatch.streams.bus.reader import TopicReader
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.codec.outputs import decode_snapshot
-from featurewatch.streams.net.address import parse_addresses
 from featurewatch.streams.outputs import Snapshot
 from featurewatch.streams.topics import STATE
 from featurewatch.streams.types import FeatureLevel, FeatureName, UpgradeType

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from aiohttp import ClientError
 
+from tests.common.http.ports import TOKEN, Files, status, until
 from tests.processes import Process
-from tests.streams.http.ports import TOKEN, Files, status, until
 
 COMMANDS = {
     "watch": (["watch", "--servers", "127.0.0.1:1", "--cluster-id", "a"], "/metrics"),

@@ -10,13 +10,13 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic
 
-from featurewatch.deploy.kafka.specs import single_bus
+from featurewatch.stack.kafka.specs import single_bus
+from featurewatch.streams.bus.errors import BusError, PublishError, TopicMismatchError
 from featurewatch.streams.bus.positions import last_log_position, partition_of
 from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.codec.events import decode_log_event, encode
-from featurewatch.streams.errors import BusError, PublishError, TopicMismatchError
 from featurewatch.streams.events import CommitKind, LogCommit
 from featurewatch.streams.topics import ALERTS, ALL, INPUTS, METADATA_LOG, STATE
 from featurewatch.streams.types import ClusterId, LastRecord

@@ -18,16 +18,16 @@ import pytest
 
 from featurewatch.agents.settings import WorkerSettings
 from featurewatch.agents.worker import Worker
-from featurewatch.cli.output.topic_reader import TopicReader
-from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.deploy.kafka.specs import single_bus
+from featurewatch.stack.kafka.cluster import Cluster
+from featurewatch.stack.kafka.specs import single_bus
+from featurewatch.streams.bus.errors import FencedError
 from featurewatch.streams.bus.publisher import Publisher
+from featurewatch.streams.bus.reader import TopicReader
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.bus.transactions import TransactionalPublisher
 from featurewatch.streams.codec.events import Message
 from featurewatch.streams.codec.outputs import decode_alert, decode_change
-from featurewatch.streams.errors import FencedError
 from featurewatch.streams.topics import ALERTS, FEATURE_CHANGES, METADATA_LOG
 from tests.agents.events import CLUSTER
 from tests.agents.publishing import LevelTraffic

@@ -26,16 +26,16 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 
 from featurewatch.cli.config.client_config import read_client_config
 from featurewatch.cli.config.settings import load
-from featurewatch.deploy.java.jars import Cache, Jars, tool_command
-from featurewatch.deploy.java.runtime import java
-from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.deploy.kafka.server_properties import Addresses
-from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec
-from featurewatch.deploy.process.ports import LOOPBACK, Ports
-from featurewatch.deploy.process.private_files import write_private
+from featurewatch.common.private_files import write_private
+from featurewatch.kafka.client_config.clients import java_properties
 from featurewatch.pipeline.spark.session import BRIEF_JVM
+from featurewatch.stack.java.jars import Cache, Jars, tool_command
+from featurewatch.stack.java.runtime import java
+from featurewatch.stack.kafka.cluster import Cluster
+from featurewatch.stack.kafka.server_properties import Addresses
+from featurewatch.stack.kafka.specs import ClusterSpec, NodeSpec
+from featurewatch.stack.process.ports import LOOPBACK, Ports
 from featurewatch.streams.bus.topics import ensure_topics
-from featurewatch.streams.client_config.clients import java_properties
 from featurewatch.streams.topics import METADATA_LOG
 from tests.conftest import Certificates
 from tests.process_logs import started

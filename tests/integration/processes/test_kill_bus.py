@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from featurewatch.admin.features import FeatureUpdate, update_features
+from featurewatch.admin.features.client import FeatureUpdate, update_features
 from featurewatch.cli.commands.demo.summary import levels_on_disk
-from featurewatch.cli.output.topic_reader import TopicReader
-from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.deploy.kafka.specs import ClusterSpec, combined, single_bus
+from featurewatch.kafka.address import parse_addresses
+from featurewatch.stack.kafka.cluster import Cluster
+from featurewatch.stack.kafka.specs import ClusterSpec, combined, single_bus
+from featurewatch.streams.bus.reader import TopicReader
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.codec.outputs import decode_change
-from featurewatch.streams.net.address import parse_addresses
 from featurewatch.streams.outputs import FeatureChange
 from featurewatch.streams.topics import FEATURE_CHANGES
 from featurewatch.streams.types import FeatureLevel, FeatureName, UpgradeType

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from featurewatch.cli.commands.demo.summary import levels_on_disk
-from featurewatch.cli.output.topic_reader import TopicReader
-from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.deploy.kafka.specs import ClusterSpec, combined
-from featurewatch.deploy.wire.light_nodes import LightNodes
+from featurewatch.stack.kafka.cluster import Cluster
+from featurewatch.stack.kafka.specs import ClusterSpec, combined
+from featurewatch.stack.wire.light_nodes import LightNodes
+from featurewatch.streams.bus.reader import TopicReader
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.codec.outputs import decode_alert, decode_change, decode_snapshot

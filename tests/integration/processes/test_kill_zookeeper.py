@@ -12,13 +12,13 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
-from featurewatch.admin.features import FeatureUpdate, UpdateRefusedError, update_features
-from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.deploy.stack.reference_nodes import ReferenceProcess, reference_nodes
-from featurewatch.deploy.zookeeper.ensemble import Ensemble
-from featurewatch.deploy.zookeeper.specs import EnsembleSpec
-from featurewatch.streams.net.address import Address
-from featurewatch.streams.net.connection import NodeError
+from featurewatch.admin.features.client import FeatureUpdate, UpdateRefusedError, update_features
+from featurewatch.kafka.address import Address
+from featurewatch.kafka.connection import NodeError
+from featurewatch.stack.kafka.cluster import Cluster
+from featurewatch.stack.reference_nodes import ReferenceProcess, reference_nodes
+from featurewatch.stack.zookeeper.ensemble import Ensemble
+from featurewatch.stack.zookeeper.specs import EnsembleSpec
 from featurewatch.streams.outputs import Alert, FeatureChange
 from featurewatch.streams.types import FeatureLevel, FeatureName, UpgradeType
 from tests.conftest import MakeEnsemble

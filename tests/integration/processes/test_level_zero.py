@@ -13,8 +13,8 @@ import orjson
 import pytest
 from kazoo.client import KazooClient
 
-from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.deploy.zookeeper.ensemble import Ensemble
+from featurewatch.stack.kafka.cluster import Cluster
+from featurewatch.stack.zookeeper.ensemble import Ensemble
 from featurewatch.streams.zookeeper.paths import CLUSTER_ID
 from tests.cli.commands import featurewatch
 from tests.integration.published import PublishedOutputs

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from featurewatch.cli.output.topic_reader import TopicReader
-from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.stack.kafka.cluster import Cluster
+from featurewatch.streams.bus.reader import TopicReader
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.codec.outputs import decode_change, decode_snapshot
 from featurewatch.streams.outputs import Snapshot

@@ -12,16 +12,16 @@ import pytest
 import yaml
 from aiohttp import web
 
-from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.deploy.process.private_files import write_private
+from featurewatch.common.private_files import write_private
+from featurewatch.stack.kafka.cluster import Cluster
 from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.codec.events import Message
 from featurewatch.streams.topics import METADATA_LOG
 from tests.cli.commands import featurewatch
 from tests.integration.published import PublishedOutputs
-from tests.monitoring.notify.alertmanager_process import AlertmanagerProcess
-from tests.monitoring.notify.receivers import SECRETS, Receiver, receiver
+from tests.integrations.notify.alertmanager_process import AlertmanagerProcess
+from tests.integrations.notify.receivers import SECRETS, Receiver, receiver
 from tests.processes import Process, free_port
 from tests.waiting import until_async
 

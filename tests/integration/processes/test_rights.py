@@ -29,15 +29,15 @@ from confluent_kafka.admin import (
 )
 
 from featurewatch.cli.config.settings import load
-from featurewatch.deploy.java.jars import Cache
-from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.deploy.kafka.server_properties import Addresses
-from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec
-from featurewatch.deploy.process.ports import LOOPBACK, Ports
-from featurewatch.deploy.process.private_files import write_private
+from featurewatch.common.private_files import write_private
 from featurewatch.pipeline.bronze.kafka import INGESTED_TOPICS, offset_ranges
+from featurewatch.stack.java.jars import Cache
+from featurewatch.stack.kafka.cluster import Cluster
+from featurewatch.stack.kafka.server_properties import Addresses
+from featurewatch.stack.kafka.specs import ClusterSpec, NodeSpec
+from featurewatch.stack.process.ports import LOOPBACK, Ports
+from featurewatch.streams.bus.errors import BusError
 from featurewatch.streams.bus.topics import ensure_topics
-from featurewatch.streams.errors import BusError
 from featurewatch.streams.topics import METADATA_LOG
 from featurewatch.tables.rows import changelog_topic
 from tests.paths import ROOT

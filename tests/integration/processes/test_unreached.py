@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.stack.kafka.cluster import Cluster
 from tests.integration.published import PublishedOutputs
 from tests.processes import Process, wait_ready
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from featurewatch.deploy.kafka.cluster import Cluster
+from featurewatch.stack.kafka.cluster import Cluster
 from tests.cli.commands import environment, featurewatch
 from tests.paths import ROOT
 from tests.processes import free_port, popen

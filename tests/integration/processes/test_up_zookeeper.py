@@ -22,13 +22,17 @@ import yaml
 from kazoo.client import KazooClient
 from kazoo.security import OPEN_ACL_UNSAFE, make_digest_acl
 
-from featurewatch.deploy.java.jars import Cache, Jars, tool_command
-from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.deploy.kafka.specs import zookeeper_mode
-from featurewatch.deploy.stack.reference_nodes import ReferenceProcess, reference_nodes
-from featurewatch.deploy.zookeeper.ensemble import Ensemble
-from featurewatch.reference.machines.dialect import RELEASED
-from featurewatch.reference.machines.encoding import BrokerIdentity, broker_path, encode_broker
+from featurewatch.reference.zookeeper.machines.dialect import RELEASED
+from featurewatch.reference.zookeeper.machines.encoding import (
+    BrokerIdentity,
+    broker_path,
+    encode_broker,
+)
+from featurewatch.stack.java.jars import Cache, Jars, tool_command
+from featurewatch.stack.kafka.cluster import Cluster
+from featurewatch.stack.kafka.specs import zookeeper_mode
+from featurewatch.stack.reference_nodes import ReferenceProcess, reference_nodes
+from featurewatch.stack.zookeeper.ensemble import Ensemble
 from featurewatch.streams.outputs import Alert, AlertState, FeatureChange, Severity, Snapshot
 from featurewatch.streams.types import ClusterId, FeatureName, NodeId, SupportedRange
 from tests.cli.commands import environment, featurewatch

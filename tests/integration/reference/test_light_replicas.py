@@ -10,13 +10,13 @@ import pytest
 from kio.schema.metadata.v12.request import MetadataRequest
 from kio.schema.metadata.v12.response import MetadataResponse, MetadataResponsePartition
 
-from featurewatch.reference.__main__ import new_topic_id
-from featurewatch.reference.cluster import ClusterSettings, ReferenceCluster
-from featurewatch.reference.machines.controller.topics import OperationsSettings
-from featurewatch.reference.machines.replicas.replica_brokers import ReplicaBrokers
-from featurewatch.reference.node import NodeSettings
-from featurewatch.streams.net.address import Address
-from featurewatch.streams.net.connection import open_connection
+from featurewatch.kafka.address import Address
+from featurewatch.kafka.connection import open_connection
+from featurewatch.reference.zookeeper.__main__ import new_topic_id
+from featurewatch.reference.zookeeper.cluster import ClusterSettings, ReferenceCluster
+from featurewatch.reference.zookeeper.machines.controller.topic_requests import OperationsSettings
+from featurewatch.reference.zookeeper.machines.replicas.replica_brokers import ReplicaBrokers
+from featurewatch.reference.zookeeper.node import NodeSettings
 from tests.conformance.whole_controller.actions import (
     create_topic,
     delete_topic,
@@ -26,7 +26,7 @@ from tests.conformance.whole_controller.actions import (
 )
 from tests.conformance.whole_controller.cluster import DrivenCluster
 from tests.conftest import MakeEnsemble
-from tests.reference.controllers import wait_controller
+from tests.reference.zookeeper.controllers import wait_controller
 from tests.waiting import until_async
 
 pytestmark = pytest.mark.stack

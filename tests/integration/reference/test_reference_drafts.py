@@ -13,34 +13,38 @@ from kazoo.protocol.states import ZnodeStat
 from kio.schema.api_versions.v3.request import ApiVersionsRequest
 from kio.schema.api_versions.v3.response import ApiVersionsResponse
 
-from featurewatch.deploy.zookeeper.ensemble import Ensemble
-from featurewatch.reference.cluster import ClusterSettings, ReferenceCluster
-from featurewatch.reference.machines.dialect import (
+from featurewatch.kafka.address import Address
+from featurewatch.kafka.connection import NodeError, open_connection
+from featurewatch.reference.zookeeper.cluster import ClusterSettings, ReferenceCluster
+from featurewatch.reference.zookeeper.machines.dialect import (
     EARLY_DRAFT,
     EARLY_DRAFT_STRUCK,
     KIP_778,
     LATER_DRAFT,
     Dialect,
 )
-from featurewatch.reference.machines.encoding import (
+from featurewatch.reference.zookeeper.machines.encoding import (
     BrokerIdentity,
     broker_path,
     encode_broker,
     encode_features,
 )
-from featurewatch.reference.machines.requests import EarlyUpdateType, ErrorCode, UpdateMetadata
-from featurewatch.reference.node import NodeSettings
-from featurewatch.reference.wire import draft_messages
-from featurewatch.reference.wire import requests as asking
-from featurewatch.reference.wire import responses as answers
-from featurewatch.reference.wire.api_keys import ApiDialect, api_dialect_of
-from featurewatch.reference.wire.frames import WireRequest
-from featurewatch.reference.wire.server import WireServer
-from featurewatch.streams.net.address import Address
-from featurewatch.streams.net.connection import NodeError, open_connection
+from featurewatch.reference.zookeeper.machines.requests import (
+    EarlyUpdateType,
+    ErrorCode,
+    UpdateMetadata,
+)
+from featurewatch.reference.zookeeper.node import NodeSettings
+from featurewatch.reference.zookeeper.wire import draft_messages
+from featurewatch.reference.zookeeper.wire import requests as asking
+from featurewatch.reference.zookeeper.wire import responses as answers
+from featurewatch.reference.zookeeper.wire.api_keys import ApiDialect, api_dialect_of
+from featurewatch.reference.zookeeper.wire.frames import WireRequest
+from featurewatch.reference.zookeeper.wire.server import WireServer
+from featurewatch.stack.zookeeper.ensemble import Ensemble
 from featurewatch.streams.types import SupportedRange
-from tests.reference.controllers import wait_controller
-from tests.reference.draft_client import DraftClient
+from tests.reference.zookeeper.controllers import wait_controller
+from tests.reference.zookeeper.draft_client import DraftClient
 
 pytestmark = pytest.mark.stack
 

@@ -17,16 +17,16 @@ from kio.schema.update_features.v1.request import FeatureUpdateKey, UpdateFeatur
 from kio.schema.update_features.v1.response import UpdateFeaturesResponse
 from kio.static.primitive import i8, i16
 
-from featurewatch.deploy.wire.connection import BlockingConnection
-from featurewatch.deploy.zookeeper.ensemble import Ensemble
-from featurewatch.reference.cluster import ClusterSettings, ReferenceCluster
-from featurewatch.reference.machines.dialect import LATER_DRAFT
-from featurewatch.reference.node import NodeSettings
-from featurewatch.reference.wire.api_keys import ApiDialect
+from featurewatch.reference.zookeeper.cluster import ClusterSettings, ReferenceCluster
+from featurewatch.reference.zookeeper.machines.dialect import LATER_DRAFT
+from featurewatch.reference.zookeeper.node import NodeSettings
+from featurewatch.reference.zookeeper.wire.api_keys import ApiDialect
+from featurewatch.stack.wire.connection import BlockingConnection
+from featurewatch.stack.zookeeper.ensemble import Ensemble
 from featurewatch.streams.types import SupportedRange
 from tests.conftest import MakeEnsemble
-from tests.reference.draft_client import DraftClient
-from tests.reference.process import ReferenceProcess, reference_process
+from tests.reference.zookeeper.draft_client import DraftClient
+from tests.reference.zookeeper.process import ReferenceProcess, reference_process
 from tests.waiting import eventually
 from tests.zookeeper_sessions import expire
 

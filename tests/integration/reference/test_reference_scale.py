@@ -11,15 +11,15 @@ from kio.schema.update_features.v1.request import FeatureUpdateKey, UpdateFeatur
 from kio.schema.update_features.v1.response import UpdateFeaturesResponse
 from kio.static.primitive import i16
 
-from featurewatch.reference.cluster import ClusterSettings, ReferenceCluster
-from featurewatch.reference.machines.dialect import RELEASED
-from featurewatch.reference.machines.encoding import encode_features
-from featurewatch.reference.node import NodeSettings
-from featurewatch.streams.net.address import Address
-from featurewatch.streams.net.connection import Connection, open_connection
+from featurewatch.kafka.address import Address
+from featurewatch.kafka.connection import Connection, open_connection
+from featurewatch.reference.zookeeper.cluster import ClusterSettings, ReferenceCluster
+from featurewatch.reference.zookeeper.machines.dialect import RELEASED
+from featurewatch.reference.zookeeper.machines.encoding import encode_features
+from featurewatch.reference.zookeeper.node import NodeSettings
 from featurewatch.streams.types import SupportedRange
 from tests.conftest import MakeEnsemble
-from tests.reference.controllers import wait_controller
+from tests.reference.zookeeper.controllers import wait_controller
 
 pytestmark = pytest.mark.stack
 

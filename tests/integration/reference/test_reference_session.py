@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from kazoo.client import KazooClient
 
-from featurewatch.deploy.zookeeper.ensemble import Ensemble
-from featurewatch.reference.machines.protocol import (
+from featurewatch.reference.zookeeper.machines.protocol import (
     Disconnected,
     Effect,
     Event,
@@ -24,8 +23,8 @@ from featurewatch.reference.machines.protocol import (
     WatchKind,
     ZookeeperRequest,
 )
-from featurewatch.reference.machines.requests import ApiVersions, FeaturesResponse
-from featurewatch.reference.machines.zookeeper import (
+from featurewatch.reference.zookeeper.machines.requests import ApiVersions, FeaturesResponse
+from featurewatch.reference.zookeeper.machines.zookeeper import (
     BadVersion,
     CheckVersion,
     Create,
@@ -45,12 +44,13 @@ from featurewatch.reference.machines.zookeeper import (
     SetData,
     Stat,
 )
-from featurewatch.reference.zookeeper.session import MachineSession
-from featurewatch.reference.zookeeper.slots import (
+from featurewatch.reference.zookeeper.sessions.session import MachineSession
+from featurewatch.reference.zookeeper.sessions.slots import (
     MachineExitedError,
     MachineSlot,
     ZookeeperUnavailableError,
 )
+from featurewatch.stack.zookeeper.ensemble import Ensemble
 from tests.conftest import MakeEnsemble
 from tests.zookeeper_sessions import expire
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from featurewatch.deploy.java.jars import Cache, Jars, tool_command
-from featurewatch.deploy.zookeeper.ensemble import Ensemble
-from tests.reference.process import reference_process
+from featurewatch.stack.java.jars import Cache, Jars, tool_command
+from featurewatch.stack.zookeeper.ensemble import Ensemble
+from tests.reference.zookeeper.process import reference_process
 
 with warnings.catch_warnings():
     # It reads its schemas in a way that Python is about to drop.

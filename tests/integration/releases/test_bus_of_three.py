@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from featurewatch.cli.commands.demo.summary import levels_on_disk
-from featurewatch.cli.output.topic_reader import TopicReader
-from featurewatch.deploy.java.jars import Cache
-from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.deploy.kafka.specs import combined
+from featurewatch.stack.java.jars import Cache
+from featurewatch.stack.kafka.cluster import Cluster
+from featurewatch.stack.kafka.specs import combined
+from featurewatch.streams.bus.errors import BusUnavailableError
+from featurewatch.streams.bus.reader import TopicReader
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.codec.outputs import decode_alert, decode_change
-from featurewatch.streams.errors import BusUnavailableError
 from featurewatch.streams.outputs import Alert, AlertState
 from featurewatch.streams.topics import ALERTS, FEATURE_CHANGES, METADATA_LOG, Topic
 from tests.faults.traffic import set_level

@@ -23,12 +23,12 @@ from featurewatch.cli.config.settings import ClusterSection
 from featurewatch.cli.config.source_settings import kraft_settings, node_logins
 from featurewatch.cli.runtime.cluster_id import find_cluster_id
 from featurewatch.cli.runtime.cluster_image import ClusterNotReadError, read_image
-from featurewatch.deploy.java.jars import Cache, parse_release
-from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.deploy.kafka.server_properties import Addresses
-from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec, Roles
-from featurewatch.deploy.process.ports import LOOPBACK, Ports
-from featurewatch.deploy.process.private_files import write_private
+from featurewatch.common.private_files import write_private
+from featurewatch.stack.java.jars import Cache, parse_release
+from featurewatch.stack.kafka.cluster import Cluster
+from featurewatch.stack.kafka.server_properties import Addresses
+from featurewatch.stack.kafka.specs import ClusterSpec, NodeSpec, Roles
+from featurewatch.stack.process.ports import LOOPBACK, Ports
 from featurewatch.streams.events import SourceState
 from featurewatch.streams.kraft.source import KraftSettings
 from featurewatch.streams.types import ClusterId, NodeId, NodeKey, Role

@@ -6,8 +6,8 @@ import pytest
 from click.testing import CliRunner
 
 from featurewatch.cli.app import app
-from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec, Roles
-from featurewatch.deploy.zookeeper.ensemble import Ensemble
+from featurewatch.stack.kafka.specs import ClusterSpec, NodeSpec, Roles
+from featurewatch.stack.zookeeper.ensemble import Ensemble
 from tests.conftest import MakeCluster
 from tests.integration.operations import Rehearsed, reassignment_json
 from tests.integration.zookeeper.support import chroot, writer

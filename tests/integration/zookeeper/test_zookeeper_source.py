@@ -6,7 +6,7 @@ import shutil
 import pytest
 from kazoo.security import make_acl, make_digest_acl
 
-from featurewatch.deploy.zookeeper.specs import EnsembleSpec
+from featurewatch.stack.zookeeper.specs import EnsembleSpec
 from featurewatch.streams.events import SourceState, SourceStatus
 from featurewatch.streams.types import ClusterId, NodeId
 from featurewatch.streams.znodes import PartitionStateZnode, UnreadableZnode

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from featurewatch.deploy.kafka.specs import zookeeper_mode
+from featurewatch.stack.kafka.specs import zookeeper_mode
 from featurewatch.streams.znodes import (
     BrokerZnode,
     ClusterIdZnode,

@@ -5,7 +5,7 @@ import ssl
 import pytest
 from kazoo.security import make_acl
 
-from featurewatch.deploy.zookeeper.specs import EnsembleSpec, digest_spec
+from featurewatch.stack.zookeeper.specs import EnsembleSpec, digest_spec
 from featurewatch.streams.zookeeper.settings import ZookeeperLogin
 from tests.integration.zookeeper.support import chroot, register, watching, writer
 

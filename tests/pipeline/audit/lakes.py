@@ -7,8 +7,8 @@ from datetime import timedelta
 from random import Random
 from typing import Any, NamedTuple
 
-from featurewatch.controller.monitor import MonitorState, step
-from featurewatch.controller.readiness.state_timers import DEFAULT_LIMITS, Limits
+from featurewatch.monitor.readiness.state_timers import DEFAULT_LIMITS, Limits
+from featurewatch.monitor.step import MonitorState, step
 from featurewatch.pipeline.gold.query import GoldQuery
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.tables import MESSAGES

@@ -7,8 +7,8 @@ import orjson
 import pyarrow as pa
 import pytest
 
-from featurewatch.controller.input_messages import InputMessage
-from featurewatch.controller.readiness.state_timers import DEFAULT_LIMITS
+from featurewatch.monitor.input_messages import InputMessage
+from featurewatch.monitor.readiness.state_timers import DEFAULT_LIMITS
 from featurewatch.pipeline.audit.order_search import LiveOutput, OrderSearch, TimedMessage, queued
 from featurewatch.pipeline.audit.reordering import _search
 from featurewatch.streams.codec.events import encode

@@ -8,9 +8,9 @@ from typing import Any
 import orjson
 from pyspark.sql import functions as fn
 
-from featurewatch.controller.input_messages import InputMessage, process
-from featurewatch.controller.monitor import MonitorState, StepResult, step
-from featurewatch.controller.rows import rows_of_step, states_of_rows
+from featurewatch.monitor.input_messages import InputMessage, process
+from featurewatch.monitor.rows import rows_of_step, states_of_rows
+from featurewatch.monitor.step import MonitorState, StepResult, step
 from featurewatch.pipeline.fold.messages import (
     FoldOutput,
     FoldState,

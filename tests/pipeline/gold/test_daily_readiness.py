@@ -4,9 +4,9 @@ from itertools import pairwise
 
 import orjson
 
-from featurewatch.controller.input_messages import InputMessage
 from featurewatch.controller.kraft import release_of
-from featurewatch.controller.readiness import assess_readiness
+from featurewatch.monitor.input_messages import InputMessage
+from featurewatch.monitor.readiness import assess_readiness
 from featurewatch.pipeline.fold.daily_readiness import READINESS
 from featurewatch.pipeline.fold.messages import (
     FoldOutput,

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from featurewatch.controller.input_messages import decode_input, input_topic
-from featurewatch.controller.rows import StateRowError
+from featurewatch.monitor.input_messages import decode_input, input_topic
+from featurewatch.monitor.rows import StateRowError
 from featurewatch.pipeline import spark
 from featurewatch.pipeline.bronze.kafka import offset_ranges
 from featurewatch.pipeline.fold.messages import fold_message, restore_state, state_rows

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from featurewatch.controller.input_messages import InputMessage
+from featurewatch.monitor.input_messages import InputMessage
 from featurewatch.pipeline.fold.messages import flush_outputs, fold_message, restore_state
 from featurewatch.pipeline.gold.query import GoldQuery
 from featurewatch.pipeline.gold.spark_fold import in_order

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
-from featurewatch.controller.input_messages import InputMessage
+from featurewatch.monitor.input_messages import InputMessage
 from featurewatch.pipeline.audit.audit import audit
 from featurewatch.pipeline.audit.report import BAD, DIFFERENT, EQUAL, EXTRA, MISSING, UNKNOWN
 from featurewatch.pipeline.fold.messages import state_rows

@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from featurewatch.controller import input_messages
-from featurewatch.controller.readiness.state_timers import DEFAULT_LIMITS
+from featurewatch.monitor import input_messages
+from featurewatch.monitor.readiness.state_timers import DEFAULT_LIMITS
 from featurewatch.pipeline.errors import LakeError
 from featurewatch.pipeline.gold.output_rows import TABLES
 from featurewatch.pipeline.gold.spark_fold import _fold_sorted

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from featurewatch.admin.features import FeatureUpdate, UpdateRefusedError, update_features
+from featurewatch.admin.features.client import FeatureUpdate, UpdateRefusedError, update_features
 from featurewatch.controller.kraft import releases
-from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec, Roles
-from featurewatch.deploy.wire.light_nodes import LONG_SESSIONS, LightBroker, LightNodes
+from featurewatch.kafka.address import parse_addresses
 from featurewatch.pipeline.gold.query import GoldQuery
 from featurewatch.pipeline.gold.tables import (
     CAPABILITY_INTERVALS,
@@ -20,10 +19,11 @@ from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.tables import MESSAGES
 from featurewatch.pipeline.silver.query import SilverQuery
 from featurewatch.pipeline.silver.tables import LEVELS, REGISTRATIONS
+from featurewatch.stack.kafka.specs import ClusterSpec, NodeSpec, Roles
+from featurewatch.stack.wire.light_nodes import LONG_SESSIONS, LightBroker, LightNodes
 from featurewatch.streams.events import LogCommit
 from featurewatch.streams.kraft.commits import CommitAssembler
 from featurewatch.streams.kraft.records.batch import scan_batches
-from featurewatch.streams.net.address import parse_addresses
 from featurewatch.streams.types import METADATA_VERSION, ClusterId, FeatureLevel, UpgradeType
 from tests.conftest import MakeCluster
 from tests.pipeline.filling import rows

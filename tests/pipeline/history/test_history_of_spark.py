@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from featurewatch.cli.commands.history.rendering import roll_lines, state_parts
-from featurewatch.controller.monitor import MonitorState, step
-from featurewatch.controller.snapshot import snapshot
+from featurewatch.monitor.snapshot import snapshot
+from featurewatch.monitor.step import MonitorState, step
 from featurewatch.pipeline.gold.query import GoldQuery
 from featurewatch.pipeline.history.differences import upgrades
 from featurewatch.pipeline.history.moments import AtRevision, AtTime

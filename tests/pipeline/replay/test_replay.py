@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from featurewatch.controller.monitor import MonitorState, step
+from featurewatch.monitor.step import MonitorState, step
 from featurewatch.pipeline.gold.tables import ALERTS, EPOCHS, FEATURE_CHANGES
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.tables import MESSAGES

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from featurewatch.controller.input_messages import InputMessage, decode_input
+from featurewatch.monitor.input_messages import InputMessage, decode_input
 from featurewatch.pipeline.gold.tables import AUDIT, GOLD
 from featurewatch.pipeline.lake.row_blocks import RANK, RowBuilder, arrow_schema, rows_of
 from featurewatch.pipeline.lake.tables import BRONZE

@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 import yaml
 
-from featurewatch.cli.output.topic_reader import TopicReader
 from featurewatch.pipeline.audit.audit import audit
 from featurewatch.pipeline.gold.tables import GOLD
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.tables import MESSAGES
 from featurewatch.pipeline.spark.java import java_home
 from featurewatch.pipeline.spark.session import BRIEF_JVM, is_submitted
+from featurewatch.streams.bus.reader import TopicReader
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.codec.outputs import encode_output

@@ -29,9 +29,9 @@ Events; the first is always ``speak`` with the name of a dialect:
 
 from random import Random
 
-from featurewatch.reference.machines.dialect import DIALECTS, EARLY_DRAFT_STRUCK, Dialect
-from featurewatch.reference.machines.protocol import Disconnected, OperationCompleted
-from featurewatch.reference.machines.requests import (
+from featurewatch.reference.zookeeper.machines.dialect import DIALECTS, EARLY_DRAFT_STRUCK, Dialect
+from featurewatch.reference.zookeeper.machines.protocol import Disconnected, OperationCompleted
+from featurewatch.reference.zookeeper.machines.requests import (
     ApiVersions,
     DeleteFeatures,
     EarlyUpdate,
@@ -42,7 +42,7 @@ from featurewatch.reference.machines.requests import (
     Update,
     UpdateFeatures,
 )
-from featurewatch.reference.machines.zookeeper import (
+from featurewatch.reference.zookeeper.machines.zookeeper import (
     ANY_VERSION,
     Create,
     Delete,

@@ -3,7 +3,11 @@
 import json
 from collections.abc import Iterator, Mapping
 
-from featurewatch.reference.machines.requests import FeaturesResponse, Response, UpdateMetadata
+from featurewatch.reference.zookeeper.machines.requests import (
+    FeaturesResponse,
+    Response,
+    UpdateMetadata,
+)
 from tests.simulation.reference.claims import levels_in
 from tests.simulation.reference.tree import Node, Tree
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from itertools import count
 
-from featurewatch.reference.machines.requests import Request, Response, UpdateResponse
+from featurewatch.reference.zookeeper.machines.requests import Request, Response, UpdateResponse
 from tests.simulation.reference.claims import Claim, Levels, Written, balance, levels_in
 from tests.simulation.reference.node import Process
 from tests.simulation.reference.tree import History, Transaction, Tree

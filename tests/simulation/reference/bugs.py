@@ -5,14 +5,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from featurewatch.reference.machines import broker
-from featurewatch.reference.machines.controller import live_brokers, membership
-from featurewatch.reference.machines.controller.pending import PendingRequests
-from featurewatch.reference.machines.encoding import encode_features
-from featurewatch.reference.machines.features import items, store
-from featurewatch.reference.machines.features.store import FinalizedFeatureStore, WriteResult
-from featurewatch.reference.machines.requests import UpdateResponse
-from featurewatch.reference.machines.zookeeper import (
+from featurewatch.reference.zookeeper.machines import broker
+from featurewatch.reference.zookeeper.machines.controller import live_brokers, membership
+from featurewatch.reference.zookeeper.machines.controller.pending import PendingRequests
+from featurewatch.reference.zookeeper.machines.encoding import encode_features
+from featurewatch.reference.zookeeper.machines.features import items, store
+from featurewatch.reference.zookeeper.machines.features.store import (
+    FinalizedFeatureStore,
+    WriteResult,
+)
+from featurewatch.reference.zookeeper.machines.requests import UpdateResponse
+from featurewatch.reference.zookeeper.machines.zookeeper import (
     CheckVersion,
     Create,
     Delete,

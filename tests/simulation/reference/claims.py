@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
 
-from featurewatch.reference.machines.requests import (
+from featurewatch.reference.zookeeper.machines.requests import (
     ApiVersions,
     DeleteFeatures,
     EarlyUpdate,

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from random import Random
 
-from featurewatch.reference.machines.dialect import Dialect
-from featurewatch.reference.machines.requests import (
+from featurewatch.reference.zookeeper.machines.dialect import Dialect
+from featurewatch.reference.zookeeper.machines.requests import (
     ApiVersions,
     DeleteFeatures,
     EarlyUpdate,

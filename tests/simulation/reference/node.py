@@ -4,11 +4,11 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from featurewatch.reference.machines.broker import BrokerIdentity, ReferenceBroker
-from featurewatch.reference.machines.controller.controller import ReferenceController
-from featurewatch.reference.machines.controller.topics import OperationsSettings
-from featurewatch.reference.machines.dialect import Dialect
-from featurewatch.reference.machines.protocol import (
+from featurewatch.reference.zookeeper.machines.broker import BrokerIdentity, ReferenceBroker
+from featurewatch.reference.zookeeper.machines.controller.controller import ReferenceController
+from featurewatch.reference.zookeeper.machines.controller.topic_requests import OperationsSettings
+from featurewatch.reference.zookeeper.machines.dialect import Dialect
+from featurewatch.reference.zookeeper.machines.protocol import (
     Event,
     ExitProcess,
     RequestReceived,
@@ -22,14 +22,14 @@ from featurewatch.reference.machines.protocol import (
     WriteLog,
     ZookeeperRequest,
 )
-from featurewatch.reference.machines.requests import ApiVersions
-from featurewatch.reference.machines.topics.broker_requests import (
+from featurewatch.reference.zookeeper.machines.requests import ApiVersions
+from featurewatch.reference.zookeeper.machines.topics.broker_requests import (
     BrokerRequest,
     BrokerResponded,
     SendBrokerRequest,
     SetLiveBrokers,
 )
-from featurewatch.reference.machines.topics.context import ClusterBroker
+from featurewatch.reference.zookeeper.machines.topics.context import ClusterBroker
 from featurewatch.streams.types import SupportedRange
 from tests.simulation.reference.session import Session
 

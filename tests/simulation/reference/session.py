@@ -8,7 +8,7 @@ can show the change.
 from collections import deque
 from random import Random
 
-from featurewatch.reference.machines.protocol import (
+from featurewatch.reference.zookeeper.machines.protocol import (
     Disconnected,
     Event,
     OperationCompleted,
@@ -18,7 +18,7 @@ from featurewatch.reference.machines.protocol import (
     WatchKind,
     ZookeeperRequest,
 )
-from featurewatch.reference.machines.zookeeper import (
+from featurewatch.reference.zookeeper.machines.zookeeper import (
     Exists,
     GetChildren,
     GetData,

@@ -5,18 +5,21 @@ from typing import Any
 import pytest
 
 from featurewatch.controller.partitions import selectors
-from featurewatch.reference.machines.replicas.light_replicas import LightReplicas
-from featurewatch.reference.machines.task_queue import Task
-from featurewatch.reference.machines.topics import partition_machine
-from featurewatch.reference.machines.topics.context import ControllerContext, PartitionLeadership
-from featurewatch.reference.machines.topics.operations import (
+from featurewatch.reference.zookeeper.machines.replicas.light_replicas import LightReplicas
+from featurewatch.reference.zookeeper.machines.task_queue import Task
+from featurewatch.reference.zookeeper.machines.topics import partition_machine
+from featurewatch.reference.zookeeper.machines.topics import topic_controller as controller
+from featurewatch.reference.zookeeper.machines.topics.context import (
+    ControllerContext,
+    PartitionLeadership,
+)
+from featurewatch.reference.zookeeper.machines.topics.operations import (
     brokers,
-    controller,
     creation,
     deletion,
     reassignment,
 )
-from featurewatch.reference.machines.topics.state_store import (
+from featurewatch.reference.zookeeper.machines.topics.state_store import (
     FencedWriter,
     PartitionStateStore,
     StateUpdates,

@@ -4,14 +4,14 @@ from collections import defaultdict
 from typing import NamedTuple
 
 from featurewatch.controller.partitions.assignment import TopicPartition
-from featurewatch.reference.machines.protocol import WatchKind
-from featurewatch.reference.machines.replicas.light_replicas import LightReplicas, LogKey
-from featurewatch.reference.machines.topics.broker_requests import (
+from featurewatch.reference.zookeeper.machines.protocol import WatchKind
+from featurewatch.reference.zookeeper.machines.replicas.light_replicas import LightReplicas, LogKey
+from featurewatch.reference.zookeeper.machines.topics.broker_requests import (
     BrokerRequest,
     LeaderAndIsrRequest,
 )
-from featurewatch.reference.machines.topics.context import PartitionLeadership
-from featurewatch.reference.machines.topics.znodes import decode_state, decode_topic
+from featurewatch.reference.zookeeper.machines.topics.context import PartitionLeadership
+from featurewatch.reference.zookeeper.machines.topics.znodes import decode_state, decode_topic
 from tests.simulation.reference.tree import History
 
 StateKey = tuple[TopicPartition, int]

@@ -12,18 +12,22 @@ from random import Random
 from typing import Any
 
 from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
-from featurewatch.reference.machines.controller.topics import OperationsSettings
-from featurewatch.reference.machines.dialect import RELEASED
-from featurewatch.reference.machines.encoding import BrokerIdentity, broker_path, encode_broker
-from featurewatch.reference.machines.replicas.light_replicas import LightReplicas, LogKey
-from featurewatch.reference.machines.requests import ErrorCode
-from featurewatch.reference.machines.topics.broker_requests import (
+from featurewatch.reference.zookeeper.machines.controller.topic_requests import OperationsSettings
+from featurewatch.reference.zookeeper.machines.dialect import RELEASED
+from featurewatch.reference.zookeeper.machines.encoding import (
+    BrokerIdentity,
+    broker_path,
+    encode_broker,
+)
+from featurewatch.reference.zookeeper.machines.replicas.light_replicas import LightReplicas, LogKey
+from featurewatch.reference.zookeeper.machines.requests import ErrorCode
+from featurewatch.reference.zookeeper.machines.topics.broker_requests import (
     BrokerRequest,
     BrokerResponded,
     BrokerResponse,
 )
-from featurewatch.reference.machines.topics.context import PartitionLeadership
-from featurewatch.reference.machines.topics.requests import (
+from featurewatch.reference.zookeeper.machines.topics.context import PartitionLeadership
+from featurewatch.reference.zookeeper.machines.topics.requests import (
     ControlledShutdownRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
@@ -31,13 +35,13 @@ from featurewatch.reference.machines.topics.requests import (
     NewTopic,
     ReassignRequest,
 )
-from featurewatch.reference.machines.topics.results import (
+from featurewatch.reference.zookeeper.machines.topics.results import (
     AlterPartitionRequest,
     AlterPartitionResult,
     PartitionResult,
     RequestedIsr,
 )
-from featurewatch.reference.machines.topics.znodes import (
+from featurewatch.reference.zookeeper.machines.topics.znodes import (
     ReassignmentEntry,
     TopicZnode,
     decode_topic,
@@ -45,7 +49,7 @@ from featurewatch.reference.machines.topics.znodes import (
     encode_topic,
     topic_path,
 )
-from featurewatch.reference.machines.zookeeper import Create, Delete
+from featurewatch.reference.zookeeper.machines.zookeeper import Create, Delete
 from tests.simulation.reference.node import MACHINES, Process
 from tests.simulation.reference.session import Session
 from tests.simulation.reference.topic_auditor import Acknowledged, TopicAuditor

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from immutables import Map
 
-from featurewatch.reference.machines.protocol import WatchKind
-from featurewatch.reference.machines.zookeeper import (
+from featurewatch.reference.zookeeper.machines.protocol import WatchKind
+from featurewatch.reference.zookeeper.machines.zookeeper import (
     ANY_VERSION,
     BadVersion,
     CheckVersion,

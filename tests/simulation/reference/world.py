@@ -10,9 +10,9 @@ from collections.abc import Callable
 from itertools import count
 from random import Random
 
-from featurewatch.reference.machines.dialect import DIALECTS, EARLY_DRAFT_STRUCK, Dialect
-from featurewatch.reference.machines.requests import Request, UpdateResponse
-from featurewatch.reference.machines.zookeeper import Delete
+from featurewatch.reference.zookeeper.machines.dialect import DIALECTS, EARLY_DRAFT_STRUCK, Dialect
+from featurewatch.reference.zookeeper.machines.requests import Request, UpdateResponse
+from featurewatch.reference.zookeeper.machines.zookeeper import Delete
 from featurewatch.streams.types import SupportedRange
 from tests.simulation.reference.auditor import CONTROLLER, Auditor, fits
 from tests.simulation.reference.clients import random_request, single_update

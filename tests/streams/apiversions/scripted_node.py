@@ -16,7 +16,7 @@ from kio.serial import entity_writer
 from kio.static.primitive import i16, i32, i32Timedelta, i64
 from kio.static.protocol import Entity
 
-from featurewatch.streams.net.address import Address
+from featurewatch.kafka.address import Address
 
 API_VERSIONS, DESCRIBE_CLUSTER = 18, 60
 THROTTLE = i32Timedelta.parse(timedelta(0))

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from featurewatch.kafka import sasl
+from featurewatch.kafka.address import Address
+from featurewatch.kafka.connection import NodeError, open_connection
+from featurewatch.kafka.security import from_properties
 from featurewatch.streams.apiversions import ApiVersionsSettings, ApiVersionsSource
 from featurewatch.streams.events import DeadLetter, NodeAnswer, NodeSilent, SourceState
-from featurewatch.streams.net import sasl
-from featurewatch.streams.net.address import Address
-from featurewatch.streams.net.connection import NodeError, open_connection
-from featurewatch.streams.net.security import from_properties
 from tests.hostile import answering, no_file_descriptors, scram_node, serving
 from tests.streams.apiversions.scripted_node import ScriptedNode, listening
 from tests.streams.recording_sink import RecordingSink

@@ -10,6 +10,7 @@ from kio.schema.errors import ErrorCode
 from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i32, i64, u16
 
+from featurewatch.kafka.address import Address
 from featurewatch.streams.apiversions.discovery import uncovered_nodes
 from featurewatch.streams.apiversions.membership import (
     NodeListing,
@@ -19,7 +20,6 @@ from featurewatch.streams.apiversions.membership import (
     read_quorum,
 )
 from featurewatch.streams.apiversions.settings import ApiVersionsSettings
-from featurewatch.streams.net.address import Address
 from featurewatch.streams.types import NodeId, NodeKey, Role
 from tests.streams.apiversions.scripted_node import THROTTLE
 

@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import pytest
 
+from featurewatch.kafka.address import Address
+from featurewatch.kafka.connection import open_connection
 from featurewatch.streams.apiversions import (
     ApiVersionsSettings,
     ApiVersionsSource,
@@ -23,8 +25,6 @@ from featurewatch.streams.events import (
     SourceState,
     SourceStatus,
 )
-from featurewatch.streams.net.address import Address
-from featurewatch.streams.net.connection import open_connection
 from featurewatch.streams.topics import API_VERSIONS, DEAD_LETTERS, Topic
 from featurewatch.streams.types import NodeId, Role
 from tests.streams.apiversions.scripted_node import ScriptedNode, listening

@@ -26,6 +26,7 @@ from kio.serial import entity_writer
 from kio.static.primitive import Records, i32, i32Timedelta, i64
 from kio.static.protocol import Entity
 
+from featurewatch.kafka.decode import read_entity
 from featurewatch.streams.codec.events import encode
 from featurewatch.streams.events import (
     MAX_PAYLOAD_BYTES,
@@ -38,7 +39,6 @@ from featurewatch.streams.kraft.observer.fetch_api import METADATA_TOPIC_ID
 from featurewatch.streams.kraft.observer.quorum_reader import QuorumSettings
 from featurewatch.streams.kraft.snapshot_spool import MEMORY_BYTES, RESERVED_BYTES
 from featurewatch.streams.kraft.source import KraftSettings, KraftSource
-from featurewatch.streams.net.decode import read_entity
 from featurewatch.streams.source_status import GracePeriods
 from featurewatch.streams.topics import DEAD_LETTERS
 from featurewatch.streams.types import ClusterId

@@ -7,20 +7,20 @@ from typing import Any
 
 import pytest
 
-from featurewatch.admin.features import FeatureUpdate, update_features
-from featurewatch.controller.monitor import StepResult
-from featurewatch.deploy.kafka.cluster import Cluster
-from featurewatch.deploy.kafka.specs import ClusterSpec, NodeSpec, Roles
-from featurewatch.deploy.process.ports import LOOPBACK
-from featurewatch.deploy.wire.light_nodes import LONG_SESSIONS, LightBroker, LightNodes
-from featurewatch.deploy.wire.probe import supported_ranges
+from featurewatch.admin.features.client import FeatureUpdate, update_features
+from featurewatch.kafka.address import parse_addresses
+from featurewatch.monitor.step import StepResult
+from featurewatch.stack.kafka.cluster import Cluster
+from featurewatch.stack.kafka.specs import ClusterSpec, NodeSpec, Roles
+from featurewatch.stack.process.ports import LOOPBACK
+from featurewatch.stack.wire.light_nodes import LONG_SESSIONS, LightBroker, LightNodes
+from featurewatch.stack.wire.probe import supported_ranges
 from featurewatch.streams.events import LogCommit, LogGap, SnapshotChunk
 from featurewatch.streams.kraft.commits import CommitAssembler
 from featurewatch.streams.kraft.records.batch import scan_batches
 from featurewatch.streams.kraft.records.decoder import Record
 from featurewatch.streams.kraft.records.schema import record_table
 from featurewatch.streams.kraft.snapshot import parse_name, read_snapshot
-from featurewatch.streams.net.address import parse_addresses
 from featurewatch.streams.types import (
     METADATA_VERSION,
     NO_OFFSET,

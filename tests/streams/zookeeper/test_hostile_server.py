@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from featurewatch.kafka.address import Address
 from featurewatch.streams.events import SourceState, ZnodeSnapshot
-from featurewatch.streams.net.address import Address
 from featurewatch.streams.source_status import GracePeriods
 from featurewatch.streams.zookeeper.bounded_socket import BoundedSocket
 from featurewatch.streams.zookeeper.settings import ZookeeperSettings

@@ -28,7 +28,7 @@ from featurewatch.streams.zookeeper.watcher.requests import (
     ZnodeAbsent,
     ZnodeVersion,
 )
-from tests.streams.net.tls_nodes import CASES, listener, properties_of
+from tests.kafka.tls_nodes import CASES, listener, properties_of
 from tests.waiting import until_async
 
 FEATURE = WatchTarget("/feature", TargetKind.DATA)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from kazoo.client import KazooClient
 
-from featurewatch.streams.errors import SecurityError
+from featurewatch.kafka.client_config.errors import SecurityError
 from featurewatch.streams.zookeeper.settings import ZookeeperLogin, ZookeeperSettings, parse_hosts
 
 

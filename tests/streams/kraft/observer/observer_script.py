@@ -12,6 +12,7 @@ end), ``bytes=2048`` (that many meaningless ones); ``part=0+100/200 of 9@2`` for
 
 import re
 
+from featurewatch.kafka.address import Address
 from featurewatch.streams.kraft.observer import requests
 from featurewatch.streams.kraft.observer.observer import Observer
 from featurewatch.streams.kraft.observer.states import (
@@ -23,7 +24,6 @@ from featurewatch.streams.kraft.observer.states import (
     SnapshotBytes,
 )
 from featurewatch.streams.kraft.records.batch import scan_batches
-from featurewatch.streams.net.address import Address
 from featurewatch.streams.types import NO_CHECKSUM, LeaderAndEpoch, OffsetAndEpoch
 from tests.streams.kraft.log_bytes import log
 

@@ -8,8 +8,8 @@ present epoch, snapshots that take the place of the beginning of a log.
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+from featurewatch.kafka.address import Address
 from featurewatch.streams.kraft.observer import requests
-from featurewatch.streams.net.address import Address
 from featurewatch.streams.types import LOG_START, LeaderAndEpoch, OffsetAndEpoch
 from tests.streams.kraft.log_bytes import log
 

@@ -7,10 +7,10 @@ import pytest
 from kio.schema.types import BrokerId
 from kio.serial import entity_reader, entity_writer
 
+from featurewatch.kafka.address import Address
 from featurewatch.streams.kraft.errors import NotAControllerError
 from featurewatch.streams.kraft.observer import fetch_api
 from featurewatch.streams.kraft.observer.requests import FetchRequest, FetchSnapshotRequest
-from featurewatch.streams.net.address import Address
 from featurewatch.streams.types import OffsetAndEpoch
 
 FETCH = FetchRequest(Address("a", 1), 7, OffsetAndEpoch(5, 3), 4, 500, 1 << 20)

@@ -1,1 +1,0 @@
-"""Real Kafka on this machine, and what is needed to run featurewatch elsewhere."""

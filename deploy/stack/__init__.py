@@ -1,1 +1,0 @@
-"""The stack of ``featurewatch stack``: its supervisor, its client and its file."""

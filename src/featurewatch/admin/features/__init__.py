@@ -1,0 +1,1 @@
+"""Reads and changes the finalized features of real clusters, as Kafka's ``kafka-features`` does."""

@@ -1,0 +1,177 @@
+"""Reads and changes the finalized levels of a cluster. A shell: it owns connections and time.
+
+    async with FeatureAdmin(Bootstrap(parse_addresses("kafka-1:9092"))) as admin:
+        metadata = await admin.describe()
+        update = FeatureUpdate(METADATA_VERSION, FeatureLevel(30))
+        result = await admin.update([update], dry_run=True)
+        result.check()
+
+The same calls serve clusters in KRaft mode, in ZooKeeper mode and of the reference system. A change
+is sent to the controller of the Metadata response (KIP-584), or, through controllers' listeners, of
+DescribeCluster; a controller that has moved meanwhile is located again until the time is up.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+from featurewatch.admin.api_errors import NOT_CONTROLLER, TIMED_OUT
+from featurewatch.admin.connections import Bootstrap
+from featurewatch.admin.errors import RequestError, UnreachableError, UpdateRefusedError
+from featurewatch.admin.features.metadata import FeatureDialect
+from featurewatch.admin.features.reader import FeatureReader, check_draft
+from featurewatch.admin.features.updates import FeatureUpdate, UpdateResult, uniform_result
+from featurewatch.admin.session import outcome_unknown
+from featurewatch.kafka.address import Address
+from featurewatch.kafka.connection import Connection, NodeError, open_connection
+from featurewatch.kafka.security import PLAINTEXT, Security
+from featurewatch.streams.types import FeatureName, UpgradeType
+
+__all__ = [
+    "Bootstrap",
+    "FeatureAdmin",
+    "FeatureDialect",
+    "FeatureUpdate",
+    "UpdateRefusedError",
+    "UpgradeType",
+    "update_features",
+]
+
+# kio's messages are imported by the requests that have one: its modules take long.
+
+
+class FeatureAdmin(FeatureReader):
+    """Reads and changes one cluster's features."""
+
+    async def update(
+        self, updates: Iterable[FeatureUpdate], *, dry_run: bool = False
+    ) -> UpdateResult:
+        """Requests a change of levels, or with ``dry_run`` its validation.
+
+        Returns the result for each feature; nothing is raised for a refusal.
+
+        Raises:
+            RequestError: There is nothing to change, or the cluster has no such request.
+            UnreachableError: The controller was not reached in time, or has another dialect.
+                Nothing was changed.
+            OutcomeUnknownError: It was sent, and no response came. Only of a real change.
+        """
+        requested = tuple(updates)
+        if not requested:
+            raise RequestError("there is nothing to change: name a feature and its level")
+        if self._dialect is FeatureDialect.RELEASED:
+            return await self._to_controller(lambda node: self._update(node, requested, dry_run))
+        if dry_run:
+            raise RequestError("the drafts of KIP-584 have no dry run")
+        return await self._to_controller(lambda node: self._draft_update(node, requested))
+
+    async def delete(self, features: Iterable[FeatureName]) -> UpdateResult:
+        """Removes features by DELETE_FEATURES of the early draft: no level or range is checked.
+
+        Raises as `update` does.
+        """
+        names = tuple(features)
+        if self._dialect is not FeatureDialect.EARLY or not names:
+            raise RequestError("DELETE_FEATURES is the early draft's, and takes at least one name")
+        return await self._to_controller(lambda node: self._draft_delete(node, names))
+
+    async def _to_controller(
+        self, send: Callable[[Connection], Awaitable[UpdateResult]]
+    ) -> UpdateResult:
+        """Sends to the controller, and to the next one where it was not the controller."""
+        return await self.on_controller(
+            send, lambda result: any(item.error == NOT_CONTROLLER for item in result.results)
+        )
+
+    async def _update(
+        self, connection: Connection, updates: tuple[FeatureUpdate, ...], dry_run: bool
+    ) -> UpdateResult:
+        from featurewatch.admin.features import update_request as released
+
+        version = released.version_for(connection.api_versions)
+        if version is None:
+            raise UnreachableError(_no_updates(connection))
+        request, form = released.update_request(
+            updates, version, dry_run=dry_run, timeout_s=self._timeout_s
+        )
+        answer = await self._exchange(connection, request, form, changes=not dry_run)
+        result = released.read_update(answer, updates)
+        self._check_timeout(result, connection, changes=not dry_run)
+        return result
+
+    async def _draft_update(
+        self, connection: Connection, updates: tuple[FeatureUpdate, ...]
+    ) -> UpdateResult:
+        from featurewatch.admin.features import kip584_drafts as drafts
+
+        check_draft(connection)
+        request, form = drafts.update_request(self._dialect, updates, self._timeout_s)
+        answer = await self._exchange(connection, request, form, changes=True)
+        names = (update.feature for update in updates)
+        result = uniform_result(names, int(answer.error_code), answer.error_message)
+        self._check_timeout(result, connection, changes=True)
+        return result
+
+    async def _draft_delete(
+        self, connection: Connection, names: tuple[FeatureName, ...]
+    ) -> UpdateResult:
+        from featurewatch.admin.features import kip584_drafts as drafts
+
+        check_draft(connection)
+        request, form = drafts.delete_request(names, self._timeout_s)
+        answer = await self._exchange(connection, request, form, changes=True)
+        result = uniform_result(names, int(answer.error_code), answer.error_message)
+        self._check_timeout(result, connection, changes=True)
+        return result
+
+    async def _exchange(
+        self, connection: Connection, request: Any, form: Any, *, changes: bool
+    ) -> Any:
+        try:
+            return await connection.request(request, form, self._timeout_s)
+        except NodeError as error:
+            if not changes:
+                raise UnreachableError(f"no answer to the dry run: {error}") from error
+            raise outcome_unknown(str(error)) from error
+
+    @staticmethod
+    def _check_timeout(result: UpdateResult, connection: Connection, *, changes: bool) -> None:
+        """The outcome is unknown to a server that gave up waiting, too."""
+        if changes and any(item.error == TIMED_OUT for item in result.results):
+            raise outcome_unknown(f"{connection.address} gave up waiting")
+
+
+def _no_updates(connection: Connection) -> str:
+    draft = 48 in connection.api_versions
+    hint = ": give --dialect if it speaks a draft of KIP-584" if draft else ""
+    return f"{connection.address} has no UpdateFeatures, which Kafka 2.7 and later have{hint}"
+
+
+async def update_features(
+    address: Address,
+    updates: tuple[FeatureUpdate, ...],
+    *,
+    dry_run: bool = False,
+    security: Security = PLAINTEXT,
+    timeout_s: float = 30.0,
+) -> None:
+    """Sends one request to a broker, which forwards it, or to the active controller.
+
+    Raises:
+        UpdateRefusedError: The controller refused one or more of the updates.
+        kafka.connection.NodeError: The node cannot be reached, or broke off: whether the
+            update was applied is then not known, and must be read from the cluster.
+    """
+    from featurewatch.admin.features import update_request as released
+
+    connection = await open_connection(address, security, timeout_s=timeout_s)
+    try:
+        version = released.version_for(connection.api_versions)
+        if version is None:
+            raise NodeError(_no_updates(connection))
+        request, form = released.update_request(
+            updates, version, dry_run=dry_run, timeout_s=timeout_s
+        )
+        answer = await connection.request(request, form, timeout_s)
+    finally:
+        await connection.close()
+    released.read_update(answer, updates).check()

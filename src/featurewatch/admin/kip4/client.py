@@ -1,0 +1,426 @@
+"""Administers the topics of a cluster by KIP-4's draft. A shell: it owns connections and time.
+
+    async with DraftAdminClient({"bootstrap.servers": "127.0.0.1:9092"}) as client:
+        await client.create_topic("orders", 3, 2, {"retention.ms": "3600000"})
+        await client.reassign_partitions(json_text)
+
+The controllers of the reference system serve it (``--control-topics``); released Kafka does not.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from types import TracebackType
+from typing import Any, Final, NamedTuple, NoReturn, Self, TypeVar
+
+from featurewatch.admin.connections import AdminConnections, Bootstrap
+from featurewatch.admin.errors import (
+    AdminError,
+    OutcomeUnknownError,
+    RequestError,
+    UnreachableError,
+)
+from featurewatch.admin.kip4 import messages
+from featurewatch.admin.kip4.messages import AdminResponse, DraftRequest, DraftTopic
+from featurewatch.common.text import quoted
+from featurewatch.kafka.address import Address, parse_addresses
+from featurewatch.kafka.connection import Connection, NodeError
+
+_SERVERS: Final = "bootstrap.servers"
+_TIMEOUT_MS: Final = "request.timeout.ms"
+_BACKOFF_MS: Final = "retry.backoff.ms"
+_DEFAULTS: Final = {_SERVERS: "", _TIMEOUT_MS: "30000", _BACKOFF_MS: "100"}
+
+_Response = TypeVar("_Response", bound=AdminResponse)
+_Result = TypeVar("_Result")
+
+
+class DraftApiError(AdminError):
+    """The cluster's answer has a code other than 0; the text is the server's own."""
+
+    def __init__(self, code: int, description: str) -> None:
+        super().__init__(description)
+        self.code = code
+
+
+class OperationState(IntEnum):
+    """What became of a reassignment or an election of one partition."""
+
+    FAILED = -1
+    IN_PROGRESS = 0
+    COMPLETED = 1
+
+
+class DraftPartitionId(NamedTuple):
+    """A partition; as text ``topic-number``."""
+
+    topic: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class CachedCluster:
+    """The brokers and the controller as a node named them last."""
+
+    brokers: Mapping[int, Address]
+    controller: Address
+
+
+class DraftAdminClient:
+    """Administers one cluster; use as an asynchronous context, which closes the connections.
+
+    ``properties`` has ``bootstrap.servers`` and may have ``request.timeout.ms`` (30000), how long a
+    call may take, and ``retry.backoff.ms`` (100), the pause before a request is repeated and
+    between two looks at what a future waits for. ``monotonic`` gives seconds.
+
+    Every call raises `DraftApiError` if the answer's code is not 0, `UnreachableError` if no
+    controller was reached in time, and `OutcomeUnknownError` if a change was sent and no answer
+    came.
+
+    Raises:
+        RequestError: a property is unknown or has no valid value, or there is no broker.
+    """
+
+    def __init__(
+        self, properties: Mapping[str, str], *, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        unknown = sorted(properties.keys() - _DEFAULTS.keys())
+        if unknown:
+            raise RequestError(f"unknown properties: {', '.join(unknown)}")
+        values = {**_DEFAULTS, **properties}
+        try:
+            addresses = parse_addresses(values[_SERVERS])
+        except ValueError as error:
+            raise RequestError(f"{_SERVERS}: {error}") from None
+        if not addresses:
+            raise RequestError(f"{_SERVERS} names no broker: give at least one as host:port")
+        self._timeout_s = _seconds(_TIMEOUT_MS, values)
+        self._backoff_s = _seconds(_BACKOFF_MS, values)
+        self._monotonic = monotonic
+        self._connections = AdminConnections(Bootstrap(addresses), min(10.0, self._timeout_s))
+        self._cluster: CachedCluster | None = None
+        self._futures: set[asyncio.Task[Any]] = set()
+        self._lock = asyncio.Lock()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        _type: type[BaseException] | None,
+        _error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Cancels the futures that are not done, and closes the connections."""
+        for future in [*self._futures]:
+            future.cancel()
+        await asyncio.gather(*self._futures, return_exceptions=True)
+        await self._connections.close()
+
+    @property
+    def cluster(self) -> CachedCluster | None:
+        """The cached metadata of the cluster; None: it is read before the next request."""
+        return self._cluster
+
+    # -- topics ------------------------------------------------------------------------------------
+
+    async def create_topic(
+        self,
+        name: str,
+        partitions: int,
+        replication_factor: int,
+        configs: Mapping[str, str] | None = None,
+    ) -> None:
+        """Creates a topic whose replicas the cluster places."""
+        request = messages.CreateTopicRequest(
+            name, partitions, replication_factor, None, _entries(configs)
+        )
+        await self._send(request)
+
+    async def create_topic_with_assignment(
+        self, name: str, replica_assignment: str, configs: Mapping[str, str] | None = None
+    ) -> None:
+        """Creates a topic with the replicas of each partition, such as ``1:2,2:3``."""
+        request = messages.CreateTopicRequest(
+            name, None, None, replica_assignment, _entries(configs)
+        )
+        await self._send(request)
+
+    async def alter_topic(
+        self,
+        name: str,
+        partitions: int | None = None,
+        replica_assignment: str | None = None,
+        added_configs: Mapping[str, str] | None = None,
+        deleted_configs: Sequence[str] = (),
+    ) -> None:
+        """Adds partitions, moves replicas and changes settings.
+
+        ``replica_assignment`` has the replicas of all partitions; those that exist with other ones
+        are reassigned. ``deleted_configs`` have their defaults again.
+        """
+        request = messages.AlterTopicRequest(
+            name, partitions, replica_assignment, _entries(added_configs), tuple(deleted_configs)
+        )
+        await self._send(request)
+
+    async def delete_topic(self, name: str) -> None:
+        """Marks a topic for deletion."""
+        await self._send(messages.DeleteTopicRequest(name))
+
+    async def list_topics(self) -> tuple[str, ...]:
+        """The topics that are not marked for deletion."""
+        return (await self._send(messages.ListTopicsRequest())).topics or ()
+
+    async def list_topics_marked_for_deletion(self) -> tuple[str, ...]:
+        """The topics that are marked for deletion and still exist."""
+        return (await self._send(messages.ListTopicsRequest())).marked_for_deletion or ()
+
+    async def describe_topic(self, name: str) -> DraftTopic:
+        """The settings of a topic that are its own, and its partitions."""
+        description = (await self._send(messages.DescribeTopicRequest(name))).description
+        if description is None:
+            raise AdminError(f"the controller sent no description of topic {name}, and no error")
+        return description
+
+    # -- replicas ----------------------------------------------------------------------------------
+
+    def reassign_partitions(
+        self, partitions_reassignment: str
+    ) -> "asyncio.Task[messages.ReassignPartitionResponse]":
+        """Starts reassignments; the future is done when all have completed.
+
+        It raises `DraftApiError` if they cannot be started or one has failed, which also happens if
+        another reassignment replaces it. Canceling it does not cancel the reassignments.
+        """
+        return self._future(self._reassign(partitions_reassignment))
+
+    async def verify_reassign_partitions(
+        self, partitions_reassignment: str
+    ) -> dict[DraftPartitionId, OperationState]:
+        """The state of each partition of the string."""
+        request = messages.VerifyReassignPartitionRequest(partitions_reassignment)
+        response = await self._send(request)
+        return {
+            DraftPartitionId(
+                result.topic_and_partition.topic_name, result.topic_and_partition.partition
+            ): _state(result.result_code)
+            for result in response.results
+        }
+
+    def preferred_replica_leader_election(
+        self, partitions: str | None = None
+    ) -> "asyncio.Task[messages.PreferredReplicaLeaderElectionResponse]":
+        """Starts elections, None: of all partitions; the future is done when the heads lead.
+
+        It raises `DraftApiError` if they cannot be started, or a head cannot lead.
+        """
+        return self._future(self._elect(partitions))
+
+    async def verify_preferred_replica_leader_election(
+        self, partitions: str | None = None
+    ) -> dict[DraftPartitionId, OperationState]:
+        """The state of each partition, None: of all, by the description of its topic.
+
+        It is completed if the head of the replica list leads, and in progress if the head is in the
+        ISR, which it must be to be elected. A partition that does not exist has failed.
+
+        Raises `RequestError` if the string is not the JSON of the draft.
+        """
+        chosen = None if partitions is None else _partitions_of(partitions)
+        names = await self.list_topics() if chosen is None else [id_.topic for id_ in chosen]
+        states: dict[DraftPartitionId, OperationState] = {}
+        for name in dict.fromkeys(names):
+            try:
+                topic = await self.describe_topic(name)
+            except DraftApiError:
+                continue  # it was deleted meanwhile, or never existed
+            for partition in topic.partitions:
+                id_ = DraftPartitionId(name, partition.partition_id)
+                states[id_] = _election_state(partition)
+        if chosen is None:
+            return states
+        return {id_: states.get(id_, OperationState.FAILED) for id_ in chosen}
+
+    # -- sending -----------------------------------------------------------------------------------
+
+    async def _reassign(self, reassignment: str) -> messages.ReassignPartitionResponse:
+        response = await self._send(messages.ReassignPartitionRequest(reassignment))
+        await self._wait(lambda: self.verify_reassign_partitions(reassignment), "reassignment")
+        return response
+
+    async def _elect(
+        self, partitions: str | None
+    ) -> messages.PreferredReplicaLeaderElectionResponse:
+        response = await self._send(messages.PreferredReplicaLeaderElectionRequest(partitions))
+        verify = self.verify_preferred_replica_leader_election
+        await self._wait(lambda: verify(partitions), "election")
+        return response
+
+    async def _wait(
+        self,
+        verify: Callable[[], Coroutine[Any, Any, Mapping[DraftPartitionId, OperationState]]],
+        operation: str,
+    ) -> None:
+        """Repeats the verification until no partition is in progress."""
+        while OperationState.IN_PROGRESS in (states := await verify()).values():
+            await asyncio.sleep(self._backoff_s)
+        failed = [str(id_) for id_, state in states.items() if state is OperationState.FAILED]
+        if failed:
+            raise DraftApiError(
+                OperationState.FAILED, f"the {operation} of {', '.join(failed[:10])} has failed"
+            )
+
+    def _future(self, work: Coroutine[Any, Any, _Result]) -> "asyncio.Task[_Result]":
+        future = asyncio.get_running_loop().create_task(work)
+        self._futures.add(future)
+        future.add_done_callback(self._futures.discard)
+        return future
+
+    async def _send(self, request: DraftRequest[_Response]) -> _Response:
+        """Sends to the controller, and returns the response that belongs to the request."""
+        deadline = self._monotonic() + self._timeout_s
+        while True:
+            try:
+                connection = await self._controller()
+                response = await self._exchange(connection, request)
+            except OutcomeUnknownError:
+                raise
+            except NodeError as error:
+                reason = str(error)
+            else:
+                if response.error_code != messages.NOT_CONTROLLER_FOR_ADMIN_REQUEST:
+                    return _checked(response)
+                reason = f"{connection.address}: {_description(response)}"
+            self._cluster = None
+            if self._monotonic() + self._backoff_s > deadline:
+                raise UnreachableError(
+                    f"no controller took the request in {self._timeout_s:g} s: {reason}"
+                )
+            await asyncio.sleep(self._backoff_s)
+
+    async def _exchange(
+        self, connection: Connection, request: DraftRequest[_Response]
+    ) -> _Response:
+        # One request at a time: connections are shared by the futures.
+        async with self._lock:
+            try:
+                response: _Response = await connection.request(
+                    request, request.response_class, self._timeout_s
+                )
+            except NodeError as error:
+                if request.changes:
+                    self._cluster = None
+                    raise OutcomeUnknownError(
+                        f"whether the change was applied is unknown: {error}"
+                    ) from error
+                raise
+        return response
+
+    async def _controller(self) -> Connection:
+        """A connection to the controller, which is read from the cluster if it is not known."""
+        if self._cluster is None:
+            await self.update_cluster_metadata()
+        if self._cluster is None:
+            _raise_no_controller()
+        async with self._lock:
+            return await self._connections.connection(self._cluster.controller)
+
+    async def update_cluster_metadata(self) -> None:
+        """Reads the brokers and the controller from a node, once.
+
+        Raises:
+            RequestError: if the node does not serve the draft.
+            UnreachableError: if no node responds, or the node names no controller. The next call
+                begins with another bootstrap address.
+        """
+        async with self._lock:
+            self._cluster = None
+            connection = await self._connections.any_node()
+            request = messages.ClusterMetadataRequest()
+            try:
+                if request.__api_key__ not in connection.api_versions:
+                    raise RequestError(
+                        f"{connection.address} does not serve the draft of KIP-4: give the address "
+                        "of a controller of the reference system"
+                    )
+                response = await connection.request(
+                    request, messages.ClusterMetadataResponse, self._timeout_s
+                )
+            except NodeError as error:
+                self._connections.rotate()
+                raise UnreachableError(str(error)) from error
+            if response.error_code or response.controller is None:
+                self._connections.rotate()
+                raise UnreachableError(f"{connection.address} names no controller")
+            self._cluster = CachedCluster(
+                {broker.node_id: _address(broker) for broker in response.brokers},
+                _address(response.controller),
+            )
+
+
+def _raise_no_controller() -> NoReturn:
+    raise UnreachableError("the cluster was forgotten meanwhile")
+
+
+def _checked(response: _Response) -> _Response:
+    if response.error_code:
+        raise DraftApiError(response.error_code, _description(response))
+    return response
+
+
+def _description(response: AdminResponse) -> str:
+    description = getattr(response, "error_description", None)
+    return quoted(description) if description else f"error {response.error_code}"
+
+
+def _address(broker: messages.DraftBroker) -> Address:
+    return Address.of_peer(broker.host, broker.port)
+
+
+def _entries(configs: Mapping[str, str] | None) -> tuple[messages.DraftConfig, ...]:
+    return tuple(messages.DraftConfig(key, value) for key, value in (configs or {}).items())
+
+
+def _state(code: int) -> OperationState:
+    """A code that the draft does not have counts as in progress, so nothing is taken for done."""
+    try:
+        return OperationState(code)
+    except ValueError:
+        return OperationState.IN_PROGRESS
+
+
+def _election_state(partition: messages.DraftPartition) -> OperationState:
+    head = partition.replicas[0] if partition.replicas else None
+    if head is not None and partition.leader == head:
+        return OperationState.COMPLETED
+    return OperationState.IN_PROGRESS if head in partition.isr else OperationState.FAILED
+
+
+def _partitions_of(text: str) -> list[DraftPartitionId]:
+    try:
+        entries = json.loads(text)["partitions"]
+        partitions = [DraftPartitionId(entry["topic"], entry["partition"]) for entry in entries]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        partitions = []
+    if not all(type(id_.topic) is str and type(id_.number) is int for id_ in partitions):
+        partitions = []
+    if not partitions:
+        raise RequestError('no partitions: write {"partitions":[{"topic":"t","partition":0}]}')
+    return partitions
+
+
+def _seconds(name: str, values: Mapping[str, str]) -> float:
+    text = str(values[name])
+    if not (text.isascii() and text.isdecimal() and int(text) > 0):
+        raise RequestError(f"{name} is {text!r}: write milliseconds above 0")
+    return int(text) / 1000

@@ -1,0 +1,315 @@
+"""The session of an admin client: requests to any broker, to the controller, or to one node.
+
+A shell: it owns connections and time. Every client of this package is one, so that all of them find
+the controller, wait, give up and report in the same way. A request of `kafka.messages` names the
+class of its response, so one function sends them all.
+"""
+
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from itertools import cycle
+from types import TracebackType
+from typing import Any, ClassVar, Final, Self, TypedDict, TypeVar
+
+from featurewatch.admin.api_errors import NOT_CONTROLLER, TIMED_OUT
+from featurewatch.admin.connections import AdminConnections, Bootstrap, ControllerUnavailableError
+from featurewatch.admin.controller_lookup import check_broker
+from featurewatch.admin.errors import OutcomeUnknownError, RequestError, UnreachableError
+from featurewatch.kafka.address import Address
+from featurewatch.kafka.connection import Connection, NodeError
+from featurewatch.kafka.messages.base import AdminRequest
+from featurewatch.kafka.transport import Connect
+
+_PAUSE_S: Final = 0.1
+_SERVER_SHARE: Final = 0.9
+"""How much of the time the server may wait, so that its response comes before the time is up."""
+
+_RESPONSE = TypeVar("_RESPONSE")
+Pause = Callable[[float], Awaitable[None]]
+Build = Callable[[int], AdminRequest]
+"""Makes a request for the controller, which may wait for so many milliseconds."""
+
+
+class SessionOptions(TypedDict, total=False):
+    """The options of every client, as `AdminSession` has them."""
+
+    timeout_s: float
+    connect_timeout_s: float
+    connect: Connect | None
+    pause: Pause | None
+    monotonic: Callable[[], float]
+
+
+class NoSuchVersionError(UnreachableError):
+    """The node does not have the request in the version that is sent."""
+
+
+class AdminSession:
+    """Connections to the nodes of one cluster; use as an asynchronous context, which closes them.
+
+    ``timeout_s`` is how long a call may take, ``connect_timeout_s`` each step of a connection.
+    ``connect`` opens the transport of a connection (asyncio's by default); ``pause`` waits between
+    two attempts. With `kafka.transport.connect_blocking` and `blocking_pause` no event loop
+    is needed. ``monotonic`` gives seconds of a clock that does not go back.
+
+    Raises:
+        RequestError: No address is named (KIP-4), or one of controllers by a client of brokers.
+    """
+
+    serves_controllers: ClassVar[bool] = False
+    """Whether some calls of this client can be sent through controllers' listeners."""
+
+    def __init__(
+        self,
+        bootstrap: Bootstrap,
+        *,
+        timeout_s: float = 60.0,
+        connect_timeout_s: float = 10.0,
+        connect: Connect | None = None,
+        pause: Pause | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if not bootstrap.addresses:
+            or_controller = " or of a controller" if self.serves_controllers else ""
+            raise RequestError(f"no cluster is named: give the address of a broker{or_controller}")
+        if bootstrap.controllers and not self.serves_controllers:
+            raise RequestError("topics are managed through brokers: give a broker's address")
+        self._bootstrap = bootstrap
+        self._timeout_s = timeout_s
+        self._connect_timeout_s = min(connect_timeout_s, timeout_s)
+        self._monotonic = monotonic
+        self._pause = pause or _pause_asyncio
+        self._connections = AdminConnections(bootstrap, self._connect_timeout_s, connect)
+        self._controller: Connection | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        _type: type[BaseException] | None,
+        _error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        await self._connections.close()
+
+    @property
+    def names_controllers(self) -> bool:
+        """Whether the bootstrap addresses are controllers' listeners."""
+        return self._bootstrap.controllers
+
+    async def broker(self) -> Connection:
+        """A connection to a broker that responds.
+
+        Raises:
+            RequestError: The addresses are those of controllers.
+            UnreachableError: None responds.
+        """
+        if self.names_controllers:
+            raise RequestError("this takes the brokers of the cluster: give --bootstrap-server")
+        connection = await self._connections.any_node()
+        check_broker(connection)
+        return connection
+
+    async def ask(self, request: AdminRequest) -> Any:
+        """The response of a broker to what changes nothing; of the next one if it fails.
+
+        Raises:
+            UnreachableError: No broker responds, or has the request.
+        """
+        return await self._asked(request, self._monotonic() + self._timeout_s)
+
+    async def _asked(self, request: AdminRequest, deadline: float) -> Any:
+        errors: list[str] = []
+        for _ in self._bootstrap.addresses:
+            connection = await self.broker()
+            try:
+                return await self._send(connection, request, deadline)
+            except UnreachableError:
+                raise
+            except NodeError as error:
+                errors.append(str(error))
+                self._connections.rotate()
+        raise UnreachableError("; ".join(dict.fromkeys(errors)))
+
+    async def ask_all(self, requests: Sequence[AdminRequest]) -> list[Any]:
+        """The responses of a broker to what changes nothing, in the order of the requests.
+
+        Two requests are on their way at a time, over two connections: a broker works on those of
+        one connection one after another, and on the next ones while a response is read here.
+
+        Raises:
+            UnreachableError: No broker responds, or has the request.
+        """
+        deadline = self._monotonic() + self._timeout_s
+        responses: list[Any] = []
+        if len(requests) > 1:
+            with suppress(NodeError):
+                await self._ask_two(requests, responses, deadline)
+        rest = [await self._asked(request, deadline) for request in requests[len(responses) :]]
+        return responses + rest
+
+    async def _ask_two(
+        self, requests: Sequence[AdminRequest], responses: list[Any], deadline: float
+    ) -> None:
+        """Appends responses as long as all goes well; raises `NodeError`."""
+        first = await self.broker()
+        if (second := await self._connections.further(first.address)) is None:
+            return
+        waiting: deque[tuple[Connection, Callable[[], Awaitable[Any]]]] = deque()
+        try:
+            for request, connection in zip(requests, cycle((first, second)), strict=False):
+                if len(waiting) > 1:
+                    responses.append(await waiting.popleft()[1]())
+                waiting.append((connection, self._start(connection, request, deadline)))
+            while waiting:
+                responses.append(await waiting.popleft()[1]())
+        finally:
+            # The next request over them would get the response to this one.
+            for connection, _ in waiting:
+                connection.abort()
+
+    async def ask_controller(self, request: AdminRequest) -> Any:
+        """The response of a broker, or of the controller if the broker is not the one to ask."""
+        if not self.names_controllers:
+            response = await self.ask(request)
+            if not _is_refused(response):
+                return response
+        return await self.perform(lambda _: request, changes=False)
+
+    async def perform(
+        self,
+        build: Build,
+        is_refused: Callable[[Any], bool] | None = None,
+        *,
+        changes: bool = True,
+    ) -> Any:
+        """Sends to the controller, and to the next one where it was not the controller.
+
+        ``is_refused`` tells that of a response; by default its error is NOT_CONTROLLER.
+
+        Raises:
+            UnreachableError: The controller was not reached in time. Nothing was changed.
+            OutcomeUnknownError: It was sent, and no response came, or the server gave up waiting.
+                Only of what ``changes``.
+        """
+        deadline = self._monotonic() + self._timeout_s
+
+        async def send(connection: Connection) -> Any:
+            remaining_s = deadline - self._monotonic()
+            request = build(max(1, int(remaining_s * _SERVER_SHARE * 1000)))
+            return await self._sent(connection, request, deadline, changes=changes)
+
+        return await self.on_controller(send, is_refused or _is_refused)
+
+    async def on_controller(
+        self,
+        send: Callable[[Connection], Awaitable[_RESPONSE]],
+        is_refused: Callable[[_RESPONSE], bool],
+    ) -> _RESPONSE:
+        """The result of ``send`` with the controller, and with the next one where it was not the
+        controller.
+
+        The controller is the one that a node names; it is known until one refuses as such.
+
+        Raises:
+            UnreachableError: No controller took it in time. What ``send`` raises passes through.
+        """
+        deadline = self._monotonic() + self._timeout_s
+        while True:
+            # One that is about to fall to another node may not be named, or not listen, for a time.
+            try:
+                connection = await self._current_controller()
+            except ControllerUnavailableError as error:
+                reason = str(error)
+            else:
+                response = await send(connection)
+                if not is_refused(response):
+                    return response
+                reason = f"{connection.address} is not the controller any more"
+            self._controller = None
+            if self._monotonic() + _PAUSE_S > deadline:
+                raise UnreachableError(
+                    f"no controller took the request in {self._timeout_s:g} s: {reason}"
+                )
+            self._connections.rotate()
+            await self._pause(_PAUSE_S)
+
+    async def exchange_with(
+        self, address: Address, request: AdminRequest, *, changes: bool = False
+    ) -> Any:
+        """The response of one node.
+
+        Raises:
+            UnreachableError: It does not respond. Nothing was changed.
+            OutcomeUnknownError: It was sent and ``changes`` something, and no response came.
+        """
+        connection = await self._connections.connection(address)
+        deadline = self._monotonic() + self._timeout_s
+        return await self._sent(connection, request, deadline, changes=changes)
+
+    async def _current_controller(self) -> Connection:
+        if self._controller is None or self._controller.closed:
+            self._controller = await self._connections.controller()
+        return self._controller
+
+    async def _sent(
+        self, connection: Connection, request: AdminRequest, deadline: float, *, changes: bool
+    ) -> Any:
+        try:
+            response = await self._send(connection, request, deadline)
+        except UnreachableError:
+            raise
+        except NodeError as error:
+            if not changes:
+                raise UnreachableError(str(error)) from error
+            raise outcome_unknown(str(error)) from error
+        if changes and getattr(response, "error_code", 0) == TIMED_OUT:
+            raise outcome_unknown(f"{connection.address} gave up waiting")
+        return response
+
+    async def _send(self, connection: Connection, request: AdminRequest, deadline: float) -> Any:
+        """Sends a request and reads the response that its class names; raises as `_start`."""
+        return await self._start(connection, request, deadline)()
+
+    def _start(
+        self, connection: Connection, request: AdminRequest, deadline: float
+    ) -> Callable[[], Awaitable[Any]]:
+        """Sends a request; what it returns reads the response that its class names.
+
+        Raises:
+            UnreachableError: The node has no such version, or the time is up; nothing was sent.
+            NodeError: No response.
+        """
+        key, version = request.__api_key__, request.__version__
+        if connection.version_of(key, (version, version)) is None:
+            raise NoSuchVersionError(
+                f"{connection.address} has no version {version} of the API {key}, which Kafka 3.3 "
+                "and later have"
+            )
+        remaining_s = deadline - self._monotonic()
+        if remaining_s <= 0:
+            raise UnreachableError(f"{connection.address} was not reached in {self._timeout_s:g} s")
+        return connection.start(request, request.__response__, remaining_s, request.__limit__)
+
+
+async def _pause_asyncio(seconds: float) -> None:
+    import asyncio
+
+    await asyncio.sleep(seconds)
+
+
+async def blocking_pause(seconds: float) -> None:
+    """A pause without an event loop."""
+    time.sleep(seconds)
+
+
+def outcome_unknown(reason: str) -> OutcomeUnknownError:
+    """The error that a change was sent, and whether it was applied is not known."""
+    return OutcomeUnknownError(f"whether the change was applied is unknown: {reason}")
+
+
+def _is_refused(response: Any) -> bool:
+    return bool(response.error_code == NOT_CONTROLLER)

@@ -1,0 +1,112 @@
+"""Lists and describes topics, their settings and their reassignments; changes nothing.
+
+async with TopicMetadataReader(Bootstrap(parse_addresses("kafka-1:9092"))) as reader:
+    overview = await reader.overview()
+    details = await reader.describe(topic.name for topic in overview.topics)
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+from uuid import UUID
+
+from featurewatch.admin.api_errors import UNKNOWN_TOPIC
+from featurewatch.admin.cluster.reader import ClusterReader
+from featurewatch.admin.cluster.responses import metadata_topic
+from featurewatch.admin.cluster.values import BrokerNode, BrokerReplica, TopicDetails
+from featurewatch.admin.errors import KafkaApiError, UnreachableError
+from featurewatch.admin.topics.responses import described_topic, joined_pages
+from featurewatch.controller.partitions.assignment import TopicPartition
+from featurewatch.kafka.messages import metadata as messages
+
+PAGE_PARTITIONS: Final = 2000
+"""Partitions of one response, which is also the most that brokers give by default."""
+
+_DESCRIBE_TOPIC_PARTITIONS: Final = 75
+
+
+class TopicMetadataReader(ClusterReader):
+    """Reads one cluster's topics; as `AdminSession`, whose exceptions every call raises."""
+
+    async def list_topics(self) -> tuple[str, ...]:
+        """The names of all topics, sorted; those in deletion are not told apart (KIP-4)."""
+        return tuple(topic.name for topic in (await self.overview()).topics)
+
+    async def describe_topic(self, name: str) -> TopicDetails:
+        """A topic by its name.
+
+        Raises:
+            KafkaApiError: There is none, or it may not be seen.
+        """
+        (topic,) = await self.describe([name])
+        if topic.error:
+            raise KafkaApiError(topic.error, topic.text, topic.right)
+        return topic
+
+    async def describe(
+        self, names: Iterable[str], *, page_partitions: int = PAGE_PARTITIONS
+    ) -> tuple[TopicDetails, ...]:
+        """Topics by their names, each once, ordered by name; with an error where there is none.
+
+        Brokers in KRaft mode give the eligible leaders from 3.8 on (KIP-966).
+        """
+        wanted = sorted(set(names))
+        if not wanted:
+            return ()
+        broker = await self.broker()
+        if broker.version_of(_DESCRIBE_TOPIC_PARTITIONS, (0, 0)) is not None:
+            topics = await self._paged(wanted, page_partitions)
+        else:
+            topics = iter((await self.overview(wanted)).topics)
+        by_name = {topic.name: topic for topic in topics}
+        return tuple(
+            by_name.get(name)
+            or TopicDetails(name, None, False, (), UNKNOWN_TOPIC, f"Topic {name} not found.")
+            for name in wanted
+        )
+
+    async def describe_ids(self, ids: Iterable[UUID]) -> tuple[TopicDetails, ...]:
+        """Topics by their ids, without eligible leaders; one that is unknown has no name."""
+        requested = (messages.MetadataRequestTopicV12(topic_id, None) for topic_id in set(ids))
+        response = await self.ask(messages.MetadataRequestV12(tuple(requested)))
+        return tuple(sorted(map(metadata_topic, response.topics)))
+
+    async def log_bytes(self, topics: Iterable[TopicDetails]) -> Mapping[str, int]:
+        """The bytes of each topic's replicas on all running brokers.
+
+        Raises:
+            KafkaApiError: The login may not see that: it takes DESCRIBE on the cluster.
+        """
+        brokers: dict[int, BrokerNode] = {
+            broker.node_id: broker for broker in (await self.cluster()).brokers
+        }
+        replicas = (
+            BrokerReplica(TopicPartition(topic.name, partition.partition), node)
+            for topic in topics
+            for partition in topic.partitions
+            for node in partition.replicas
+            if node in brokers
+        )
+        sizes: dict[str, int] = {}
+        for replica, directory in (await self.directories(replicas, brokers)).items():
+            name = replica.partition.topic
+            sizes[name] = sizes.get(name, 0) + directory.size
+        return sizes
+
+    async def _paged(self, names: list[str], page_partitions: int) -> Iterator[TopicDetails]:
+        """Every page; each must begin behind the one before it."""
+        parts: list[TopicDetails] = []
+        start: tuple[str, int] = ("", 0)
+        cursor: messages.PartitionsCursor | None = None
+        while True:
+            topics = tuple(
+                messages.DescribeTopicPartitionsTopic(name) for name in names if name >= start[0]
+            )
+            request = messages.DescribeTopicPartitionsRequestV0(topics, page_partitions, cursor)
+            response = await self.ask(request)
+            parts.extend(map(described_topic, response.topics))
+            cursor = response.next_cursor
+            if cursor is None:
+                return joined_pages(parts)
+            if (cursor.topic_name, cursor.partition_index) <= start:
+                raise UnreachableError("a broker sends pages of partitions without an end")
+            start = (cursor.topic_name, cursor.partition_index)

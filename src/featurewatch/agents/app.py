@@ -1,0 +1,71 @@
+"""The Faust app, from a factory: importing this module starts and binds nothing."""
+
+from collections.abc import Awaitable, Callable, Collection, Coroutine
+from typing import Any
+
+import faust
+
+from featurewatch.agents.at_least_once import AtLeastOnceApp, OffsetTracker
+from featurewatch.agents.settings import WorkerSettings
+from featurewatch.kafka.security import from_properties
+from featurewatch.streams.bus.settings import BusSettings
+from featurewatch.tables.faust_table import RowTable
+
+
+def create_app(
+    settings: WorkerSettings,
+    tracker: OffsetTracker,
+    claim: Callable[[Collection[int]], Awaitable[None]],
+    check_membership: Callable[[str], Coroutine[Any, Any, None]],
+) -> AtLeastOnceApp:
+    """The Faust app of a worker, which commits the offsets of ``tracker``.
+
+    ``claim`` and ``check_membership`` are those of `AtLeastOnceApp`.
+
+    Must be called in the event loop in which the app will run. Creates the worker's data directory.
+    """
+    directory = settings.data_directory / settings.worker_id
+    directory.mkdir(parents=True, exist_ok=True)
+    store = "memory://" if settings.store == "memory" else "rocksdb://?driver=rocksdict"
+    return AtLeastOnceApp(
+        settings.app_id,
+        tracker=tracker,
+        claim=claim,
+        check_membership=check_membership,
+        autodiscover=False,
+        broker=[f"kafka://{server}" for server in settings.bus.bootstrap_servers.split(",")],
+        broker_credentials=_credentials(settings.bus),
+        # With Faust's defaults the group waits a minute for a worker that was killed.
+        consumer_group_instance_id=settings.instance_id,
+        broker_session_timeout=settings.session_timeout_s,
+        broker_heartbeat_interval=settings.session_timeout_s / 4,
+        broker_commit_interval=0.5,
+        consumer_auto_offset_reset="earliest",
+        # A topic that was made anew is noticed after so long; the default is five minutes.
+        consumer_metadata_max_age_ms=10_000,
+        consumer_max_fetch_size=16 * 1024 * 1024,
+        datadir=str(directory),
+        store=store,
+        Table=RowTable,
+        table_standby_replicas=0,
+        topic_partitions=settings.bus.partitions,
+        # `ensure_topics` creates the topics, with equal partition counts and the right policies.
+        topic_allow_declare=False,
+        topic_disable_leader=True,
+        # Faust's pages would show the tables to everyone; `serve_health` has the worker's own.
+        web_enabled=False,
+        worker_redirect_stdouts=False,
+    )
+
+
+def _credentials(bus: BusSettings) -> Any:
+    """Faust's credentials from the bus' properties; None for a plain connection."""
+    security = from_properties(bus.properties)
+    if security.mechanism is not None:
+        return faust.SASLCredentials(
+            username=security.username,
+            password=security.password,
+            mechanism=security.mechanism,
+            ssl_context=security.tls,
+        )
+    return faust.SSLCredentials(security.tls) if security.tls is not None else None

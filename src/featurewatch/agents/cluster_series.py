@@ -1,0 +1,175 @@
+"""The series of one cluster, from its state, in groups that are exposed or left out as a whole."""
+
+from collections import Counter as Counts
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from featurewatch.agents.metric_defs import (
+    BLOCKERS,
+    EPOCH,
+    FINALIZED,
+    FINALIZED_AT_ZERO,
+    FIRING,
+    GHOSTS,
+    LAST_SEEN,
+    MISSING,
+    NODE_MAX,
+    NODE_MIN,
+    NODES,
+    READY,
+    RELEASES,
+    REVISION,
+    STATE,
+    STATE_SINCE,
+    SUPPORTED_MAX,
+    SUPPORTED_MIN,
+    UPGRADABLE,
+    WorkerMetricDef,
+)
+from featurewatch.controller.software import release_of_capabilities
+from featurewatch.monitor.migration import in_progress
+from featurewatch.monitor.readiness.state_timers import CLUSTER
+from featurewatch.monitor.readiness.upgrade_state import (
+    FeatureUpgradeState,
+    UpgradeState,
+    upgrade_state_of,
+)
+from featurewatch.monitor.rules import RULES
+from featurewatch.monitor.rules.upgrade import GHOST
+from featurewatch.monitor.step import MonitorState
+from featurewatch.streams.events import SourceState
+from featurewatch.streams.types import KRAFT_VERSION, METADATA_VERSION, FeatureName, Role
+from featurewatch.tables.image.cluster import ClusterImage
+
+Value = tuple[WorkerMetricDef, tuple[str, ...], float]
+"""A metric, its labels but for the cluster, and its value."""
+
+
+_QUIET: Final = [(rule.name, str(severity)) for rule in RULES for severity in rule.severities]
+"""Each rule with each severity that it may have."""
+
+
+class SeriesGroup(NamedTuple):
+    """Series of a cluster that belong together: their number, and their values."""
+
+    size: int
+    values: Iterable[Value]
+
+
+def cluster_group(state: MonitorState) -> Iterator[SeriesGroup]:
+    """The series of the cluster as a whole: one group, whose size follows no name of the cluster's
+    but those of releases and rules."""
+    values = [*_of_cluster(state), *_of_upgrade(state)]
+    yield SeriesGroup(len(values), values)
+
+
+def feature_groups(state: MonitorState) -> Iterator[SeriesGroup]:
+    """The series of each feature: first those that are finalized, since nodes may advertise any.
+
+    The cost follows the number of capability classes, not of nodes.
+    """
+    image = state.image
+    states = upgrade_state_of(image).features
+    finalized = {METADATA_VERSION, KRAFT_VERSION, *image.features.levels}
+    for feature in (*sorted(finalized), *sorted(states.keys() - finalized)):
+        values = [*_of_feature(image, feature, states.get(feature))]
+        yield SeriesGroup(len(values), values)
+
+
+def quiet_group(state: MonitorState) -> Iterator[SeriesGroup]:
+    """The rules of which nothing fires, as zeros: one group, of the same size for every cluster."""
+    firing = _firing(state)
+    values = [(FIRING, labels, 0.0) for labels in _QUIET if labels not in firing]
+    yield SeriesGroup(len(values), values)
+
+
+def node_group(state: MonitorState) -> Iterator[SeriesGroup]:
+    """The series of single nodes: one group."""
+    classes = state.image.nodes.classes.items()
+    size = sum(2 * len(members) * len(key.capabilities.ranges) for key, members in classes)
+    yield SeriesGroup(size, _of_nodes(state.image))
+
+
+def _of_cluster(state: MonitorState) -> Iterator[Value]:
+    image = state.image
+    counts = dict.fromkeys(Role, 0)
+    releases: Counts[tuple[Role, str]] = Counts()
+    for key, members in image.nodes.classes.items():
+        counts[key.role] += len(members)
+        release = release_of_capabilities(key.capabilities)
+        releases[key.role, release.name if release else "unknown"] += len(members)
+    yield EPOCH, (), image.features.epoch
+    yield REVISION, (), image.features.revision
+    yield READY, (), float(image.ready)
+    for role, count in counts.items():
+        yield NODES, (role,), count
+    for (role, name), count in sorted(releases.items()):
+        yield RELEASES, (role, name), count
+    yield MISSING, (), len(image.zookeeper.unregistered) if in_progress(image) else 0
+    alerts = [alert for firing in state.firing.values() for alert in firing]
+    for labels, count in sorted(_firing(state).items()):
+        yield FIRING, labels, count
+    for status in image.sources.statuses.values():
+        # What a worker publishes about a silent source has a time of its own.
+        is_silent = status.state is SourceState.SILENT
+        since = image.sources.failing_since if is_silent else {}
+        seen_ms = since.get(status.source, status.seen_ms)
+        yield LAST_SEEN, (status.source,), seen_ms / 1000
+    ghosts = Counts(alert.subject["role"] for alert in alerts if alert.rule == GHOST)
+    for role in Role:
+        yield GHOSTS, (role,), ghosts[role]
+
+
+def _firing(state: MonitorState) -> Counts[tuple[str, str]]:
+    """The number of firing alerts by rule and severity."""
+    return Counts(
+        (alert.rule, str(alert.severity)) for alerts in state.firing.values() for alert in alerts
+    )
+
+
+def _of_upgrade(state: MonitorState) -> Iterator[Value]:
+    image = state.image
+    current = upgrade_state_of(image).state if image.ready else UpgradeState.UNKNOWN
+    for upgrade_state in UpgradeState:
+        yield STATE, (upgrade_state,), float(upgrade_state is current)
+    since = state.times.states.get(CLUSTER)
+    if since is not None:
+        yield STATE_SINCE, (), since.at_ms / 1000
+
+
+def _of_feature(
+    image: ClusterImage, feature: FeatureName, status: FeatureUpgradeState | None
+) -> Iterator[Value]:
+    """A feature's level, and the range that all nodes of a role support.
+
+    ``status`` is None if no node supports the feature and it is not finalized.
+    """
+    level = image.features.levels.get(feature)
+    yield FINALIZED, (feature,), level or 0
+    if level == 0:
+        yield FINALIZED_AT_ZERO, (feature,), 1
+    for role in Role:
+        role_ranges = [key.capabilities.ranges for key in image.nodes.classes if key.role is role]
+        if any(feature in ranges for ranges in role_ranges):
+            supported = [ranges.of(feature) for ranges in role_ranges]
+            yield SUPPORTED_MIN, (role, feature), max(bounds.minimum for bounds in supported)
+            yield SUPPORTED_MAX, (role, feature), min(bounds.maximum for bounds in supported)
+    if status is None:
+        return
+    is_unknown = status.state is UpgradeState.UNKNOWN or not image.ready
+    is_ready = -1 if is_unknown else float(status.state is not UpgradeState.MIXED)
+    blocker_count = sum(
+        len(members)
+        for key, members in image.nodes.classes.items()
+        if key.capabilities.ranges.of(feature).maximum < status.supported_by_any
+    )
+    yield UPGRADABLE, (feature,), is_ready
+    yield BLOCKERS, (feature,), blocker_count
+
+
+def _of_nodes(image: ClusterImage) -> Iterator[Value]:
+    for key, members in image.nodes.classes.items():
+        for feature, (low, high) in sorted(key.capabilities.ranges.items()):
+            for node_id in members:
+                yield NODE_MIN, (key.role, str(node_id), feature), low
+                yield NODE_MAX, (key.role, str(node_id), feature), high

@@ -1,0 +1,289 @@
+"""Runs `monitor.input_messages.process` on messages, publishes outputs, persists states.
+
+In this order: process (pure), publish (and wait until the bus has all outputs), persist (the rows,
+in order). After a crash between any two of these the same message is processed again, and outputs
+that are published again have the same keys.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
+from typing import Any, Final
+
+from featurewatch.agents.at_least_once import (
+    AtLeastOnceApp,
+    OffsetTracker,
+    RevokedError,
+)
+from featurewatch.agents.changelog import ChangelogWriter
+from featurewatch.agents.messages.delivery import GapDetector, input_message, reversal_reason
+from featurewatch.agents.messages.encoded_result import EncodedResult, encode_result
+from featurewatch.agents.metrics import WorkerMetrics
+from featurewatch.agents.run_failure import RunFailure
+from featurewatch.monitor.alerts import Cause
+from featurewatch.monitor.input_messages import (
+    InputMessage,
+    ProcessResult,
+    format_place,
+    input_topic,
+    process,
+    set_aside,
+)
+from featurewatch.monitor.readiness.state_timers import DEFAULT_LIMITS, Limits
+from featurewatch.monitor.rows import states_of_rows
+from featurewatch.monitor.snapshot import snapshot
+from featurewatch.monitor.step import MonitorState, StepResult, step_lost, step_lost_outputs
+from featurewatch.streams.bus.errors import PublishError
+from featurewatch.streams.bus.positions import partition_of
+from featurewatch.streams.bus.publisher import Publisher
+from featurewatch.streams.bus.settings import MAX_EVENT_BYTES, BusSettings
+from featurewatch.streams.codec.outputs import encode_output
+from featurewatch.streams.topics import (
+    ALERTS,
+    EPOCHS,
+    INPUTS,
+    STATE,
+    Topic,
+)
+from featurewatch.streams.types import ClusterId
+from featurewatch.tables.rows import Row
+
+LOG: Final = logging.getLogger("featurewatch.worker")
+
+
+class EventProcessor:
+    """Holds the states of all clusters whose partitions this worker owns."""
+
+    def __init__(
+        self,
+        app: AtLeastOnceApp,
+        bus: BusSettings,
+        publisher: Publisher,
+        changelog: ChangelogWriter,
+        metrics: WorkerMetrics,
+        failure: RunFailure,
+        monotonic: Callable[[], float],
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> None:
+        self.states: dict[ClusterId, MonitorState] = {}
+        self.last_seen: dict[tuple[ClusterId, str], float] = {}
+        """The time of a cluster's last message on an input topic, by cluster and short name of the
+        topic, on the monotonic clock, in seconds."""
+        self.dirty: set[ClusterId] = set()
+        """The clusters whose newest state has not been published."""
+        self._bus = bus
+        self._publisher = publisher
+        self._app = app
+        self._tracker: OffsetTracker = app.tracker
+        self._changelog = changelog
+        self._metrics = metrics
+        self._failure = failure
+        self._monotonic = monotonic
+        self._limits = limits
+        self._gaps = GapDetector(app)
+        # The agents of all topics share the states: one message at a time.
+        self._lock = asyncio.Lock()
+
+    def restore(
+        self, rows: Iterable[tuple[bytes, bytes]], owned: Callable[[ClusterId], bool]
+    ) -> None:
+        """Restores the states of the clusters for which ``owned`` is true from a recovered table.
+
+        Resets the offsets: each partition continues at its last commit.
+        """
+        self._tracker.reset()
+        restored = states_of_rows((key.decode(), value) for key, value in rows)
+        self.states.clear()
+        self.states.update((name, state) for name, state in restored.items() if owned(name))
+        inputs = ((name, topic.short_name) for name in self.states for topic in INPUTS)
+        self.last_seen = dict.fromkeys(inputs, self._monotonic())
+        self.dirty = set(self.states)
+        nodes = sum(len(state.image.nodes) for state in self.states.values())
+        LOG.info("recovered %d clusters with %d nodes", len(self.states), nodes)
+
+    def partition(self, topic: Topic, cluster: ClusterId) -> tuple[str, int]:
+        """The full name of an input topic, and the partition that has a cluster's messages."""
+        return self._bus.topic(topic), self._partition_of(cluster)
+
+    def _partition_of(self, cluster: ClusterId) -> int:
+        return partition_of(cluster.encode(), self._bus.partitions)
+
+    async def process(self, topic: Topic, event: Any, table: Any) -> None:
+        """Processes one message of an input topic, whatever it contains.
+
+        An unexpected error ends the run before the offset can be committed: it is not the
+        message's, which `_judge` deals with.
+        """
+        finished = False
+        try:
+            async with self._lock:
+                try:
+                    if await self._is_due(event.message, table):
+                        await self._process(topic, input_message(event.message), table)
+                        self._tracker.mark_processed(event.message.tp, event.message.offset)
+                except RevokedError:
+                    pass  # it is read again by whoever has the partition next
+                except PublishError as error:
+                    await self._failure.end_run(error)
+                except Exception as error:
+                    LOG.exception("%s: the worker cannot go on", _place(event.message))
+                    await self._failure.end_run(error)  # holds the lock: nothing is processed
+            finished = True
+        finally:
+            if not finished:
+                self._tracker.fail()
+
+    async def _is_due(self, message: Any, table: Any) -> bool:
+        """Whether a message is still to be processed; false: it was processed before.
+
+        Messages that the topic no longer has are reported to their clusters.
+
+        Raises:
+            SkippedOffsetsError: Messages before it were skipped, and the topic still has them.
+            RevokedError: This worker has lost the partition.
+        """
+        due_offset = await self._gaps.due_offset(message)
+        if due_offset < message.offset:
+            reason = f"the messages since offset {due_offset} expired before they were read"
+            LOG.error("%s: %s", _place(message), reason)
+            for cluster in list(self.states):
+                if self._partition_of(cluster) == message.partition:
+                    await self._report_loss(cluster, input_message(message), reason, table)
+        return bool(due_offset <= message.offset)
+
+    async def _report_loss(
+        self, cluster: ClusterId, message: InputMessage, reason: str, table: Any
+    ) -> None:
+        """Counts that messages of a cluster are lost before ``message``."""
+        before, topic = self._state_of(cluster), input_topic(message.topic)
+        cause = Cause(_place(message), message.time_ms)
+        await self._lose_input(before, topic, reason, cause, message.partition, table)
+
+    async def lose_input(self, cluster: ClusterId, topic: Topic, reason: str, cause: Cause) -> None:
+        """Counts that messages of an input topic are lost, which is read from its beginning."""
+        state = self._state_of(cluster)
+        sources = state.image.sources.with_restarted(topic.short_name)
+        before = replace(state, image=state.image.with_sources(sources))
+        await self._lose_input(before, topic, reason, cause, self._partition_of(cluster))
+
+    async def lose_output(
+        self, cluster: ClusterId, topic: Topic, reason: str, cause: Cause
+    ) -> None:
+        """Counts that what was published of a cluster on an output topic is lost."""
+        before = self._state_of(cluster)
+        step = step_lost_outputs(before, topic.short_name, reason, cause, self._limits)
+        await self._apply_step(before, step, self._partition_of(cluster))
+
+    async def publish_again(
+        self, cluster: ClusterId, outputs: Collection[Topic], now_ms: int
+    ) -> None:
+        """Publishes what a cluster has now on output topics that were made anew."""
+        state = self._state_of(cluster)
+        if STATE in outputs:
+            self.dirty.add(cluster)
+        messages = []
+        if ALERTS in outputs:
+            alerts = (alert for alerts in state.firing.values() for alert in alerts)
+            messages += [(ALERTS, encode_output(alert)) for alert in alerts]
+        if EPOCHS in outputs and state.image.features.revision:
+            messages.append((EPOCHS, encode_output(snapshot(state.image, now_ms))))
+        for topic, message in messages:
+            if message.size <= MAX_EVENT_BYTES:
+                await self._publisher.send(self._bus.topic(topic), message)
+
+    async def write_rows(self, partition: int, rows: Iterable[Row]) -> None:
+        """Writes rows to the changelog of a partition."""
+        await self._changelog.write(partition, rows)
+
+    async def write_stamp(self, partition: int, stamp: Row) -> None:
+        """`ChangelogWriter.write_stamp`."""
+        await self._changelog.write_stamp(partition, stamp)
+
+    async def commit_rows(self) -> None:
+        """Waits until the bus has all outputs, then commits the rows that were written."""
+        await self._publisher.flush()
+        await self._changelog.commit()
+
+    async def _lose_input(
+        self,
+        before: MonitorState,
+        topic: Topic,
+        reason: str,
+        cause: Cause,
+        partition: int,
+        table: Any = None,
+    ) -> None:
+        step = step_lost(before, topic.short_name, reason, cause, self._limits)
+        await self._apply_step(before, step, partition, table)
+
+    async def _apply_step(
+        self, before: MonitorState, step: StepResult, partition: int, table: Any = None
+    ) -> None:
+        """Applies what does not follow from the content of a message."""
+        await self._apply(encode_result(self._bus, ProcessResult(before, step)), partition, table)
+
+    async def _process(self, topic: Topic, message: InputMessage, table: Any) -> None:
+        began_s = self._monotonic()
+        encoded = self._judge(message)
+        await self._apply(encoded, message.partition, table)
+        cluster = encoded.result.before.image.cluster
+        if cluster in self.states:  # a key alone makes no cluster
+            self.last_seen[cluster, topic.short_name] = self._monotonic()
+        for reason in (
+            reversal_reason(message, encoded.result.before),
+            self._gaps.late_reason(message, encoded.result),
+        ):
+            if reason is not None:
+                LOG.error("%s: %s", _place(message), reason)
+                await self._report_loss(cluster, message, reason, table)
+        self._metrics.observe(topic, encoded.result.step, self._monotonic() - began_s)
+
+    def _judge(self, message: InputMessage) -> EncodedResult:
+        """What a message leads to. Whatever is in it, the messages after it are processed too."""
+        try:
+            return encode_result(self._bus, process(message, self._state_of, self._limits))
+        except Exception as error:  # its content is foreign, and the judgement has no side effects
+            LOG.exception("%s: cannot be processed", _place(message))
+            reason = f"it cannot be processed: {type(error).__name__}: {error}"
+            return encode_result(
+                self._bus, set_aside(message, reason, self._state_of, self._limits)
+            )
+
+    def _state_of(self, cluster: ClusterId) -> MonitorState:
+        return self.states.get(cluster) or MonitorState.of(cluster)
+
+    async def _apply(self, encoded: EncodedResult, partition: int, table: Any) -> None:
+        await self._publish(encoded)
+        await self._persist(encoded, partition, table)
+
+    async def _publish(self, encoded: EncodedResult) -> None:
+        dead_letter = encoded.result.dead_letter
+        if dead_letter is not None:
+            LOG.error("%s: %s: kept in the dead letters", dead_letter.location, dead_letter.reason)
+        deliveries = [
+            await self._publisher.send(topic, message) for topic, message in encoded.messages
+        ]
+        for delivery in deliveries:
+            await delivery
+
+    async def _persist(self, encoded: EncodedResult, partition: int, table: Any) -> None:
+        before, after = encoded.result.before, encoded.result.step.state
+        if after is before:
+            return
+        # Without a message there is no table to write: it gets the rows from the changelog.
+        for name, value in encoded.rows if table is not None else ():
+            key = name.encode()
+            if value is not None:
+                table[key] = value
+            elif key in table:
+                del table[key]
+        await self._changelog.write(partition, encoded.rows)
+        cluster = after.image.cluster
+        self.states[cluster] = after
+        self.dirty.add(cluster)
+
+
+def _place(message: Any) -> str:
+    """Where a message of Faust, or one of ours, lies on the bus."""
+    return format_place(message.topic, message.partition, message.offset)

@@ -1,0 +1,139 @@
+"""Sends a change to released Kafka and prints its result, for the commands that change."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from featurewatch.admin.features.client import FeatureAdmin
+from featurewatch.admin.features.metadata import FeatureMetadata
+from featurewatch.admin.features.updates import FeatureUpdate, UpdateResult
+from featurewatch.cli.command_line import Exit
+from featurewatch.cli.commands.features.common.documents import (
+    described_results,
+    document,
+    print_document,
+)
+from featurewatch.cli.commands.features.common.preview import preview
+from featurewatch.cli.commands.features.common.target import ClusterTarget, fail
+from featurewatch.cli.errors import ExitCode
+from featurewatch.cli.kafka_tools.features import FeatureOutcome, ToolError, outcome_lines
+from featurewatch.cli.output.confirmation import confirm, must_confirm
+from featurewatch.cli.output.terminal import print_error, print_line
+
+_SEEN_S: Final = 5.0
+_PAUSE_S: Final = 0.05
+_NO_RIGHT: Final = 31
+"""``CLUSTER_AUTHORIZATION_FAILED``, which Kafka explains at length and not to people."""
+
+Parse = Callable[[Callable[[str], None]], tuple[FeatureUpdate, ...]]
+"""Parses the updates from the options, and prints lines of the tool with the function given."""
+
+
+def apply_updates(
+    target: ClusterTarget,
+    operation: str,
+    parse: Parse,
+    *,
+    dry_run: bool,
+    yes: bool,
+    warning: str | None = None,
+) -> None:
+    """Parses, confirms, sends and prints; ends with 1 if anything was refused, as the tool does.
+
+    ``warning`` is printed first.
+    """
+    try:
+        updates = parse(_quiet if target.as_json else print_line)
+    except ToolError as error:
+        fail(str(error), ExitCode.FAILED, error.close)
+    if warning is not None and not dry_run:
+        print_error(warning)
+    admin = target.admin()
+    result, metadata = target.run(
+        _send(target, admin, updates, dry_run=dry_run, yes=yes), changes=not dry_run
+    )
+    report(target, operation, updates, result, metadata, dry_run=dry_run)
+
+
+def report(
+    target: ClusterTarget,
+    operation: str,
+    updates: Iterable[FeatureUpdate],
+    result: UpdateResult,
+    metadata: FeatureMetadata | None,
+    *,
+    dry_run: bool,
+) -> None:
+    """Prints the result of each update, as the tool does or as a document."""
+    if any(item.error == _NO_RIGHT for item in result.refused):
+        print_error("this login may not change features: grant it ALTER on the cluster")
+    _suggest(item.feature for item in result.refused)
+    if metadata is not None:
+        print_document(document(metadata, target.dialect, described_results(updates, result)))
+        if result.refused:
+            raise Exit(ExitCode.FAILED)
+        return
+    levels = {update.feature: int(update.level) for update in updates}
+    outcomes = (
+        FeatureOutcome(item.feature, levels.get(item.feature, 0), item.text)
+        for item in result.results
+    )
+    try:
+        outcome_lines(operation, outcomes, dry_run=dry_run, say=print_line)
+    except ToolError as error:
+        fail(str(error), ExitCode.FAILED)
+
+
+def _suggest(refused: Iterable[str]) -> None:
+    """Prints which features of Kafka were probably meant; clusters may have others of their own."""
+    from featurewatch.controller.kraft.releases import intended_feature
+
+    for name in refused:
+        if close := intended_feature(name):
+            print_error(f"Kafka has no feature {name}: did you mean {close}?")
+
+
+async def _send(
+    target: ClusterTarget,
+    admin: FeatureAdmin,
+    updates: tuple[FeatureUpdate, ...],
+    *,
+    dry_run: bool,
+    yes: bool,
+) -> tuple[UpdateResult, FeatureMetadata | None]:
+    async with admin:
+        if not dry_run and must_confirm(yes):
+            await show_and_ask(admin, updates)
+        result = await admin.update(updates, dry_run=dry_run)
+        if not target.as_json:
+            return result, None
+        changed = not dry_run and not result.refused
+        return result, await wait_until_applied(admin, updates if changed else ())
+
+
+async def show_and_ask(admin: FeatureAdmin, updates: Iterable[FeatureUpdate]) -> None:
+    """Shows what will happen and confirms it; ends the command unless it is confirmed."""
+    confirm(preview(await admin.describe(controller=True), updates))
+
+
+async def wait_until_applied(
+    admin: FeatureAdmin, updates: Iterable[FeatureUpdate]
+) -> FeatureMetadata:
+    """The controller's features once it has applied a change, or after a few seconds.
+
+    A node applies a level that was just finalized a moment later, like all metadata.
+    """
+    deadline = time.monotonic() + _SEEN_S
+    levels = {update.feature: max(int(update.level), 0) for update in updates}
+    while True:
+        metadata = await admin.describe(controller=True)
+        seen = all(metadata.finalized.get(name, 0) == level for name, level in levels.items())
+        # kraft.version is raised by the quorum, in its own time.
+        if seen or time.monotonic() > deadline:
+            return metadata
+        await asyncio.sleep(_PAUSE_S)
+
+
+def _quiet(_: str) -> None:
+    return None

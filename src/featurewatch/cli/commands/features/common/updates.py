@@ -1,0 +1,97 @@
+"""Parses the updates from the options, as ``FeatureCommand`` does."""
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from featurewatch.admin.features.updates import DowngradeType, FeatureUpdate
+from featurewatch.cli.kafka_tools.features import KafkaFeaturesTool, ToolError
+from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, FeatureName, UpgradeType
+
+UPGRADE, DOWNGRADE, DISABLE, DELETE = "upgrade", "downgrade", "disable", "delete"
+
+_DEPRECATED: Final = " `metadata` flag is deprecated and may be removed in a future release."
+
+
+def parse_level_updates(
+    tool: KafkaFeaturesTool,
+    operation: str,
+    *,
+    features: Iterable[str] | None,
+    metadata: str | None,
+    release_version: str | None,
+    unsafe: bool = False,
+    say: Callable[[str], None],
+) -> tuple[FeatureUpdate, ...]:
+    """The updates of ``upgrade`` and ``downgrade``; ``say`` prints a line.
+
+    Raises:
+        ToolError: With the tool's own text.
+    """
+    kind = UpgradeType.UPGRADE if operation == UPGRADE else downgrade_type(unsafe)
+    features = list(features or ())
+    if release_version is not None:
+        if metadata is not None or features:
+            raise ToolError("Can not specify `release-version` with other feature flags.")
+        return _of_release(tool, release_version, kind)
+    updates: dict[FeatureName, FeatureUpdate] = {}
+    if metadata is not None:
+        if tool.deprecates_metadata:
+            say(_DEPRECATED)
+        updates[METADATA_VERSION] = _update(METADATA_VERSION, tool.level_of(metadata), kind)
+    for text in features:
+        name, level = tool.named_level(text)
+        _add(updates, _update(name, level, kind))
+    return _some(updates, operation)
+
+
+def parse_removals(
+    operation: str, features: Iterable[str] | None, *, unsafe: bool = False
+) -> tuple[FeatureUpdate, ...]:
+    """The updates of ``disable`` and ``delete``: level 0; raises `ToolError`."""
+    updates: dict[FeatureName, FeatureUpdate] = {}
+    for name in features or ():
+        _add(updates, FeatureUpdate(FeatureName(name), FeatureLevel(0), downgrade_type(unsafe)))
+    return _some(updates, operation)
+
+
+def downgrade_type(unsafe: bool) -> UpgradeType:
+    """``--unsafe``, in KIP-778's DowngradeType 2 instead of 1."""
+    return (DowngradeType.UNSAFE if unsafe else DowngradeType.SAFE).upgrade_type
+
+
+def _of_release(
+    tool: KafkaFeaturesTool, version: str, kind: UpgradeType
+) -> tuple[FeatureUpdate, ...]:
+    level = tool.level_of(version)
+    updates = [_update(METADATA_VERSION, level, kind)]
+    for name, default in tool.default_levels(level):
+        # An upgrade to 0 is none.
+        if default > 0 or kind is not UpgradeType.UPGRADE:
+            updates.append(_update(name, default, kind))
+    return tuple(updates)
+
+
+def _update(name: FeatureName, level: FeatureLevel, kind: UpgradeType) -> FeatureUpdate:
+    """As ``FeatureUpdate`` is made, which refuses what no controller could take."""
+    if level == 0 and kind is UpgradeType.UPGRADE:
+        raise ToolError(
+            "The upgradeType flag should be set to SAFE_DOWNGRADE or UNSAFE_DOWNGRADE when the "
+            f"provided maxVersionLevel:{level} is < 1."
+        )
+    if level < 0:
+        raise ToolError("Cannot specify a negative version level.")
+    return FeatureUpdate(name, level, kind)
+
+
+def _add(updates: dict[FeatureName, FeatureUpdate], update: FeatureUpdate) -> None:
+    if update.feature in updates:
+        raise ToolError(f"Feature {update.feature} was specified more than once.")
+    updates[update.feature] = update
+
+
+def _some(updates: dict[FeatureName, FeatureUpdate], operation: str) -> tuple[FeatureUpdate, ...]:
+    if not updates:
+        raise ToolError(f"You must specify at least one feature to {operation}")
+    if any(not name.strip() for name in updates):
+        raise ToolError("Provided feature can not be empty.")
+    return tuple(updates.values())

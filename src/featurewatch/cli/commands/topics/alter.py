@@ -1,0 +1,67 @@
+"""``featurewatch topics alter``: more partitions, other settings."""
+
+from typing import Annotated
+
+from featurewatch.cli.command_line import Option, command
+from featurewatch.cli.commands.topics.common.options import (
+    IfExists,
+    Partitions,
+    ReplicaAssignment,
+    Topic,
+    with_topic_target,
+)
+from featurewatch.cli.commands.topics.common.target import TopicTarget
+from featurewatch.cli.config.cluster_options import DryRun, Yes
+
+
+@command()
+@with_topic_target
+def alter(
+    target: TopicTarget,
+    topic: Topic = None,
+    partitions: Partitions = None,
+    replica_assignment: ReplicaAssignment = None,
+    add_config: Annotated[
+        list[str] | None,
+        Option(
+            "--add-config",
+            metavar="NAME=VALUE,...",
+            help="Settings, as kafka-configs takes them: a value with commas in square brackets.",
+        ),
+    ] = None,
+    delete_config: Annotated[
+        list[str] | None,
+        Option("--delete-config", metavar="NAME,...", help="Settings that return to the default."),
+    ] = None,
+    if_exists: IfExists = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+) -> None:
+    """Add partitions to topics, set their settings or return these to their defaults.
+
+    Partitions can never be taken away again, and keys go to other partitions from then on.
+    """
+    # Here, so that help needs no client.
+    from featurewatch.cli.commands.topics.common.alteration import AlterRequest, alter_topics
+    from featurewatch.cli.kafka_tools.topics import (
+        check_required,
+        integer,
+        parse_assignment,
+        parse_setting_changes,
+        single,
+    )
+
+    target.check_server()
+    check_required(topic=topic)
+    if not (add_config or delete_config):
+        check_required(partitions=partitions)
+    expression = single(topic, "topic") or ""
+    count = integer(partitions, "partitions")
+    assignment = parse_assignment(single(replica_assignment, "replica-assignment"))
+    added, deleted = parse_setting_changes(add_config, delete_config)
+    alter_topics(
+        target,
+        AlterRequest(expression, count, assignment, added, deleted, if_exists),
+        dry_run=dry_run,
+        yes=yes,
+    )

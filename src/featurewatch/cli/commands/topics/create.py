@@ -1,0 +1,70 @@
+"""``featurewatch topics create``: a topic, by counts or by an assignment."""
+
+from typing import Annotated
+
+from featurewatch.cli.command_line import Option, command
+from featurewatch.cli.commands.topics.common.options import (
+    Once,
+    Partitions,
+    ReplicaAssignment,
+    Topic,
+    with_topic_target,
+)
+from featurewatch.cli.commands.topics.common.target import TopicTarget
+from featurewatch.cli.config.cluster_options import DryRun
+
+
+@command()
+@with_topic_target
+def create(
+    target: TopicTarget,
+    topic: Topic = None,
+    partitions: Partitions = None,
+    replication_factor: Annotated[
+        Once, Option("--replication-factor", metavar="COUNT", help="Replicas of each partition.")
+    ] = None,
+    replica_assignment: ReplicaAssignment = None,
+    config: Annotated[
+        list[str] | None,
+        Option("--config", metavar="NAME=VALUE", help="A setting of the topic. Repeatable."),
+    ] = None,
+    if_not_exists: Annotated[
+        bool, Option("--if-not-exists", help="An existing topic is no error.")
+    ] = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Create a topic, by counts or by an assignment.
+
+    A count that is not given is the cluster's default.
+    """
+    # Here, so that help needs no client.
+    from featurewatch.admin.topics.values import TopicSpec
+    from featurewatch.cli.commands.topics.common.changes import create_topic
+    from featurewatch.cli.kafka_tools.topics import (
+        check_counts,
+        check_exclusive,
+        check_required,
+        integer,
+        parse_assignment,
+        parse_configs,
+        single,
+    )
+
+    target.check_server()
+    check_required(topic=topic)
+    check_exclusive(
+        {"replica-assignment": replica_assignment},
+        {"partitions": partitions, "replication-factor": replication_factor},
+    )
+    name = single(topic, "topic") or ""
+    count = integer(partitions, "partitions")
+    factor = integer(replication_factor, "replication-factor")
+    assignment = parse_assignment(single(replica_assignment, "replica-assignment"))
+    configs = parse_configs(config)
+    create_topic(
+        target,
+        TopicSpec(name, count, factor, configs, assignment),
+        check=lambda: check_counts(count, factor),
+        if_not_exists=if_not_exists,
+        dry_run=dry_run,
+    )

@@ -1,0 +1,31 @@
+"""``featurewatch topics delete``: topics, after a look at what hangs on them."""
+
+from featurewatch.cli.command_line import command
+from featurewatch.cli.commands.topics.common.options import IfExists, Topic, with_topic_target
+from featurewatch.cli.commands.topics.common.target import TopicTarget
+from featurewatch.cli.config.cluster_options import DryRun, Yes
+
+
+@command()
+@with_topic_target
+def delete(
+    target: TopicTarget,
+    topic: Topic = None,
+    if_exists: IfExists = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+) -> None:
+    """Delete topics, after a look at what hangs on them.
+
+    There is no way back. With --dry-run nothing is sent: which topics match, their partitions and
+    bytes are shown.
+    """
+    # Here, so that help needs no client.
+    from featurewatch.cli.commands.topics.common.deletion import delete_topics
+    from featurewatch.cli.kafka_tools.topics import check_required, single
+
+    target.check_server()
+    check_required(topic=topic)
+    delete_topics(
+        target, single(topic, "topic") or "", if_exists=if_exists, dry_run=dry_run, yes=yes
+    )

@@ -1,0 +1,106 @@
+"""``featurewatch topics describe``: partitions, leaders, replicas, settings."""
+
+from typing import Annotated
+
+from featurewatch.cli.command_line import Option, command
+from featurewatch.cli.commands.topics.common.options import (
+    ExcludeInternal,
+    IfExists,
+    Once,
+    Topic,
+    with_topic_target,
+)
+from featurewatch.cli.commands.topics.common.target import TopicTarget
+
+
+@command()
+@with_topic_target
+def describe(
+    target: TopicTarget,
+    topic: Topic = None,
+    topic_id: Annotated[
+        Once, Option("--topic-id", metavar="ID", help="The topic by its id, not by its name.")
+    ] = None,
+    under_replicated_partitions: Annotated[
+        bool,
+        Option("--under-replicated-partitions", help="Only partitions that lack in-sync replicas."),
+    ] = False,
+    unavailable_partitions: Annotated[
+        bool, Option("--unavailable-partitions", help="Only partitions without a live leader.")
+    ] = False,
+    under_min_isr_partitions: Annotated[
+        bool,
+        Option(
+            "--under-min-isr-partitions",
+            help="Only partitions with fewer in-sync replicas than min.insync.replicas.",
+        ),
+    ] = False,
+    at_min_isr_partitions: Annotated[
+        bool,
+        Option(
+            "--at-min-isr-partitions",
+            help="Only partitions with just min.insync.replicas in sync.",
+        ),
+    ] = False,
+    topics_with_overrides: Annotated[
+        bool,
+        Option("--topics-with-overrides", help="Only the lines of topics with own settings."),
+    ] = False,
+    if_exists: IfExists = False,
+    exclude_internal: ExcludeInternal = False,
+    partition_size_limit_per_response: Annotated[
+        Once,
+        Option(
+            "--partition-size-limit-per-response",
+            metavar="COUNT",
+            help="How many partitions a broker may give at once.",
+            default="2000",
+        ),
+    ] = None,
+) -> None:
+    """Show topics: partitions, leaders, replicas, settings."""
+    # Here, so that help needs no client.
+    from featurewatch.cli.commands.topics.common.description import DescribeRequest, print_topics
+    from featurewatch.cli.kafka_tools.topics import (
+        TopicUsageError,
+        check_exclusive,
+        integer,
+        single,
+    )
+    from featurewatch.cli.kafka_tools.topics_describe import PartitionFilter
+    from featurewatch.cli.output.terminal import print_line
+
+    target.check_server()
+    if if_exists:
+        if not topic and not topic_id:
+            raise TopicUsageError("--topic or --topic-id is required to describe a topic")
+        if topic and topic_id and not target.as_json:
+            print_line(
+                "Only topic id will be used when both --topic and --topic-id are specified and "
+                "topicId is not Uuid.ZERO_UUID"
+            )
+    check_exclusive(
+        {
+            "under-replicated-partitions": under_replicated_partitions,
+            "under-min-isr-partitions": under_min_isr_partitions,
+            "at-min-isr-partitions": at_min_isr_partitions,
+            "unavailable-partitions": unavailable_partitions,
+        },
+        {"topics-with-overrides": topics_with_overrides},
+    )
+    condition = PartitionFilter(
+        under_replicated_partitions,
+        unavailable_partitions,
+        under_min_isr_partitions,
+        at_min_isr_partitions,
+    )
+    request = DescribeRequest(
+        single(topic_id, "topic-id"),
+        single(topic, "topic"),
+        integer(partition_size_limit_per_response, "partition-size-limit-per-response"),
+        condition,
+        overridden_only=topics_with_overrides,
+        if_exists=if_exists,
+        exclude_internal=exclude_internal,
+    )
+    print_topics(target, request)

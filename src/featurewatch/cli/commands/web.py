@@ -1,0 +1,38 @@
+"""``featurewatch web``: the page and its API."""
+
+from typing import Annotated
+
+from featurewatch.cli.command_line import Option, command
+from featurewatch.cli.config import options
+from featurewatch.cli.config.options import BusServers, ConfigFile, Prefix
+from featurewatch.cli.output.terminal import print_error
+
+
+@command()
+def web(
+    config: ConfigFile = None,
+    bus: BusServers = "",
+    prefix: Prefix = "",
+    host: Annotated[
+        str,
+        Option(metavar="ADDRESS", help="Where to listen.", default="127.0.0.1"),
+    ] = "",
+    port: Annotated[
+        int | None,
+        Option(metavar="PORT", help="Where to listen; 0: any free port.", default="9780", min=0),
+    ] = None,
+) -> None:
+    """Serve the page for operators and its HTTP API; reads only.
+
+    Any number of these may run. It prints the address of the page.
+    """
+    # Here, so that help needs no settings and no engines.
+    from featurewatch.cli.config.settings import load
+    from featurewatch.cli.runtime.page import run_page
+    from featurewatch.cli.runtime.services import run_until_signal
+
+    flags = {"page_host": host or None, "page_port": port}
+    given = {name: value for name, value in flags.items() if value is not None}
+    settings = load(config, bus=options.bus_flags(bus, prefix), web=given)
+    settings.bus_settings()
+    run_until_signal(run_page(settings, lambda url: print_error(f"the page: {url}")))

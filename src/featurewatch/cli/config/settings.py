@@ -1,0 +1,423 @@
+"""Settings: flag over environment (``FEATUREWATCH_…``) over one YAML file."""
+
+import os
+from collections.abc import Iterator
+from importlib.util import find_spec
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    InitSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+)
+
+from featurewatch.agents.settings import WorkerSettings, default_directory
+from featurewatch.cli.config.client_config import read_client_config
+from featurewatch.cli.config.notify_settings import NotifySection
+from featurewatch.cli.config.validation import explain_validation_error
+from featurewatch.cli.config.values import (
+    ENVIRONMENT,
+    TOPIC_NAME,
+    TOPIC_NAME_LENGTH,
+    WORKER_ID,
+    checked_addresses,
+    checked_node_addresses,
+)
+from featurewatch.cli.errors import UsageError
+from featurewatch.common import yaml_file
+from featurewatch.common.http.access import AccessSettings
+from featurewatch.common.http.clients import is_loopback
+from featurewatch.common.http.errors import WebConfigError
+from featurewatch.common.text import plain, shortened
+from featurewatch.integrations.notify.settings import DEFAULT_PORT as DEFAULT_NOTIFY_PORT
+from featurewatch.integrations.notify.settings import NotifySettings
+from featurewatch.kafka.address import parse_addresses
+from featurewatch.monitor.readiness.state_timers import Limits
+from featurewatch.pipeline.replay.bundle_limits import DEFAULT_BUNDLE_LIMITS, BundleLimits
+from featurewatch.streams.bus.settings import BusSettings
+from featurewatch.streams.kraft.snapshot_spool import DEFAULT_MAX_SNAPSHOT_BYTES
+from featurewatch.streams.zookeeper.bounded_socket import DEFAULT_MAX_FRAME_BYTES
+from featurewatch.streams.zookeeper.settings import parse_hosts
+from featurewatch.web.settings import DEFAULT_PORT, PageSettings
+
+
+def _ensemble(text: str) -> str:
+    if text.strip():
+        parse_hosts(text)
+    return text.strip()
+
+
+def _network(text: str) -> str:
+    ip_network(text, strict=False)
+    return text
+
+
+def _web_address(text: str) -> str:
+    parts = urlsplit(text)
+    if text and (parts.scheme not in ("http", "https") or not parts.hostname):
+        raise ValueError("write the whole address, https://host/path/")
+    return text
+
+
+Addresses = Annotated[str, AfterValidator(checked_addresses)]
+NodeAddresses = Annotated[str, AfterValidator(checked_node_addresses)]
+Ensemble = Annotated[str, AfterValidator(_ensemble)]
+Lasting = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+TopicName = Annotated[str, Field(pattern=TOPIC_NAME, max_length=TOPIC_NAME_LENGTH)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+
+class BusSection(_Section):
+    """The Kafka cluster that featurewatch's own topics stand on."""
+
+    bootstrap_servers: Addresses = ""
+    """host:port,… (empty: the embedded bus, which `featurewatch up` starts)"""
+    command_config: Path | None = None
+    """a properties file for TLS and SASL, as Kafka's tools or librdkafka take it"""
+    prefix: TopicName = "featurewatch"
+    """the first part of all topic names"""
+    partitions: Annotated[int, Field(ge=1)] = 8
+    """partitions of each topic"""
+    replication_factor: Annotated[int, Field(ge=-1)] = -1
+    """-1: three, or as many as the bus has brokers"""
+    accepted_clusters: list[str] = []
+    """ids of the clusters whose messages count (empty: all), for worker and pipeline alike"""
+
+
+class ClusterSection(_Section):
+    """A watched cluster: one entry, with at least one of the ways to watch it."""
+
+    cluster_id: str = ""
+    """its id; it may be left out where brokers or controllers tell it"""
+    name: Annotated[str, Field(max_length=100)] = ""
+    """what people call it: in state, alerts, metrics and notifications, beside its id"""
+    controllers: Addresses = ""
+    """host:port,… of controller listeners: the metadata log is followed (needs CLUSTER_ACTION)"""
+    servers: Addresses = ""
+    """host:port,… of brokers: every node is asked for its features (no special rights)"""
+    polled_controllers: NodeAddresses = ""
+    """id@host:port,… of controllers to ask for their features, where brokers do not list them"""
+    log_directory: Path | None = None
+    """a mounted __cluster_metadata-0: the log is followed there, read only"""
+    zookeeper: Ensemble = ""
+    """host:port,…/chroot of its ZooKeeper: brokers and features are followed there, read only"""
+    command_config: Path | None = None
+    """a properties file for TLS and SASL towards its nodes"""
+    controllers_config: Path | None = None
+    """a properties file for TLS and SASL towards its controllers (default: command_config)"""
+    zookeeper_config: Path | None = None
+    """a properties file for TLS and SASL (DIGEST-MD5) towards its ZooKeeper"""
+    records: Literal["features", "all"] = "features"
+    """what is published: records and znodes that features depend on, or all but secrets"""
+    operations: bool = False
+    """topics and partitions of its metadata log are published too, for the worker's operations"""
+    max_snapshot_bytes: Annotated[int, Field(ge=1)] = DEFAULT_MAX_SNAPSHOT_BYTES
+    """a larger snapshot of its metadata log is refused; it takes as much of TMPDIR"""
+    max_zookeeper_frame_bytes: Annotated[int, Field(ge=1)] = DEFAULT_MAX_FRAME_BYTES
+    """a larger answer of its ZooKeeper ends the connection: at least the servers' jute.maxbuffer"""
+
+    @property
+    def provisional_id(self) -> str:
+        """How the cluster is called before its id is known."""
+        addresses = (self.controllers, self.servers, self.polled_controllers, self.zookeeper)
+        return next(filter(None, (self.cluster_id, *addresses)), str(self.log_directory))
+
+
+def _different_clusters(clusters: list[ClusterSection]) -> list[ClusterSection]:
+    """The clusters, if no two of them are one; raises `ValueError`."""
+    first_by_value: dict[tuple[str, str], int] = {}
+    for number, cluster in enumerate(clusters, start=1):
+        for kind, value in _identities(cluster):
+            first = first_by_value.setdefault((kind, value), number)
+            if first != number:
+                raise ValueError(
+                    f"entries {first} and {number} both have {kind} {value}: write one entry for a "
+                    "cluster, with all its addresses"
+                )
+    return clusters
+
+
+def _identities(cluster: ClusterSection) -> Iterator[tuple[str, str]]:
+    """What two clusters cannot have in common."""
+    if cluster.cluster_id:
+        yield "cluster_id", cluster.cluster_id
+    if cluster.name:
+        yield "name", cluster.name
+    for kind in ("controllers", "servers"):
+        for address in parse_addresses(getattr(cluster, kind)):
+            yield kind, str(address)
+    if cluster.zookeeper:
+        yield "zookeeper", cluster.zookeeper
+    if cluster.log_directory is not None:
+        yield "log_directory", str(cluster.log_directory.absolute())
+
+
+class WorkerSection(_Section):
+    """The worker."""
+
+    id: Annotated[str, Field(pattern=WORKER_ID, max_length=TOPIC_NAME_LENGTH)] = ""
+    """its own id in the consumer group (empty: made of the host's name)"""
+    store: Literal["memory", "rocksdb"] = "memory"
+    """where tables are kept while it runs"""
+    data_directory: Path = Field(default_factory=default_directory)
+    """what outlives a process on this machine"""
+    silent_after_s: Annotated[float, Field(gt=0)] = 20.0
+    """after so many seconds without a word of a source an alert fires"""
+    operations: bool = False
+    """follow topics and partitions too, of clusters whose source publishes them: operations"""
+    node_series: Annotated[int, Field(ge=0)] = 200
+    """the metrics name single nodes in clusters of up to so many"""
+    max_series: Annotated[int, Field(gt=0)] = 20_000
+    """series of all clusters in the metrics; what is left out is counted"""
+
+
+class ReadinessSection(_Section):
+    """How long something may last before it is an alert; the same for worker and pipeline."""
+
+    ghost_after_s: Lasting = 3600.0
+    """a registration without a sign of life of its node"""
+    upgrade_after_s: Lasting = 86_400.0
+    """nodes of two releases beside each other, or levels that could be finalized and are not"""
+    refusal_after_s: Lasting = 60.0
+    """a node that would be refused at its next registration; a restart takes a moment"""
+    source_critical_after_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 60.0
+    """a source that reads nothing is a warning, and after so long critical"""
+    unreadable_ends_after_s: Lasting = 3600.0
+    """the alert about unreadable input ends after so long without more of its kind"""
+
+
+class WebSection(_Section):
+    """The page, and /metrics, /healthz and /readyz of sources, worker and notifications."""
+
+    config_file: Path | None = None
+    """a file with TLS, users and headers of all these ports, as Prometheus' exporters take it"""
+    token_file: Path | None = None
+    """a file with bearer tokens, one a line, for all these ports"""
+    proxies: list[Annotated[str, AfterValidator(_network)]] = ["127.0.0.0/8", "::1"]
+    """addresses and networks of proxies, whose X-Forwarded-For names the client that is limited"""
+    max_requests_per_s: Lasting = 100.0
+    """of one client, which may make those of five seconds at once; more of them are refused"""
+    host: str = "127.0.0.1"
+    """where sources, worker and notifications listen"""
+    source_port: Annotated[int, Field(ge=0, le=65535)] = 9584
+    """of the process that watches (0: any free port)"""
+    worker_port: Annotated[int, Field(ge=0, le=65535)] = 9778
+    """of the worker (0: any free port)"""
+    page_host: str = "127.0.0.1"
+    """where the page listens"""
+    page_port: Annotated[int, Field(ge=0, le=65535)] = DEFAULT_PORT
+    """of the page (0: any free port)"""
+    page_without_login: bool = False
+    """the page may listen where other machines reach it, without a login of its own"""
+    notify_port: Annotated[int, Field(ge=0, le=65535)] = DEFAULT_NOTIFY_PORT
+    """of the process that notifies (0: any free port)"""
+    external_url: Annotated[str, AfterValidator(_web_address)] = ""
+    """http(s)://… under which a proxy serves the page"""
+    max_streams: Annotated[int, Field(gt=0)] = 200
+    """pages that are updated live at the same time; more of them are refused"""
+    max_streams_per_client: Annotated[int, Field(gt=0)] = 50
+    """of these, pages of one client"""
+
+    def access(self, *, must_have_login: bool = False) -> AccessSettings:
+        """Who may read a port; raises `UsageError` where a file of it cannot be used."""
+        access = AccessSettings(
+            self.config_file,
+            self.token_file,
+            must_have_login,
+            tuple(self.proxies),
+            self.max_requests_per_s,
+        )
+        try:
+            access.files.read()
+        except WebConfigError as error:
+            raise UsageError(f"web.config_file and web.token_file: {error}") from None
+        return access
+
+
+class ReplaySection(_Section):
+    """What one support bundle may unpack to."""
+
+    max_unpacked_bytes: Annotated[int, Field(gt=0)] = DEFAULT_BUNDLE_LIMITS.max_unpacked_bytes
+    """bytes of the files that are unpacked from it"""
+    max_compression_ratio: Lasting = DEFAULT_BUNDLE_LIMITS.max_compression_ratio
+    """bytes that come out of an archive per byte of it"""
+    max_files: Annotated[int, Field(gt=0)] = DEFAULT_BUNDLE_LIMITS.max_files
+    """files in it, whether they are used or not"""
+    max_archive_depth: Annotated[int, Field(gt=0)] = DEFAULT_BUNDLE_LIMITS.max_archive_depth
+    """archives in archives; 1 is the bundle itself"""
+
+
+class Settings(BaseSettings):
+    """All settings, with their defaults."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=ENVIRONMENT, env_nested_delimiter="__", extra="forbid"
+    )
+    content: ClassVar[dict[str, Any]] = {}
+    """the content of the configuration file"""
+
+    bus: BusSection = Field(default_factory=BusSection)
+    clusters: Annotated[list[ClusterSection], AfterValidator(_different_clusters)] = Field(
+        default_factory=list
+    )
+    worker: WorkerSection = Field(default_factory=WorkerSection)
+    readiness: ReadinessSection = Field(default_factory=ReadinessSection)
+    web: WebSection = Field(default_factory=WebSection)
+    notify: NotifySection = Field(default_factory=NotifySection)
+    replay: ReplaySection = Field(default_factory=ReplaySection)
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Flag over environment over file."""
+        del dotenv_settings, file_secret_settings
+        file_settings = InitSettingsSource(settings_cls, init_kwargs=cls.content)
+        return init_settings, env_settings, file_settings
+
+    def bus_settings(self) -> BusSettings:
+        """The bus as the streams take it; the embedded one where none is named.
+
+        Raises:
+            UsageError: No bus is named and none is embedded, or a file cannot be read.
+        """
+        servers = self.bus.bootstrap_servers or embedded_bus(self.worker.data_directory)
+        return BusSettings(
+            servers,
+            read_client_config(self.bus.command_config).properties,
+            self.bus.prefix,
+            self.bus.partitions,
+            self.bus.replication_factor,
+        )
+
+    def worker_settings(self) -> WorkerSettings:
+        """The worker's settings; raises `UsageError`."""
+        worker = self.worker
+        if worker.store == "rocksdb" and find_spec("rocksdict") is None:
+            raise UsageError("the store rocksdb needs: pip install 'featurewatch[rocksdb]'")
+        return WorkerSettings(
+            self.bus_settings(),
+            worker_id=worker.id,
+            store=worker.store,
+            data_directory=worker.data_directory,
+            silent_after_s=worker.silent_after_s,
+            limits=self.limits(),
+            node_series=worker.node_series,
+            max_series=worker.max_series,
+        )
+
+    def page_settings(self) -> PageSettings:
+        """The page's settings; raises `UsageError` where others could read it without a login."""
+        web = self.web
+        must_have_login = not is_loopback(web.page_host) and not web.page_without_login
+        if must_have_login and web.config_file is None and web.token_file is None:
+            raise UsageError(
+                f"web.page_host is {web.page_host}: other machines could read the page, which has "
+                "no login: give it one with web.config_file or web.token_file, listen on 127.0.0.1 "
+                "behind a proxy that has one, or set web.page_without_login"
+            )
+        return PageSettings(
+            web.page_host,
+            web.page_port,
+            web.external_url,
+            web.max_streams,
+            web.max_streams_per_client,
+            web.access(must_have_login=must_have_login),
+        )
+
+    def notify_settings(self) -> NotifySettings:
+        """Where alerts are sent; raises `UsageError` for a file that cannot be read."""
+        return self.notify.targets(
+            self.web.external_url,
+            {
+                entry.cluster_id: entry.name
+                for entry in self.clusters
+                if entry.cluster_id and entry.name
+            },
+        )
+
+    def limits(self) -> Limits:
+        """How long something may last, for the worker and for all that judges as it does."""
+        given = self.readiness
+        return Limits(
+            ghost_ms=round(given.ghost_after_s * 1000),
+            upgrade_ms=round(given.upgrade_after_s * 1000),
+            refusal_ms=round(given.refusal_after_s * 1000),
+            source_ms=round(given.source_critical_after_s * 1000),
+            quiet_ms=round(given.unreadable_ends_after_s * 1000),
+            accepted_clusters=frozenset(self.bus.accepted_clusters),
+            operations=self.worker.operations,
+        )
+
+    def with_operations(self) -> Self:
+        """These settings with the operations of every cluster followed."""
+        clusters = [cluster.model_copy(update={"operations": True}) for cluster in self.clusters]
+        worker = self.worker.model_copy(update={"operations": True})
+        return self.model_copy(update={"clusters": clusters, "worker": worker})
+
+    def bundle_limits(self) -> BundleLimits:
+        """What one support bundle may unpack to."""
+        return BundleLimits(**self.replay.model_dump())
+
+
+def load(file: Path | None, **flags: dict[str, Any] | list[dict[str, Any]]) -> Settings:
+    """The settings from all three places; ``flags`` are sections with what was given by flag.
+
+    Raises:
+        UsageError: Something is wrong with them: the text names the field and what it must be.
+    """
+    named = file or (Path(path) if (path := os.environ.get("FEATUREWATCH_CONFIG")) else None)
+    Settings.content = _read(named) if named is not None else {}
+    try:
+        return Settings(**{name: given for name, given in flags.items() if given})  # type: ignore[arg-type]
+    except ValidationError as error:
+        reason = explain_validation_error(error, Settings, named, Settings.content)
+        raise UsageError(shortened(plain(reason))) from None
+    except SettingsError as error:
+        cause = f": {error.__cause__}" if error.__cause__ else ""
+        raise UsageError(f"the environment cannot be read: {error}{cause}: write JSON") from None
+
+
+def _read(file: Path) -> dict[str, Any]:
+    """The sections of a configuration file; raises `UsageError`."""
+    try:
+        content = yaml_file.read(file, typed=True)
+    except yaml_file.YamlError as error:
+        raise UsageError(f"the configuration file {error}") from None
+    if content is None:
+        return {}
+    if not isinstance(content, dict) or not all(isinstance(name, str) for name in content):
+        sections = ", ".join(Settings.model_fields)
+        raise UsageError(f"{file} must have sections on its first level: {sections}")
+    return content
+
+
+def embedded_bus_file(data_directory: Path) -> Path:
+    """The file in which a running embedded bus writes its address."""
+    return data_directory / "bus" / "bootstrap-servers"
+
+
+def embedded_bus(data_directory: Path) -> str:
+    """The address of the embedded bus; raises `UsageError` if none runs."""
+    file = embedded_bus_file(data_directory)
+    try:
+        return file.read_text().strip()
+    except OSError:
+        raise UsageError(
+            "no bus is named and none is embedded here: give --bus HOST:PORT, set "
+            "FEATUREWATCH_BUS__BOOTSTRAP_SERVERS, or start one with `featurewatch up`"
+        ) from None

@@ -1,0 +1,1 @@
+"""The output of Kafka's own tools, word for word."""

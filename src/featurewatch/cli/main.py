@@ -1,0 +1,58 @@
+"""Runs the command ``featurewatch``, as the arguments of the process name it."""
+
+import gc
+import sys
+from collections.abc import Callable
+
+from featurewatch.cli.errors import ExitCode, UsageError
+from featurewatch.cli.output.terminal import print_error
+
+
+def main() -> None:
+    """Runs the command and ends the process; expected failures are one line on stderr."""
+    sys.exit(exit_code_of(_run))
+
+
+def exit_code_of(run: Callable[[], int]) -> int:
+    """Runs a command; a failure that is no defect is one line, a defect is raised."""
+    try:
+        return run()
+    except UsageError as error:
+        print_error(str(error))
+        return ExitCode.USAGE
+    except KeyboardInterrupt:
+        return ExitCode.INTERRUPTED
+    except Exception as error:
+        text, code = _expected(error)
+        if text is None:
+            raise
+        print_error(text)
+        return code
+
+
+def _run() -> int:
+    # What modules create lives as long as the process: a collection would find nothing while they
+    # load, and none, the one at the end included, has to look through that afterwards.
+    gc.disable()
+    from featurewatch.cli.app import app
+    from featurewatch.cli.command_line import run_command
+
+    gc.freeze()
+    gc.enable()
+    return run_command(app)
+
+
+def _expected(error: Exception) -> tuple[str | None, ExitCode]:
+    """The line for a failure that is no defect (None if it is one), and the exit code."""
+    # Here, so that a command that does not fail need not import what others may fail of.
+    from featurewatch.common.http.errors import PortTakenError, WebConfigError
+    from featurewatch.pipeline.errors import PipelineError
+    from featurewatch.stack.errors import StackError
+    from featurewatch.streams.bus.errors import BusError, BusPropertiesError
+
+    if isinstance(error, PortTakenError):
+        return f"{error} (web.source_port, web.worker_port and web.page_port)", ExitCode.FAILED
+    if isinstance(error, BusPropertiesError):
+        return str(error), ExitCode.USAGE
+    expected = BusError | PipelineError | StackError | WebConfigError
+    return (str(error) if isinstance(error, expected) else None), ExitCode.FAILED

@@ -1,0 +1,198 @@
+"""Reads the alerts for one webhook, and keeps its place on the topic.
+
+Each webhook has a consumer group of its own, so a restart goes on where it was, several processes
+share the work, and a webhook that hangs holds up nobody else. A message is committed after it was
+delivered: it may be delivered twice, with the same id, and is never lost.
+"""
+
+import asyncio
+import concurrent.futures
+import contextlib
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from confluent_kafka import (
+    OFFSET_INVALID,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
+
+from featurewatch.cli.errors import UsageError
+from featurewatch.cli.runtime.notify.alert_messages import alert_of
+from featurewatch.common.threads import run_in_thread
+from featurewatch.integrations.notify.alert_labels import AlertLinks
+from featurewatch.integrations.notify.settings import WebhookTarget
+from featurewatch.integrations.notify.webhook import GIVE_UP_MS, MAX_BODY_BYTES, event_of
+from featurewatch.integrations.notify.webhook_target import TargetStoppedError, WebhookSender
+from featurewatch.streams.bus.errors import BusError
+from featurewatch.streams.bus.feed import LastingFailure
+from featurewatch.streams.bus.settings import BusSettings
+from featurewatch.streams.topics import ALERTS
+
+LOG: Final = logging.getLogger("featurewatch.notify")
+
+_POLL_S: Final = 0.5
+_QUICK_S: Final = 1.0
+"""A delivery that takes longer pauses the reading, so that the group keeps its member."""
+
+_RETRY_S: Final = 5.0
+_COMMITTED_S: Final = 5.0
+
+Place = tuple[str | None, int | None]
+
+
+class WebhookDelivery:
+    """Follows the alerts for one webhook. ``now_ms`` is the wall clock."""
+
+    def __init__(
+        self,
+        bus: BusSettings,
+        target: WebhookTarget,
+        sender: WebhookSender,
+        links: AlertLinks,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._bus = bus
+        self._topic = bus.topic(ALERTS)
+        self._target = target
+        self._sender = sender
+        self._links = links
+        self._now_ms = now_ms
+        self._new: dict[int, int] = {}
+        self._loop = asyncio.get_running_loop()
+
+    async def run(self) -> None:
+        """Delivers until cancelled, or until the webhook answers 410; then it waits.
+
+        Raises:
+            UsageError: The bus' settings are wrong.
+        """
+        failure = LastingFailure(LOG, f"the webhook {self._target.name} gets nothing")
+        while True:
+            try:
+                await run_in_thread(self._read, f"featurewatch-webhook-{self._target.name}")
+                return
+            except TargetStoppedError:
+                await asyncio.Event().wait()
+            except BusError as error:
+                failure.note(str(error))
+            await asyncio.sleep(_RETRY_S)
+
+    def _read(self, stopped: threading.Event) -> None:
+        with contextlib.closing(self._consumer()) as consumer:
+            consumer.subscribe([self._topic], on_assign=self._note_new)
+            while not stopped.is_set():
+                message = consumer.poll(_POLL_S)
+                if message is None:
+                    continue
+                if message.error() is not None:
+                    self._check(message)
+                elif self._deliver(consumer, message, stopped):
+                    consumer.store_offsets(message)
+
+    def _consumer(self) -> Consumer:
+        properties = {
+            "group.id": self._bus.group(f"notify-{self._target.name}"),
+            "enable.auto.offset.store": False,  # what is stored is committed, also at the end
+            "auto.commit.interval.ms": 1000,
+            "auto.offset.reset": "earliest",
+            "session.timeout.ms": 10_000,  # so soon others take over from a process that was killed
+            "queued.max.messages.kbytes": 1024,
+        }
+        try:
+            return Consumer(self._bus.client() | properties, logger=LOG)
+        except KafkaException as error:
+            raise UsageError(f"the bus' properties are wrong: {error.args[0].str()}") from None
+
+    def _deliver(self, consumer: Consumer, message: Message, stopped: threading.Event) -> bool:
+        """Whether a message is done with: delivered, given up, or not to be delivered."""
+        now_ms = self._now_ms()
+        # A time in the future would keep a message for as long.
+        received_ms = min(message.timestamp()[1], now_ms) if message.timestamp()[0] else now_ms
+        alert = alert_of(message)
+        if alert is None or self._is_history(message, received_ms):
+            return True
+        event = event_of(alert, self._target.name, self._links.generator(alert))
+        if received_ms < now_ms - GIVE_UP_MS or len(event.body) > MAX_BODY_BYTES:
+            self._sender.drop(event)
+            return True
+        future = asyncio.run_coroutine_threadsafe(
+            self._sender.deliver(event, received_ms), self._loop
+        )
+        try:
+            is_done = self._wait(consumer, message, future, stopped)
+        finally:
+            future.cancel()
+        if is_done:
+            future.result()
+        return is_done
+
+    def _wait(
+        self,
+        consumer: Consumer,
+        message: Message,
+        future: "concurrent.futures.Future[None]",
+        stopped: threading.Event,
+    ) -> bool:
+        """Waits for a delivery; false: this process ends, or another one has the partition."""
+        concurrent.futures.wait([future], _QUICK_S)
+        is_paused = False
+        own = message.topic(), message.partition()
+        while not future.done():
+            partitions = consumer.assignment()
+            if stopped.is_set() or own not in _places(partitions):
+                break
+            consumer.pause(partitions)
+            is_paused = True
+            early = consumer.poll(_POLL_S)
+            if early is not None and early.error() is None:  # of a partition that is new here
+                place = str(early.topic()), early.partition() or 0, early.offset() or 0
+                consumer.pause(consumer.assignment())
+                consumer.seek(TopicPartition(*place))
+            elif early is not None:
+                self._check(early)
+        partitions = consumer.assignment()
+        if is_paused:
+            consumer.resume(partitions)
+        return future.done() and own in _places(partitions)
+
+    def _note_new(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        """Notes since when this webhook is new on partitions of which it has read nothing."""
+        try:
+            places = consumer.committed(partitions, timeout=_COMMITTED_S)
+        except KafkaException:
+            return  # then what is too old counts as given up
+        for place in places:
+            if place.offset == OFFSET_INVALID and place.error is None:
+                self._new.setdefault(place.partition, self._now_ms())
+            else:
+                self._new.pop(place.partition, None)
+
+    def _is_history(self, message: Message, received_ms: int) -> bool:
+        """Whether a message was old when the webhook was new."""
+        began_ms = self._new.get(message.partition() or 0)
+        return began_ms is not None and received_ms < began_ms - GIVE_UP_MS
+
+    def _check(self, message: Message) -> None:
+        """Raises `BusError` for an error that does not end by itself."""
+        error = message.error()
+        assert error is not None  # noqa: S101 - the callers have checked
+        group = self._bus.group(f"notify-{self._target.name}")
+        if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+            raise BusError(f"this login may not use the group {group}: grant READ on it")
+        if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            raise BusError(f"this login may not read topic {self._topic}: grant READ on it")
+        if error.fatal() or (error.code() > 0 and not error.retriable()):
+            raise BusError(
+                f"{self._topic} cannot be read ({error.str()}): look at the bus at "
+                f"{self._bus.bootstrap_servers}"
+            )
+
+
+def _places(partitions: Iterable[TopicPartition]) -> set[Place]:
+    return {(each.topic, each.partition) for each in partitions}

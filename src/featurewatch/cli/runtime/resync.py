@@ -1,0 +1,159 @@
+"""Requests that sources publish their whole state anew: reads them, and writes them for a person.
+
+Anybody with the right to write the topic may request anything, as often as he likes. So a message
+counts only if it is small and of the schema, and a source that this process runs begins at most one
+republication in `MIN_INTERVAL_S`.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from confluent_kafka import (
+    OFFSET_END,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
+
+from featurewatch.cli.runtime.supervisor import SourceSupervisor
+from featurewatch.common.text import shortened
+from featurewatch.streams.bus.publisher import Publisher
+from featurewatch.streams.bus.settings import LOG as BUS_LOG
+from featurewatch.streams.bus.settings import BusSettings
+from featurewatch.streams.codec.events import MalformedEventError, decode_resync_request
+from featurewatch.streams.events import ResyncRequest
+from featurewatch.streams.source import wall_clock_ms
+from featurewatch.streams.topics import RESYNC_REQUESTS
+from featurewatch.streams.types import ClusterId
+
+LOG: Final = logging.getLogger("featurewatch.watch")
+
+MIN_INTERVAL_S: Final = 10.0
+"""Between two republications of one source, in seconds; what is requested earlier waits so long."""
+
+MAX_REQUEST_BYTES: Final = 64 * 1024
+"""A longer request is ignored."""
+
+_POLL_S: Final = 0.5
+_BATCH: Final = 100
+_RETRY_S: Final = 2.0
+
+_Supervisors = Callable[[], Iterable[SourceSupervisor[Any]]]
+
+
+class ResyncRequests:
+    """Which sources must publish anew. Pure: times are seconds of a clock that does not go back."""
+
+    def __init__(self, sources: _Supervisors) -> None:
+        self._sources = sources
+        self._pending: dict[SourceSupervisor[Any], str] = {}
+        self._begun_s: dict[SourceSupervisor[Any], float] = {}
+
+    def add(self, value: bytes | None, key: bytes | None) -> None:
+        """Notes a request; one that cannot be read, or is for nobody here, changes nothing."""
+        if value is None or len(value) > MAX_REQUEST_BYTES:
+            return
+        try:
+            request = decode_resync_request(value, key)
+        except MalformedEventError as error:
+            LOG.debug("a request to publish anew is ignored: %s", error)
+            return
+        for supervisor in self._sources():
+            source = supervisor.source
+            is_meant = request.source in ("", source.name)
+            if is_meant and source.report().cluster == request.cluster:
+                self._pending.setdefault(supervisor, request.reason)
+
+    def begin(self, now_s: float) -> None:
+        """Begins the republications that are due."""
+        for supervisor, reason in list(self._pending.items()):
+            if now_s - self._begun_s.get(supervisor, -MIN_INTERVAL_S) < MIN_INTERVAL_S:
+                continue
+            del self._pending[supervisor]
+            self._begun_s[supervisor] = now_s
+            source = supervisor.source
+            cluster = source.report().cluster
+            LOG.warning(
+                "%s: %s publishes its whole state anew: %s",
+                *(cluster, source.name, shortened(reason, 400)),
+            )
+            source.request_resync(reason)
+
+
+async def follow_resync_requests(
+    bus: BusSettings, sources: _Supervisors, monotonic: Callable[[], float] = time.monotonic
+) -> None:
+    """Reads the requests that come from now on until cancelled; raises nothing of the bus.
+
+    ``monotonic`` gives seconds of a clock that does not go back.
+    """
+    requests, last_error = ResyncRequests(sources), ""
+    while True:
+        try:
+            await _follow(bus, requests, monotonic)
+        except KafkaException as exception:
+            error = exception.args[0]
+            text = f"requests to publish anew cannot be read: {error.str()}"
+            if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                text += f": grant READ on topic {bus.topic(RESYNC_REQUESTS)}"
+            if text != last_error:
+                LOG.warning("%s", text)
+            last_error = text
+        await asyncio.sleep(_RETRY_S)
+
+
+async def _follow(
+    bus: BusSettings, requests: ResyncRequests, monotonic: Callable[[], float]
+) -> None:
+    """Reads requests until the topic cannot be read any more: raises `KafkaException`."""
+    consumer = Consumer(
+        bus.client(
+            group_id=f"{bus.prefix}-resync",
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",  # of a topic that was made anew
+            fetch_message_max_bytes=MAX_REQUEST_BYTES,
+            queued_max_messages_kbytes=1024,
+        ),
+        logger=BUS_LOG,
+    )
+    try:
+        name = bus.topic(RESYNC_REQUESTS)
+        consumer.assign([TopicPartition(name, each, OFFSET_END) for each in range(bus.partitions)])
+        while True:
+            for message in await asyncio.to_thread(consumer.consume, _BATCH, _POLL_S):
+                _check(message)
+                if message.error() is None:
+                    requests.add(message.value(), message.key())
+            requests.begin(monotonic())
+    finally:
+        await asyncio.to_thread(consumer.close)
+
+
+def _check(message: Message) -> None:
+    error = message.error()
+    if error is not None and error.code() in (
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError._UNKNOWN_PARTITION,
+        KafkaError._UNKNOWN_TOPIC,
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    ):
+        raise KafkaException(error)
+
+
+def publish_request(bus: BusSettings, cluster: str, source: str, reason: str) -> None:
+    """Writes a request for a source of a cluster (empty: for all); returns when the bus has it.
+
+    Raises `streams.bus.errors.BusError` if the bus does not take it.
+    """
+    request = ResyncRequest(ClusterId(cluster), source, reason, wall_clock_ms())
+
+    async def publish() -> None:
+        async with Publisher(bus) as publisher:
+            await (await publisher.publish(RESYNC_REQUESTS, request))
+
+    asyncio.run(publish())

@@ -1,0 +1,297 @@
+"""Runs the sources of all configured clusters in this process."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, TypeVar
+
+from featurewatch.cli.config.settings import ClusterSection, Settings
+from featurewatch.cli.config.source_settings import (
+    api_versions_settings,
+    check_directory,
+    cluster_id_in_files,
+    kraft_settings,
+    node_logins,
+    zookeeper_settings,
+)
+from featurewatch.cli.errors import UsageError
+from featurewatch.cli.runtime.bus import wait_for_topics
+from featurewatch.cli.runtime.cluster_id import find_cluster_id
+from featurewatch.cli.runtime.resync import follow_resync_requests
+from featurewatch.cli.runtime.supervisor import (
+    SourceSupervisor,
+    is_bus_error,
+    must_be_set_up,
+    run_restarting,
+)
+from featurewatch.cli.runtime.unreached import report_unreached
+from featurewatch.common.tasks import run_all
+from featurewatch.common.text import error_line
+from featurewatch.streams.apiversions.source import ApiVersionsSource
+from featurewatch.streams.bus.errors import BusError
+from featurewatch.streams.bus.publisher import Publisher
+from featurewatch.streams.bus.topic_keeper import TopicKeeper
+from featurewatch.streams.events import SourceState
+from featurewatch.streams.health import HealthServer, source_views
+from featurewatch.streams.kraft.source import KraftSource
+from featurewatch.streams.metrics import SourceReport, SourceReporter
+from featurewatch.streams.source_shell import SourceShell
+from featurewatch.streams.types import ClusterId
+from featurewatch.streams.zookeeper.source import ZookeeperSource
+
+LOG: Final = logging.getLogger("featurewatch.watch")
+
+_CATCHING_UP_POLL_S: Final = 0.1
+_REPEAT_S: Final = 60.0
+"""Between two log lines that say for the same reason that a cluster's id is not known."""
+
+_Source = TypeVar("_Source", bound=SourceShell)
+_ZookeeperSupervisor = SourceSupervisor[ZookeeperSource] | None
+
+
+class WatchedCluster:
+    """One configured cluster: first its id is learned, then its sources run.
+
+    ``watched`` has the clusters of this process by id, as far as they are known.
+
+    Raises `UsageError` for settings that are wrong, before any request.
+    """
+
+    def __init__(
+        self, cluster: ClusterSection, watched: dict[ClusterId, "WatchedCluster"] | None = None
+    ) -> None:
+        self._cluster = cluster
+        self._watched = {} if watched is None else watched
+        if not (self._has_nodes or cluster.zookeeper):
+            raise UsageError(
+                "a cluster has neither controllers nor servers nor polled controllers nor a log "
+                "directory nor zookeeper: give at least one of them"
+            )
+        if cluster.log_directory is not None:
+            check_directory(cluster.log_directory, cluster.cluster_id)
+        self._logins = node_logins(cluster)
+        self._znodes = zookeeper_settings(cluster) if cluster.zookeeper else None
+        self._trouble = "its cluster id is not known yet"
+        self._learning = self._has_nodes
+        self.sources: list[SourceSupervisor[Any]] = []
+        self._restart_counts: dict[str, int] = {}
+
+    @property
+    def _has_nodes(self) -> bool:
+        """Whether there is more to follow than znodes."""
+        cluster = self._cluster
+        polled = cluster.servers or cluster.polled_controllers
+        return bool(cluster.controllers or polled or cluster.log_directory)
+
+    @property
+    def name(self) -> str:
+        """How the cluster is called before its id is known."""
+        return self._cluster.provisional_id
+
+    @property
+    def first_source(self) -> str:
+        """The name of its source, the first if it has several."""
+        if self._cluster.controllers or self._cluster.log_directory:
+            return KraftSource.name
+        return ApiVersionsSource.name if self._cluster.servers else ZookeeperSource.name
+
+    def unreached_reason(self) -> str | None:
+        """Why its id is not known; None: it is known."""
+        if self._has_nodes:
+            return self._trouble if self._learning else None
+        reports = [source.report() for source in self.sources]
+        if any(source.source.cluster for source in self.sources):
+            return None
+        return "; ".join(report.detail for report in reports if report.detail) or self._trouble
+
+    def reports(self) -> Iterable[SourceReporter]:
+        """The sources; this one speaks for those that wait for the cluster's id."""
+        return [*self.sources, *([self] if self._learning else [])]
+
+    def report(self) -> SourceReport:
+        """That nothing can be read yet, and why."""
+        return SourceReport(
+            self.name,
+            "none",
+            SourceState.STALLED,
+            name=self._cluster.name,
+            detail=self._trouble,
+        )
+
+    async def run(self, publisher: Publisher) -> None:
+        """Follows the cluster until cancelled; raises `BusError`, and may be called again then.
+
+        Whatever else a source fails of is its own trouble: it is started again.
+        """
+        earlier, self.sources = self.sources, []
+        self._restart_counts = {
+            supervisor.source.name: supervisor.restart_count + 1 for supervisor in earlier
+        }
+        self._learning = self._has_nodes
+        running = []
+        znodes = None
+        if (settings := self._znodes) is not None:
+            znodes = self._supervise(
+                ZookeeperSource.name, lambda: ZookeeperSource.on_bus(settings, publisher)
+            )
+            self.sources.append(znodes)
+            running.append(znodes.run())
+        if self._has_nodes:
+            running.append(self._follow_nodes(publisher, znodes))
+        if not self._cluster.cluster_id:
+            running.append(report_unreached(self, publisher))
+        await run_all(running)
+
+    def note_failure(self, reason: str) -> None:
+        """Reports all sources as stalled: they have ended, and ``reason`` says why."""
+        self._trouble = reason
+        for supervisor in self.sources:
+            supervisor.note_failure(reason)
+
+    def _supervise(self, name: str, make: Callable[[], _Source]) -> SourceSupervisor[_Source]:
+        return SourceSupervisor(
+            make,
+            restart_count=self._restart_counts.get(name, 0),
+            cluster_name=self._cluster.name,
+        )
+
+    async def _follow_nodes(self, publisher: Publisher, znodes: _ZookeeperSupervisor) -> None:
+        """Follows what speaks Kafka's protocol, and the log's files."""
+        cluster = self._cluster
+        learned: list[ClusterId] = []
+
+        async def learn() -> None:
+            learned.append(await self._learn(znodes))
+
+        await run_restarting(learn, self._on_failure, is_bus_error)
+        (cluster_id,) = learned
+        first = self._watched.setdefault(cluster_id, self)
+        if first is not self:
+            self._trouble = (
+                f"it is the cluster {cluster_id}, which is watched already as {first.name}: write "
+                "one entry for a cluster, with all its addresses"
+            )
+            LOG.error("%s: %s", self.name, self._trouble)
+            await asyncio.Event().wait()
+        self._learning = False
+        running = []
+        if cluster.controllers or cluster.log_directory:
+            log = kraft_settings(cluster, cluster_id, self._logins.controllers)
+            self.sources.append(
+                self._supervise(KraftSource.name, lambda: KraftSource.on_bus(log, publisher))
+            )
+            running.append(self.sources[-1].run())
+        if cluster.servers or cluster.polled_controllers:
+            nodes = api_versions_settings(cluster, cluster_id, self._logins)
+            polling = self._supervise(
+                ApiVersionsSource.name, lambda: ApiVersionsSource(nodes, publisher)
+            )
+            running.append(_run_after(self.sources[-1:] if running else [], polling))
+            self.sources.append(polling)
+        await run_all(running)
+
+    async def _on_failure(self, error: Exception, wait_s: float) -> None:
+        """The cluster's id could not be learned for a reason that nobody expected."""
+        reason = f"learning its cluster id failed, again in {wait_s:g} s ({error_line(error)})"
+        if error_line(error) not in self._trouble:
+            LOG.error("%s: %s", self.name, reason, exc_info=error)
+        self._trouble = reason
+
+    async def _learn(self, znodes: _ZookeeperSupervisor) -> ClusterId:
+        """The cluster's id, from the settings or from the first node that returns it."""
+        cluster = self._cluster
+        if cluster.cluster_id:
+            return ClusterId(cluster.cluster_id)
+        if cluster.log_directory is not None:
+            cluster_id = cluster_id_in_files(cluster.log_directory)
+            if cluster_id is not None:
+                return cluster_id
+        logged_s = 0.0
+        while True:
+            if znodes is not None and znodes.source.cluster is not None:
+                return znodes.source.cluster
+            search = await find_cluster_id(cluster, self._logins)
+            if search.cluster is not None:
+                return search.cluster
+            now_s = asyncio.get_running_loop().time()
+            if search.reason != self._trouble or now_s - logged_s >= _REPEAT_S:
+                LOG.warning("%s: %s", self.name, search.reason)
+                self._trouble, logged_s = search.reason, now_s
+            await asyncio.sleep(search.retry_s)
+
+
+async def _run_after(
+    earlier: Sequence[SourceSupervisor[Any]], supervisor: SourceSupervisor[Any]
+) -> None:
+    """Runs a source once the earlier ones have caught up for the first time, or stalled.
+
+    The metadata log has the time at which a level was finalized. A response of a node has not, and
+    would date the first change of a cluster if it were published before.
+    """
+    while any(source.report().state is SourceState.CATCHING_UP for source in earlier):
+        await asyncio.sleep(_CATCHING_UP_POLL_S)
+    await supervisor.run()
+
+
+class SourceRunner:
+    """All watched clusters of this process."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        watched: dict[ClusterId, WatchedCluster] = {}
+        self.clusters = [WatchedCluster(cluster, watched) for cluster in settings.clusters]
+        if not self.clusters:
+            raise UsageError(
+                "there is no cluster to watch: give --controllers, --servers, --log-directory or "
+                "--zookeeper, or list clusters in the configuration file"
+            )
+        self._has_published = False
+
+    def sources(self) -> Iterable[SourceReporter]:
+        """Every source, for metrics and health."""
+        return [report for cluster in self.clusters for report in cluster.reports()]
+
+    async def run(self) -> None:
+        """Watches until cancelled; all sources begin anew if the bus accepts no more of them.
+
+        Raises:
+            streams.bus.errors.BusSetupError: The bus cannot be used as it is set up.
+            streams.health.PortTakenError: Somebody else listens on our port.
+        """
+        web = self.settings.web
+        async with HealthServer(
+            source_views(self.sources), port=web.source_port, host=web.host, access=web.access()
+        ) as health:
+            LOG.info("the sources' health and metrics: %s", health.url)
+            await run_restarting(self._run_sources, self._on_failure, self._is_final)
+
+    async def _run_sources(self) -> None:
+        bus = self.settings.bus_settings()
+        await wait_for_topics(bus)
+        publisher = Publisher(bus, on_error=_tell)
+        try:
+            async with publisher:
+                keeping = TopicKeeper(bus).run(lambda: publisher.waits_for_topic)
+                beside = [follow_resync_requests(bus, self._supervisors), keeping]
+                await run_all([*beside, *(cluster.run(publisher) for cluster in self.clusters)])
+        finally:
+            self._has_published |= publisher.published > 0
+
+    def _supervisors(self) -> Iterable[SourceSupervisor[Any]]:
+        return [supervisor for cluster in self.clusters for supervisor in cluster.sources]
+
+    def _is_final(self, error: Exception) -> bool:
+        return must_be_set_up(error) and not self._has_published
+
+    async def _on_failure(self, error: Exception, wait_s: float) -> None:
+        reason = f"the sources begin anew in {wait_s:g} s ({error_line(error)})"
+        LOG.error("%s", reason, exc_info=None if isinstance(error, BusError) else error)
+        for cluster in self.clusters:
+            cluster.note_failure(reason)
+
+
+def _tell(error: str | None) -> None:
+    if error:
+        LOG.warning("%s", error)
+    else:
+        LOG.info("the bus takes messages again")

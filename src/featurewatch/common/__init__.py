@@ -1,0 +1,1 @@
+"""What has nothing to do with Kafka: text, threads, tasks, YAML, progress, and HTTP ports."""

@@ -1,0 +1,122 @@
+"""The rules of an HTTP port as their files have them, and new ones when these have changed."""
+
+import logging
+import ssl
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from featurewatch.common.http.errors import WebConfigError
+from featurewatch.common.http.passwords import PasswordChecker
+from featurewatch.common.http.tls import server_context
+from featurewatch.common.http.tokens import TokenSet, read_tokens
+from featurewatch.common.http.web_config import ClientAuth, WebConfig, read_web_config
+
+_LOG: Final = logging.getLogger("featurewatch.http")
+
+Fingerprint = tuple[tuple[int, int, int] | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AccessRules:
+    """TLS, headers and logins; ``context`` is None without TLS."""
+
+    config: WebConfig = field(default_factory=WebConfig)
+    tokens: TokenSet = field(default_factory=TokenSet)
+    context: ssl.SSLContext | None = None
+    passwords: PasswordChecker = field(default_factory=lambda: PasswordChecker({}))
+
+    @property
+    def needs_credentials(self) -> bool:
+        """Whether a request needs a password or a token."""
+        return bool(self.config.users or self.tokens)
+
+    @property
+    def has_login(self) -> bool:
+        """Whether not everybody who can connect may read."""
+        tls = self.config.tls
+        needs_certificate = tls is not None and tls.client_auth is ClientAuth.REQUIRED
+        return needs_certificate or self.needs_credentials
+
+    @property
+    def challenge(self) -> str:
+        """The header ``WWW-Authenticate``."""
+        basic = ['Basic realm="featurewatch", charset="UTF-8"'] if self.config.users else []
+        bearer = ['Bearer realm="featurewatch"'] if self.tokens else []
+        return ", ".join(basic + bearer)
+
+
+@dataclass(frozen=True, slots=True)
+class AccessRulesFiles:
+    """Where the rules are; as in `AccessSettings`."""
+
+    config_file: Path | None
+    token_file: Path | None
+    must_have_login: bool
+
+    def read(self) -> AccessRules:
+        """The rules as the files are now; raises `WebConfigError`."""
+        config = WebConfig() if self.config_file is None else read_web_config(self.config_file)
+        rules = AccessRules(
+            config,
+            TokenSet() if self.token_file is None else read_tokens(self.token_file),
+            None if config.tls is None else server_context(config.tls),
+            PasswordChecker(config.users),
+        )
+        if self.must_have_login and not rules.has_login:
+            raise WebConfigError(
+                f"{self.config_file} has no login: set basic_auth_users, or the client_auth_type "
+                f"{ClientAuth.REQUIRED}, or web.token_file beside it"
+            )
+        return rules
+
+    def named(self) -> Iterable[Path]:
+        """These files, as far as they are given."""
+        return filter(None, (self.config_file, self.token_file))
+
+
+class AccessRulesReader:
+    """Reads the rules anew when one of their files has changed."""
+
+    def __init__(self, files: AccessRulesFiles, rules: AccessRules) -> None:
+        self._files = files
+        self._paths = self._all_paths(rules)
+        self._seen = _fingerprint(self._paths)
+
+    @property
+    def has_files(self) -> bool:
+        """Whether there is anything that can change."""
+        return bool(self._paths)
+
+    def read_changed(self) -> AccessRules | None:
+        """New rules; None: nothing has changed, or what has cannot be used, which one line says."""
+        now = _fingerprint(self._paths)
+        if now == self._seen:
+            return None
+        self._seen = now
+        try:
+            rules = self._files.read()
+        except WebConfigError as error:
+            _LOG.error("TLS and logins stay as they were: %s", error)
+            return None
+        self._paths = self._all_paths(rules)
+        self._seen = _fingerprint(self._paths)
+        _LOG.info("TLS and logins were read anew: %s", ", ".join(map(str, self._files.named())))
+        return rules
+
+    def _all_paths(self, rules: AccessRules) -> tuple[Path, ...]:
+        tls = rules.config.tls
+        return (*self._files.named(), *(() if tls is None else tls.files))
+
+
+def _fingerprint(paths: Iterable[Path]) -> Fingerprint:
+    return tuple(map(_identity, paths))
+
+
+def _identity(path: Path) -> tuple[int, int, int] | None:
+    try:
+        state = path.stat()
+    except OSError:
+        return None
+    return state.st_ino, state.st_size, state.st_mtime_ns

@@ -1,0 +1,261 @@
+"""Listens on an HTTP port: TLS, the number of connections, and how long one may hesitate."""
+
+import asyncio
+import logging
+from collections import Counter
+from typing import Any, Final, cast
+
+from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
+
+from featurewatch.common.http.access import AccessControl, AccessSettings
+from featurewatch.common.http.access_rules import AccessRulesReader
+from featurewatch.common.http.clients import client_key, is_loopback
+from featurewatch.common.http.errors import PortTakenError
+
+_LOG: Final = logging.getLogger("featurewatch.http.requests")
+
+IDLE_S: Final = 30.0
+"""A request must be complete so long after the connection was made, or after the one before."""
+
+HANDSHAKE_S: Final = 10.0
+WRITE_S: Final = 30.0
+"""A client that takes nothing of a response for so long is cut off."""
+
+MAX_LINE_BYTES: Final = 8_190
+MAX_HEADERS: Final = 64
+MAX_CONNECTIONS_OF_CLIENT: Final = 100
+"""Beside those of its event streams."""
+
+_LOOK_S: Final = 1.0
+_LINGER_S: Final = 2.0
+
+
+def _is_defect(record: logging.LogRecord) -> bool:
+    """Whether a line is about the server: a request that is no HTTP is its client's error."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, HttpProcessingError)
+
+
+_LOG.addFilter(_is_defect)
+
+
+class HttpListener:
+    """Serves an application; use `start` and `close`.
+
+    ``port`` 0 takes any free one, which `port` then is. ``end_s`` is how long what is being served
+    may go on at the end. `access` is also what its handlers use.
+
+    Raises:
+        WebConfigError: TLS or logins cannot be used as they are set up.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        settings: AccessSettings,
+        max_connections: int,
+        end_s: float,
+        max_streams_of_client: int = 0,
+    ) -> None:
+        self.host = host
+        self.port = port
+        self.access = AccessControl(settings)
+        self._reader = AccessRulesReader(settings.files, self.access.rules)
+        self._connections: Counter[str] = Counter()
+        self._max_connections = max_connections
+        self._max_streams_of_client = max_streams_of_client
+        self._end_s = end_s
+        self._handshakes: set[asyncio.Task[None]] = set()
+        self._runner: web.AppRunner | None = None
+        self._server: asyncio.Server | None = None
+        self._reading: asyncio.Task[None] | None = None
+
+    @property
+    def scheme(self) -> str:
+        """How addresses begin."""
+        return "http" if self.access.rules.context is None else "https"
+
+    async def start(self, app: web.Application) -> None:
+        """Begins to listen; raises `PortTakenError`."""
+        self._runner = web.AppRunner(
+            app,
+            access_log=None,
+            logger=_LOG,
+            shutdown_timeout=self._end_s,
+            keepalive_timeout=IDLE_S,
+            lingering_time=_LINGER_S,
+            max_line_size=MAX_LINE_BYTES,
+            max_field_size=MAX_LINE_BYTES,
+            max_headers=MAX_HEADERS,
+            auto_decompress=False,
+        )
+        await self._runner.setup()
+        try:
+            self._server = await asyncio.get_running_loop().create_server(
+                lambda: _Connection(self), self.host or None, self.port
+            )
+        except OSError as error:
+            await self.close()
+            raise PortTakenError(
+                f"cannot listen on {self.host}:{self.port} ({error.strerror or error}): "
+                "choose another port, or stop what listens there"
+            ) from error
+        self.port = self._server.sockets[0].getsockname()[1]
+        rules = self.access.rules
+        if rules.needs_credentials and rules.context is None and not is_loopback(self.host):
+            _LOG.warning(
+                "passwords and tokens come to %s:%d without TLS, unless a proxy is before it: set "
+                "tls_server_config in web.config_file",
+                *(self.host, self.port),
+            )
+        if self._reader.has_files:
+            self._reading = asyncio.ensure_future(self._read_changes())
+
+    async def close(self) -> None:
+        """Stops listening, and ends what is being served."""
+        ending = [*self._handshakes, *filter(None, [self._reading])]
+        if self._server is not None:
+            self._server.close()
+        for task in ending:
+            task.cancel()
+        await asyncio.gather(*ending, return_exceptions=True)
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    def new_handler(self) -> asyncio.Protocol:
+        """What speaks HTTP on one connection."""
+        make = None if self._runner is None else self._runner.server
+        if make is None:
+            raise RuntimeError("a connection came before the server was set up")
+        return cast("asyncio.Protocol", make())
+
+    def open(self, peer: str) -> bool:
+        """Counts a connection, if there may be one more."""
+        client = client_key(peer)
+        allowed = MAX_CONNECTIONS_OF_CLIENT + self._max_streams_of_client
+        has_too_many = self._connections[client] >= allowed
+        if has_too_many and not self.access.addresses.is_proxy(peer):
+            self.access.refusals.note("too many connections", client)
+            return False
+        if self._connections.total() >= self._max_connections:
+            self.access.refusals.note("too many connections of all clients", client)
+            return False
+        self._connections[client] += 1
+        return True
+
+    def release(self, peer: str) -> None:
+        """A connection that was counted has ended."""
+        client = client_key(peer)
+        self._connections[client] -= 1
+        if not self._connections[client]:
+            del self._connections[client]
+
+    def shake_hands(self, connection: "_Connection", transport: asyncio.Transport) -> None:
+        """Begins TLS on a new connection."""
+        task = asyncio.ensure_future(self._shake_hands(connection, transport))
+        self._handshakes.add(task)
+        task.add_done_callback(self._handshakes.discard)
+
+    async def _shake_hands(self, connection: "_Connection", transport: asyncio.Transport) -> None:
+        context = self.access.rules.context
+        try:
+            if context is None:
+                raise ConnectionAbortedError
+            # A connection that is reset in the middle ends no handshake.
+            async with asyncio.timeout(HANDSHAKE_S):
+                secured = await asyncio.get_running_loop().start_tls(
+                    transport,
+                    connection,
+                    context,
+                    server_side=True,
+                    ssl_shutdown_timeout=HANDSHAKE_S,
+                )
+        except BaseException as error:
+            transport.abort()
+            connection.connection_lost(None)
+            # Plain HTTP, another version or a foreign certificate: the client's error.
+            if not isinstance(error, OSError):
+                raise
+        else:
+            connection.begin(secured)
+
+    async def _read_changes(self) -> None:
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            rules = await asyncio.to_thread(self._reader.read_changed)
+            if rules is not None:
+                self.access.rules = rules
+
+
+class _Connection(asyncio.Protocol):
+    """One connection: counted, with TLS where it is set up, and cut off if it takes nothing."""
+
+    def __init__(self, listener: HttpListener) -> None:
+        self._listener = listener
+        self._handler: asyncio.Protocol | None = None
+        self._peer: str | None = None
+        self._early: list[bytes] = []
+        self._is_lost = False
+        self._transport: asyncio.Transport | None = None
+        self._writing: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        peer = str((transport.get_extra_info("peername") or ("",))[0])
+        if not self._listener.open(peer):
+            transport.abort()
+            return
+        self._peer = peer
+        if self._listener.access.rules.context is None:
+            self.begin(transport)
+        else:
+            transport.pause_reading()
+            self._listener.shake_hands(self, transport)
+
+    def begin(self, transport: Any) -> None:
+        """HTTP begins, over TLS if there is any."""
+        if self._is_lost:
+            return
+        self._transport = transport
+        self._handler = self._listener.new_handler()
+        self._handler.connection_made(transport)
+        # TLS 1.3 brings the first request with the end of the handshake.
+        early, self._early = self._early, []
+        for data in early:
+            self._handler.data_received(data)
+
+    def data_received(self, data: bytes) -> None:
+        if self._handler is None:
+            self._early.append(data)
+        else:
+            self._handler.data_received(data)
+
+    def eof_received(self) -> bool | None:
+        return None if self._handler is None else self._handler.eof_received()
+
+    def pause_writing(self) -> None:
+        if self._handler is not None and self._transport is not None:
+            self._handler.pause_writing()
+            loop = asyncio.get_running_loop()
+            self._writing = loop.call_later(WRITE_S, self._transport.abort)
+
+    def resume_writing(self) -> None:
+        self._stop_waiting()
+        if self._handler is not None:
+            self._handler.resume_writing()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._stop_waiting()
+        if self._is_lost:
+            return
+        self._is_lost = True
+        if self._peer is not None:
+            self._listener.release(self._peer)
+        if self._handler is not None:
+            self._handler.connection_lost(error)
+
+    def _stop_waiting(self) -> None:
+        if self._writing is not None:
+            self._writing.cancel()
+            self._writing = None

@@ -1,0 +1,1 @@
+"""Speaking to Kafka: connections, frames, TLS and SASL, client properties, messages, releases."""

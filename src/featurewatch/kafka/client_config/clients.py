@@ -1,0 +1,177 @@
+"""Client properties as each client library takes them: librdkafka, and Java's in Spark."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from featurewatch.kafka.client_config.errors import SecurityError
+from featurewatch.kafka.client_config.login import login_of, protocol_of
+from featurewatch.kafka.client_config.tls import TlsFiles, tls_files
+
+_PASSED_ON: Final = (
+    "broker.address.family",
+    "broker.address.ttl",
+    "client.id",
+    "debug",
+    "log_level",
+    "socket.keepalive.enable",
+)
+"""What librdkafka is given as it stands. Other tuning, of timeouts, batches, groups and
+acknowledgements, is what the guarantees of the bus rest on and is not for a file to change."""
+
+_JAVA_STORES: Final = {
+    "ssl.truststore.location": (
+        "ssl.truststore.location",
+        "ssl.truststore.password",
+        "ssl.truststore.type",
+    ),
+    "ssl.truststore.certificates": ("ssl.truststore.certificates", "ssl.truststore.type"),
+    "ssl.keystore.location": (
+        "ssl.keystore.location",
+        "ssl.keystore.password",
+        "ssl.keystore.type",
+        "ssl.key.password",
+    ),
+    "ssl.keystore.certificate.chain": (
+        "ssl.keystore.certificate.chain",
+        "ssl.keystore.key",
+        "ssl.keystore.type",
+        "ssl.key.password",
+    ),
+}
+"""By the property that names certificates in Java's spelling: those that belong to it."""
+
+
+_CERTIFICATE: Final = re.compile(
+    r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL
+)
+
+
+def librdkafka_properties(properties: Mapping[str, str]) -> dict[str, str | bool]:
+    """The configuration of a librdkafka client; it contains secrets. Raises `SecurityError`."""
+    result: dict[str, str | bool] = {
+        name: properties[name] for name in _PASSED_ON if name in properties
+    }
+    protocol = protocol_of(properties)
+    if protocol != "PLAINTEXT":
+        result["security.protocol"] = protocol
+    if (login := login_of(properties)) is not None:
+        result["sasl.mechanism"] = login.mechanism
+        result["sasl.username"], result["sasl.password"] = login.username, login.password
+    if protocol.endswith("SSL"):
+        result |= _librdkafka_tls(tls_files(properties))
+    return result
+
+
+def _librdkafka_tls(files: TlsFiles) -> dict[str, str | bool]:
+    given = {
+        "ssl.ca.location": files.authorities,
+        "ssl.certificate.location": files.certificate,
+        "ssl.key.location": (files.key or files.certificate) if files.certificate else None,
+        "ssl.key.password": files.key_password,
+        "ssl.cipher.suites": files.ciphers or None,
+    }
+    return {
+        "ssl.endpoint.identification.algorithm": "https" if files.check_host_name else "none",
+        "enable.ssl.certificate.verification": files.verify,
+        **{name: value for name, value in given.items() if value is not None},
+    }
+
+
+def java_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """The configuration of a Java client; it contains secrets. Raises `SecurityError`.
+
+    Stores in Java's spelling are named as they are, so each machine that reads must have them;
+    certificates in librdkafka's are part of the properties.
+    """
+    protocol = protocol_of(properties)
+    result = {} if protocol == "PLAINTEXT" else {"security.protocol": protocol}
+    if (login := login_of(properties)) is not None:
+        result |= {"sasl.mechanism": login.mechanism, "sasl.jaas.config": login.jaas()}
+    if protocol.endswith("SSL"):
+        result |= _java_tls(properties, tls_files(properties))
+    return result
+
+
+def _java_tls(properties: Mapping[str, str], files: TlsFiles) -> dict[str, str]:
+    if not files.verify:
+        key = "enable.ssl.certificate.verification"
+        raise SecurityError(
+            f"{key}=false cannot be used by the pipeline, as Java has no such setting: set "
+            "ssl.ca.location to the authority of the bus",
+            key,
+        )
+    check = "https" if files.check_host_name else ""
+    result = {"ssl.endpoint.identification.algorithm": check}
+    for name in ("ssl.enabled.protocols", "ssl.cipher.suites"):
+        if value := properties.get(name):
+            result[name] = value
+    for store, origin, path in (
+        ("truststore", files.authorities_key, files.authorities),
+        ("keystore", files.certificate_key, files.certificate),
+    ):
+        if path is None:
+            continue
+        if origin in _JAVA_STORES and _reads_as_java(origin, path, properties):
+            names = _JAVA_STORES[origin]
+            result |= {name: properties[name] for name in names if name in properties}
+            result.setdefault(f"ssl.{store}.type", "PEM" if "certificate" in origin else "JKS")
+        elif store == "truststore":
+            result |= {
+                "ssl.truststore.type": "PEM",
+                "ssl.truststore.certificates": _certificates(path),
+            }
+        else:
+            result |= _java_key(files)
+    return result
+
+
+def _reads_as_java(origin: str, path: str, properties: Mapping[str, str]) -> bool:
+    """Whether Java itself reads what a property in its spelling names.
+
+    Not where the key of a PEM store is in a file of its own, or where a PEM file is not called so.
+    """
+    store = origin.split(".")[1]
+    if store == "keystore" and "ssl.key.location" in properties:
+        return False
+    is_pem_file = properties[origin] == path
+    return not is_pem_file or properties.get(f"ssl.{store}.type", "").strip().upper() == "PEM"
+
+
+def _java_key(files: TlsFiles) -> dict[str, str]:
+    """The client's certificate and key, which Java reads in PKCS #8 alone."""
+    from cryptography.hazmat.primitives.serialization import (
+        Encoding,
+        NoEncryption,
+        PrivateFormat,
+        load_pem_private_key,
+    )
+
+    password = files.key_password.encode() if files.key_password else None
+    content = _text(files.key or str(files.certificate)).encode("latin-1")
+    try:
+        key = load_pem_private_key(content, password)
+    except (TypeError, ValueError):
+        raise SecurityError(
+            f"the key of {files.certificate_key} cannot be read: check ssl.key.password",
+            files.certificate_key,
+        ) from None
+    text = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+    return {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.certificate.chain": _certificates(str(files.certificate)),
+        "ssl.keystore.key": text,
+    }
+
+
+def _certificates(path: str) -> str:
+    """The certificates of a PEM file, without a key that may stand with them."""
+    return "\n".join(_CERTIFICATE.findall(_text(path)))
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="latin-1")
+    except OSError as error:
+        raise SecurityError(f"{path} cannot be read: {error.strerror}") from None

@@ -1,0 +1,436 @@
+"""The client of one Kafka node: the ApiVersions handshake, the login, one request at a time.
+
+A request is a message of `kafka.messages` or of kio: its class names the key and version, and the
+caller names the class of the response. The transport is asyncio's unless the caller gives
+another one (`kafka.transport`).
+"""
+
+import struct
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NoReturn, TypeVar, cast
+
+from featurewatch.common.text import quoted
+from featurewatch.kafka.address import Address
+from featurewatch.kafka.decode import DecodeError, read_entity, skip_tags
+from featurewatch.kafka.encode import write_entity
+from featurewatch.kafka.failures import (
+    KnownListeners,
+    Listener,
+    silence_advice,
+    tls_failure,
+    unreachable,
+)
+from featurewatch.kafka.limits import LOGIN_FRAME_BYTES, ResponseLimit, response_limit
+from featurewatch.kafka.messages.api_versions import (
+    ApiVersionsRequest,
+    ApiVersionsRequestV3,
+    ApiVersionsResponse,
+    ApiVersionsResponseV0,
+    ApiVersionsResponseV3,
+    WireMessage,
+)
+from featurewatch.kafka.reuse import CLOSED, REUSED, IdleTransports
+from featurewatch.kafka.security import PLAINTEXT, Security
+from featurewatch.kafka.shortage import local_shortage
+from featurewatch.kafka.transport import Connect, Transport
+
+if TYPE_CHECKING:
+    import ssl
+
+    from featurewatch.kafka.sasl import Exchange
+
+_REUSE_TIMEOUT_S: Final = 2.0
+"""How long a node may take to respond over an old connection before a new one is opened."""
+
+CLIENT_ID: Final = "featurewatch"
+CLIENT_VERSION: Final = "0.1"
+API_VERSIONS_KEY: Final = 18
+
+_UNSUPPORTED_VERSION: Final = 35
+_LENGTH = struct.Struct(">i")
+_HEADER = struct.Struct(">hhih")
+_KNOWN: Final = KnownListeners()
+"""A setting that worked is not what an outage is about, whoever connects."""
+_RESPONSE = TypeVar("_RESPONSE", bound=WireMessage)
+
+AnyApiVersionsResponse = ApiVersionsResponseV0 | ApiVersionsResponse
+
+
+class NodeError(ConnectionError):
+    """The node could not be reached, broke off, or is not a Kafka node: one line, for people."""
+
+
+class AuthenticationError(NodeError):
+    """TLS or SASL did not accept us, or we not them: a matter of configuration."""
+
+
+class ResponseTimeoutError(NodeError):
+    """No response in time; the connection is closed."""
+
+
+class LocalResourceError(NodeError):
+    """This process lacks what a connection takes: nothing follows from it about the node."""
+
+
+class Connection:
+    """An open connection. Make one with `open_connection`; close it when done."""
+
+    def __init__(self, address: Address, transport: Transport, client_id: str = CLIENT_ID) -> None:
+        self.address = address
+        self.api_versions: Mapping[int, tuple[int, int]] = MappingProxyType({})
+        self.last_api_versions: AnyApiVersionsResponse | None = None
+        self.hint = ""
+        """What it may mean if the node closes the connection on the next request."""
+        self.is_open = False
+        """Whether the login is over, if there is one; until then only short responses are read."""
+        self.on_first_response: Callable[[], None] | None = None
+        """Called once, when the first request after the login is answered."""
+        self.put_back: Callable[[Transport], bool] | None = None
+        """Takes the transport over when the connection is closed in order; False: it does not."""
+        self._transport = transport
+        self._client_id = client_id
+        self._correlation_id = 0
+
+    @property
+    def closed(self) -> bool:
+        """Whether requests are of no use any more."""
+        return self._transport.closed
+
+    def version_of(self, api_key: int, ours: tuple[int, int]) -> int | None:
+        """The highest version of an API that both sides support; None: there is none."""
+        theirs = self.api_versions.get(api_key)
+        if theirs is None:
+            return None
+        highest = min(ours[1], theirs[1])
+        return highest if highest >= max(ours[0], theirs[0]) else None
+
+    async def request(
+        self,
+        request: WireMessage,
+        response_class: type[_RESPONSE],
+        timeout_s: float,
+        limit: ResponseLimit | None = None,
+    ) -> _RESPONSE:
+        """Sends ``request`` and reads its response of the given class.
+
+        ``limit`` is what the response may be, where it may be larger than others of its API.
+        Raises `NodeError` (and `ResponseTimeoutError`); the connection is closed then.
+        """
+        return await self.start(request, response_class, timeout_s, limit)()
+
+    def start(
+        self,
+        request: WireMessage,
+        response_class: type[_RESPONSE],
+        timeout_s: float,
+        limit: ResponseLimit | None = None,
+    ) -> Callable[[], Awaitable[_RESPONSE]]:
+        """Sends as `request` does; what it returns reads the response, and raises likewise.
+
+        So the caller may send to others before it waits; it sends nothing else over this
+        connection until it has the response.
+        """
+        limit = limit or response_limit(request.__api_key__)
+        receive = self._start(request, timeout_s, limit.max_bytes)
+
+        async def read() -> _RESPONSE:
+            return self._parse(await receive(), response_class, limit.max_items)
+
+        return read
+
+    async def request_api_versions(self, timeout_s: float) -> AnyApiVersionsResponse:
+        """Requests the node's APIs and features, by the highest version that it has."""
+        body = await self._start(ApiVersionsRequest(CLIENT_ID, CLIENT_VERSION), timeout_s)()
+        response_class: type[AnyApiVersionsResponse] = ApiVersionsResponse
+        # A node that does not know the version answers in the form of version 0 (KIP-511).
+        if _error_of(body) == _UNSUPPORTED_VERSION:
+            body = await self._start(ApiVersionsRequestV3(CLIENT_ID, CLIENT_VERSION), timeout_s)()
+            is_refused = _error_of(body) == _UNSUPPORTED_VERSION
+            response_class = ApiVersionsResponseV0 if is_refused else ApiVersionsResponseV3
+        limit = response_limit(API_VERSIONS_KEY)
+        response = self._parse(body, response_class, limit.max_items)
+        self.api_versions = MappingProxyType(
+            {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
+        )
+        self.last_api_versions = response
+        return response
+
+    async def authenticate(self, security: Security, timeout_s: float) -> None:
+        """Logs in by SASL; raises `AuthenticationError` with the server's reason."""
+        from featurewatch.kafka.messages.sasl import SaslHandshakeRequest, SaslHandshakeResponse
+        from featurewatch.kafka.sasl import SaslError
+
+        mechanism = str(security.mechanism)
+        handshake = await self.request(
+            SaslHandshakeRequest(mechanism), SaslHandshakeResponse, timeout_s
+        )
+        if handshake.error_code:
+            offered = quoted(", ".join(handshake.mechanisms)) or "none"
+            await self.close()
+            raise AuthenticationError(
+                f"{self.address} does not offer SASL {mechanism} (it offers: {offered}): "
+                "set sasl.mechanism to one of these"
+            )
+        try:
+            await self._log_in(security.exchange(), timeout_s)
+        except SaslError as error:
+            await self.close()
+            raise AuthenticationError(f"{self.address} refused the SASL login: {error}") from error
+
+    async def _log_in(self, exchange: "Exchange", timeout_s: float) -> None:
+        from featurewatch.kafka.messages.sasl import (
+            SaslAuthenticateRequest,
+            SaslAuthenticateResponse,
+        )
+        from featurewatch.kafka.sasl import SaslError
+
+        message: bytes | None = next(exchange)
+        while message is not None:
+            response = await self.request(
+                SaslAuthenticateRequest(message), SaslAuthenticateResponse, timeout_s
+            )
+            if response.error_code:
+                reason = quoted(response.error_message or f"error {response.error_code}")
+                raise SaslError(f"{reason}: check sasl.username and sasl.password")
+            message = await self._transport.compute(
+                partial(_next_message, exchange, response.auth_bytes)
+            )
+
+    def abort(self) -> None:
+        """Closes the connection at once; a request in flight fails. `close` may follow."""
+        self._transport.close()
+
+    async def close(self) -> None:
+        """Closes the connection, or puts its transport back for the next one; never fails."""
+        put_back, self.put_back = self.put_back, None
+        if put_back is not None and not self.closed and put_back(self._transport):
+            self._transport = CLOSED
+            return
+        self._transport.close()
+        await self._transport.wait_closed()
+
+    def _start(
+        self, request: WireMessage, timeout_s: float, max_bytes: int = LOGIN_FRAME_BYTES
+    ) -> Callable[[], Awaitable[memoryview]]:
+        self._correlation_id += 1
+        correlation_id = self._correlation_id
+        frame = _encode(request, correlation_id, self._client_id)
+        if not self.is_open:
+            max_bytes = min(max_bytes, LOGIN_FRAME_BYTES)
+        with self._closed_on_failure(timeout_s):
+            receive = self._transport.start(frame, timeout_s, max_bytes)
+
+        async def finish() -> memoryview:
+            with self._closed_on_failure(timeout_s):
+                body = await receive()
+            self.hint = ""
+            if self.is_open and self.on_first_response is not None:
+                self.on_first_response()
+                self.on_first_response = None
+            return self._without_header(request, body, correlation_id)
+
+        return finish
+
+    @contextmanager
+    def _closed_on_failure(self, timeout_s: float) -> Iterator[None]:
+        """Closes the connection at an error of the transport, and raises what it means."""
+        try:
+            yield
+        except TimeoutError:
+            self._transport.close()
+            raise ResponseTimeoutError(
+                f"{self.address} did not answer for {timeout_s:g} s"
+            ) from None
+        except EOFError:
+            self._transport.close()
+            raise NodeError(f"{self.address} closed the connection{self.hint}") from None
+        except OSError as error:
+            self._transport.close()
+            if _is_tls_error(error):
+                raise AuthenticationError(tls_failure(self.address, error)) from error
+            raise NodeError(f"{self.address}: {error.strerror or error}") from error
+
+    def _without_header(self, request: WireMessage, body: bytes, correlation_id: int) -> memoryview:
+        if _LENGTH.unpack_from(body)[0] != correlation_id:
+            self._transport.close()
+            raise NodeError(f"{self.address} answered something that was not asked")
+        start = _LENGTH.size
+        # ApiVersions responses always have the old header; others a tag section if flexible.
+        if request.__flexible__ and request.__api_key__ != API_VERSIONS_KEY:
+            try:
+                start = skip_tags(body, start)
+            except DecodeError as error:
+                self._transport.close()
+                raise NodeError(f"{self.address} sent a header that is none: {error}") from error
+        return memoryview(body)[start:]
+
+    def _parse(
+        self, body: memoryview, response_class: type[_RESPONSE], max_items: int
+    ) -> _RESPONSE:
+        try:
+            return cast("_RESPONSE", read_entity(response_class, body, max_items=max_items)[0])
+        except DecodeError as error:
+            self._transport.close()
+            name = response_class.__name__
+            raise NodeError(f"{self.address} sent a {name} that is none: {error}") from error
+
+
+async def open_connection(
+    address: Address,
+    security: Security = PLAINTEXT,
+    *,
+    timeout_s: float = 5.0,
+    client_id: str = CLIENT_ID,
+    connect: Connect | None = None,
+) -> Connection:
+    """Connects, requests the node's API versions, and logs in.
+
+    Each step may take ``timeout_s`` seconds. ``connect`` opens the transport (asyncio's by
+    default).
+
+    Raises:
+        NodeError: The node is unreachable, closed the connection, or is no Kafka.
+        AuthenticationError: TLS or SASL failed.
+        LocalResourceError: This process is out of file descriptors or memory.
+    """
+    if (problem := address.problem()) is not None:
+        raise NodeError(f"{address} is no address, {problem}: correct what advertises it")
+    idle = REUSED.get() if connect is None else None
+    if idle is not None:
+        reused = await _reopened(idle, address, security, timeout_s, client_id)
+        if reused is not None:
+            return reused
+    connection = await _connect(address, security, timeout_s, client_id, connect)
+    worked = _KNOWN.has(*_listener(address, security))
+    advice = silence_advice(uses_tls=security.tls is not None, worked=worked)
+    try:
+        await connection.request_api_versions(timeout_s)
+        if security.mechanism is not None:
+            await connection.authenticate(security, timeout_s)
+        elif not worked:
+            # A listener with SASL responds to ApiVersions before authentication, and to nothing
+            # else.
+            connection.hint = ": if it wants a login, set security.protocol and sasl.mechanism"
+        connection.is_open = True
+        connection.on_first_response = partial(_KNOWN.add, *_listener(address, security))
+        if idle is not None:
+            connection.put_back = partial(idle.put, address, security, client_id)
+    except ResponseTimeoutError as error:
+        await connection.close()
+        raise ResponseTimeoutError(f"{error}: {advice}") from error
+    except AuthenticationError:
+        raise
+    except NodeError as error:
+        await connection.close()
+        raise NodeError(f"{error} during the handshake: {advice}") from error
+    except BaseException:
+        await connection.close()
+        raise
+    return connection
+
+
+async def _reopened(
+    idle: IdleTransports,
+    address: Address,
+    security: Security,
+    timeout_s: float,
+    client_id: str,
+) -> Connection | None:
+    """A connection over an idle transport whose node responds; None: there is none.
+
+    The request shows that the connection still stands, which a change has to know before it is
+    sent, and what the node supports now: it may have been restarted with another release.
+    """
+    while (transport := idle.take(address, security, client_id)) is not None:
+        connection = Connection(address, transport, client_id)
+        connection.is_open = True
+        try:
+            await connection.request_api_versions(min(timeout_s, _REUSE_TIMEOUT_S))
+        except NodeError:
+            await connection.close()
+            continue
+        except BaseException:
+            await connection.close()
+            raise
+        connection.put_back = partial(idle.put, address, security, client_id)
+        return connection
+    return None
+
+
+def _listener(address: Address, security: Security) -> Listener:
+    return address, security.tls is not None, security.mechanism
+
+
+async def _connect(
+    address: Address,
+    security: Security,
+    timeout_s: float,
+    client_id: str,
+    connect: Connect | None,
+) -> Connection:
+    try:
+        transport = await (connect or _connect_asyncio)(address, security.tls, timeout_s)
+    except TimeoutError:
+        raise ResponseTimeoutError(
+            f"{address} did not accept a connection in {timeout_s:g} s"
+        ) from None
+    except OSError as error:
+        _raise_not_connected(address, security, error)
+    except (ValueError, OverflowError) as error:
+        raise NodeError(f"{address} is no address that can be resolved: {error}") from error
+    return Connection(address, transport, client_id)
+
+
+async def _connect_asyncio(
+    address: Address, tls: "ssl.SSLContext | None", timeout_s: float
+) -> Transport:
+    # Here, so that a client with a transport of its own need not import asyncio.
+    from featurewatch.kafka.asyncio_transport import connect_asyncio
+
+    return await connect_asyncio(address, tls, timeout_s)
+
+
+def _raise_not_connected(address: Address, security: Security, error: OSError) -> NoReturn:
+    """Raises what an error of the system means for the person who gave the address."""
+    if (shortage := local_shortage(error)) is not None:
+        raise LocalResourceError(f"{address} cannot be connected to: {shortage}") from error
+    if _is_tls_error(error):
+        raise AuthenticationError(tls_failure(address, error)) from error
+    worked = _KNOWN.has(*_listener(address, security))
+    if security.tls is not None and isinstance(error, (ConnectionResetError, BrokenPipeError)):
+        advice = silence_advice(uses_tls=True, worked=True) if worked else "is it a TLS listener?"
+        raise NodeError(
+            f"{address} closed the connection in the TLS handshake: {advice}"
+        ) from error
+    raise NodeError(unreachable(address, error, worked=worked)) from error
+
+
+def _is_tls_error(error: OSError) -> bool:
+    import ssl  # here: a connection without TLS need not import it
+
+    return isinstance(error, ssl.SSLError)
+
+
+def _next_message(exchange: "Exchange", received: bytes) -> bytes | None:
+    """The next message of a login; None: it is over."""
+    try:
+        return exchange.send(received)
+    except StopIteration:
+        return None
+
+
+def _encode(request: WireMessage, correlation_id: int, client_id: str) -> bytes:
+    """A frame: length, header of version 1 or 2, body."""
+    client = client_id.encode()
+    header = _HEADER.pack(request.__api_key__, request.__version__, correlation_id, len(client))
+    # The client id keeps its old form in the flexible header, which tags follow (KIP-482).
+    tags = b"\0" if request.__flexible__ else b""
+    frame = b"".join((header, client, tags, write_entity(request)))
+    return _LENGTH.pack(len(frame)) + frame
+
+
+def _error_of(body: memoryview) -> int:
+    return int.from_bytes(body[:2], signed=True)

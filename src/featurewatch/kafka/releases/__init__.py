@@ -1,0 +1,1 @@
+"""The records and feature levels of Kafka's releases, generated from its own jars."""

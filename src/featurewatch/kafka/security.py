@@ -1,0 +1,53 @@
+"""TLS and SASL of a listener, from properties of Kafka's tools or of librdkafka."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import ssl
+
+    from featurewatch.kafka.sasl import Exchange
+
+# ssl and the mechanisms are imported where a listener needs them: most commands meet none that
+# does.
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    """TLS context (none: plaintext) and SASL login (no mechanism: none); passwords never print."""
+
+    tls: "ssl.SSLContext | None" = field(default=None, repr=False)
+    mechanism: str | None = None
+    username: str = field(default="", repr=False)
+    password: str = field(default="", repr=False)
+
+    def exchange(self) -> "Exchange":
+        """A new SASL exchange; call it only where there is a mechanism."""
+        from featurewatch.kafka import sasl
+
+        if self.mechanism == "PLAIN":
+            return sasl.plain(self.username, self.password)
+        return sasl.scram(str(self.mechanism), self.username, self.password)
+
+
+PLAINTEXT = Security()
+
+
+def from_properties(properties: Mapping[str, str]) -> Security:
+    """Reads ``security.protocol``, ``ssl.*`` and ``sasl.*``; raises `SecurityError`.
+
+    Both spellings work where Kafka's tools and librdkafka differ (``sasl.mechanism`` and
+    ``sasl.mechanisms``, ``ssl.truststore.location`` and ``ssl.ca.location``, ``sasl.jaas.config``
+    and ``sasl.username``). Other properties are left alone.
+    """
+    # Here: most commands meet no listener with a login.
+    from featurewatch.kafka.client_config.login import login_of, protocol_of
+
+    tls = None
+    if protocol_of(properties).endswith("SSL"):
+        from featurewatch.kafka.client_config.tls import tls_context, tls_files
+
+        tls = tls_context(tls_files(properties))
+    login = login_of(properties)
+    return Security(tls) if login is None else Security(tls, *login)

@@ -1,0 +1,1 @@
+"""One pure step from an event to changes, alerts and a snapshot; rules, readiness, rolls."""

@@ -1,0 +1,66 @@
+"""The alert rules: one file per family, and one registry.
+
+A rule evaluates one subject of a cluster and yields findings; `monitor.alerts` compares them
+with the firing alerts.
+"""
+
+from typing import Final
+
+from immutables import Map
+
+from featurewatch.monitor.rules.features import FEATURE_RULES
+from featurewatch.monitor.rules.log import LOG_RULES
+from featurewatch.monitor.rules.migration import MIGRATION_RULES
+from featurewatch.monitor.rules.nodes import NODE_RULES
+from featurewatch.monitor.rules.partitions import PARTITION_RULES
+from featurewatch.monitor.rules.rule import Finding, Rule, RuleContext, Subject, SubjectKind
+from featurewatch.monitor.rules.sources import RECORD_RULES, SOURCE_RULES
+from featurewatch.monitor.rules.upgrade import LASTING_NODE_RULES, UPGRADE_RULES
+from featurewatch.monitor.rules.zookeeper import ZNODE_RULES
+from featurewatch.streams.types import FeatureLevel, FeatureName
+from featurewatch.tables.image.nodes import Capabilities
+
+RULES: Final[tuple[Rule, ...]] = (
+    *NODE_RULES,
+    *LASTING_NODE_RULES,
+    *FEATURE_RULES,
+    *LOG_RULES,
+    *SOURCE_RULES,
+    *RECORD_RULES,
+    *ZNODE_RULES,
+    *MIGRATION_RULES,
+    *UPGRADE_RULES,
+    *PARTITION_RULES,
+)
+"""Every rule."""
+
+RULES_BY_KIND: Final = {
+    kind: tuple(rule for rule in RULES if rule.kind is kind) for kind in SubjectKind
+}
+
+_NODE_GROUNDS: Final = tuple({rule.grounds: None for rule in RULES if rule.grounds is not None})
+
+
+def node_grounds(
+    capabilities: Capabilities, levels: Map[FeatureName, FeatureLevel]
+) -> tuple[object, ...]:
+    """The grounds of the rules' findings about nodes with these capabilities, rule by rule."""
+    return tuple(grounds(capabilities, levels) for grounds in _NODE_GROUNDS)
+
+
+def needs_evaluation(capabilities: Capabilities, levels: Map[FeatureName, FeatureLevel]) -> bool:
+    """Whether any rule without a timer may have findings about nodes with these capabilities."""
+    return any(grounds(capabilities, levels) for grounds in _NODE_GROUNDS)
+
+
+__all__ = [
+    "RULES",
+    "RULES_BY_KIND",
+    "Finding",
+    "Rule",
+    "RuleContext",
+    "Subject",
+    "SubjectKind",
+    "needs_evaluation",
+    "node_grounds",
+]

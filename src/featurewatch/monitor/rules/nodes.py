@@ -1,0 +1,151 @@
+"""Rules about one node, registered or live in ZooKeeper, and the finalized levels."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from immutables import Map
+
+from featurewatch.controller.compatibility import Incompatibility, Verdict, incompatibilities
+from featurewatch.controller.levels import finalized_name
+from featurewatch.monitor.readiness.left_out_features import is_left_out, restart_remedy
+from featurewatch.monitor.rules.rule import (
+    EITHER_SEVERITY,
+    Finding,
+    Rule,
+    RuleContext,
+    Subject,
+    SubjectKind,
+)
+from featurewatch.streams.outputs import Severity
+from featurewatch.streams.types import FeatureLevel, FeatureName, NodeKey, Role
+from featurewatch.tables.image.cluster import Authority
+from featurewatch.tables.image.nodes import Capabilities, Node
+from featurewatch.tables.image.provenance import ZnodeProvenance
+
+Levels = Map[FeatureName, FeatureLevel]
+
+
+def _node(context: RuleContext, subject: Subject) -> Node | None:
+    assert isinstance(subject.key, NodeKey)  # noqa: S101 - the registry pairs rules with subjects
+    return context.image.nodes.get(subject.key)
+
+
+def _incompatibilities(
+    context: RuleContext, subject: Subject
+) -> Iterator[tuple[Node, Incompatibility]]:
+    node = _node(context, subject)
+    if node is not None:
+        for item in incompatibilities(node.capabilities, context.image.features.levels):
+            yield node, item
+
+
+def _has_invalid_range(capabilities: Capabilities, _: Levels) -> bool:
+    return capabilities.broken
+
+
+def _finding(node: Node, item: Incompatibility, summary: str) -> Finding:
+    certain = item.verdict is Verdict.NO and not node.fenced
+    evidence: dict[str, Any] = {
+        "level": item.level,
+        "range": item.range and list(item.range),
+        "fenced": node.fenced,
+        "verdict": str(item.verdict),
+    }
+    severity = Severity.CRITICAL if certain else Severity.WARNING
+    return Finding(summary, severity, evidence, item.feature)
+
+
+def _name(node: Node) -> str:
+    return f"{node.key.role} {node.key.node_id}"
+
+
+def _incompatible(context: RuleContext, subject: Subject) -> Iterable[Finding]:
+    for node, item in _incompatibilities(context, subject):
+        if item.range is None or not item.range.is_valid:
+            continue
+        low, high = item.range
+        level = finalized_name(item.feature, item.level)
+        remedy = (
+            f"start it on a release that supports level {item.level}"
+            if high < item.level
+            else f"start it on an older release, or raise {item.feature} to {low} first"
+        )
+        summary = (
+            f"{_name(node)} supports {item.feature} {low}-{high}, and level {level} is finalized: "
+            f"{remedy}."
+        )
+        yield _finding(node, item, summary)
+
+
+def _missing(context: RuleContext, subject: Subject) -> Iterable[Finding]:
+    for node, item in _incompatibilities(context, subject):
+        if item.range is not None:
+            continue
+        level = finalized_name(item.feature, item.level)
+        if item.verdict is Verdict.UNKNOWN:
+            remedy = (
+                "its znode cannot be read, which must be mended first"
+                if isinstance(node.provenance, ZnodeProvenance)
+                else "ask it with ApiVersions version 4, which Kafka 3.9 and newer answer"
+            )
+            summary = (
+                f"{_name(node)} does not say whether it supports {item.feature}, and level {level} "
+                f"is finalized: {remedy}."
+            )
+        elif (
+            context.image.authority is Authority.LOG
+            and node.key.role is Role.BROKER
+            and is_left_out(node.capabilities, item)
+        ):
+            summary = (
+                f"{_name(node)} is registered without {item.feature}, and level {level} is "
+                f"finalized: {restart_remedy(context.image)}."
+            )
+        else:
+            summary = (
+                f"{_name(node)} does not support {item.feature}, and level {level} is finalized: "
+                "start it on a release that supports it."
+            )
+        yield _finding(node, item, summary)
+
+
+def _broken_range(context: RuleContext, subject: Subject) -> Iterable[Finding]:
+    node = _node(context, subject)
+    if node is None:
+        return
+    for feature, supported in node.capabilities.ranges.items():
+        if not supported.is_valid:
+            low, high = supported
+            problem = "a minimum below 0" if low < 0 else "a minimum above its maximum"
+            summary = (
+                f"{_name(node)} advertises {feature} from {low} to {high}, {problem}: "
+                "nothing can be said of it until it registers with a valid range."
+            )
+            yield Finding(summary, Severity.WARNING, {"range": [low, high]}, feature)
+
+
+NODE_RULES: Final = (
+    Rule(
+        "incompatible-node",
+        "a node's supported range excludes a finalized level",
+        SubjectKind.NODE,
+        _incompatible,
+        grounds=incompatibilities,
+        severities=EITHER_SEVERITY,
+    ),
+    Rule(
+        "missing-feature",
+        "a node lacks a finalized feature",
+        SubjectKind.NODE,
+        _missing,
+        grounds=incompatibilities,
+        severities=EITHER_SEVERITY,
+    ),
+    Rule(
+        "invalid-range",
+        "a node advertises a minimum above its maximum or below 0",
+        SubjectKind.NODE,
+        _broken_range,
+        grounds=_has_invalid_range,
+    ),
+)

@@ -1,0 +1,148 @@
+"""Rules about sources that cannot read, and about what they could not decode."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from featurewatch.monitor.rules.rule import (
+    EITHER_SEVERITY,
+    Finding,
+    Rule,
+    RuleContext,
+    Subject,
+    SubjectKind,
+    coarse_count,
+    format_duration,
+)
+from featurewatch.streams.events import SourceState
+from featurewatch.streams.outputs import Alert, Severity
+from featurewatch.streams.topics import INPUTS
+from featurewatch.tables.image.sources import AHEAD, FAILED_STATES, lost_topic
+
+
+def _stalled(context: RuleContext, subject: Subject) -> Iterable[Finding]:
+    """A warning at first: a node that restarts, and an election, take less than the limit."""
+    sources = context.image.sources
+    status = sources.statuses.get(str(subject.key))
+    if status is not None and status.state in FAILED_STATES:
+        since_ms = sources.failing_since.get(status.source, context.received_ms)
+        is_long = context.received_ms - since_ms >= context.limits.source_ms
+        summary = f"The source {status.source} is {status.state}: {status.detail}"
+        if status.state is SourceState.SILENT:
+            summary += " If it was taken out of the configuration: featurewatch retire."
+        # The position is left out: it may still change, and each change would be another alert.
+        severity = Severity.CRITICAL if is_long else Severity.WARNING
+        yield Finding(summary, severity, {"state": str(status.state)})
+
+
+def is_critical(firing: Mapping[Subject, tuple[Alert, ...]], source: str) -> bool:
+    """Whether the alert about a source that reads nothing is critical."""
+    alerts = firing.get(Subject(SubjectKind.SOURCE, source), ())
+    return any(alert.severity is Severity.CRITICAL for alert in alerts)
+
+
+SOURCE_RULES: Final = (
+    Rule(
+        "source-stalled",
+        "a source cannot read its cluster, or has stopped reporting",
+        SubjectKind.SOURCE,
+        _stalled,
+        severities=EITHER_SEVERITY,
+    ),
+)
+
+
+def _unreadable(context: RuleContext, subject: Subject) -> Iterable[Finding]:
+    records = context.image.sources.unreadable.get(str(subject.key))
+    if records is not None and subject.key != AHEAD and not lost_topic(str(subject.key)):
+        count = coarse_count(records.count)
+        times = "once" if count == 1 else f"at least {count} times"
+        summary = (
+            f"{subject.key} could not be read, {times}, first at {records.location}: "
+            f"{records.reason}. What is shown of the cluster may be incomplete; its bytes are in "
+            "the dead letters. This ends when none came for "
+            f"{format_duration(context.limits.quiet_ms)}, or by `featurewatch alerts acknowledge`."
+        )
+        evidence = {"count": count, "location": records.location, "reason": records.reason}
+        yield Finding(summary, Severity.WARNING, evidence)
+
+
+def _lost(context: RuleContext, subject: Subject) -> Iterable[Finding]:
+    records = context.image.sources.unreadable.get(str(subject.key))
+    topic = lost_topic(str(subject.key))
+    if records is not None and topic in _INPUT_NAMES:
+        summary = (
+            f"the bus lost messages of this cluster on {topic} before they were read: "
+            f"{records.reason} (at {records.location}). Changes in between cannot be had again. "
+            "The state of the cluster counts as unknown until its source has published it again, "
+            "which it was requested to do."
+        )
+        evidence = {
+            "count": records.count,
+            "topic": topic,
+            "location": records.location,
+            "reason": records.reason,
+        }
+        yield Finding(summary, Severity.CRITICAL, evidence)
+
+
+def _ahead(context: RuleContext, subject: Subject) -> Iterable[Finding]:
+    records = context.image.sources.unreadable.get(AHEAD)
+    if records is not None and subject.key == AHEAD:
+        count = coarse_count(records.count)
+        times = "once" if count == 1 else f"at least {count} times"
+        summary = (
+            f"An event of this cluster came from the future, {times}, first {records.location}: "
+            f"{records.reason}. The time of the bus counts instead: set that clock, or the bus's."
+        )
+        evidence = {"count": count, "location": records.location, "reason": records.reason}
+        yield Finding(summary, Severity.WARNING, evidence)
+
+
+def _outputs_lost(context: RuleContext, subject: Subject) -> Iterable[Finding]:
+    records = context.image.sources.unreadable.get(str(subject.key))
+    topic = lost_topic(str(subject.key))
+    if records is not None and topic and topic not in _INPUT_NAMES:
+        summary = (
+            f"what was published on {topic} before is lost: {records.reason}. It cannot be had "
+            "again from there: consumers have it, and the lake if it had ingested it. The current "
+            "state, the firing alerts and the newest snapshot were published again."
+        )
+        evidence = {"count": records.count, "topic": topic, "reason": records.reason}
+        yield Finding(summary, Severity.WARNING, evidence)
+
+
+_INPUT_NAMES: Final = frozenset(topic.short_name for topic in INPUTS)
+
+OUTPUTS_LOST: Final = "outputs-lost"
+"""The rule about outputs that vanished, which fires in a worker alone, too."""
+
+MESSAGES_LOST: Final = "messages-lost"
+"""The rule that fires in a worker alone: the lake has other messages, and other losses."""
+
+RECORD_RULES: Final = (
+    Rule(
+        MESSAGES_LOST,
+        "the bus lost messages before they were read",
+        SubjectKind.RECORD,
+        _lost,
+        severities=(Severity.CRITICAL,),
+    ),
+    Rule(
+        OUTPUTS_LOST,
+        "the bus lost what had been published",
+        SubjectKind.RECORD,
+        _outputs_lost,
+    ),
+    Rule(
+        "unreadable",
+        "a record, a snapshot or a message could not be read",
+        SubjectKind.RECORD,
+        _unreadable,
+    ),
+    Rule(
+        "clock-ahead",
+        "an event's time lies ahead of the bus's clock",
+        SubjectKind.RECORD,
+        _ahead,
+    ),
+)

@@ -1,0 +1,102 @@
+"""Builds the snapshot of a cluster: nodes by class, so its size follows the classes."""
+
+from dataclasses import asdict
+from hashlib import sha256
+from typing import Any
+
+import orjson
+
+from featurewatch.controller.compatibility import excluded_classes
+from featurewatch.monitor.migration import migration_of
+from featurewatch.streams.outputs import (
+    CapabilityClass,
+    IncompatibleNode,
+    Snapshot,
+    ZookeeperController,
+)
+from featurewatch.tables.image.cluster import ClusterImage
+from featurewatch.tables.image.nodes import CapabilityKey
+from featurewatch.tables.image.provenance import Provenance
+
+
+def snapshot(image: ClusterImage, at_ms: int) -> Snapshot:
+    """The state of a cluster at ``at_ms``, with its digest. The cost follows the whole cluster."""
+    classes = tuple(
+        sorted(
+            (_capability_class(image, key) for key in image.nodes.classes),
+            key=lambda item: (item.role, item.nodes),
+        )
+    )
+    incompatible = tuple(sorted(_incompatible(image), key=lambda item: (item.role, item.node_id)))
+    finalized = dict(sorted(image.features.levels.items()))
+    migration = migration_of(image)
+    content = {
+        "cluster": image.cluster,
+        "epoch": image.features.epoch,
+        "revision": image.features.revision,
+        "finalized": finalized,
+        "classes": classes,
+        "incompatible": incompatible,
+        "migration": (migration.state, migration.in_progress, migration.missing),
+    }
+    return Snapshot(
+        cluster=image.cluster,
+        epoch=image.features.epoch,
+        revision=image.features.revision,
+        provenance=provenance_fields(image.features.provenance),
+        ready=image.ready,
+        leader_id=image.log.quorum.leader_id,
+        leader_epoch=image.log.quorum.leader_epoch,
+        finalized=finalized,
+        classes=classes,
+        incompatible=incompatible,
+        sources={
+            name: str(status.state) for name, status in sorted(image.sources.statuses.items())
+        },
+        digest=sha256(orjson.dumps(content, default=list, option=orjson.OPT_SORT_KEYS)).hexdigest(),
+        at_ms=at_ms,
+        authority=str(image.authority),
+        controller=_controller(image),
+        migration=migration,
+        name=image.sources.cluster_name,
+    )
+
+
+def _controller(image: ClusterImage) -> ZookeeperController:
+    controller, epoch = image.zookeeper.controller, image.zookeeper.controller_epoch
+    if controller is None:
+        return ZookeeperController(epoch=epoch)
+    return ZookeeperController(controller.node_id, epoch, controller.kraft_epoch)
+
+
+def provenance_fields(provenance: Provenance) -> dict[str, Any]:
+    """A provenance as outputs carry it."""
+    return asdict(provenance)
+
+
+def _capability_class(image: ClusterImage, key: CapabilityKey) -> CapabilityClass:
+    members = sorted(image.nodes.members(key), key=lambda node: node.key.node_id)
+    return CapabilityClass(
+        role=key.role,
+        ranges=key.capabilities.ranges,
+        complete=key.capabilities.complete,
+        nodes=tuple(node.key.node_id for node in members),
+        fenced=tuple(node.key.node_id for node in members if node.fenced),
+        silent=tuple(node.key.node_id for node in members if node.silent),
+    )
+
+
+def _incompatible(image: ClusterImage) -> list[IncompatibleNode]:
+    return [
+        IncompatibleNode(
+            role=key.role,
+            node_id=node_id,
+            feature=item.feature,
+            level=item.level,
+            range=item.range,
+            verdict=str(item.verdict),
+        )
+        for key, unsupported in excluded_classes(image)
+        for node_id in sorted(image.nodes.classes[key])
+        for item in unsupported
+    ]

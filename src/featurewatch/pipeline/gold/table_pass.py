@@ -1,0 +1,96 @@
+"""One pass over messages: each is decoded once, for the rows of silver and for the fold. Pure.
+
+Spark calls this in its Python processes, for a stream and for a batch. It needs the messages of a
+cluster one after the other, in the lake's order.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from featurewatch.monitor.input_messages import InputMessage, decode_message
+from featurewatch.monitor.readiness.state_timers import DEFAULT_LIMITS, Limits
+from featurewatch.pipeline.errors import LakeError
+from featurewatch.pipeline.fold.messages import (
+    FoldState,
+    flush_outputs,
+    fold_message,
+    restore_state,
+)
+from featurewatch.pipeline.gold.output_rows import add_outputs
+from featurewatch.pipeline.gold.tables import GOLD
+from featurewatch.pipeline.lake.row_blocks import RowBlock, RowBuilder
+from featurewatch.pipeline.silver.message_rows import message_rows
+from featurewatch.pipeline.silver.tables import SILVER
+from featurewatch.streams.codec.events import MalformedEventError
+from featurewatch.streams.events import Event
+
+_MAX_SEEN: Final = 100_000
+"""Causes of a cluster that are remembered, so that one that was published twice gives one row; the
+tables find the others."""
+
+
+class TablePass:
+    """Collects the rows of gold's tables, and of silver's if ``with_silver``, from messages.
+
+    ``limits`` must be the worker's.
+    """
+
+    def __init__(self, limits: Limits = DEFAULT_LIMITS, *, with_silver: bool = True) -> None:
+        self._limits = limits
+        self._with_silver = with_silver
+        self._rows = RowBuilder((*SILVER, *GOLD) if with_silver else GOLD)
+        self._state: FoldState | None = None
+        self._seen: set[str] = set()
+
+    def begin(self, cluster: str, rows: Mapping[str, bytes]) -> None:
+        """Continues a cluster from the rows of its state (empty: none is known).
+
+        Raises:
+            LakeError: The rows are those of another version.
+        """
+        self._seen.clear()
+        try:
+            self._state = restore_state(cluster, {**rows})
+        except (KeyError, TypeError, ValueError) as error:
+            raise LakeError(
+                f"the checkpoint of gold has the state of {cluster} in the rows of another "
+                f"featurewatch ({error!r}): fill a new lake from the topics"
+            ) from error
+
+    def apply(self, message: InputMessage) -> None:
+        """Applies the next message of the cluster."""
+        assert self._state is not None  # noqa: S101 - a cluster has begun
+        event = decode_message(message)
+        if self._with_silver and self._is_new(event):
+            for table, row in message_rows(message, event):
+                self._rows.add(table, row)
+            self._rows.count_bytes(len(message.value or b""))
+        self._state, outputs = fold_message(self._state, message, self._limits, event)
+        add_outputs(self._rows, outputs)
+
+    def _is_new(self, event: Event | MalformedEventError) -> bool:
+        if isinstance(event, MalformedEventError):
+            return True
+        if event.id in self._seen:
+            return False
+        if len(self._seen) < _MAX_SEEN:
+            self._seen.add(event.id)
+        return True
+
+    def end(self) -> FoldState | None:
+        """Adds the pending rows of the cluster and returns its state (None: none has begun)."""
+        if self._state is None:
+            return None
+        state, outputs = flush_outputs(self._state)
+        add_outputs(self._rows, outputs)
+        self._state = None
+        return state
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the blocks should be taken before more messages are applied."""
+        return self._rows.is_full
+
+    def take_blocks(self) -> Iterator[RowBlock]:
+        """Yields the rows since the last call."""
+        return self._rows.take()

@@ -1,0 +1,155 @@
+"""Maintains the tables of a lake: adds new columns, deletes old rows, compacts and removes files.
+
+Maintenance changes no remaining row, and the queries that follow a table skip its commits. A table
+of silver or gold whose columns were renamed since is removed: its query fills it again from bronze.
+"""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Final, NamedTuple
+
+from delta.tables import DeltaTable
+from pyspark.sql import functions as fn
+
+from featurewatch.common.progress import NO_PROGRESS, Progress
+from featurewatch.pipeline.bronze.offsets import by_partition, stored_ranges
+from featurewatch.pipeline.errors import LakeError
+from featurewatch.pipeline.gold.tables import AUDIT, GOLD
+from featurewatch.pipeline.lake.lake import Lake
+from featurewatch.pipeline.lake.tables import BRONZE, EXPIRED, MESSAGES, Table
+from featurewatch.pipeline.silver.tables import SILVER
+
+TABLES: Final = (*BRONZE, *SILVER, *GOLD, AUDIT)
+"""All tables, in the order in which data flows."""
+
+VACUUM_H: Final = 168.0
+"""Hours after which files of older versions are removed: readers may still use them, and a query
+that was stopped must be able to read what it missed."""
+
+_CHECK: Final = "spark.databricks.delta.retentionDurationCheck.enabled"
+
+
+class MaintenanceResult(NamedTuple):
+    """The changes to one table; ``files_before`` counts its files before rows were deleted.
+
+    ``is_removed``: its columns were renamed since, and the next run fills it again.
+    """
+
+    table: Table
+    columns_added: tuple[str, ...]
+    rows_deleted: int
+    files_before: int
+    files_after: int
+    is_removed: bool = False
+
+
+def maintain(
+    lake: Lake,
+    keep_days: int | None = None,
+    vacuum_h: float = VACUUM_H,
+    progress: Progress = NO_PROGRESS,
+) -> Iterator[MaintenanceResult]:
+    """Maintains each existing table and yields the result for each.
+
+    ``keep_days``: rows of bronze and silver of earlier days are deleted (None: none are). The
+    newest message of each partition stays, since it marks how far the lake has come, and gold is
+    kept. ``vacuum_h`` is in hours.
+
+    Raises:
+        LakeError: The lake holds no tables, or another process fills it.
+    """
+    # Checked before the lock, which creates the directory.
+    if not any(lake.exists(table) for table in TABLES):
+        raise LakeError(f"the lake {lake.root} holds no tables: name another with --lake")
+    lake.lock()
+    counts = {} if progress is NO_PROGRESS else _counts(lake)
+    progress.begin("maintain", sum(counts.values()) if counts else None)
+    done = 0
+    for table in TABLES:
+        if lake.exists(table):
+            yield _maintain(lake, table, keep_days, vacuum_h)
+            done += counts.get(table.path, 0)
+            progress.advance(done)
+    progress.end()
+
+
+def _counts(lake: Lake) -> dict[str, int]:
+    """The number of rows of each table that can be read (what cannot is reported at its turn)."""
+    counts = {}
+    for table in TABLES:
+        with suppress(LakeError):
+            counts[table.path] = lake.count(table) or 0
+    return counts
+
+
+def _maintain(
+    lake: Lake, table: Table, keep_days: int | None, vacuum_h: float
+) -> MaintenanceResult:
+    if _is_obsolete(lake, table):
+        lake.files().remove(lake.path(table))
+        return MaintenanceResult(table, (), 0, 0, 0, is_removed=True)
+    added = _add_columns(lake, table)
+    if lake.is_empty(table):
+        return MaintenanceResult(table, added, 0, 0, 0)  # each step would take about a second
+    delta = DeltaTable.forPath(lake.session, lake.path(table))
+    files_before = _files(delta)
+    rows_deleted = 0 if keep_days is None else _expire(lake, table, keep_days)
+    delta.optimize().executeCompaction()
+    # Delta insists on at least a week; here the caller decides how long readers take.
+    lake.session.conf.set(_CHECK, "false")
+    try:
+        delta.vacuum(vacuum_h)
+    finally:
+        lake.session.conf.unset(_CHECK)
+    return MaintenanceResult(table, added, rows_deleted, files_before, _files(delta))
+
+
+def _files(delta: DeltaTable) -> int:
+    return int(delta.detail().select("numFiles").collect()[0]["numFiles"])
+
+
+def _is_obsolete(lake: Lake, table: Table) -> bool:
+    """Whether columns were renamed since the table was created, and bronze can fill it again."""
+    if table not in (*SILVER, *GOLD) or not lake.exists(MESSAGES):
+        return False
+    existing = _columns(lake, table)
+    is_renamed = not table.columns.keys() <= existing and not existing <= table.columns.keys()
+    return is_renamed and EXPIRED not in lake.newest(MESSAGES).properties
+
+
+def _columns(lake: Lake, table: Table) -> set[str]:
+    return {*lake.session.read.format("delta").load(lake.path(table)).columns}
+
+
+def _add_columns(lake: Lake, table: Table) -> tuple[str, ...]:
+    """Adds the columns that the table was created without; old rows have nulls in them."""
+    path, existing = lake.path(table), _columns(lake, table)
+    missing = {name: type_ for name, type_ in table.columns.items() if name not in existing}
+    if missing:
+        columns = ", ".join(f"`{name}` {type_}" for name, type_ in missing.items())
+        lake.session.sql(f"ALTER TABLE {_sql_name(path)} ADD COLUMNS ({columns})")
+    return tuple(missing)
+
+
+def _expire(lake: Lake, table: Table, keep_days: int) -> int:
+    if "day" not in table.partitioned:
+        return 0
+    path = lake.path(table)
+    is_old = fn.col("day") < fn.date_sub(fn.current_date(), keep_days)
+    rows = lake.session.read.format("delta").load(path)
+    if table is MESSAGES:
+        ends = {key: stored.end for key, stored in stored_ranges(rows).items()}
+        is_old &= fn.col("offset") + 1 < by_partition(ends)
+    row_count = rows.where(is_old).count()
+    if row_count:
+        if table is MESSAGES:
+            # Set before the deletion: from now on gold cannot be rebuilt from the beginning.
+            properties = f"'{EXPIRED}' = 'true'"
+            lake.session.sql(f"ALTER TABLE {_sql_name(path)} SET TBLPROPERTIES ({properties})")
+        DeltaTable.forPath(lake.session, path).delete(is_old)
+    return row_count
+
+
+def _sql_name(path: str) -> str:
+    """The SQL name of a table, from its absolute path or URI."""
+    return f"delta.`{path.replace('`', '``')}`"

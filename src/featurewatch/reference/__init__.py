@@ -1,0 +1,1 @@
+"""Systems of the specification that run: `reference.zookeeper` is that of KIP-584."""

@@ -1,0 +1,86 @@
+"""Connections to nodes, kept open from one round to the next."""
+
+from collections.abc import Iterable
+
+from featurewatch.kafka.address import Address
+from featurewatch.kafka.connection import (
+    AnyApiVersionsResponse,
+    Connection,
+    NodeError,
+    ResponseTimeoutError,
+    open_connection,
+)
+from featurewatch.kafka.security import Security
+from featurewatch.streams.apiversions.node_features import NodeFeatures, read_node_features
+from featurewatch.streams.apiversions.settings import ApiVersionsSettings
+from featurewatch.streams.types import NodeKey, Role
+
+
+class ConnectionPool:
+    """The open connections of a source, one to an address."""
+
+    def __init__(self, settings: ApiVersionsSettings) -> None:
+        self._settings = settings
+        self._open: dict[tuple[Role, Address], Connection] = {}
+
+    @property
+    def timeout_s(self) -> float:
+        """How long one request may take."""
+        return self._settings.timeout_s
+
+    async def request_features(self, key: NodeKey, address: Address) -> NodeFeatures:
+        """A node's features; raises `NodeError` with one line that says why there are none."""
+        reused = self._reusable(key.role, address)
+        if reused is not None:
+            try:
+                response = await reused.request_api_versions(self._settings.timeout_s)
+                return _features(address, response)
+            except ResponseTimeoutError:
+                raise
+            except NodeError:
+                # A restarted node closed its end of the old connection: that alone is no miss.
+                await reused.close()
+        connection = await self.connection(key.role, address)
+        # A new connection begins with an ApiVersions request anyway.
+        first = connection.last_api_versions
+        return _features(
+            address, first or await connection.request_api_versions(self._settings.timeout_s)
+        )
+
+    async def connection(self, role: Role, address: Address) -> Connection:
+        """The connection to an address, a new one if need be; raises `NodeError`."""
+        reused = self._reusable(role, address)
+        if reused is not None:
+            return reused
+        connection = await open_connection(
+            address, self._security(role), timeout_s=self._settings.timeout_s
+        )
+        self._open[role, address] = connection
+        return connection
+
+    async def retain(self, wanted: Iterable[tuple[Role, Address]]) -> None:
+        """Close the connections to all other addresses."""
+        for role_and_address in self._open.keys() - set(wanted):
+            await self._open.pop(role_and_address).close()
+
+    def _reusable(self, role: Role, address: Address) -> Connection | None:
+        connection = self._open.get((role, address))
+        if connection is None or not connection.closed:
+            return connection
+        del self._open[role, address]
+        return None
+
+    def _security(self, role: Role) -> Security:
+        controllers_security = self._settings.controllers_security
+        return (
+            controllers_security
+            if role is Role.CONTROLLER and controllers_security is not None
+            else self._settings.security
+        )
+
+
+def _features(address: Address, response: AnyApiVersionsResponse) -> NodeFeatures:
+    try:
+        return read_node_features(response)
+    except ValueError as error:
+        raise NodeError(f"{address} sent what cannot be: {error}") from error

@@ -1,0 +1,215 @@
+"""Tracks what changes between the rounds of requests to all nodes of a cluster. Pure.
+
+The shell passes on listings, responses, missing responses and the end of each round; each call
+returns the events to publish. Nothing is published twice, and a new observer
+publishes everything once.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import orjson
+
+from featurewatch.common.text import quoted
+from featurewatch.streams.apiversions.node_features import NodeFeatures
+from featurewatch.streams.events import (
+    DeadLetter,
+    Disagreement,
+    FeatureView,
+    NodeAnswer,
+    NodeSilent,
+)
+from featurewatch.streams.types import ClusterId, FeatureLevel, FeatureName, NodeKey
+
+TrackerEvent = NodeAnswer | NodeSilent | Disagreement | DeadLetter
+
+Views = tuple[FeatureView, ...]
+
+UNLISTED_BEFORE_GONE = 2
+"""One listing may come from a broker that has itself just lost the controller."""
+
+
+@dataclass(slots=True)
+class _Node:
+    address: str
+    features: NodeFeatures | None = None
+    """The features that were published last; None: none, or the node was published as silent."""
+    misses: int = 0
+    silent: bool = False
+    unlisted: int = 0
+    levels: Mapping[FeatureName, FeatureLevel] | None = None
+    """The finalized levels of this round; None: no response, or one that does not count."""
+    levels_before: Mapping[FeatureName, FeatureLevel] | None = None
+    invalid_reasons: frozenset[str] = field(default_factory=frozenset)
+
+
+class NodeTracker:
+    """The nodes of one cluster; one without ``misses`` responses in a row is silent."""
+
+    def __init__(self, cluster: ClusterId, misses: int = 3) -> None:
+        self.cluster = cluster
+        self._misses = misses
+        self._nodes: dict[NodeKey, _Node] = {}
+        self._views: dict[FeatureName, Views] = {}
+
+    @property
+    def nodes(self) -> Mapping[NodeKey, str]:
+        """The nodes to query, and their addresses."""
+        return {key: node.address for key, node in self._nodes.items()}
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every node's features, or its silence, were published."""
+        return all(node.features is not None or node.silent for node in self._nodes.values())
+
+    def republish(self, now_ms: int) -> list[TrackerEvent]:
+        """What is published again at once; the nodes' next responses are published too."""
+        events: list[TrackerEvent] = []
+        for key, node in self._nodes.items():
+            node.features = None
+            if node.silent:
+                detail = "it still does not answer"
+                events.append(self._silence(key, node.address, detail, now_ms, gone=False))
+        events += [
+            Disagreement(self.cluster, feature, views, now_ms)
+            for feature, views in sorted(self._views.items())
+            if len(views) > 1
+        ]
+        return events
+
+    def on_listing(self, nodes: Mapping[NodeKey, str], now_ms: int) -> list[TrackerEvent]:
+        """The cluster's nodes and addresses; nodes that it lists no more are gone.
+
+        A node counts as gone at the second listing without it.
+        """
+        events: list[TrackerEvent] = []
+        for key, address in nodes.items():
+            node = self._nodes.setdefault(key, _Node(address))
+            node.unlisted = 0
+            if node.address != address:
+                node.address = address
+                # Published again: the address is part of the event.
+                node.features = None
+        for key in [key for key in self._nodes if key not in nodes]:
+            node = self._nodes[key]
+            node.unlisted += 1
+            if node.unlisted < UNLISTED_BEFORE_GONE:
+                continue
+            detail = "the cluster no longer lists it"
+            events.append(self._silence(key, node.address, detail, now_ms, gone=True))
+            del self._nodes[key]
+        return events
+
+    def on_response(self, key: NodeKey, features: NodeFeatures, now_ms: int) -> list[TrackerEvent]:
+        """A node's response; published if it differs from the last, or if the node was silent."""
+        node = self._nodes.get(key)
+        if node is None:
+            return []
+        node.misses, node.silent = 0, False
+        node.levels = features.finalized if features.epoch >= 0 else None
+        if node.features is not None and node.features.same_features(features):
+            return []
+        node.features = features
+        events: list[TrackerEvent] = [
+            NodeAnswer(
+                cluster=self.cluster,
+                role=key.role,
+                node_id=key.node_id,
+                address=node.address,
+                supported=features.supported,
+                finalized=features.finalized,
+                epoch=features.epoch,
+                complete=features.complete,
+                seen_ms=now_ms,
+            )
+        ]
+        events += self._new_invalid(key, node, features, now_ms)
+        return events
+
+    def on_no_response(self, key: NodeKey, detail: str, now_ms: int) -> list[TrackerEvent]:
+        """A node that did not respond; ``detail`` is why, in one line."""
+        node = self._nodes.get(key)
+        if node is None:
+            return []
+        node.misses += 1
+        node.levels = None
+        if node.misses < self._misses or node.silent:
+            return []
+        node.silent, node.features = True, None
+        return [self._silence(key, node.address, detail, now_ms, gone=False)]
+
+    def end_round(self, now_ms: int) -> list[TrackerEvent]:
+        """The round is over: publish on which features nodes disagree, where that changed.
+
+        Only levels that a node had in this round and in the one before count: a node that is behind
+        by the time that a change needs to propagate does not disagree. Epochs are not
+        compared; brokers and controllers count them differently.
+        """
+        views = self._stable_views()
+        events: list[TrackerEvent] = []
+        # A node that missed one request still has its levels: it is not gone yet.
+        wavering = {
+            str(key) for key, node in self._nodes.items() if node.misses and not node.silent
+        }
+        for feature in sorted(views.keys() | self._views.keys()):
+            current, before = views.get(feature, ()), self._views.get(feature, ())
+            if len(before) > 1 and any(wavering.intersection(view.nodes) for view in before):
+                continue
+            if current != before and (len(current) > 1 or len(before) > 1):
+                events.append(Disagreement(self.cluster, feature, current, now_ms))
+            self._views[feature] = current
+        self._views = {
+            feature: views for feature, views in self._views.items() if len(views) > 1 or _on(views)
+        }
+        for node in self._nodes.values():
+            if not node.misses or node.silent:
+                node.levels_before = node.levels
+            node.levels = None
+        return events
+
+    def _stable_views(self) -> dict[FeatureName, Views]:
+        stable = {
+            key: (node.levels_before, node.levels)
+            for key, node in self._nodes.items()
+            if node.levels is not None and node.levels_before is not None
+        }
+        names = self._views.keys() | {name for _, levels in stable.values() for name in levels}
+        views: dict[FeatureName, Views] = {}
+        for name in names:
+            by_level: defaultdict[FeatureLevel, list[NodeKey]] = defaultdict(list)
+            for key, (before, current) in stable.items():
+                level = current.get(name, FeatureLevel(0))
+                if before.get(name, FeatureLevel(0)) == level:
+                    by_level[level].append(key)
+            views[name] = tuple(
+                FeatureView(level, tuple(str(key) for key in sorted(by_level[level])))
+                for level in sorted(by_level)
+            )
+        return views
+
+    def _silence(
+        self, key: NodeKey, address: str, detail: str, now_ms: int, *, gone: bool
+    ) -> NodeSilent:
+        return NodeSilent(self.cluster, key.role, key.node_id, address, gone, detail, now_ms)
+
+    def _new_invalid(
+        self, key: NodeKey, node: _Node, answer: NodeFeatures, now_ms: int
+    ) -> Iterable[DeadLetter]:
+        reported, node.invalid_reasons = (
+            node.invalid_reasons,
+            frozenset(reason for _, reason in answer.invalid),
+        )
+        for advertised, reason in answer.invalid:
+            if reason not in reported:
+                yield DeadLetter(
+                    self.cluster,
+                    f"ApiVersions answer of {key}, feature {quoted(advertised.name)!r}",
+                    f"{node.address}: {reason}, so it is left out: upgrade or stop the node",
+                    orjson.dumps(advertised._asdict()),
+                    now_ms,
+                )
+
+
+def _on(views: Views) -> bool:
+    return any(view.level > 0 for view in views)

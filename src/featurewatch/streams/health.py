@@ -1,0 +1,181 @@
+"""``/metrics``, ``/healthz`` and ``/readyz`` of a process."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Final, Self
+
+import orjson
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from featurewatch.common.http.access import AccessControl, AccessSettings
+from featurewatch.common.http.listener import HttpListener
+from featurewatch.common.http.problems import ProblemError
+from featurewatch.streams import metrics
+from featurewatch.streams.events import SourceState
+from featurewatch.streams.metrics import SourceReport, SourceReporter
+
+Sources = Callable[[], Iterable[SourceReporter]]
+
+LOOPBACK: Final = "127.0.0.1"
+_MAX_CONNECTIONS: Final = 200
+_END_S: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class SourceReadiness:
+    """Whether every source follows its cluster, and which do not and why."""
+
+    ready: bool
+    waiting: tuple[dict[str, str], ...]
+
+
+def source_readiness(reports: Iterable[SourceReport]) -> SourceReadiness:
+    """Ready if there are sources and all of them follow: unknown is not ready."""
+    reports = tuple(reports)
+    waiting = tuple(
+        {
+            "cluster": report.cluster,
+            "source": report.source,
+            "state": str(report.state),
+            "reason": report.detail or report.last_error or "no reason was given",
+        }
+        for report in reports
+        if report.state is not SourceState.FOLLOWING
+    )
+    return SourceReadiness(bool(reports) and not waiting, waiting)
+
+
+@dataclass(frozen=True, slots=True)
+class HealthViews:
+    """The metrics as Prometheus' text, and whether all sources are ready with a JSON body.
+
+    ``metrics`` copies what they are rendered from, in the event loop, and returns the rendering,
+    which runs in a thread.
+    """
+
+    metrics: Callable[[], Callable[[], bytes]]
+    readiness: Callable[[], tuple[bool, dict[str, Any]]]
+
+
+def source_views(sources: Sources) -> HealthViews:
+    """The views over the sources that are there at each request."""
+
+    def ready() -> tuple[bool, dict[str, Any]]:
+        state = source_readiness(source.report() for source in sources())
+        body: dict[str, Any] = {"ready": state.ready, "waiting": state.waiting}
+        if not state.ready and not state.waiting:
+            body["reason"] = "no source runs: configure at least one cluster"
+        return state.ready, body
+
+    def scrape() -> Callable[[], bytes]:
+        reports = [source.report() for source in sources()]
+        return lambda: metrics.exposition(reports)
+
+    return HealthViews(scrape, ready)
+
+
+class _SharedRendering:
+    """Renders the metrics in a thread, once at a time: scrapes that come meanwhile share it."""
+
+    def __init__(self, scrape: Callable[[], Callable[[], bytes]]) -> None:
+        self._scrape = scrape
+        self._running: asyncio.Future[bytes] | None = None
+
+    async def text(self) -> bytes:
+        if self._running is None or self._running.done():
+            self._running = asyncio.ensure_future(asyncio.to_thread(self._scrape()))
+        return await asyncio.shield(self._running)
+
+
+def make_app(views: HealthViews, access: AccessControl) -> web.Application:
+    """The web application of the three views; only the metrics may need a login."""
+    rendering = _SharedRendering(views.metrics)
+
+    async def show_metrics(_: web.Request) -> web.Response:
+        text = await rendering.text()
+        return web.Response(body=text, headers={"Content-Type": metrics.CONTENT_TYPE})
+
+    async def show_health(_: web.Request) -> web.Response:
+        return _json({"status": "ok"})
+
+    async def show_readiness(_: web.Request) -> web.Response:
+        ready, body = views.readiness()
+        return _json(body, status=200 if ready else 503)
+
+    @web.middleware
+    async def admit(request: web.Request, handler: Handler) -> web.StreamResponse:
+        try:
+            await access.admit(request)
+            return await handler(request)
+        except ProblemError as problem:
+            return problem.response(request.path)
+
+    app = web.Application(middlewares=[admit])
+    app.on_response_prepare.append(access.add_headers)
+    app.router.add_get("/metrics", show_metrics)
+    app.router.add_get("/healthz", show_health)
+    app.router.add_get("/readyz", show_readiness)
+    return app
+
+
+def _json(body: object, status: int = 200) -> web.Response:
+    return web.Response(
+        body=orjson.dumps(body) + b"\n", status=status, content_type="application/json"
+    )
+
+
+class HealthServer:
+    """Serves the views; use as ``async with HealthServer(views, port=9584) as server``.
+
+    ``port`` 0 takes any free one, which `port` then is. Binds to loopback by default:
+    without ``access`` the views have no login.
+
+    Raises:
+        WebConfigError: TLS or logins cannot be used as they are set up.
+    """
+
+    def __init__(
+        self,
+        views: HealthViews,
+        *,
+        port: int,
+        host: str = LOOPBACK,
+        access: AccessSettings = AccessSettings(),  # noqa: B008 - it is frozen
+    ) -> None:
+        self.host = host
+        self._listener = HttpListener(host, port, access, _MAX_CONNECTIONS, _END_S)
+        self._app = make_app(views, self._listener.access)
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return self._listener.port
+
+    @property
+    def url(self) -> str:
+        """The address for people."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self._listener.scheme}://{host}:{self.port}"
+
+    async def start(self) -> None:
+        """Begins to listen; raises `PortTakenError`."""
+        await self._listener.start(self._app)
+
+    async def close(self) -> None:
+        """Stops listening."""
+        await self._listener.close()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()

@@ -1,0 +1,191 @@
+"""Fetch and FetchSnapshot on the wire, versions 13 to 18 and 0 to 1, for an observer without an id.
+
+A Fetch that bears a voter's id counts as that voter's acknowledgement and can move the high
+watermark over records that are not safe; one that bears any other id shows up in the quorum's
+description. So the replica id is -1 in every request, and nothing here lets it be anything else.
+"""
+
+import uuid
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any, Final, Protocol
+
+from kio.schema.types import BrokerId, TopicName
+from kio.static.primitive import i32, i64
+from kio.static.protocol import Payload
+
+from featurewatch.kafka.address import Address
+from featurewatch.streams.kraft.errors import NotAControllerError
+from featurewatch.streams.kraft.observer.requests import (
+    UNSUPPORTED_VERSION,
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    FetchSnapshotResponse,
+    ObserverRequest,
+    ObserverResponse,
+)
+from featurewatch.streams.types import NO_LEADER, LeaderAndEpoch, OffsetAndEpoch
+
+NO_REPLICA: Final = BrokerId(-1)
+METADATA_TOPIC: Final = TopicName("__cluster_metadata")
+METADATA_TOPIC_ID: Final = uuid.UUID(int=1)
+PARTITION: Final = i32(0)
+
+FETCH_KEY: Final = 1
+FETCH_SNAPSHOT_KEY: Final = 59
+FETCH_VERSIONS: Final = (13, 18)
+"""Below 13 topics go by name, which controllers refuse for the metadata log."""
+
+FETCH_SNAPSHOT_VERSIONS: Final = (0, 1)
+
+_REPLICA_STATE_FROM = 15
+_WATERMARK_FROM = 18
+"""Before: no such field. -1 is not "no such field" (the largest number is), but "not known"."""
+
+
+class ApiVersionLookup(Protocol):
+    """What a connection knows of the node's API versions."""
+
+    def version_of(self, api_key: int, ours: tuple[int, int]) -> int | None:
+        """The highest common version, if any."""
+
+
+def encode_request(
+    values: ObserverRequest, cluster_id: str | None, node: ApiVersionLookup
+) -> tuple[Payload, type[Payload], Callable[[Any], ObserverResponse]]:
+    """The wire request of ``values``, the class of its response, and its conversion to an
+    `ObserverResponse`.
+
+    Raises `NotAControllerError` if the node offers no usable version.
+    """
+    snapshots = node.version_of(FETCH_SNAPSHOT_KEY, FETCH_SNAPSHOT_VERSIONS)
+    fetches = node.version_of(FETCH_KEY, FETCH_VERSIONS)
+    if snapshots is None:
+        raise NotAControllerError(
+            f"{values.to} is a broker's listener: give the address of a controller's"
+        )
+    if fetches is None:
+        raise NotAControllerError(
+            f"{values.to} is older than Kafka 3.3, which is the oldest that can be followed"
+        )
+    if isinstance(values, FetchRequest):
+        schema = import_module(f"kio.schema.fetch.v{fetches}")
+        request = fetch_request(values, cluster_id, fetches)
+        return request, schema.FetchResponse, lambda response: decode_fetch(response, fetches)
+    schema = import_module(f"kio.schema.fetch_snapshot.v{snapshots}")
+    return (
+        snapshot_request(values, cluster_id, snapshots),
+        schema.FetchSnapshotResponse,
+        decode_fetch_snapshot,
+    )
+
+
+def fetch_request(values: FetchRequest, cluster_id: str | None, version: int) -> Payload:
+    """A Fetch of the metadata log, outside any session, that waits for the first byte."""
+    schema = import_module(f"kio.schema.fetch.v{version}.request")
+    watermark = {"high_watermark": i64(values.high_watermark)} if version >= _WATERMARK_FROM else {}
+    replica = (
+        {"replica_state": schema.ReplicaState(replica_id=NO_REPLICA)}
+        if version >= _REPLICA_STATE_FROM
+        else {"replica_id": NO_REPLICA}
+    )
+    partition = schema.FetchPartition(
+        partition=PARTITION,
+        current_leader_epoch=i32(values.epoch),
+        fetch_offset=i64(values.position.offset),
+        last_fetched_epoch=i32(values.position.epoch),
+        partition_max_bytes=i32(values.max_bytes),
+        **watermark,
+    )
+    request = schema.FetchRequest(
+        cluster_id=cluster_id,
+        max_wait=timedelta(milliseconds=values.max_wait_ms),
+        min_bytes=i32(1),
+        max_bytes=i32(values.max_bytes),
+        topics=(schema.FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=(partition,)),),
+        forgotten_topics_data=(),
+        **replica,
+    )
+    return _anonymous(request)
+
+
+def snapshot_request(values: FetchSnapshotRequest, cluster_id: str | None, version: int) -> Payload:
+    """A FetchSnapshot; it names the log by its name, unlike Fetch."""
+    schema = import_module(f"kio.schema.fetch_snapshot.v{version}.request")
+    partition = schema.PartitionSnapshot(
+        partition=PARTITION,
+        current_leader_epoch=i32(values.epoch),
+        snapshot_id=schema.SnapshotId(
+            end_offset=i64(values.snapshot.offset), epoch=i32(values.snapshot.epoch)
+        ),
+        position=i64(values.position),
+    )
+    request = schema.FetchSnapshotRequest(
+        cluster_id=cluster_id,
+        replica_id=NO_REPLICA,
+        max_bytes=i32(values.max_bytes),
+        topics=(schema.TopicSnapshot(name=METADATA_TOPIC, partitions=(partition,)),),
+    )
+    return _anonymous(request)
+
+
+def decode_fetch(response: Any, version: int) -> FetchResponse:
+    """What a Fetch response of ``version`` says of the metadata log."""
+    if response.error_code or not response.responses or not response.responses[0].partitions:
+        return FetchResponse(int(response.error_code) or UNSUPPORTED_VERSION, version)
+    partition = response.responses[0].partitions[0]
+    return FetchResponse(
+        error=int(partition.error_code),
+        version=version,
+        leader=_leader(partition.current_leader),
+        endpoints=_endpoints(getattr(response, "node_endpoints", ())),
+        high_watermark=partition.high_watermark,
+        log_start=partition.log_start_offset,
+        diverging=_offset_and_epoch(partition.diverging_epoch),
+        snapshot=_offset_and_epoch(partition.snapshot_id),
+        records=partition.records or b"",
+    )
+
+
+def decode_fetch_snapshot(response: Any) -> FetchSnapshotResponse:
+    """What a FetchSnapshot response says of the metadata log."""
+    if response.error_code or not response.topics or not response.topics[0].partitions:
+        return FetchSnapshotResponse(int(response.error_code) or UNSUPPORTED_VERSION)
+    partition = response.topics[0].partitions[0]
+    return FetchSnapshotResponse(
+        error=int(partition.error_code),
+        leader=_leader(partition.current_leader),
+        endpoints=_endpoints(getattr(response, "node_endpoints", ())),
+        snapshot=_offset_and_epoch(partition.snapshot_id),
+        size=partition.size,
+        position=partition.position,
+        data=partition.unaligned_records,
+    )
+
+
+def _leader(part: Any) -> LeaderAndEpoch:
+    return (
+        LeaderAndEpoch(part.leader_id, part.leader_epoch) if part.leader_epoch >= 0 else NO_LEADER
+    )
+
+
+def _offset_and_epoch(part: Any) -> OffsetAndEpoch | None:
+    is_given = part.epoch >= 0 and part.end_offset >= 0
+    return OffsetAndEpoch(part.end_offset, part.epoch) if is_given else None
+
+
+def _endpoints(part: Iterable[Any]) -> MappingProxyType[int, Address]:
+    return MappingProxyType({node.node_id: Address.of_peer(node.host, node.port) for node in part})
+
+
+def _anonymous(request: Any) -> Payload:
+    """The request itself, if it bears no replica id; anything else must never leave."""
+    state = getattr(request, "replica_state", None)
+    replica_id = request.replica_id if state is None else state.replica_id
+    if replica_id != NO_REPLICA:
+        raise AssertionError(f"a request of an observer bears the replica id {replica_id}")
+    payload: Payload = request
+    return payload

@@ -1,0 +1,174 @@
+"""The shell around the observer: it owns the connections, and decides nothing."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from featurewatch.common.text import error_line
+from featurewatch.kafka.address import Address
+from featurewatch.kafka.connection import (
+    AuthenticationError,
+    Connection,
+    LocalResourceError,
+    NodeError,
+    open_connection,
+)
+from featurewatch.kafka.security import PLAINTEXT, Security
+from featurewatch.streams.kraft.errors import NotAControllerError
+from featurewatch.streams.kraft.observer import fetch_api
+from featurewatch.streams.kraft.observer.observer import Observer
+from featurewatch.streams.kraft.observer.requests import (
+    FetchRequest,
+    ObserverRequest,
+    ObserverResponse,
+    RequestFailure,
+)
+from featurewatch.streams.kraft.observer.states import (
+    DEFAULT_TIMING,
+    Backoff,
+    ObserverOutput,
+    ObserverTiming,
+)
+from featurewatch.streams.source import monotonic_ms
+from featurewatch.streams.source_status import StallReason
+from featurewatch.streams.types import NO_CHECKSUM, LeaderAndEpoch, OffsetAndEpoch
+
+LOG: Final = logging.getLogger("featurewatch.kraft")
+
+_MOST_CONNECTIONS = 8
+"""At most so many connections stay open: a quorum has three or five controllers."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumSettings:
+    """Where a cluster's controllers are, how to reach them, and which cluster they must be of.
+
+    Without a ``cluster_id`` the controllers do not check it.
+    """
+
+    cluster_id: str | None
+    controllers: tuple[Address, ...]
+    security: Security = PLAINTEXT
+    request_timeout_s: float = 2.0
+    """How long a response may take, on top of the wait in the request."""
+
+    timing: ObserverTiming = DEFAULT_TIMING
+
+
+class QuorumReader:
+    """A `LogReader` over the wire; ``monotonic_ms`` gives milliseconds of a monotonic clock.
+
+    ``checksum`` is that of the batch before ``next_position``.
+    """
+
+    def __init__(
+        self,
+        quorum: QuorumSettings,
+        next_position: OffsetAndEpoch,
+        monotonic_ms: Callable[[], int] = monotonic_ms,
+        checksum: int = NO_CHECKSUM,
+    ) -> None:
+        self._monotonic_ms = monotonic_ms
+        self._quorum = quorum
+        self._observer = Observer(
+            quorum.controllers,
+            next_position,
+            quorum.cluster_id or "",
+            random.random,
+            quorum.timing,
+            checksum,
+        )
+        self._connections: dict[Address, Connection] = {}
+        self._logged: RequestFailure | None = None
+
+    @property
+    def next_position(self) -> OffsetAndEpoch:
+        """The position after the last record that was released."""
+        return self._observer.next_position
+
+    @property
+    def fetch_position(self) -> OffsetAndEpoch:
+        """The position after the last record that was fetched, committed or not."""
+        return self._observer.fetch_position
+
+    @property
+    def high_watermark(self) -> int:
+        """Where the committed log ends as far as it is known (-1: not at all)."""
+        return self._observer.high_watermark
+
+    @property
+    def leader(self) -> LeaderAndEpoch:
+        """The leader as far as it is known."""
+        return self._observer.leader
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether everything below the current leader's high watermark was released."""
+        return self._observer.caught_up
+
+    @property
+    def stall_reason(self) -> StallReason | None:
+        """Why nothing can be read now."""
+        return self._observer.stall_reason
+
+    async def read(self) -> Sequence[ObserverOutput]:
+        """Send the observer's next request, or wait."""
+        step = self._observer.next_action(self._monotonic_ms())
+        if isinstance(step, Backoff):
+            await asyncio.sleep(step.ms / 1000)
+            return ()
+        try:
+            response = await self._send(step)
+        except (AuthenticationError, NotAControllerError, LocalResourceError) as error:
+            failure = RequestFailure(str(error), permanent=True)
+        except NodeError as error:
+            failure = RequestFailure(str(error))
+        except Exception as error:
+            # An unexpected failure, too, counts against this controller alone.
+            failure = RequestFailure(f"{step.to}: its answer failed with {error_line(error)}")
+            if failure != self._logged:
+                LOG.exception("%s: %s", self._quorum.cluster_id, failure.message)
+                self._logged = failure
+        else:
+            return self._observer.on_response(response, self._monotonic_ms())
+        self._observer.on_failure(failure, self._monotonic_ms())
+        return ()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        connections = tuple(self._connections.values())
+        self._connections.clear()
+        for connection in connections:
+            await connection.close()
+
+    async def _send(self, values: ObserverRequest) -> ObserverResponse:
+        connection = await self._connection_to(values.to)
+        request, response_class, read = fetch_api.encode_request(
+            values, self._quorum.cluster_id, connection
+        )
+        wait_ms = values.max_wait_ms if isinstance(values, FetchRequest) else 0
+        timeout_s = self._quorum.request_timeout_s + wait_ms / 1000
+        try:
+            return read(await connection.request(request, response_class, timeout_s))
+        except NodeError:
+            if connection.closed:
+                self._connections.pop(values.to, None)
+            raise
+
+    async def _connection_to(self, address: Address) -> Connection:
+        connection = self._connections.pop(address, None)
+        if connection is not None and connection.closed:
+            # The observer must know: behind the next one there may be another log.
+            raise NodeError(f"{address} closed the connection{connection.hint}")
+        if connection is None:
+            if len(self._connections) >= _MOST_CONNECTIONS:
+                await self.close()
+            quorum = self._quorum
+            connection = await open_connection(
+                address, quorum.security, timeout_s=quorum.request_timeout_s
+            )
+        self._connections[address] = connection
+        return connection

@@ -1,0 +1,264 @@
+"""The resources of the HTTP API, version 1: JSON of the topics, and what follows from it."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import Any, Final
+
+import orjson
+from aiohttp import web
+
+from featurewatch.common.text import error_line
+from featurewatch.controller.kraft.releases import (
+    Release,
+    releases,
+)
+from featurewatch.controller.levels import METADATA_VERSION_NAMES
+from featurewatch.monitor.rows import StateRowError
+from featurewatch.streams.outputs import Alert, AlertState, FeatureChange
+from featurewatch.streams.schemas import described, schema_of
+from featurewatch.streams.topics import ALL
+from featurewatch.streams.types import METADATA_VERSION, ClusterId
+from featurewatch.web.change_index import DocumentKey
+from featurewatch.web.documents import HEALTHS, urgency
+from featurewatch.web.live import EventStreams
+from featurewatch.web.model import FleetModel
+from featurewatch.web.openapi import ROOT, document
+from featurewatch.web.parameters import Page, SortKey, check_names, choice, page
+from featurewatch.web.problems import ProblemError, not_read
+from featurewatch.web.views.checks import (
+    cluster_of_request,
+    release_of_query,
+    require_read,
+    require_rows,
+)
+from featurewatch.web.views.computed import ComputedViews
+from featurewatch.web.views.past import PastViews
+from featurewatch.web.views.responses import (
+    is_current,
+    json_response,
+    list_response,
+    make_etag,
+    not_modified,
+    response,
+)
+from featurewatch.web.worker_rows import WorkerRows
+
+_ORDERS: Final = ("id", "urgency")
+_MAX_REPORTS: Final = 64
+"""Reports of readiness that are held until their rows change."""
+
+
+class Api:
+    """The handlers. ``now_ms`` is the wall clock."""
+
+    def __init__(
+        self,
+        model: FleetModel,
+        rows: WorkerRows,
+        streams: EventStreams,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._model = model
+        self._rows = rows
+        self._streams = streams
+        self._now_ms = now_ms
+        self._computed = ComputedViews(model, rows, now_ms)
+        self._past = PastViews(model)
+        self._assessing = asyncio.Lock()
+        self._reports: dict[tuple[str, str, int], bytes] = {}
+        self._openapi = orjson.dumps(document(), option=orjson.OPT_INDENT_2)
+
+    def add_to(self, app: web.Application) -> None:
+        """Adds the resources to an application."""
+        for path, handler in {
+            "/fleet": self.show_fleet,
+            "/clusters": self.list_clusters,
+            "/clusters/{cluster}": self.show_cluster,
+            "/clusters/{cluster}/changes": self.list_changes,
+            "/clusters/{cluster}/readiness": self.show_readiness,
+            "/clusters/{cluster}/views": self._computed.list_views,
+            "/clusters/{cluster}/rehearsal": self._computed.show_rehearsal,
+            "/clusters/{cluster}/epochs": self._past.list_epochs,
+            "/clusters/{cluster}/epochs/{revision}": self._past.show_epoch,
+            "/clusters/{cluster}/differences": self._past.show_differences,
+            "/clusters/{cluster}/operations": self._past.list_operations,
+            "/readiness": self._computed.list_readiness,
+            "/alerts": self.list_alerts,
+            "/sources": self.list_sources,
+            "/levels": self.list_levels,
+            "/events": self.follow_events,
+            "/openapi.json": self.show_openapi,
+            "/schemas/{topic}": self.show_schema,
+        }.items():
+            app.router.add_get(ROOT + path, handler)
+
+    async def show_fleet(self, request: web.Request) -> web.Response:
+        """The totals; also before the topics have been read."""
+        check_names(request.query, ())
+        return json_response(
+            request, {**self._model.fleet(self._now_ms()), "position": self._position()}
+        )
+
+    async def list_clusters(self, request: web.Request) -> web.Response:
+        """The clusters, a page of them."""
+        require_read(self._model)
+        query = request.query
+        check_names(query, ("state", "health", "q", "order", "limit", "cursor"))
+        health = choice(query, "health", HEALTHS)
+        order = choice(query, "order", _ORDERS) or _ORDERS[0]
+        state, text = query.get("state"), query.get("q", "").lower()
+        etag = self._etag(request, self._model.index.content_sequence)
+        if is_current(request, etag):
+            return not_modified(etag)
+        rows = [
+            row
+            for row in self._model.summaries()
+            if (health is None or row["health"] == health)
+            and (state is None or row["state"] == state)
+            and (text in row["cluster"].lower() or text in row["name"].lower())
+        ]
+        found = page(rows, urgency if order == "urgency" else _cluster_of_row, query, "clusters")
+        return self._list(request, found, etag)
+
+    async def show_cluster(self, request: web.Request) -> web.Response:
+        """Everything of one cluster."""
+        check_names(request.query, ())
+        cluster = cluster_of_request(request, self._model)
+        number = self._model.index.content_number(DocumentKey("state", cluster))
+        etag = self._etag(request, number)
+        if is_current(request, etag):
+            return not_modified(etag)
+        content = self._model.cluster(cluster, self._now_ms())
+        return json_response(request, {**content, "position": self._position()}, etag)
+
+    async def list_changes(self, request: web.Request) -> web.Response:
+        """The newest changes of a cluster, newest first."""
+        check_names(request.query, ("limit", "cursor"))
+        cluster = cluster_of_request(request, self._model)
+        found = page(self._model.changes(cluster), _newest_first, request.query, f"of {cluster}")
+        return self._list(request, found)
+
+    async def show_readiness(self, request: web.Request) -> web.Response:
+        """Whether a cluster can go to a release, as ``featurewatch readiness --json`` prints it."""
+        check_names(request.query, ("target",))
+        cluster, target = (
+            cluster_of_request(request, self._model),
+            release_of_query(request.query, "target"),
+        )
+        require_rows(self._rows)
+        name = target.name if target else ""
+        version = self._rows.version(cluster)
+        etag = self._etag(request, version)
+        # What it says of nodes that are away also follows from the time.
+        key = cluster, name, version * 1_000_000_000 + self._now_ms() // 10_000
+        # One at a time: restoring a large cluster takes long.
+        async with self._assessing:
+            if key not in self._reports:
+                body = await asyncio.to_thread(self._assess, cluster, target)
+                if len(self._reports) >= _MAX_REPORTS:
+                    self._reports.clear()
+                self._reports[key] = body
+            return response(request, self._reports[key], etag)
+
+    async def list_alerts(self, request: web.Request) -> web.Response:
+        """The alerts that fire, and those that were resolved in the last hour."""
+        require_read(self._model)
+        query = request.query
+        check_names(query, ("state", "cluster", "limit", "cursor"))
+        state, cluster = choice(query, "state", tuple(AlertState)), query.get("cluster")
+        alerts = [
+            alert
+            for alert in self._model.alerts()
+            if state in (None, alert.state) and cluster in (None, alert.cluster)
+        ]
+        found = page(alerts, _most_severe_first, query, "alerts")
+        return self._list(request, found)
+
+    async def list_sources(self, request: web.Request) -> web.Response:
+        """Every source of every cluster with its state, those that do not follow first."""
+        require_read(self._model)
+        check_names(request.query, ("limit", "cursor"))
+        details = {
+            (alert.cluster, alert.subject.get("source")): alert.summary
+            for alert in self._model.alerts()
+            if alert.state is AlertState.FIRING and "source" in alert.subject
+        }
+        rows = [
+            {
+                "cluster": row["cluster"],
+                "source": source,
+                "state": state,
+                "at_ms": row["at_ms"],
+                "detail": details.get((row["cluster"], source), ""),
+            }
+            for row in self._model.summaries()
+            for source, state in row["sources"].items()
+        ]
+        found = page(rows, _not_following_first, request.query, "sources")
+        return self._list(request, found)
+
+    async def list_levels(self, request: web.Request) -> web.Response:
+        """The releases that readiness takes as a target, and metadata.version's names of levels."""
+        check_names(request.query, ())
+        names = {METADATA_VERSION: METADATA_VERSION_NAMES}
+        return json_response(request, {"releases": [*releases()], "names": names})
+
+    async def follow_events(self, request: web.Request) -> web.StreamResponse:
+        """The event stream; it goes on after ``Last-Event-ID``, or the parameter ``after``."""
+        check_names(request.query, ("after",))
+        position = request.headers.get("Last-Event-ID", request.query.get("after", ""))
+        return await self._streams.serve(request, position)
+
+    async def show_openapi(self, request: web.Request) -> web.Response:
+        """The description of this API."""
+        return response(request, self._openapi)
+
+    async def show_schema(self, request: web.Request) -> web.Response:
+        """The JSON Schema of a topic's values."""
+        name = request.match_info["topic"]
+        topic = next((topic for topic in ALL if topic.short_name == name), None)
+        if topic is None or name not in described():
+            raise ProblemError(HTTPStatus.NOT_FOUND, "No topic of this name has a schema.")
+        return response(
+            request, orjson.dumps(schema_of(topic)), content_type="application/schema+json"
+        )
+
+    def _assess(self, cluster: ClusterId, target: Release | None) -> bytes:
+        try:
+            report = self._rows.readiness(cluster, target, self._now_ms())
+        except StateRowError as error:
+            raise not_read(f"The worker's rows cannot be read: {error_line(error)}") from None
+        if report is None:
+            raise not_read("No worker has stored rows of this cluster yet.")
+        return orjson.dumps(report.document(), default=list)
+
+    def _position(self) -> str:
+        return self._model.index.position()
+
+    def _etag(self, request: web.Request, number: int) -> str:
+        return make_etag(request, self._model.index.boot, number)
+
+    def _list(self, request: web.Request, found: Page, etag: str = "") -> web.Response:
+        return list_response(request, found, self._position(), etag)
+
+
+def _cluster_of_row(row: Mapping[str, Any]) -> SortKey:
+    return (row["cluster"],)
+
+
+def _most_severe_first(alert: Alert) -> SortKey:
+    return (
+        int(alert.state is AlertState.RESOLVED),
+        str(alert.severity),
+        alert.since_ms,
+        alert.id,
+    )
+
+
+def _newest_first(change: FeatureChange) -> SortKey:
+    return -change.revision, change.feature
+
+
+def _not_following_first(row: Mapping[str, Any]) -> SortKey:
+    return int(row["state"] == "following"), row["cluster"], row["source"]

@@ -1,0 +1,52 @@
+"""The settings of the page, and which addresses it may listen on."""
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final
+from urllib.parse import urlsplit
+
+from featurewatch.common.http.access import AccessSettings
+from featurewatch.common.http.clients import is_loopback
+
+DEFAULT_PORT: Final = 9780
+_LOCAL_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+@dataclass(frozen=True, slots=True)
+class PageSettings:
+    """How the page is served.
+
+    ``port`` 0 takes any free one. ``external_url`` is the address under which a proxy serves the
+    page (empty: none). ``max_streams`` bounds the event streams of all clients together,
+    ``max_streams_per_client`` those of one. ``access`` is who may read.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = DEFAULT_PORT
+    external_url: str = ""
+    max_streams: int = 200
+    max_streams_per_client: int = 50
+    access: AccessSettings = field(default_factory=AccessSettings)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine can connect."""
+        return is_loopback(self.host)
+
+    def accepts_host(self, header: str) -> bool:
+        """Whether a request with this ``Host`` may be answered.
+
+        A page on loopback answers to its own names only: a site that a browser shows could
+        otherwise point a name of its own to 127.0.0.1 and read the page (DNS rebinding).
+        """
+        return not self.is_local or _is_own_name(header, self.host, self.external_url)
+
+
+@lru_cache(maxsize=64)
+def _is_own_name(header: str, host: str, external_url: str) -> bool:
+    try:
+        name = urlsplit(f"//{header}").hostname
+    except ValueError:
+        return False
+    outside = urlsplit(external_url).hostname or host
+    return name is not None and name in {host.lower(), outside, *_LOCAL_NAMES}

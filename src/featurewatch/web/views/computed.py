@@ -1,0 +1,119 @@
+"""The resources that are computed on request, in a thread, one at a time."""
+
+import asyncio
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any, Final
+
+from aiohttp import web
+
+from featurewatch.common.text import error_line
+from featurewatch.controller.kraft.releases import releases
+from featurewatch.monitor.rows import StateRowError
+from featurewatch.streams.types import ClusterId
+from featurewatch.tables.image.cluster import ClusterImage
+from featurewatch.web.model import FleetModel
+from featurewatch.web.parameters import check_names, choice, page
+from featurewatch.web.problems import ProblemError, not_read, wrong_parameter
+from featurewatch.web.views.checks import (
+    cluster_of_request,
+    release_of_query,
+    require_read,
+    require_rows,
+)
+from featurewatch.web.views.fleet_readiness import VERDICTS, FleetReadiness, by_verdict, counts
+from featurewatch.web.views.node_views import node_views, view_order
+from featurewatch.web.views.rehearsal import (
+    NotRehearsableError,
+    StepRefusedError,
+    parse_steps,
+    rehearse_steps,
+)
+from featurewatch.web.views.responses import json_response, list_response
+from featurewatch.web.worker_rows import WorkerRows
+
+_BUDGET_MS: Final = 2_000
+"""A request works so long; what is left it leaves to the next one."""
+
+
+class ComputedViews:
+    """The handlers. ``now_ms`` is the wall clock."""
+
+    def __init__(self, model: FleetModel, rows: WorkerRows, now_ms: Callable[[], int]) -> None:
+        self._model = model
+        self._rows = rows
+        self._now_ms = now_ms
+        self._fleet = FleetReadiness(rows)
+        self._computing = asyncio.Lock()
+
+    async def list_readiness(self, request: web.Request) -> web.Response:
+        """Which clusters can go to a release; ``counts`` are those of all."""
+        require_read(self._model)
+        query = request.query
+        check_names(query, ("target", "verdict", "q", "limit", "cursor"))
+        target = release_of_query(query, "target") or [*releases().values()][-1]
+        verdict, text = choice(query, "verdict", VERDICTS), query.get("q", "").lower()
+        require_rows(self._rows)
+        clusters = {row["cluster"]: row["digest"] for row in self._model.summaries()}
+        now_ms = self._now_ms()
+        async with self._computing:
+            left = await asyncio.to_thread(
+                self._fleet.assess,
+                clusters,
+                target,
+                now_ms,
+                lambda: self._now_ms() - now_ms > _BUDGET_MS,
+            )
+        if left:
+            raise not_read(f"{len(clusters) - left} of {len(clusters)} clusters are assessed.")
+        rows = self._fleet.documents(target)
+        items = [
+            row
+            for row in rows
+            if verdict in (None, row["verdict"]) and text in row["cluster"].lower()
+        ]
+        found = page(items, by_verdict, query, "readiness")
+        more = {"target": target.name, "counts": counts(rows)}
+        return list_response(request, found, self._model.index.position(), more=more)
+
+    async def list_views(self, request: web.Request) -> web.Response:
+        """What each node of a cluster reports of the levels, those that differ first."""
+        check_names(request.query, ("limit", "cursor"))
+        cluster = cluster_of_request(request, self._model)
+        async with self._computing:
+            image = await asyncio.to_thread(self._image, cluster)
+            rows = await asyncio.to_thread(node_views, image, self._now_ms())
+        found = page(rows, view_order, request.query, f"views of {cluster}")
+        more = {
+            "epoch": image.features.epoch,
+            "differing": sum(bool(row["differences"] or row["levels"]) for row in rows),
+        }
+        return list_response(request, found, self._model.index.position(), more=more)
+
+    async def show_rehearsal(self, request: web.Request) -> web.Response:
+        """The outcomes of steps on the model of a cluster; nothing is changed anywhere."""
+        check_names(request.query, ("step", "release"))
+        cluster = cluster_of_request(request, self._model)
+        release = release_of_query(request.query, "release")
+        try:
+            steps = parse_steps(request.query.getall("step", []))
+            async with self._computing:
+                image = await asyncio.to_thread(self._image, cluster)
+                document: dict[str, Any] = await asyncio.to_thread(
+                    rehearse_steps, image, steps, release
+                )
+        except StepRefusedError as error:
+            raise wrong_parameter("step", str(error)) from None
+        except NotRehearsableError as error:
+            raise ProblemError(HTTPStatus.CONFLICT, str(error)) from None
+        return json_response(request, document)
+
+    def _image(self, cluster: ClusterId) -> ClusterImage:
+        require_rows(self._rows)
+        try:
+            image = self._rows.image(cluster)
+        except StateRowError as error:
+            raise not_read(f"The worker's rows cannot be read: {error_line(error)}") from None
+        if image is None:
+            raise not_read("No worker has stored rows of this cluster yet.")
+        return image

@@ -1,1 +1,0 @@
-"""What flows: topics, the events on them, their codecs, and one sub-package per source."""

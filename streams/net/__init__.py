@@ -1,1 +1,0 @@
-"""Connections to Kafka nodes, for every source: addresses, frames, TLS and SASL."""

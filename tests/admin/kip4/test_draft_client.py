@@ -1,0 +1,353 @@
+"""The client of KIP-4's draft, against nodes on real sockets."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from featurewatch.admin.errors import (
+    AdminError,
+    OutcomeUnknownError,
+    RequestError,
+    UnreachableError,
+)
+from featurewatch.admin.kip4 import messages
+from featurewatch.admin.kip4.client import (
+    DraftAdminClient,
+    DraftApiError,
+    DraftPartitionId,
+    OperationState,
+)
+from featurewatch.admin.kip4.messages import DraftConfig, DraftPartition
+from featurewatch.controller.partitions.assignment import TopicPartition
+from featurewatch.reference.zookeeper.machines.encoding import broker_path
+from featurewatch.reference.zookeeper.machines.zookeeper import Delete
+from featurewatch.reference.zookeeper.wire.api_keys import (
+    KIP4_CLUSTER_METADATA,
+    KIP4_CREATE_TOPIC,
+    KIP4_LIST_TOPICS,
+    KIP4_VERIFY_REASSIGN_PARTITION,
+    ApiDialect,
+)
+from tests.admin.kip4.draft_nodes import WAIT_S, DraftNodes, until
+from tests.reference.zookeeper.machines.controller_rig import P0
+
+METADATA, CREATE, LIST = KIP4_CLUSTER_METADATA, KIP4_CREATE_TOPIC, KIP4_LIST_TOPICS
+T0, T1, T9 = (DraftPartitionId("t", number) for number in (0, 1, 9))
+DONE, RUNS, FAILED = OperationState.COMPLETED, OperationState.IN_PROGRESS, OperationState.FAILED
+
+
+@pytest.fixture
+async def nodes() -> AsyncIterator[DraftNodes]:
+    """Two nodes, 101 is the controller; the topic t has one partition on the brokers 1 and 2."""
+    async with DraftNodes() as made:
+        yield made
+
+
+def moves(*targets: tuple[int, list[int]]) -> str:
+    """A ManualAssignment for t."""
+    entries = [{"topic": "t", "partition": number, "replicas": ids} for number, ids in targets]
+    return json.dumps({"partitions": entries, "version": 1})
+
+
+def elections(*numbers: int) -> str:
+    """A PartitionsSerialized for t."""
+    return json.dumps({"partitions": [{"topic": "t", "partition": number} for number in numbers]})
+
+
+# -- construction, metadata ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("properties", "reason"),
+    [
+        ({}, "bootstrap.servers names no broker"),
+        ({"bootstrap.servers": " , "}, "bootstrap.servers names no broker"),
+        ({"bootstrap.servers": "nowhere"}, "'nowhere' is no address"),
+        ({"bootstrap.servers": "a:1", "request.timeout.ms": "0"}, "request.timeout.ms is '0'"),
+        ({"bootstrap.servers": "a:1", "acks": "all"}, "unknown properties: acks"),
+    ],
+)
+def test_a_client_needs_a_broker(properties: dict[str, str], reason: str) -> None:
+    """Without one there is none to be made, before anything is connected (A-33)."""
+    with pytest.raises(RequestError, match=reason):
+        DraftAdminClient(properties)
+
+
+async def test_the_controller_is_known_before_any_command_and_cached(nodes: DraftNodes) -> None:
+    """One ClusterMetadata to any node, then commands to the controller alone (A-07, A-34)."""
+    client = await nodes.client(102)
+    assert client.cluster is None
+    await client.create_topic("a", 1, 1)
+    assert await client.list_topics() == ("a", "t")
+    assert nodes.requests == [(102, METADATA), (101, CREATE), (101, LIST)]
+    assert client.cluster is not None
+    assert sorted(client.cluster.brokers) == [101, 102]
+    assert client.cluster.controller == client.cluster.brokers[101]
+
+
+async def test_a_client_requests_metadata_again_and_never_guesses(nodes: DraftNodes) -> None:
+    """While the controller is empty no command leaves; it does once there is one (A-06)."""
+    nodes.controller, nodes.named = None, -1
+    client = await nodes.client()
+    listing = asyncio.create_task(client.list_topics())
+    await until(lambda: len(nodes.requests) >= 4)
+    assert {key for _, key in nodes.requests} == {METADATA}
+    assert {node_id for node_id, _ in nodes.requests} == {101, 102}
+    nodes.move_controller(102)
+    assert await asyncio.wait_for(listing, WAIT_S) == ("t",)
+    assert nodes.admin_requests() == [(102, LIST)]
+
+
+async def test_without_a_controller_a_call_ends_in_time(nodes: DraftNodes) -> None:
+    """Nothing was sent but requests for metadata (A-06)."""
+    nodes.controller, nodes.named = None, -1
+    client = await nodes.client(timeout_ms=300)
+    with pytest.raises(UnreachableError, match="no controller took the request in"):
+        await client.delete_topic("t")
+    assert nodes.admin_requests() == []
+
+
+async def test_a_call_is_repeated_at_the_next_controller(nodes: DraftNodes) -> None:
+    """After a not-controller answer the cache is refreshed, however long the metadata is old
+    (A-34)."""
+    client = await nodes.client()
+    await client.list_topics()
+    nodes.controller = 102
+    creating = asyncio.create_task(client.create_topic("a", 1, 1))
+    await until(lambda: nodes.requests.count((101, CREATE)) >= 2)
+    nodes.named = 102
+    await asyncio.wait_for(creating, WAIT_S)
+    assert nodes.admin_requests()[-1] == (102, CREATE)
+    assert nodes.admin_requests().count((102, CREATE)) == 1
+    assert "a" in nodes.rig.context.topics
+
+
+async def test_a_node_without_the_draft_is_named() -> None:
+    """At once; released Kafka is such a node."""
+    async with DraftNodes(1, ApiDialect.RELEASED) as released:
+        with pytest.raises(RequestError, match="does not serve the draft of KIP-4: give"):
+            await (await released.client()).list_topics()
+
+
+# -- topics ----------------------------------------------------------------------------------------
+
+
+async def test_topics_are_created_in_both_forms(nodes: DraftNodes) -> None:
+    """The cluster places the replicas, or the caller; both with settings (A-35)."""
+    client = await nodes.client()
+    await client.create_topic("a", 3, 2, {"retention.ms": "5"})
+    await client.create_topic_with_assignment("b", "3:1,1:2", {"flush.ms": "1"})
+    placed = await client.describe_topic("a")
+    assert placed.config == messages.DraftTopicConfig(3, 2, (DraftConfig("retention.ms", "5"),))
+    assert [len(partition.replicas) for partition in placed.partitions] == [2, 2, 2]
+    manual = await client.describe_topic("b")
+    assert manual.config == messages.DraftTopicConfig(2, 2, (DraftConfig("flush.ms", "1"),))
+    assert [partition.replicas for partition in manual.partitions] == [(3, 1), (1, 2)]
+
+
+async def test_topics_are_changed_listed_and_deleted(nodes: DraftNodes) -> None:
+    """(A-36)"""
+    client = await nodes.client()
+    await client.alter_topic("t", 2, "1:2,2:3", {"flush.ms": "1", "retention.ms": "2"})
+    await client.alter_topic("t", added_configs={"segment.ms": "3"}, deleted_configs=["flush.ms"])
+    topic = await client.describe_topic("t")
+    assert topic.config.configs == (
+        DraftConfig("retention.ms", "2"),
+        DraftConfig("segment.ms", "3"),
+    )
+    assert topic.partitions[1] == DraftPartition(1, 2, (2, 3), (2, 3))
+    await client.delete_topic("t")
+    assert await client.list_topics() == ()
+    assert await client.list_topics_marked_for_deletion() == ("t",)
+
+
+async def test_each_call_raises_the_servers_reason(nodes: DraftNodes) -> None:
+    """A code other than 0 is an API error, with the code and the text (A-36)."""
+    client = await nodes.client()
+    calls: dict[str, Any] = {
+        "Topic 't' already exists.": client.create_topic("t", 1, 1),
+        "'x' is no list of replicas": client.create_topic_with_assignment("a", "x"),
+        "Topic already has 1 partitions.": client.alter_topic("t", 1),
+        "The topic 'x' does not exist.": client.delete_topic("x"),
+        "The topic 'y' does not exist.": client.describe_topic("y"),
+        "The string cannot be read: it is empty": client.verify_reassign_partitions(""),
+    }
+    for reason, call in calls.items():
+        with pytest.raises(DraftApiError) as raised:
+            await call
+        assert str(raised.value).startswith(reason)
+        assert raised.value.code == 21
+    nodes.replies = lambda response: replace(response, error_code=35)
+    with pytest.raises(DraftApiError, match="error 35"):
+        await client.list_topics()
+
+
+# -- reassignments ---------------------------------------------------------------------------------
+
+
+async def test_a_reassignments_future_is_done_when_the_work_is(nodes: DraftNodes) -> None:
+    """It repeats the verification until no partition is in progress (A-25, A-37, A-38)."""
+    client = await nodes.client()
+    text = moves((0, [3, 1]))
+    future = client.reassign_partitions(text)
+    verified = (101, KIP4_VERIFY_REASSIGN_PARTITION)
+    await until(lambda: nodes.requests.count(verified) >= 3)
+    assert not future.done()
+    assert await client.verify_reassign_partitions(text) == {T0: RUNS}
+    nodes.rig.alter_isr(P0, 1, 2, 3)
+    assert await asyncio.wait_for(future, WAIT_S) == messages.ReassignPartitionResponse(0, None)
+    assert await client.verify_reassign_partitions(text) == {T0: DONE}
+    assert await client.verify_reassign_partitions(moves((0, [1]), (9, [1]))) == {
+        T0: FAILED,
+        T9: FAILED,
+    }
+
+
+async def test_a_reassignment_that_cannot_be_started_ends_its_future(nodes: DraftNodes) -> None:
+    """With the server's reason; nothing is verified (A-37)."""
+    client = await nodes.client()
+    with pytest.raises(DraftApiError, match="t-9: The partition does not exist"):
+        await client.reassign_partitions(moves((9, [1])))
+    assert (101, KIP4_VERIFY_REASSIGN_PARTITION) not in nodes.requests
+
+
+async def test_a_replaced_reassignment_has_failed(nodes: DraftNodes) -> None:
+    """Its future ends when the other one has completed (A-28, A-37)."""
+    client = await nodes.client()
+    replaced = client.reassign_partitions(moves((0, [3, 1])))
+    await until(lambda: P0 in nodes.rig.context.reassigning)
+    other = client.reassign_partitions(moves((0, [2])))
+    await asyncio.wait_for(other, WAIT_S)
+    with pytest.raises(DraftApiError, match="the reassignment of t-0 has failed"):
+        await asyncio.wait_for(replaced, WAIT_S)
+
+
+async def test_a_future_outlives_a_change_of_the_controller(nodes: DraftNodes) -> None:
+    """Verification goes on at the next one (A-25, A-34, A-37)."""
+    client = await nodes.client()
+    future = client.reassign_partitions(moves((0, [3, 1])))
+    await until(lambda: (101, KIP4_VERIFY_REASSIGN_PARTITION) in nodes.requests)
+    nodes.move_controller(102)
+    await until(lambda: (102, KIP4_VERIFY_REASSIGN_PARTITION) in nodes.requests)
+    nodes.rig.alter_isr(P0, 1, 2, 3)
+    await asyncio.wait_for(future, WAIT_S)
+
+
+# -- elections -------------------------------------------------------------------------------------
+
+
+async def unbalance(nodes: DraftNodes, client: DraftAdminClient) -> None:
+    """Broker 2 leads both partitions of t, whose heads are 1; 1 is only in the ISR of t-1."""
+    await client.alter_topic("t", replica_assignment="1:2,1:2")
+    nodes.rig.history.write(0, Delete(broker_path(1)))
+    nodes.rig.settle()
+    nodes.rig.register(1, 9001)
+    nodes.rig.settle()
+    nodes.rig.alter_isr(TopicPartition("t", 1), 2, 1)
+
+
+async def test_an_elections_future_is_done_when_the_heads_lead(nodes: DraftNodes) -> None:
+    """And each partition has a state before and after (A-31, A-39, A-40)."""
+    client = await nodes.client()
+    await unbalance(nodes, client)
+    verify = client.verify_preferred_replica_leader_election
+    assert await verify(elections(0, 1, 9)) == {T0: FAILED, T1: RUNS, T9: FAILED}
+    done = await asyncio.wait_for(client.preferred_replica_leader_election(elections(1)), WAIT_S)
+    assert done == messages.PreferredReplicaLeaderElectionResponse(0, None)
+    assert await verify(elections(1)) == {T1: DONE}
+    assert await verify() == {T0: FAILED, T1: DONE}
+    nodes.rig.alter_isr(P0, 2, 1)
+    await asyncio.wait_for(client.preferred_replica_leader_election(), WAIT_S)
+    assert await verify() == {T0: DONE, T1: DONE}
+
+
+async def test_an_election_that_cannot_be_ends_its_future(nodes: DraftNodes) -> None:
+    """The server refuses it, or the head of a replica list is not in the ISR (A-39)."""
+    client = await nodes.client()
+    with pytest.raises(DraftApiError, match="Partition t-9 does not exist"):
+        await client.preferred_replica_leader_election(elections(9))
+    await unbalance(nodes, client)
+    election = client.preferred_replica_leader_election(elections(0, 1))
+    with pytest.raises(DraftApiError, match="the election of t-0 has failed"):
+        await asyncio.wait_for(election, WAIT_S)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"partitions":[]}', '{"partitions":[{}]}', "[" * 9999]
+)
+async def test_a_string_that_names_no_partitions_is_not_verified(
+    nodes: DraftNodes, text: str
+) -> None:
+    """The client needs the partitions to describe their topics (A-40)."""
+    client = await nodes.client()
+    with pytest.raises(RequestError, match="no partitions: write"):
+        await client.verify_preferred_replica_leader_election(text)
+    assert nodes.requests == []
+
+
+# -- one send --------------------------------------------------------------------------------------
+
+
+async def test_one_send_pairs_requests_and_responses(nodes: DraftNodes) -> None:
+    """Each request gets a response of the class that belongs to it (A-41)."""
+    client = await nodes.client()
+    requests: list[messages.DraftRequest[Any]] = [
+        messages.CreateTopicRequest("a", 1, 1, None, ()),
+        messages.AlterTopicRequest("a", 2, None, (), ()),
+        messages.DescribeTopicRequest("a"),
+        messages.ListTopicsRequest(),
+        messages.DeleteTopicRequest("a"),
+        messages.ReassignPartitionRequest(moves((0, [1, 2]))),
+        messages.VerifyReassignPartitionRequest(moves((0, [1, 2]))),
+        messages.PreferredReplicaLeaderElectionRequest(None),
+    ]
+    pairs = {
+        type(request).__name__: type(await client._send(request)).__name__ for request in requests
+    }
+    assert pairs == {name: name.replace("Request", "Response") for name in pairs}
+    assert len(pairs) == len(requests)
+
+
+async def test_a_change_without_a_response_is_not_repeated(nodes: DraftNodes) -> None:
+    """It may be applied; a request that only reads is sent again."""
+    client = await nodes.client()
+    nodes.drops = lambda request: request.key == CREATE
+    with pytest.raises(OutcomeUnknownError, match="whether the change was applied is unknown"):
+        await client.create_topic("a", 1, 1)
+    assert nodes.requests.count((101, CREATE)) == 1
+    dropped: list[int] = []
+
+    def drop_once(request: Any) -> bool:
+        dropped.append(request.key)
+        return dropped == [LIST]
+
+    nodes.drops = drop_once
+    await client.update_cluster_metadata()
+    dropped.clear()
+    assert await client.list_topics() == ("a", "t")
+
+
+async def test_a_description_that_is_missing_is_an_error(nodes: DraftNodes) -> None:
+    """Of a server that breaks the draft."""
+    client = await nodes.client()
+    nodes.replies = lambda response: (
+        replace(response, topic_description=None)
+        if hasattr(response, "topic_description")
+        else response
+    )
+    with pytest.raises(AdminError, match="sent no description of topic t"):
+        await client.describe_topic("t")
+
+
+async def test_closing_ends_the_futures(nodes: DraftNodes) -> None:
+    """Nothing runs on; the reassignment itself does."""
+    client = await nodes.client()
+    future = client.reassign_partitions(moves((0, [3, 1])))
+    await until(lambda: P0 in nodes.rig.context.reassigning)
+    await client.close()
+    assert future.cancelled()
+    assert P0 in nodes.rig.context.reassigning

@@ -1,0 +1,69 @@
+"""The runbooks: a page for each alert, with commands that exist."""
+
+import re
+import shlex
+from collections.abc import Iterator
+
+import click
+import pytest
+
+from featurewatch.cli.app import app
+from featurewatch.integrations.notify.alert_labels import WATCHDOG
+from featurewatch.integrations.prometheus.files import ALL_RULES
+from scripts.list_runbooks import DIRECTORY, INDEX, index
+
+ENDS = {rule.name: rule.ends for rule in ALL_RULES} | {
+    WATCHDOG: "when the process ends, or cannot read the alerts any more"
+}
+NAMES = sorted(ENDS)
+SECTIONS = ["What it means", "See more", "What to do", "When it resolves"]
+
+
+def sections(name: str) -> dict[str, str]:
+    """The texts of a runbook by their headings, each on one line."""
+    text = (DIRECTORY / f"{name}.md").read_text()
+    assert text.startswith(f"# {name}\n")
+    parts = re.split(r"^## (.+)$", text, flags=re.MULTILINE)
+    pairs = zip(parts[1::2], parts[2::2], strict=True)
+    return {title: " ".join(body.split()) for title, body in pairs}
+
+
+def test_each_alert_has_a_page_and_no_other_is_there() -> None:
+    """The index is what ``python -m scripts.list_runbooks`` writes."""
+    assert sorted(file.stem for file in DIRECTORY.glob("*.md") if file != INDEX) == NAMES
+    assert INDEX.read_text() == index()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_page_answers_four_questions(name: str) -> None:
+    """The sections are there, none is empty, and its end is that of the registry."""
+    texts = sections(name)
+    assert list(texts) == SECTIONS
+    assert all(len(text) > 15 for text in texts.values())
+    assert texts["When it resolves"] == f"It ends {ENDS[name]}."
+
+
+def commands() -> Iterator[tuple[str, list[str]]]:
+    """Each command of featurewatch in a runbook, as words."""
+    for name in NAMES:
+        text = " ".join((DIRECTORY / f"{name}.md").read_text().split("\n## ", 1)[1].split())
+        fenced = re.findall(r"``` (.+?) ```", text)
+        lines = re.findall(
+            r"(?:^|(?<= ))featurewatch .+?(?= featurewatch | curl | amtool |$)", *fenced
+        )
+        inline = re.findall(r"`(featurewatch [^`]+)`", text.replace("```", ""))
+        yield from ((name, shlex.split(line)) for line in [*lines, *inline])
+
+
+@pytest.mark.parametrize(("name", "words"), [*commands()])
+def test_the_commands_exist(name: str, words: list[str]) -> None:
+    """With their parts and flags, as somebody types them at night."""
+    command: click.Command = app
+    path = [word for word in words[1:] if re.fullmatch(r"[a-z-]+", word) and word[0] != "-"]
+    for word in path:
+        assert isinstance(command, click.Group)
+        found = command.get_command(click.Context(command), word)
+        assert found is not None, words
+        command = found
+    flags = {flag for param in command.params for flag in param.opts}
+    assert {word for word in words if word.startswith("-")} <= flags, words

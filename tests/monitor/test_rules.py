@@ -1,0 +1,95 @@
+"""The registry of rules: every rule about nodes is evaluated for all nodes it may apply to."""
+
+import ast
+import inspect
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from featurewatch.monitor import alerts
+from featurewatch.monitor.readiness.state_timers import DEFAULT_LIMITS, NO_TIMES, Timer
+from featurewatch.monitor.rules import (
+    RULES,
+    RULES_BY_KIND,
+    Finding,
+    Rule,
+    RuleContext,
+    Subject,
+    SubjectKind,
+    needs_evaluation,
+)
+from featurewatch.streams.types import NodeId, NodeKey, Role
+from tests.simulation import records as r
+from tests.simulation.records import MV, TV
+from tests.tables.images import fold_all
+
+RANGES = st.tuples(st.integers(-1, 5), st.integers(-1, 5))
+
+
+def _find(context: RuleContext, subject: Subject) -> Iterable[Finding]:
+    del context, subject
+    return ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "timer"),
+    [
+        (SubjectKind.NODE, None),
+        (SubjectKind.NODE, Timer.UPGRADE),
+        (SubjectKind.UPGRADE, None),
+        (SubjectKind.UPGRADE, Timer.OFFLINE),
+        (SubjectKind.LOG, Timer.OFFLINE),
+    ],
+)
+def test_a_rule_that_could_never_fire_is_refused(kind: SubjectKind, timer: Timer | None) -> None:
+    """Without triggers, or with a timer its subjects lack, a rule would never be evaluated."""
+    with pytest.raises(TypeError, match="the rule new could never fire"):
+        Rule("new", "something new", kind, _find, timer=timer)
+
+
+def test_grounds_are_for_nodes() -> None:
+    """Only nodes have capabilities."""
+    with pytest.raises(TypeError, match="could never fire"):
+        Rule("new", "something new", SubjectKind.LOG, _find, grounds=lambda *_: True)
+
+
+def test_alerts_evaluate_each_kind_of_subject() -> None:
+    """A rule about a subject that `monitor.alerts` does not yield would never fire."""
+    tree = ast.parse(inspect.getsource(alerts))
+    yielded = set()
+    for function in (node for node in tree.body if isinstance(node, ast.FunctionDef)):
+        for node in ast.walk(function):
+            match node:
+                case ast.Call(func=ast.Name("Subject"), args=[ast.Attribute(attr=kind), *_]):
+                    yielded.add(SubjectKind[kind])
+                case ast.Name(name) if isinstance(subject := getattr(alerts, name, None), Subject):
+                    yielded.add(subject.kind)
+    assert yielded == set(SubjectKind)
+
+
+def test_names_are_unique_and_each_kind_has_rules() -> None:
+    """An alert's id contains the rule's name."""
+    assert len({rule.name for rule in RULES}) == len(RULES)
+    assert all(RULES_BY_KIND[kind] for kind in SubjectKind)
+
+
+@given(RANGES, RANGES | st.none(), st.integers(1, 5), st.integers(0, 5))
+def test_no_finding_without_grounds(
+    first: tuple[int, int], second: tuple[int, int] | None, level: int, other: int
+) -> None:
+    """A node whose class needs no evaluation has no findings of a rule without a timer."""
+    ranges = {MV: first} if second is None else {MV: first, TV: second}
+    levels = (r.level(MV, level), r.level(TV, other))
+    image = fold_all([r.commit(1, *levels, r.register(1, ranges, fenced=False))])
+    key = NodeKey(Role.BROKER, NodeId(1))
+    context = RuleContext(image, NO_TIMES, DEFAULT_LIMITS, now_ms=0, received_ms=0)
+    node = image.nodes.get(key)
+    assert node is not None
+    for rule in RULES_BY_KIND[SubjectKind.NODE]:
+        findings = [*rule.find(context, Subject(SubjectKind.NODE, key))]
+        if rule.timer is None and findings:
+            assert rule.grounds is not None
+            assert rule.grounds(node.capabilities, image.features.levels)
+            assert needs_evaluation(node.capabilities, image.features.levels)
