@@ -18,7 +18,7 @@ from featurewatch.common.text import plain, shortened
 from featurewatch.reference.zookeeper.machines.requests import FeaturesResponse
 from tests.admin.scripted import Node, ScriptedCluster
 from tests.conformance.kafka_tools import OurCommand
-from tests.paths import ROOT
+from tests.paths import PACKAGE
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2Jred\x9b31m\r\nfeaturewatch: all is well \u202e"
 OBEYED = "\x1b\x07\x9b\r\u202e"
@@ -46,8 +46,8 @@ def test_one_module_writes_to_the_terminal() -> None:
     """No command writes past it, so that none forgets what a terminal would obey."""
     found = {
         name: lines
-        for file in sorted((ROOT / "cli").rglob("*.py"))
-        if not (name := str(file.relative_to(ROOT))).startswith(OWN_CLUSTERS)
+        for file in sorted((PACKAGE / "cli").rglob("*.py"))
+        if not (name := str(file.relative_to(PACKAGE))).startswith(OWN_CLUSTERS)
         and name not in OWN_STREAMS
         and (lines := direct_writes(file))
     }

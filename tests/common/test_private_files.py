@@ -13,12 +13,8 @@ import pytest
 from featurewatch.common.private_files import open_private_directory, write_private
 from featurewatch.stack.process import ports
 from featurewatch.stack.process.ports import Ports
-from tests.paths import ROOT
+from tests.paths import PACKAGE, ROOT
 
-PRODUCT = (
-    *("streams", "tables", "controller", "agents", "pipeline", "web", "monitoring"),
-    *("admin", "cli", "reference"),
-)
 OTHER_FILES = {
     "agents/membership.py": "a lock",
     "cli/command_line.py": "the formatter of help, whose method has such a name",
@@ -63,10 +59,9 @@ def writes(tree: ast.AST) -> Iterator[ast.Call]:
 
 def test_the_product_writes_such_files_in_one_place() -> None:
     """Every other file that is written is listed here, with what it contains."""
-    files = [path for folder in (*PRODUCT, "deploy") for path in (ROOT / folder).rglob("*.py")]
     writing = {
-        path.relative_to(ROOT).as_posix()
-        for path in files
+        path.relative_to(PACKAGE).as_posix()
+        for path in PACKAGE.rglob("*.py")
         if any(writes(ast.parse(path.read_text())))
     }
     assert sorted(writing) == sorted(OTHER_FILES)

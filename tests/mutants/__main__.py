@@ -103,7 +103,7 @@ def run_tests(tree: Path, *rows: str) -> int | None:
 
 def try_mutant(tree: Path, mutant: Mutant) -> Fate:
     """Plants a bug, runs the tests of its row, and takes it out again."""
-    file = tree / mutant.file
+    file = tree / "src/featurewatch" / mutant.file
     text = file.read_text()
     if text.count(mutant.old) != 1:
         return Fate.BROKEN

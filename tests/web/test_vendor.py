@@ -9,9 +9,9 @@ import pytest
 
 from featurewatch.web.request_rules import HEADERS
 from featurewatch.web.static_files import StaticFiles
-from tests.paths import ROOT
+from tests.paths import PACKAGE
 
-STATIC = ROOT / "web" / "static"
+STATIC = PACKAGE / "web" / "static"
 VENDOR = STATIC / "vendor"
 MANIFEST = json.loads((VENDOR / "vendor.json").read_text())["files"]
 OWN = sorted(STATIC.glob("*.js"))

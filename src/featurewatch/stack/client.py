@@ -118,6 +118,6 @@ def _checked(line: str) -> dict[str, Any]:
 
 def _python_path() -> str:
     """PYTHONPATH for the child, with this package's root first so that it imports the same code."""
-    own_path = str(Path(__file__).absolute().parents[3])
+    own_path = str(Path(__file__).absolute().parents[2])
     inherited = os.environ.get("PYTHONPATH")
     return own_path if not inherited else own_path + os.pathsep + inherited
