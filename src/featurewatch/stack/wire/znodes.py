@@ -1,19 +1,14 @@
-"""Reads from ZooKeeper whether a broker is still registered and how far a migration is.
+"""Reads from ZooKeeper whether a broker is still registered. Never writes."""
 
-Never writes.
-"""
-
-import json
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException, NoNodeError
+from kazoo.exceptions import KazooException
 from kazoo.handlers.threading import KazooTimeoutError
 
-from featurewatch.stack.errors import StackError, StartError, WireError
+from featurewatch.stack.errors import StartError, WireError
 from featurewatch.stack.process.polling import attempts
 
 _CONNECT_S = 15.0
@@ -22,7 +17,7 @@ _kazoo_log.setLevel(logging.CRITICAL)  # kazoo logs every failed connect; our er
 
 
 @contextmanager
-def _session(connect: str) -> Iterator[tuple[KazooClient, str]]:
+def session(connect: str) -> Iterator[tuple[KazooClient, str]]:
     """A session for the block, and the chroot, which need not exist yet.
 
     Raises:
@@ -40,19 +35,6 @@ def _session(connect: str) -> Iterator[tuple[KazooClient, str]]:
         client.close()
 
 
-def read_json(connect: str, path: str) -> Any:
-    """The content of a znode that holds JSON; None if the znode does not exist.
-
-    Raises:
-        WireError: if ZooKeeper does not respond.
-    """
-    with _session(connect) as (client, chroot):
-        try:
-            return json.loads(client.get(chroot + path)[0])
-        except NoNodeError:
-            return None
-
-
 def wait_until_unregistered(connect: str, broker_id: int, timeout_s: float = 30.0) -> None:
     """Returns when no session holds the broker's id.
 
@@ -63,28 +45,8 @@ def wait_until_unregistered(connect: str, broker_id: int, timeout_s: float = 30.
         WireError: if ZooKeeper does not respond.
     """
     path = f"/brokers/ids/{broker_id}"
-    with _session(connect) as (client, chroot):
+    with session(connect) as (client, chroot):
         for _ in attempts(timeout_s):
             if client.exists(chroot + path) is None:
                 return
     raise StartError(f"another broker {broker_id} is registered at {connect}{path}; stop it first")
-
-
-def wait_until_migrated(connect: str, timeout_s: float) -> None:
-    """Returns when a KRaft controller has copied ZooKeeper's metadata to its log.
-
-    The test is Kafka's own (ZkMigrationLeadershipState.initialZkMigrationComplete).
-
-    Raises:
-        StackError: if the copy is not complete after ``timeout_s``.
-        WireError: if ZooKeeper does not respond.
-    """
-    content: Any = None
-    for _ in attempts(timeout_s):
-        content = read_json(connect, "/migration")
-        if content is not None and content["kraft_metadata_offset"] > 0:
-            return
-    raise StackError(
-        f"the migration is not done after {timeout_s:.0f} s; /migration holds {content}; "
-        "the controller's log shows what it waits for"
-    )
