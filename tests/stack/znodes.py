@@ -5,6 +5,8 @@ from typing import Any
 
 from kazoo.exceptions import NoNodeError
 
+from featurewatch.stack.wire.znodes import session
+
 
 def read_json(connect: str, path: str) -> Any:
     """The content of a znode that holds JSON; None if the znode does not exist.
