@@ -14,7 +14,7 @@ from featurewatch.stack.errors import StackError
 from featurewatch.stack.kafka.cluster import Cluster
 from featurewatch.stack.kafka.specs import NodeSpec, Roles
 from featurewatch.stack.process.polling import attempts
-from tests.stack.znodes import read_json
+from featurewatch.stack.wire.znodes import read_json
 
 FIRST_CONTROLLER_ID: Final = 3001
 MIGRATION_TIMEOUT_S: Final = 120.0

@@ -17,10 +17,10 @@ from featurewatch.stack import stack_file
 from featurewatch.stack.java.jars import Cache
 from featurewatch.stack.kafka.specs import ClusterSpec, NodeSpec, Roles
 from featurewatch.stack.stack_file import ReferenceFile, StackFile, ZookeeperFile
+from featurewatch.stack.wire.znodes import read_json
 from featurewatch.stack.zookeeper.specs import ServerPorts
 from tests.paths import SRC
 from tests.processes import is_alive, popen
-from tests.stack.znodes import read_json
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.stack

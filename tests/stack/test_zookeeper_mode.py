@@ -10,10 +10,9 @@ from featurewatch.stack.errors import StackError, StartError, WireError
 from featurewatch.stack.java.jars import Cache
 from featurewatch.stack.kafka.cluster import Cluster
 from featurewatch.stack.kafka.specs import ClusterSpec, NodeSpec, Roles, zookeeper_mode
-from featurewatch.stack.wire.znodes import wait_until_unregistered
+from featurewatch.stack.wire.znodes import read_json, wait_until_unregistered
 from featurewatch.stack.zookeeper.ensemble import Ensemble
 from tests.stack.clients import broker_ids
-from tests.stack.znodes import read_json
 
 pytestmark = pytest.mark.stack
 

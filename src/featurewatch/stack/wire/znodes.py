@@ -1,11 +1,13 @@
-"""Reads from ZooKeeper whether a broker is still registered. Never writes."""
+"""Reads znodes of Kafka in ZooKeeper mode, for the stack and its demo. Never writes."""
 
+import json
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException
+from kazoo.exceptions import KazooException, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 
 from featurewatch.stack.errors import StartError, WireError
@@ -17,7 +19,7 @@ _kazoo_log.setLevel(logging.CRITICAL)  # kazoo logs every failed connect; our er
 
 
 @contextmanager
-def session(connect: str) -> Iterator[tuple[KazooClient, str]]:
+def _session(connect: str) -> Iterator[tuple[KazooClient, str]]:
     """A session for the block, and the chroot, which need not exist yet.
 
     Raises:
@@ -35,6 +37,19 @@ def session(connect: str) -> Iterator[tuple[KazooClient, str]]:
         client.close()
 
 
+def read_json(connect: str, path: str) -> Any:
+    """The content of a znode that holds JSON; None if the znode does not exist.
+
+    Raises:
+        WireError: if ZooKeeper does not respond.
+    """
+    with _session(connect) as (client, chroot):
+        try:
+            return json.loads(client.get(chroot + path)[0])
+        except NoNodeError:
+            return None
+
+
 def wait_until_unregistered(connect: str, broker_id: int, timeout_s: float = 30.0) -> None:
     """Returns when no session holds the broker's id.
 
@@ -45,7 +60,7 @@ def wait_until_unregistered(connect: str, broker_id: int, timeout_s: float = 30.
         WireError: if ZooKeeper does not respond.
     """
     path = f"/brokers/ids/{broker_id}"
-    with session(connect) as (client, chroot):
+    with _session(connect) as (client, chroot):
         for _ in attempts(timeout_s):
             if client.exists(chroot + path) is None:
                 return
