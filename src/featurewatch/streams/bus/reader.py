@@ -149,7 +149,7 @@ class TopicReader:
         while self._batch:
             messages.append(self._next(0))
         self._check_recovery()
-        return [message for message in messages if message and message.error() is None]
+        return [each for each in messages if each is not None and each.error() is None]
 
     def offsets(self, name: str, partition: int) -> tuple[int, int]:
         """The first offset of a partition and the one after its last; waits for a leader.
