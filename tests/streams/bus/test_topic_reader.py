@@ -62,7 +62,7 @@ def test_ranges_of_one_partition_are_read_one_after_the_other(mock: MockBus) -> 
 def test_a_reader_that_is_left_in_the_middle_of_a_batch_loses_nothing(mock: MockBus) -> None:
     """The rest comes with the next call."""
     with contextlib.closing(TopicReader(mock.settings, STATE, partitions=[1])) as reader:
-        values = []
+        values: list[bytes | None] = []
         while len(values) < 5:
             for message in reader.poll(5):
                 values.append(message.value())
