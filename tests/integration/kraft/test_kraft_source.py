@@ -40,7 +40,7 @@ RELEASES = ("3.9.1", "4.3.0")
 
 def fetched_offset(source: KraftSource) -> int:
     """The next offset to fetch; what is above the high watermark is held and not published."""
-    return source._reader.fetch_position.offset if source._reader else 0
+    return source._reader.progress.fetch_position.offset if source._reader else 0
 
 
 @pytest.fixture(params=RELEASES)
