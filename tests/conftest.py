@@ -44,7 +44,7 @@ pytest_plugins = (
     "tests.plugins.flaky",
     "tests.plugins.fuzzing",
     "tests.plugins.process_logs",
-    "tests.plugins.releases",
+    "tests.plugins.nightly",
     "tests.plugins.requirements",
     "tests.plugins.scheduling",
 )
