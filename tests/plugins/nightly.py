@@ -44,8 +44,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Sets the size of this run before any test module is imported."""
     _run["nightly"] = config.getoption("nightly")
     fixed = not _run["nightly"] and config.getoption("--fuzz-minutes", None) is None
-    if fixed and hypothesis.core.global_force_seed is None:
-        hypothesis.core.global_force_seed = 0  # as --hypothesis-seed does
+    if fixed and config.getoption("--hypothesis-seed", None) is None:
+        vars(hypothesis.core)["global_force_seed"] = 0  # what the option sets
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
