@@ -48,7 +48,7 @@ test: $(VENV)/ready ## Run every test, against real Kafka.
 	@$(BIN)/python -m pytest -n 2 $(DEADLINES) --durations=20 $(PYTEST)
 
 test-fast: $(VENV)/ready ## Run the tests that need neither Kafka nor a network.
-	@$(BIN)/python -m pytest -n 4 --dist loadfile $(DEADLINES) -m 'not stack and not network' $(PYTEST)
+	@$(BIN)/python -m pytest -n 2 $(DEADLINES) -m 'not stack and not network' $(PYTEST)
 
 # Programs that no wheel has, for the tests of rules, receivers and the chart. Without them these tests are
 # skipped.
