@@ -3,12 +3,13 @@
 The process that the user started owns them (`OwnServers`) and ends them with the run; should it
 die, their guards end them. A worker of xdist asks it for one by name over a Unix socket
 (`RemoteServers`) and gets an object with the addresses, directories and process ids of the real
-one: it can ask about servers, but has no means to stop them.
+one. A node that a worker stops and starts again is the worker's from then on, and ends with it.
 """
 
 import contextlib
 import os
 import shutil
+import signal
 import tempfile
 import threading
 import time
@@ -25,6 +26,7 @@ from featurewatch.stack.java.jars import Cache, default_cache
 from featurewatch.stack.kafka.cluster import Cluster
 from featurewatch.stack.kafka.specs import ClusterSpec, combined, single_bus, zookeeper_mode
 from featurewatch.stack.process.group import Group
+from featurewatch.stack.process.polling import attempts
 from featurewatch.stack.zookeeper.ensemble import Ensemble
 from featurewatch.stack.zookeeper.specs import EnsembleSpec
 from tests.process_logs import started
@@ -181,7 +183,7 @@ def _attached(make: Callable[[], Group], pids: list[int | None]) -> Group:
 
 @dataclass(frozen=True)
 class _Foreign:
-    """A process of another process: what can be known about it, and nothing to end it."""
+    """The process of a server, which another process started."""
 
     pid: int
 
@@ -193,3 +195,22 @@ class _Foreign:
         except ProcessLookupError:
             return -1
         return None
+
+    def terminate(self) -> None:
+        """Sends SIGTERM."""
+        self._send(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """Sends SIGKILL."""
+        self._send(signal.SIGKILL)
+
+    def wait(self, timeout_s: float) -> int | None:
+        """Waits until it is gone; None if it still runs after ``timeout_s``."""
+        for _ in attempts(timeout_s):
+            if self.exit_code is not None:
+                break
+        return self.exit_code
+
+    def _send(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, number)

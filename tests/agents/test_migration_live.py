@@ -24,7 +24,7 @@ from tests.running import running
 from tests.simulation.auditor import Auditor
 from tests.simulation.engine import Engine
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.nightly]
 
 
 class MonitoredSources:
