@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from featurewatch.cli.commands.pipeline import pipeline
 from featurewatch.pipeline.errors import LakeError
-from featurewatch.pipeline.gold.query import GoldQuery
+from featurewatch.pipeline.gold.query import FoldQuery
 from featurewatch.pipeline.gold.tables import EPOCHS, FEATURE_CHANGES
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.tables import EXPIRED, MESSAGES, Table
@@ -39,7 +39,7 @@ def _few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def run_queries(lake: Lake) -> None:
     """Fills silver and gold from bronze."""
-    run_once(lake, [SilverQuery(lake).writer, GoldQuery(lake).writer])
+    run_once(lake, [SilverQuery(lake).writer, FoldQuery(lake).writer])
 
 
 def maintained(
@@ -79,7 +79,7 @@ def test_what_is_too_old_is_deleted_and_gold_stays(lake: Lake) -> None:
     messages.add(METADATA_LOG, None, b"poison of today", NOW_MS)
     messages.into(lake)
     run_once(lake, [SilverQuery(lake).writer])
-    GoldQuery(lake).rebuild()
+    FoldQuery(lake).rebuild()
     gold = rows(lake, FEATURE_CHANGES)
     assert len(gold) == 2
     results = maintained(lake, keep_days=30)
@@ -97,7 +97,7 @@ def test_what_is_too_old_is_deleted_and_gold_stays(lake: Lake) -> None:
     maintained(lake, keep_days=30)
     assert rows(lake, MESSAGES, "offset") == [(3,), (4,)]
     with pytest.raises(LakeError, match="no longer has the messages since the beginning"):
-        GoldQuery(lake).writer()
+        FoldQuery(lake).writer()
 
 
 def test_a_place_without_tables_is_no_lake(lake: Lake) -> None:
@@ -138,12 +138,12 @@ def test_gold_that_cannot_be_folded_anew_is_not_lost_unsaid(
     messages = Messages()
     messages.add_events([r.commit(1, r.level(MV, 1)), r.following(1)])
     messages.into(lake)
-    run_once(lake, [GoldQuery(lake).writer])
+    run_once(lake, [FoldQuery(lake).writer])
     gold = rows(lake, FEATURE_CHANGES)
     maintained(lake, keep_days=30)
     shutil.rmtree(lake.path(EPOCHS))
     for _ in range(2):
-        GoldQuery(Lake(lake.session, lake.root)).writer()
+        FoldQuery(Lake(lake.session, lake.root)).writer()
     assert caplog.text.count("the lake has no gold/epochs, and bronze no longer has") == 1
     assert lake.exists(EPOCHS)
     assert rows(lake, FEATURE_CHANGES) == gold != []

@@ -8,12 +8,13 @@ migration.finish()                     # POST_MIGRATION; irreversible
 """
 
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from featurewatch.stack.errors import StackError
 from featurewatch.stack.kafka.cluster import Cluster
 from featurewatch.stack.kafka.specs import NodeSpec, Roles
-from featurewatch.stack.wire.znodes import wait_until_migrated
+from featurewatch.stack.process.polling import attempts
+from featurewatch.stack.wire.znodes import read_json
 
 FIRST_CONTROLLER_ID: Final = 3001
 MIGRATION_TIMEOUT_S: Final = 120.0
@@ -104,3 +105,23 @@ class ClusterMigration:
 
     def _zookeeper(self) -> str:
         return str(self._cluster.spec.zookeeper)
+
+
+def wait_until_migrated(connect: str, timeout_s: float) -> None:
+    """Returns when a KRaft controller has copied ZooKeeper's metadata to its log.
+
+    The test is Kafka's own (ZkMigrationLeadershipState.initialZkMigrationComplete).
+
+    Raises:
+        StackError: if the copy is not complete after ``timeout_s``.
+        WireError: if ZooKeeper does not respond.
+    """
+    content: Any = None
+    for _ in attempts(timeout_s):
+        content = read_json(connect, "/migration")
+        if content is not None and content["kraft_metadata_offset"] > 0:
+            return
+    raise StackError(
+        f"the migration is not done after {timeout_s:.0f} s; /migration holds {content}; "
+        "the controller's log shows what it waits for"
+    )
