@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 UV := $(shell command -v uv 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast monitoring-tools fuzz faults releases lint types format bench requirements mutants screenshots first-minute clean
+.PHONY: help demo test test-fast monitoring-tools fuzz faults releases lint types format generate generate-check bench requirements mutants screenshots first-minute clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -90,6 +90,12 @@ types: $(VENV)/ready ## Check the types alone.
 
 format: $(VENV)/ready ## Lay the code out.
 	@$(BIN)/ruff check --fix . && $(BIN)/ruff format .
+
+generate: $(VENV)/ready ## Write all files, and parts of documents, that follow from the code.
+	@$(BIN)/python -m scripts.generate
+
+generate-check: $(VENV)/ready ## Name the generated files that are stale, as CI does.
+	@$(BIN)/python -m scripts.generate --check
 
 bench: $(VENV)/ready ## Measure speed and memory, each against a peer in the same run; one JSON line each.
 	@$(BIN)/python -m tests.bench $(BENCH)
