@@ -29,7 +29,6 @@ from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.kraft.source import KraftSettings
 from featurewatch.streams.types import ClusterId, NodeId
 from featurewatch.streams.zookeeper.settings import ZookeeperLogin, ZookeeperSettings
-from tests.paths import ROOT
 
 
 @pytest.fixture(autouse=True)
@@ -175,12 +174,6 @@ def test_the_default_limits_are_those_of_the_rules() -> None:
     settings = load(None, bus={"bootstrap_servers": "a:1"})
     assert settings.limits() == DEFAULT_LIMITS
     assert settings.worker_settings().node_series == WorkerSettings(BusSettings("a:1")).node_series
-
-
-def test_the_reference_is_the_settings() -> None:
-    """deploy/reference.yaml is what ``python -m featurewatch.cli.config.reference_config``
-    writes."""
-    assert (ROOT / "deploy" / "reference.yaml").read_text() == render()
 
 
 def test_the_reference_uncommented_is_the_defaults(tmp_path: Path) -> None:
