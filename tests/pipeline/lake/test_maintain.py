@@ -24,17 +24,10 @@ from tests.pipeline.filling import Messages, rows
 from tests.simulation import records as r
 from tests.simulation.records import MV
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.usefixtures("few_tables")]
 
 NOW_MS = 4_000_000_000_000
 """A time that is after today's, whenever this runs: no day of it is too old."""
-
-
-@pytest.fixture(autouse=True)
-def _few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Limits maintenance to some tables: each of the others would take its seconds."""
-    few = (MESSAGES, tables.LEVELS, tables.QUARANTINE, FEATURE_CHANGES)
-    monkeypatch.setattr("featurewatch.pipeline.maintain.TABLES", few)
 
 
 def run_queries(lake: Lake) -> None:
