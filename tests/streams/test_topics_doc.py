@@ -51,20 +51,6 @@ def example(topic) -> bytes:
     return orjson.dumps(orjson.loads(block))
 
 
-def test_the_table_is_the_registry():
-    """Each topic with what it holds, in order, and whether it is compacted."""
-    rows = re.findall(r"^\| `([\w.-]+)` \| (.+?) \| (.+?) \| (\w+) \|$", DOC, re.M)
-    assert rows == [
-        (
-            topic.name(),
-            topic.about.partition(";")[0],
-            topic.about.partition("key: ")[2] or "cluster id",
-            topic.config.get("cleanup.policy", "delete"),
-        )
-        for topic in ALL
-    ]
-
-
 @pytest.mark.parametrize("topic", ALL, ids=lambda topic: topic.short_name)
 def test_the_example_of_each_topic_is_one(topic):
     """It is what the decoder takes, and it has every field."""

@@ -1,18 +1,18 @@
-"""Writes the files of the Helm chart that follow from the code: ``python -m scripts.chart_files``.
+"""The files of the Helm chart that follow from the code.
 
 They are the alerting rules, the dashboards, and the part of ``values.schema.json`` that describes
 featurewatch's own configuration. The rest of that file is written by hand and stays as it is.
 """
 
 import json
-from pathlib import Path
 from typing import Any, Final
 
 from featurewatch.cli.config.settings import Settings
 from featurewatch.integrations.grafana.files import dashboard_files
 from featurewatch.integrations.prometheus.files import RulesFormat, rules_file
+from scripts.generators import ROOT, Texts
 
-CHART: Final = Path(__file__).resolve().parent.parent / "deploy" / "helm" / "featurewatch"
+CHART: Final = ROOT / "deploy" / "helm" / "featurewatch"
 SCHEMA: Final = CHART / "values.schema.json"
 
 CHART_DECIDES: Final = {
@@ -31,15 +31,14 @@ CHART_DECIDES: Final = {
 _NO_CONSTRAINTS: Final = frozenset({"title", "default", "format"})
 
 
-def chart_files() -> dict[Path, str]:
-    """The texts of the files by their paths."""
+def chart_files() -> Texts:
+    """Yields the rules, the dashboards and the schema of the values."""
     name, rules = rules_file(RulesFormat.PROMETHEUS)
-    boards = {
-        CHART / "files" / path: text
-        for path, text in dashboard_files().items()
-        if path.startswith("dashboards/")
-    }
-    return {CHART / "files" / name: rules, **boards, SCHEMA: _values_schema()}
+    yield CHART / "files" / name, rules
+    for path, text in dashboard_files().items():
+        if path.startswith("dashboards/"):
+            yield CHART / "files" / path, text
+    yield SCHEMA, _values_schema()
 
 
 def _values_schema() -> str:
@@ -72,9 +71,3 @@ def _without_notes(node: Any) -> Any:
         for key, value in node.items()
         if key not in _NO_CONSTRAINTS
     }
-
-
-if __name__ == "__main__":
-    for file, text in chart_files().items():
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
