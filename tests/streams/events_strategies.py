@@ -4,7 +4,6 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from featurewatch.streams.codec.cloudevents import LATEST_MS
 from featurewatch.streams.events import (
     Acknowledgement,
     CommitKind,
@@ -24,7 +23,7 @@ from featurewatch.streams.events import (
     ZnodeSnapshot,
 )
 from featurewatch.streams.topics import API_VERSIONS, METADATA_LOG, ZOOKEEPER, Topic
-from featurewatch.streams.types import ClusterId, Role
+from featurewatch.streams.types import LATEST_MS, ClusterId, Role
 from featurewatch.streams.znodes import (
     AdminTask,
     AdminZnode,

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from featurewatch.streams.codec.event_shapes import KINDS
 from featurewatch.streams.codec.events import MalformedEventError, decode
+from featurewatch.streams.codec.shapes import KINDS
 from featurewatch.streams.schemas import described, schema_of
 from featurewatch.streams.topics import (
     ALL,

@@ -8,7 +8,6 @@ import orjson
 import pytest
 from jsonschema import Draft202012Validator
 
-from featurewatch.streams.codec.event_shapes import KINDS
 from featurewatch.streams.codec.events import decode, encode
 from featurewatch.streams.codec.outputs import (
     decode_alert,
@@ -16,6 +15,7 @@ from featurewatch.streams.codec.outputs import (
     decode_operation,
     decode_snapshot,
 )
+from featurewatch.streams.codec.shapes import KINDS
 from featurewatch.streams.outputs import Alert, FeatureChange, Operation, Snapshot
 from featurewatch.streams.schemas import schema_of
 from featurewatch.streams.topics import (
