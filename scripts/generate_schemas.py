@@ -13,10 +13,10 @@ import inspect
 import json
 import re
 import sys
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import StrEnum
+from itertools import pairwise
 from pathlib import Path
 from types import UnionType
 from typing import (
@@ -24,6 +24,7 @@ from typing import (
     Final,
     Literal,
     Union,
+    cast,
     get_args,
     get_origin,
     get_type_hints,
@@ -50,6 +51,7 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 SCHEMAS: Final = ROOT / "src/featurewatch/streams/schemas"
 DOC: Final = ROOT / "docs/topics.md"
 
+_MAX_LINE: Final = 88
 _BASE64: Final = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 _SIMPLE: Final[Mapping[Any, Schema]] = {
     str: {"type": "string"},
@@ -199,10 +201,9 @@ def _limits(bounds: Bounds) -> Schema:
 
 def _field_docs(cls: type) -> dict[str, str]:
     """The docstrings below a class's fields, as plain text."""
-    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(cls))).body
-    assert isinstance(definition, ast.ClassDef)
+    definition = cast("ast.ClassDef", ast.parse(inspect.getsource(cls)).body[0])
     docs = {}
-    for statement, below in zip(definition.body, definition.body[1:], strict=False):
+    for statement, below in pairwise(definition.body):
         match statement, below:
             case (
                 ast.AnnAssign(target=ast.Name(id=name)),
@@ -252,11 +253,25 @@ def _kind_rows(topic: Topic) -> Iterator[str]:
         yield f"| {names} | {meaning[0].lower()}{meaning[1:]} |\n"
 
 
+def _json(value: Any, indent: int = 0) -> str:
+    """A value as JSON, on one line if it fits."""
+    line = json.dumps(value)
+    if not isinstance(value, dict | list) or indent + len(line) <= _MAX_LINE:
+        return line
+    inner = indent + 2
+    if isinstance(value, dict):
+        items = [f"{json.dumps(key)}: {_json(item, inner)}" for key, item in value.items()]
+    else:
+        items = [_json(item, inner) for item in value]
+    begin, end = "{}" if isinstance(value, dict) else "[]"
+    separator = ",\n" + " " * inner
+    return f"{begin}\n{' ' * inner}{separator.join(items)}\n{' ' * indent}{end}"
+
+
 def files() -> dict[Path, str]:
     """The text of each generated file."""
     schemas = {
-        SCHEMAS / f"{topic.short_name}.json": json.dumps(schema_of(topic), indent=2) + "\n"
-        for topic in ALL
+        SCHEMAS / f"{topic.short_name}.json": _json(schema_of(topic)) + "\n" for topic in ALL
     }
     return {**schemas, DOC: documented(DOC.read_text())}
 
