@@ -117,9 +117,10 @@ class _Definitions:
                 properties[name] = {"const": self._topic.source}
             else:
                 properties[name] = self.value_of(hints[name], documented.get(name))
-        absent = {name for name in names if Rule.OPTIONAL in unwrap(hints[name])[1]}
         if is_typeddict(cls):
-            absent = {*cls.__optional_keys__}
+            absent = cls.__dict__["__optional_keys__"]
+        else:
+            absent = {name for name in names if Rule.OPTIONAL in unwrap(hints[name])[1]}
         return {
             "description": _text(cls.__doc__),
             "type": "object",

@@ -78,7 +78,7 @@ def values_of(annotation: Any) -> st.SearchStrategy[Any]:
     if get_origin(base) is tuple:
         return st.lists(values_of(arguments[0]), max_size=3).map(tuple)
     if arguments:
-        return st.one_of(map(values_of, arguments))
+        return _any_of([values_of(member) for member in arguments])
     if is_dataclass(base):
         return objects_of(base)
     return st.none() if base is type(None) else st.sampled_from([*base])
@@ -110,8 +110,16 @@ def resyncs(topic: Topic) -> st.SearchStrategy[SourceResync]:
 
 
 def _events(topic: Topic, union: Any) -> st.SearchStrategy[Any]:
-    special = {SourceStatus: statuses(topic), SourceResync: resyncs(topic), LogCommit: commits()}
-    return st.one_of(special[cls] if cls in special else objects_of(cls) for cls in get_args(union))
+    special: dict[type, st.SearchStrategy[Any]] = {
+        SourceStatus: statuses(topic),
+        SourceResync: resyncs(topic),
+        LogCommit: commits(),
+    }
+    return _any_of([special.get(cls, objects_of(cls)) for cls in get_args(union)])
+
+
+def _any_of(strategies: list[st.SearchStrategy[Any]]) -> st.SearchStrategy[Any]:
+    return st.one_of(strategies)
 
 
 log_events = _events(METADATA_LOG, LogEvent)

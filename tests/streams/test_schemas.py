@@ -39,6 +39,7 @@ EVENTS = {  # by short name
 }
 TOPICS = [topic for topic in ALL if topic.short_name in KINDS]
 VALIDATORS = {topic.short_name: Draft202012Validator(schema_of(topic)) for topic in TOPICS}
+FILES = files()
 
 
 def test_every_schema_belongs_to_a_topic():
@@ -46,10 +47,10 @@ def test_every_schema_belongs_to_a_topic():
     assert described() == {topic.short_name for topic in ALL}
 
 
-@pytest.mark.parametrize("path", files(), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_each_generated_file_is_up_to_date(path):
     """The schemas and the tables of docs/topics.md are those of the code."""
-    assert path.read_text() == files()[path], "run: python -m scripts.generate_schemas"
+    assert path.read_text() == FILES[path], "run: python -m scripts.generate_schemas"
 
 
 def test_the_file_of_the_state_refers_to_that_of_epochs():
@@ -62,6 +63,7 @@ def test_the_file_of_the_state_refers_to_that_of_epochs():
     referring = Draft202012Validator(state, registry=registry)
     complete = Draft202012Validator(schema_of(STATE))
     snapshots = [output for output in simulated_outputs(range(3)) if isinstance(output, Snapshot)]
+    assert snapshots
     for snapshot in snapshots:
         content = orjson.loads(encode_state(snapshot).value or b"")
         for validator in (referring, complete):
