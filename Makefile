@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 UV := $(shell command -v uv 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast monitoring-tools fuzz faults releases lint types format bench requirements mutants screenshots first-minute clean
+.PHONY: help demo test test-fast monitoring-tools fuzz faults nightly lint types format bench requirements mutants screenshots first-minute clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,7 +48,7 @@ test: $(VENV)/ready ## Run every test, against real Kafka.
 	@$(BIN)/python -m pytest -n 2 $(DEADLINES) --durations=20 $(PYTEST)
 
 test-fast: $(VENV)/ready ## Run the tests that need neither Kafka nor a network.
-	@$(BIN)/python -m pytest -n 4 --dist loadfile $(DEADLINES) -m 'not stack and not network' $(PYTEST)
+	@$(BIN)/python -m pytest -n 2 $(DEADLINES) -m 'not stack and not network' $(PYTEST)
 
 # Programs that no wheel has, for the tests of rules, receivers and the chart. Without them these tests are
 # skipped.
@@ -73,11 +73,11 @@ FUZZ_MINUTES ?= 60
 fuzz: $(VENV)/ready ## Try random input on every entry, for FUZZ_MINUTES (60); findings go to tests/corpus.
 	@$(BIN)/python -m pytest -m 'fuzz and not stack' --fuzz-minutes $(FUZZ_MINUTES) $(PYTEST)
 
-# Which of them: the oldest and the newest patch of 3.3, 3.7, 3.9, 4.1 and 4.3, or RELEASES=3.7.2,4.1.2.
-RELEASES ?= all
+# Other releases than the oldest and the newest patch of 3.3, 3.7, 3.9, 4.1 and 4.3: RELEASES=3.7.2,4.1.2.
+RELEASES ?=
 
-releases: $(VENV)/ready ## Run the tests of sources and rights on RELEASES of Kafka (every night).
-	@$(BIN)/python -m pytest -m 'releases or nightly' --releases $(RELEASES) $(PYTEST)
+nightly: $(VENV)/ready ## Run every test with all random cases and new seeds, on more RELEASES of Kafka.
+	@$(BIN)/python -m pytest -n 2 $(DEADLINES) --nightly --releases '$(RELEASES)' --durations=20 $(PYTEST)
 
 faults: $(VENV)/ready ## Break a running stack in every way (FAULTS="kill-* clock-*" REPEAT=20); see docs/faults.md.
 	@$(BIN)/python -m tests.faults $(foreach row,$(FAULTS),'$(row)') --repeat $(or $(REPEAT),1)

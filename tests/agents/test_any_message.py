@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from featurewatch.agents.messages.encoded_result import encode_result
+from featurewatch.agents.encoded_result import encode_result
 from featurewatch.monitor.input_messages import InputMessage, process
 from featurewatch.monitor.rows import states_of_rows
 from featurewatch.monitor.snapshot import snapshot

@@ -24,7 +24,7 @@ from tests.simulation.auditor import Auditor
 from tests.simulation.engine import Engine
 from tests.stack.migration import ClusterMigration
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.nightly]
 
 
 class MonitoredSources:

@@ -118,6 +118,26 @@ def test_describe_imports_no_engine() -> None:
             assert set(done.stderr.split()) <= {"featurewatch.controller"}
 
 
+def test_readers_of_topics_import_no_engine(tmp_path: Path) -> None:
+    """What reads a topic loads nothing that it does not use; settings only where there are some."""
+    file = tmp_path / "featurewatch.yaml"
+    file.write_text("bus: {bootstrap_servers: 'bus:9092'}")
+    heavy = "pydantic aiohttp kazoo kio faust deltalake pyspark"
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from featurewatch.cli.commands import outputs\n"
+        "from featurewatch.cli.config.bus import load_bus\n"
+        "outputs._printers()\n"
+        "assert load_bus(None, 'bus:9092', '').bootstrap_servers == 'bus:9092'\n"
+        f"print(*(name for name in {heavy.split()} if name in sys.modules))\n"
+        "assert load_bus(Path(sys.argv[1]), '', '').bootstrap_servers == 'bus:9092'\n"
+        f"print(*(name for name in {heavy.split()} if name in sys.modules))"
+    )
+    command = [sys.executable, "-c", code, str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "\npydantic\n"
+
+
 @pytest.mark.parametrize("command", ["readiness", "rehearse", "history show", "fleet readiness"])
 def test_help_fills_the_terminal(command: str) -> None:
     """A line ends where the next word would not fit, not where it ends in the source."""

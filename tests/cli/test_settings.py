@@ -3,8 +3,8 @@
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import get_type_hints
 
+import click
 import pytest
 import yaml
 
@@ -308,8 +308,9 @@ def test_the_limits_of_a_cluster_reach_its_sources(tmp_path: Path) -> None:
 def test_the_help_names_the_limits_defaults(name: str) -> None:
     """The default in the help is the setting's."""
     default = str(ClusterSection.model_fields[name].default)
-    hints = get_type_hints(watch.callback, include_extras=True)
-    assert hints[name].__metadata__[0].default == default
+    (option,) = (option for option in watch.params if option.name == name)
+    assert isinstance(option, click.Option)
+    assert option.show_default == default
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """One Spark session for all tests of the pipeline, with a new lake for each test."""
 
 import signal
+import uuid
 from collections.abc import Callable, Iterator
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,8 +19,6 @@ from featurewatch.streams.bus.settings import BusSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-_NUMBERS = count(1)
 
 
 @pytest.fixture(scope="session")
@@ -58,7 +56,7 @@ def own_bus(bus: Cluster) -> Callable[[], BusSettings]:
     def settings() -> BusSettings:
         return BusSettings(
             bus.bootstrap_servers,
-            prefix=f"pipeline-{next(_NUMBERS)}",
+            prefix=f"pipeline-{uuid.uuid4().hex[:8]}",
             partitions=3,
             replication_factor=1,
         )

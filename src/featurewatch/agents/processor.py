@@ -17,8 +17,8 @@ from featurewatch.agents.at_least_once import (
     RevokedError,
 )
 from featurewatch.agents.changelog import ChangelogWriter
-from featurewatch.agents.messages.delivery import GapDetector, input_message, reversal_reason
-from featurewatch.agents.messages.encoded_result import EncodedResult, encode_result
+from featurewatch.agents.delivery import GapDetector, input_message, reversal_reason
+from featurewatch.agents.encoded_result import EncodedResult, encode_result
 from featurewatch.agents.metrics import WorkerMetrics
 from featurewatch.agents.run_failure import RunFailure
 from featurewatch.monitor.alerts import Cause
@@ -113,26 +113,26 @@ class EventProcessor:
         """Processes one message of an input topic, whatever it contains.
 
         An unexpected error ends the run before the offset can be committed: it is not the
-        message's, which `_judge` deals with.
+        message's, which `_step` deals with.
         """
-        finished = False
         try:
             async with self._lock:
-                try:
-                    if await self._is_due(event.message, table):
-                        await self._process(topic, input_message(event.message), table)
-                        self._tracker.mark_processed(event.message.tp, event.message.offset)
-                except RevokedError:
-                    pass  # it is read again by whoever has the partition next
-                except PublishError as error:
-                    await self._failure.end_run(error)
-                except Exception as error:
-                    LOG.exception("%s: the worker cannot go on", _place(event.message))
-                    await self._failure.end_run(error)  # holds the lock: nothing is processed
-            finished = True
-        finally:
-            if not finished:
-                self._tracker.fail()
+                await self._process_if_due(topic, event.message, table)
+        except BaseException:  # a cancellation too: Faust would acknowledge the message
+            self._tracker.fail()
+            raise
+
+    async def _process_if_due(self, topic: Topic, message: Any, table: Any) -> None:
+        try:
+            if await self._is_due(message, table):
+                await self._process(topic, input_message(message), table)
+                self._tracker.mark_processed(message.tp, message.offset)
+        except RevokedError:
+            pass  # it is read again by whoever has the partition next
+        except Exception as error:
+            if not isinstance(error, PublishError):
+                LOG.exception("%s: the worker cannot go on", _place(message))
+            await self._failure.end_run(error)  # holds the lock: nothing is processed
 
     async def _is_due(self, message: Any, table: Any) -> bool:
         """Whether a message is still to be processed; false: it was processed before.
@@ -156,16 +156,18 @@ class EventProcessor:
         self, cluster: ClusterId, message: InputMessage, reason: str, table: Any
     ) -> None:
         """Counts that messages of a cluster are lost before ``message``."""
-        before, topic = self._state_of(cluster), input_topic(message.topic)
+        state, topic = self._state_of(cluster), input_topic(message.topic)
         cause = Cause(_place(message), message.time_ms)
-        await self._lose_input(before, topic, reason, cause, message.partition, table)
+        step = step_lost(state, topic.short_name, reason, cause, self._limits)
+        await self._apply_step(state, step, message.partition, table)
 
     async def lose_input(self, cluster: ClusterId, topic: Topic, reason: str, cause: Cause) -> None:
         """Counts that messages of an input topic are lost, which is read from its beginning."""
         state = self._state_of(cluster)
         sources = state.image.sources.with_restarted(topic.short_name)
         before = replace(state, image=state.image.with_sources(sources))
-        await self._lose_input(before, topic, reason, cause, self._partition_of(cluster))
+        step = step_lost(before, topic.short_name, reason, cause, self._limits)
+        await self._apply_step(before, step, self._partition_of(cluster))
 
     async def lose_output(
         self, cluster: ClusterId, topic: Topic, reason: str, cause: Cause
@@ -205,18 +207,6 @@ class EventProcessor:
         await self._publisher.flush()
         await self._changelog.commit()
 
-    async def _lose_input(
-        self,
-        before: MonitorState,
-        topic: Topic,
-        reason: str,
-        cause: Cause,
-        partition: int,
-        table: Any = None,
-    ) -> None:
-        step = step_lost(before, topic.short_name, reason, cause, self._limits)
-        await self._apply_step(before, step, partition, table)
-
     async def _apply_step(
         self, before: MonitorState, step: StepResult, partition: int, table: Any = None
     ) -> None:
@@ -225,10 +215,10 @@ class EventProcessor:
 
     async def _process(self, topic: Topic, message: InputMessage, table: Any) -> None:
         began_s = self._monotonic()
-        encoded = self._judge(message)
+        encoded = self._step(message)
         await self._apply(encoded, message.partition, table)
         cluster = encoded.result.before.image.cluster
-        if cluster in self.states:  # a key alone makes no cluster
+        if cluster in self.states:  # ignore clusters that appear only as a message key
             self.last_seen[cluster, topic.short_name] = self._monotonic()
         for reason in (
             reversal_reason(message, encoded.result.before),
@@ -239,11 +229,14 @@ class EventProcessor:
                 await self._report_loss(cluster, message, reason, table)
         self._metrics.observe(topic, encoded.result.step, self._monotonic() - began_s)
 
-    def _judge(self, message: InputMessage) -> EncodedResult:
-        """What a message leads to. Whatever is in it, the messages after it are processed too."""
+    def _step(self, message: InputMessage) -> EncodedResult:
+        """Decodes a message, applies it and encodes the result.
+
+        Whatever is in the message, the messages after it are processed too.
+        """
         try:
             return encode_result(self._bus, process(message, self._state_of, self._limits))
-        except Exception as error:  # its content is foreign, and the judgement has no side effects
+        except Exception as error:  # its content is foreign, and this has no side effects
             LOG.exception("%s: cannot be processed", _place(message))
             reason = f"it cannot be processed: {type(error).__name__}: {error}"
             return encode_result(

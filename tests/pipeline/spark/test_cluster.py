@@ -94,6 +94,7 @@ def published_ids(bus: BusSettings) -> set[str]:
     return {id_.decode() for id_ in ids if isinstance(id_, bytes)}
 
 
+@pytest.mark.nightly
 @pytest.mark.stack
 def test_gold_of_a_cluster_is_that_of_this_process(
     lake: Lake, own_bus: Callable[[], BusSettings], standalone: Standalone, tmp_path: Path

@@ -79,7 +79,7 @@ def shared_options(
             given = {name: values.pop(name) for name in options}
             run(given, lambda target: command(target, **values))
 
-        own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
+        own = list(inspect.signature(command).parameters.values())[1:]
         wrapped.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # inspect reads it
             [*added, *(item.replace(kind=inspect.Parameter.KEYWORD_ONLY) for item in own)]
         )

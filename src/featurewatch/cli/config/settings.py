@@ -31,7 +31,7 @@ from featurewatch.cli.config.values import (
 )
 from featurewatch.cli.errors import UsageError
 from featurewatch.common import yaml_file
-from featurewatch.common.http.access import AccessSettings
+from featurewatch.common.http.access_rules import AccessSettings
 from featurewatch.common.http.clients import is_loopback
 from featurewatch.common.http.errors import WebConfigError
 from featurewatch.common.text import plain, shortened

@@ -1,17 +1,19 @@
 """The newest state of each cluster, and the alerts that fire, read from their topics."""
 
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from confluent_kafka import Message
 
-from featurewatch.cli.config.settings import ClusterSection
 from featurewatch.cli.output.topic_printer import decode_messages
 from featurewatch.streams.bus.reader import TopicReader
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.codec.outputs import decode_alert, decode_snapshot
 from featurewatch.streams.outputs import Alert, AlertState, Snapshot
 from featurewatch.streams.topics import ALERTS, STATE
+
+if TYPE_CHECKING:
+    from featurewatch.cli.config.settings import ClusterSection
 
 STALE_AFTER_MS: Final = 60_000
 """A worker whose sources publish publishes a state every few seconds."""
@@ -60,7 +62,7 @@ class ClusterStates:
             if (reason := staleness(snapshot, now_ms))
         ]
 
-    def never_seen(self, clusters: Iterable[ClusterSection]) -> list[str]:
+    def never_seen(self, clusters: "Iterable[ClusterSection]") -> list[str]:
         """The configured clusters that have no state, as reasons why the state is unknown.
 
         Which state belongs to an entry without ``cluster_id`` is not known here.

@@ -4,10 +4,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from featurewatch.streams.kraft.records.batch import RecordBatch
-from featurewatch.streams.types import OffsetAndEpoch
+from featurewatch.streams.source_status import StallReason
+from featurewatch.streams.types import LeaderAndEpoch, OffsetAndEpoch
+
+
+class LogProgress(NamedTuple):
+    """How far a log has been read.
+
+    ``next_position`` follows the last record that was released, ``fetch_position`` the last one
+    that was read, committed or not. ``high_watermark`` is the end of the committed log, if it is
+    known (else -1), and ``caught_up`` whether everything below it was released. ``stall_reason`` is
+    why nothing can be read now.
+    """
+
+    next_position: OffsetAndEpoch
+    fetch_position: OffsetAndEpoch
+    high_watermark: int
+    leader: LeaderAndEpoch
+    caught_up: bool
+    stall_reason: StallReason | None
 
 
 class ObserverState(StrEnum):

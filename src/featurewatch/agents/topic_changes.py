@@ -10,7 +10,7 @@ anew is noticed before the next message is processed:
   snapshot. What was published before is reported as lost.
 - A changelog without the row is new, and so is one whose row has another changelog's id. If
   outputs of its clusters exist, its rows are lost: the states go on from what was published
-  (`agents.resync.published_outputs`).
+  (`agents.published_outputs`).
 
 An input whose messages expired before they were read is as good as made anew: what a worker before
 published of them cannot be published again from them.
@@ -26,7 +26,7 @@ from typing import Final, Protocol
 import orjson
 
 from featurewatch.agents.processor import EventProcessor
-from featurewatch.agents.resync.published_outputs import (
+from featurewatch.agents.published_outputs import (
     PublishedState,
     read_published_states,
     with_published_features,

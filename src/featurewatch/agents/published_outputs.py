@@ -8,18 +8,15 @@ them again.
 
 import contextlib
 import logging
-import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from immutables import Map
 
 from featurewatch.monitor.rules import RULES, Subject, SubjectKind
 from featurewatch.monitor.step import MonitorState
-from featurewatch.streams.bus.errors import BusUnavailableError
-from featurewatch.streams.bus.settings import LOG as BUS_LOG
+from featurewatch.streams.bus.reader import TopicReader
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.codec.events import MalformedEventError
 from featurewatch.streams.codec.outputs import decode_alert, decode_change, decode_snapshot
@@ -40,7 +37,6 @@ from featurewatch.tables.image.sources import UnreadableRecords
 LOG: Final = logging.getLogger("featurewatch.worker")
 
 _TIMEOUT_S: Final = 30.0
-_BATCH: Final = 1000
 _WITHOUT_KEY: Final = (SubjectKind.LOG, SubjectKind.MIGRATION, SubjectKind.UPGRADE)
 _RULES: Final = {rule.name: rule for rule in RULES}
 
@@ -52,25 +48,30 @@ class PublishedState(NamedTuple):
     sources: Collection[str]
 
 
-def read_published_states(
-    bus: BusSettings,
-    partitions: Collection[int],
-    monotonic: Callable[[], float] = time.monotonic,
-) -> list[PublishedState]:
-    """The states of the clusters of some partitions, as far as they were published. Blocks.
-
-    ``monotonic`` gives seconds of a clock that does not go back.
+def read_published_states(bus: BusSettings, partitions: Collection[int]) -> list[PublishedState]:
+    """Reads the states of the clusters of some partitions, as far as they were published. Blocks.
 
     Raises:
         BusUnavailableError: The bus does not answer for 30 s.
+        BusError: A topic cannot be read.
     """
     published = PublishedOutputs()
-    for topic in (STATE, EPOCHS, FEATURE_CHANGES):
-        for message in _read(bus, topic, partitions, monotonic):
-            published.add(topic, message.value())
-    if published.clusters:
-        for message in _read(bus, ALERTS, range(bus.partitions), monotonic):
-            published.add(ALERTS, message.value())
+    for topic in (STATE, EPOCHS, FEATURE_CHANGES, ALERTS):
+        if topic is ALERTS and not published.clusters:
+            break
+        # The alerts of a cluster may be on any partition: they have keys of their own.
+        reader = TopicReader(
+            bus,
+            topic,
+            partitions=None if topic is ALERTS else partitions,
+            answer_s=_TIMEOUT_S,
+            timeout_s=_TIMEOUT_S,
+            group="published",
+            log=None,
+        )
+        with contextlib.closing(reader):
+            for message in reader.read_existing():
+                published.add(topic, message.value())
     return [
         PublishedState(published.state(cluster), published.sources(cluster))
         for cluster in published.clusters
@@ -208,43 +209,3 @@ def _provenance(fields: Mapping[str, Any]) -> Provenance:
         if set(fields) == set(shape.__slots__):
             return shape(**fields)
     return NO_PROVENANCE
-
-
-def _read(
-    bus: BusSettings, topic: Topic, partitions: Collection[int], monotonic: Callable[[], float]
-) -> Iterator[Message]:
-    """The messages that partitions of a topic have now."""
-    consumer = Consumer(
-        bus.client(
-            group_id=f"{bus.prefix}-published",
-            enable_auto_commit=False,
-            enable_partition_eof=True,
-            auto_offset_reset="earliest",
-            fetch_wait_max_ms=25,
-        ),
-        logger=BUS_LOG,
-    )
-    name, left = bus.topic(topic), set(partitions)
-    deadline = monotonic() + _TIMEOUT_S
-    try:
-        consumer.assign([TopicPartition(name, partition, 0) for partition in left])
-        while left:
-            for message in consumer.consume(_BATCH, 0.1):
-                error = message.error()
-                if error is None:
-                    deadline = monotonic() + _TIMEOUT_S
-                    yield message
-                elif error.code() == KafkaError._PARTITION_EOF:
-                    left.discard(message.partition() or 0)
-            if monotonic() > deadline:
-                raise BusUnavailableError(
-                    f"{name} could not be read to its end within {_TIMEOUT_S:g} s: look at the "
-                    f"bus at {bus.bootstrap_servers}"
-                )
-    except KafkaException as exception:
-        raise BusUnavailableError(
-            f"{name} cannot be read from the bus at {bus.bootstrap_servers} "
-            f"({exception.args[0].str()})"
-        ) from exception
-    finally:
-        consumer.close()
