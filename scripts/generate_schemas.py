@@ -63,7 +63,7 @@ _SIMPLE: Final[Mapping[Any, Schema]] = {
 
 
 def schema_of(topic: Topic) -> Schema:
-    """The schema of a topic's values. That of ``state`` refers to that of ``epochs``."""
+    """Returns the schema of a topic's values. That of ``state`` refers to that of ``epochs``."""
     about, _, key = topic.about.partition("; key: ")
     schema: Schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -91,7 +91,7 @@ class _Definitions:
         self._kinds = _kinds(topic)
 
     def reference(self, cls: type, *, closed: bool = False) -> Schema:
-        """A reference to the definition of a class."""
+        """Returns a reference to the definition of a class."""
         name = re.sub(r"(?<!^)([A-Z])", r"-\1", cls.__name__).lower()
         if name not in self.by_name:
             self.by_name[name] = {}  # keeps the place before those that it refers to
@@ -99,7 +99,7 @@ class _Definitions:
         return {"$ref": f"#/$defs/{name}"}
 
     def object_of(self, cls: type, *, closed: bool = False) -> Schema:
-        """The schema of a class's objects; ``closed``: they have no other fields."""
+        """Returns the schema of a class's objects; ``closed``: they have no other fields."""
         hints = get_type_hints(cls, include_extras=True)
         if is_dataclass(cls):
             constants = {field.name: field.default for field in fields(cls) if not field.init}
@@ -132,7 +132,7 @@ class _Definitions:
     def value_of(
         self, annotation: Any, description: str | None = None, *, closed: bool = False
     ) -> Schema:
-        """The schema of the values of a type."""
+        """Returns the schema of the values of a type."""
         base, metadata = unwrap(annotation)
         texts = [item for item in metadata if isinstance(item, str)]
         described = {"description": description or texts[-1]} if description or texts else {}
@@ -189,7 +189,7 @@ class _Definitions:
 
 
 def _kinds(topic: Topic) -> dict[type, list[str]]:
-    """The kinds of each class of a topic's events."""
+    """Returns the kinds of each class of a topic's events."""
     kinds: dict[type, list[str]] = {}
     for kind, shape in KINDS.get(topic.short_name, {}).items():
         kinds.setdefault(shape.cls, []).append(kind)
@@ -201,7 +201,7 @@ def _limits(bounds: Bounds) -> Schema:
 
 
 def _field_docs(cls: type) -> dict[str, str]:
-    """The docstrings below a class's fields, as plain text."""
+    """Returns the docstrings below a class's fields, as plain text."""
     definition = cast("ast.ClassDef", ast.parse(inspect.getsource(cls)).body[0])
     docs = {}
     for statement, below in pairwise(definition.body):
@@ -215,7 +215,7 @@ def _field_docs(cls: type) -> dict[str, str]:
 
 
 def _text(docstring: str | None) -> str:
-    """The first paragraph of a docstring as plain text."""
+    """Returns the first paragraph of a docstring as plain text."""
     return " ".join((docstring or "").partition("\n\n")[0].replace("`", "").split())
 
 
@@ -224,7 +224,7 @@ def _capitalized(text: str) -> str:
 
 
 def documented(text: str) -> str:
-    """The text of docs/topics.md with the tables as they should be."""
+    """Returns the text of docs/topics.md with up-to-date tables."""
     text = _with_rows(text, "| topic | content | key | cleanup |", _topic_rows())
     head, *sections = re.split(r"^(?=## )", text, flags=re.MULTILINE)
     by_title = {f"## {topic.name()}": topic for topic in ALL}
@@ -255,7 +255,7 @@ def _kind_rows(topic: Topic) -> Iterator[str]:
 
 
 def _json(value: Any, indent: int = 0) -> str:
-    """A value as JSON, on one line if it fits."""
+    """Returns a value as JSON, on one line if it fits."""
     line = json.dumps(value)
     if not isinstance(value, dict | list) or indent + len(line) <= _MAX_LINE:
         return line
@@ -270,7 +270,7 @@ def _json(value: Any, indent: int = 0) -> str:
 
 
 def files() -> dict[Path, str]:
-    """The text of each generated file."""
+    """Returns the text of each generated file."""
     schemas = {
         SCHEMAS / f"{topic.short_name}.json": _json(schema_of(topic)) + "\n" for topic in ALL
     }

@@ -59,7 +59,7 @@ TYPES: Mapping[Any, st.SearchStrategy[Any]] = {
 
 
 def values_of(annotation: Any) -> st.SearchStrategy[Any]:
-    """The values of a field's type."""
+    """Returns the values of a field's type."""
     base, metadata = unwrap(annotation)
     if rules := [item for item in metadata if item in RULES]:
         return RULES[rules[-1]]
@@ -85,7 +85,7 @@ def values_of(annotation: Any) -> st.SearchStrategy[Any]:
 
 
 def objects_of(cls: Any, **given: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """The objects of a dataclass; ``given`` has other strategies for some fields."""
+    """Returns the objects of a dataclass; ``given`` has other strategies for some fields."""
     declared = {field.name: field.type for field in fields(cls) if field.init}
     drawn = {name: values_of(type_) for name, type_ in declared.items() if name not in given}
     return st.builds(cls, **drawn, **given)

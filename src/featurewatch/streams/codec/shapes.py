@@ -63,7 +63,7 @@ class Shape:
     optional: frozenset[str]
 
     def decode(self, kind: str, content: Mapping[str, Any]) -> Any:
-        """The object; raises `ValueError` with a sentence that names the field."""
+        """Returns the object; raises `ValueError` with a sentence that names the field."""
         values = {}
         name = ""
         try:
@@ -80,7 +80,7 @@ class Shape:
 
 
 def shape_of(cls: type) -> Shape:
-    """The shape of a dataclass whose fields have the types of `streams.fields`."""
+    """Returns the shape of a dataclass whose fields have the types of `streams.fields`."""
     declared = [field for field in fields(cls) if field.init]
     metadata = {field.name: unwrap(field.type)[1] for field in declared}
     pairs = [
@@ -98,7 +98,7 @@ def shape_of(cls: type) -> Shape:
 
 
 def check_of(annotation: Any) -> Check:
-    """The check of values of a type; raises `TypeError` if none follows from it."""
+    """Returns the check of values of a type; raises `TypeError` if none follows from it."""
     base, metadata = unwrap(annotation)
     for item in reversed(metadata):
         if item in _RULES:
@@ -153,7 +153,7 @@ def _znode_content(value: Any) -> ZnodeContent:
 
 
 def a_znode(value: Any) -> Znode:
-    """The znode that a parsed JSON object describes; raises `ValueError`."""
+    """Returns the znode that a parsed JSON object describes; raises `ValueError`."""
     return cast("Znode", _ZNODE.decode("the znode", an_object(value)))
 
 

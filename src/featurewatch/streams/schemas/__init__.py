@@ -12,9 +12,9 @@ from featurewatch.streams.topics import EPOCHS, STATE, Topic
 
 
 def schema_of(topic: Topic) -> dict[str, Any]:
-    """The JSON Schema (2020-12) of the values on a topic; `FileNotFoundError` if it has none.
+    """Returns the JSON Schema (2020-12) of the values on a topic; `FileNotFoundError` if it has none.
 
-    It is complete: the schema of ``state``, which refers to that of ``epochs``, has its content.
+    It refers to no other file: where that of ``state`` refers to ``epochs``, its content is included.
     """
     schema = _read(topic)
     if topic == STATE:
@@ -29,7 +29,7 @@ def _read(topic: Topic) -> dict[str, Any]:
 
 
 def described() -> frozenset[str]:
-    """The short names of the topics that have a schema."""
+    """Returns the short names of the topics that have a schema."""
     return frozenset(
         file.name.removesuffix(".json")
         for file in files(__name__).iterdir()
