@@ -50,7 +50,7 @@ def _table(name: str, about: str, columns: dict[str, str], *, pruned: bool = Tru
 
 
 def _columns(event: type, *names: str, **renamed: str) -> dict[str, str]:
-    """Returns columns for fields of an event; ``renamed`` has the field of a column with another name."""
+    """Returns columns for fields of an event; ``renamed`` maps columns to fields of other names."""
     types = {field.name: field.type for field in fields(event)}
     columns = dict(zip(names, names, strict=True)) | renamed
     return {column: _type(types[name]) for column, name in columns.items()}

@@ -12,9 +12,9 @@ from featurewatch.streams.topics import EPOCHS, STATE, Topic
 
 
 def schema_of(topic: Topic) -> dict[str, Any]:
-    """Returns the JSON Schema (2020-12) of the values on a topic; `FileNotFoundError` if it has none.
+    """Returns the JSON Schema (2020-12) of the values on a topic; `FileNotFoundError`: it has none.
 
-    It refers to no other file: where that of ``state`` refers to ``epochs``, its content is included.
+    It refers to no other file: that of ``state`` includes what its file refers to.
     """
     schema = _read(topic)
     if topic == STATE:
