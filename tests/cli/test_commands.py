@@ -97,8 +97,8 @@ def test_help_imports_no_command() -> None:
 
 
 def test_describe_imports_no_engine() -> None:
-    """One request to one node: no event loop, no generated codec, no settings."""
-    heavy = "typer rich pydantic asyncio ssl kio confluent_kafka faust featurewatch.controller"
+    """One request to one node: no generated codec, no settings, no table."""
+    heavy = "typer rich pydantic kio confluent_kafka faust"
     code = (
         "import sys\n"
         "from featurewatch.cli.main import main\n"
@@ -115,7 +115,7 @@ def test_describe_imports_no_engine() -> None:
                 [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True
             )
             assert "metadata.version" in done.stdout
-            assert set(done.stderr.split()) <= {"featurewatch.controller"}
+            assert done.stderr == "\n"
 
 
 def test_readers_of_topics_import_no_engine(tmp_path: Path) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 from featurewatch.cli.command_line import Option
-from featurewatch.cli.commands.reassign.common.options import SHARED
-from featurewatch.cli.config.cluster_options import Compat, Yes, shared_options
-from featurewatch.cli.kafka_tools.target import ToolTarget
+from featurewatch.cli.config.cluster_options import Yes, shared_options
+from featurewatch.cli.kafka_tools.options import BROKERS, target_values
+from featurewatch.cli.kafka_tools.target import ELECT, AdminTarget
 
 Topic = Annotated[str | None, Option("--topic", metavar="NAME", help="The topic of a partition.")]
 PartitionNumber = Annotated[
@@ -28,7 +28,7 @@ AdminConfig = Annotated[
 DryRun = Annotated[bool, Option("--dry-run", help="Show which leaders would change; send nothing.")]
 
 _SHARED: Final[dict[str, Any]] = {
-    **SHARED,
+    **BROKERS,
     "topic": Topic,
     "partition": PartitionNumber,
     "path_to_json_file": ElectionFile,
@@ -43,7 +43,7 @@ _SHARED: Final[dict[str, Any]] = {
 class ElectionOptions:
     """The options of ``elect``, and the cluster that they name."""
 
-    target: ToolTarget
+    target: AdminTarget
     topic: str | None
     partition: int | None
     file: Path | None
@@ -54,16 +54,10 @@ class ElectionOptions:
     yes: bool
 
 
-def _run(given: dict[str, Any], command: Callable[[ElectionOptions], None]) -> None:
+def _run(given: dict[str, Any], command: Callable[[ElectionOptions], Any]) -> None:
     config, old_config = given["command_config"], given["admin_config"]
-    target = ToolTarget(
-        servers=given["bootstrap_server"] or "",
-        controllers="",
-        command_config=config or old_config,
-        as_json=bool(given["as_json"]),
-        compat=given["compat"] or Compat.V4_3,
-        fails_on_stderr=True,
-    )
+    values = target_values(ELECT, {**given, "command_config": config or old_config})
+    target = AdminTarget(**values)
     options = ElectionOptions(
         target=target,
         topic=given["topic"],
@@ -75,7 +69,7 @@ def _run(given: dict[str, Any], command: Callable[[ElectionOptions], None]) -> N
         dry_run=bool(given["dry_run"]),
         yes=bool(given["yes"]),
     )
-    command(options)
+    target.run(lambda _: command(options))
 
 
 with_election_options = shared_options(_SHARED, _run)

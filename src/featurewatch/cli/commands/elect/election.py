@@ -13,12 +13,12 @@ from featurewatch.admin.elections.client import (
     is_needless,
 )
 from featurewatch.admin.errors import KafkaApiError, UnreachableError
-from featurewatch.cli.admin_target import lacking
-from featurewatch.cli.commands.elect.common.options import ElectionOptions
-from featurewatch.cli.commands.elect.common.partition_file import read_partitions
+from featurewatch.cli.commands.elect.options import ElectionOptions
+from featurewatch.cli.commands.elect.partition_file import read_partitions
 from featurewatch.cli.config.cluster_options import Compat
-from featurewatch.cli.kafka_tools.errors import KafkaToolError, in_set_order
-from featurewatch.cli.kafka_tools.target import ToolTarget
+from featurewatch.cli.kafka_tools.errors import KafkaToolError, lacking
+from featurewatch.cli.kafka_tools.java import in_set_order
+from featurewatch.cli.kafka_tools.target import AdminTarget
 from featurewatch.cli.output.confirmation import confirm, must_confirm
 from featurewatch.cli.output.terminal import print_error, print_line
 from featurewatch.controller.partitions.assignment import TopicPartition
@@ -30,32 +30,23 @@ _DEPRECATED: Final = (
 )
 
 
-def run_election(kind: ElectionType, options: ElectionOptions) -> None:
-    """Elects, prints what the tool prints, and looks who leads; raises `Exit` for a failure."""
+async def run_election(kind: ElectionType, options: ElectionOptions) -> None:
+    """Elects, prints what the tool prints, and looks who leads; raises `KafkaToolError`."""
     target = options.target
-    try:
-        _check(options)
-        partitions = _partitions(options)
-    except KafkaToolError as error:
-        target.fail(error)
-        return
+    _check(options)
+    partitions = _partitions(options)
     if options.admin_config is not None and not _is_old(options):
-        target.printer.line(_DEPRECATED)
-    client = target.client(ElectionAdmin)
-
-    async def change() -> None:
-        async with client as admin:
-            if options.dry_run or (kind is ElectionType.UNCLEAN and must_confirm(options.yes)):
-                lines = list(await _preview(admin, kind, partitions))
-                if options.dry_run:
-                    target.printer.lines(lines)
-                    target.printer.document(lambda: {"preview": lines})
-                    return
-                confirm([*lines, "messages that only absent replicas have are lost"])
-            results = await _elect(admin, kind, partitions)
-            await _report(admin, kind, results, target)
-
-    target.run(change(), shown_by="featurewatch elect preferred --all-topic-partitions --dry-run")
+        target.line(_DEPRECATED)
+    async with target.connect(ElectionAdmin, changes=True) as admin:
+        if options.dry_run or (kind is ElectionType.UNCLEAN and must_confirm(options.yes)):
+            lines = list(await _preview(admin, kind, partitions))
+            if options.dry_run:
+                target.lines(lines)
+                target.document(lambda: {"preview": lines})
+                return
+            confirm([*lines, "messages that only absent replicas have are lost"])
+        results = await _elect(admin, kind, partitions)
+        await _report(admin, kind, results, target)
 
 
 def _is_old(options: ElectionOptions) -> bool:
@@ -100,13 +91,13 @@ async def _elect(
         if refused.code == CLUSTER_NO_RIGHT:
             text = "Not authorized to perform leader election"
             print_line(text)
-            raise KafkaToolError(text, lacking(refused.right)) from None
+            raise KafkaToolError(text, right=refused.right) from None
         error = exception_text(refused.code, str(refused))
         raise KafkaToolError(f"java.util.concurrent.ExecutionException: {error}") from None
 
 
 async def _report(
-    admin: ElectionAdmin, kind: ElectionType, results: Elections, target: ToolTarget
+    admin: ElectionAdmin, kind: ElectionType, results: Elections, target: AdminTarget
 ) -> None:
     order = in_set_order(in_set_order(results))
     elected = [one for one in order if results[one] is None]
@@ -114,14 +105,12 @@ async def _report(
     failed = {one: error for one in order if (error := results[one]) and one not in needless}
     if elected:
         named = ", ".join(map(str, elected))
-        target.printer.line(
-            f"Successfully completed leader election ({kind.name}) for partitions {named}"
-        )
+        target.line(f"Successfully completed leader election ({kind.name}) for partitions {named}")
     if needless:
         named = ", ".join(map(str, needless))
-        target.printer.line(f"Valid replica already elected for partitions {named}")
+        target.line(f"Valid replica already elected for partitions {named}")
     for partition, error in failed.items():
-        target.printer.line(
+        target.line(
             f"Error completing leader election ({kind.name}) for partition: {partition}: "
             f"{exception_text(error.code, error.text)}"
         )
@@ -131,7 +120,7 @@ async def _report(
         summary = f"{len(failed)} replica(s) could not be elected"
         if not target.as_json:
             raise KafkaToolError(summary)
-    target.printer.document(lambda: _document(kind, results))
+    target.document(lambda: _document(kind, results))
     if failed:
         raise KafkaToolError("")
 
@@ -157,7 +146,7 @@ async def _preview(
     found = await admin.topics(names)
     for error in found.errors.values():
         if error.right:
-            raise KafkaToolError(exception_text(error.code, error.text), lacking(error.right))
+            raise KafkaToolError(exception_text(error.code, error.text), right=error.right)
     present = found.partitions
     wanted = sorted(present) if partitions is None else partitions
     lines = ((one, _effect(kind, present.get(one))) for one in wanted)

@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import Final
 
-from featurewatch.cli.commands.reassign.common import json_file
-from featurewatch.cli.kafka_tools.errors import KafkaToolError, in_set_order, repeated
+from featurewatch.cli.kafka_tools import json_file
+from featurewatch.cli.kafka_tools.errors import KafkaToolError
+from featurewatch.cli.kafka_tools.java import in_set_order, repeated
 from featurewatch.controller.partitions.assignment import TopicPartition
 
 _MAPPING: Final = "com.fasterxml.jackson.databind.JsonMappingException: "
@@ -17,7 +18,7 @@ def read_partitions(path: Path) -> list[TopicPartition]:
     try:
         text = json_file.read_json_file(path)
     except KafkaToolError as error:
-        raise KafkaToolError(_NO_FILE + _bare(error), error.advice) from None
+        raise KafkaToolError(_NO_FILE + _bare(error), advice=error.advice) from None
     return parse_partitions(text)
 
 
@@ -26,7 +27,7 @@ def parse_partitions(text: str) -> list[TopicPartition]:
     try:
         document = json_file.parse_json(text) if text else None
     except ValueError as error:
-        raise KafkaToolError(_EMPTY, f"the file is no JSON: {error}") from None
+        raise KafkaToolError(_EMPTY, advice=f"the file is no JSON: {error}") from None
     if not text:
         raise KafkaToolError(_EMPTY)
     try:
@@ -35,7 +36,7 @@ def parse_partitions(text: str) -> list[TopicPartition]:
             raise KafkaToolError('Replica election data is missing "partitions" field')
         partitions = [_partition(item) for item in json_file.as_array(whole["partitions"])]
     except KafkaToolError as error:
-        if str(error) == _bare(error):
+        if error.text == _bare(error):
             raise
         raise KafkaToolError(_MAPPING + _bare(error)) from None
     if doubled := repeated(partitions, in_set_order):
@@ -51,4 +52,4 @@ def _partition(item: object) -> TopicPartition:
 
 
 def _bare(error: KafkaToolError) -> str:
-    return str(error).removeprefix("Error: ")
+    return error.text.removeprefix("Error: ")
