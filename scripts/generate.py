@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -22,6 +23,7 @@ from scripts.generators import ROOT, Texts
 from scripts.generators.chart import chart_files
 from scripts.generators.document_blocks import documents
 from scripts.generators.runbooks import runbooks
+from scripts.generators.summaries import summaries
 
 
 def reference() -> Texts:
@@ -29,7 +31,15 @@ def reference() -> Texts:
     yield ROOT / "deploy" / "reference.yaml", reference_config.render()
 
 
+def schemas() -> Texts:
+    """Yields the JSON Schemas of the topics' values, and what documents have of them."""
+    if find_spec("scripts.generate_schemas"):
+        yield from import_module("scripts.generate_schemas").files().items()
+
+
 GENERATORS: Final[tuple[Callable[[], Texts], ...]] = (
+    summaries,
+    schemas,
     reference,
     chart_files,
     runbooks,
@@ -60,10 +70,14 @@ def _script_path(module: str) -> str:
 
 _LOCKS: Final = ("src/featurewatch/stack/java/jars.lock.json",)
 FROM_JARS: Final = (
-    FromJars("scripts.generate_records", (), ("src/featurewatch/kafka/releases/records.json",)),
+    FromJars(
+        "scripts.generate_records",
+        ("scripts/releases.py",),
+        ("src/featurewatch/kafka/releases/records.json",),
+    ),
     FromJars(
         "scripts.generate_features",
-        ("scripts/java/FeatureTable.java", "scripts/java_source.py"),
+        ("scripts/releases.py", "scripts/java/FeatureTable.java", "scripts/java_source.py"),
         ("src/featurewatch/kafka/releases/features.json",),
     ),
     FromJars(
@@ -73,19 +87,14 @@ FROM_JARS: Final = (
     ),
 )
 DIGESTS: Final = ROOT / "scripts" / "from_jars.json"
-SCRIPTS: Final = tuple(name for name in ("scripts.generate_schemas",) if find_spec(name))
-"""Modules that write files when they are run, and compare them with ``--check``."""
 
 
 def stale() -> Iterator[Path]:
-    """Yields the files that differ from what would be generated, and scripts whose files do."""
+    """Yields the files that differ from what would be generated."""
     recorded = json.loads(DIGESTS.read_text())
     for table in FROM_JARS:
         if recorded.get(table.script) != table.digest():
             yield from (ROOT / name for name in table.files)
-    for script in SCRIPTS:
-        if _run(script, "--check"):
-            yield ROOT / _script_path(script)
     for generator in GENERATORS:
         for path, text in generator():
             if not path.exists() or path.read_text() != text:
@@ -107,9 +116,6 @@ def write() -> None:
             raise SystemExit(f"{table.script} failed")
         digests[table.script] = table.digest()
         DIGESTS.write_text(json.dumps(digests, indent=2) + "\n")
-    for script in SCRIPTS:
-        if _run(script):
-            raise SystemExit(f"{script} failed")
     for generator in GENERATORS:
         for path, text in generator():
             if not path.exists() or path.read_text() != text:
@@ -118,8 +124,8 @@ def write() -> None:
                 print(path.relative_to(ROOT))
 
 
-def _run(script: str, *arguments: str) -> int:
-    command = [sys.executable, "-m", script, *arguments]
+def _run(script: str) -> int:
+    command = [sys.executable, "-m", script]
     return subprocess.run(command, cwd=ROOT, check=False).returncode
 
 

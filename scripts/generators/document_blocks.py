@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Final, TypeVar
 
-import click
-
 from featurewatch.agents import metrics as worker_metrics
 from featurewatch.agents.metric_defs import WorkerMetricDef
 from featurewatch.cli.app import app
+from featurewatch.cli.command_line import LazyGroup
 from featurewatch.controller.kraft.releases import releases
 from featurewatch.integrations.notify import metrics as notify_metrics
 from featurewatch.monitor.readiness import DEFAULT_LIMITS
@@ -28,6 +27,7 @@ from featurewatch.streams.kraft.observer import states as observer
 from featurewatch.streams.topics import ALL
 from featurewatch.streams.zookeeper.watcher import states as watcher
 from scripts.generators import ROOT, Texts
+from scripts.generators.summaries import command_of, names, summary_of
 
 _BLOCK: Final = re.compile(
     r"(?<=<!-- generated: )([\w-]+)( -->\n)(.*?)(?=<!-- end of generated -->)", re.DOTALL
@@ -125,17 +125,16 @@ _PAGES: Final = {
 
 
 def _commands() -> str:
-    context = click.Context(app)
     rows = []
-    for name, summary in app.summaries.items():
-        command = app.get_command(context, name)
+    for name in names(app):
+        command = command_of(app, name)
         usage = f"featurewatch {name}"
-        if isinstance(command, click.Group):
-            parts = "|".join(command.list_commands(context))
+        if isinstance(command, LazyGroup):
+            parts = "|".join(names(command))
             usage += f" [{parts}]" if command.invoke_without_command else f" {parts}"
         pages = (f"docs/{page}.md" for page in _PAGES.get(name, (name,)))
         links = ", ".join(f"[{page}]({page})" for page in pages if (ROOT / page).exists())
-        rows.append((f"`{usage}`", summary, links))
+        rows.append((f"`{usage}`", summary_of(command), links))
     return _table("| command | | more |", rows)
 
 
@@ -197,8 +196,8 @@ def diagram(start: State, transitions: Mapping[tuple[State, Trigger], State]) ->
 
     def lines() -> Iterator[str]:
         yield f"[*] --> {start}"
-        for (before, after), names in arrows.items():
-            yield f"{before} --> {after}: {', '.join(names)}"
+        for (before, after), triggers in arrows.items():
+            yield f"{before} --> {after}: {', '.join(triggers)}"
 
     body = "".join(f"    {line}\n" for line in lines())
     return f"```mermaid\nstateDiagram-v2\n{body}```\n"

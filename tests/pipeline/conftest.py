@@ -10,7 +10,10 @@ import pytest
 
 from featurewatch.cli.runtime.spark_jars import spark_jars
 from featurewatch.pipeline.errors import SparkMissingError
+from featurewatch.pipeline.gold.tables import FEATURE_CHANGES
 from featurewatch.pipeline.lake.lake import Lake
+from featurewatch.pipeline.lake.tables import MESSAGES
+from featurewatch.pipeline.silver.tables import LEVELS, QUARANTINE
 from featurewatch.pipeline.spark.java import java_home
 from featurewatch.pipeline.spark.session import spark_session
 from featurewatch.stack.java.jars import Cache
@@ -47,6 +50,13 @@ def lake(spark: "SparkSession", tmp_path: Path) -> Iterator[Lake]:
     lake_ = Lake(spark, str(tmp_path / "lake"))
     yield lake_
     lake_.unlock()
+
+
+@pytest.fixture
+def few_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Limits maintenance to some tables: each of the others would take its seconds."""
+    few = (MESSAGES, LEVELS, QUARANTINE, FEATURE_CHANGES)
+    monkeypatch.setattr("featurewatch.pipeline.maintain.TABLES", few)
 
 
 @pytest.fixture

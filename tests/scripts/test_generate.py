@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from featurewatch.cli import app as app_module
+from featurewatch.cli.app import SUMMARIES, app
 from featurewatch.integrations.prometheus.files import GROUPS
 from featurewatch.monitor.rules import RULES
 from scripts import generate
 from scripts.generate import FromJars, main
-from scripts.generators import document_blocks, runbooks
+from scripts.generators import document_blocks, runbooks, summaries
 from scripts.generators.document_blocks import BLOCKS, with_blocks
 from scripts.generators.runbooks import UNWRITTEN
 
@@ -35,7 +37,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A root where nothing is generated."""
     monkeypatch.setattr(generate, "ROOT", tmp_path)
     monkeypatch.setattr(generate, "DIGESTS", tmp_path / "digests.json")
-    for name in ("GENERATORS", "SCRIPTS", "FROM_JARS", "_LOCKS"):
+    for name in ("GENERATORS", "FROM_JARS", "_LOCKS"):
         monkeypatch.setattr(generate, name, ())
     (tmp_path / "digests.json").write_text("{}\n")
     return tmp_path
@@ -158,3 +160,25 @@ def test_a_runbook_without_its_sections_is_an_error(
     (tmp_path / "FeaturewatchLogGap.md").write_text("# Notes\n")
     with pytest.raises(ValueError, match=r"FeaturewatchLogGap\.md lacks"):
         [*runbooks.runbooks()]
+
+
+def test_a_new_command_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its module, without an entry in the summaries, where it is added; its row is there."""
+    kept = {name: text for name, text in app.summaries.items() if name != "replay"}
+    before = app_module.__file__ and Path(app_module.__file__).read_text()
+    monkeypatch.setattr(app, "summaries", kept)
+    written = dict(summaries.summaries())[Path(app_module.__file__ or "")]
+    entry = f'    "replay": "{SUMMARIES["replay"]}",\n'
+    assert written.count(entry) == 1
+    assert f"{entry}}}\n" in written, "at the end"
+    assert sorted(written) == sorted(before or "")
+    assert f"| `featurewatch replay` | {SUMMARIES['replay']} |" in BLOCKS["commands"]()
+
+
+def test_summaries_are_as_the_formatter_leaves_them() -> None:
+    """The last line of an entry may have exactly the width that lines have."""
+    assert [*summaries.lines_of("name", "a " + "b" * 83)] == [f'    "name": "a {"b" * 83}",']
+    assert [*summaries.lines_of("name", "a " + "b" * 84)] == [
+        '    "name": "a "',
+        f'    "{"b" * 84}",',
+    ]

@@ -15,7 +15,7 @@ from featurewatch.monitor.input_messages import (
     input_topic,
 )
 from featurewatch.monitor.step import MonitorState
-from featurewatch.streams.codec.cloudevents import LATEST_MS
+from featurewatch.streams.types import LATEST_MS
 from featurewatch.tables.image.sources import MessagePosition
 
 

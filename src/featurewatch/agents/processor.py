@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from featurewatch.agents.at_least_once import (
     AtLeastOnceApp,
@@ -18,7 +18,6 @@ from featurewatch.agents.at_least_once import (
 )
 from featurewatch.agents.changelog import ChangelogWriter
 from featurewatch.agents.delivery import GapDetector, input_message, reversal_reason
-from featurewatch.agents.encoded_result import EncodedResult, encode_result
 from featurewatch.agents.metrics import WorkerMetrics
 from featurewatch.agents.run_failure import RunFailure
 from featurewatch.monitor.alerts import Cause
@@ -31,16 +30,18 @@ from featurewatch.monitor.input_messages import (
     set_aside,
 )
 from featurewatch.monitor.readiness.state_timers import DEFAULT_LIMITS, Limits
-from featurewatch.monitor.rows import states_of_rows
+from featurewatch.monitor.rows import rows_of_step, states_of_rows
 from featurewatch.monitor.snapshot import snapshot
 from featurewatch.monitor.step import MonitorState, StepResult, step_lost, step_lost_outputs
-from featurewatch.streams.bus.errors import PublishError
+from featurewatch.streams.bus.errors import EventTooLargeError, PublishError
 from featurewatch.streams.bus.positions import partition_of
 from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.bus.settings import MAX_EVENT_BYTES, BusSettings
-from featurewatch.streams.codec.outputs import encode_output
+from featurewatch.streams.codec.events import Message, encode
+from featurewatch.streams.codec.outputs import encode_output, topic_of
 from featurewatch.streams.topics import (
     ALERTS,
+    DEAD_LETTERS,
     EPOCHS,
     INPUTS,
     STATE,
@@ -50,6 +51,40 @@ from featurewatch.streams.types import ClusterId
 from featurewatch.tables.rows import Row
 
 LOG: Final = logging.getLogger("featurewatch.worker")
+
+
+class EncodedResult(NamedTuple):
+    """A result as it will be written: messages with their full topic names, and rows."""
+
+    result: ProcessResult
+    messages: list[tuple[str, Message]]
+    rows: list[Row]
+
+
+def encode_result(bus: BusSettings, result: ProcessResult) -> EncodedResult:
+    """Encodes the outputs and rows of a result.
+
+    Raises:
+        EventTooLargeError: The bus would refuse one of them.
+    """
+    messages = []
+    if result.dead_letter is not None:
+        messages.append((bus.topic(DEAD_LETTERS), encode(DEAD_LETTERS, result.dead_letter)))
+    messages += [
+        (bus.topic(topic_of(output)), encode_output(output)) for output in result.step.outputs
+    ]
+    rows = [] if result.step.state is result.before else rows_of_step(result.before, result.step)
+    sizes = [*(message.size for _, message in messages), *map(_size_of_row, rows)]
+    if max(sizes, default=0) > MAX_EVENT_BYTES:
+        raise EventTooLargeError(
+            f"it leads to a message of {max(sizes)} bytes, and the bus accepts {MAX_EVENT_BYTES}"
+        )
+    return EncodedResult(result, messages, rows)
+
+
+def _size_of_row(row: Row) -> int:
+    name, value = row
+    return len(name.encode()) + len(value or b"")
 
 
 class EventProcessor:

@@ -9,11 +9,10 @@ from typing import Any, Final
 
 from confluent_kafka.admin import AclOperation
 
-from featurewatch.agents.app import create_app
+from featurewatch.agents.app import create_app, register_agent
 from featurewatch.agents.at_least_once import OffsetTracker
 from featurewatch.agents.changelog import ChangelogWriter
 from featurewatch.agents.consumer_thread import Freshness
-from featurewatch.agents.input_agents import register_agent
 from featurewatch.agents.membership import WorkerIdTakenError, find_member
 from featurewatch.agents.metrics import WorkerMetrics
 from featurewatch.agents.processor import EventProcessor

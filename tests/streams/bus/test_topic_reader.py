@@ -76,7 +76,11 @@ def test_a_reader_that_is_left_in_the_middle_of_a_batch_loses_nothing(mock: Mock
         (KafkaError._TRANSPORT, "", None),
         (KafkaError._ALL_BROKERS_DOWN, "g", None),
         (KafkaError.GROUP_AUTHORIZATION_FAILED, "", None),
-        (KafkaError.GROUP_AUTHORIZATION_FAILED, "g", "may not use the group g: grant READ on it"),
+        (
+            KafkaError.GROUP_AUTHORIZATION_FAILED,
+            "g",
+            "may not use the group g on the bus at bus:9092: grant READ on it",
+        ),
         (KafkaError.TOPIC_AUTHORIZATION_FAILED, "", "may not read topic t on the bus at bus:9092"),
         (KafkaError.UNKNOWN_TOPIC_OR_PART, "", "there is no topic t on the bus at bus:9092"),
         (KafkaError._UNKNOWN_PARTITION, "", "there is no topic t on the bus at bus:9092"),

@@ -10,7 +10,7 @@ from featurewatch.streams.bus.reader import TopicReader
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.codec.outputs import decode_alert, decode_snapshot
 from featurewatch.streams.outputs import Alert, AlertState, Snapshot
-from featurewatch.streams.topics import ALERTS, STATE
+from featurewatch.streams.topics import ALERTS, STATE, Topic
 
 if TYPE_CHECKING:
     from featurewatch.cli.config.settings import ClusterSection
@@ -25,12 +25,14 @@ class ClusterStates:
     Raises what `TopicReader` does.
     """
 
-    def __init__(self, bus: BusSettings, cluster: str = "") -> None:
+    def __init__(
+        self, bus: BusSettings, cluster: str = "", topics: tuple[Topic, ...] = (STATE, ALERTS)
+    ) -> None:
         self.snapshots: dict[str, Snapshot] = {}
         self.alerts: dict[str, Alert] = {}
         self._cluster = cluster
         self._state_topic = bus.topic(STATE)
-        self._reader = TopicReader(bus, STATE, ALERTS)
+        self._reader = TopicReader(bus, *topics)
         for _ in self._applied(self._reader.read_existing()):
             pass
 

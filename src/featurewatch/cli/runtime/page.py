@@ -14,7 +14,7 @@ from typing import Final
 from confluent_kafka import Message
 
 from featurewatch.cli.config.settings import Settings
-from featurewatch.cli.errors import UsageError
+from featurewatch.cli.runtime.supervisor import STEADY_BACKOFF, must_be_set_up, run_restarting
 from featurewatch.common.http.errors import PortTakenError
 from featurewatch.common.tasks import run_all
 from featurewatch.common.text import error_line
@@ -31,8 +31,6 @@ from featurewatch.web.server import PageServer
 from featurewatch.web.worker_rows import WorkerRows
 
 LOG: Final = logging.getLogger("featurewatch.web")
-
-_RESTART_S: Final = 15.0
 
 
 async def run_page(
@@ -72,22 +70,21 @@ async def run_page_beside(
     Raises:
         UsageError: A setting of the page or of the bus is wrong.
     """
-    while True:
+
+    async def run() -> None:
         try:
             await run_page(settings, announce, topics_exist)
-        except UsageError:
-            raise
         except PortTakenError as error:
             LOG.warning("there is no page: %s (web.page_port)", error)
             await asyncio.Event().wait()
-        except Exception as error:
-            LOG.error(
-                "the page failed and is started again in %g s (%s)",
-                _RESTART_S,
-                error_line(error),
-                exc_info=error,
-            )
-        await asyncio.sleep(_RESTART_S)
+
+    async def on_failure(error: Exception, wait_s: float) -> None:
+        reason = error_line(error)
+        LOG.error(
+            "the page failed and is started again in %g s (%s)", wait_s, reason, exc_info=error
+        )
+
+    await run_restarting(run, on_failure, must_be_set_up, STEADY_BACKOFF)
 
 
 class _Outputs(TopicFeed):

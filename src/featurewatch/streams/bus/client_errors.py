@@ -51,6 +51,16 @@ ID_DENIED: Final = frozenset(
 """The login may not use the transactional id."""
 
 
+def missing_right(bus: BusSettings, action: str, grant: str) -> str:
+    """Returns the line for a login that lacks a right."""
+    return f"this login may not {action} on the bus at {bus.bootstrap_servers}: grant {grant}"
+
+
+def no_answer(bus: BusSettings, reason: str) -> str:
+    """Returns the line for a bus that answered before and does not any more."""
+    return f"the bus at {bus.bootstrap_servers} does not answer: {reason}"
+
+
 def read_failure(
     error: KafkaError, bus: BusSettings, topic: str, group: str = ""
 ) -> BusError | None:
@@ -61,13 +71,10 @@ def read_failure(
     code = error.code()
     if code == KafkaError.GROUP_AUTHORIZATION_FAILED:
         # librdkafka looks for the coordinator of a group even if it is never joined.
-        denied = f"this login may not use the group {group}: grant READ on it"
+        denied = missing_right(bus, f"use the group {group}", "READ on it")
         return BusError(denied) if group else None
     if code == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-        return BusError(
-            f"this login may not read topic {topic} on the bus at {bus.bootstrap_servers}: "
-            "grant DESCRIBE and READ on it"
-        )
+        return BusError(missing_right(bus, f"read topic {topic}", "DESCRIBE and READ on it"))
     if code in NO_TOPIC:
         return BusError(
             f"there is no topic {topic} on the bus at {bus.bootstrap_servers} ({error.str()}): "

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple, Self
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from featurewatch.kafka.shortage import can_open_files
-from featurewatch.streams.bus.client_errors import NO_TOPIC
+from featurewatch.streams.bus.client_errors import NO_TOPIC, no_answer
 from featurewatch.streams.bus.errors import (
     BusUnavailableError,
     EventTooLargeError,
@@ -461,7 +461,7 @@ class Publisher:
             failure = self._failure_of(error, f"the producer stopped for good: {error.str()}")
             self._loop.call_soon_threadsafe(self._fail, failure)
         elif error.code() in (KafkaError._ALL_BROKERS_DOWN, KafkaError._AUTHENTICATION):
-            text = f"the bus at {self._bus.bootstrap_servers} does not answer: {reason}"
+            text = no_answer(self._bus, reason)
             self._loop.call_soon_threadsafe(self._set_error, text)
 
 

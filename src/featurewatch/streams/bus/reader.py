@@ -18,7 +18,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from featurewatch.streams.bus.client_errors import SETTLING, read_failure
+from featurewatch.streams.bus.client_errors import SETTLING, no_answer, read_failure
 from featurewatch.streams.bus.diagnosis import unanswered
 from featurewatch.streams.bus.errors import BusPropertiesError, BusUnavailableError
 from featurewatch.streams.bus.settings import LOG, BusSettings, Property
@@ -249,8 +249,7 @@ class TopicReader:
         """Notes an error that librdkafka recovers from, while the reader waits."""
         if error.code() == KafkaError._ALL_BROKERS_DOWN:
             # It has answered before, so nothing is wrong with the settings.
-            name, reason = self._bus.bootstrap_servers, self._last_error or error.str()
-            self._set_error(f"the bus at {name} does not answer ({reason}): waiting for it")
+            self._set_error(no_answer(self._bus, self._last_error or error.str()))
         else:
             self._last_error = error.str()
 

@@ -18,7 +18,7 @@ from confluent_kafka.admin import (
     TopicMetadata,
 )
 
-from featurewatch.streams.bus.client_errors import STARTING
+from featurewatch.streams.bus.client_errors import STARTING, missing_right
 from featurewatch.streams.bus.diagnosis import unanswered
 from featurewatch.streams.bus.errors import BusSetupError, BusUnavailableError, TopicMismatchError
 from featurewatch.streams.bus.settings import (
@@ -164,10 +164,7 @@ def _check_visible(admin: AdminClient, bus: BusSettings, names: Iterable[str]) -
         and error.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
     ]
     if denied:
-        raise BusSetupError(
-            f"this login may not see topics on the bus at {bus.bootstrap_servers}: grant DESCRIBE "
-            f"on {', '.join(denied)}"
-        )
+        raise BusSetupError(missing_right(bus, "see topics", f"DESCRIBE on {', '.join(denied)}"))
 
 
 def _wait_until_known(

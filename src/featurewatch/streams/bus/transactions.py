@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException
 
-from featurewatch.streams.bus.client_errors import FENCED, ID_DENIED
+from featurewatch.streams.bus.client_errors import FENCED, ID_DENIED, missing_right
 from featurewatch.streams.bus.errors import FencedError, PublishDeniedError, PublishError
 from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.bus.settings import LOG, REQUEST_TIMEOUT_S, BusSettings
@@ -83,10 +83,8 @@ class TransactionalPublisher(Publisher):
                 f"another process has taken over {self._id}: this one may not write any more"
             )
         if isinstance(error, KafkaError) and error.code() in ID_DENIED:
-            return PublishDeniedError(
-                f"this login may not do its work on the bus at {self._bus.bootstrap_servers}: "
-                f"grant WRITE on transactional id {self._id}"
-            )
+            grant = f"WRITE on transactional id {self._id}"
+            return PublishDeniedError(missing_right(self._bus, "do its work", grant))
         return super()._failure_of(error, text)
 
     def _cause_of(self, fatal: KafkaError) -> KafkaError:

@@ -160,7 +160,7 @@ def test_a_cut_off_batch_is_fetched_again() -> None:
 
 def test_a_batch_larger_than_the_response_is_fetched_with_more_bytes() -> None:
     """No whole batch in an answer: more bytes are asked for, up to the most; then it is trouble."""
-    run = script(bootstrap="a", pace=ObserverTiming(max_bytes=100, most_bytes=5000))
+    run = script(bootstrap="a", pace=ObserverTiming(max_bytes=100, max_batch_bytes=5000))
     run.play("a 0@0 e0 w0 | FENCED_LEADER_EPOCH leader=1@5 at 1=a |")
     sizes = []
     for _ in range(3):

@@ -13,6 +13,7 @@ from featurewatch.cli.config.settings import Settings
 from featurewatch.cli.errors import UsageError
 from featurewatch.cli.runtime.notify.alert_messages import alert_of
 from featurewatch.cli.runtime.notify.webhook_delivery import WebhookDelivery
+from featurewatch.cli.runtime.supervisor import STEADY_BACKOFF, must_be_set_up, run_restarting
 from featurewatch.common.http.errors import PortTakenError
 from featurewatch.common.tasks import run_all
 from featurewatch.common.text import error_line
@@ -21,7 +22,6 @@ from featurewatch.integrations.notify.alertmanager import AlertmanagerMember, li
 from featurewatch.integrations.notify.metrics import NotifyMetrics
 from featurewatch.integrations.notify.settings import NotifySettings, WebhookTarget
 from featurewatch.integrations.notify.webhook_target import WebhookSender
-from featurewatch.streams.bus.errors import BusPropertiesError
 from featurewatch.streams.bus.feed import FailureLog, TopicFeed, follow_feed
 from featurewatch.streams.health import HealthServer, HealthViews
 from featurewatch.streams.source import wall_clock_ms
@@ -29,7 +29,6 @@ from featurewatch.streams.topics import ALERTS
 
 LOG: Final = logging.getLogger("featurewatch.notify")
 
-_RESTART_S: Final = 15.0
 _TICK_S: Final = 10.0
 
 
@@ -110,24 +109,16 @@ async def run_notify_beside(settings: Settings, topics_exist: asyncio.Event) -> 
 
 
 async def _restarting(target: str, run: Callable[[], Awaitable[None]]) -> None:
-    """Runs what one target needs, again after an unexpected error.
+    """Runs what one target needs, again after an unexpected error."""
 
-    Raises:
-        BusPropertiesError: The bus' properties are wrong.
-    """
-    while True:
-        try:
-            await run()
-            return
-        except BusPropertiesError:
-            raise
-        except Exception as error:
-            LOG.error(
-                "sending to %s failed and is started again in %g s (%s)",
-                *(target, _RESTART_S, error_line(error)),
-                exc_info=error,
-            )
-        await asyncio.sleep(_RESTART_S)
+    async def on_failure(error: Exception, wait_s: float) -> None:
+        LOG.error(
+            "sending to %s failed and is started again in %g s (%s)",
+            *(target, wait_s, error_line(error)),
+            exc_info=error,
+        )
+
+    await run_restarting(run, on_failure, must_be_set_up, STEADY_BACKOFF)
 
 
 async def send_trials(targets: NotifySettings) -> dict[str, str]:

@@ -276,8 +276,8 @@ class Observer:
         appended = len(self._log.append(scan_batches(response.records), self._leader_epoch))
         if appended or not response.records:
             self._max_bytes = self._timing.max_bytes
-        elif self._max_bytes < self._timing.most_bytes:
-            self._max_bytes = min(self._max_bytes * 8, self._timing.most_bytes)
+        elif self._max_bytes < self._timing.max_batch_bytes:
+            self._max_bytes = min(self._max_bytes * 8, self._timing.max_batch_bytes)
         else:
             raise MalformedLogError(
                 f"no whole batch follows {self._log.end} in {len(response.records)} bytes"

@@ -136,7 +136,7 @@ class ObserverTiming:
 
     max_wait_ms: int = 500
     max_bytes: int = 1 << 20
-    most_bytes: int = 20 << 20
+    max_batch_bytes: int = 20 << 20
     """A batch that does not fit into ``max_bytes`` is fetched with a higher limit, up to this."""
 
     tail_bytes: int = 16 << 20
