@@ -17,6 +17,7 @@ from confluent_kafka.admin import (
     ConfigResource,
     NewTopic,
 )
+from featurewatch.admin.kip4.messages import ListTopicsRequest
 from kio.schema.incremental_alter_configs.v1.request import (
     AlterableConfig,
     AlterConfigsResource,
@@ -26,7 +27,6 @@ from kio.schema.incremental_alter_configs.v1.response import IncrementalAlterCon
 from kio.static.primitive import i8
 
 from featurewatch.admin.kip4.client import DraftAdminClient, DraftApiError
-from featurewatch.admin.kip4.messages import ListTopicsRequest
 from featurewatch.kafka.address import Address
 from featurewatch.kafka.connection import Connection, open_connection
 from featurewatch.stack.java.jars import Cache

@@ -1,8 +1,8 @@
 """The session of an admin client: requests to any broker, to the controller, or to one node.
 
 A shell: it owns connections and time. Every client of this package is one, so that all of them find
-the controller, wait, give up and report in the same way. A request of `kafka.messages` names the
-class of its response, so one function sends them all.
+the controller, wait, give up and report in the same way. The type of a request names that of its
+response, so one function sends them all.
 """
 
 import time
@@ -19,7 +19,8 @@ from featurewatch.admin.controller_lookup import check_broker
 from featurewatch.admin.errors import OutcomeUnknownError, RequestError, UnreachableError
 from featurewatch.kafka.address import Address
 from featurewatch.kafka.connection import Connection, NodeError
-from featurewatch.kafka.messages.base import AdminRequest
+from featurewatch.kafka.limits import admin_limit
+from featurewatch.kafka.messages import Request
 from featurewatch.kafka.transport import Connect
 
 _PAUSE_S: Final = 0.1
@@ -28,7 +29,7 @@ _SERVER_SHARE: Final = 0.9
 
 _RESPONSE = TypeVar("_RESPONSE")
 Pause = Callable[[float], Awaitable[None]]
-Build = Callable[[int], AdminRequest]
+Build = Callable[[int], Request[_RESPONSE]]
 """Makes a request for the controller, which may wait for so many milliseconds."""
 
 
@@ -113,7 +114,7 @@ class AdminSession:
         check_broker(connection)
         return connection
 
-    async def ask(self, request: AdminRequest) -> Any:
+    async def ask(self, request: Request[_RESPONSE]) -> _RESPONSE:
         """The response of a broker to what changes nothing; of the next one if it fails.
 
         Raises:
@@ -121,7 +122,7 @@ class AdminSession:
         """
         return await self._asked(request, self._monotonic() + self._timeout_s)
 
-    async def _asked(self, request: AdminRequest, deadline: float) -> Any:
+    async def _asked(self, request: Request[_RESPONSE], deadline: float) -> _RESPONSE:
         errors: list[str] = []
         for _ in self._bootstrap.addresses:
             connection = await self.broker()
@@ -134,7 +135,7 @@ class AdminSession:
                 self._connections.rotate()
         raise UnreachableError("; ".join(dict.fromkeys(errors)))
 
-    async def ask_all(self, requests: Sequence[AdminRequest]) -> list[Any]:
+    async def ask_all(self, requests: Sequence[Request[_RESPONSE]]) -> list[_RESPONSE]:
         """The responses of a broker to what changes nothing, in the order of the requests.
 
         Two requests are on their way at a time, over two connections: a broker works on those of
@@ -144,7 +145,7 @@ class AdminSession:
             UnreachableError: No broker responds, or has the request.
         """
         deadline = self._monotonic() + self._timeout_s
-        responses: list[Any] = []
+        responses: list[_RESPONSE] = []
         if len(requests) > 1:
             with suppress(NodeError):
                 await self._ask_two(requests, responses, deadline)
@@ -152,13 +153,16 @@ class AdminSession:
         return responses + rest
 
     async def _ask_two(
-        self, requests: Sequence[AdminRequest], responses: list[Any], deadline: float
+        self,
+        requests: Sequence[Request[_RESPONSE]],
+        responses: list[_RESPONSE],
+        deadline: float,
     ) -> None:
         """Appends responses as long as all goes well; raises `NodeError`."""
         first = await self.broker()
         if (second := await self._connections.further(first.address)) is None:
             return
-        waiting: deque[tuple[Connection, Callable[[], Awaitable[Any]]]] = deque()
+        waiting: deque[tuple[Connection, Callable[[], Awaitable[_RESPONSE]]]] = deque()
         try:
             for request, connection in zip(requests, cycle((first, second)), strict=False):
                 if len(waiting) > 1:
@@ -171,7 +175,7 @@ class AdminSession:
             for connection, _ in waiting:
                 connection.abort()
 
-    async def ask_controller(self, request: AdminRequest) -> Any:
+    async def ask_controller(self, request: Request[_RESPONSE]) -> _RESPONSE:
         """The response of a broker, or of the controller if the broker is not the one to ask."""
         if not self.names_controllers:
             response = await self.ask(request)
@@ -181,11 +185,11 @@ class AdminSession:
 
     async def perform(
         self,
-        build: Build,
-        is_refused: Callable[[Any], bool] | None = None,
+        build: Build[_RESPONSE],
+        is_refused: Callable[[_RESPONSE], bool] | None = None,
         *,
         changes: bool = True,
-    ) -> Any:
+    ) -> _RESPONSE:
         """Sends to the controller, and to the next one where it was not the controller.
 
         ``is_refused`` tells that of a response; by default its error is NOT_CONTROLLER.
@@ -197,7 +201,7 @@ class AdminSession:
         """
         deadline = self._monotonic() + self._timeout_s
 
-        async def send(connection: Connection) -> Any:
+        async def send(connection: Connection) -> _RESPONSE:
             remaining_s = deadline - self._monotonic()
             request = build(max(1, int(remaining_s * _SERVER_SHARE * 1000)))
             return await self._sent(connection, request, deadline, changes=changes)
@@ -238,8 +242,8 @@ class AdminSession:
             await self._pause(_PAUSE_S)
 
     async def exchange_with(
-        self, address: Address, request: AdminRequest, *, changes: bool = False
-    ) -> Any:
+        self, address: Address, request: Request[_RESPONSE], *, changes: bool = False
+    ) -> _RESPONSE:
         """The response of one node.
 
         Raises:
@@ -256,8 +260,13 @@ class AdminSession:
         return self._controller
 
     async def _sent(
-        self, connection: Connection, request: AdminRequest, deadline: float, *, changes: bool
-    ) -> Any:
+        self,
+        connection: Connection,
+        request: Request[_RESPONSE],
+        deadline: float,
+        *,
+        changes: bool,
+    ) -> _RESPONSE:
         try:
             response = await self._send(connection, request, deadline)
         except UnreachableError:
@@ -270,14 +279,16 @@ class AdminSession:
             raise outcome_unknown(f"{connection.address} gave up waiting")
         return response
 
-    async def _send(self, connection: Connection, request: AdminRequest, deadline: float) -> Any:
-        """Sends a request and reads the response that its class names; raises as `_start`."""
+    async def _send(
+        self, connection: Connection, request: Request[_RESPONSE], deadline: float
+    ) -> _RESPONSE:
+        """Sends a request and reads the response; raises as `_start`."""
         return await self._start(connection, request, deadline)()
 
     def _start(
-        self, connection: Connection, request: AdminRequest, deadline: float
-    ) -> Callable[[], Awaitable[Any]]:
-        """Sends a request; what it returns reads the response that its class names.
+        self, connection: Connection, request: Request[_RESPONSE], deadline: float
+    ) -> Callable[[], Awaitable[_RESPONSE]]:
+        """Sends a request; what it returns reads the response.
 
         Raises:
             UnreachableError: The node has no such version, or the time is up; nothing was sent.
@@ -292,7 +303,7 @@ class AdminSession:
         remaining_s = deadline - self._monotonic()
         if remaining_s <= 0:
             raise UnreachableError(f"{connection.address} was not reached in {self._timeout_s:g} s")
-        return connection.start(request, request.__response__, remaining_s, request.__limit__)
+        return connection.start(request, remaining_s, admin_limit(key))
 
 
 async def _pause_asyncio(seconds: float) -> None:

@@ -29,7 +29,7 @@ from featurewatch.admin.topics.values import (
     check_changes,
     text_of_id,
 )
-from featurewatch.kafka.messages.base import AdminRequest
+from featurewatch.kafka.messages import Request
 
 __all__ = ["TopicAdmin", "with_topics"]
 
@@ -38,6 +38,7 @@ _CREATE_PARTITIONS: Final = 37
 _ALTER_CONFIGS: Final = 44
 
 _ITEM = TypeVar("_ITEM")
+_RESPONSE = TypeVar("_RESPONSE")
 _RESULT = TypeVar("_RESULT")
 Results = tuple[ChangedTopic, ...]
 
@@ -165,8 +166,8 @@ class TopicAdmin(TopicMetadataReader):
     async def _change(
         self,
         items: Mapping[str, _ITEM],
-        build: Callable[[Sequence[_ITEM], int], AdminRequest],
-        read: Callable[[Any], Iterable[ChangedTopic]],
+        build: Callable[[Sequence[_ITEM], int], Request[_RESPONSE]],
+        read: Callable[[_RESPONSE], Iterable[ChangedTopic]],
         *,
         changes: bool = True,
     ) -> Results:
@@ -174,7 +175,7 @@ class TopicAdmin(TopicMetadataReader):
         pending = dict(items)
         results: list[ChangedTopic] = []
 
-        def is_refused(response: Any) -> bool:
+        def is_refused(response: _RESPONSE) -> bool:
             refused = False
             for result in read(response):
                 if result.error == NOT_CONTROLLER:

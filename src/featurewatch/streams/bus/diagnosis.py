@@ -7,10 +7,10 @@ reports what that says.
 
 from typing import Final
 
+from featurewatch.kafka import messages
 from featurewatch.kafka.address import Address, parse_addresses
 from featurewatch.kafka.client_config.errors import SecurityError
 from featurewatch.kafka.connection import NodeError, open_connection
-from featurewatch.kafka.messages.cluster import MetadataRequest, MetadataResponse
 from featurewatch.kafka.security import Security, from_properties
 from featurewatch.kafka.transport import connect_blocking, run_blocking
 from featurewatch.streams.bus.settings import BusSettings
@@ -55,6 +55,6 @@ async def _request_metadata(address: Address, security: Security) -> None:
     )
     try:
         # A listener that wants a login answers nothing but ApiVersions before it.
-        await connection.request(MetadataRequest(), MetadataResponse, _TIMEOUT_S)
+        await connection.request(messages.MetadataRequestV1(topics=()), _TIMEOUT_S)
     finally:
         await connection.close()

@@ -89,8 +89,8 @@ def print_results(
 
 
 def _document(result: ChangedTopic) -> dict[str, Any]:
-    from featurewatch.admin.api_errors import error_name
     from featurewatch.admin.topics.values import text_of_id
+    from featurewatch.kafka.errors import error_name
 
     return {
         "topic": result.topic,
