@@ -2,7 +2,7 @@
 
 Every length is checked against the bytes present, and fields of a newer Kafka are skipped, as
 KIP-482 says. For what comes by the ten thousands, a class with a function ``__read__`` reads itself
-from a `ByteReader`, and a field with a reader is read by that function of `config_entries`.
+from a `ByteReader`, and so does the reader of a field.
 """
 
 import struct
@@ -11,12 +11,12 @@ from functools import cache, partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from featurewatch.kafka.field import Field
 from featurewatch.kafka.limits import MAX_STRING_BYTES
 
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from featurewatch.kafka.messages.table import Field
 
 _ANY_NUMBER: Final = 2**31
 
@@ -143,11 +143,9 @@ def _tags(cursor: ByteReader, by_tag: dict[int, tuple[str, FieldReader]]) -> dic
     return values
 
 
-def _field(field: "Field", flexible: bool) -> FieldReader:
+def _field(field: Field, flexible: bool) -> FieldReader:
     if field.reader is not None:
-        from featurewatch.kafka.messages import config_entries
-
-        return cast("FieldReader", getattr(config_entries, field.reader))
+        return field.reader
     nullable = field.is_nullable and not field.is_array
     if field.struct is not None:
         entity = _entity(field.struct)

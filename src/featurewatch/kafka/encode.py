@@ -6,10 +6,9 @@ A tagged field is left out where it has its default (KIP-482).
 import struct
 from collections.abc import Callable
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-if TYPE_CHECKING:
-    from featurewatch.kafka.messages.table import Field
+from featurewatch.kafka.field import Field
 
 FieldWriter = Callable[[bytearray, Any], None]
 
@@ -69,7 +68,7 @@ def _write_tags(
         out += content
 
 
-def _field(field: "Field", flexible: bool) -> FieldWriter:
+def _field(field: Field, flexible: bool) -> FieldWriter:
     write: FieldWriter
     if field.struct is not None:
         write = _entity(field.struct)

@@ -143,7 +143,6 @@ class DrivenCluster:
             self._connection = await open_connection(self._address, timeout_s=REQUEST_S)
         response = await self._connection.request(message, REQUEST_S)
         content: Json = plain(response)
-        content.pop("throttle_time", None)
         content.pop("throttle_time_ms", None)
         for topic in content.get("topics", ()):
             topic.pop("configs", None)

@@ -83,8 +83,11 @@ class DraftClient:
             response.finalized_features_epoch,
         )
 
-    async def exchange(self, request: Any) -> Any:
-        """Sends a request; returns its response."""
+    async def exchange(self, request: Any, form: Any = None) -> Any:
+        """Sends a request; returns its response, or one of the class ``form``."""
+        if form is not None:
+            body = await self._connection._start(request, TIMEOUT_S)()
+            return self._connection._parse(body, form, 100)
         return await self._connection.request(request, TIMEOUT_S)
 
     async def controller(self) -> tuple[int, str]:

@@ -1,7 +1,10 @@
 """Requests as bytes, as a client sends them."""
 
+import socket
 import struct
 from typing import Any
+
+from kio.serial import entity_reader
 
 from featurewatch.kafka.encode import write_entity
 from featurewatch.kafka.messages import Message
@@ -23,3 +26,16 @@ def request_bytes(
     tags = b"\0" if request.__flexible__ else b""
     body = write_entity(request) if isinstance(request, Message) else written(request)
     return head + (name or b"") + tags + body
+
+
+def exchange(host: str, port: int, request: Any, response_class: Any) -> Any:
+    """The response to a request of kio's, over a connection of its own, as kio reads it."""
+    with socket.create_connection((host, port), 30) as connection:
+        content = request_bytes(request)
+        connection.sendall(struct.pack(">i", len(content)) + content)
+        with connection.makefile("rb") as stream:
+            (size,) = struct.unpack(">i", stream.read(4))
+            frame = stream.read(size)
+    _, start = entity_reader(response_class.__header_schema__)(frame, 0)
+    response, _ = entity_reader(response_class)(frame, start)
+    return response

@@ -185,6 +185,48 @@ class ApiVersionsResponseV4(Message):
     finalized_features: tuple[ApiVersionsResponseV4.FinalizedFeatureKey, ...] = ...
     zk_migration_ready: bool = ...
 
+class BrokerHeartbeatRequestV1(Request[BrokerHeartbeatResponseV1]):
+    broker_id: int
+    broker_epoch: int = ...
+    current_metadata_offset: int
+    want_fence: bool
+    want_shut_down: bool
+    offline_log_dirs: tuple[UUID | None, ...] = ...
+
+class BrokerHeartbeatResponseV1(Message):
+    throttle_time_ms: int
+    error_code: int
+    is_caught_up: bool = ...
+    is_fenced: bool = ...
+    should_shut_down: bool
+
+class BrokerRegistrationRequestV4(Request[BrokerRegistrationResponseV4]):
+    class Listener(Message):
+        name: str
+        host: str
+        port: int
+        security_protocol: int
+
+    class Feature(Message):
+        name: str
+        min_supported_version: int
+        max_supported_version: int
+
+    broker_id: int
+    cluster_id: str
+    incarnation_id: UUID | None
+    listeners: tuple[BrokerRegistrationRequestV4.Listener, ...]
+    features: tuple[BrokerRegistrationRequestV4.Feature, ...]
+    rack: str | None
+    is_migrating_zk_broker: bool = ...
+    log_dirs: tuple[UUID | None, ...]
+    previous_broker_epoch: int = ...
+
+class BrokerRegistrationResponseV4(Message):
+    throttle_time_ms: int
+    error_code: int
+    broker_epoch: int = ...
+
 class ClusterMetadataRequestV0(Request[ClusterMetadataResponseV0]):
     ...
 
@@ -197,6 +239,29 @@ class ClusterMetadataResponseV0(Message):
     error_code: int
     brokers: tuple[ClusterMetadataResponseV0.Broker, ...]
     controller: ClusterMetadataResponseV0.Broker | None
+
+class ControllerRegistrationRequestV0(Request[ControllerRegistrationResponseV0]):
+    class Listener(Message):
+        name: str
+        host: str
+        port: int
+        security_protocol: int
+
+    class Feature(Message):
+        name: str
+        min_supported_version: int
+        max_supported_version: int
+
+    controller_id: int
+    incarnation_id: UUID | None
+    zk_migration_ready: bool
+    listeners: tuple[ControllerRegistrationRequestV0.Listener, ...]
+    features: tuple[ControllerRegistrationRequestV0.Feature, ...]
+
+class ControllerRegistrationResponseV0(Message):
+    throttle_time_ms: int
+    error_code: int
+    error_message: str | None
 
 class CreatePartitionsRequestV3(Request[CreatePartitionsResponseV3]):
     class CreatePartitionsAssignment(Message):
@@ -385,6 +450,52 @@ class DescribeLogDirsResponseV4(Message):
     throttle_time_ms: int
     error_code: int
     results: tuple[DescribeLogDirsResponseV4.DescribeLogDirsResult, ...]
+
+class DescribeQuorumRequestV2(Request[DescribeQuorumResponseV2]):
+    class PartitionData(Message):
+        partition_index: int
+
+    class TopicData(Message):
+        topic_name: str
+        partitions: tuple[DescribeQuorumRequestV2.PartitionData, ...]
+
+    topics: tuple[DescribeQuorumRequestV2.TopicData, ...]
+
+class DescribeQuorumResponseV2(Message):
+    class ReplicaState(Message):
+        replica_id: int
+        replica_directory_id: UUID | None
+        log_end_offset: int
+        last_fetch_timestamp: int = ...
+        last_caught_up_timestamp: int = ...
+
+    class PartitionData(Message):
+        partition_index: int
+        error_code: int
+        error_message: str | None
+        leader_id: int
+        leader_epoch: int
+        high_watermark: int
+        current_voters: tuple[DescribeQuorumResponseV2.ReplicaState, ...]
+        observers: tuple[DescribeQuorumResponseV2.ReplicaState, ...]
+
+    class TopicData(Message):
+        topic_name: str
+        partitions: tuple[DescribeQuorumResponseV2.PartitionData, ...]
+
+    class Listener(Message):
+        name: str
+        host: str
+        port: int
+
+    class Node(Message):
+        node_id: int
+        listeners: tuple[DescribeQuorumResponseV2.Listener, ...]
+
+    error_code: int
+    error_message: str | None
+    topics: tuple[DescribeQuorumResponseV2.TopicData, ...]
+    nodes: tuple[DescribeQuorumResponseV2.Node, ...]
 
 class DescribeTopicPartitionsRequestV0(Request[DescribeTopicPartitionsResponseV0]):
     class TopicRequest(Message):
@@ -818,6 +929,35 @@ class StruckUpdateMetadataRequestV6(Request[StruckUpdateMetadataResponseV6]):
 
 class StruckUpdateMetadataResponseV6(Message):
     error_code: int
+
+class UnregisterBrokerRequestV0(Request[UnregisterBrokerResponseV0]):
+    broker_id: int
+
+class UnregisterBrokerResponseV0(Message):
+    throttle_time_ms: int
+    error_code: int
+    error_message: str | None
+
+class UpdateFeaturesRequestV1(Request[UpdateFeaturesResponseV1]):
+    class FeatureUpdateKey(Message):
+        feature: str
+        max_version_level: int
+        upgrade_type: int = ...
+
+    timeout_ms: int = ...
+    feature_updates: tuple[UpdateFeaturesRequestV1.FeatureUpdateKey, ...]
+    validate_only: bool = ...
+
+class UpdateFeaturesResponseV1(Message):
+    class UpdatableFeatureResult(Message):
+        feature: str
+        error_code: int
+        error_message: str | None
+
+    throttle_time_ms: int
+    error_code: int
+    error_message: str | None
+    results: tuple[UpdateFeaturesResponseV1.UpdatableFeatureResult, ...]
 
 class VerifyReassignPartitionRequestV0(Request[VerifyReassignPartitionResponseV0]):
     manual_assignment: str

@@ -13,34 +13,12 @@ millisecond each; `dataclasses` would take five times as long.
 import os
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeVar
+
+from featurewatch.kafka.field import REQUIRED, Field
 
 _RESPONSE = TypeVar("_RESPONSE", covariant=True)
-_REQUIRED: Final = object()
 _EMPTY: Final = {"bool": False, "bytes": b"", "records": b"", "string": "", "uuid": None}
-
-
-class Field(NamedTuple):
-    """A field of a message in one version."""
-
-    name: str
-    kind: str
-    """The type of the field, or of an array's items; ``struct`` if it has fields of its own."""
-    is_array: bool
-    is_nullable: bool
-    is_optional: bool
-    """As KIP-4's draft marks a field that may be absent."""
-    tag: int | None
-    default: Any
-    struct: Any
-    """Its class, if it has fields of its own."""
-    reader: str | None
-    """The function of `config_entries` that reads it."""
-
-    @property
-    def has_default(self) -> bool:
-        """Whether it may be left out of the constructor."""
-        return self.default is not _REQUIRED
 
 
 class Message:
@@ -164,17 +142,23 @@ def _fields(
                 _default(row, kind, is_array, struct),
                 struct,
                 # Other versions of these fields are read like any field.
-                row.get("reader") if is_flexible else None,
+                _reader(row["reader"]) if is_flexible and "reader" in row else None,
             )
         )
     return tuple(fields)
 
 
+def _reader(name: str) -> Any:
+    from featurewatch.kafka.messages import config_entries
+
+    return getattr(config_entries, name)
+
+
 def _default(row: dict[str, Any], kind: str, is_array: bool, struct: Any) -> Any:
-    default = row.get("default", _REQUIRED)
-    if is_array and (default == [] or (default is _REQUIRED and "tag" in row)):
+    default = row.get("default", REQUIRED)
+    if is_array and (default == [] or (default is REQUIRED and "tag" in row)):
         return ()
-    if default is not _REQUIRED or "tag" not in row:
+    if default is not REQUIRED or "tag" not in row:
         return default
     if row.get("nullable"):
         return None
