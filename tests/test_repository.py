@@ -21,6 +21,7 @@ MAX_LINES = 500
 LONG: dict[str, str] = {
     "LICENSE": "a legal text",
     "stack/java/jars.lock.json": "a line for each jar, which a script writes",
+    "src/featurewatch/kafka/messages/__init__.pyi": "a class for each message, by a script",
     "deploy/image/requirements.txt": "a line for each file of each package, which pip-tools writes",
     "deploy/helm/featurewatch/values.schema.json": "a line for each setting, which a script writes",
     "deploy/helm/featurewatch/files/dashboards/featurewatch-fleet.json": "a script writes it",
