@@ -1,10 +1,11 @@
 """Running stacks that tests share. Mark every test that uses one ``@pytest.mark.stack``.
 
 - ``stack_cache``: the jar cache (fetched on first use, with progress).
-- ``quorum_391``, ``quorum_430``: three combined nodes each, started on first use and shared by the
-  whole session: use topics and names of your own, stop no node, finalize nothing. 3.9.1 stands at
-  its default level, 4.3.0 too.
-- ``bus``: one 4.3.0 node for topics.
+- ``quorum_391``, ``quorum_430``: three combined nodes each, started on first use and shared by all
+  processes of the run: use topics and names of your own, stop no node, finalize nothing. 3.9.1
+  stands at its default level, 4.3.0 too.
+- ``bus``: one 4.3.0 node for topics, shared likewise.
+- ``zookeeper_391``: three brokers in ZooKeeper mode, shared likewise.
 - ``make_cluster(spec)``: a started cluster of your own, gone after the test. The one to stop and
   kill nodes of: ``make_cluster(combined(["3.9.1"] * 3, "3.7-IV4"))``.
 - ``ensemble``: three ZooKeeper servers, shared: write below a chroot of your own, stop no server.
@@ -12,7 +13,7 @@
   to stop and kill servers of. `stack.zookeeper.ensemble.Ensemble`: ``.connect_string``,
   ``.leader()``, ``.server(1).kill()``, ``.server(1).start()``. With TLS:
   ``EnsembleSpec(tls=certificates.tls())`` and ``.secure_connect_string``; with SASL:
-  ``digest_spec({"user": "password"})``. Kafka in ZooKeeper mode stands on either:
+  ``digest_spec({"user": "password"})`` of `tests.stack.logins`. Kafka in ZooKeeper mode:
   ``make_cluster(zookeeper_mode(2, ensemble.connect_string + "/mine"))``.
 - ``certificates``: PEM files of an authority (``.ca``), a server and a client (``.client``).
 
@@ -35,18 +36,20 @@ from cryptography.hazmat.primitives import serialization
 from featurewatch.common.private_files import write_private
 from featurewatch.stack.java.jars import Cache, default_cache
 from featurewatch.stack.kafka.cluster import Cluster
-from featurewatch.stack.kafka.specs import ClusterSpec, combined, single_bus
+from featurewatch.stack.kafka.specs import ClusterSpec
 from featurewatch.stack.zookeeper.ensemble import Ensemble
 from featurewatch.stack.zookeeper.specs import EnsembleSpec, Tls
 from tests.process_logs import started
+from tests.shared_servers import SharedServers
 
 pytest_plugins = (
     "tests.plugins.flaky",
     "tests.plugins.fuzzing",
     "tests.plugins.process_logs",
-    "tests.plugins.releases",
+    "tests.plugins.nightly",
     "tests.plugins.requirements",
     "tests.plugins.scheduling",
+    "tests.plugins.shared_servers",
 )
 
 MakeCluster = Callable[[ClusterSpec], Cluster]
@@ -72,30 +75,34 @@ def stack_cache(pytestconfig: pytest.Config) -> Cache:
     return cache
 
 
-def _running(spec: ClusterSpec, directory: Path, cache: Cache) -> Iterator[Cluster]:
-    with started(Cluster(spec, directory, cache=cache, temporary=True)) as cluster:
-        yield cluster
-
-
 @pytest.fixture(scope="session")
-def quorum_391(stack_cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def quorum_391(stack_cache: Cache, shared_servers: SharedServers) -> Cluster:
     """Three combined nodes of 3.9.1, shared."""
-    directory = tmp_path_factory.mktemp("quorum-391") / "cluster"
-    yield from _running(combined(["3.9.1"] * 3), directory, stack_cache)
+    return shared_servers.cluster("quorum_391")
 
 
 @pytest.fixture(scope="session")
-def quorum_430(stack_cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def quorum_430(stack_cache: Cache, shared_servers: SharedServers) -> Cluster:
     """Three combined nodes of 4.3.0, shared."""
-    directory = tmp_path_factory.mktemp("quorum-430") / "cluster"
-    yield from _running(combined(["4.3.0"] * 3), directory, stack_cache)
+    return shared_servers.cluster("quorum_430")
 
 
 @pytest.fixture(scope="session")
-def bus(stack_cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def bus(stack_cache: Cache, shared_servers: SharedServers) -> Cluster:
     """One 4.3.0 node for topics, shared."""
-    directory = tmp_path_factory.mktemp("bus") / "cluster"
-    yield from _running(single_bus(), directory, stack_cache)
+    return shared_servers.cluster("bus")
+
+
+@pytest.fixture(scope="session")
+def zookeeper_391(stack_cache: Cache, shared_servers: SharedServers) -> Cluster:
+    """Three brokers of 3.9.1 in ZooKeeper mode, shared."""
+    return shared_servers.cluster("zookeeper_391")
+
+
+@pytest.fixture(scope="session")
+def ensemble(stack_cache: Cache, shared_servers: SharedServers) -> Ensemble:
+    """Three ZooKeeper servers, shared."""
+    return shared_servers.ensemble("ensemble")
 
 
 @pytest.fixture
@@ -111,15 +118,6 @@ def make_cluster(stack_cache: Cache, tmp_path: Path) -> Iterator[MakeCluster]:
             return cluster
 
         yield make
-
-
-@pytest.fixture(scope="session")
-def ensemble(stack_cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ensemble]:
-    """Three ZooKeeper servers, shared."""
-    directory = tmp_path_factory.mktemp("ensemble") / "servers"
-    spec = EnsembleSpec(3)
-    with started(Ensemble(directory, spec, cache=stack_cache, temporary=True)) as servers:
-        yield servers
 
 
 @pytest.fixture

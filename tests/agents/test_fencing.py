@@ -104,6 +104,7 @@ async def test_a_message_after_the_fatal_error_is_refused_as_fenced(bus: Cluster
     await new.stop()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("attempt", range(REPEAT))
 def test_a_worker_that_was_paused_changes_nothing_when_it_goes_on(
     bus: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, attempt: int

@@ -43,6 +43,9 @@ from tests.agents.publishing import FEATURE, PublishingSource, publishing
 from tests.waiting import until_ended
 
 pytestmark = pytest.mark.stack
+WHILE_RUNNING_AND_DOWN = pytest.mark.parametrize(
+    "is_running", [True, pytest.param(False, marks=pytest.mark.nightly)], ids=["running", "down"]
+)
 
 
 class Run:
@@ -255,7 +258,7 @@ async def run(bus: Cluster, tmp_path: Path) -> AsyncIterator[Run]:
             await run.stop()
 
 
-@pytest.mark.parametrize("is_running", [True, False], ids=["running", "down"])
+@WHILE_RUNNING_AND_DOWN
 async def test_an_input_made_anew_is_read_whole(run: Run, is_running: bool) -> None:
     """What nobody had read is reported, and the source's whole state replaces what there was.
 
@@ -283,7 +286,7 @@ async def test_an_input_made_anew_is_read_whole(run: Run, is_running: bool) -> N
     run.check_changes(earlier)
 
 
-@pytest.mark.parametrize("is_running", [True, False], ids=["running", "down"])
+@WHILE_RUNNING_AND_DOWN
 async def test_outputs_made_anew_have_again_what_can_be_had(run: Run, is_running: bool) -> None:
     """The state, the firing alerts and the newest snapshot; what is lost is reported."""
     topics = (STATE, ALERTS, EPOCHS, FEATURE_CHANGES)
@@ -309,7 +312,7 @@ async def test_outputs_made_anew_have_again_what_can_be_had(run: Run, is_running
     run.check_changes(earlier)
 
 
-@pytest.mark.parametrize("is_running", [True, False], ids=["running", "down"])
+@WHILE_RUNNING_AND_DOWN
 async def test_no_key_is_used_again_after_the_changelog_is_lost(run: Run, is_running: bool) -> None:
     """Revisions go on, an alert that holds no more is resolved, and one that holds stays."""
     changelog = run.changelog
@@ -357,7 +360,7 @@ async def test_rows_that_were_written_for_another_changelog_do_not_count(run: Ru
 
 @pytest.mark.parametrize(
     ("is_expired", "had_committed"),
-    [(True, True), (True, False), (False, True)],
+    [pytest.param(True, True, marks=pytest.mark.nightly), (True, False), (False, True)],
     ids=["input-expired", "input-expired-before-any-commit", "changelog-deleted"],
 )
 async def test_what_was_published_before_its_commit_stands(

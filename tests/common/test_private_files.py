@@ -47,8 +47,11 @@ SECRETS = re.compile(r"(?<!meta)\.properties|PROPERTIES|properties\(|password|ja
 
 def is_write(call: ast.Call) -> bool:
     """Whether a call may create a file."""
-    if isinstance(call.func, ast.Attribute) and call.func.attr in ("write_text", "write_bytes"):
+    name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+    if name in ("write_text", "write_bytes"):
         return True
+    if name not in ("open", "fdopen", "chmod", "touch", "NamedTemporaryFile"):
+        return False
     return CREATES.match(ast.unparse(call)) is not None
 
 

@@ -1,17 +1,12 @@
-"""Kafka's own tools of both releases, and brokers in ZooKeeper mode, shared by what compares."""
+"""Kafka's own tools of both releases, shared by what compares."""
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
 
 from featurewatch.stack.java.jars import Cache
-from featurewatch.stack.kafka.cluster import Cluster
-from featurewatch.stack.kafka.specs import zookeeper_mode
-from featurewatch.stack.zookeeper.ensemble import Ensemble
 from tests.conformance.kafka_tools import KafkaTools, kafka_tools
-from tests.process_logs import started
 
 
 @pytest.fixture(scope="session")
@@ -29,14 +24,3 @@ def tools_of(
             return running[release]
 
         yield of
-
-
-@pytest.fixture(scope="session")
-def zookeeper_391(
-    stack_cache: Cache, ensemble: Ensemble, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Cluster]:
-    """Three brokers of 3.9.1 in ZooKeeper mode."""
-    spec = zookeeper_mode(3, f"{ensemble.connect_string}/tools-{time.time_ns()}")
-    directory = tmp_path_factory.mktemp("zookeeper-391") / "cluster"
-    with started(Cluster(spec, directory, cache=stack_cache, temporary=True)) as brokers:
-        yield brokers

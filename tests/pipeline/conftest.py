@@ -1,8 +1,8 @@
 """One Spark session for all tests of the pipeline, with a new lake for each test."""
 
 import signal
+import uuid
 from collections.abc import Callable, Iterator
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,10 @@ import pytest
 
 from featurewatch.cli.runtime.spark_jars import spark_jars
 from featurewatch.pipeline.errors import SparkMissingError
+from featurewatch.pipeline.gold.tables import FEATURE_CHANGES
 from featurewatch.pipeline.lake.lake import Lake
+from featurewatch.pipeline.lake.tables import MESSAGES
+from featurewatch.pipeline.silver.tables import LEVELS, QUARANTINE
 from featurewatch.pipeline.spark.java import java_home
 from featurewatch.pipeline.spark.session import spark_session
 from featurewatch.stack.java.jars import Cache
@@ -19,8 +22,6 @@ from featurewatch.streams.bus.settings import BusSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-_NUMBERS = count(1)
 
 
 @pytest.fixture(scope="session")
@@ -52,13 +53,20 @@ def lake(spark: "SparkSession", tmp_path: Path) -> Iterator[Lake]:
 
 
 @pytest.fixture
+def few_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Limits maintenance to some tables: each of the others would take its seconds."""
+    few = (MESSAGES, LEVELS, QUARANTINE, FEATURE_CHANGES)
+    monkeypatch.setattr("featurewatch.pipeline.maintain.TABLES", few)
+
+
+@pytest.fixture
 def own_bus(bus: Cluster) -> Callable[[], BusSettings]:
     """Returns settings with a unique prefix; no topic exists."""
 
     def settings() -> BusSettings:
         return BusSettings(
             bus.bootstrap_servers,
-            prefix=f"pipeline-{next(_NUMBERS)}",
+            prefix=f"pipeline-{uuid.uuid4().hex[:8]}",
             partitions=3,
             replication_factor=1,
         )

@@ -53,6 +53,7 @@ def without_java(*arguments: str) -> "subprocess.CompletedProcess[str]":
 
 
 @pytest.mark.stack
+@pytest.mark.usefixtures("few_tables")
 def test_a_lake_that_has_everything_needs_no_spark(
     lake: Lake, own_bus: Callable[[], BusSettings]
 ) -> None:

@@ -1,7 +1,7 @@
 """A pytest plugin: tests of real processes that fail are run once more, alone, at the end.
 
-A test marked ``stack`` that fails and then passes is flaky: it is named at the end of the output,
-with the failure that it had, and counted. More than `MAX_FLAKY` of them fail the run; so does a
+A test marked ``stack`` that fails and then passes is flaky: the last lines of the output name it,
+with what its first failure said, and more than `MAX_FLAKY` of them fail the run; so does a
 test that fails twice, and one that failed and was not run again because the run ended early. With
 xdist each worker runs its failed tests again when all workers are done, one worker at a time.
 """
@@ -13,7 +13,7 @@ from typing import IO, Any
 
 import pytest
 
-MAX_FLAKY = 3
+MAX_FLAKY = 1
 RERUN = "rerun"
 """The outcome of a report that is not the last one of its test."""
 
@@ -134,14 +134,13 @@ class FlakyReport:
         yield
         flaky, unfinished = self._flaky, self._unfinished
         for name in flaky:
-            terminalreporter.write_line(f"FLAKY {name}", yellow=True)
+            what = _first_line(self._first[name][0])
+            terminalreporter.write_line(f"FLAKY {name} - {what}", yellow=True)
         for name in unfinished:
             terminalreporter.write_line(f"FAILED {name} (and was not run again)", red=True)
         if len(flaky) > MAX_FLAKY:
             text = f"{len(flaky)} flaky tests, more than {MAX_FLAKY}: the run fails"
             terminalreporter.write_line(text, red=True)
-        elif flaky:
-            terminalreporter.write_line(f"{len(flaky)} flaky (at most {MAX_FLAKY})", yellow=True)
 
     def _show_first_failures(self, terminal: pytest.TerminalReporter) -> None:
         shown = [
@@ -155,3 +154,10 @@ class FlakyReport:
             for title, text in report.sections:
                 terminal.section(title, sep="-")
                 terminal.write_line(text.rstrip())
+
+
+def _first_line(report: pytest.TestReport) -> str:
+    """What the failure said."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    text = str(report.longrepr) if crash is None else crash.message
+    return text.partition("\n")[0]

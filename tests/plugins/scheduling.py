@@ -1,7 +1,14 @@
-"""A pytest plugin: how a run in several processes (``-n``) hands out the tests."""
+"""A pytest plugin: how a run in several processes (``-n``) hands out the tests.
 
+A process takes a file at a time, but what shares a fixture that others would disturb, or that is
+costly to start, goes to one process (`GROUPS`). Groups come first, then what needs a stack: short
+files are left for the end, so that all processes end at the same time.
+"""
+
+import json
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling
@@ -9,66 +16,83 @@ from xdist.scheduler import LoadScopeScheduling
 if TYPE_CHECKING:
     from xdist.remote import Producer
 
+GROUPS: Final = {
+    "spark": {"spark"},
+    "quorums": {"quorum_391", "quorum_430", "zookeeper_391", "tools_of"},
+}
+"""The fixtures of each group. Tests of quorums look at all topics of a cluster or at all of its
+reassignments: no other test may change these meanwhile."""
+
 LONGEST: Final = (
-    "tests/pipeline",
-    "tests/integration/processes",
-    "tests/integration/kraft",
     "tests/agents",
+    "tests/integration/processes",
     "tests/stack",
-    "tests/simulation",
-    "tests/streams",
-    "tests/conformance",
     "tests/faults",
-    "tests/integration/releases",
-    "tests/integration/reference",
-    "tests/integration/zookeeper",
-    "tests/web",
-    "tests/integrations",
-    "tests/plugins",
+    "tests/integration",
 )
-"""What takes minutes, the longest first. With two processes one begins with Spark, which computes
-on all cores, and the other with tests that mostly wait for processes. Short folders fill the end,
-so that both processes end at the same time."""
+"""Where the files are that take longest, the longest first."""
 
 
-def scope_of(nodeid: str) -> str:
-    """The folder whose tests one process runs one after the other, since they share what runs."""
-    folders = nodeid.partition("::")[0].split("/")
-    named = "/".join(folders[:3])
-    return named if named in LONGEST else "/".join(folders[:2])
+def scopes_of(items: list[pytest.Item]) -> dict[str, str]:
+    """By the id of each test what it is handed out with: the name of a group, or its file."""
+    groups = {
+        _file_of(item): group
+        for group, fixtures in GROUPS.items()
+        for item in items
+        if not fixtures.isdisjoint(getattr(item, "fixturenames", ()))
+    }
+    return {item.nodeid: groups.get(_file_of(item), _file_of(item)) for item in items}
 
 
-def rank_of(nodeid: str) -> int:
-    """The place of a test's folder in the order in which folders are handed out."""
-    scope = scope_of(nodeid)
-    return LONGEST.index(scope) if scope in LONGEST else len(LONGEST)
+def _file_of(item: pytest.Item) -> str:
+    return item.nodeid.partition("::")[0]
 
 
-class FolderScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist ships no types
-    """Each process takes a whole folder of tests."""
+def _in_order(items: list[pytest.Item], scopes: dict[str, str]) -> list[pytest.Item]:
+    """The tests in the order in which their scopes are handed out."""
+    with_stack = {scopes[item.nodeid] for item in items if item.get_closest_marker("stack")}
+    order = [*GROUPS, *LONGEST]
+
+    def rank(scope: str) -> tuple[bool, int]:
+        places = [order.index(name) for name in order if f"{scope}/".startswith(f"{name}/")]
+        is_short = scope not in with_stack and scope not in GROUPS
+        return is_short, min(places, default=len(order))
+
+    ranks = {scope: rank(scope) for scope in {*scopes.values()}}
+    return sorted(items, key=lambda item: ranks[scopes[item.nodeid]])
+
+
+class ScopeScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist ships no types
+    """Each process takes a scope of tests, in the order of the tests."""
+
+    _scopes: dict[str, str] | None = None
 
     def _split_scope(self, nodeid: str) -> str:
-        return scope_of(nodeid)
+        if self._scopes is None:
+            # All workers have written the same by now.
+            file = next(self.config._tmp_path_factory.getbasetemp().glob("scopes-*.json"))
+            self._scopes = json.loads(file.read_text())
+        return self._scopes[nodeid]
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: "Producer") -> FolderScheduling | None:
-    """The scheduler of this run, which hands folders out in the order of the tests.
-
-    A run that asks for ``--dist loadfile`` hands out files in that order: its tests share nothing
-    that takes long to start, and no process is left at the end with a whole folder.
-    """
+def pytest_xdist_make_scheduler(config: pytest.Config, log: "Producer") -> ScopeScheduling:
+    """The scheduler of this run, which hands scopes out in the order of the tests."""
     config.option.loadscopereorder = False
-    return None if config.getoption("dist") == "loadfile" else FolderScheduling(config, log)
+    return ScopeScheduling(config, log)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The tests of a process of xdist in the order in which folders are handed out.
+    """Puts the tests of a worker of xdist in order, and tells the main process their scopes.
 
     Two tests of one name end the run: xdist would run one of them and tell nobody.
     """
     counts = Counter(item.nodeid for item in items)
     if twice := [name for name, count in counts.items() if count > 1]:
         raise pytest.UsageError(f"{counts[twice[0]]} tests have one name: {twice[0]}")
-    if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: rank_of(item.nodeid))
+    workerinput: dict[str, Any] | None = getattr(config, "workerinput", None)
+    if workerinput is not None:
+        scopes = scopes_of(items)
+        items[:] = _in_order(items, scopes)
+        shared = Path(config.option.basetemp).parent  # the main process's
+        (shared / f"scopes-{workerinput['workerid']}.json").write_text(json.dumps(scopes))

@@ -33,13 +33,17 @@ FLAKY = """tries = pathlib.Path(__file__).with_suffix(".tries")
     assert len(tries.read_text()) == 2"""
 
 
-WORKERS = pytest.mark.parametrize("options", [(), ("-n", "2")], indirect=True, ids=["one", "xdist"])
+XDIST = ("-p", "xdist", "-n", "1")
+WORKERS = pytest.mark.parametrize("options", [(), XDIST], indirect=True, ids=["one", "xdist"])
 """In one process, and in several."""
 
 
 @pytest.fixture
-def options(request: pytest.FixtureRequest, pytester: pytest.Pytester) -> tuple[str, ...]:
-    """In one process, if a test has no `WORKERS`."""
+def options(
+    request: pytest.FixtureRequest, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> tuple[str, ...]:
+    """In one process, if a test has no `WORKERS`; without the time to load other plugins."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     pytester.makeini(
         f"""
         [pytest]
@@ -61,7 +65,8 @@ def options(request: pytest.FixtureRequest, pytester: pytest.Pytester) -> tuple[
 def run(pytester: pytest.Pytester, options: tuple[str, ...], text: str) -> pytest.RunResult:
     """The outcome of a session whose suite is ``text``."""
     (pytester.path / "suite" / "test_rows.py").write_text(text)
-    return pytester.runpytest_subprocess(*options)
+    start = pytester.runpytest_subprocess if "-n" in options else pytester.runpytest_inprocess
+    return start("-p", "no:asyncio", *options)
 
 
 @WORKERS
@@ -75,7 +80,6 @@ def test_rows_of_passed_tests_are_shown(
     result.stdout.no_fnmatch_line("NOT SHOWN*")
 
 
-@WORKERS
 @pytest.mark.parametrize("body", ['pytest.skip("no network")', 'pytest.xfail("open")'])
 def test_a_skipped_test_shows_nothing(
     pytester: pytest.Pytester, options: tuple[str, ...], body: str
@@ -101,7 +105,7 @@ def test_the_second_try_counts(pytester: pytest.Pytester, options: tuple[str, ..
     stack = TESTS.replace("def test_named", "@pytest.mark.stack\ndef test_named")
     result = run(pytester, options, stack.format(body=FLAKY))
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["FLAKY *test_named"])
+    result.stdout.fnmatch_lines(["FLAKY *test_named - *"])
     result.stdout.fnmatch_lines(["2 of 2 rows shown by tests*"])
 
 

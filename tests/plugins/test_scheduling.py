@@ -1,102 +1,92 @@
-"""The plugin that hands out folders of tests."""
+"""The plugin that hands out tests in scopes."""
 
 from pathlib import Path
 
 import pytest
 
-from tests.plugins.scheduling import LONGEST, rank_of, scope_of
+from tests.paths import ROOT
+from tests.plugins.scheduling import GROUPS, LONGEST
 
 pytest_plugins = ("pytester",)
-
-ROOT = Path(__file__).parents[2]
 
 INI = f"""
 [pytest]
 addopts = -p xdist -p tests.plugins.scheduling -p no:cacheprovider --import-mode=importlib
 pythonpath = {ROOT}
+markers = stack
 """
-TEST = """
-import os, pathlib
+FIXTURES = """
+import os, pathlib, pytest
 
-def test_one():
+@pytest.fixture
+def log(request):
     with pathlib.Path({log!r}).open("a") as log:
-        log.write(os.environ["PYTEST_XDIST_WORKER"] + " {name}\\n")
+        log.write(os.environ["PYTEST_XDIST_WORKER"] + " " + request.node.nodeid + "\\n")
 
-def test_other():
-    test_one()
+@pytest.fixture
+def quorum_430():
+    pass
 
-def test_third():
-    test_one()
+@pytest.fixture
+def cluster(quorum_430):
+    pass
+
+@pytest.fixture
+def spark():
+    pass
 """
+SHORT = "def test_one(log): pass\ndef test_other(log): pass\ndef test_third(log): pass\n"
+QUORUM = "def test_quorum(log, cluster): pass\n" + SHORT
+SPARK = "def test_spark(log, spark): pass\n" + SHORT
+STACK = "import pytest\npytestmark = pytest.mark.stack\n" + SHORT
 
 
 def test_the_longest_folders_exist() -> None:
-    """A folder that was renamed would be handed out late, and nobody would notice."""
+    """Each folder has tests: one that was renamed would be handed out late."""
     for folder in LONGEST:
         assert [*(ROOT / folder).rglob("test_*.py")], folder
 
 
-def test_a_folder_is_one_scope_unless_those_below_it_are() -> None:
-    """Tests of a folder share clusters and a Spark session."""
-    assert scope_of("tests/pipeline/gold/test_gold.py::test_a[x/y]") == "tests/pipeline"
-    assert scope_of("tests/integration/kraft/test_a.py::test_a") == "tests/integration/kraft"
-    assert scope_of("tests/test_names.py::test_a") == "tests/test_names.py"
-    assert rank_of("tests/pipeline/test_idle.py::test_a") < rank_of(
-        "tests/agents/test_a.py::test_a"
-    )
-    assert rank_of("tests/tables/test_a.py::test_a") == len(LONGEST)
-
-
-def test_each_process_begins_with_one_of_the_longest_folders(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Wherever they are in the order of names."""
+@pytest.fixture
+def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A suite whose tests log where they run."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     pytester.makeini(INI)
     log = pytester.path / "log"
-    for folder in ("tests/admin", "tests/cli", *LONGEST[:2]):
-        file = pytester.path / folder / "test_some.py"
-        file.parent.mkdir(parents=True)
-        file.write_text(TEST.format(log=str(log), name=folder))
-    result = pytester.runpytest_subprocess("-n", "2")
-    assert result.ret == 0
-    first: dict[str, str] = {}
-    for line in log.read_text().splitlines():
-        worker, folder = line.split()
-        first.setdefault(worker, folder)
-    assert {*first.values()} == {*LONGEST[:2]}
+    pytester.makeconftest(FIXTURES.format(log=str(log)))
+    return log
 
 
-@pytest.mark.parametrize(("options", "workers"), [((), 1), (("--dist", "loadfile"), 2)])
-def test_the_files_of_a_folder_are_shared_out_if_asked(
-    pytester: pytest.Pytester,
-    monkeypatch: pytest.MonkeyPatch,
-    options: tuple[str, ...],
-    workers: int,
-) -> None:
-    """They run in one process otherwise."""
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    pytester.makeini(INI)
-    log = pytester.path / "log"
-    folder = pytester.path / LONGEST[0]
-    folder.mkdir(parents=True)
-    for name in ("test_a", "test_b"):
-        (folder / f"{name}.py").write_text(TEST.format(log=str(log), name=name))
-    result = pytester.runpytest_subprocess("-n", "2", *options)
-    assert result.ret == 0
-    lines = log.read_text().splitlines()
-    assert len(lines) == 6
-    assert len({line.split()[0] for line in lines}) == workers
+def test_what_shares_a_fixture_runs_in_one_process(pytester: pytest.Pytester, suite: Path) -> None:
+    """Groups come first, each in one process, with their whole files; then come short files."""
+    pytester.makepyfile(test_a=SHORT, test_b=STACK, test_x=QUORUM, test_y=QUORUM, test_z=SPARK)
+    assert pytester.runpytest_subprocess("-n", "2").ret == 0
+    lines = [line.split() for line in suite.read_text().splitlines()]
+    files = {
+        worker: [*dict.fromkeys(nodeid[:6] for by, nodeid in lines if by == worker)]
+        for worker in ("gw0", "gw1")
+    }
+    assert len(lines) == 18
+    first = sorted(names[: 1 + ("test_x" in names)] for names in files.values())
+    assert first == [["test_x", "test_y"], ["test_z"]]
+    assert {nodeid[:6] for _, nodeid in lines} == {f"test_{name}" for name in "abxyz"}
+    names = [nodeid[:6] for _, nodeid in lines]
+    assert names.index("test_b") < names.index("test_a")
 
 
-def test_two_tests_of_one_name_end_the_run(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """In several processes only one of them would run."""
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    pytester.makeini(INI)
-    pytester.makepyfile(TEST.format(log=str(pytester.path / "log"), name="a"))
-    pytester.makeconftest("def pytest_collection_modifyitems(items): items.append(items[0])")
+def test_two_tests_of_one_name_end_the_run(pytester: pytest.Pytester, suite: Path) -> None:
+    """Their name is given: in several processes only one of them would run."""
+    pytester.makepyfile(SHORT)
+    with suite.with_name("conftest.py").open("a") as conftest:
+        conftest.write("\ndef pytest_collection_modifyitems(items): items.append(items[0])\n")
     result = pytester.runpytest_subprocess()
     result.stderr.fnmatch_lines(["*2 tests have one name: *test_one*"])
     assert result.ret == pytest.ExitCode.USAGE_ERROR
+
+
+def test_the_fixtures_of_groups_exist() -> None:
+    """A fixture that was renamed would not keep its tests together."""
+    text = "\n".join(file.read_text() for file in (ROOT / "tests").rglob("conftest.py"))
+    for fixtures in GROUPS.values():
+        for name in fixtures:
+            assert f"\ndef {name}(" in text, name

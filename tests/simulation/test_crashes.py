@@ -5,6 +5,7 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.plugins.nightly import case_count
 from tests.simulation.engine import Engine, encoded_outputs, rows_of
 from tests.simulation.world import World
 
@@ -28,7 +29,7 @@ def crash_everywhere(seed: int, steps: int) -> None:
 def test_killed_after_any_row_of_any_event() -> None:
     """Whatever prefix of an event's rows was persisted, applying the event again gives one state,
     and outputs published twice are equal byte by byte."""
-    for seed in range(150):
+    for seed in range(case_count(150)):
         crash_everywhere(seed, steps=20)
 
 

@@ -3,11 +3,12 @@
 from random import Random
 
 from featurewatch.streams.events import Event, LogGap
+from tests.plugins.nightly import case_count
 from tests.simulation.engine import Engine
 from tests.simulation.world import World
 
 SEEDS = range(4000)
-WINDOWS = {False: 350, True: 15}
+WINDOWS = {False: case_count(350), True: max(3, case_count(15))}
 """The number of windows to test, without and with a log that goes backwards in them."""
 
 

@@ -2,15 +2,16 @@
 
 import pytest
 
+from tests.plugins.nightly import case_count
 from tests.simulation.histories import run, run_zookeeper
 
-SEEDS = 1200
-BLOCK = 100
+SEEDS = case_count(1200)
+BLOCK = case_count(100)
 
 
 @pytest.mark.parametrize("block", range(0, SEEDS, BLOCK))
 def test_histories_of_zookeeper(block: int) -> None:
-    """Twelve hundred histories of znodes end with the znodes' content (F-06 as released, F-11,
+    """Histories of znodes end with the znodes' content (F-06 as released, F-11,
     F-12)."""
     for seed in range(block, block + BLOCK):
         try:
@@ -22,7 +23,7 @@ def test_histories_of_zookeeper(block: int) -> None:
 
 @pytest.mark.parametrize("block", range(0, SEEDS, BLOCK))
 def test_histories(block: int) -> None:
-    """Twelve hundred histories end with the truth (F-33 to F-35, M-16, M-63, M-65, by any path)."""
+    """Histories end with the truth (F-33 to F-35, M-16, M-63, M-65, by any path)."""
     for seed in range(block, block + BLOCK):
         try:
             run(seed)

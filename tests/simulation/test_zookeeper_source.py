@@ -2,15 +2,17 @@
 
 import pytest
 
+from tests.plugins.nightly import case_count
 from tests.simulation.watched_znodes import run
 
-SEEDS = 300
+SEEDS = case_count(300)
+BLOCK = case_count(100)
 
 
-@pytest.mark.parametrize("first", range(0, SEEDS, 100))
+@pytest.mark.parametrize("first", range(0, SEEDS, BLOCK))
 def test_the_published_znodes_are_those_of_zookeeper(first: int) -> None:
     """With lagging servers, disconnections and lost sessions no change is lost or invented."""
-    for seed in range(first, first + 100):
+    for seed in range(first, first + BLOCK):
         try:
             run(seed)
         except BaseException as error:

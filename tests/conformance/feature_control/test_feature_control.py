@@ -8,7 +8,6 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from random import SystemRandom
 
 import pytest
 
@@ -27,10 +26,11 @@ from featurewatch.streams.types import (
 from tests.conformance.feature_control.compare import Case, Json, Model, cases, differences, kinds
 from tests.conformance.feature_control.kafka import RELEASES, ControllerHarness, controller_harness
 from tests.conformance.feature_control.questions import RequestInState, model_response, request_json
+from tests.plugins.nightly import case_count, case_seeds
 
 pytestmark = pytest.mark.stack
 
-CASES = 1_000
+CASES = case_count(10_000)
 """For each release: some seconds."""
 
 TEXTS = {"3.9.1": 24, "4.3.0": 27}
@@ -55,9 +55,8 @@ def kafka(
 
 @pytest.fixture(scope="module")
 def compared(kafka: ControllerHarness, release: str) -> list[Case]:
-    """Kafka's answers to questions that were never asked before."""
-    first = SystemRandom().randrange(1 << 40)
-    return cases(kafka, release, range(first, first + CASES))
+    """Kafka's answers to the questions of this run."""
+    return cases(kafka, release, case_seeds(10_000))
 
 
 def test_model_answers_as_kafka_does(compared: list[Case], release: str) -> None:

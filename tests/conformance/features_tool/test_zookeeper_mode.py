@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from featurewatch.stack.kafka.specs import zookeeper_mode
+from featurewatch.stack.kafka.cluster import Cluster
 from featurewatch.stack.zookeeper.ensemble import Ensemble
 from tests.conformance.kafka_tools import (
     COMPAT,
@@ -14,7 +14,6 @@ from tests.conformance.kafka_tools import (
     KafkaTool,
     OurCommand,
 )
-from tests.conftest import MakeCluster
 from tests.reference.zookeeper.process import reference_process
 
 pytestmark = pytest.mark.stack
@@ -108,12 +107,11 @@ ASKED_OF_KAFKA = (
 
 @pytest.mark.parametrize("tool", ["3.9.1"], indirect=True)
 def test_the_texts_are_the_tools_on_kafkas_own_brokers(
-    tool: KafkaTool, ours: OurCommand, make_cluster: MakeCluster, ensemble: Ensemble
+    tool: KafkaTool, ours: OurCommand, zookeeper_391: Cluster
 ) -> None:
     """A broker in ZooKeeper mode supports no feature: what it is asked for it refuses, and both say
     so with its words (M-02)."""
-    spec = zookeeper_mode(1, f"{ensemble.connect_string}/tool-{time.time_ns()}")
-    where = ("--bootstrap-server", make_cluster(spec).bootstrap_servers)
+    where = ("--bootstrap-server", zookeeper_391.bootstrap_servers)
     for line in ASKED_OF_KAFKA:
         expected = tool(*where, *line.split())
         assert ours("--compat", COMPAT[tool.release], *where, *line.split()) == expected, line

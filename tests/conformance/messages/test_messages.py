@@ -9,7 +9,6 @@ import struct
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from random import SystemRandom
 from typing import Any
 
 import pytest
@@ -35,6 +34,7 @@ from featurewatch.reference.zookeeper.wire.messages.to_brokers import (
 from featurewatch.reference.zookeeper.wire.messages.topic_ids import topic_id_text
 from featurewatch.stack.java.jars import Cache
 from tests.conformance.feature_control.kafka import ControllerHarness, java_harness
+from tests.plugins.nightly import case_count, case_seeds
 from tests.reference.zookeeper.messages.controlled_shutdown import (
     controlled_shutdown_request,
     read_controlled_shutdown_response,
@@ -53,7 +53,7 @@ from tests.reference.zookeeper.messages.values import (
 
 pytestmark = pytest.mark.stack
 
-CASES = 1_000
+CASES = case_count(1_000)
 """Of each kind, each in all versions; some seconds in all."""
 
 SOURCE = Path(__file__).with_name("java") / "Messages.java"
@@ -72,9 +72,8 @@ def kafka(
 
 @pytest.fixture(scope="module")
 def seeds() -> range:
-    """Seeds that were never used before."""
-    first = SystemRandom().randrange(1 << 40)
-    return range(first, first + CASES)
+    """The seeds of this run."""
+    return case_seeds(1_000)
 
 
 def read_by(

@@ -7,7 +7,7 @@ Kafka writes a request by chance, the node reads it and responds, and Kafka read
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
-from random import Random, SystemRandom
+from random import Random
 from typing import Any
 
 import pytest
@@ -63,11 +63,10 @@ from featurewatch.reference.zookeeper.wire.frames import WireRequest, read_reque
 from featurewatch.stack.java.jars import Cache
 from tests.conformance.feature_control.kafka import ControllerHarness, java_harness
 from tests.conformance.messages.schemas import IDS, random_content
+from tests.plugins.nightly import case_seeds
 
 pytestmark = pytest.mark.stack
 
-CASES = 40
-"""Of each version of each API."""
 
 SOURCE = Path(__file__).with_name("java") / "Messages.java"
 SERVED = sorted(OFFERED[ApiDialect.CONTROLLER].keys() - {UPDATE_FEATURES, *KIP4_KEYS})
@@ -170,10 +169,9 @@ class Node:
 @pytest.mark.parametrize("key", SERVED)
 def test_kafka_reads_what_the_node_responds(kafka: ControllerHarness, key: int) -> None:
     """Requests of every offered version are read, and responses have the layout of the version."""
-    first = SystemRandom().randrange(1 << 40)
     oldest, newest = OFFERED[ApiDialect.CONTROLLER][key]
     for version in range(oldest, newest + 1):
-        for seed in range(first, first + CASES):
+        for seed in case_seeds(40):
             chance = Random(f"{key}/{version}/{seed}")
             content = random_content(key, version, chance)
             asked = {"key": key, "version": version, "request": True, "json": content}

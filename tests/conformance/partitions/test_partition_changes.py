@@ -6,7 +6,6 @@ Changes against ``PartitionChangeBuilder``, the begin of reassignments against
 
 from collections import Counter
 from collections.abc import Iterator
-from random import SystemRandom
 
 import pytest
 
@@ -23,10 +22,11 @@ from tests.conformance.partitions.compare import (
     kraft_rules,
     version_of,
 )
+from tests.plugins.nightly import case_count, case_seeds
 
 pytestmark = pytest.mark.stack
 
-CASES = 10_000
+CASES = case_count(10_000)
 """Of each kind for each release; some seconds."""
 
 
@@ -48,9 +48,8 @@ def kafka(
 
 @pytest.fixture(scope="module")
 def seeds() -> range:
-    """Seeds that were never used before."""
-    first = SystemRandom().randrange(1 << 40)
-    return range(first, first + CASES)
+    """The seeds of this run."""
+    return case_seeds(10_000)
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,6 @@ A failure prints the seed of its question.
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from random import SystemRandom
 
 import pytest
 
@@ -23,10 +22,11 @@ from tests.conformance.partitions.compare import (
     zookeeper_rules,
 )
 from tests.conformance.partitions.questions import our_election, our_states
+from tests.plugins.nightly import case_count, case_seeds
 
 pytestmark = pytest.mark.stack
 
-CASES = 10_000
+CASES = case_count(10_000)
 """Of each kind; some seconds in all."""
 
 
@@ -41,9 +41,8 @@ def kafka(
 
 @pytest.fixture(scope="module")
 def seeds() -> range:
-    """Seeds that were never used before."""
-    first = SystemRandom().randrange(1 << 40)
-    return range(first, first + CASES)
+    """The seeds of this run."""
+    return case_seeds(10_000)
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from featurewatch.streams.events import SourceState
 from featurewatch.streams.kraft.observer.quorum_reader import QuorumSettings
 from tests.integration.kraft.support import LogSink, running, settings_for, until
 
-pytestmark = [pytest.mark.stack, pytest.mark.releases("3.9.1", "4.3.0")]
+pytestmark = [pytest.mark.stack, pytest.mark.releases("4.3.0")]
 
 JAAS = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 USERS = 'user_watch="may-read" user_guest="may-not";'

@@ -72,7 +72,9 @@ def _elect_preferred(cluster: Cluster, partitions: int) -> None:
     request_of(cluster.members[0], form(election_type=0, topic_partitions=(topic,)))
 
 
-@pytest.mark.parametrize("fixture", ["quorum_430", "quorum_391"])
+@pytest.mark.parametrize(
+    "fixture", ["quorum_430", pytest.param("quorum_391", marks=pytest.mark.nightly)]
+)
 async def test_a_real_quorum_raises_no_false_alarm(
     request: pytest.FixtureRequest, fixture: str
 ) -> None:

@@ -203,6 +203,7 @@ def _is_read(reader: TopicReader) -> bool:
     return not _has_messages(reader)
 
 
+@pytest.mark.nightly
 def test_sources_publish_again_when_their_links_work(bus: LinkedBus, tmp_path: Path) -> None:
     """Connections that swallowed something swallow all: a source makes them anew by itself.
 
@@ -238,6 +239,7 @@ def test_sources_publish_again_when_their_links_work(bus: LinkedBus, tmp_path: P
             assert (source.ended, source.starts) == (None, 1), source.log.read_text()
 
 
+@pytest.mark.nightly
 async def test_a_link_too_slow_for_a_message_gets_the_time_that_it_needs(bus: LinkedBus) -> None:
     """What is sent over and over on a link of 1 Mbit/s gets through with a longer timeout."""
     message = Message(b"key", bytes(17 * SLOW_BYTES_S), [])
@@ -249,6 +251,7 @@ async def test_a_link_too_slow_for_a_message_gets_the_time_that_it_needs(bus: Li
         await asyncio.wait_for(sent, 55)
 
 
+@pytest.mark.nightly
 async def test_an_outage_longer_than_the_watchdog_ends_nothing(
     bus: LinkedBus, tmp_path: Path
 ) -> None:
@@ -339,6 +342,7 @@ def test_a_worker_that_starts_while_the_bus_is_away_waits_for_it(
         worker.kill()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("attempt", range(REPEAT))
 def test_of_two_workers_of_one_id_the_one_that_joined_last_works(
     bus: LinkedBus, tmp_path: Path, attempt: int

@@ -17,7 +17,7 @@ from featurewatch.streams.topics import ALERTS, OPERATIONS
 from tests.integration.kraft.support import pause, reassign, resume
 from tests.processes import Process, wait_ready
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.nightly]
 
 DEADLINE_S = 90.0
 Step = tuple[str, str, str]

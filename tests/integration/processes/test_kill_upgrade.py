@@ -58,6 +58,7 @@ class _Featurewatch:
 
 
 @pytest.mark.stack
+@pytest.mark.nightly
 def test_kills_during_an_upgrade_lose_and_double_nothing(
     make_cluster: Callable[[ClusterSpec], Cluster], bus: Cluster, tmp_path: Path
 ) -> None:

@@ -11,7 +11,6 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +29,6 @@ from featurewatch.reference.zookeeper.machines.encoding import (
 )
 from featurewatch.stack.java.jars import Cache, Jars, tool_command
 from featurewatch.stack.kafka.cluster import Cluster
-from featurewatch.stack.kafka.specs import zookeeper_mode
 from featurewatch.stack.reference_nodes import ReferenceProcess, reference_nodes
 from featurewatch.stack.zookeeper.ensemble import Ensemble
 from featurewatch.streams.outputs import Alert, AlertState, FeatureChange, Severity, Snapshot
@@ -166,7 +164,10 @@ def bad_clusters(zk: KazooClient) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def world(
-    ensemble: Ensemble, bus: Cluster, stack_cache: Cache, tmp_path_factory: pytest.TempPathFactory
+    ensemble: Ensemble,
+    zookeeper_391: Cluster,
+    bus: Cluster,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[World]:
     """All clusters, and an `up` that has seen each good one and the first of each bad one."""
     directory = tmp_path_factory.mktemp("up-zookeeper")
@@ -175,21 +176,16 @@ def world(
         zk = stack.enter_context(writer(connect))
         # The owner of what others may not read.
         zk.add_auth("digest", "owner:secret")
-        roots = bad_clusters(zk) | {"reference": chroot(), "kafka": chroot()}
+        in_kafka = str(zookeeper_391.spec.zookeeper).removeprefix(connect)
+        roots = bad_clusters(zk) | {"reference": chroot(), "kafka": in_kafka}
         options = [f"{name}={low}-{high}" for name, (low, high) in SUPPORTED.items()]
         nodes = reference_nodes(
             3, directory, connect + roots["reference"], ("--features", *options), temporary=True
         )
-        spec = zookeeper_mode(1, connect + roots["kafka"])
-        kafka = Cluster(spec, directory / "kafka", cache=stack_cache, temporary=True)
-        stack.callback(kafka.close)
         for node in nodes:
             stack.callback(node.kill)
-        with ThreadPoolExecutor(1) as pool:
-            starting = pool.submit(kafka.start)
-            for node in nodes:
-                node.start()
-            starting.result()
+        for node in nodes:
+            node.start()
         reference = json.loads(zk.get(roots["reference"] + "/cluster/id")[0])["id"]
         clusters = [{"zookeeper": connect + roots[name]} for name in roots if name != ASTRAY]
         clusters += [
@@ -204,7 +200,16 @@ def world(
         )
         process = stack.enter_context(started(published, directory, ports))
         yield World(
-            process, directory, published, ports, zk, roots, nodes, reference, kafka, absent
+            process,
+            directory,
+            published,
+            ports,
+            zk,
+            roots,
+            nodes,
+            reference,
+            zookeeper_391,
+            absent,
         )
 
 
@@ -232,14 +237,15 @@ def test_a_reference_cluster_is_followed(world: World) -> None:
 
 
 def test_kafka_in_zookeeper_mode_is_followed_beside_it(world: World) -> None:
-    """A broker without features, no level, no change, no alert: that is all that 3.9.1 has."""
+    """Brokers without features, no level, no change, no alert: that is all that 3.9.1 has."""
+    ids = (1, 2, 3)
     state = world.until(
         world.kafka.cluster_id,
-        lambda now, firing: now.ready and now.controller.node_id == 1 and now.epoch == 0,
+        lambda now, firing: now.ready and now.controller.node_id in ids and now.epoch == 0,
     )
     assert [
         (node_class.role, dict(node_class.ranges), node_class.nodes) for node_class in state.classes
-    ] == [("broker", {}, (1,))]
+    ] == [("broker", {}, ids)]
     assert (dict(state.finalized), state.revision) == ({}, 0)
     outputs: list[FeatureChange | Alert] = [*world.published.changes, *world.published.alerts]
     assert not [output for output in outputs if output.cluster == world.kafka.cluster_id]

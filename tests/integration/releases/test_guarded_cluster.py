@@ -44,7 +44,7 @@ from tests.integration.kraft.support import (
 )
 from tests.process_logs import started
 
-pytestmark = [pytest.mark.stack, pytest.mark.releases("3.7.2", "4.1.2")]
+pytestmark = [pytest.mark.stack, pytest.mark.releases("4.1.2")]
 
 JAAS = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 CONTROLLERS, BROKERS = (1, 2, 3), (11, 12)

@@ -1,7 +1,7 @@
 """The partitions follow a controller's log, through crashes, resyncs and gaps, without an alarm."""
 
 from dataclasses import replace
-from random import Random, SystemRandom
+from random import Random
 
 import pytest
 
@@ -10,6 +10,7 @@ from featurewatch.controller.partitions.legality import kraft_partition
 from featurewatch.monitor.operations.state import UNCLEAN
 from featurewatch.streams.events import Event
 from featurewatch.tables.partitions.image import Condition, PartitionsImage
+from tests.plugins.nightly import case_count, case_seeds
 from tests.simulation import records as r
 from tests.simulation.controller_log import LIMITS, ControllerLog
 from tests.simulation.engine import Engine
@@ -69,9 +70,8 @@ def assert_no_false_alarm(engine: Engine) -> None:
 def test_every_operation_is_followed_without_a_false_alarm() -> None:
     """Whatever a controller of any release does, the partitions are its own, and nothing is
     illegal."""
-    first = SystemRandom().randrange(1 << 40)
     count = is_below = 0
-    for seed in range(first, first + 40):
+    for seed in case_seeds(40):
         log, worker = ControllerLog(seed), engine()
         worker.apply_all(events_of(log, 60))
         try:
@@ -83,8 +83,8 @@ def test_every_operation_is_followed_without_a_false_alarm() -> None:
             raise AssertionError(f"seed {seed}, release {log.release}") from error
         count += sum(len(topic.partitions) for topic in log.topics.values())
         is_below += len(below)
-    assert count > 500
-    assert is_below > 50
+    assert count > case_count(500)
+    assert is_below > case_count(50)
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -1,16 +1,18 @@
 """Maintenance changes no result of a query."""
 
 import shutil
+from copy import deepcopy
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
 
 from featurewatch.cli.commands.pipeline import pipeline
 from featurewatch.pipeline.errors import LakeError
-from featurewatch.pipeline.gold.query import GoldQuery
+from featurewatch.pipeline.gold.query import FoldQuery
 from featurewatch.pipeline.gold.tables import EPOCHS, FEATURE_CHANGES
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.tables import EXPIRED, MESSAGES, Table
@@ -24,22 +26,18 @@ from tests.pipeline.filling import Messages, rows
 from tests.simulation import records as r
 from tests.simulation.records import MV
 
-pytestmark = pytest.mark.stack
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.stack, pytest.mark.usefixtures("few_tables")]
 
 NOW_MS = 4_000_000_000_000
 """A time that is after today's, whenever this runs: no day of it is too old."""
 
 
-@pytest.fixture(autouse=True)
-def _few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Limits maintenance to some tables: each of the others would take its seconds."""
-    few = (MESSAGES, tables.LEVELS, tables.QUARANTINE, FEATURE_CHANGES)
-    monkeypatch.setattr("featurewatch.pipeline.maintain.TABLES", few)
-
-
 def run_queries(lake: Lake) -> None:
     """Fills silver and gold from bronze."""
-    run_once(lake, [SilverQuery(lake).writer, GoldQuery(lake).writer])
+    run_once(lake, [SilverQuery(lake).writer, FoldQuery(lake).writer])
 
 
 def maintained(
@@ -49,14 +47,33 @@ def maintained(
     return {result.table.name: result for result in maintain(lake, keep_days, vacuum_h)}
 
 
-def test_files_become_fewer_and_queries_go_on(lake: Lake) -> None:
-    """After compaction and vacuum every row is there once, old files are removed, and the queries
-    continue."""
+@pytest.fixture(scope="module")
+def origin(
+    spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, Messages]:
+    """A lake with three changes of a level, each from a round of its own, and their messages."""
+    lake = Lake(spark, str(tmp_path_factory.mktemp("origin") / "lake"))
     messages = Messages()
     for level in range(1, 4):
         messages.add_events([r.commit(level, r.level(MV, level)), r.following(level)])
         messages.into(lake)
     run_queries(lake)
+    lake.unlock()
+    return Path(lake.root), messages
+
+
+@pytest.fixture
+def filled(origin: tuple[Path, Messages], lake: Lake) -> tuple[Lake, Messages]:
+    """A copy of that lake, and what adds messages to it."""
+    root, messages = origin
+    shutil.copytree(root, lake.root)
+    return lake, deepcopy(messages)
+
+
+def test_files_become_fewer_and_queries_go_on(filled: tuple[Lake, Messages]) -> None:
+    """After compaction and vacuum every row is there once, old files are removed, and the queries
+    continue."""
+    lake, messages = filled
     before = rows(lake, MESSAGES)
     results = maintained(lake, vacuum_h=0)
     assert (results["messages"].files_before, results["messages"].files_after) == (3, 1)
@@ -79,7 +96,7 @@ def test_what_is_too_old_is_deleted_and_gold_stays(lake: Lake) -> None:
     messages.add(METADATA_LOG, None, b"poison of today", NOW_MS)
     messages.into(lake)
     run_once(lake, [SilverQuery(lake).writer])
-    GoldQuery(lake).rebuild()
+    FoldQuery(lake).rebuild()
     gold = rows(lake, FEATURE_CHANGES)
     assert len(gold) == 2
     results = maintained(lake, keep_days=30)
@@ -97,7 +114,7 @@ def test_what_is_too_old_is_deleted_and_gold_stays(lake: Lake) -> None:
     maintained(lake, keep_days=30)
     assert rows(lake, MESSAGES, "offset") == [(3,), (4,)]
     with pytest.raises(LakeError, match="no longer has the messages since the beginning"):
-        GoldQuery(lake).writer()
+        FoldQuery(lake).writer()
 
 
 def test_a_place_without_tables_is_no_lake(lake: Lake) -> None:
@@ -132,18 +149,15 @@ def test_the_longest_times_are_taken(lake: Lake) -> None:
 
 
 def test_gold_that_cannot_be_folded_anew_is_not_lost_unsaid(
-    lake: Lake, caplog: pytest.LogCaptureFixture
+    filled: tuple[Lake, Messages], caplog: pytest.LogCaptureFixture
 ) -> None:
     """If bronze is incomplete, a deleted table gives one warning, and the others stay."""
-    messages = Messages()
-    messages.add_events([r.commit(1, r.level(MV, 1)), r.following(1)])
-    messages.into(lake)
-    run_once(lake, [GoldQuery(lake).writer])
+    lake, _ = filled
     gold = rows(lake, FEATURE_CHANGES)
     maintained(lake, keep_days=30)
     shutil.rmtree(lake.path(EPOCHS))
     for _ in range(2):
-        GoldQuery(Lake(lake.session, lake.root)).writer()
+        FoldQuery(Lake(lake.session, lake.root)).writer()
     assert caplog.text.count("the lake has no gold/epochs, and bronze no longer has") == 1
     assert lake.exists(EPOCHS)
     assert rows(lake, FEATURE_CHANGES) == gold != []
@@ -161,13 +175,10 @@ def test_a_table_of_an_older_release_gets_its_new_columns(lake: Lake) -> None:
     assert lake.read(tables.LEVELS).schema["leader_epoch"].dataType.simpleString() == "int"
 
 
-def test_tables_with_renamed_columns_are_filled_again(lake: Lake) -> None:
+def test_tables_with_renamed_columns_are_filled_again(filled: tuple[Lake, Messages]) -> None:
     """A run says what to do; maintenance removes them, and the next run fills them again. Without
     the beginning of bronze they stay, with nulls in the new columns."""
-    messages = Messages()
-    messages.add_events([r.commit(0, r.level(MV, 19)), r.commit(1, r.level(MV, 20))])
-    messages.into(lake)
-    run_queries(lake)
+    lake, _ = filled
     before = rows(lake, tables.LEVELS), rows(lake, FEATURE_CHANGES)
     lake.unlock()
     _rename(lake, tables.LEVELS)
@@ -187,7 +198,7 @@ def test_tables_with_renamed_columns_are_filled_again(lake: Lake) -> None:
     lake.session.sql(expired)
     kept = maintained(Lake(lake.session, lake.root))["feature_changes"]
     assert (kept.is_removed, kept.columns_added) == (False, ("feature",))
-    assert rows(Lake(lake.session, lake.root), FEATURE_CHANGES, "feature") == [(None,)] * 2
+    assert rows(Lake(lake.session, lake.root), FEATURE_CHANGES, "feature") == [(None,)] * 3
 
 
 def _rename(lake: Lake, table: Table) -> None:

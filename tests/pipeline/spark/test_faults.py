@@ -35,7 +35,7 @@ from featurewatch.streams.types import ClusterId
 from tests.agents.events import levels
 from tests.pipeline.filling import Messages, put, put_bytes, rows
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.nightly]
 
 MakeBus = Callable[[], BusSettings]
 PLACE = ("topic", "partition", "offset")

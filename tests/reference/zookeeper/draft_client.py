@@ -5,13 +5,13 @@ from types import TracebackType
 from typing import Any, Self
 
 from featurewatch.kafka.address import Address
-from featurewatch.kafka.asyncio_transport import AsyncioTransport
 from featurewatch.kafka.connection import Connection
 from featurewatch.kafka.messages import (
     DraftApiVersionsRequestV3,
     MetadataRequestV1,
     message_class,
 )
+from featurewatch.kafka.transport import AsyncioTransport
 from featurewatch.reference.zookeeper.wire.api_keys import DRAFT_UPDATE, ApiDialect
 from featurewatch.reference.zookeeper.wire.frames import request_class
 
@@ -86,7 +86,7 @@ class DraftClient:
     async def exchange(self, request: Any, form: Any = None) -> Any:
         """Sends a request; returns its response, or one of the class ``form``."""
         if form is not None:
-            body = await self._connection._start(request, TIMEOUT_S)()
+            body = await self._connection._exchange(request, TIMEOUT_S)
             return self._connection._parse(body, form, 100)
         return await self._connection.request(request, TIMEOUT_S)
 

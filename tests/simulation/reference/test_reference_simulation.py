@@ -1,4 +1,4 @@
-"""A thousand clusters over a faulty ZooKeeper, and proof that the auditor notices bugs."""
+"""Clusters over a faulty ZooKeeper, and proof that the auditor notices bugs."""
 
 import subprocess
 import sys
@@ -6,11 +6,12 @@ import sys
 import pytest
 
 from tests.paths import ROOT
+from tests.plugins.nightly import case_count
 from tests.simulation.reference.__main__ import run
 from tests.simulation.reference.bugs import BUGS
 
-SEEDS = 1000
-BLOCK = 100
+SEEDS = case_count(1000)
+BLOCK = case_count(100)
 
 
 @pytest.mark.parametrize("block", range(0, SEEDS, BLOCK))

@@ -1,4 +1,4 @@
-"""Hundreds of clusters with topics over a faulty ZooKeeper; the auditor sees planted bugs."""
+"""Clusters with topics over a faulty ZooKeeper; the auditor sees planted bugs."""
 
 from typing import Any
 
@@ -24,11 +24,12 @@ from featurewatch.reference.zookeeper.machines.topics.state_store import (
     PartitionStateStore,
     StateUpdates,
 )
+from tests.plugins.nightly import case_count
 from tests.simulation.reference import node
 from tests.simulation.reference.topic_world import run
 
-SEEDS = 300
-BLOCK = 100
+SEEDS = case_count(300)
+BLOCK = 30
 
 
 @pytest.mark.parametrize("block", range(0, SEEDS, BLOCK))

@@ -3,7 +3,7 @@
 `MetadataRequestV12` of this package is the class of version 12 of the request, and
 ``MetadataRequestV12.MetadataRequestTopic`` that of its structure; `message_class` gives them by
 name and version. They are built when they are first used. Type checkers know their fields by
-``__init__.pyi``, which ``scripts/generate_messages.py`` writes with the table.
+``__init__.pyi``, which ``make generate`` writes.
 """
 
 from typing import Any

@@ -1,6 +1,9 @@
-"""A blocking connection to a Kafka node, for threads: `kafka.connection` without an event loop."""
+"""A blocking connection to a Kafka node: `kafka.connection` for threads, and inside event loops."""
 
+import asyncio
+import threading
 from collections.abc import Coroutine
+from functools import cache
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
@@ -8,7 +11,6 @@ from featurewatch.kafka.address import Address
 from featurewatch.kafka.connection import NodeError, open_connection
 from featurewatch.kafka.errors import error_name
 from featurewatch.kafka.messages import Request
-from featurewatch.kafka.transport import connect_blocking, run_blocking
 from featurewatch.stack.errors import RefusedError, WireError
 
 CLIENT_ID: Final = "featurewatch-stack"
@@ -26,12 +28,7 @@ class BlockingConnection:
         """
         self._timeout_s = timeout_s
         self._connection = _run(
-            open_connection(
-                Address(host, port),
-                timeout_s=timeout_s,
-                client_id=CLIENT_ID,
-                connect=connect_blocking,
-            )
+            open_connection(Address(host, port), timeout_s=timeout_s, client_id=CLIENT_ID)
         )
         self.api_versions = self._connection.last_api_versions
         """The node's response to ApiVersions, which a connection begins with."""
@@ -46,7 +43,7 @@ class BlockingConnection:
 
     def close(self) -> None:
         """Closes the connection."""
-        self._connection.abort()
+        _run(self._connection.close())
 
     def __enter__(self) -> Self:
         return self
@@ -72,6 +69,14 @@ def check(what: str, error_code: int, message: str | None = None) -> None:
 
 def _run(work: Coroutine[Any, Any, _RESULT]) -> _RESULT:
     try:
-        return run_blocking(work)
+        return asyncio.run_coroutine_threadsafe(work, _loop()).result()
     except NodeError as error:
         raise WireError(str(error)) from error
+
+
+@cache
+def _loop() -> asyncio.AbstractEventLoop:
+    """The event loop of all connections, in a thread that ends with the process."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="stack-connections", daemon=True).start()
+    return loop

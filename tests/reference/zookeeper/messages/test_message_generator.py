@@ -11,6 +11,7 @@ from scripts.generate_messages import APIS, field, snake_case
 from tests.paths import ROOT
 
 
+@pytest.mark.nightly
 @pytest.mark.stack
 def test_the_table_follows_from_the_jars() -> None:
     """The generator, run on the jars of all releases, writes these tables and stubs."""

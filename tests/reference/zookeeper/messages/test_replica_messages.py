@@ -32,10 +32,11 @@ from featurewatch.reference.zookeeper.wire.messages.to_brokers import (
     wire_requests,
 )
 from featurewatch.reference.zookeeper.wire.messages.topic_ids import by_topic
+from tests.plugins.nightly import case_count
 from tests.reference.zookeeper.messages.values import random_request
 
 DIALECT = ApiDialect.CONTROLLER_AND_REPLICAS
-CASES = 300
+CASES = case_count(300)
 
 
 def received(request: BrokerRequest, version: int) -> BrokerRequest:

@@ -5,20 +5,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from featurewatch.streams.events import ZnodeChange
+from tests.plugins.nightly import case_count
 from tests.streams.zookeeper.watcher.simulated import (
     settle,
     truth,
 )
 from tests.streams.zookeeper.watcher.world import WATCHED, WatcherWorld, play
 
-SEEDS = 1000
+SEEDS = case_count(1000)
+BLOCK = case_count(100)
 
 
-@pytest.mark.parametrize("first", range(0, SEEDS, 100))
+@pytest.mark.parametrize("first", range(0, SEEDS, BLOCK))
 def test_the_events_give_the_state_of_zookeeper(first):
     """Replayed, the events give ZooKeeper's state once all is quiet; what no event shows is counted
     as missed; nothing is said twice and no reading goes back (F-11, F-12)."""
-    for seed in range(first, first + 100):
+    for seed in range(first, first + BLOCK):
         world = WatcherWorld()
         try:
             play(seed, world)

@@ -1,0 +1,66 @@
+"""A pytest plugin: what a run by day leaves to the night.
+
+By day, tests marked ``nightly`` are deselected, tests with random cases try a tenth of them with
+fixed seeds, and tests marked ``releases("4.1.2")`` run on these releases of Kafka: two runs of one
+commit run the same. ``make nightly`` (``--nightly``) runs everything, with all cases and new seeds,
+on the oldest and the newest patch of each release line that operators run (`RELEASES`).
+``--releases`` names other releases, as a comma list.
+"""
+
+from random import SystemRandom
+from typing import Final
+
+import hypothesis.core
+import pytest
+
+RELEASES: Final = (
+    *("3.3.0", "3.3.2"),
+    *("3.7.0", "3.7.2"),
+    *("3.9.0", "3.9.2"),
+    *("4.1.0", "4.1.2"),
+    *("4.3.0", "4.3.1"),
+)
+_run = {"nightly": False}
+
+
+def case_count(full: int) -> int:
+    """How many of ``full`` random cases this run tries: a tenth by day."""
+    return full if _run["nightly"] else full // 10
+
+
+def case_seeds(full: int) -> range:
+    """The seeds of this run: by night ones that were never used before."""
+    first = SystemRandom().randrange(1 << 40) if _run["nightly"] else 0
+    return range(first, first + case_count(full))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds the options of a nightly run."""
+    parser.addoption("--nightly", action="store_true", help="run everything, with all cases")
+    parser.addoption("--releases", default="", help="Kafka releases, a comma list")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Sets the size of this run before any test module is imported."""
+    _run["nightly"] = config.getoption("nightly")
+    fixed = not _run["nightly"] and config.getoption("--fuzz-minutes", None) is None
+    if fixed and config.getoption("--hypothesis-seed", None) is None:
+        vars(hypothesis.core)["global_force_seed"] = 0  # what the option sets
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Gives ``release`` its values; what it starts is shared by a module's tests."""
+    marker = metafunc.definition.get_closest_marker("releases")
+    if marker is None or "release" not in metafunc.fixturenames:
+        return
+    chosen = tuple(filter(None, metafunc.config.getoption("releases").split(",")))
+    by_night = RELEASES if metafunc.config.getoption("nightly") else marker.args
+    metafunc.parametrize("release", chosen or by_night, scope="module")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselects the nightly tests by day."""
+    if not config.getoption("nightly"):
+        nightly = [item for item in items if item.get_closest_marker("nightly")]
+        items[:] = [item for item in items if not item.get_closest_marker("nightly")]
+        config.hook.pytest_deselected(items=nightly)

@@ -1,0 +1,89 @@
+"""The plugin that leaves tests and cases to the night."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from featurewatch.stack.java.lock import jar_lock
+from tests.paths import ROOT
+from tests.plugins.nightly import RELEASES
+
+TESTS = """
+import pytest
+from hypothesis import given, strategies as st
+from tests.plugins.nightly import case_count, case_seeds
+
+@pytest.fixture(scope="module")
+def cluster(release):
+    return release
+
+@pytest.mark.releases("4.1.2", "4.3.0")
+def test_marked(cluster):
+    pass
+
+@pytest.mark.nightly
+def test_of_the_night():
+    pass
+
+def test_seeds():
+    print("seeds", case_count(50), case_seeds(20))
+
+@given(st.integers(0, 10**9))
+def test_drawn(number):
+    print("drawn", number)
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "releases"),
+    [
+        ([], ("4.1.2", "4.3.0")),
+        (["--releases", "3.3.2,3.7.0"], ("3.3.2", "3.7.0")),
+        (["--nightly"], RELEASES),
+    ],
+)
+def test_a_marked_test_runs_once_on_each_release(
+    tmp_path: Path, options: list[str], releases: tuple[str, ...]
+) -> None:
+    """Uses the mark's releases, the option's, or those of the night."""
+    output = _session(tmp_path, "--collect-only", *options)
+    marked = [line for line in output.splitlines() if "::test_marked[" in line]
+    assert marked == [f"test_some.py::test_marked[{release}]" for release in releases]
+
+
+def test_two_runs_by_day_are_the_same_and_one_by_night_is_larger(tmp_path: Path) -> None:
+    """A tenth of the cases is tried by day, with the same seeds and examples each time."""
+    day, again, night = (_session(tmp_path, "-s", *more) for more in ((), (), ("--nightly",)))
+    chosen = [line for line in day.splitlines() if "drawn" in line or "seeds" in line]
+    assert "seeds 5 range(0, 2)" in day
+    assert chosen == [line for line in again.splitlines() if "drawn" in line or "seeds" in line]
+    assert "1 deselected" in day
+    assert "seeds 50 range(" in night
+    assert "range(0, 20)" not in night
+    assert "deselected" not in night
+
+
+def _session(directory: Path, *options: str) -> str:
+    (directory / "test_some.py").write_text(TESTS)
+    (directory / "pytest.ini").write_text(
+        "[pytest]\naddopts = -p tests.plugins.nightly -p no:cacheprovider\n"
+        f"pythonpath = {ROOT}\nmarkers =\n releases\n nightly\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-q", *options]
+    alone = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # quicker
+    done = subprocess.run(
+        command, cwd=directory, env=alone, capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+def test_the_nightly_releases_are_the_ends_of_each_line() -> None:
+    """Each line has its oldest and its newest patch that the lock of the jars has."""
+    patches: dict[str, list[str]] = {}
+    for release in sorted(jar_lock().class_paths):
+        patches.setdefault(release.rpartition(".")[0], []).append(release)
+    lines = ("3.3", "3.7", "3.9", "4.1", "4.3")
+    assert tuple(end for line in lines for end in (patches[line][0], patches[line][-1])) == RELEASES
