@@ -314,7 +314,7 @@ async def test_what_the_early_draft_struck_out_is_pushed(scene: MakeScene) -> No
             async with cluster.client() as client:
                 assert await client.update(("group", 2, ADD)) == DONE
                 levels = {
-                    feature.name: feature.version for feature in client.last_response.features
+                    feature.name: feature.version_level for feature in client.last_response.features
                 }
                 assert (client.last_response.features_epoch, levels) == (1, {"group": 2, "txn": 4})
             message = await updates.get()
