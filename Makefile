@@ -1,20 +1,22 @@
 # featurewatch. `make` alone lists the targets.
 
+# A Python that is named, as in PYTHON=python3.13, has environments of its own: .venv-3.13, .venv-demo-3.13.
+NAMED := $(if $(filter file undefined,$(origin PYTHON)),,$(patsubst python%,-%,$(notdir $(PYTHON))))
 # Developers' environment, with the tests and Spark; and the demo's, which is a tenth of it.
-VENV := .venv
-DEMO_VENV := .venv-demo
+VENV := .venv$(NAMED)
+DEMO_VENV := .venv-demo$(NAMED)
 BIN := $(VENV)/bin
-# The first Python on PATH that is new enough.
-PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do \
-	command -v $$p >/dev/null && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-	&& echo $$p && break; done)
+# Those that are on PATH and start; else any that is new enough.
+PYTHONS := $(shell for p in python3.11 python3.12 python3.13; do $$p -c '' 2>/dev/null && echo $$p; done; true)
+PYTHON ?= $(or $(firstword $(PYTHONS)),$(shell \
+	python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo python3))
 # Tests and the demo start many processes, each of which would compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 # Makes environments in seconds; fetches a Python where there is none. Without it: venv and pip.
 UV := $(shell command -v uv 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast monitoring-tools fuzz faults nightly lint types format bench requirements mutants screenshots first-minute clean
+.PHONY: help demo test test-fast test-matrix monitoring-tools fuzz faults nightly lint types format generate generate-check bench requirements mutants screenshots first-minute clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -82,7 +84,17 @@ nightly: $(VENV)/ready ## Run every test with all random cases and new seeds, on
 faults: $(VENV)/ready ## Break a running stack in every way (FAULTS="kill-* clock-*" REPEAT=20); see docs/faults.md.
 	@$(BIN)/python -m tests.faults $(foreach row,$(FAULTS),'$(row)') --repeat $(or $(REPEAT),1)
 
-lint: $(VENV)/ready ## Check style, types and the layers.
+# Where there is one Python alone, it says so and ends well.
+OTHERS := $(filter-out $(PYTHON),$(PYTHONS))
+
+test-matrix: ## Run test-fast on each other supported Python that is installed.
+ifeq ($(OTHERS),)
+	@echo "The matrix of Pythons is left out: $(PYTHON) is the only one on the PATH."
+else
+	@set -e; for python in $(OTHERS); do $(MAKE) --no-print-directory test-fast PYTHON=$$python; done
+endif
+
+lint: $(VENV)/ready generate-check ## Check style, types, the layers, and that generated files are current.
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
 
 types: $(VENV)/ready ## Check the types alone.
@@ -90,6 +102,12 @@ types: $(VENV)/ready ## Check the types alone.
 
 format: $(VENV)/ready ## Lay the code out.
 	@$(BIN)/ruff check --fix . && $(BIN)/ruff format .
+
+generate: $(VENV)/ready ## Write all files, and parts of documents, that follow from the code.
+	@$(BIN)/python -m scripts.generate
+
+generate-check: $(VENV)/ready ## Name the generated files that are stale, as CI does.
+	@$(BIN)/python -m scripts.generate --check
 
 bench: $(VENV)/ready ## Measure speed and memory, each against a peer in the same run; one JSON line each.
 	@$(BIN)/python -m tests.bench $(BENCH)
@@ -108,4 +126,4 @@ first-minute: ## Measure `make demo` in a fresh clone with empty caches: seconds
 	@$(PYTHON) -m scripts.first_minute
 
 clean: ## Remove the environments and what tools left behind.
-	rm -rf $(VENV) $(DEMO_VENV) build dist *.egg-info .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* build dist *.egg-info .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -19,23 +19,9 @@ from typing import Any
 
 from featurewatch.stack.java.jars import Cache, default_cache, java_command
 from scripts.java_source import compile_java, jar
+from scripts.releases import RELEASES
 
 ReleaseTable = dict[str, Any]
-
-RELEASES = {
-    "3.3": "3.3.2",
-    "3.4": "3.4.1",
-    "3.5": "3.5.2",
-    "3.6": "3.6.2",
-    "3.7": "3.7.2",
-    "3.8": "3.8.1",
-    "3.9": "3.9.1",
-    "4.0": "4.0.0",
-    "4.1": "4.1.0",
-    "4.2": "4.2.0",
-    "4.3": "4.3.0",
-}
-"""The release that each table is taken from. Bug-fix releases do not change levels."""
 
 METADATA_VERSION = "metadata.version"
 ROOT = Path(__file__).resolve().parent

@@ -20,13 +20,11 @@ from typing import Any
 from jgo.maven import MavenContext
 
 from featurewatch.stack.java.jars import Cache, default_cache
+from scripts.releases import RELEASES as KAFKA_RELEASES
 
 Schema = dict[str, Any]
 
-RELEASES = (
-    *("3.3.2", "3.4.1", "3.5.2", "3.6.2", "3.7.2", "3.8.1", "3.9.1"),
-    *("4.0.0", "4.1.0", "4.2.0", "4.3.0"),
-)
+RELEASES = tuple(KAFKA_RELEASES.values())
 
 CHANGED_IN_PLACE = {
     "UserScramCredentialRecord": "3.5 split the list of credentials; older KRaft never wrote one",

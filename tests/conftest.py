@@ -13,7 +13,7 @@
   to stop and kill servers of. `stack.zookeeper.ensemble.Ensemble`: ``.connect_string``,
   ``.leader()``, ``.server(1).kill()``, ``.server(1).start()``. With TLS:
   ``EnsembleSpec(tls=certificates.tls())`` and ``.secure_connect_string``; with SASL:
-  ``digest_spec({"user": "password"})``. Kafka in ZooKeeper mode stands on either:
+  ``digest_spec({"user": "password"})`` of `tests.stack.logins`. Kafka in ZooKeeper mode:
   ``make_cluster(zookeeper_mode(2, ensemble.connect_string + "/mine"))``.
 - ``certificates``: PEM files of an authority (``.ca``), a server and a client (``.client``).
 

@@ -19,6 +19,8 @@ EXCEPTIONS = {
     "reference/zookeeper/cluster.py": "the time in the znodes of light brokers",
     "reference/zookeeper/sessions/client.py": "defines the clock of the reference system",
     "reference/zookeeper/sessions/session.py": "the clock that its callers may replace",
+    "streams/bus/feed.py": "the pause before a reader starts again",
+    "streams/bus/reader.py": "the deadlines of calls into librdkafka",
     "streams/source.py": "defines the clocks of the sources",
 }
 """Modules that read a clock themselves, each with the reason. Those of `cli` pass clocks in."""

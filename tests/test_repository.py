@@ -7,14 +7,8 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-import click
-
-from featurewatch.cli.app import app
-from featurewatch.monitor.rules import RULES
-from featurewatch.streams.topics import ALL
 from tests.paths import ROOT
 
-README = (ROOT / "README.md").read_text()
 # Put together here, so that this file does not hold what it looks for.
 FORBIDDEN = tuple(
     "".join(parts)
@@ -77,42 +71,6 @@ def test_no_test_module_imports_another() -> None:
         if imported.startswith("tests.") and ".test_" in imported
     ]
     assert imports == []
-
-
-def _rows(heading: str) -> list[tuple[str, str]]:
-    """The first two columns of the README's table with this heading."""
-    _, _, after = README.partition(heading)
-    table = after.split("\n\n", 1)[0]
-    rows = re.findall(r"^\| `((?:[^`])+)` \| (.+?) \|$", table, re.MULTILINE)
-    assert rows, f"the README has no table {heading}"
-    return rows
-
-
-def test_the_readme_lists_the_topics() -> None:
-    """Name and meaning of each topic, in the registry's order."""
-    assert _rows("| topic |") == [(topic.name(), topic.about) for topic in ALL]
-
-
-def test_the_readme_lists_the_rules() -> None:
-    """Name and meaning of each alert rule, in the registry's order."""
-    wanted = [(rule.name, rule.about) for rule in RULES if rule.timer is None]
-    assert _rows("| rule |") == wanted
-
-
-def test_the_readme_lists_the_commands() -> None:
-    """Every command stands there, with flags and parts that exist, and no other does."""
-    context = click.Context(app)
-    named = []
-    for usage, _ in _rows("| command |"):
-        program, name, *rest = usage.replace("\\|", " ").replace("[", " ").replace("]", " ").split()
-        assert program == "featurewatch"
-        command = app.get_command(context, name)
-        assert command is not None
-        named.append(name)
-        flags = {flag for param in command.params for flag in param.opts}
-        parts = set(getattr(command, "summaries", ()))
-        assert set(rest) <= flags | parts, usage
-    assert sorted(named) == sorted(app.summaries)
 
 
 def test_links_between_documents_lead_somewhere() -> None:

@@ -1,11 +1,13 @@
 """Brokers that answer requests about topics as a test wants, in Kafka's own bytes."""
 
+import asyncio
 import ssl
 import struct
 from collections import deque
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
+from featurewatch.admin.connections import AdminConnections, Bootstrap
 from featurewatch.kafka.address import Address
 from featurewatch.kafka.decode import read_entity, skip_header
 from featurewatch.kafka.encode import write_entity
@@ -16,9 +18,8 @@ from featurewatch.kafka.messages.metadata import (
     MetadataRequestV12,
     MetadataResponseV12,
 )
-from featurewatch.kafka.transport import Receive, Transport
+from featurewatch.kafka.transport import Transport
 
-_RESULT = TypeVar("_RESULT")
 VERSIONS = {
     3: (0, 13),
     18: (0, 4),
@@ -53,6 +54,10 @@ class ScriptedBrokers:
         """A `Connect`."""
         return _ScriptedTransport(self, int(address.host.removeprefix("broker-")))
 
+    def connections(self) -> AdminConnections:
+        """Connections to all of them."""
+        return AdminConnections(Bootstrap(self.addresses), 10.0, self.connect)
+
     def brokers(self, kind: Any) -> tuple[Any, ...]:
         """The brokers of a Metadata response."""
         return tuple(kind(node, f"broker-{node}", 9092, None) for node in self.answers)
@@ -67,13 +72,8 @@ class _ScriptedTransport:
         self._cluster, self._node = cluster, node
         self.closed = False
 
-    def start(self, frame: bytes, _timeout_s: float, _max_bytes: int) -> Receive:
-        async def receive() -> bytes:
-            return self._respond(frame)
-
-        return receive
-
-    def _respond(self, frame: bytes) -> bytes:
+    async def exchange(self, frame: bytes, _timeout_s: float, _max_bytes: int) -> bytes:
+        await asyncio.sleep(0)
         key, version, correlation_id = struct.unpack_from(">hhi", frame, 4)
         if key == 18:
             versions = tuple(ApiVersion(api, *bounds) for api, bounds in VERSIONS.items())
@@ -97,9 +97,6 @@ class _ScriptedTransport:
             response = self._cluster.answers[self._node].popleft()(request)
         body = response if isinstance(response, bytes) else write_entity(response)
         return struct.pack(">ib", correlation_id, 0) + body
-
-    async def compute(self, work: Callable[[], _RESULT]) -> _RESULT:
-        return work()
 
     def close(self) -> None:
         self.closed = True

@@ -1,5 +1,6 @@
 """Several requests at once, over two connections: the responses are those of one after another."""
 
+import asyncio
 import ssl
 from collections.abc import Callable
 from datetime import timedelta
@@ -21,7 +22,7 @@ from featurewatch.admin.topics.client import TopicAdmin
 from featurewatch.kafka.address import Address
 from featurewatch.kafka.encode import write_entity
 from featurewatch.kafka.messages.configs import DescribeConfigsRequestV4
-from featurewatch.kafka.transport import Transport, run_blocking
+from featurewatch.kafka.transport import Transport
 from tests.admin.scripted_brokers import Answer, ScriptedBrokers
 
 NAMES = [f"topic-{number:04}" for number in range(1_200)]
@@ -89,10 +90,10 @@ def read(cluster: ScriptedBrokers) -> dict[str, TopicConfig]:
 
     async def work() -> dict[str, TopicConfig]:
         bootstrap = Bootstrap(cluster.addresses)
-        async with TopicAdmin(bootstrap, connect=cluster.connect) as admin:
+        async with TopicAdmin(bootstrap, connections=cluster.connections()) as admin:
             return dict(await admin.configs(NAMES))
 
-    return run_blocking(work())
+    return asyncio.run(work())
 
 
 @pytest.mark.parametrize(

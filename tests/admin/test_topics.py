@@ -1,6 +1,7 @@
 """The client of topics where brokers do what real ones do rarely; real ones are in
 `tests.conformance.topics_tool`."""
 
+import asyncio
 import uuid
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -14,7 +15,6 @@ from featurewatch.admin.errors import (
     RequestError,
     UnreachableError,
 )
-from featurewatch.admin.session import blocking_pause
 from featurewatch.admin.topics.client import TopicAdmin
 from featurewatch.admin.topics.responses import described_topic, joined_pages
 from featurewatch.admin.topics.values import (
@@ -49,7 +49,6 @@ from featurewatch.kafka.messages.topics import (
     CreateTopicsRequestV7,
     CreateTopicsResponseV7,
 )
-from featurewatch.kafka.transport import run_blocking
 from featurewatch.streams.types import NodeId
 from tests.admin.scripted_brokers import Answer, ScriptedBrokers
 
@@ -81,12 +80,12 @@ def run(
     async def within() -> Any:
         async with TopicAdmin(
             Bootstrap(cluster.addresses),
-            connect=cluster.connect,
-            **{"pause": blocking_pause, **options},
+            connections=cluster.connections(),
+            **options,
         ) as admin:
             return await work(admin)
 
-    return run_blocking(within())
+    return asyncio.run(within())
 
 
 def names(request: CreateTopicsRequestV7) -> list[str]:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from featurewatch.agents.resync.topic_changes import changed_topics, split_rows
+from featurewatch.agents.topic_changes import changed_topics, split_rows
 from featurewatch.monitor.alerts import Cause
 from featurewatch.monitor.readiness.state_timers import DEFAULT_LIMITS
 from featurewatch.monitor.rows import rows_of_state, states_of_rows

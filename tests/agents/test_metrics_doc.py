@@ -9,7 +9,6 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from featurewatch.agents import metrics as worker
 from featurewatch.agents.metrics import WorkerMetrics
-from featurewatch.integrations.notify.metrics import METRICS as NOTIFY_METRICS
 from featurewatch.monitor.step import MonitorState, step
 from featurewatch.streams import metrics as source
 from featurewatch.streams.events import SourceState
@@ -20,27 +19,6 @@ from tests.agents.events import CLUSTER, following, levels, registration
 
 DOC = Path(__file__).parents[2] / "docs" / "metrics.md"
 ROW = re.compile(r"^\| `(\w+)` \| (\w+) \| ([\w, ]*) \| (.+) \|$", re.MULTILINE)
-
-
-def test_the_tables_are_the_registries() -> None:
-    """docs/metrics.md has each metric with its kind, labels and meaning, and no other."""
-    build_labels = ", ".join(source.BUILD_INFO_LABELS)
-    expected = [(source.BUILD_INFO, "gauge", build_labels, source.BUILD_INFO_HELP)]
-    expected += [
-        (metric.name, metric.kind, ", ".join(source.LABELS), metric.help)
-        for metric in source.METRICS
-    ]
-    state_help = ("1 for the source's current state, else 0.",)
-    expected.append(
-        (source.SOURCE_STATE, "gauge", ", ".join((*source.LABELS, "state")), *state_help)
-    )
-    info_labels = ", ".join(source.CLUSTER_INFO_LABELS)
-    expected.append((source.CLUSTER_INFO, "gauge", info_labels, source.CLUSTER_INFO_HELP))
-    expected += [
-        (metric.name, metric.kind, ", ".join(metric.labels), metric.about)
-        for metric in (*worker.METRICS, *NOTIFY_METRICS)
-    ]
-    assert ROW.findall(DOC.read_text()) == expected
 
 
 def _families(text: str) -> dict[str, tuple[str, frozenset[str]]]:

@@ -9,7 +9,6 @@ import pytest
 from featurewatch.kafka.address import parse_addresses
 from featurewatch.monitor.snapshot import snapshot
 from featurewatch.stack.kafka.cluster import Cluster
-from featurewatch.stack.kafka.migration import ClusterMigration
 from featurewatch.stack.kafka.specs import zookeeper_mode
 from featurewatch.streams.events import DeadLetter, Event
 from featurewatch.streams.kraft.observer.quorum_reader import QuorumSettings
@@ -23,6 +22,7 @@ from tests.conftest import MakeCluster, MakeEnsemble
 from tests.running import running
 from tests.simulation.auditor import Auditor
 from tests.simulation.engine import Engine
+from tests.stack.migration import ClusterMigration
 
 pytestmark = [pytest.mark.stack, pytest.mark.nightly]
 

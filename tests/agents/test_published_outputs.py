@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from featurewatch.agents.resync.published_outputs import PublishedOutputs
+from featurewatch.agents.published_outputs import PublishedOutputs
 from featurewatch.monitor.snapshot import snapshot
 from featurewatch.monitor.step import MonitorState, StepResult, step
 from featurewatch.streams.codec.outputs import encode_output, topic_of

@@ -3,7 +3,7 @@
 from itertools import pairwise
 from typing import Any
 
-from featurewatch.agents.resync.requests import FIRST_WAIT_S, MAX_WAIT_S, ResyncRequester
+from featurewatch.agents.resync_requests import FIRST_WAIT_S, MAX_WAIT_S, ResyncRequester
 from featurewatch.monitor.alerts import Cause
 from featurewatch.monitor.step import MonitorState, step_lost
 from featurewatch.streams.events import ResyncRequest

@@ -1,51 +1,27 @@
 """Measures speed and memory, each against a peer or a bare loop in the same run.
 
-``python -m tests.bench [NAME …]`` prints one JSON object a measure on stdout; without names all are
-taken: decode, event-cost, worker, operations, operations-memory, latency, restart, outage,
-web, web-clients,
-zookeeper, znode-change, readiness, conformance, conformance-partitions, reference,
-controller-failover, controller-changes, unavailability, features, topics, startup, page, pipeline,
-replay, history, audit, growth, executors.
+``python -m tests.bench [NAME …]`` prints one JSON object a measure on stdout; without names all of
+`BENCHES` are taken. A bench that lacks what it needs here, such as Chromium, is skipped: its object
+has the reason. One that fails does not end the others, but the run fails.
 """
 
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
+from featurewatch.pipeline.errors import SparkMissingError
+from featurewatch.stack.errors import ArtifactError, JavaError
 from featurewatch.stack.kafka.cluster import Cluster
 from featurewatch.stack.kafka.specs import single_bus
 from featurewatch.streams.bus.settings import BusSettings
-from tests.bench import (
-    audit,
-    conformance,
-    controller,
-    decode,
-    event_cost,
-    executors,
-    features,
-    growth,
-    history,
-    latency,
-    operations,
-    outage,
-    page,
-    pipeline,
-    readiness,
-    reference,
-    replay,
-    restart,
-    startup,
-    topics,
-    unavailability,
-    web,
-    worker,
-    zookeeper,
-)
+from tests.bench.requirements import MissingRequirementError
 
 Measures = Iterator[dict[str, Any]]
 
@@ -71,54 +47,78 @@ def on_a_cluster(
             yield from measures(settings, directory, bus)
 
 
-def _event_cost() -> Measures:
-    yield event_cost.measure()
+def _module(name: str) -> Any:
+    """Imports a bench when it is its turn: what another one needs may be missing."""
+    return import_module(f"tests.bench.{name}")
 
 
 BENCHES: dict[str, Callable[[], Measures]] = {
-    "decode": decode.run,
-    "event-cost": _event_cost,
-    "worker": lambda: on_a_bus(lambda bus, _: worker.run(bus)),
-    "operations": lambda: on_a_bus(lambda bus, _: operations.fold(bus)),
-    "operations-memory": lambda: on_a_bus(operations.memory, partitions=8),
-    "latency": lambda: on_a_bus(lambda bus, _: latency.run(bus), partitions=8),
-    "restart": lambda: on_a_bus(restart.run, partitions=8),
-    "outage": lambda: on_a_cluster(outage.run, partitions=8),
-    "zookeeper": zookeeper.first_image,
-    "znode-change": lambda: on_a_bus(lambda bus, _: zookeeper.change_to_alert(bus), partitions=8),
-    "readiness": readiness.run,
-    "conformance": conformance.run,
-    "conformance-partitions": conformance.partitions,
-    "reference": reference.run,
-    "controller-failover": controller.failover,
-    "controller-changes": controller.changes,
-    "unavailability": unavailability.run,
-    "features": features.run,
-    "topics": topics.run,
-    "startup": startup.run,
-    "page": lambda: on_a_bus(page.run, partitions=8),
-    "pipeline": pipeline.run,
-    "replay": replay.run,
-    "history": history.run,
-    "audit": audit.run,
-    "growth": growth.run,
-    "executors": executors.run,
-    "web": web.not_modified,
-    "web-clients": lambda: on_a_bus(lambda bus, _: web.followed(bus), partitions=8),
+    "decode": lambda: _module("decode").run(),
+    "event-cost": lambda: iter([_module("event_cost").measure()]),
+    "worker": lambda: on_a_bus(lambda bus, _: _module("worker").run(bus)),
+    "operations": lambda: on_a_bus(lambda bus, _: _module("operations").fold(bus)),
+    "operations-memory": lambda: on_a_bus(_module("operations").memory, partitions=8),
+    "latency": lambda: on_a_bus(lambda bus, _: _module("latency").run(bus), partitions=8),
+    "restart": lambda: on_a_bus(_module("restart").run, partitions=8),
+    "outage": lambda: on_a_cluster(_module("outage").run, partitions=8),
+    "zookeeper": lambda: _module("zookeeper").first_image(),
+    "znode-change": lambda: on_a_bus(
+        lambda bus, _: _module("zookeeper").change_to_alert(bus), partitions=8
+    ),
+    "readiness": lambda: _module("readiness").run(),
+    "conformance": lambda: _module("conformance").run(),
+    "conformance-partitions": lambda: _module("conformance").partitions(),
+    "reference": lambda: _module("reference").run(),
+    "controller-failover": lambda: _module("controller").failover(),
+    "controller-changes": lambda: _module("controller").changes(),
+    "unavailability": lambda: _module("unavailability").run(),
+    "features": lambda: _module("features").run(),
+    "topics": lambda: _module("topics").run(),
+    "startup": lambda: _module("startup").run(),
+    "page": lambda: on_a_bus(_module("page").run, partitions=8),
+    "pipeline": lambda: _module("pipeline").run(),
+    "replay": lambda: _module("replay").run(),
+    "history": lambda: _module("history").run(),
+    "audit": lambda: _module("audit").run(),
+    "growth": lambda: _module("growth").run(),
+    "executors": lambda: _module("executors").run(),
+    "web": lambda: _module("web").not_modified(),
+    "web-clients": lambda: on_a_bus(lambda bus, _: _module("web").followed(bus), partitions=8),
 }
+"""The benches by name, in the order in which they are taken."""
+
+_MISSING: Final = (MissingRequirementError, SparkMissingError, JavaError, ArtifactError)
 
 
 def main(names: list[str]) -> int:
-    """Takes the named measures, or all; 2 if there is no such name."""
+    """Takes the named measures, or all; 1 if one fails, 2 if there is no such name."""
     unknown = [name for name in names if name not in BENCHES]
     if unknown:
         sys.stderr.write(f"no such bench: {', '.join(unknown)}; there are {', '.join(BENCHES)}\n")
         return 2
+    failed = False
     for name in names or BENCHES:
         sys.stderr.write(f"measuring: {name}\n")
-        for measure in BENCHES[name]():
-            print(orjson.dumps(measure).decode(), flush=True)
-    return 0
+        try:
+            for measure in BENCHES[name]():
+                _print(measure)
+        except _MISSING as error:
+            _print({"skipped": name, "reason": str(error)})
+        except Exception as error:
+            if isinstance(error, ModuleNotFoundError) and not _is_ours(error.name or ""):
+                _print({"skipped": name, "reason": f"the package {error.name} is not installed"})
+            else:
+                traceback.print_exc()
+                failed = True
+    return int(failed)
+
+
+def _is_ours(module: str) -> bool:
+    return module.partition(".")[0] in ("featurewatch", "scripts", "tests")
+
+
+def _print(measure: dict[str, Any]) -> None:
+    print(orjson.dumps(measure).decode(), flush=True)
 
 
 if __name__ == "__main__":

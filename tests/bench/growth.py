@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from featurewatch.cli.runtime.spark_jars import spark_jars
 from featurewatch.controller.kraft import release_of
-from featurewatch.pipeline.gold.query import GoldQuery
+from featurewatch.pipeline.gold.query import FoldQuery
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.row_blocks import arrow_type
 from featurewatch.pipeline.lake.tables import MESSAGES
@@ -131,7 +131,7 @@ def grown(session: Any, root: Path, clusters: int) -> dict[str, Any]:
     for round_ in range(1, ROUNDS + 1):
         count = fill(lake, clusters, round_)
         began = time.perf_counter()
-        run_once(lake, [GoldQuery(lake, with_silver=True).writer])
+        run_once(lake, [FoldQuery(lake, with_silver=True).writer])
         if round_ > 1:
             seconds += time.perf_counter() - began
             timed += count

@@ -22,6 +22,7 @@ from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.codec.outputs import encode_state
 from featurewatch.streams.topics import STATE
+from tests.bench.requirements import MissingRequirementError
 from tests.processes import Process, wait_ready
 from tests.web.chromium import ARGUMENTS, CHROMIUM, NO_CHROMIUM
 from tests.web.samples import state_of
@@ -59,7 +60,7 @@ _CELL: Final = """
 def run(bus: BusSettings, directory: Path) -> Iterator[dict[str, Any]]:
     """Both measures, with ``featurewatch web`` as a process of its own."""
     if CHROMIUM is None:
-        raise RuntimeError(NO_CHROMIUM)
+        raise MissingRequirementError(NO_CHROMIUM)
     ensure_topics(bus)
     producer = Producer(bus.client(linger_ms=0) | {"acks": "all"})
     for number in range(CLUSTERS):

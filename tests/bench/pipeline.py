@@ -41,7 +41,7 @@ from pyspark.sql import functions as fn
 from featurewatch.cli.runtime.spark_jars import spark_jars
 from featurewatch.pipeline.bronze.kafka import offset_ranges
 from featurewatch.pipeline.errors import TopicError
-from featurewatch.pipeline.gold.query import GoldQuery
+from featurewatch.pipeline.gold.query import FoldQuery
 from featurewatch.pipeline.gold.tables import FEATURE_CHANGES, GOLD
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.tables import MESSAGES
@@ -135,7 +135,7 @@ def parsed(lake: Lake) -> None:
 
 def one_pass(lake: Lake) -> None:
     """Every table of silver and gold."""
-    GoldQuery(lake, with_silver=True).rebuild()
+    FoldQuery(lake, with_silver=True).rebuild()
 
 
 def seconds(work: Callable[[Lake], None], lake: Lake) -> float:

@@ -5,17 +5,18 @@ Kafka's tool has its fastest form, as in `tests.bench.features`. Creation is by 
 connected and warm, in one request; what each created is deleted before the next turn.
 """
 
+import asyncio
 import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, TypeVar
 
 from featurewatch.admin.connections import Bootstrap
-from featurewatch.admin.topics.client import TopicAdmin, with_topics
+from featurewatch.admin.topics.client import TopicAdmin
 from featurewatch.admin.topics.values import TopicSpec, check_changes
 from featurewatch.kafka.address import parse_addresses
 from featurewatch.stack.java.jars import Cache, Jars, default_cache, java_command, tool_command
@@ -27,6 +28,7 @@ from tests.bench.turns import FEATUREWATCH, line, medians, timed
 RELEASE: Final = "4.3.0"
 COUNT: Final = 1_000
 TURNS: Final = 5
+_RESULT = TypeVar("_RESULT")
 SOURCE: Final = Path(__file__).with_name("java") / "CreateTopics.java"
 
 
@@ -39,7 +41,7 @@ def run() -> Iterator[dict[str, Any]]:
         with Cluster(spec, directory / "cluster", temporary=True) as cluster:
             yield _created(cluster.bootstrap_servers, directory / "java")
             _create(cluster.bootstrap_servers, "kept")
-            with_topics(Bootstrap(parse_addresses(cluster.bootstrap_servers)), _listed)
+            _work(cluster.bootstrap_servers, _listed)
             yield _shown("describe", cluster.bootstrap_servers)
             yield _shown("list", cluster.bootstrap_servers)
 
@@ -108,7 +110,17 @@ def _create(servers: str, prefix: str) -> float:
         check_changes(await admin.create(specs))
         return time.perf_counter() - started
 
-    return with_topics(Bootstrap(parse_addresses(servers)), create)
+    return _work(servers, create)
+
+
+def _work(servers: str, work: Callable[[TopicAdmin], Coroutine[Any, Any, _RESULT]]) -> _RESULT:
+    """What a client's calls return."""
+
+    async def run() -> _RESULT:
+        async with TopicAdmin(Bootstrap(parse_addresses(servers))) as admin:
+            return await work(admin)
+
+    return asyncio.run(run())
 
 
 async def _listed(admin: TopicAdmin) -> tuple[str, ...]:
@@ -128,4 +140,4 @@ def _delete_all(servers: str) -> None:
             time.sleep(0.1)
         time.sleep(2)  # the logs go, too
 
-    with_topics(Bootstrap(parse_addresses(servers)), delete)
+    _work(servers, delete)

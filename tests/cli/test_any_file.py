@@ -62,8 +62,6 @@ def test_any_configuration_is_settings_or_a_line(text: str) -> None:
             load(Path(file.name))
         except UsageError as error:
             check(error)
-        finally:
-            Settings.content = {}
     try:
         desired_of(text)
     except DesiredError as error:

@@ -97,8 +97,8 @@ def test_help_imports_no_command() -> None:
 
 
 def test_describe_imports_no_engine() -> None:
-    """One request to one node: no event loop, no generated codec, no settings."""
-    heavy = "typer rich pydantic asyncio ssl kio confluent_kafka faust featurewatch.controller"
+    """One request to one node: no generated codec, no settings, no table."""
+    heavy = "typer rich pydantic kio confluent_kafka faust"
     code = (
         "import sys\n"
         "from featurewatch.cli.main import main\n"
@@ -115,7 +115,27 @@ def test_describe_imports_no_engine() -> None:
                 [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True
             )
             assert "metadata.version" in done.stdout
-            assert set(done.stderr.split()) <= {"featurewatch.controller"}
+            assert done.stderr == "\n"
+
+
+def test_readers_of_topics_import_no_engine(tmp_path: Path) -> None:
+    """What reads a topic loads nothing that it does not use; settings only where there are some."""
+    file = tmp_path / "featurewatch.yaml"
+    file.write_text("bus: {bootstrap_servers: 'bus:9092'}")
+    heavy = "pydantic aiohttp kazoo kio faust deltalake pyspark"
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from featurewatch.cli.commands import outputs\n"
+        "from featurewatch.cli.config.bus import load_bus\n"
+        "outputs._printers()\n"
+        "assert load_bus(None, 'bus:9092', '').bootstrap_servers == 'bus:9092'\n"
+        f"print(*(name for name in {heavy.split()} if name in sys.modules))\n"
+        "assert load_bus(Path(sys.argv[1]), '', '').bootstrap_servers == 'bus:9092'\n"
+        f"print(*(name for name in {heavy.split()} if name in sys.modules))"
+    )
+    command = [sys.executable, "-c", code, str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "\npydantic\n"
 
 
 @pytest.mark.parametrize("command", ["readiness", "rehearse", "history show", "fleet readiness"])

@@ -14,8 +14,13 @@ from featurewatch.admin.features.update_request import update_request as release
 from featurewatch.admin.features.updates import DowngradeType, FeatureUpdate
 from featurewatch.cli.app import app
 from featurewatch.cli.command_line import Exit
-from featurewatch.cli.commands.features.common.updates import DOWNGRADE, parse_level_updates
-from featurewatch.cli.kafka_tools.features import KafkaFeaturesTool, ToolError
+from featurewatch.cli.commands.features.common.updates import (
+    DOWNGRADE,
+    LevelOptions,
+    parse_level_updates,
+)
+from featurewatch.cli.kafka_tools.errors import KafkaToolError
+from featurewatch.cli.kafka_tools.features import KafkaFeaturesTool
 from featurewatch.cli.output.confirmation import confirm
 from featurewatch.reference.zookeeper.machines.requests import FeaturesResponse
 from featurewatch.reference.zookeeper.wire.api_keys import ApiDialect
@@ -181,15 +186,8 @@ def test_the_commands_of_a_downgrade_have_kip_778s_types(release: str) -> None:
     wire released Kafka counts one more (M-23 as released)."""
     tool = KafkaFeaturesTool(release)
     for unsafe, number in ((False, 1), (True, 2)):
-        updates = parse_level_updates(
-            tool,
-            DOWNGRADE,
-            features=["foo=2"],
-            metadata="3.3",
-            release_version=None,
-            unsafe=unsafe,
-            say=lambda _: None,
-        )
+        options = LevelOptions(["foo=2"], metadata="3.3", unsafe=unsafe)
+        updates = parse_level_updates(tool, DOWNGRADE, options, lambda _: None)
         assert [update.feature for update in updates] == [METADATA_VERSION, "foo"]
         assert {update.kind for update in updates} == {DowngradeType(number).upgrade_type}
         assert {int(update.kind) for update in updates} == {number + 1}
@@ -206,5 +204,5 @@ def test_metadata_version_has_names(release: str) -> None:
     for text, level in (("3.3-IV3", 7), ("3.9-IV0", 21), ("3.7", 19), ("14", 14)):
         assert tool.named_level(f"metadata.version={text}") == (METADATA_VERSION, level)
     for text in ("metadata.version=3.3-IV9", "foo=3.3-IV3", "metadata.version="):
-        with pytest.raises(ToolError):
+        with pytest.raises(KafkaToolError):
             tool.named_level(text)

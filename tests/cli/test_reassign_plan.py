@@ -16,7 +16,8 @@ from featurewatch.cli.commands.reassign.common.plan import (
     plan_lines,
     plan_reassignment,
 )
-from featurewatch.cli.kafka_tools.errors import KafkaToolError, in_set_order
+from featurewatch.cli.kafka_tools.errors import KafkaToolError
+from featurewatch.cli.kafka_tools.java import in_set_order
 from featurewatch.controller.kraft.map_order import string_hash
 from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
 from featurewatch.streams.types import NodeId
@@ -109,4 +110,4 @@ def test_partitions_have_the_order_of_a_hash_set() -> None:
     slots = [(31 * (31 + one.number) + string_hash("abc")) & 0xFFFFFFFF for one in order]
     assert sorted(order) == [partitions[2], partitions[1], partitions[0]]
     assert slots == sorted(slots, key=lambda slot: (slot ^ (slot >> 16)) & 15)
-    assert str(KafkaToolError("text", "advice")) == "text"
+    assert str(KafkaToolError("text", advice="advice")) == "text"

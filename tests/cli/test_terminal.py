@@ -24,7 +24,6 @@ HOSTILE = "\x1b]0;owned\x07\x1b[2Jred\x9b31m\r\nfeaturewatch: all is well \u202e
 OBEYED = "\x1b\x07\x9b\r\u202e"
 OWN_STREAMS = {
     "cli/output/terminal.py": "the one place",
-    "cli/config/reference_config.py": "writes the reference from the settings alone",
     "cli/output/live_printer.py": "passes a closed stream on to nobody",
 }
 OWN_CLUSTERS = ("cli/commands/demo/", "cli/commands/stack/")

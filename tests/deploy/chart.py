@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from featurewatch.cli.config.settings import Settings, load
-from scripts.chart_files import CHART
+from scripts.generators.chart import CHART
 from tests.integrations.tools import tool
 
 VALUES = {file.stem: file for file in sorted((Path(__file__).parent / "values").glob("*.yaml"))}

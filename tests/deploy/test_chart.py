@@ -11,7 +11,7 @@ import yaml
 from featurewatch.cli.config.settings import Settings
 from featurewatch.integrations.grafana.files import dashboard_files
 from featurewatch.integrations.prometheus.files import rules_document
-from scripts.chart_files import CHART
+from scripts.generators.chart import CHART
 from tests.deploy.chart import (
     KUBERNETES,
     VALUES,

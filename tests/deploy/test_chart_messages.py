@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from scripts.chart_files import CHART
+from scripts.generators.chart import CHART
 from tests.deploy.chart import VALUES, helm, template
 
 

@@ -18,7 +18,7 @@ import yaml
 
 from featurewatch.cli.config.settings import WebSection, load
 from featurewatch.streams.health import HealthServer, source_views
-from scripts.chart_files import CHART, CHART_DECIDES, SCHEMA, chart_files
+from scripts.generators.chart import CHART, CHART_DECIDES, SCHEMA
 from tests.deploy.chart import VALUES, merged_values, read_yaml
 from tests.paths import ROOT
 
@@ -46,12 +46,6 @@ def with_value(path: str, value: object) -> dict[str, Any]:
         place = place[int(section)] if section.isdigit() else place.setdefault(section, {})
     place[name] = value
     return values
-
-
-@pytest.mark.parametrize("file", chart_files(), ids=lambda file: file.name)
-def test_generated_files_are_current(file: Path) -> None:
-    """Rules, dashboards and settings are those of the code: `python -m scripts.chart_files`."""
-    assert file.read_text() == chart_files()[file]
 
 
 def test_the_schema_is_one() -> None:

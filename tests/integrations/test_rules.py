@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from featurewatch.integrations.alert_kinds import ENDS, alert_name
+from featurewatch.integrations.alert_kinds import alert_name
 from featurewatch.integrations.prometheus.files import ALL_RULES, RulesFormat, rules_file
 from featurewatch.integrations.prometheus.rule import AlertingRule
 from featurewatch.monitor.rules import RULES
@@ -189,18 +189,6 @@ def test_alerts_lead_to_the_runbook_and_to_the_page() -> None:
         for rule in group["rules"]:
             assert "page" not in rule["annotations"]
             assert (ROOT / rule["annotations"]["runbook_url"]).is_file()
-
-
-def test_the_documentation_says_when_each_alert_ends() -> None:
-    """The table of docs/alerts.md is the registry: the rules by what ends them."""
-    by_end: dict[str, list[str]] = {}
-    for rule, ends in ENDS.items():
-        by_end.setdefault(ends, []).append(f"`{rule}`")
-    _, _, table = (ROOT / "docs" / "alerts.md").read_text().partition("| alert | ends |")
-    rows = dict(re.findall(r"^\| (`.+`) \| (.+) \|$", table, re.MULTILINE))
-    assert {ends: names for names, ends in rows.items()} == {
-        ends: ", ".join(names) for ends, names in by_end.items()
-    }
 
 
 def test_the_command_writes_the_file(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from featurewatch.cli.app import app
 from featurewatch.integrations.notify.alert_labels import WATCHDOG
 from featurewatch.integrations.prometheus.files import ALL_RULES
-from scripts.list_runbooks import DIRECTORY, INDEX, index
+from scripts.generators.runbooks import DIRECTORY, INDEX, UNWRITTEN
 
 ENDS = {rule.name: rule.ends for rule in ALL_RULES} | {
     WATCHDOG: "when the process ends, or cannot read the alerts any more"
@@ -29,9 +29,8 @@ def sections(name: str) -> dict[str, str]:
 
 
 def test_each_alert_has_a_page_and_no_other_is_there() -> None:
-    """The index is what ``python -m scripts.list_runbooks`` writes."""
+    """Beside the index."""
     assert sorted(file.stem for file in DIRECTORY.glob("*.md") if file != INDEX) == NAMES
-    assert INDEX.read_text() == index()
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -39,7 +38,7 @@ def test_a_page_answers_four_questions(name: str) -> None:
     """The sections are there, none is empty, and its end is that of the registry."""
     texts = sections(name)
     assert list(texts) == SECTIONS
-    assert all(len(text) > 15 for text in texts.values())
+    assert all(len(text) > 15 and UNWRITTEN not in text for text in texts.values())
     assert texts["When it resolves"] == f"It ends {ENDS[name]}."
 
 

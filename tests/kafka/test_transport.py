@@ -1,5 +1,6 @@
-"""The blocking transport: the same client, the same errors, and no event loop."""
+"""A connection to a node that sends what it should not, or in parts."""
 
+import asyncio
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -14,7 +15,6 @@ from featurewatch.kafka.connection import (
     ResponseTimeoutError,
     open_connection,
 )
-from featurewatch.kafka.transport import connect_blocking, run_blocking
 from tests.kafka.handshake import V0_UNSUPPORTED, V3_ANSWER, frame
 
 
@@ -36,8 +36,14 @@ def listener(serve: Callable[[socket.socket], None]) -> Iterator[Address]:
 
 
 def opened(address: Address, timeout_s: float = 5) -> Connection:
-    """A connection without an event loop."""
-    return run_blocking(open_connection(address, timeout_s=timeout_s, connect=connect_blocking))
+    """A connection, which was closed again."""
+
+    async def work() -> Connection:
+        connection = await open_connection(address, timeout_s=timeout_s)
+        await connection.close()
+        return connection
+
+    return asyncio.run(work())
 
 
 def test_a_response_may_come_in_parts() -> None:
@@ -53,7 +59,6 @@ def test_a_response_may_come_in_parts() -> None:
     with listener(serve) as address:
         connection = opened(address)
         assert connection.api_versions == {1: (0, 13), 18: (0, 3)}
-        run_blocking(connection.close())
         assert connection.closed
 
 
@@ -101,11 +106,3 @@ def test_a_refused_connection_is_one_line(closed_port: int) -> None:
     address = Address("127.0.0.1", closed_port)
     with pytest.raises(NodeError, match=rf"nobody listens at {address} \(Connection refused\)"):
         opened(address)
-
-
-def test_a_coroutine_that_waits_for_a_loop_is_refused() -> None:
-    """It could never go on."""
-    import asyncio
-
-    with pytest.raises(RuntimeError, match="event loop"):
-        run_blocking(asyncio.sleep(0))

@@ -10,7 +10,7 @@ import pytest
 from jsonschema import validate
 from rich.console import Console
 
-from featurewatch.agents.resync.published_outputs import PublishedOutputs
+from featurewatch.agents.published_outputs import PublishedOutputs
 from featurewatch.cli.commands.readiness.rendering import view
 from featurewatch.cli.output.rendering import change_line, snapshot_line, state_view
 from featurewatch.monitor.readiness import assess_readiness

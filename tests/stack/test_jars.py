@@ -16,10 +16,9 @@ from featurewatch.stack.java import jars, maven
 from featurewatch.stack.java.jars import Cache, Jars, default_cache, parse_release, tool_command
 from featurewatch.stack.java.lock import LOCK_FILE, JarLock, jar_lock, path_of
 from featurewatch.stack.kafka.specs import KAFKA_WITH_ZOOKEEPER, NEWEST_TESTED
-from scripts.generate_features import RELEASES as LEVEL_RELEASES
-from scripts.generate_records import RELEASES as RECORD_RELEASES
 from scripts.java_source import COMPILER
 from scripts.lock_jars import render
+from scripts.releases import RELEASES
 
 RELEASE = "3.9.1"
 
@@ -122,7 +121,7 @@ def test_the_lock_has_all_that_is_wanted() -> None:
         *(f"3.{minor}" for minor in range(3, 10)),
         *(f"4.{minor}" for minor in range(4)),
     }
-    assert {*LEVEL_RELEASES.values(), *RECORD_RELEASES} <= set(lock.class_paths)
+    assert {*RELEASES.values()} <= set(lock.class_paths)
     for release in (NEWEST_TESTED, KAFKA_WITH_ZOOKEEPER):
         assert set(lock.class_paths[release]) == set(Jars)
     for release, of in lock.class_paths.items():

@@ -11,11 +11,11 @@ from featurewatch.stack.errors import StackError
 from featurewatch.stack.java.class_archive import archive_options
 from featurewatch.stack.java.jars import Cache, java_command
 from featurewatch.stack.kafka.cluster import Cluster
-from featurewatch.stack.kafka.migration import ClusterMigration
 from featurewatch.stack.kafka.specs import Roles, combined, zookeeper_mode
-from featurewatch.stack.wire.znodes import read_json, wait_until_migrated
+from featurewatch.stack.wire.znodes import read_json
 from tests.conftest import MakeCluster, MakeEnsemble
 from tests.stack.clients import broker_ids
+from tests.stack.migration import ClusterMigration, wait_until_migrated
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.stack

@@ -17,10 +17,11 @@ from kazoo.security import make_acl
 from featurewatch.stack.errors import StackError, StartError
 from featurewatch.stack.java.jars import Cache
 from featurewatch.stack.zookeeper.ensemble import Ensemble, four_letter_command
-from featurewatch.stack.zookeeper.specs import EnsembleSpec, digest_spec
+from featurewatch.stack.zookeeper.specs import EnsembleSpec
 from tests.conftest import Certificates
 from tests.paths import ROOT
 from tests.processes import is_alive, popen
+from tests.stack.logins import digest_spec
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.stack
@@ -176,7 +177,8 @@ OWNER = """
 import sys, time
 from pathlib import Path
 from featurewatch.stack.java.jars import Cache
-from featurewatch.stack.zookeeper.specs import EnsembleSpec, digest_spec
+from featurewatch.stack.zookeeper.specs import EnsembleSpec
+from tests.stack.logins import digest_spec
 from featurewatch.stack.zookeeper.ensemble import Ensemble
 ensemble = Ensemble(Path(sys.argv[1]), EnsembleSpec(3), cache=Cache(Path(sys.argv[2])),
                     temporary=True)

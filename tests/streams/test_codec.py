@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featurewatch.streams.codec.event_shapes import KINDS
 from featurewatch.streams.codec.events import (
     MalformedEventError,
     decode,
@@ -13,6 +12,7 @@ from featurewatch.streams.codec.events import (
     encode,
     kind_of,
 )
+from featurewatch.streams.codec.shapes import KINDS
 from featurewatch.streams.events import (
     CommitKind,
     DeadLetter,

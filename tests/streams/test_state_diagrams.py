@@ -1,24 +1,15 @@
-"""The state diagrams in the docs follow from the observers' transition tables."""
+"""The transition tables of the observers, from which the state diagrams in the docs follow."""
 
 from collections.abc import Mapping
 from enum import StrEnum
-from pathlib import Path
 
 import pytest
 
 from featurewatch.streams.kraft.observer import states as observer
 from featurewatch.streams.zookeeper.watcher import states as watcher
 from featurewatch.streams.zookeeper.watcher.states import WatcherState, WatcherTrigger
-from scripts.draw_states import DIAGRAMS, with_diagram
 
 Transitions = Mapping[tuple[StrEnum, StrEnum], StrEnum]
-
-
-@pytest.mark.parametrize("path", DIAGRAMS, ids=lambda path: path.name)
-def test_a_diagram_is_the_table_that_the_code_moves_by(path: Path) -> None:
-    """The document between its markers is what the script draws."""
-    text = path.read_text()
-    assert with_diagram(text, DIAGRAMS[path]) == text, "run python -m scripts.draw_states"
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from featurewatch.common.http.access import AccessSettings
+from featurewatch.common.http.access_rules import AccessSettings
 from featurewatch.web.server import PageServer
 from featurewatch.web.settings import PageSettings
 from featurewatch.web.worker_rows import WorkerRows

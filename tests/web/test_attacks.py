@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from aiohttp import ClientSession, TCPConnector
 
-from featurewatch.common.http.access import BURST_S, AccessSettings
+from featurewatch.common.http.access import BURST_S
+from featurewatch.common.http.access_rules import AccessSettings
 from featurewatch.web import live
 from featurewatch.web.openapi import ROOT
 from featurewatch.web.server import PageServer

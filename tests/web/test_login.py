@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from aiohttp import ClientResponse, ClientSession, DummyCookieJar
 
-from featurewatch.common.http.access import SESSION_COOKIE, AccessSettings
+from featurewatch.common.http.access import SESSION_COOKIE
+from featurewatch.common.http.access_rules import AccessSettings
 from featurewatch.common.http.tokens import SESSION_S
 from featurewatch.web.login import MAX_FORM_BYTES
 from featurewatch.web.openapi import ROOT

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from aiohttp import ClientSession, TCPConnector, web
 
-from featurewatch.common.http.access import AccessSettings
+from featurewatch.common.http.access_rules import AccessSettings
 from featurewatch.web.server import PageServer
 from featurewatch.web.settings import PageSettings
 from featurewatch.web.worker_rows import WorkerRows

@@ -1,13 +1,20 @@
 """The connections of an admin client: to a bootstrap address, to a node, to the controller."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from featurewatch.admin import controller_lookup
 from featurewatch.admin.errors import UnreachableError
 from featurewatch.kafka.address import Address
 from featurewatch.kafka.connection import Connection, NodeError, open_connection
 from featurewatch.kafka.security import PLAINTEXT, Security
-from featurewatch.kafka.transport import Connect
+from featurewatch.kafka.transport import Connect, connect_asyncio
+
+MAX_IDLE: Final = 8
+"""A command may talk to a thousand brokers; the next one seldom talks to more than the controller
+and a broker."""
+
+_CHECK_S: Final = 2.0
+"""How long a node may take to respond over an idle connection before a new one is opened."""
 
 
 class Bootstrap(NamedTuple):
@@ -29,22 +36,32 @@ class AdminConnections:
     """
 
     def __init__(
-        self, bootstrap: Bootstrap, timeout_s: float, connect: Connect | None = None
+        self, bootstrap: Bootstrap, timeout_s: float, connect: Connect = connect_asyncio
     ) -> None:
-        self._bootstrap = bootstrap
+        self.bootstrap = bootstrap
+        self.timeout_s = timeout_s
         self._connect = connect
-        self._timeout_s = timeout_s
         self._addresses = bootstrap.addresses
         self._open: dict[Address, Connection] = {}
-        self._further: list[Connection] = []
+        self._further: dict[Address, Connection] = {}
+        self._idle: set[Address] = set()
 
     def rotate(self) -> None:
         """Starts with the next bootstrap address from now on: this one's controller was wrong."""
         self._addresses = (*self._addresses[1:], self._addresses[0])
 
+    async def rest(self) -> None:
+        """Keeps a few connections for the next client; each is checked before it is used again."""
+        kept = dict([item for item in self._open.items() if not item[1].closed][-MAX_IDLE:])
+        for connection in (*self._open.values(), *self._further.values()):
+            if connection not in kept.values():
+                await connection.close()
+        self._open, self._further, self._idle = kept, {}, {*kept}
+        self._addresses = self.bootstrap.addresses
+
     async def close(self) -> None:
         """Closes all of them."""
-        for connection in (*self._open.values(), *self._further):
+        for connection in (*self._open.values(), *self._further.values()):
             await connection.close()
         self._open.clear()
         self._further.clear()
@@ -62,31 +79,41 @@ class AdminConnections:
     async def connection(self, address: Address) -> Connection:
         """The one to an address, a new one if need be; raises `UnreachableError`."""
         connection = self._open.get(address)
-        if connection is not None and not connection.closed:
-            return connection
-        try:
-            connection = await self._connect_to(address)
-        except NodeError as error:
-            raise UnreachableError(str(error)) from error
-        self._open[address] = connection
+        if connection is not None and address in self._idle:
+            self._idle.discard(address)
+            await self._check(connection)
+        if connection is None or connection.closed:
+            try:
+                connection = await self._connect_to(address)
+            except NodeError as error:
+                raise UnreachableError(str(error)) from error
+            self._open[address] = connection
         return connection
 
     async def further(self, address: Address) -> Connection | None:
         """One beside that of `connection`; None: the node does not take another one."""
-        self._further = [other for other in self._further if not other.closed]
-        for other in self._further:
-            if other.address == address:
-                return other
-        try:
-            connection = await self._connect_to(address)
-        except NodeError:
-            return None
-        self._further.append(connection)
+        connection = self._further.get(address)
+        if connection is None or connection.closed:
+            try:
+                connection = self._further[address] = await self._connect_to(address)
+            except NodeError:
+                return None
         return connection
+
+    async def _check(self, connection: Connection) -> None:
+        """Closes an idle connection over which the node does not respond.
+
+        A change has to know that before it is sent, and what the node supports now: it may have
+        been restarted with another release.
+        """
+        try:
+            await connection.request_api_versions(min(self.timeout_s, _CHECK_S))
+        except NodeError:
+            await connection.close()
 
     async def _connect_to(self, address: Address) -> Connection:
         return await open_connection(
-            address, self._bootstrap.security, timeout_s=self._timeout_s, connect=self._connect
+            address, self.bootstrap.security, timeout_s=self.timeout_s, connect=self._connect
         )
 
     async def controller(self) -> Connection:
@@ -97,13 +124,11 @@ class AdminConnections:
         """
         connection = await self.any_node()
         try:
-            if self._bootstrap.controllers:
-                address = await controller_lookup.controller_from_quorum(
-                    connection, self._timeout_s
-                )
+            if self.bootstrap.controllers:
+                address = await controller_lookup.controller_from_quorum(connection, self.timeout_s)
             else:
                 address = await controller_lookup.controller_from_metadata(
-                    connection, self._timeout_s
+                    connection, self.timeout_s
                 )
         except NodeError as error:
             raise UnreachableError(str(error)) from error

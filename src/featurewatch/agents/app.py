@@ -1,4 +1,4 @@
-"""The Faust app, from a factory: importing this module starts and binds nothing."""
+"""The Faust app and its agents, from factories: importing this module starts and binds nothing."""
 
 from collections.abc import Awaitable, Callable, Collection, Coroutine
 from typing import Any
@@ -6,9 +6,11 @@ from typing import Any
 import faust
 
 from featurewatch.agents.at_least_once import AtLeastOnceApp, OffsetTracker
+from featurewatch.agents.processor import EventProcessor
 from featurewatch.agents.settings import WorkerSettings
 from featurewatch.kafka.security import from_properties
 from featurewatch.streams.bus.settings import BusSettings
+from featurewatch.streams.topics import Topic
 from featurewatch.tables.faust_table import RowTable
 
 
@@ -56,6 +58,26 @@ def create_app(
         web_enabled=False,
         worker_redirect_stdouts=False,
     )
+
+
+def register_agent(
+    app: AtLeastOnceApp, processor: EventProcessor, topic: Topic, full_name: str, table: Any
+) -> None:
+    """Registers the agent of an input topic; ``full_name`` is the topic's, with its prefix.
+
+    The agent reads raw bytes, since the processor does the decoding.
+    """
+
+    async def agent(stream: Any) -> None:
+        async for event in stream.events():
+            await processor.process(topic, event, table)
+
+    source = app.topic(
+        full_name, key_type=bytes, value_type=bytes, key_serializer="raw", value_serializer="raw"
+    )
+    # Faust keeps agents by name. Concurrency is 1: with more, Faust commits past messages that are
+    # still being processed.
+    app.agent(source, name=topic.short_name, concurrency=1)(agent)
 
 
 def _credentials(bus: BusSettings) -> Any:

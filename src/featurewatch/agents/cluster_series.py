@@ -4,28 +4,8 @@ from collections import Counter as Counts
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from featurewatch.agents.metric_defs import (
-    BLOCKERS,
-    EPOCH,
-    FINALIZED,
-    FINALIZED_AT_ZERO,
-    FIRING,
-    GHOSTS,
-    LAST_SEEN,
-    MISSING,
-    NODE_MAX,
-    NODE_MIN,
-    NODES,
-    READY,
-    RELEASES,
-    REVISION,
-    STATE,
-    STATE_SINCE,
-    SUPPORTED_MAX,
-    SUPPORTED_MIN,
-    UPGRADABLE,
-    WorkerMetricDef,
-)
+from featurewatch.agents import metric_defs
+from featurewatch.agents.metric_defs import WorkerMetricDef
 from featurewatch.controller.software import release_of_capabilities
 from featurewatch.monitor.migration import in_progress
 from featurewatch.monitor.readiness.state_timers import CLUSTER
@@ -79,7 +59,7 @@ def feature_groups(state: MonitorState) -> Iterator[SeriesGroup]:
 def quiet_group(state: MonitorState) -> Iterator[SeriesGroup]:
     """The rules of which nothing fires, as zeros: one group, of the same size for every cluster."""
     firing = _firing(state)
-    values = [(FIRING, labels, 0.0) for labels in _QUIET if labels not in firing]
+    values = [(metric_defs.FIRING, labels, 0.0) for labels in _QUIET if labels not in firing]
     yield SeriesGroup(len(values), values)
 
 
@@ -98,26 +78,26 @@ def _of_cluster(state: MonitorState) -> Iterator[Value]:
         counts[key.role] += len(members)
         release = release_of_capabilities(key.capabilities)
         releases[key.role, release.name if release else "unknown"] += len(members)
-    yield EPOCH, (), image.features.epoch
-    yield REVISION, (), image.features.revision
-    yield READY, (), float(image.ready)
+    yield metric_defs.EPOCH, (), image.features.epoch
+    yield metric_defs.REVISION, (), image.features.revision
+    yield metric_defs.READY, (), float(image.ready)
     for role, count in counts.items():
-        yield NODES, (role,), count
+        yield metric_defs.NODES, (role,), count
     for (role, name), count in sorted(releases.items()):
-        yield RELEASES, (role, name), count
-    yield MISSING, (), len(image.zookeeper.unregistered) if in_progress(image) else 0
+        yield metric_defs.RELEASES, (role, name), count
+    yield metric_defs.MISSING, (), len(image.zookeeper.unregistered) if in_progress(image) else 0
     alerts = [alert for firing in state.firing.values() for alert in firing]
     for labels, count in sorted(_firing(state).items()):
-        yield FIRING, labels, count
+        yield metric_defs.FIRING, labels, count
     for status in image.sources.statuses.values():
         # What a worker publishes about a silent source has a time of its own.
         is_silent = status.state is SourceState.SILENT
         since = image.sources.failing_since if is_silent else {}
         seen_ms = since.get(status.source, status.seen_ms)
-        yield LAST_SEEN, (status.source,), seen_ms / 1000
+        yield metric_defs.LAST_SEEN, (status.source,), seen_ms / 1000
     ghosts = Counts(alert.subject["role"] for alert in alerts if alert.rule == GHOST)
     for role in Role:
-        yield GHOSTS, (role,), ghosts[role]
+        yield metric_defs.GHOSTS, (role,), ghosts[role]
 
 
 def _firing(state: MonitorState) -> Counts[tuple[str, str]]:
@@ -131,10 +111,10 @@ def _of_upgrade(state: MonitorState) -> Iterator[Value]:
     image = state.image
     current = upgrade_state_of(image).state if image.ready else UpgradeState.UNKNOWN
     for upgrade_state in UpgradeState:
-        yield STATE, (upgrade_state,), float(upgrade_state is current)
+        yield metric_defs.STATE, (upgrade_state,), float(upgrade_state is current)
     since = state.times.states.get(CLUSTER)
     if since is not None:
-        yield STATE_SINCE, (), since.at_ms / 1000
+        yield metric_defs.STATE_SINCE, (), since.at_ms / 1000
 
 
 def _of_feature(
@@ -145,15 +125,23 @@ def _of_feature(
     ``status`` is None if no node supports the feature and it is not finalized.
     """
     level = image.features.levels.get(feature)
-    yield FINALIZED, (feature,), level or 0
+    yield metric_defs.FINALIZED, (feature,), level or 0
     if level == 0:
-        yield FINALIZED_AT_ZERO, (feature,), 1
+        yield metric_defs.FINALIZED_AT_ZERO, (feature,), 1
     for role in Role:
         role_ranges = [key.capabilities.ranges for key in image.nodes.classes if key.role is role]
         if any(feature in ranges for ranges in role_ranges):
             supported = [ranges.of(feature) for ranges in role_ranges]
-            yield SUPPORTED_MIN, (role, feature), max(bounds.minimum for bounds in supported)
-            yield SUPPORTED_MAX, (role, feature), min(bounds.maximum for bounds in supported)
+            yield (
+                metric_defs.SUPPORTED_MIN,
+                (role, feature),
+                max(bounds.minimum for bounds in supported),
+            )
+            yield (
+                metric_defs.SUPPORTED_MAX,
+                (role, feature),
+                min(bounds.maximum for bounds in supported),
+            )
     if status is None:
         return
     is_unknown = status.state is UpgradeState.UNKNOWN or not image.ready
@@ -163,13 +151,13 @@ def _of_feature(
         for key, members in image.nodes.classes.items()
         if key.capabilities.ranges.of(feature).maximum < status.supported_by_any
     )
-    yield UPGRADABLE, (feature,), is_ready
-    yield BLOCKERS, (feature,), blocker_count
+    yield metric_defs.UPGRADABLE, (feature,), is_ready
+    yield metric_defs.BLOCKERS, (feature,), blocker_count
 
 
 def _of_nodes(image: ClusterImage) -> Iterator[Value]:
     for key, members in image.nodes.classes.items():
         for feature, (low, high) in sorted(key.capabilities.ranges.items()):
             for node_id in members:
-                yield NODE_MIN, (key.role, str(node_id), feature), low
-                yield NODE_MAX, (key.role, str(node_id), feature), high
+                yield metric_defs.NODE_MIN, (key.role, str(node_id), feature), low
+                yield metric_defs.NODE_MAX, (key.role, str(node_id), feature), high

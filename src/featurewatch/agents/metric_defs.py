@@ -14,158 +14,144 @@ class WorkerMetricDef:
     about: str
 
 
-EVENTS: Final = WorkerMetricDef(
-    "featurewatch_worker_events_total", "counter", ("topic",), "messages processed"
+_registry: list[WorkerMetricDef] = []
+
+
+def _metric(kind: str, name: str, about: str, *labels: str) -> WorkerMetricDef:
+    metric = WorkerMetricDef(name, kind, labels, about)
+    _registry.append(metric)
+    return metric
+
+
+def _gauge(name: str, about: str, *labels: str) -> WorkerMetricDef:
+    """A gauge of each cluster."""
+    return _metric("gauge", name, about, "kafka_cluster", *labels)
+
+
+EVENTS: Final = _metric(
+    "counter", "featurewatch_worker_events_total", "messages processed", "topic"
 )
-EVENT_SECONDS: Final = WorkerMetricDef(
-    "featurewatch_worker_event_seconds",
+EVENT_SECONDS: Final = _metric(
     "histogram",
-    ("topic",),
+    "featurewatch_worker_event_seconds",
     "time from receiving a message until its outputs are on the bus",
+    "topic",
 )
-RESTARTS: Final = WorkerMetricDef(
-    "featurewatch_worker_restarts_total",
+RESTARTS: Final = _metric(
+    "counter", "featurewatch_worker_restarts_total", "times the worker began anew after a failure"
+)
+CHANGES: Final = _metric(
     "counter",
-    (),
-    "times the worker began anew after a failure",
-)
-CHANGES: Final = WorkerMetricDef(
     "featurewatch_feature_changes_total",
-    "counter",
-    ("kafka_cluster", "feature", "kind"),
     "changes of finalized levels published since the start",
+    "kafka_cluster",
+    "feature",
+    "kind",
 )
-FINALIZED: Final = WorkerMetricDef(
+FINALIZED: Final = _gauge(
     "featurewatch_finalized_level",
-    "gauge",
-    ("kafka_cluster", "feature"),
     "finalized level; 0 if a feature that some node supports is not finalized",
+    "feature",
 )
-FINALIZED_AT_ZERO: Final = WorkerMetricDef(
+FINALIZED_AT_ZERO: Final = _gauge(
     "featurewatch_finalized_at_zero",
-    "gauge",
-    ("kafka_cluster", "feature"),
     "1 for a feature that is finalized at level 0, as the early draft of KIP-584 allows",
+    "feature",
 )
-EPOCH: Final = WorkerMetricDef(
-    "featurewatch_feature_epoch", "gauge", ("kafka_cluster",), "epoch of the finalized features"
+EPOCH: Final = _gauge("featurewatch_feature_epoch", "epoch of the finalized features")
+REVISION: Final = _gauge(
+    "featurewatch_feature_revision", "number of commits, or znode versions, that changed a level"
 )
-REVISION: Final = WorkerMetricDef(
-    "featurewatch_feature_revision",
-    "gauge",
-    ("kafka_cluster",),
-    "number of commits, or znode versions, that changed a level",
-)
-NODES: Final = WorkerMetricDef(
+NODES: Final = _gauge(
     "featurewatch_nodes",
-    "gauge",
-    ("kafka_cluster", "role"),
     "registered nodes, including fenced ones; in ZooKeeper mode the live ones",
+    "role",
 )
-MISSING: Final = WorkerMetricDef(
+MISSING: Final = _gauge(
     "featurewatch_migration_missing_brokers",
-    "gauge",
-    ("kafka_cluster",),
     "brokers in ZooKeeper that a migration to KRaft waits for; 0 if none is in progress",
 )
-FIRING: Final = WorkerMetricDef(
+FIRING: Final = _gauge(
     "featurewatch_alerts_firing",
-    "gauge",
-    ("kafka_cluster", "rule", "severity"),
     "alerts that are firing; 0 for each severity that a rule may have",
+    "rule",
+    "severity",
 )
-LAST_SEEN: Final = WorkerMetricDef(
+LAST_SEEN: Final = _gauge(
     "featurewatch_source_last_seen_timestamp_seconds",
-    "gauge",
-    ("kafka_cluster", "source"),
     "when the source last reported, or fell silent, in seconds since the Unix epoch",
+    "source",
 )
-READY: Final = WorkerMetricDef(
-    "featurewatch_cluster_ready", "gauge", ("kafka_cluster",), "1 once the source has caught up"
-)
-
-SUPPORTED_MIN: Final = WorkerMetricDef(
+READY: Final = _gauge("featurewatch_cluster_ready", "1 once the source has caught up")
+SUPPORTED_MIN: Final = _gauge(
     "featurewatch_supported_min_level",
-    "gauge",
-    ("kafka_cluster", "role", "feature"),
     "lowest level that all registered nodes of a role support; above the highest if there is none",
+    "role",
+    "feature",
 )
-SUPPORTED_MAX: Final = WorkerMetricDef(
+SUPPORTED_MAX: Final = _gauge(
     "featurewatch_supported_max_level",
-    "gauge",
-    ("kafka_cluster", "role", "feature"),
     "highest level that all registered nodes of a role support",
+    "role",
+    "feature",
 )
-NODE_MIN: Final = WorkerMetricDef(
+NODE_MIN: Final = _gauge(
     "featurewatch_node_min_level",
-    "gauge",
-    ("kafka_cluster", "role", "node", "feature"),
     "lowest level that a node advertises; only in clusters of up to 200 nodes",
+    "role",
+    "node",
+    "feature",
 )
-NODE_MAX: Final = WorkerMetricDef(
+NODE_MAX: Final = _gauge(
     "featurewatch_node_max_level",
-    "gauge",
-    ("kafka_cluster", "role", "node", "feature"),
     "highest level that a node advertises; only in clusters of up to 200 nodes",
+    "role",
+    "node",
+    "feature",
 )
-RELEASES: Final = WorkerMetricDef(
+RELEASES: Final = _gauge(
     "featurewatch_release_nodes",
-    "gauge",
-    ("kafka_cluster", "role", "release"),
     "registered nodes by the release that matches their ranges, or unknown",
+    "role",
+    "release",
 )
-STATE: Final = WorkerMetricDef(
+STATE: Final = _gauge(
     "featurewatch_upgrade_state",
-    "gauge",
-    ("kafka_cluster", "state"),
     "1 for the cluster's current state (unknown, mixed, ready, partly, finalized), else 0",
+    "state",
 )
-STATE_SINCE: Final = WorkerMetricDef(
+STATE_SINCE: Final = _gauge(
     "featurewatch_upgrade_state_since_seconds",
-    "gauge",
-    ("kafka_cluster",),
     "when the cluster entered that state, in seconds since the Unix epoch",
 )
-UPGRADABLE: Final = WorkerMetricDef(
+UPGRADABLE: Final = _gauge(
     "featurewatch_upgrade_ready",
-    "gauge",
-    ("kafka_cluster", "feature"),
     "1 if every registered node supports the highest level that any supports, 0 if not, -1 unknown",
+    "feature",
 )
-BLOCKERS: Final = WorkerMetricDef(
+BLOCKERS: Final = _gauge(
     "featurewatch_upgrade_blockers",
-    "gauge",
-    ("kafka_cluster", "feature"),
     "registered nodes that do not support the highest level that any supports",
+    "feature",
 )
-GHOSTS: Final = WorkerMetricDef(
+GHOSTS: Final = _gauge(
     "featurewatch_ghost_registrations",
-    "gauge",
-    ("kafka_cluster", "role"),
     "registered nodes without a sign of life for longer than the limit",
+    "role",
 )
-
-OMITTED_SERIES: Final = WorkerMetricDef(
-    "featurewatch_metrics_omitted_series",
+OMITTED_SERIES: Final = _metric(
     "gauge",
-    (),
+    "featurewatch_metrics_omitted_series",
     "gauges of clusters, features and nodes left out because there are too many",
 )
-OMITTED_CLUSTERS: Final = WorkerMetricDef(
-    "featurewatch_metrics_omitted_clusters", "gauge", (), "clusters with gauges left out"
+OMITTED_CLUSTERS: Final = _metric(
+    "gauge", "featurewatch_metrics_omitted_clusters", "clusters with gauges left out"
 )
-OMITTED_CHANGES: Final = WorkerMetricDef(
-    "featurewatch_metrics_omitted_changes_total",
+OMITTED_CHANGES: Final = _metric(
     "counter",
-    (),
+    "featurewatch_metrics_omitted_changes_total",
     "changes left out of featurewatch_feature_changes_total because it has too many series",
 )
 
-METRICS: Final = (
-    *(EVENTS, EVENT_SECONDS, RESTARTS, CHANGES),
-    *(FINALIZED, FINALIZED_AT_ZERO, EPOCH, REVISION, NODES, MISSING, FIRING, LAST_SEEN, READY),
-    *(SUPPORTED_MIN, SUPPORTED_MAX, NODE_MIN, NODE_MAX, RELEASES),
-    *(STATE, STATE_SINCE, UPGRADABLE, BLOCKERS, GHOSTS),
-    *(OMITTED_SERIES, OMITTED_CLUSTERS, OMITTED_CHANGES),
-)
-"""Every metric of the worker; the documentation's table is checked against it."""
+METRICS: Final = tuple(_registry)
+"""Every metric of the worker, in the order of the documentation."""

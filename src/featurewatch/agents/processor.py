@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from featurewatch.agents.at_least_once import (
     AtLeastOnceApp,
@@ -17,8 +17,7 @@ from featurewatch.agents.at_least_once import (
     RevokedError,
 )
 from featurewatch.agents.changelog import ChangelogWriter
-from featurewatch.agents.messages.delivery import GapDetector, input_message, reversal_reason
-from featurewatch.agents.messages.encoded_result import EncodedResult, encode_result
+from featurewatch.agents.delivery import GapDetector, input_message, reversal_reason
 from featurewatch.agents.metrics import WorkerMetrics
 from featurewatch.agents.run_failure import RunFailure
 from featurewatch.monitor.alerts import Cause
@@ -31,16 +30,18 @@ from featurewatch.monitor.input_messages import (
     set_aside,
 )
 from featurewatch.monitor.readiness.state_timers import DEFAULT_LIMITS, Limits
-from featurewatch.monitor.rows import states_of_rows
+from featurewatch.monitor.rows import rows_of_step, states_of_rows
 from featurewatch.monitor.snapshot import snapshot
 from featurewatch.monitor.step import MonitorState, StepResult, step_lost, step_lost_outputs
-from featurewatch.streams.bus.errors import PublishError
+from featurewatch.streams.bus.errors import EventTooLargeError, PublishError
 from featurewatch.streams.bus.positions import partition_of
 from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.bus.settings import MAX_EVENT_BYTES, BusSettings
-from featurewatch.streams.codec.outputs import encode_output
+from featurewatch.streams.codec.events import Message, encode
+from featurewatch.streams.codec.outputs import encode_output, topic_of
 from featurewatch.streams.topics import (
     ALERTS,
+    DEAD_LETTERS,
     EPOCHS,
     INPUTS,
     STATE,
@@ -50,6 +51,40 @@ from featurewatch.streams.types import ClusterId
 from featurewatch.tables.rows import Row
 
 LOG: Final = logging.getLogger("featurewatch.worker")
+
+
+class EncodedResult(NamedTuple):
+    """A result as it will be written: messages with their full topic names, and rows."""
+
+    result: ProcessResult
+    messages: list[tuple[str, Message]]
+    rows: list[Row]
+
+
+def encode_result(bus: BusSettings, result: ProcessResult) -> EncodedResult:
+    """Encodes the outputs and rows of a result.
+
+    Raises:
+        EventTooLargeError: The bus would refuse one of them.
+    """
+    messages = []
+    if result.dead_letter is not None:
+        messages.append((bus.topic(DEAD_LETTERS), encode(DEAD_LETTERS, result.dead_letter)))
+    messages += [
+        (bus.topic(topic_of(output)), encode_output(output)) for output in result.step.outputs
+    ]
+    rows = [] if result.step.state is result.before else rows_of_step(result.before, result.step)
+    sizes = [*(message.size for _, message in messages), *map(_size_of_row, rows)]
+    if max(sizes, default=0) > MAX_EVENT_BYTES:
+        raise EventTooLargeError(
+            f"it leads to a message of {max(sizes)} bytes, and the bus accepts {MAX_EVENT_BYTES}"
+        )
+    return EncodedResult(result, messages, rows)
+
+
+def _size_of_row(row: Row) -> int:
+    name, value = row
+    return len(name.encode()) + len(value or b"")
 
 
 class EventProcessor:
@@ -113,26 +148,26 @@ class EventProcessor:
         """Processes one message of an input topic, whatever it contains.
 
         An unexpected error ends the run before the offset can be committed: it is not the
-        message's, which `_judge` deals with.
+        message's, which `_step` deals with.
         """
-        finished = False
         try:
             async with self._lock:
-                try:
-                    if await self._is_due(event.message, table):
-                        await self._process(topic, input_message(event.message), table)
-                        self._tracker.mark_processed(event.message.tp, event.message.offset)
-                except RevokedError:
-                    pass  # it is read again by whoever has the partition next
-                except PublishError as error:
-                    await self._failure.end_run(error)
-                except Exception as error:
-                    LOG.exception("%s: the worker cannot go on", _place(event.message))
-                    await self._failure.end_run(error)  # holds the lock: nothing is processed
-            finished = True
-        finally:
-            if not finished:
-                self._tracker.fail()
+                await self._process_if_due(topic, event.message, table)
+        except BaseException:  # a cancellation too: Faust would acknowledge the message
+            self._tracker.fail()
+            raise
+
+    async def _process_if_due(self, topic: Topic, message: Any, table: Any) -> None:
+        try:
+            if await self._is_due(message, table):
+                await self._process(topic, input_message(message), table)
+                self._tracker.mark_processed(message.tp, message.offset)
+        except RevokedError:
+            pass  # it is read again by whoever has the partition next
+        except Exception as error:
+            if not isinstance(error, PublishError):
+                LOG.exception("%s: the worker cannot go on", _place(message))
+            await self._failure.end_run(error)  # holds the lock: nothing is processed
 
     async def _is_due(self, message: Any, table: Any) -> bool:
         """Whether a message is still to be processed; false: it was processed before.
@@ -156,16 +191,18 @@ class EventProcessor:
         self, cluster: ClusterId, message: InputMessage, reason: str, table: Any
     ) -> None:
         """Counts that messages of a cluster are lost before ``message``."""
-        before, topic = self._state_of(cluster), input_topic(message.topic)
+        state, topic = self._state_of(cluster), input_topic(message.topic)
         cause = Cause(_place(message), message.time_ms)
-        await self._lose_input(before, topic, reason, cause, message.partition, table)
+        step = step_lost(state, topic.short_name, reason, cause, self._limits)
+        await self._apply_step(state, step, message.partition, table)
 
     async def lose_input(self, cluster: ClusterId, topic: Topic, reason: str, cause: Cause) -> None:
         """Counts that messages of an input topic are lost, which is read from its beginning."""
         state = self._state_of(cluster)
         sources = state.image.sources.with_restarted(topic.short_name)
         before = replace(state, image=state.image.with_sources(sources))
-        await self._lose_input(before, topic, reason, cause, self._partition_of(cluster))
+        step = step_lost(before, topic.short_name, reason, cause, self._limits)
+        await self._apply_step(before, step, self._partition_of(cluster))
 
     async def lose_output(
         self, cluster: ClusterId, topic: Topic, reason: str, cause: Cause
@@ -205,18 +242,6 @@ class EventProcessor:
         await self._publisher.flush()
         await self._changelog.commit()
 
-    async def _lose_input(
-        self,
-        before: MonitorState,
-        topic: Topic,
-        reason: str,
-        cause: Cause,
-        partition: int,
-        table: Any = None,
-    ) -> None:
-        step = step_lost(before, topic.short_name, reason, cause, self._limits)
-        await self._apply_step(before, step, partition, table)
-
     async def _apply_step(
         self, before: MonitorState, step: StepResult, partition: int, table: Any = None
     ) -> None:
@@ -225,10 +250,10 @@ class EventProcessor:
 
     async def _process(self, topic: Topic, message: InputMessage, table: Any) -> None:
         began_s = self._monotonic()
-        encoded = self._judge(message)
+        encoded = self._step(message)
         await self._apply(encoded, message.partition, table)
         cluster = encoded.result.before.image.cluster
-        if cluster in self.states:  # a key alone makes no cluster
+        if cluster in self.states:  # ignore clusters that appear only as a message key
             self.last_seen[cluster, topic.short_name] = self._monotonic()
         for reason in (
             reversal_reason(message, encoded.result.before),
@@ -239,11 +264,14 @@ class EventProcessor:
                 await self._report_loss(cluster, message, reason, table)
         self._metrics.observe(topic, encoded.result.step, self._monotonic() - began_s)
 
-    def _judge(self, message: InputMessage) -> EncodedResult:
-        """What a message leads to. Whatever is in it, the messages after it are processed too."""
+    def _step(self, message: InputMessage) -> EncodedResult:
+        """Decodes a message, applies it and encodes the result.
+
+        Whatever is in the message, the messages after it are processed too.
+        """
         try:
             return encode_result(self._bus, process(message, self._state_of, self._limits))
-        except Exception as error:  # its content is foreign, and the judgement has no side effects
+        except Exception as error:  # its content is foreign, and this has no side effects
             LOG.exception("%s: cannot be processed", _place(message))
             reason = f"it cannot be processed: {type(error).__name__}: {error}"
             return encode_result(

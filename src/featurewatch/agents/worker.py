@@ -9,16 +9,14 @@ from typing import Any, Final
 
 from confluent_kafka.admin import AclOperation
 
-from featurewatch.agents.app import create_app
+from featurewatch.agents.app import create_app, register_agent
 from featurewatch.agents.at_least_once import OffsetTracker
 from featurewatch.agents.changelog import ChangelogWriter
 from featurewatch.agents.consumer_thread import Freshness
-from featurewatch.agents.input_agents import register_agent
 from featurewatch.agents.membership import WorkerIdTakenError, find_member
 from featurewatch.agents.metrics import WorkerMetrics
 from featurewatch.agents.processor import EventProcessor
-from featurewatch.agents.resync.requests import ResyncRequester
-from featurewatch.agents.resync.topic_changes import TopicChanges, changed_topics, split_rows
+from featurewatch.agents.resync_requests import ResyncRequester
 from featurewatch.agents.run_failure import RunFailure, exit_now
 from featurewatch.agents.settings import WorkerSettings
 from featurewatch.agents.timers import (
@@ -27,6 +25,7 @@ from featurewatch.agents.timers import (
     Watchdog,
     publish_states,
 )
+from featurewatch.agents.topic_changes import TopicChanges, changed_topics, split_rows
 from featurewatch.common.text import error_line
 from featurewatch.streams.bus.errors import BusUnavailableError, TopicsChangedError
 from featurewatch.streams.bus.positions import partition_of

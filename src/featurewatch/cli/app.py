@@ -43,7 +43,13 @@ SUMMARIES: Final = {
     "rehearse": "Rehearse changes and operations: what the controllers would answer and do.",
     "storage": "Format a log directory with Kafka's own tool, or show what one was formatted with.",
 }
-"""In the order of the help; each command is in the module of its name, and its help begins so."""
+"""In the order of the help; each command's own help begins with its summary."""
+
+_SHARED: Final = {
+    **dict.fromkeys(("state", "changes", "operations", "epochs"), "outputs"),
+    "up": "watch",
+}
+"""The modules of commands that are not in one of their own name."""
 
 
 def _print_version(is_asked: bool) -> bool:
@@ -71,6 +77,7 @@ app = LazyGroup(
     "featurewatch",
     SUMMARIES,
     "featurewatch.cli.commands.{}",
+    shared=_SHARED,
     help="Follow the feature levels of Kafka clusters live: what changed, which node is "
     "incompatible, what blocks the next level.",
     params=_PARAMS,

@@ -18,7 +18,7 @@ from enum import StrEnum
 from functools import wraps
 from importlib import import_module
 from pathlib import Path
-from types import UnionType
+from types import MappingProxyType, UnionType
 from typing import Annotated, Any, Final, Union, get_args, get_origin
 
 import click
@@ -262,19 +262,29 @@ class Command(click.Command):
 class LazyGroup(click.Group):
     """A group of commands, by name with their summaries.
 
-    ``module`` names the module of each: ``{}`` stands for the command's name. One of its attributes
-    is the command, or a group. With ``invoke_without_command`` the callback runs, and `is_alone`
-    tells it whether no command was named.
+    ``module`` names the module of each: ``{}`` stands for the command's name, or for that in
+    ``shared`` where a module has several. One of its attributes is the command, or a group. With
+    ``invoke_without_command`` the callback runs, and `is_alone` tells it whether no command was
+    named.
     """
 
     context_class = _Context
 
-    def __init__(self, name: str, summaries: Mapping[str, str], module: str, **others: Any) -> None:
+    def __init__(
+        self,
+        name: str,
+        summaries: Mapping[str, str],
+        module: str,
+        *,
+        shared: Mapping[str, str] = MappingProxyType({}),
+        **others: Any,
+    ) -> None:
         settings = {**_SETTINGS, **others.pop("context_settings", {})}
         shows_help = not others.get("invoke_without_command")
         super().__init__(name, no_args_is_help=shows_help, context_settings=settings, **others)
         self.summaries = summaries
         self._module = module
+        self._shared = shared
 
     def list_commands(
         self,
@@ -314,7 +324,8 @@ class LazyGroup(click.Group):
         """Imports the command of a name; None: there is none."""
         if cmd_name not in self.summaries:
             return None
-        module = import_module(self._module.format(cmd_name.replace("-", "_")))
+        name = self._shared.get(cmd_name, cmd_name.replace("-", "_"))
+        module = import_module(self._module.format(name))
         offered = (item for item in vars(module).values() if isinstance(item, click.Command))
         return next(item for item in offered if item.name == cmd_name)
 

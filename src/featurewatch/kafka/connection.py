@@ -1,12 +1,13 @@
 """The client of one Kafka node: the ApiVersions handshake, the login, one request at a time.
 
 A request is a message of `kafka.messages` or of kio: its class names the key and version, and the
-caller names the class of the response. The transport is asyncio's unless the caller gives
-another one (`kafka.transport`).
+caller names the class of the response.
 """
 
+import asyncio
+import ssl
 import struct
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from types import MappingProxyType
@@ -32,18 +33,12 @@ from featurewatch.kafka.messages.api_versions import (
     ApiVersionsResponseV3,
     WireMessage,
 )
-from featurewatch.kafka.reuse import CLOSED, REUSED, IdleTransports
 from featurewatch.kafka.security import PLAINTEXT, Security
 from featurewatch.kafka.shortage import local_shortage
-from featurewatch.kafka.transport import Connect, Transport
+from featurewatch.kafka.transport import Connect, Transport, connect_asyncio
 
 if TYPE_CHECKING:
-    import ssl
-
     from featurewatch.kafka.sasl import Exchange
-
-_REUSE_TIMEOUT_S: Final = 2.0
-"""How long a node may take to respond over an old connection before a new one is opened."""
 
 CLIENT_ID: Final = "featurewatch"
 CLIENT_VERSION: Final = "0.1"
@@ -88,8 +83,6 @@ class Connection:
         """Whether the login is over, if there is one; until then only short responses are read."""
         self.on_first_response: Callable[[], None] | None = None
         """Called once, when the first request after the login is answered."""
-        self.put_back: Callable[[Transport], bool] | None = None
-        """Takes the transport over when the connection is closed in order; False: it does not."""
         self._transport = transport
         self._client_id = client_id
         self._correlation_id = 0
@@ -119,35 +112,18 @@ class Connection:
         ``limit`` is what the response may be, where it may be larger than others of its API.
         Raises `NodeError` (and `ResponseTimeoutError`); the connection is closed then.
         """
-        return await self.start(request, response_class, timeout_s, limit)()
-
-    def start(
-        self,
-        request: WireMessage,
-        response_class: type[_RESPONSE],
-        timeout_s: float,
-        limit: ResponseLimit | None = None,
-    ) -> Callable[[], Awaitable[_RESPONSE]]:
-        """Sends as `request` does; what it returns reads the response, and raises likewise.
-
-        So the caller may send to others before it waits; it sends nothing else over this
-        connection until it has the response.
-        """
         limit = limit or response_limit(request.__api_key__)
-        receive = self._start(request, timeout_s, limit.max_bytes)
-
-        async def read() -> _RESPONSE:
-            return self._parse(await receive(), response_class, limit.max_items)
-
-        return read
+        body = await self._exchange(request, timeout_s, limit.max_bytes)
+        return self._parse(body, response_class, limit.max_items)
 
     async def request_api_versions(self, timeout_s: float) -> AnyApiVersionsResponse:
         """Requests the node's APIs and features, by the highest version that it has."""
-        body = await self._start(ApiVersionsRequest(CLIENT_ID, CLIENT_VERSION), timeout_s)()
+        body = await self._exchange(ApiVersionsRequest(CLIENT_ID, CLIENT_VERSION), timeout_s)
         response_class: type[AnyApiVersionsResponse] = ApiVersionsResponse
         # A node that does not know the version answers in the form of version 0 (KIP-511).
         if _error_of(body) == _UNSUPPORTED_VERSION:
-            body = await self._start(ApiVersionsRequestV3(CLIENT_ID, CLIENT_VERSION), timeout_s)()
+            request = ApiVersionsRequestV3(CLIENT_ID, CLIENT_VERSION)
+            body = await self._exchange(request, timeout_s)
             is_refused = _error_of(body) == _UNSUPPORTED_VERSION
             response_class = ApiVersionsResponseV0 if is_refused else ApiVersionsResponseV3
         limit = response_limit(API_VERSIONS_KEY)
@@ -195,44 +171,33 @@ class Connection:
             if response.error_code:
                 reason = quoted(response.error_message or f"error {response.error_code}")
                 raise SaslError(f"{reason}: check sasl.username and sasl.password")
-            message = await self._transport.compute(
-                partial(_next_message, exchange, response.auth_bytes)
-            )
+            # A login by SCRAM takes the processor for long; other connections go on.
+            message = await asyncio.to_thread(_next_message, exchange, response.auth_bytes)
 
     def abort(self) -> None:
         """Closes the connection at once; a request in flight fails. `close` may follow."""
         self._transport.close()
 
     async def close(self) -> None:
-        """Closes the connection, or puts its transport back for the next one; never fails."""
-        put_back, self.put_back = self.put_back, None
-        if put_back is not None and not self.closed and put_back(self._transport):
-            self._transport = CLOSED
-            return
+        """Closes the connection; never fails."""
         self._transport.close()
         await self._transport.wait_closed()
 
-    def _start(
+    async def _exchange(
         self, request: WireMessage, timeout_s: float, max_bytes: int = LOGIN_FRAME_BYTES
-    ) -> Callable[[], Awaitable[memoryview]]:
+    ) -> memoryview:
         self._correlation_id += 1
         correlation_id = self._correlation_id
         frame = _encode(request, correlation_id, self._client_id)
         if not self.is_open:
             max_bytes = min(max_bytes, LOGIN_FRAME_BYTES)
         with self._closed_on_failure(timeout_s):
-            receive = self._transport.start(frame, timeout_s, max_bytes)
-
-        async def finish() -> memoryview:
-            with self._closed_on_failure(timeout_s):
-                body = await receive()
-            self.hint = ""
-            if self.is_open and self.on_first_response is not None:
-                self.on_first_response()
-                self.on_first_response = None
-            return self._without_header(request, body, correlation_id)
-
-        return finish
+            body = await self._transport.exchange(frame, timeout_s, max_bytes)
+        self.hint = ""
+        if self.is_open and self.on_first_response is not None:
+            self.on_first_response()
+            self.on_first_response = None
+        return self._without_header(request, body, correlation_id)
 
     @contextmanager
     def _closed_on_failure(self, timeout_s: float) -> Iterator[None]:
@@ -249,7 +214,7 @@ class Connection:
             raise NodeError(f"{self.address} closed the connection{self.hint}") from None
         except OSError as error:
             self._transport.close()
-            if _is_tls_error(error):
+            if isinstance(error, ssl.SSLError):
                 raise AuthenticationError(tls_failure(self.address, error)) from error
             raise NodeError(f"{self.address}: {error.strerror or error}") from error
 
@@ -284,12 +249,11 @@ async def open_connection(
     *,
     timeout_s: float = 5.0,
     client_id: str = CLIENT_ID,
-    connect: Connect | None = None,
+    connect: Connect = connect_asyncio,
 ) -> Connection:
     """Connects, requests the node's API versions, and logs in.
 
-    Each step may take ``timeout_s`` seconds. ``connect`` opens the transport (asyncio's by
-    default).
+    Each step may take ``timeout_s`` seconds. ``connect`` opens the transport.
 
     Raises:
         NodeError: The node is unreachable, closed the connection, or is no Kafka.
@@ -298,11 +262,6 @@ async def open_connection(
     """
     if (problem := address.problem()) is not None:
         raise NodeError(f"{address} is no address, {problem}: correct what advertises it")
-    idle = REUSED.get() if connect is None else None
-    if idle is not None:
-        reused = await _reopened(idle, address, security, timeout_s, client_id)
-        if reused is not None:
-            return reused
     connection = await _connect(address, security, timeout_s, client_id, connect)
     worked = _KNOWN.has(*_listener(address, security))
     advice = silence_advice(uses_tls=security.tls is not None, worked=worked)
@@ -316,8 +275,6 @@ async def open_connection(
             connection.hint = ": if it wants a login, set security.protocol and sasl.mechanism"
         connection.is_open = True
         connection.on_first_response = partial(_KNOWN.add, *_listener(address, security))
-        if idle is not None:
-            connection.put_back = partial(idle.put, address, security, client_id)
     except ResponseTimeoutError as error:
         await connection.close()
         raise ResponseTimeoutError(f"{error}: {advice}") from error
@@ -332,34 +289,6 @@ async def open_connection(
     return connection
 
 
-async def _reopened(
-    idle: IdleTransports,
-    address: Address,
-    security: Security,
-    timeout_s: float,
-    client_id: str,
-) -> Connection | None:
-    """A connection over an idle transport whose node responds; None: there is none.
-
-    The request shows that the connection still stands, which a change has to know before it is
-    sent, and what the node supports now: it may have been restarted with another release.
-    """
-    while (transport := idle.take(address, security, client_id)) is not None:
-        connection = Connection(address, transport, client_id)
-        connection.is_open = True
-        try:
-            await connection.request_api_versions(min(timeout_s, _REUSE_TIMEOUT_S))
-        except NodeError:
-            await connection.close()
-            continue
-        except BaseException:
-            await connection.close()
-            raise
-        connection.put_back = partial(idle.put, address, security, client_id)
-        return connection
-    return None
-
-
 def _listener(address: Address, security: Security) -> Listener:
     return address, security.tls is not None, security.mechanism
 
@@ -369,10 +298,10 @@ async def _connect(
     security: Security,
     timeout_s: float,
     client_id: str,
-    connect: Connect | None,
+    connect: Connect,
 ) -> Connection:
     try:
-        transport = await (connect or _connect_asyncio)(address, security.tls, timeout_s)
+        transport = await connect(address, security.tls, timeout_s)
     except TimeoutError:
         raise ResponseTimeoutError(
             f"{address} did not accept a connection in {timeout_s:g} s"
@@ -384,20 +313,11 @@ async def _connect(
     return Connection(address, transport, client_id)
 
 
-async def _connect_asyncio(
-    address: Address, tls: "ssl.SSLContext | None", timeout_s: float
-) -> Transport:
-    # Here, so that a client with a transport of its own need not import asyncio.
-    from featurewatch.kafka.asyncio_transport import connect_asyncio
-
-    return await connect_asyncio(address, tls, timeout_s)
-
-
 def _raise_not_connected(address: Address, security: Security, error: OSError) -> NoReturn:
     """Raises what an error of the system means for the person who gave the address."""
     if (shortage := local_shortage(error)) is not None:
         raise LocalResourceError(f"{address} cannot be connected to: {shortage}") from error
-    if _is_tls_error(error):
+    if isinstance(error, ssl.SSLError):
         raise AuthenticationError(tls_failure(address, error)) from error
     worked = _KNOWN.has(*_listener(address, security))
     if security.tls is not None and isinstance(error, (ConnectionResetError, BrokenPipeError)):
@@ -406,12 +326,6 @@ def _raise_not_connected(address: Address, security: Security, error: OSError) -
             f"{address} closed the connection in the TLS handshake: {advice}"
         ) from error
     raise NodeError(unreachable(address, error, worked=worked)) from error
-
-
-def _is_tls_error(error: OSError) -> bool:
-    import ssl  # here: a connection without TLS need not import it
-
-    return isinstance(error, ssl.SSLError)
 
 
 def _next_message(exchange: "Exchange", received: bytes) -> bytes | None:

@@ -5,6 +5,8 @@ before has to be checked for is not its settings, so `KnownListeners` keeps whic
 """
 
 import errno
+import os
+import re
 import socket
 from typing import Final
 
@@ -101,11 +103,14 @@ def tls_failure(address: Address, error: OSError) -> str:
 
 def unreachable(address: Address, error: OSError, *, worked: bool) -> str:
     """An error of the system while a connection was opened; ``worked``: it did before."""
-    reason = error.strerror or str(error)
+    # asyncio has texts of its own, and joins those of several addresses of a name.
+    codes = [error.errno or 0, *map(int, re.findall(r"\[Errno (\d+)\]", str(error)))]
+    code = codes[-1]
+    reason = os.strerror(code) if code > 0 else error.strerror or str(error)
     if isinstance(error, socket.gaierror):
         advice = "check this machine's DNS" if worked else "check the name, and this machine's DNS"
         return f"the name of {address} cannot be resolved ({reason}): {advice}"
-    if error.errno in _NO_WAY:
+    if code in _NO_WAY:
         return f"{address} cannot be reached ({reason}): check the network, routes and firewalls"
     if worked:
         return f"nobody listens at {address} any more ({reason}): is the node up?"

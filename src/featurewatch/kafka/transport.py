@@ -1,50 +1,38 @@
-"""How frames reach a node and come back; the blocking way, which needs no event loop.
+"""How frames reach a node and come back: a length of four bytes, then as many bytes.
 
-`kafka.asyncio_transport` is the other way. A client's coroutines run over either: over this
-one they never wait, so `run_blocking` can run them, and a command that sends one or two requests
-need not import asyncio.
+It runs on asyncio, also in a command that sends one request: a transport without an event loop
+saves such a command 20 of 100 ms, and Kafka's tools take seven times as long (docs/bench.md).
 """
 
-import socket
+import asyncio
+import ssl
 import struct
-import time
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import Final, Protocol
 
 from featurewatch.kafka.address import Address
 
-if TYPE_CHECKING:
-    import ssl
-
-_RESULT = TypeVar("_RESULT")
+_CLOSE_S: Final = 1.0
 _LENGTH: Final = struct.Struct(">i")
 
 
-Receive = Callable[[], Awaitable[bytes]]
-"""Waits for a response."""
-
-
 class Transport(Protocol):
-    """An open connection that carries frames: a length of four bytes, then as many bytes."""
+    """An open connection that carries frames."""
 
     @property
     def closed(self) -> bool:
         """Whether it was closed from this side."""
 
-    def start(self, frame: bytes, timeout_s: float, max_bytes: int) -> Receive:
-        """Sends a whole frame; what it returns gives the content of the next one, of up to
-        ``max_bytes``, and is to be called before anything else is sent.
+    async def exchange(self, frame: bytes, timeout_s: float, max_bytes: int) -> bytes:
+        """Sends a whole frame; returns the content of the next one, of up to ``max_bytes``.
 
         ``timeout_s`` is for all of it: a peer that sends a byte now and then has no longer.
 
-        Raises (as does what it returns):
+        Raises:
             TimeoutError: It took longer.
             EOFError: The peer closed the connection.
             OSError: It broke, or the frame is too long or not Kafka's.
         """
-
-    async def compute(self, work: Callable[[], _RESULT]) -> _RESULT:
-        """The result of work that takes the processor for long; other connections go on."""
 
     def close(self) -> None:
         """Closes it; never fails."""
@@ -53,11 +41,67 @@ class Transport(Protocol):
         """Waits a moment until it is closed; never fails."""
 
 
-Connect = Callable[[Address, "ssl.SSLContext | None", float], Awaitable[Transport]]
-"""Opens a transport to an address, with TLS if there is a context, within so many seconds."""
+Connect = Callable[[Address, ssl.SSLContext | None, float], Awaitable[Transport]]
+"""Opens a transport to an address, with TLS if there is a context, within this many seconds."""
 
 
-def frame_size(head: bytes, max_bytes: int) -> int:
+class AsyncioTransport:
+    """A `Transport` over a reader and a writer; one exchange at a time, others wait."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._lock = asyncio.Lock()
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed from this side."""
+        return self._writer.is_closing()
+
+    async def exchange(self, frame: bytes, timeout_s: float, max_bytes: int) -> bytes:
+        """See `Transport.exchange`; closes the connection unless a whole frame comes.
+
+        A late response would be taken for that of the next request, also after a cancellation.
+        """
+        async with self._lock:
+            whole = False
+            try:
+                async with asyncio.timeout(timeout_s):
+                    self._writer.write(frame)
+                    await self._writer.drain()
+                    size = _frame_size(await self._reader.readexactly(_LENGTH.size), max_bytes)
+                    content = await self._reader.readexactly(size)
+                whole = True
+            finally:
+                if not whole:
+                    self._writer.close()
+        return content
+
+    def close(self) -> None:
+        """Closes it; never fails."""
+        self._writer.close()
+
+    async def wait_closed(self) -> None:
+        """Waits a moment until it is closed; never fails."""
+        try:
+            await asyncio.wait_for(self._writer.wait_closed(), _CLOSE_S)
+        except (OSError, TimeoutError):
+            return
+
+
+async def connect_asyncio(
+    address: Address, tls: ssl.SSLContext | None, timeout_s: float
+) -> Transport:
+    """The `Connect` of every client outside of tests."""
+    name = address.host if tls else None
+    async with asyncio.timeout(timeout_s):
+        reader, writer = await asyncio.open_connection(
+            address.host, address.port, ssl=tls, server_hostname=name, limit=2**20
+        )
+    return AsyncioTransport(reader, writer)
+
+
+def _frame_size(head: bytes, max_bytes: int) -> int:
     """How many bytes follow the head of a frame; raises `OSError` if it cannot be Kafka's."""
     (size,) = _LENGTH.unpack(head)
     if not 4 <= size <= max_bytes:
@@ -66,87 +110,3 @@ def frame_size(head: bytes, max_bytes: int) -> int:
             "listener"
         )
     return int(size)
-
-
-class BlockingTransport:
-    """A `Transport` over a socket whose methods block."""
-
-    def __init__(
-        self, connected: socket.socket, monotonic: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._socket = connected
-        self._monotonic = monotonic
-        self._closed = False
-
-    @property
-    def closed(self) -> bool:
-        """Whether it was closed from this side."""
-        return self._closed
-
-    def start(self, frame: bytes, timeout_s: float, max_bytes: int) -> Receive:
-        """See `Transport.start`."""
-        deadline = self._monotonic() + timeout_s
-        self._socket.settimeout(timeout_s)
-        self._socket.sendall(frame)
-
-        async def receive() -> bytes:
-            size = frame_size(self._receive(_LENGTH.size, deadline), max_bytes)
-            return self._receive(size, deadline)
-
-        return receive
-
-    async def compute(self, work: Callable[[], _RESULT]) -> _RESULT:
-        """See `Transport.compute`: nothing else waits here."""
-        return work()
-
-    def close(self) -> None:
-        """Closes it; never fails."""
-        self._closed = True
-        self._socket.close()
-
-    async def wait_closed(self) -> None:
-        """It is closed by `close`."""
-
-    def _receive(self, size: int, deadline: float) -> bytes:
-        content = bytearray()
-        while len(content) < size:
-            left_s = deadline - self._monotonic()
-            if left_s <= 0:
-                raise TimeoutError
-            self._socket.settimeout(left_s)
-            part = self._socket.recv(size - len(content))
-            if not part:
-                raise EOFError
-            content += part
-        return bytes(content)
-
-
-async def connect_blocking(
-    address: Address,
-    tls: "ssl.SSLContext | None",
-    timeout_s: float,
-    monotonic: Callable[[], float] = time.monotonic,
-) -> Transport:
-    """A `Connect` for `run_blocking`."""
-    deadline = monotonic() + timeout_s
-    connected = socket.create_connection((address.host, address.port), timeout_s)
-    try:
-        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if tls is not None:
-            connected.settimeout(max(deadline - monotonic(), 0.001))
-            connected = tls.wrap_socket(connected, server_hostname=address.host)
-    except BaseException:
-        connected.close()
-        raise
-    return BlockingTransport(connected, monotonic)
-
-
-def run_blocking(work: Coroutine[Any, Any, _RESULT]) -> _RESULT:
-    """The result of a coroutine that awaits nothing but a blocking transport."""
-    try:
-        work.send(None)
-    except StopIteration as end:
-        result: _RESULT = end.value
-        return result
-    work.close()
-    raise RuntimeError("the coroutine waits for an event loop")

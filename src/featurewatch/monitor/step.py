@@ -123,8 +123,7 @@ def step(
         return StepResult(state, SKIPPED, cause)
     after, delta = fold(before, event)
     if delta.skipped:
-        unchanged = after is before
-        skipped = state if unchanged else replace(state, image=after)
+        skipped = state if after is before else replace(state, image=after)
         return StepResult(skipped, delta, cause)
     if position is not None:
         after = after.with_sources(after.sources.mark_applied(position))
@@ -134,15 +133,15 @@ def step(
     if after.forgotten:
         ended = resolve_all(state.firing, cause)
         return StepResult(MonitorState(after), delta, cause, alert_changes=ended)
-    tracked = None
+    tracked, partitions = None, None
+    subjects: tuple[str, ...] = ()
     if limits.operations:
         tracked = track(state.partitions, before, after, delta, event, at_ms, limits)
+        partitions, subjects = tracked.state, tracked.subjects
         after = _with_unreadable(after, tracked.unreadable)
-    partitions = None if tracked is None else tracked.state
     times = advance_timers(state.times, before, after, delta, at_ms, limits)
     times, due = take_due(times, limits, at_ms) if after.ready else (times, [])
     context = RuleContext(after, times, limits, at_ms, received_ms, partitions)
-    subjects = () if tracked is None else tracked.subjects
     firing, alert_changes = evaluate(before, delta, state.firing, cause, context, due, subjects)
     raised = after.features.revision != before.features.revision
     return StepResult(
@@ -169,12 +168,7 @@ def step_unreadable(
         return StepResult(state, SKIPPED, cause)
     after = fold_unreadable(state.image, place, reason)
     after = after.with_sources(after.sources.mark_applied(position))
-    received_ms = after.sources.received_ms(position)
-    after = _at_time(after, received_ms, limits)
-    context = RuleContext(after, state.times, limits, cause.at_ms, received_ms, state.partitions)
-    firing, alert_changes = evaluate(state.image, NOTHING, state.firing, cause, context)
-    after_state = replace(state, image=after, firing=firing)
-    return StepResult(after_state, NOTHING, cause, alert_changes=alert_changes)
+    return _step_to(state, after, cause, after.sources.received_ms(position), limits)
 
 
 def step_lost(
@@ -186,7 +180,8 @@ def step_lost(
     message that came in their place. The worker alone notices such a loss: what the lake has
     ingested is not lost.
     """
-    return _step_to(state, fold_lost(state.image, topic, cause.id, reason), cause, limits)
+    after = fold_lost(state.image, topic, cause.id, reason)
+    return _step_to(state, after, cause, cause.at_ms, limits)
 
 
 def step_lost_outputs(
@@ -196,12 +191,16 @@ def step_lost_outputs(
 
     The arguments are `step_lost`'s.
     """
-    return _step_to(state, fold_lost_outputs(state.image, topic, cause.id, reason), cause, limits)
+    after = fold_lost_outputs(state.image, topic, cause.id, reason)
+    return _step_to(state, after, cause, cause.at_ms, limits)
 
 
-def _step_to(state: MonitorState, image: ClusterImage, cause: Cause, limits: Limits) -> StepResult:
-    after = _at_time(image, cause.at_ms, limits)
-    context = RuleContext(after, state.times, limits, cause.at_ms, cause.at_ms, state.partitions)
+def _step_to(
+    state: MonitorState, after: ClusterImage, cause: Cause, received_ms: int, limits: Limits
+) -> StepResult:
+    """The step to an image that differs only in what is unreadable or lost."""
+    after = _at_time(after, received_ms, limits)
+    context = RuleContext(after, state.times, limits, cause.at_ms, received_ms, state.partitions)
     firing, alert_changes = evaluate(state.image, NOTHING, state.firing, cause, context)
     after_state = replace(state, image=after, firing=firing)
     return StepResult(after_state, NOTHING, cause, alert_changes=alert_changes)

@@ -16,7 +16,7 @@ from featurewatch.common.progress import NO_PROGRESS, Progress
 from featurewatch.monitor.readiness.state_timers import DEFAULT_LIMITS, Limits
 from featurewatch.pipeline.bronze.query import BronzeQuery
 from featurewatch.pipeline.errors import RunError
-from featurewatch.pipeline.gold.query import GoldQuery
+from featurewatch.pipeline.gold.query import FoldQuery
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.spark.queries import wait_for_end, watched
 from featurewatch.streams.bus.settings import BusSettings
@@ -39,7 +39,7 @@ def stages(
 
     ``limits`` must be those of the worker.
     """
-    gold = GoldQuery(lake, limits, with_silver=True, progress=progress)
+    gold = FoldQuery(lake, limits, with_silver=True, progress=progress)
     return [BronzeQuery(lake, bus, progress).writer, gold.writer]
 
 

@@ -1,18 +1,34 @@
 """The events that sources publish, one closed union per input topic.
 
-Times are milliseconds since the Unix epoch. ``seen_ms`` is when the source saw the change;
-``append_ms`` is when Kafka's controller appended it (-1: not known). Each event has an ``id`` that
-follows from its cause alone, so that an event published twice is recognized (it is the ``ce_id``
-header on the topic).
+Times are milliseconds since the Unix epoch. Each event has an ``id`` that follows from its cause
+alone, so that an event published twice is recognized (it is the ``ce_id`` header on the topic).
+``KIND`` is its ``kind`` on the topic. `streams.fields` has the types of fields and what is derived
+from them; the first paragraph of a class is its row in ``docs/topics.md``.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha256
-from typing import Any, Final
+from typing import Annotated, Any, ClassVar, Final, TypedDict
 
 from featurewatch.common.text import shortened
+from featurewatch.streams.fields import (
+    AppendMs,
+    Checksum,
+    ClusterName,
+    Detail,
+    Int32,
+    Int32OrNone,
+    LevelRange,
+    Name,
+    NotBelow,
+    Offset,
+    OffsetOrNone,
+    Published,
+    Rule,
+    SeenMs,
+)
 from featurewatch.streams.types import (
     NO_CHECKSUM,
     ClusterId,
@@ -20,20 +36,34 @@ from featurewatch.streams.types import (
     FeatureName,
     NodeId,
     Role,
-    SupportedRange,
 )
 from featurewatch.streams.znodes import Znode
 
 RecordJson = Mapping[str, Any]
-"""One metadata record: ``{"offset", "type", "version", "data"}``.
-
-``type``, ``version`` and ``data`` are what ``kafka-dump-log --cluster-metadata-decoder`` prints for
-it. Control records have the types ``LEADER_CHANGE``, ``KRAFT_VERSION`` and ``KRAFT_VOTERS``. A
-record that could not be read has the type `UNREADABLE` and ``data`` = ``{"reason": ...}``; its
-bytes are in the dead letters.
-"""
+"""One metadata record: a `MetadataRecord`. One that could not be read has the type `UNREADABLE`."""
 
 UNREADABLE = "UNREADABLE"
+
+
+class MetadataRecord(TypedDict):
+    """A metadata record: ``type``, ``version`` and ``data`` are what ``kafka-dump-log
+    --cluster-metadata-decoder`` prints for it. Control records have the types ``LEADER_CHANGE``,
+    ``KRAFT_VERSION`` and ``KRAFT_VOTERS``. A record that could not be read has the type
+    ``UNREADABLE`` and ``data`` = ``{"reason": ...}``; its bytes are in the dead letters.
+    """
+
+    offset: int
+    type: str
+    version: int
+    data: Mapping[str, Any]
+
+
+Records = Annotated[Sequence[RecordJson], Rule.RECORDS, Published(tuple[MetadataRecord, ...])]
+"""The records of the wanted types."""
+
+Skipped = Annotated[
+    Mapping[str, Offset], "The number of records of each type that featurewatch does not need."
+]
 
 
 class CommitKind(StrEnum):
@@ -45,22 +75,20 @@ class CommitKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LogCommit:
-    """One committed metadata batch, or one whole metadata transaction.
-
-    Offsets are inclusive. ``records`` are those of the wanted types; ``skipped`` counts the others
-    by type. ``checksum`` is the CRC-32C of the record batch that holds the last offset.
-    """
+    """Records that were committed together: a batch, or one whole metadata transaction."""
 
     cluster: ClusterId
     kind: CommitKind
-    first_offset: int
-    last_offset: int
-    leader_epoch: int
-    append_ms: int
-    records: Sequence[RecordJson]
-    skipped: Mapping[str, int]
-    seen_ms: int
-    checksum: int = NO_CHECKSUM
+    first_offset: Offset
+    last_offset: Annotated[Offset, NotBelow("first_offset")]
+    """Inclusive; not below ``first_offset``."""
+    leader_epoch: Int32
+    append_ms: AppendMs
+    records: Records
+    skipped: Skipped
+    seen_ms: SeenMs
+    checksum: Checksum = NO_CHECKSUM
+    """The CRC-32C of the record batch that holds ``last_offset``; -1 or missing: not known."""
 
     @property
     def id(self) -> str:
@@ -70,21 +98,22 @@ class LogCommit:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotChunk:
-    """A part of a metadata snapshot: the whole state just before ``end_offset``.
-
-    Chunks are numbered from 0 and ``last`` marks the final one; together they replace what was
-    known from the log before.
+    """A part of a metadata snapshot: the whole state just before ``end_offset``; after the chunk
+    with ``last``, the snapshot replaces all earlier state.
     """
 
+    KIND: ClassVar = "snapshot-chunk"
+
     cluster: ClusterId
-    end_offset: int
-    leader_epoch: int
-    index: int
+    end_offset: Offset
+    leader_epoch: Int32
+    index: Int32
+    """The number of the chunk, from 0."""
     last: bool
-    append_ms: int
-    records: Sequence[RecordJson]
-    skipped: Mapping[str, int]
-    seen_ms: int
+    append_ms: AppendMs
+    records: Records
+    skipped: Skipped
+    seen_ms: SeenMs
 
     @property
     def id(self) -> str:
@@ -94,18 +123,19 @@ class SnapshotChunk:
 
 @dataclass(frozen=True, slots=True)
 class LogGap:
-    """A stretch of the log that cannot be had any more, or that turned out not to be true.
+    """A range of offsets that cannot be read; with ``reset``, the log itself starts over."""
 
-    ``reset`` says that the log itself went backwards (committed records are gone): what follows is
-    its content from the beginning, and it replaces what was known.
-    """
+    KIND: ClassVar = "gap"
 
     cluster: ClusterId
-    from_offset: int
-    to_offset: int
-    reason: str
+    from_offset: Offset
+    to_offset: Offset
+    """Inclusive; below ``from_offset`` if the position was lost without a record in between."""
+    reason: Detail
     reset: bool
-    seen_ms: int
+    """The log itself went backwards (committed records are gone): what follows is its content from
+    the beginning, and replaces what was known."""
+    seen_ms: SeenMs
 
     @property
     def id(self) -> str:
@@ -128,27 +158,31 @@ class SourceState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SourceStatus:
-    """A source's heartbeat, and each change of its state.
+    """The source's heartbeat, or a change of its state.
 
-    ``offset`` is the last offset that the source has published or skipped (-1: none) and
-    ``offset_epoch`` the leader epoch under which it was appended, ``offset_checksum`` the CRC-32C
-    of its record batch (-1: not known): a source resumes after it.
-    ``high_watermark``, ``leader_id`` and ``leader_epoch`` are the cluster's now (-1: not known, or
-    not a log). ``name`` is what the source's configuration calls the cluster (empty: nothing).
+    A source resumes after ``offset``.
     """
 
+    KIND: ClassVar = "status"
+
     cluster: ClusterId
-    source: str
+    source: Name
     state: SourceState
-    offset: int
-    offset_epoch: int
-    high_watermark: int
-    leader_id: int
-    leader_epoch: int
-    detail: str
-    seen_ms: int
-    offset_checksum: int = NO_CHECKSUM
-    name: str = ""
+    offset: OffsetOrNone
+    """The last offset published or skipped; -1: none, or not a log."""
+    offset_epoch: Int32OrNone
+    """The leader epoch under which that offset was appended; -1: none."""
+    high_watermark: OffsetOrNone
+    """The cluster's; -1: not known, or not a log."""
+    leader_id: Int32OrNone
+    """The leader of the cluster's controller quorum; -1: not known."""
+    leader_epoch: Int32OrNone
+    """The leader's epoch; -1: not known."""
+    detail: Detail
+    seen_ms: SeenMs
+    offset_checksum: Checksum = NO_CHECKSUM
+    """The CRC-32C of the record batch that holds ``offset``; -1 or missing: not known."""
+    name: ClusterName = ""
 
     @property
     def id(self) -> str:
@@ -158,16 +192,20 @@ class SourceStatus:
 
 @dataclass(frozen=True, slots=True)
 class Acknowledgement:
-    """A person has seen an alert about something that is over, which ends it.
-
-    ``alert`` is the alert's id, ``by`` who acknowledged it, ``reason`` why.
+    """A person ended an ``alert`` about something that is over, with who and why
+    (``featurewatch alerts acknowledge``).
     """
 
+    KIND: ClassVar = "acknowledgement"
+
     cluster: ClusterId
-    alert: str
-    by: str
-    reason: str
-    seen_ms: int
+    alert: Name
+    """The alert's id."""
+    by: Detail
+    """The person who acknowledged it."""
+    reason: Detail
+    seen_ms: SeenMs
+    """When it was acknowledged, in milliseconds since the Unix epoch."""
 
     @property
     def id(self) -> str:
@@ -177,18 +215,22 @@ class Acknowledgement:
 
 @dataclass(frozen=True, slots=True)
 class SourceResync:
-    """A source publishes its whole state again, in the events between two of these.
+    """The source publishes its whole state again, which replaces all earlier state once it is
+    complete: on ``metadata-log`` when the source is following again, on ``api-versions`` at the
+    ``resync`` with ``finished``.
 
-    It replaces what the source published before, once all of it is there: for the metadata log when
-    the source is following again, for ApiVersions at the event with ``finished``. ZooKeeper's
-    source publishes a `ZnodeSnapshot` instead.
+    ZooKeeper's source publishes a `ZnodeSnapshot` instead.
     """
 
+    KIND: ClassVar = "resync"
+
     cluster: ClusterId
-    source: str
+    source: Name
     finished: bool
-    reason: str
-    seen_ms: int
+    """Whether the whole state has been published."""
+    reason: Detail
+    seen_ms: SeenMs
+    """When the source began or finished, in milliseconds since the Unix epoch."""
 
     @property
     def id(self) -> str:
@@ -203,22 +245,25 @@ LogEvent = LogCommit | SnapshotChunk | LogGap | SourceResync | SourceStatus | Ac
 
 @dataclass(frozen=True, slots=True)
 class NodeAnswer:
-    """A node's features and the levels it sees, by ApiVersions.
+    """A node's supported ranges, and the finalized levels that it reports."""
 
-    ``epoch`` is the finalized features epoch (-1: the finalized levels do not count).
-    ``complete`` is false for requests below version 4, which leave out every supported feature
-    whose minimum is 0 (KAFKA-17492). ``address`` is ``host:port``.
-    """
+    KIND: ClassVar = "node-answer"
 
     cluster: ClusterId
     role: Role
     node_id: NodeId
     address: str
-    supported: Mapping[FeatureName, SupportedRange]
+    """host:port."""
+    supported: Mapping[FeatureName, LevelRange]
+    """Supported ranges by feature."""
     finalized: Mapping[FeatureName, FeatureLevel]
-    epoch: int
+    """Finalized levels by feature."""
+    epoch: OffsetOrNone
+    """The finalized features epoch; -1: the finalized levels do not count."""
     complete: bool
-    seen_ms: int
+    """False for requests below version 4: the supported features whose minimum is 0 are missing
+    (KAFKA-17492)."""
+    seen_ms: SeenMs
 
     @property
     def id(self) -> str:
@@ -228,15 +273,18 @@ class NodeAnswer:
 
 @dataclass(frozen=True, slots=True)
 class NodeSilent:
-    """A node that does not respond (``gone`` false) or that the cluster no longer lists (true)."""
+    """A node does not respond; with ``gone``, the cluster no longer lists it."""
+
+    KIND: ClassVar = "node-silent"
 
     cluster: ClusterId
     role: Role
     node_id: NodeId
     address: str
+    """host:port."""
     gone: bool
-    detail: str
-    seen_ms: int
+    detail: Detail
+    seen_ms: SeenMs
 
     @property
     def id(self) -> str:
@@ -246,24 +294,26 @@ class NodeSilent:
 
 @dataclass(frozen=True, slots=True)
 class FeatureView:
-    """A finalized level of one feature as some nodes see it (level 0: not finalized)."""
+    """A finalized level of one feature as some nodes see it."""
 
     level: FeatureLevel
-    nodes: tuple[str, ...]
+    """0: not finalized."""
+    nodes: tuple[Name, ...]
     """``role-id``, sorted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """Nodes that respond in the same round with different finalized levels of one feature.
-
-    ``views`` with fewer than two entries means that they agree again.
+    """Nodes report different finalized levels of a feature in the same round; with fewer than two
+    ``views``, they agree again.
     """
+
+    KIND: ClassVar = "disagreement"
 
     cluster: ClusterId
     feature: FeatureName
     views: tuple[FeatureView, ...]
-    seen_ms: int
+    seen_ms: SeenMs
 
     @property
     def id(self) -> str:
@@ -277,21 +327,26 @@ ApiVersionsEvent = NodeAnswer | NodeSilent | Disagreement | SourceResync | Sourc
 
 @dataclass(frozen=True, slots=True)
 class ZnodeChange:
-    """One observed change of one znode: it was created, its data changed, or it was deleted.
+    """One observed change of one znode: created, written, or, if ``znode`` is null, deleted.
 
-    ``znode`` is its state then (None: deleted). A watch triggers once and carries no data, so
-    between two reads a znode may change more than once: ``missed`` counts the versions that were
-    not read, and ``recreated`` means that it was deleted and created again in between. ``zxid``
-    is the newest transaction that the source knew of; it does not go back.
+    A watch triggers once and carries no data, so between two reads a znode may change more than
+    once.
     """
 
+    KIND: ClassVar = "znode-change"
+
     cluster: ClusterId
-    path: str
+    path: Name
+    """Without the chroot."""
     znode: Znode | None
-    missed: int
+    """Its state then; null: it was deleted."""
+    missed: Offset
+    """The number of versions since the previous read that were never read."""
     recreated: bool
-    zxid: int
-    seen_ms: int
+    """It was deleted and created again since the previous read."""
+    zxid: Offset
+    """The newest transaction that the source knew of; it does not go back."""
+    seen_ms: SeenMs
 
     @property
     def id(self) -> str:
@@ -303,21 +358,26 @@ class ZnodeChange:
 
 @dataclass(frozen=True, slots=True)
 class ZnodeSnapshot:
-    """A chunk of all watched znodes, read again: at the start, or after a session was lost.
+    """A part of all watched znodes; after the chunk with ``last``, the chunks of one ``resync``
+    replace all earlier state.
 
-    Chunks are numbered from 0 and ``last`` marks the final one; together they replace what was
-    known from ZooKeeper before. ``resync`` identifies a snapshot: it is the ZooKeeper session with
-    a count, and so is never used twice.
+    Znodes are read again at the start, and after a session was lost.
     """
 
+    KIND: ClassVar = "znode-snapshot"
+
     cluster: ClusterId
-    resync: str
-    index: int
+    resync: Name
+    """Identifies the snapshot: the ZooKeeper session with a count, which is never used twice."""
+    index: Int32
+    """The number of the chunk, from 0."""
     last: bool
     znodes: tuple[Znode, ...]
-    reason: str
-    zxid: int
-    seen_ms: int
+    reason: Detail
+    """Why all znodes were read again."""
+    zxid: Offset
+    """The newest transaction that the source knew of."""
+    seen_ms: SeenMs
 
     @property
     def id(self) -> str:
@@ -353,21 +413,24 @@ MiB, the first of them. In base64 they take a third more, which the bus accepts.
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """Bytes that could not be read, with the reason and where they came from.
+    """Bytes that could not be read, with the reason and where they came from."""
 
-    ``location`` is a topic, partition and offset, or a log and its offset, as text. ``payload``
-    is base64 on the topic, where only its first `MAX_PAYLOAD_BYTES` stand; ``payload_bytes`` and
-    ``payload_sha256`` are the length and the SHA-256 of all of it.
-    """
+    KIND: ClassVar = "dead-letter"
 
     cluster: str
+    """Kafka's cluster id; empty if it is not known."""
     location: str
-    reason: str
+    """A topic, partition and offset, or a log and its offset."""
+    reason: Detail
     payload: bytes
-    seen_ms: int
+    """The first 4 MiB of the bytes, as base64 (RFC 4648, padded)."""
+    seen_ms: SeenMs
     headers: Mapping[str, str] = field(default_factory=dict)
-    payload_bytes: int = -1
+    """The headers of the message that the bytes came in."""
+    payload_bytes: Offset = -1
+    """The length of all the bytes."""
     payload_sha256: str = ""
+    """The SHA-256 of all the bytes, as hexadecimal digits."""
 
     def __post_init__(self) -> None:
         """Takes length and digest of a payload that is whole, as a dead letter's maker has it."""
@@ -385,16 +448,17 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True)
 class ResyncRequest:
-    """A source is to publish the whole state of its cluster anew.
+    """A request that a source publish the whole state of its cluster again."""
 
-    ``source`` is kraft, zookeeper or api-versions, or empty for every source of the cluster.
-    ``reason`` is for people. ``seen_ms`` is the time of the request in Unix milliseconds.
-    """
+    KIND: ClassVar = "resync-request"
 
     cluster: ClusterId
     source: str
-    reason: str
-    seen_ms: int
+    """The source: kraft, zookeeper or api-versions; empty: every source of the cluster."""
+    reason: Detail
+    """Why the state is needed, for people."""
+    seen_ms: SeenMs
+    """When it was requested, in milliseconds since the Unix epoch."""
 
     @property
     def id(self) -> str:

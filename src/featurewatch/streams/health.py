@@ -10,7 +10,8 @@ import orjson
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from featurewatch.common.http.access import AccessControl, AccessSettings
+from featurewatch.common.http.access import AccessControl
+from featurewatch.common.http.access_rules import AccessSettings
 from featurewatch.common.http.listener import HttpListener
 from featurewatch.common.http.problems import ProblemError
 from featurewatch.streams import metrics

@@ -62,6 +62,7 @@ class MetricDef:
 LABELS: Final = ("kafka_cluster", "source")
 
 SOURCE_STATE: Final = "featurewatch_source_state"
+SOURCE_STATE_HELP: Final = "1 for the source's current state, else 0."
 
 CLUSTER_INFO: Final = "featurewatch_cluster_info"
 CLUSTER_INFO_LABELS: Final = ("kafka_cluster", "name")
@@ -143,11 +144,7 @@ class SourceMetrics:
             for report in self._reports:
                 family.add_metric([report.cluster, report.source], metric.value(report))
             yield family
-        states = GaugeMetricFamily(
-            SOURCE_STATE,
-            "1 for the source's current state, else 0.",
-            labels=(*LABELS, "state"),
-        )
+        states = GaugeMetricFamily(SOURCE_STATE, SOURCE_STATE_HELP, labels=(*LABELS, "state"))
         for report in self._reports:
             for state in SourceState:
                 labels = [report.cluster, report.source, str(state)]
@@ -204,6 +201,8 @@ __all__ = [
     "CONTENT_TYPE",
     "LABELS",
     "METRICS",
+    "SOURCE_STATE",
+    "SOURCE_STATE_HELP",
     "BuildInfo",
     "MetricDef",
     "SourceMetrics",

@@ -1,17 +1,31 @@
 """The events on the output topics.
 
 Each has an ``id`` that follows from its cause, so that one that is published twice is recognized.
-``provenance`` is one of ``{"offset", "leader_epoch", "append_ms"}`` (the metadata log),
-``{"path", "czxid", "zxid", "version", "seen_ms"}`` (a znode) or
-``{"role", "node_id", "epoch", "seen_ms"}`` (an ApiVersions response). Times are milliseconds since
-the Unix epoch, -1 where not known.
+Times are milliseconds since the Unix epoch. `streams.fields` has the types of fields and what is
+derived from them.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any, Literal, TypedDict
 
+from featurewatch.streams.fields import (
+    INT64_BOUNDS,
+    AppendMs,
+    ClusterName,
+    Detail,
+    Int32,
+    Int32OrNone,
+    Int64,
+    Name,
+    Offset,
+    OffsetOrNone,
+    Pattern,
+    Published,
+    Rule,
+    TimeOrNone,
+)
 from featurewatch.streams.types import (
     ClusterId,
     FeatureLevel,
@@ -20,6 +34,59 @@ from featurewatch.streams.types import (
     Role,
     SupportedRange,
 )
+
+_Count = Annotated[Int64, Published(Offset)]
+_Position = Annotated[Int64, Published(OffsetOrNone)]
+_Number = Annotated[Int64, Published(Int32OrNone)]
+_Level = Annotated[FeatureLevel, INT64_BOUNDS, Published(Offset)]
+
+
+class LogProvenance(TypedDict):
+    """A place in the metadata log."""
+
+    offset: OffsetOrNone
+    """The last offset of the commit or snapshot; -1: none was read yet."""
+    leader_epoch: Int32OrNone
+    append_ms: AppendMs
+
+
+class ZnodeProvenance(TypedDict):
+    """A znode as it was read."""
+
+    path: Name
+    """Without the chroot."""
+    czxid: OffsetOrNone
+    """The transaction that created it; -1: it was deleted."""
+    zxid: OffsetOrNone
+    """The transaction that last changed it; where it was deleted, the newest one known then."""
+    version: Int32OrNone
+    """The number of changes of its data; -1: it was deleted."""
+    seen_ms: TimeOrNone
+    """When the source saw it, in milliseconds since the Unix epoch; -1: not known."""
+
+
+class AnswerProvenance(TypedDict):
+    """A node's response to ApiVersions."""
+
+    role: Role
+    node_id: NodeId
+    epoch: OffsetOrNone
+    seen_ms: TimeOrNone
+    """When the response was received, in milliseconds since the Unix epoch; -1: not known."""
+
+
+Provenance = Annotated[
+    Mapping[str, Any],
+    Published(LogProvenance | ZnodeProvenance | AnswerProvenance, closed=True),
+    "Where it comes from: a place in the metadata log, a znode, or an ApiVersions response.",
+]
+Epoch = Annotated[
+    _Position,
+    "What the cluster says of its set of levels: for a metadata log the offset of the last commit "
+    "that changed it, for ZooKeeper the version of the features znode. It is no level, and no "
+    "count of changes.",
+]
+Revision = Annotated[_Count, "The number of commits that changed a level of this cluster."]
 
 
 class ChangeKind(StrEnum):
@@ -42,24 +109,26 @@ def change_kind(before: int | None, after: int | None) -> ChangeKind:
 
 @dataclass(frozen=True, slots=True)
 class FeatureChange:
-    """One finalized level changed; ``before`` and ``after`` are 0 where it is not finalized.
-
-    It was not finalized before if ``kind`` is finalized, and is not any more if it is removed. In
-    any other case a 0 is a level: the early draft of KIP-584 finalizes features at 0.
-    ``from_snapshot``: it follows from a comparison, it was not observed.
-    """
+    """One finalized level changed."""
 
     cluster: ClusterId
     feature: FeatureName
-    before: FeatureLevel
-    after: FeatureLevel
+    before: _Level
+    """The level before; 0 if it was not finalized, which is the case if ``kind`` is finalized.
+    With any other kind 0 is a level: only the early draft of KIP-584, in ZooKeeper mode, finalizes
+    features at 0."""
+    after: _Level
+    """The level after; 0 if it is not finalized any more, which is the case if ``kind`` is
+    removed. With any other kind 0 is a level, as before."""
     kind: ChangeKind
-    epoch: int
-    revision: int
-    provenance: Mapping[str, Any]
+    epoch: Epoch
+    revision: Revision
+    provenance: Provenance
     from_snapshot: bool
-    append_ms: int
-    seen_ms: int
+    """True: found by comparison with a snapshot, not observed itself."""
+    append_ms: AppendMs
+    seen_ms: TimeOrNone
+    """When the source saw it, in milliseconds since the Unix epoch; -1: not known."""
 
     @property
     def id(self) -> str:
@@ -91,40 +160,52 @@ class AlertState(StrEnum):
     RESOLVED = "resolved"
 
 
+class AlertSubject(TypedDict, total=False):
+    """What an alert is about."""
+
+    node: int
+    role: Role
+    feature: str
+    source: str
+    record: str
+    znode: str
+    partitions: str
+
+
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """A condition that began (firing) or ended (resolved); the key on the topic is its ``id``.
+    """A condition that began, changed or ended."""
 
-    ``subject`` names what it is about: some of ``node``, ``role``, ``feature``, ``source``,
-    ``record``, ``znode``. ``summary`` is one sentence that says who must do what. ``since_ms`` is
-    the time at which the condition began, ``at_ms`` the time of this message's cause, and ``cause``
-    names the event that it was. ``name`` is what people call the cluster (empty: nothing).
-    """
-
-    id: str
+    id: Name
+    """cluster/rule/subject: the same as long as the condition lasts."""
     cluster: ClusterId
-    rule: str
+    rule: Name
     severity: Severity
     state: AlertState
-    subject: Mapping[str, str | int]
-    summary: str
+    subject: Annotated[Mapping[str, str | int], Published(AlertSubject, closed=True)]
+    """What it is about: some of node and role, feature, source, record, znode, partitions."""
+    summary: Annotated[Detail, Published(Name)]
+    """One sentence: what is wrong, and who must do what."""
     evidence: Mapping[str, Any]
-    since_ms: int
-    at_ms: int
-    cause: str
-    name: str = ""
+    """What proves it; its fields depend on the rule."""
+    since_ms: TimeOrNone
+    """When the condition began, in milliseconds since the Unix epoch; -1: not known."""
+    at_ms: TimeOrNone
+    """When this message's cause happened, in milliseconds since the Unix epoch; -1: not known."""
+    cause: Annotated[str, Published(Name)]
+    """The event, or the place of the message, by which it began, changed or ended."""
+    name: ClusterName = ""
 
 
 @dataclass(frozen=True, slots=True)
 class CapabilityClass:
-    """Nodes of one role that advertise the same ranges; ids ascending.
-
-    ``complete`` is false where responses may omit supported features.
-    """
+    """Nodes of one role that advertise the same ranges; ids ascending."""
 
     role: Role
-    ranges: Mapping[FeatureName, SupportedRange]
+    ranges: Annotated[Mapping[FeatureName, SupportedRange], Rule.RANGES]
+    """Supported ranges by feature."""
     complete: bool
+    """False: responses may omit supported features."""
     nodes: tuple[NodeId, ...]
     fenced: tuple[NodeId, ...]
     silent: tuple[NodeId, ...]
@@ -132,74 +213,88 @@ class CapabilityClass:
 
 @dataclass(frozen=True, slots=True)
 class IncompatibleNode:
-    """A node that a finalized level excludes; ``verdict`` is "no" or "unknown"."""
+    """A node that a finalized level excludes, or may exclude."""
 
     role: Role
     node_id: NodeId
     feature: FeatureName
-    level: FeatureLevel
+    level: _Level
     range: SupportedRange | None
-    verdict: str
+    """The levels that it supports; null: nothing is known of this feature."""
+    verdict: Annotated[str, Published(Literal["no", "unknown"])]
 
 
 @dataclass(frozen=True, slots=True)
 class ZookeeperController:
-    """The controller of a cluster according to ZooKeeper; all -1 where it has none, or is not
-    watched.
+    """The controller of a cluster according to ZooKeeper."""
 
-    ``epoch`` is the controller epoch, and ``kraft_epoch`` is not -1 where the controller is a KRaft
-    one, as it is while a cluster migrates.
-    """
-
-    node_id: int = -1
-    epoch: int = -1
-    kraft_epoch: int = -1
+    node_id: _Number = -1
+    """-1: there is none now, or ZooKeeper is not watched."""
+    epoch: _Number = -1
+    """The controller epoch; -1: not known."""
+    kraft_epoch: _Number = -1
+    """The leader epoch of a KRaft controller, as while a cluster migrates; -1: it is a broker."""
 
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """How far a cluster is on its way from ZooKeeper to KRaft (KIP-866).
+    """The progress of a migration from ZooKeeper to KRaft (KIP-866)."""
 
-    ``state`` is the log's: none, pre-migration, migration, post-migration, or unknown.
-    ``kraft_controller_id`` wrote the migration znode (-1: there is none). While it is in progress,
-    ``missing`` are the brokers in ZooKeeper that have not registered with the KRaft controllers.
-    """
-
-    state: str = "unknown"
+    state: Annotated[
+        str,
+        Published(Literal["none", "migration", "pre-migration", "post-migration", "unknown"]),
+    ] = "unknown"
+    """The state in the metadata log."""
     in_progress: bool = False
-    kraft_controller_id: int = -1
-    brokers_in_zookeeper: int = 0
+    """It has begun and is not over."""
+    kraft_controller_id: _Number = -1
+    """The KRaft controller that wrote the migration znode; -1: there is no such znode."""
+    brokers_in_zookeeper: Annotated[Int64, Published(Int32)] = 0
+    """The number of live brokers in ZooKeeper."""
     missing: tuple[NodeId, ...] = ()
+    """Brokers in ZooKeeper that have not registered with the KRaft controllers as migrating,
+    ascending; only while it is in progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The state of a cluster at a feature revision.
-
-    ``digest`` covers cluster, epoch, revision, levels, classes, incompatible nodes and migration,
-    and no times or positions: two snapshots with one digest are equal. ``sources`` maps
-    each source to its state, and ``authority`` is the one that registrations and levels are taken
-    from (none, api-versions, zookeeper, kraft). ``leader_id`` leads the controller quorum. ``name``
-    is what people call the cluster (empty: nothing).
-    """
+    """The state of a cluster at a feature revision."""
 
     cluster: ClusterId
-    epoch: int
-    revision: int
-    provenance: Mapping[str, Any]
+    epoch: Epoch
+    revision: Revision
+    provenance: Provenance
     ready: bool
-    leader_id: int
-    leader_epoch: int
-    finalized: Mapping[FeatureName, FeatureLevel]
+    """Whether the source of authority has caught up; false: this may be a part of the cluster."""
+    leader_id: _Number
+    """The leader of the controller quorum; -1: not known."""
+    leader_epoch: _Number
+    """The leader's epoch; -1: not known."""
+    finalized: Mapping[FeatureName, _Level]
+    """Finalized levels by feature; one that is missing is not finalized. Only the early draft of
+    KIP-584, in ZooKeeper mode, finalizes features at 0."""
     classes: tuple[CapabilityClass, ...]
+    """Nodes of one role that advertise the same ranges."""
     incompatible: tuple[IncompatibleNode, ...]
-    sources: Mapping[str, str]
-    digest: str
-    at_ms: int
-    authority: str = "none"
+    """Nodes that a finalized level excludes, or may exclude."""
+    sources: Mapping[
+        Name,
+        Annotated[str, Published(Literal["catching-up", "following", "stalled", "silent"])],
+    ]
+    """The state of each source."""
+    digest: Annotated[str, Published(Annotated[str, Pattern("^[0-9a-f]+$")])]
+    """SHA-256 over cluster, epoch, revision, levels, classes, incompatible nodes and migration, and
+    no times or positions: two snapshots with one digest have the same content."""
+    at_ms: TimeOrNone
+    """When its cause happened, or when it was taken, in milliseconds since the Unix epoch; -1: not
+    known."""
+    authority: Annotated[str, Published(Literal["none", "api-versions", "zookeeper", "kraft"])] = (
+        "none"
+    )
+    """The source that registrations and levels are taken from."""
     controller: ZookeeperController = ZookeeperController()
     migration: Migration = Migration()
-    name: str = ""
+    name: ClusterName = ""
 
     @property
     def id(self) -> str:
@@ -247,26 +342,36 @@ class ElectionReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One step of an operation of a controller.
+    """One step of an operation of a cluster's controller."""
 
-    ``operation`` is the same for all steps of one operation. ``reason`` is why, where the log shows
-    it: an `ElectionReason`, or empty. ``topic`` is empty and ``partition`` and ``broker`` are -1
-    where the step is not about one. ``summary`` is one sentence. ``details`` depend on the kind;
-    lists in it are cut at twenty. ``offset`` and ``leader_epoch`` are those of the record.
-    """
-
-    id: str
+    id: Name
+    """operation/phase/offset: the same if the step is published twice."""
     cluster: ClusterId
-    operation: str
+    operation: Name
+    """The same for all steps of one operation."""
     kind: OperationKind
     phase: OperationPhase
-    reason: str
+    """The progress; replaced: it continues with another target. An operation of a single step is
+    completed at once."""
+    reason: Annotated[str, Published(Literal[""] | ElectionReason)]
+    """Why partitions have other leaders; empty for other kinds, and where the log does not show
+    it."""
     topic: str
-    partition: int
-    broker: int
-    summary: str
+    """The name of the topic; empty: the step is not about one."""
+    partition: Int32OrNone
+    """The number of the partition; -1: the step is not about one."""
+    broker: Int32OrNone
+    """The broker that shuts down, or that led; -1: the step is not about one."""
+    summary: Detail
+    """One sentence for people."""
     details: Mapping[str, Any]
-    offset: int
-    leader_epoch: int
-    append_ms: int
-    seen_ms: int
+    """By kind; lists are cut at twenty. Creation, addition and deletion: topic_id, partitions,
+    replicas, first. Reassignment: replicas, target, adding, removing, isr, and the number of those
+    in adding that caught up. Election: partitions, those of them without a leader, and up to twenty
+    as [partition, leader before, leader after]. Shutdown: broker_epoch."""
+    offset: _Position
+    """The offset of its first record in the metadata log."""
+    leader_epoch: Int32OrNone
+    append_ms: AppendMs
+    seen_ms: TimeOrNone
+    """When the source saw it, in milliseconds since the Unix epoch; -1: not known."""

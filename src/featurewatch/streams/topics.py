@@ -1,4 +1,4 @@
-"""The topics of featurewatch, one registry: the README's table is checked against it."""
+"""The topics of featurewatch: one registry, from which the tables of the documents follow."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,14 +10,15 @@ PREFIX = "featurewatch"
 class Topic:
     """A topic: its short name, its content, and the settings that it is created with.
 
-    The full name is ``<prefix>.<short name>``. Keys are cluster ids unless ``about`` says
-    otherwise. ``source`` is the source whose events an input has (empty: not an input).
+    The full name is ``<prefix>.<short name>``. ``key`` names what its keys are. ``source`` is the
+    source whose events an input has (empty: not an input).
     """
 
     short_name: str
     about: str
     config: Mapping[str, str] = field(default_factory=dict)
     source: str = ""
+    key: str = "cluster id"
 
     def name(self, prefix: str = PREFIX) -> str:
         """The full name under a prefix."""
@@ -61,8 +62,9 @@ FEATURE_CHANGES = Topic("feature-changes", "each change of a finalized level")
 # A webhook that is away for a day misses no message, also of alerts that fire and end meanwhile.
 ALERTS = Topic(
     "alerts",
-    "alerts that fire and resolve; key: alert id",
+    "alerts that fire and resolve",
     {**_COMPACTED, "min.compaction.lag.ms": str(_DAY_MS)},
+    key="alert id",
 )
 EPOCHS = Topic("epochs", "a snapshot of the cluster's state at each feature revision")
 STATE = Topic("state", "the latest snapshot of each cluster", _COMPACTED)

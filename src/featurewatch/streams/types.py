@@ -107,6 +107,9 @@ LOG_START: Final = OffsetAndEpoch(0, 0)
 NO_CHECKSUM: Final = -1
 """A checksum that is not known."""
 
+LATEST_MS: Final = 253_402_300_799_999
+"""The last millisecond of the year 9999: RFC 3339 has four digits for the year."""
+
 
 class LastRecord(NamedTuple):
     """The last record of a log that was processed: a reader of the log resumes after it.

@@ -1,17 +1,29 @@
 """The content of the znodes of a cluster in ZooKeeper mode, in every form that was ever written.
 
 The one closed union that the source publishes and the fold applies; `streams.zookeeper` decodes the
-bytes into it. On the topic each content carries its ``type``. ZooKeeper's own numbers stay:
-``czxid`` and ``mzxid`` are the transactions that created and last changed a znode, ``version``
-counts the changes of its data.
+bytes into it. On the topic each content carries its ``type``. ZooKeeper's own numbers stay.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
+from featurewatch.streams.fields import (
+    INT64_MAX,
+    Bounds,
+    Int32,
+    Int32OrNone,
+    Int64,
+    Name,
+    NodeIdOrNone,
+    Offset,
+    OffsetOrNone,
+    TimeOrNone,
+)
 from featurewatch.streams.types import FeatureLevel, FeatureName, NodeId, SupportedRange
+
+_Level = Annotated[FeatureLevel, Bounds(0, INT64_MAX)]
 
 
 class FeaturesForm(StrEnum):
@@ -34,48 +46,49 @@ class FeaturesForm(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class BrokerZnode:
-    """``/brokers/ids/<id>``: a live broker. ``schema`` is 1 to 5; features came with 5.
-
-    ``addresses`` maps listener names to ``host:port``; ``started_ms`` is what the broker wrote as
-    its time (-1: nothing readable).
-    """
+    """A live broker: ``/brokers/ids/<id>``."""
 
     type: str = field(default="broker", init=False, repr=False)
     node_id: NodeId
-    schema: int
+    schema: Int32
+    """The version of the JSON, 1 to 5; features came with 5."""
     features: Mapping[FeatureName, SupportedRange]
+    """Supported ranges by feature, as the broker wrote them."""
     addresses: Mapping[str, str]
+    """``host:port`` by listener."""
     rack: str | None
-    started_ms: int
+    started_ms: TimeOrNone
+    """What the broker wrote as its time; -1: not readable."""
 
 
 @dataclass(frozen=True, slots=True)
 class FeaturesZnode:
-    """The finalized features. ``levels`` is empty where they are disabled (status 0).
-
-    ``minimums`` holds the minimum levels that the first released form still had. ``epoch`` is the
-    one that the early draft wrote into the JSON (-1: none); the epoch that counts is the znode's
-    version. ``metadata`` has the other entries beside a feature's level.
-    """
+    """The finalized features: ``/feature`` as released, ``/features`` in the drafts of KIP-584."""
 
     type: str = field(default="features", init=False, repr=False)
     form: FeaturesForm
-    schema: int
+    schema: Offset
     enabled: bool
-    levels: Mapping[FeatureName, FeatureLevel]
-    minimums: Mapping[FeatureName, FeatureLevel] = field(default_factory=dict)
+    levels: Mapping[FeatureName, _Level]
+    """Empty where features are disabled (status 0)."""
+    minimums: Mapping[FeatureName, _Level] = field(default_factory=dict)
+    """Minimum levels; only the first released form has them."""
     metadata: Mapping[FeatureName, Mapping[str, str | int | float]] = field(default_factory=dict)
-    epoch: int = -1
+    """The other entries beside a feature's level."""
+    epoch: OffsetOrNone = -1
+    """The epoch that the early draft wrote into the JSON; -1: none. The one that counts is the
+    znode's version."""
 
 
 @dataclass(frozen=True, slots=True)
 class ControllerZnode:
-    """``/controller``. ``kraft_epoch`` is -1 while a ZooKeeper-mode broker is the controller."""
+    """The controller: ``/controller``."""
 
     type: str = field(default="controller", init=False, repr=False)
     node_id: NodeId
-    kraft_epoch: int
-    elected_ms: int
+    kraft_epoch: Int32OrNone
+    """-1: a broker in ZooKeeper mode is the controller."""
+    elected_ms: TimeOrNone
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +96,7 @@ class ControllerEpochZnode:
     """``/controller_epoch``."""
 
     type: str = field(default="controller-epoch", init=False, repr=False)
-    epoch: int
+    epoch: Int32
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,30 +104,31 @@ class ClusterIdZnode:
     """``/cluster/id``."""
 
     type: str = field(default="cluster-id", init=False, repr=False)
-    cluster_id: str
+    cluster_id: Name
 
 
 @dataclass(frozen=True, slots=True)
 class MigrationZnode:
-    """``/migration``: how far a KRaft controller has taken the metadata over (KIP-866)."""
+    """How far a KRaft controller has taken the metadata over (KIP-866): ``/migration``."""
 
     type: str = field(default="migration", init=False, repr=False)
-    kraft_controller_id: NodeId
-    kraft_controller_epoch: int
-    kraft_metadata_offset: int
-    kraft_metadata_epoch: int
+    kraft_controller_id: NodeIdOrNone
+    kraft_controller_epoch: Int32OrNone
+    kraft_metadata_offset: OffsetOrNone
+    kraft_metadata_epoch: Int32OrNone
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionStateZnode:
-    """``/brokers/topics/<t>/partitions/<p>/state``. ``leader`` is -1 where there is none."""
+    """Leader and in-sync replicas of a partition: ``/brokers/topics/<t>/partitions/<p>/state``."""
 
     type: str = field(default="partition-state", init=False, repr=False)
-    topic: str
-    partition: int
-    leader: NodeId
-    leader_epoch: int
-    controller_epoch: int
+    topic: Name
+    partition: Int32
+    leader: NodeIdOrNone
+    """-1: there is none."""
+    leader_epoch: Int32OrNone
+    controller_epoch: Int32OrNone
     isr: tuple[NodeId, ...]
     recovering: bool
 
@@ -129,15 +143,13 @@ class AdminTask(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AdminZnode:
-    """A task under ``/admin``.
-
-    ``partitions`` holds ``{"topic", "partition"}``, for reassignments with ``"replicas"``; of a
-    deletion ``{"topic"}``.
-    """
+    """A task for the controller under ``/admin``."""
 
     type: str = field(default="admin", init=False, repr=False)
     task: AdminTask
     partitions: tuple[Mapping[str, Any], ...]
+    """``{"topic", "partition"}`` each, for reassignments with ``"replicas"``; of a deletion
+    ``{"topic"}``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,11 +175,16 @@ ZnodeContent = (
 
 @dataclass(frozen=True, slots=True)
 class Znode:
-    """One znode as it was read. ``path`` is without the chroot; ``owner`` 0: it is persistent."""
+    """One znode as it was read."""
 
-    path: str
-    czxid: int
-    mzxid: int
-    version: int
-    owner: int
+    path: Name
+    """Without the chroot."""
+    czxid: Offset
+    """The transaction that created it."""
+    mzxid: Offset
+    """The transaction that last changed it."""
+    version: Int32
+    """The number of changes of its data."""
+    owner: Int64
+    """The session that it lives with; 0: it is persistent."""
     content: ZnodeContent

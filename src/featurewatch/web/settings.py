@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
 
-from featurewatch.common.http.access import AccessSettings
+from featurewatch.common.http.access_rules import AccessSettings
 from featurewatch.common.http.clients import is_loopback
 
 DEFAULT_PORT: Final = 9780

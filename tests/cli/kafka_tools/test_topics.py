@@ -4,8 +4,8 @@ import pytest
 
 from featurewatch.admin.cluster.configs import TopicConfig
 from featurewatch.admin.cluster.values import PartitionDetails, TopicDetails
+from featurewatch.cli.kafka_tools.errors import KafkaToolError
 from featurewatch.cli.kafka_tools.topics import (
-    TopicToolError,
     matching,
     missing_topic,
     parse_setting_changes,
@@ -72,7 +72,7 @@ def test_a_condition_selects_partitions(
 def test_settings_that_cannot_be_read_are_an_error() -> None:
     """As the tool, which ends where it comes to such a topic."""
     config = TopicConfig("t", (), 29, "Topic authorization failed.")
-    with pytest.raises(TopicToolError, match="Topic authorization failed"):
+    with pytest.raises(KafkaToolError, match="Topic authorization failed"):
         list(
             topic_lines(details(MOVING), config, {}, condition=PartitionFilter(), live=frozenset())
         )
@@ -101,7 +101,7 @@ def test_an_expression_that_is_another_one_in_java_is_refused(expression: str) -
     if expression == "a{2":
         assert matching(["aa"], expression) == ["a{2"]
         return
-    with pytest.raises(TopicToolError, match="is an invalid regex"):
+    with pytest.raises(KafkaToolError, match="is an invalid regex"):
         matching(["a"], expression)
 
 
@@ -119,7 +119,7 @@ def test_settings_are_read_as_by_kafka_configs() -> None:
     )
     assert parse_setting_changes(None, None) == ({}, [])
     for wrong in ("a", "a=1=2", "a=1,,b=2"):
-        with pytest.raises(TopicToolError, match="Invalid entity config"):
+        with pytest.raises(KafkaToolError, match="Invalid entity config"):
             parse_setting_changes([wrong], None)
 
 

@@ -12,7 +12,7 @@ import trustme
 import yaml
 from aiohttp import ClientSession, TCPConnector
 
-from featurewatch.common.http.access import AccessSettings
+from featurewatch.common.http.access_rules import AccessSettings
 from featurewatch.streams.health import HealthServer, HealthViews
 
 DEADLINE_S = 60.0

@@ -11,7 +11,8 @@ from aiohttp.test_utils import make_mocked_request
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from featurewatch.common.http.access import AccessControl, AccessSettings
+from featurewatch.common.http.access import AccessControl
+from featurewatch.common.http.access_rules import AccessSettings
 from featurewatch.common.http.clients import ClientAddresses, client_key
 from featurewatch.common.http.problems import ProblemError
 from featurewatch.common.http.rate_limits import RateLimits

@@ -8,6 +8,7 @@ import pytest
 from tests.paths import ROOT
 
 
+@pytest.mark.nightly
 @pytest.mark.stack
 def test_table_follows_from_the_jars() -> None:
     """The generator runs releases 3.3 to 4.3 and reproduces the committed table."""

@@ -43,7 +43,7 @@ EACH_RELEASE = pytest.mark.parametrize(
 
 def fetched_offset(source: KraftSource) -> int:
     """The next offset to fetch; what is above the high watermark is held and not published."""
-    return source._reader.fetch_position.offset if source._reader else 0
+    return source._reader.progress.fetch_position.offset if source._reader else 0
 
 
 @pytest.fixture(params=RELEASES)

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from featurewatch.stack.kafka.cluster import Cluster
-from featurewatch.stack.kafka.migration import ClusterMigration
 from featurewatch.stack.kafka.specs import zookeeper_mode
 from featurewatch.stack.zookeeper.ensemble import Ensemble
 from featurewatch.streams.outputs import Snapshot
@@ -17,6 +16,7 @@ from tests.conftest import MakeCluster
 from tests.integration.published import PublishedOutputs
 from tests.integration.zookeeper.support import chroot
 from tests.processes import Process
+from tests.stack.migration import ClusterMigration
 
 pytestmark = pytest.mark.stack
 

@@ -286,10 +286,12 @@ ALL_TOPICS = "topics `featurewatch.…`"
 FAILURES = {
     ("source", ALL_TOPICS, "DESCRIBE"): "allow its creation",
     ("source", ALL_TOPICS, "DESCRIBE_CONFIGS"): "cleanup policy of featurewatch.state could not be",
-    ("source", METADATA, "READ"): "topic featurewatch.metadata-log cannot be read",
+    ("source", METADATA, "READ"): (
+        "may not read topic featurewatch.metadata-log .*: grant DESCRIBE and READ on it"
+    ),
     ("source", METADATA, "WRITE"): "featurewatch.metadata-log .*Topic authorization failed",
     ("source", "topic `featurewatch.resync-requests`", "READ"): (
-        "grant READ on topic featurewatch.resync-requests"
+        "may not read topic featurewatch.resync-requests .*: grant DESCRIBE and READ on it"
     ),
     ("source", "cluster", "CLUSTER_ACTION"): "grant CLUSTER_ACTION on the cluster",
     ("worker", ALL_TOPICS, "READ"): "grant READ on topic featurewatch.metadata-log",

@@ -5,9 +5,10 @@ import ssl
 import pytest
 from kazoo.security import make_acl
 
-from featurewatch.stack.zookeeper.specs import EnsembleSpec, digest_spec
+from featurewatch.stack.zookeeper.specs import EnsembleSpec
 from featurewatch.streams.zookeeper.settings import ZookeeperLogin
 from tests.integration.zookeeper.support import chroot, register, watching, writer
+from tests.stack.logins import digest_spec
 
 pytestmark = pytest.mark.stack
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from featurewatch.monitor.readiness.state_timers import DEFAULT_LIMITS, Limits
 from featurewatch.monitor.step import MonitorState, step
-from featurewatch.pipeline.gold.query import GoldQuery
+from featurewatch.pipeline.gold.query import FoldQuery
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.tables import MESSAGES
 from featurewatch.pipeline.run import run_once
@@ -177,4 +177,4 @@ def with_crashes(topics: Topics, seed: int) -> tuple[list[Read], list[tuple[Outp
 
 def fold_gold(lake: Lake) -> None:
     """Folds all of bronze."""
-    run_once(lake, [GoldQuery(lake).writer])
+    run_once(lake, [FoldQuery(lake).writer])

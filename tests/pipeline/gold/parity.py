@@ -19,7 +19,7 @@ from featurewatch.pipeline.fold.messages import (
     restore_state,
     state_rows,
 )
-from featurewatch.pipeline.gold.query import GoldQuery
+from featurewatch.pipeline.gold.query import FoldQuery
 from featurewatch.pipeline.gold.tables import (
     ALERTS,
     CAPABILITY_INTERVALS,
@@ -225,12 +225,12 @@ def into(lake: Lake, lines_: list[Line], rounds: Iterable[int] = ()) -> Iterator
 
 def fold_gold(lake: Lake) -> None:
     """Folds all of bronze."""
-    run_once(lake, [GoldQuery(lake).writer])
+    run_once(lake, [FoldQuery(lake).writer])
 
 
 def fill_tables(lake: Lake) -> None:
     """Fills silver and gold from all of bronze, in one pass."""
-    run_once(lake, [GoldQuery(lake, with_silver=True).writer])
+    run_once(lake, [FoldQuery(lake, with_silver=True).writer])
 
 
 def outputs(encoded: Iterable[tuple[str, str, bytes]]) -> Tables:

@@ -5,7 +5,7 @@ import pytest
 
 from featurewatch.monitor.input_messages import InputMessage
 from featurewatch.pipeline.fold.messages import flush_outputs, fold_message, restore_state
-from featurewatch.pipeline.gold.query import GoldQuery
+from featurewatch.pipeline.gold.query import FoldQuery
 from featurewatch.pipeline.gold.spark_fold import in_order
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.run import run_once
@@ -49,7 +49,7 @@ def test_times_that_run_backwards_change_nothing(lake: Lake) -> None:
         outputs += new
         if offset in (middle - 1, len(events) - 1):
             messages.into(lake)
-            run_once(lake, [GoldQuery(lake).writer])
+            run_once(lake, [FoldQuery(lake).writer])
     expected = tables_of(outputs + flush_outputs(state)[1])
     assert len(expected["change"]) > 5
     assert differences(gold(lake), expected) == []

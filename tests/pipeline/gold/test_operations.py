@@ -13,7 +13,7 @@ from featurewatch.monitor.input_messages import InputMessage
 from featurewatch.pipeline.audit.audit import audit
 from featurewatch.pipeline.audit.report import BAD, DIFFERENT, EQUAL, EXTRA, MISSING, UNKNOWN
 from featurewatch.pipeline.fold.messages import state_rows
-from featurewatch.pipeline.gold.query import GoldQuery
+from featurewatch.pipeline.gold.query import FoldQuery
 from featurewatch.pipeline.gold.table_pass import TablePass
 from featurewatch.pipeline.gold.tables import OPERATIONS
 from featurewatch.pipeline.history.operations import operations
@@ -96,7 +96,7 @@ def test_the_lake_has_what_the_worker_published(lake: Lake) -> None:
         half = len(events) // 2
         reads = [*topics.publish(events[:half])]
         topics.into(lake)
-        run_once(lake, [GoldQuery(lake, LIMITS).writer])
+        run_once(lake, [FoldQuery(lake, LIMITS).writer])
         reads += topics.publish(events[half:])
         outputs = [*work(reads, LIMITS)]
         for output, at_ms in outputs:
@@ -114,7 +114,7 @@ def test_the_lake_has_what_the_worker_published(lake: Lake) -> None:
             topics.publish_output(output, at_ms)
     topics.publish([heartbeat(last_ms + 60_000)])
     topics.into(lake)
-    run_once(lake, [GoldQuery(lake, LIMITS).writer])
+    run_once(lake, [FoldQuery(lake, LIMITS).writer])
     expected = sorted(step.id for step, _ in published)
     assert len(expected) > 30
     assert sorted(row[0] for row in rows(lake, OPERATIONS, "id")) == expected
@@ -135,7 +135,7 @@ def test_the_lake_has_what_the_worker_published(lake: Lake) -> None:
     stored = rows(lake, OPERATIONS)
     lake.unlock()
     again.files().remove(again.path(OPERATIONS))
-    GoldQuery(again, LIMITS).writer()
+    FoldQuery(again, LIMITS).writer()
     assert rows(again, OPERATIONS) == stored
 
     reader = LakeReader(lake.root)

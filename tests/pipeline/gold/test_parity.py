@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from featurewatch.pipeline.fold.messages import FoldOutput
-from featurewatch.pipeline.gold.query import GoldQuery
+from featurewatch.pipeline.gold.query import FoldQuery
 from featurewatch.pipeline.gold.tables import ALERTS, GOLD, UPGRADES
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.streams.events import Event
@@ -97,7 +97,7 @@ def test_spark_says_what_plain_calls_say(lake: Lake, tmp_path: Path) -> None:
         fold_gold(lake)
     at_once = Lake(lake.session, str(tmp_path / "at-once"))
     for _ in into(at_once, messages):
-        GoldQuery(at_once).rebuild()
+        FoldQuery(at_once).rebuild()
     expected = tables_of(folded(messages))
     assert all(expected.values())
     assert differences(gold(lake), expected) == []
@@ -108,6 +108,6 @@ def test_spark_says_what_plain_calls_say(lake: Lake, tmp_path: Path) -> None:
     lake.unlock()
     shutil.rmtree(lake.path(UPGRADES))
     again = Lake(lake.session, lake.root)
-    GoldQuery(again).writer()
+    FoldQuery(again).writer()
     assert differences(gold(again), expected) == []
     assert outputs(worked(messages)) == {kind: expected[kind] for kind in OUTPUTS}

@@ -8,7 +8,7 @@ import pytest
 from featurewatch.admin.features.client import FeatureUpdate, UpdateRefusedError, update_features
 from featurewatch.controller.kraft import releases
 from featurewatch.kafka.address import parse_addresses
-from featurewatch.pipeline.gold.query import GoldQuery
+from featurewatch.pipeline.gold.query import FoldQuery
 from featurewatch.pipeline.gold.tables import (
     CAPABILITY_INTERVALS,
     FEATURE_CHANGES,
@@ -105,7 +105,7 @@ async def test_a_real_upgrade_and_downgrade(lake: Lake, make_cluster: MakeCluste
     messages = in_turn([[*events, r.following(events[-1].last_offset)]])
     messages = [(topic, cluster.encode(), value) for topic, _, value in messages]
     for _ in into(lake, messages[:-1]):
-        GoldQuery(lake).rebuild()
+        FoldQuery(lake).rebuild()
     assert differences(gold(lake), tables_of(folded(messages[:-1]))) == []
 
     down, up = full_rows(lake, UPGRADES)

@@ -7,7 +7,7 @@ import pytest
 from featurewatch.cli.commands.history.rendering import roll_lines, state_parts
 from featurewatch.monitor.snapshot import snapshot
 from featurewatch.monitor.step import MonitorState, step
-from featurewatch.pipeline.gold.query import GoldQuery
+from featurewatch.pipeline.gold.query import FoldQuery
 from featurewatch.pipeline.history.differences import upgrades
 from featurewatch.pipeline.history.moments import AtRevision, AtTime
 from featurewatch.pipeline.history.plot.layout import layout
@@ -30,7 +30,7 @@ def test_now_is_what_the_fold_has_come_to(lake: Lake) -> None:
     """
     for _ in into(lake, in_turn(map(history, SEEDS))):
         pass
-    GoldQuery(lake).rebuild()
+    FoldQuery(lake).rebuild()
     reader, now = LakeReader(lake.root), datetime.now(UTC)
     assert clusters(reader) == [f"cluster-{seed}" for seed in SEEDS]
     for seed in SEEDS:

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from featurewatch.cli.commands.pipeline import pipeline
 from featurewatch.pipeline.errors import LakeError
-from featurewatch.pipeline.gold.query import GoldQuery
+from featurewatch.pipeline.gold.query import FoldQuery
 from featurewatch.pipeline.gold.tables import EPOCHS, FEATURE_CHANGES
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.tables import EXPIRED, MESSAGES, Table
@@ -37,7 +37,7 @@ NOW_MS = 4_000_000_000_000
 
 def run_queries(lake: Lake) -> None:
     """Fills silver and gold from bronze."""
-    run_once(lake, [SilverQuery(lake).writer, GoldQuery(lake).writer])
+    run_once(lake, [SilverQuery(lake).writer, FoldQuery(lake).writer])
 
 
 def maintained(
@@ -96,7 +96,7 @@ def test_what_is_too_old_is_deleted_and_gold_stays(lake: Lake) -> None:
     messages.add(METADATA_LOG, None, b"poison of today", NOW_MS)
     messages.into(lake)
     run_once(lake, [SilverQuery(lake).writer])
-    GoldQuery(lake).rebuild()
+    FoldQuery(lake).rebuild()
     gold = rows(lake, FEATURE_CHANGES)
     assert len(gold) == 2
     results = maintained(lake, keep_days=30)
@@ -114,7 +114,7 @@ def test_what_is_too_old_is_deleted_and_gold_stays(lake: Lake) -> None:
     maintained(lake, keep_days=30)
     assert rows(lake, MESSAGES, "offset") == [(3,), (4,)]
     with pytest.raises(LakeError, match="no longer has the messages since the beginning"):
-        GoldQuery(lake).writer()
+        FoldQuery(lake).writer()
 
 
 def test_a_place_without_tables_is_no_lake(lake: Lake) -> None:
@@ -157,7 +157,7 @@ def test_gold_that_cannot_be_folded_anew_is_not_lost_unsaid(
     maintained(lake, keep_days=30)
     shutil.rmtree(lake.path(EPOCHS))
     for _ in range(2):
-        GoldQuery(Lake(lake.session, lake.root)).writer()
+        FoldQuery(Lake(lake.session, lake.root)).writer()
     assert caplog.text.count("the lake has no gold/epochs, and bronze no longer has") == 1
     assert lake.exists(EPOCHS)
     assert rows(lake, FEATURE_CHANGES) == gold != []

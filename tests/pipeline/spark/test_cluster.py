@@ -31,15 +31,11 @@ from tests.pipeline.filling import put, rows
 from tests.pipeline.spark.standalone import DEADLINE_S, SMALL, Standalone
 from tests.processes import Process, wait_ready
 
-PACKAGES = sorted(link.name for link in (SRC / "featurewatch").iterdir() if link.is_symlink())
-
 
 def installed(directory: Path) -> Path:
     """Builds the wheel of this repository and unpacks it into a directory."""
     source = directory / "source"
-    for name in (*PACKAGES, "src"):
-        ignored = ignore_patterns("__pycache__", "*.egg-info")
-        copytree(ROOT / name, source / name, symlinks=True, ignore=ignored)
+    copytree(SRC, source / "src", ignore=ignore_patterns("__pycache__", "*.egg-info"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         (source / name).write_bytes((ROOT / name).read_bytes())
     build = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(directory)]

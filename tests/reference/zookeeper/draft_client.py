@@ -9,8 +9,8 @@ from kio.schema.metadata.v1.request import MetadataRequest
 from kio.schema.metadata.v1.response import MetadataResponse
 
 from featurewatch.kafka.address import Address
-from featurewatch.kafka.asyncio_transport import AsyncioTransport
 from featurewatch.kafka.connection import Connection
+from featurewatch.kafka.transport import AsyncioTransport
 from featurewatch.reference.zookeeper.wire import draft_messages
 from featurewatch.reference.zookeeper.wire.api_keys import ApiDialect
 

@@ -14,6 +14,7 @@ from featurewatch.reference.zookeeper.machines.dialect import DIALECTS, EARLY_DR
 from featurewatch.reference.zookeeper.machines.requests import Request, UpdateResponse
 from featurewatch.reference.zookeeper.machines.zookeeper import Delete
 from featurewatch.streams.types import SupportedRange
+from tests.reference.zookeeper.machines.results import succeeded
 from tests.simulation.reference.auditor import CONTROLLER, Auditor, fits
 from tests.simulation.reference.clients import random_request, single_update
 from tests.simulation.reference.node import MACHINES, Process
@@ -121,7 +122,7 @@ class World:
         self.rest()
         response = self.auditor.claims[number].response
         assert isinstance(response, UpdateResponse)
-        return response.succeeded
+        return succeeded(response)
 
     def step(self) -> None:
         """Performs one random step."""

@@ -14,6 +14,7 @@ from featurewatch.streams.events import (
 )
 from featurewatch.streams.kraft.observer.states import (
     CommittedBatches,
+    LogProgress,
     MissingOffsets,
     ObserverOutput,
     SnapshotBytes,
@@ -22,7 +23,6 @@ from featurewatch.streams.kraft.reader import LogReader
 from featurewatch.streams.kraft.records.batch import scan_batches
 from featurewatch.streams.kraft.source import KraftSettings, KraftSource
 from featurewatch.streams.source_shell import RESYNC_INTERVAL_MS
-from featurewatch.streams.source_status import StallReason
 from featurewatch.streams.types import (
     LOG_START,
     ClusterId,
@@ -43,15 +43,11 @@ class Reader:
     def __init__(self, outputs: Sequence[ObserverOutput]) -> None:
         self.left = list(outputs)
         self.reads = 0
-        self.next_position = self.fetch_position = LOG_START
-        self.high_watermark = 3
-        self.leader = LeaderAndEpoch(1, 1)
-        self.stall_reason: StallReason | None = None
 
     @property
-    def caught_up(self) -> bool:
-        """Nothing is left."""
-        return not self.left
+    def progress(self) -> LogProgress:
+        """It has caught up when nothing is left."""
+        return LogProgress(LOG_START, LOG_START, 3, LeaderAndEpoch(1, 1), not self.left, None)
 
     async def read(self) -> Sequence[ObserverOutput]:
         """The next output."""

@@ -5,6 +5,7 @@ import contextlib
 import re
 import socket
 import time
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -13,8 +14,9 @@ from kazoo.exceptions import NoAuthError, NoNodeError, OperationTimeoutError
 from kazoo.protocol.states import EventType, WatchedEvent
 
 from featurewatch.streams.zookeeper.event_queue import EventQueue, ReadCompleted, WatchTriggered
+from featurewatch.streams.zookeeper.in_order_handler import CallbackResult
 from featurewatch.streams.zookeeper.paths import TargetKind, WatchTarget
-from featurewatch.streams.zookeeper.session import ZookeeperSession, _Handler, _Result, _Watch
+from featurewatch.streams.zookeeper.session import ZookeeperSession, _Handler, _Watch
 from featurewatch.streams.zookeeper.settings import ZookeeperLogin, ZookeeperSettings
 from featurewatch.streams.zookeeper.watcher.requests import (
     ReadChildren,
@@ -104,7 +106,8 @@ async def test_what_kazoo_answers(operation, value, outcome):
     """Each answer becomes an outcome under its token."""
     inbox = EventQueue()
     link = ZookeeperSession(ZookeeperSettings("127.0.0.1:1"), inbox)
-    _Result(link, ReadRequest(9, operation, FEATURE, 1)).set(value)
+    request = ReadRequest(9, operation, FEATURE, 1)
+    CallbackResult(partial(link.complete, request)).set(value)
     assert list(inbox.take()) == [ReadCompleted(9, outcome, 0)]
 
 
@@ -120,7 +123,8 @@ async def test_what_kazoo_raises(error, outcome):
     """An absent znode and a missing right are told from everything else."""
     inbox = EventQueue()
     link = ZookeeperSession(ZookeeperSettings("127.0.0.1:1"), inbox)
-    _Result(link, ReadRequest(9, ReadOperation.GET, FEATURE, 1)).set_exception(error)
+    request = ReadRequest(9, ReadOperation.GET, FEATURE, 1)
+    CallbackResult(partial(link.complete, request)).set_exception(error)
     assert list(inbox.take()) == [ReadCompleted(9, outcome, 0)]
 
 

@@ -86,13 +86,6 @@ class TopicConfig(NamedTuple):
         default = ConfigSource.DEFAULT.value
         return {value.name: value.value for value in self.values if value.source != default}
 
-    @property
-    def overridden(self) -> Mapping[str, str | None]:
-        """The settings that the topic itself has."""
-        return {
-            value.name: value.value for value in self.values if value.source == ConfigSource.TOPIC
-        }
-
 
 OwnConfigs = Mapping[ConfigOwner, Mapping[str, str]]
 """Values that are set for the owners themselves: no defaults."""

@@ -4,6 +4,7 @@ What changes them is in `admin.features.client`, apart from this, so that a comm
 loads only this.
 """
 
+import asyncio
 from typing import Final, Unpack
 
 from featurewatch.admin import controller_lookup
@@ -26,8 +27,7 @@ _UPDATE_FEATURES: Final = 57
 class FeatureReader(AdminSession):
     """Reads one cluster's features; use as an asynchronous context, which closes the connections.
 
-    As `AdminSession`. With `kafka.transport.connect_blocking`, `describe` of one node needs
-    no event loop.
+    As `AdminSession`.
     """
 
     serves_controllers = True
@@ -72,8 +72,6 @@ class FeatureReader(AdminSession):
         Raises:
             UnreachableError: No node lists the nodes.
         """
-        import asyncio
-
         from featurewatch.admin.features.node_listing import list_nodes
 
         nodes = await list_nodes(self._bootstrap, self._connect_timeout_s)

@@ -4,21 +4,19 @@
         results = await admin.create([TopicSpec("orders", partitions=12, replication_factor=3)])
         check_changes(results)
 
-Kafka in KRaft mode and in ZooKeeper mode, from 3.3 on. `with_topics` does the same without an event
-loop. A change is sent to the controller that a broker names, and again to the next one where it has
-moved. A call for several topics returns Kafka's result for each; a call for one topic raises it.
+Kafka in KRaft mode and in ZooKeeper mode, from 3.3 on. A change is sent to the controller that a
+broker names, and again to the next one where it has moved. A call for several topics returns
+Kafka's result for each; a call for one topic raises it.
 """
 
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from featurewatch.admin.api_errors import NOT_CONTROLLER
 from featurewatch.admin.cluster import configs
 from featurewatch.admin.cluster.configs import ConfigOwner, SettingChange
-from featurewatch.admin.connections import Bootstrap
 from featurewatch.admin.errors import OutcomeUnknownError, RequestError
-from featurewatch.admin.session import blocking_pause
 from featurewatch.admin.topics import change_requests as requests
 from featurewatch.admin.topics.reader import TopicMetadataReader
 from featurewatch.admin.topics.responses import changed_topic, created_topic
@@ -31,14 +29,11 @@ from featurewatch.admin.topics.values import (
 )
 from featurewatch.kafka.messages.base import AdminRequest
 
-__all__ = ["TopicAdmin", "with_topics"]
-
 _DELETE_TOPICS: Final = 20
 _CREATE_PARTITIONS: Final = 37
 _ALTER_CONFIGS: Final = 44
 
 _ITEM = TypeVar("_ITEM")
-_RESULT = TypeVar("_RESULT")
 Results = tuple[ChangedTopic, ...]
 
 
@@ -205,29 +200,3 @@ def _unique(items: Iterable[_ITEM], name_of: Callable[[_ITEM], str]) -> Sequence
         name = next(name for name in names if names.count(name) > 1)
         raise RequestError(f"topic {name!r} is named more than once")
     return items
-
-
-def with_topics(
-    bootstrap: Bootstrap,
-    work: Callable[[TopicAdmin], Coroutine[Any, Any, _RESULT]],
-    *,
-    timeout_s: float = 60.0,
-    connect_timeout_s: float = 10.0,
-) -> _RESULT:
-    """The result of ``work``, which awaits nothing but the client's calls; blocks, without a loop.
-
-    Raises as `TopicAdmin` and its calls do.
-    """
-    from featurewatch.kafka.transport import connect_blocking, run_blocking
-
-    async def run() -> _RESULT:
-        async with TopicAdmin(
-            bootstrap,
-            timeout_s=timeout_s,
-            connect_timeout_s=connect_timeout_s,
-            connect=connect_blocking,
-            pause=blocking_pause,
-        ) as admin:
-            return await work(admin)
-
-    return run_blocking(run())

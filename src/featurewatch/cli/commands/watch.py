@@ -1,64 +1,80 @@
-"""``featurewatch watch``: the sources."""
+"""``featurewatch watch`` and ``up``: the sources alone, or everything in one process."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
 
 from featurewatch.cli.command_line import command
 from featurewatch.cli.config import options
-from featurewatch.cli.config.options import (
-    BusServers,
-    ClusterIdOption,
-    CommandConfig,
-    ConfigFile,
-    Controllers,
-    ControllersConfig,
-    LogDirectory,
-    MaxSnapshotBytes,
-    MaxZookeeperFrameBytes,
-    Operations,
-    PolledControllers,
-    Prefix,
-    Servers,
-    Zookeeper,
-    ZookeeperConfig,
-)
+from featurewatch.cli.config.cluster_options import shared_options
+from featurewatch.cli.config.options import AsJson
+from featurewatch.cli.output.terminal import print_error
+
+if TYPE_CHECKING:
+    from featurewatch.cli.config.settings import Settings
+
+_CLUSTER: Final[dict[str, Any]] = {
+    "controllers": options.Controllers,
+    "servers": options.Servers,
+    "polled_controllers": options.PolledControllers,
+    "log_directory": options.LogDirectory,
+    "zookeeper": options.Zookeeper,
+    "cluster_id": options.ClusterIdOption,
+    "command_config": options.CommandConfig,
+    "controllers_config": options.ControllersConfig,
+    "zookeeper_config": options.ZookeeperConfig,
+    "max_snapshot_bytes": options.MaxSnapshotBytes,
+    "max_zookeeper_frame_bytes": options.MaxZookeeperFrameBytes,
+}
+"""The options of a watched cluster, called as its settings are."""
+
+_SHARED: Final[dict[str, Any]] = {
+    "config": options.ConfigFile,
+    "bus": options.BusServers,
+    "prefix": options.Prefix,
+    **_CLUSTER,
+    "operations": options.Operations,
+}
+
+
+def _run(given: dict[str, Any], run: "Callable[[Settings], None]") -> None:
+    from featurewatch.cli.config.settings import load  # here, so that help needs no settings
+
+    clusters = options.cluster_flags(**{name: given[name] for name in _CLUSTER})
+    bus = options.bus_flags(given["bus"] or "", given["prefix"] or "")
+    settings = load(given["config"], bus=bus, clusters=clusters)
+    run(settings.with_operations() if given["operations"] else settings)
+
+
+_with_settings = shared_options(_SHARED, _run)
 
 
 @command()
-def watch(
-    config: ConfigFile = None,
-    bus: BusServers = "",
-    prefix: Prefix = "",
-    controllers: Controllers = "",
-    servers: Servers = "",
-    polled_controllers: PolledControllers = "",
-    log_directory: LogDirectory = None,
-    zookeeper: Zookeeper = "",
-    cluster_id: ClusterIdOption = "",
-    command_config: CommandConfig = None,
-    controllers_config: ControllersConfig = None,
-    zookeeper_config: ZookeeperConfig = None,
-    max_snapshot_bytes: MaxSnapshotBytes = None,
-    max_zookeeper_frame_bytes: MaxZookeeperFrameBytes = None,
-    operations: Operations = False,
-) -> None:
+@_with_settings
+def watch(settings: "Settings") -> None:
     """Follow clusters and publish what happens to them; reads only."""
-    # Here, so that help needs no settings and no engines.
-    from featurewatch.cli.config.settings import load
+    # Here, so that help needs no engines.
     from featurewatch.cli.runtime.services import run_until_signal, run_watch
     from featurewatch.cli.runtime.sources import SourceRunner
 
-    clusters = options.cluster_flags(
-        controllers=controllers,
-        servers=servers,
-        polled_controllers=polled_controllers,
-        log_directory=log_directory,
-        zookeeper=zookeeper,
-        cluster_id=cluster_id,
-        command_config=command_config,
-        controllers_config=controllers_config,
-        zookeeper_config=zookeeper_config,
-        max_snapshot_bytes=max_snapshot_bytes,
-        max_zookeeper_frame_bytes=max_zookeeper_frame_bytes,
-    )
-    settings = load(config, bus=options.bus_flags(bus, prefix), clusters=clusters)
-    if operations:
-        settings = settings.with_operations()
     run_until_signal(run_watch(SourceRunner(settings)))
+
+
+@command()
+@_with_settings
+def up(settings: "Settings", as_json: AsJson = False) -> None:
+    """Run everything here: the sources, a worker, the page, and a bus of its own if none is named.
+
+    Prints the alerts that fire, then changes and alerts as they come.
+    """
+    # Here, so that help needs no engines.
+    from featurewatch.cli.runtime.embedded_bus import run_embedded_bus
+    from featurewatch.cli.runtime.services import run_everything, run_until_signal
+    from featurewatch.cli.runtime.sources import SourceRunner
+
+    sources = SourceRunner(settings)
+    with run_embedded_bus(settings):
+        print_error(
+            f"the bus is {settings.bus.bootstrap_servers}; "
+            "`featurewatch state --follow` shows the clusters, Ctrl-C ends"
+        )
+        run_until_signal(run_everything(sources, settings, as_json=as_json))

@@ -84,7 +84,7 @@ def read_client_config(file: Path | None) -> ClientConfig:
     """The file that Kafka's tools take as ``--command-config``; without one: no login.
 
     The result is the same object as before while neither the file nor a file that it names has
-    changed: connections of equal logins are reused (`kafka.reuse`).
+    changed: connections of equal logins are used again (`kafka_tools.session`).
 
     Raises:
         UsageError: It cannot be read, a key is misspelt, or a value cannot be used.

@@ -61,8 +61,8 @@ DryRun = Annotated[
 
 
 def shared_options(
-    options: Mapping[str, Any], run: Callable[[dict[str, Any], Callable[[Any], None]], None]
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    options: Mapping[str, Any], run: Callable[[dict[str, Any], Callable[[Any], Any]], None]
+) -> Callable[[Callable[..., Any]], Callable[..., None]]:
     """A decorator that adds options, by the names of their parameters, before a command's own.
 
     ``run`` gets the values of these options, and runs the command with the target that it makes of
@@ -73,13 +73,13 @@ def shared_options(
         for name, kind in options.items()
     ]
 
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+    def decorate(command: Callable[..., Any]) -> Callable[..., None]:
         @functools.wraps(command)
         def wrapped(**values: Any) -> None:
             given = {name: values.pop(name) for name in options}
             run(given, lambda target: command(target, **values))
 
-        own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
+        own = list(inspect.signature(command).parameters.values())[1:]
         wrapped.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # inspect reads it
             [*added, *(item.replace(kind=inspect.Parameter.KEYWORD_ONLY) for item in own)]
         )

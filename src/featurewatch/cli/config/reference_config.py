@@ -1,46 +1,30 @@
-"""Writes the reference configuration: ``python -m featurewatch.cli.config.reference_config >
-deploy/reference.yaml``."""
+"""The reference configuration, ``deploy/reference.yaml``, which ``make generate`` writes."""
 
-import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from featurewatch.cli.config.notify_settings import NotifySection
-from featurewatch.cli.config.settings import (
-    BusSection,
-    ClusterSection,
-    ReadinessSection,
-    ReplaySection,
-    WebSection,
-    WorkerSection,
-)
+from featurewatch.cli.config.settings import Settings
 
 _HEAD = """\
 # Every setting of featurewatch with its default, commented out; give the file with --config.
 # A flag goes over an environment variable, and that over this file. The variable of a setting is
 # FEATUREWATCH_<SECTION>__<NAME>: FEATUREWATCH_BUS__BOOTSTRAP_SERVERS."""
 
-_SECTIONS: tuple[tuple[str, type[BaseModel]], ...] = (
-    ("bus", BusSection),
-    ("clusters", ClusterSection),
-    ("worker", WorkerSection),
-    ("readiness", ReadinessSection),
-    ("web", WebSection),
-    ("notify", NotifySection),
-    ("replay", ReplaySection),
-)
 _COMPUTED = {"data_directory": "$XDG_STATE_HOME/featurewatch, or ~/.local/state/featurewatch"}
 
 
 def render() -> str:
-    """The text of the reference configuration."""
-    return (
-        "\n".join([_HEAD, *(line for section in _SECTIONS for line in _section(*section))]) + "\n"
-    )
+    """Returns the text of the reference configuration."""
+    lines = [_HEAD]
+    for name, info in Settings.model_fields.items():
+        annotation: Any = info.annotation
+        (model,) = get_args(annotation) or (annotation,)
+        lines += _section(name, model)
+    return "\n".join(lines) + "\n"
 
 
 def _section(name: str, model: type[BaseModel]) -> Iterator[str]:
@@ -60,7 +44,3 @@ def _default(name: str, info: FieldInfo) -> str:
     if default is None:
         return "null"
     return f'"{default}"' if isinstance(default, str) else str(default)
-
-
-if __name__ == "__main__":
-    sys.stdout.write(render())

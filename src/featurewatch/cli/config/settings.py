@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
@@ -31,7 +31,7 @@ from featurewatch.cli.config.values import (
 )
 from featurewatch.cli.errors import UsageError
 from featurewatch.common import yaml_file
-from featurewatch.common.http.access import AccessSettings
+from featurewatch.common.http.access_rules import AccessSettings
 from featurewatch.common.http.clients import is_loopback
 from featurewatch.common.http.errors import WebConfigError
 from featurewatch.common.text import plain, shortened
@@ -262,8 +262,6 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(
         env_prefix=ENVIRONMENT, env_nested_delimiter="__", extra="forbid"
     )
-    content: ClassVar[dict[str, Any]] = {}
-    """the content of the configuration file"""
 
     bus: BusSection = Field(default_factory=BusSection)
     clusters: Annotated[list[ClusterSection], AfterValidator(_different_clusters)] = Field(
@@ -274,20 +272,6 @@ class Settings(BaseSettings):
     web: WebSection = Field(default_factory=WebSection)
     notify: NotifySection = Field(default_factory=NotifySection)
     replay: ReplaySection = Field(default_factory=ReplaySection)
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Flag over environment over file."""
-        del dotenv_settings, file_secret_settings
-        file_settings = InitSettingsSource(settings_cls, init_kwargs=cls.content)
-        return init_settings, env_settings, file_settings
 
     def bus_settings(self) -> BusSettings:
         """The bus as the streams take it; the embedded one where none is named.
@@ -381,15 +365,31 @@ def load(file: Path | None, **flags: dict[str, Any] | list[dict[str, Any]]) -> S
         UsageError: Something is wrong with them: the text names the field and what it must be.
     """
     named = file or (Path(path) if (path := os.environ.get("FEATUREWATCH_CONFIG")) else None)
-    Settings.content = _read(named) if named is not None else {}
+    content = _read(named) if named is not None else {}
+
+    class Loaded(Settings):
+        @classmethod
+        def settings_customise_sources(
+            cls,
+            settings_cls: type[BaseSettings],
+            init_settings: PydanticBaseSettingsSource,
+            env_settings: PydanticBaseSettingsSource,
+            dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - neither is used
+            file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        ) -> tuple[PydanticBaseSettingsSource, ...]:
+            file_settings = InitSettingsSource(settings_cls, init_kwargs=content)
+            return init_settings, env_settings, file_settings
+
     try:
-        return Settings(**{name: given for name, given in flags.items() if given})  # type: ignore[arg-type]
+        loaded = Loaded(**{name: given for name, given in flags.items() if given})  # type: ignore[arg-type]
     except ValidationError as error:
-        reason = explain_validation_error(error, Settings, named, Settings.content)
+        reason = explain_validation_error(error, Settings, named, content)
         raise UsageError(shortened(plain(reason))) from None
     except SettingsError as error:
         cause = f": {error.__cause__}" if error.__cause__ else ""
         raise UsageError(f"the environment cannot be read: {error}{cause}: write JSON") from None
+    # Of the one class, so that equal settings compare equal.
+    return Settings.model_construct(loaded.model_fields_set, **dict(loaded))
 
 
 def _read(file: Path) -> dict[str, Any]:

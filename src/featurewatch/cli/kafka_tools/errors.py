@@ -1,35 +1,64 @@
-"""The failures of Kafka's tools, and Java's order of what they list."""
+"""The failures of Kafka's tools; pure."""
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Final, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import TypeVar
 
 from featurewatch.admin.api_errors import ResponseError, exception_text
-from featurewatch.cli.admin_target import lacking
-from featurewatch.controller.kraft.map_order import hash_order, string_hash
 from featurewatch.controller.partitions.assignment import TopicPartition
 
-_BITS: Final = 1 << 32
 _VALUE = TypeVar("_VALUE")
 
 
+def lacking(right: str) -> str:
+    """The line about a right that is missing."""
+    return f"this login lacks {right}: docs/admin.md lists the rights that commands need"
+
+
 class KafkaToolError(Exception):
-    """The tool prints this text and ends with 1; ``advice`` is a line of ours beside it."""
+    """The tool prints this text, to the byte, and ends with 1.
 
-    def __init__(self, text: str, advice: str = "") -> None:
+    Lines of ours follow: the ``right`` that the login lacks, by Kafka's name, an ``advice``, and
+    the name that is ``close`` to a misspelt one. All may be empty.
+    """
+
+    def __init__(
+        self, text: str | None, *, right: str = "", advice: str = "", close: str = ""
+    ) -> None:
         super().__init__(text)
+        self.text = str(text)
+        self.right = right
         self.advice = advice
+        self.close = close
+
+    def remarks(self) -> Iterator[str]:
+        """The lines of ours."""
+        if self.right:
+            yield lacking(self.right)
+        if self.advice:
+            yield self.advice
+        if self.close:
+            yield f"did you mean {self.close}?"
 
 
-def failure(text: str, advice: str = "") -> KafkaToolError:
+class KafkaUsageError(KafkaToolError):
+    """The tool prints this on stderr, before its help, and ends with 1."""
+
+
+def required(value: _VALUE | None, option: str) -> _VALUE:
+    """The value of an option that the tool demands; raises `KafkaUsageError` without one."""
+    if value is None:
+        raise KafkaUsageError(f'Missing required argument "[{option}]"')
+    return value
+
+
+def failure(text: str, advice: str = "", *, right: str = "") -> KafkaToolError:
     """An error whose text the tool puts behind ``Error:`` (its stack trace is left out)."""
-    return KafkaToolError(f"Error: {text}", advice)
+    return KafkaToolError(f"Error: {text}", advice=advice, right=right)
 
 
-def api_failure(error: ResponseError, advice: str = "") -> KafkaToolError:
+def api_failure(error: ResponseError) -> KafkaToolError:
     """An error of Kafka's client, which the tool prints with the exception's name."""
-    if error.right:
-        advice = lacking(error.right)
-    return failure(exception_text(error.code, error.text), advice)
+    return failure(exception_text(error.code, error.text), right=error.right)
 
 
 def refusals(
@@ -41,39 +70,4 @@ def refusals(
         return None
     lines = [first_line, *(f"{partition}: {error.text}" for partition, error in refused.items())]
     right = next((error.right for error in refused.values() if error.right), "")
-    return KafkaToolError("\n".join(lines), lacking(right) if right else "")
-
-
-def in_set_order(partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-    """Partitions in the order of a ``HashSet``."""
-    return hash_order(partitions, _partition_hash)
-
-
-def ids_in_set_order(broker_ids: Iterable[int]) -> list[int]:
-    """Brokers in the order of a ``HashSet``."""
-    return hash_order(broker_ids, _int_hash)
-
-
-def names_in_set_order(names: Iterable[str]) -> list[str]:
-    """Texts in the order of a ``HashSet``."""
-    return hash_order(names, string_hash)
-
-
-def repeated(values: Iterable[_VALUE], order: Callable[[Iterable[_VALUE]], list[_VALUE]]) -> str:
-    """The values that are there more than once, in an order of above, as Java joins them."""
-    seen: set[_VALUE] = set()
-    twice: dict[_VALUE, None] = {}
-    for value in values:
-        if value in seen:
-            twice[value] = None
-        seen.add(value)
-    return ",".join(map(str, order(twice)))
-
-
-def _int_hash(number: int) -> int:
-    return number
-
-
-def _partition_hash(partition: TopicPartition) -> int:
-    """``TopicPartition.hashCode``."""
-    return (31 * (31 + partition.number) + string_hash(partition.topic)) % _BITS
+    return KafkaToolError("\n".join(lines), right=right)

@@ -2,8 +2,7 @@
 
 Its texts are Kafka's own, to the byte. Two releases are followed: 3.9, the last of its line, and
 4.3. They differ in what they call an unknown release, and in that 3.9 has neither
-``--release-version`` nor the two lookup commands. ``describe`` is in
-`cli.kafka_tools.features_describe`.
+``--release-version`` nor the two lookup commands.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -11,11 +10,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from featurewatch.cli.kafka_tools.features_describe import level_text
+from featurewatch.cli.kafka_tools import java
+from featurewatch.cli.kafka_tools.errors import KafkaToolError
 from featurewatch.common.text import closest
 from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, FeatureName
 
 if TYPE_CHECKING:
+    from featurewatch.admin.features.metadata import FeatureMetadata
     from featurewatch.controller.kraft.releases import FeatureVersion, Release
 
 _ORDER: Final = (
@@ -37,16 +38,13 @@ _BEFORE_KRAFT: Final = {
 }
 _LOWEST_SHORT, _HIGHEST_SHORT = -(2**15), 2**15 - 1
 
-
-class ToolError(Exception):
-    """The tool ends with 1 and prints exactly this on stderr.
-
-    ``close`` is the name that was probably meant (empty: none is close).
-    """
-
-    def __init__(self, text: str, close: str = "") -> None:
-        super().__init__(text)
-        self.close = close
+_DESCRIBED: Final = {
+    "3.9": "Feature: {}\tSupportedMinVersion: {}\tSupportedMaxVersion: {}\t"
+    "FinalizedVersionLevel: {}\tEpoch: {}",
+    "4.3": "Feature: {:<40}  SupportedMinVersion: {:<15}  SupportedMaxVersion: {:<15}  "
+    "FinalizedVersionLevel: {:<15}  Epoch: {}",
+}
+"""A line of ``describe``, by release."""
 
 
 class KafkaFeaturesTool:
@@ -72,14 +70,14 @@ class KafkaFeaturesTool:
         """The metadata.version of a release or of a level by name; -1 before KRaft.
 
         Raises:
-            ToolError: There is none of that name.
+            KafkaToolError: There is none of that name.
         """
-        parts = _java_split(version)
+        parts = java.split(version, ".")
         count = 3 if self._old and version.startswith("0.") else 2
         key = ".".join(parts[:count]) if len(parts) > count else version
         level = self._versions().get(key)
         if level is None:
-            raise ToolError(self._unknown_version(version))  # which names all that there are
+            raise KafkaToolError(self._unknown_version(version))  # which names all that there are
         return level
 
     def default_levels(self, level: FeatureLevel) -> list[tuple[FeatureName, FeatureLevel]]:
@@ -87,8 +85,16 @@ class KafkaFeaturesTool:
         defaults = self._release.defaults(level)
         return [(name, defaults[name]) for name in self._features()]
 
+    def describe(self, metadata: "FeatureMetadata") -> Iterator[str]:
+        """What ``describe`` prints: a line for each supported feature."""
+        epoch = "-" if metadata.epoch is None else metadata.epoch
+        for name, bounds in sorted(metadata.supported.items()):
+            levels = (*bounds, metadata.finalized.get(name, 0))
+            texts = (self._level_text(name, level) for level in levels)
+            yield _DESCRIBED[self._name].format(name, *texts, epoch)
+
     def version_mapping(self, version: str | None) -> Iterator[str]:
-        """What ``version-mapping`` prints; raises `ToolError`."""
+        """What ``version-mapping`` prints; raises `KafkaToolError`."""
         asked = version or self._release.levels[len(self._production()) - 1].name
         level = self.level_of(asked)
         yield f"{METADATA_VERSION}={level} ({asked})"
@@ -96,19 +102,19 @@ class KafkaFeaturesTool:
             yield f"{name}={default}"
 
     def dependencies(self, levels: Iterable[str]) -> Iterator[str]:
-        """What ``feature-dependencies`` prints; raises `ToolError` at the first wrong one."""
+        """What ``feature-dependencies`` prints; raises `KafkaToolError` at the first wrong one."""
         for text in levels:
             name, level = parse_level(text)
             if name == METADATA_VERSION:
                 metadata_level = self._release.metadata_level(level)
                 if metadata_level is None:
-                    raise ToolError(f"Unknown {METADATA_VERSION} {level}")
+                    raise KafkaToolError(f"Unknown {METADATA_VERSION} {level}")
                 yield f"{name}={level} ({metadata_level.name}) has no dependencies."
                 continue
             needs = self._version(name, level).dependencies
             yield f"{name}={level} requires:" if needs else f"{name}={level} has no dependencies."
             for needed, at_least in needs.items():
-                shown = f" ({level_text(self._name, needed, at_least)})"
+                shown = f" ({self._level_text(needed, at_least)})"
                 yield f"    {needed}={at_least}{shown if needed == METADATA_VERSION else ''}"
 
     def named_level(self, text: str) -> tuple[FeatureName, FeatureLevel]:
@@ -119,24 +125,31 @@ class KafkaFeaturesTool:
         """
         try:
             return parse_level(text)
-        except ToolError:
+        except KafkaToolError:
             name, _, version = text.partition("=")
             if name.strip(_TRIMMED) != METADATA_VERSION or self._is_strict:
                 raise
             try:
                 return METADATA_VERSION, self.level_of(version.strip(_TRIMMED))
-            except ToolError:
+            except KafkaToolError:
                 pass
             raise
+
+    def _level_text(self, feature: str, level: int) -> str:
+        """How a level is shown: that of metadata.version by its name, if the release knows it."""
+        if feature != METADATA_VERSION:
+            return str(level)
+        known = self._release.metadata_level(level)
+        return f"UNKNOWN {level}" if known is None else known.name
 
     def _version(self, name: str, level: int) -> "FeatureVersion":
         versions = self._release.features.get(FeatureName(name))
         if versions is None:
             close = closest(name, [*self._release.features, METADATA_VERSION])
-            raise ToolError(f"Unknown feature: {name}", close)
+            raise KafkaToolError(f"Unknown feature: {name}", close=close)
         feature_version = next((version for version in versions if version.level == level), None)
         if feature_version is None:
-            raise ToolError(f"No feature:{name} with feature level {level}")
+            raise KafkaToolError(f"No feature:{name} with feature level {level}")
         return feature_version
 
     def _features(self) -> list[FeatureName]:
@@ -179,11 +192,11 @@ _TRIMMED: Final = "".join(map(chr, range(33)))
 
 
 def parse_level(text: str) -> tuple[FeatureName, FeatureLevel]:
-    """``feature=level`` with a number; raises `ToolError`."""
+    """``feature=level`` with a number; raises `KafkaToolError`."""
     name, equals, level = text.partition("=")
     cannot = f"Can't parse feature=level string {text}:"
     if not equals:
-        raise ToolError(f"{cannot} equals sign not found.")
+        raise KafkaToolError(f"{cannot} equals sign not found.")
     level = level.strip(_TRIMMED)
     sign, digits = (level[:1], level[1:]) if level[:1] in ("+", "-") else ("", level)
     if digits.isdecimal():
@@ -191,7 +204,7 @@ def parse_level(text: str) -> tuple[FeatureName, FeatureLevel]:
     # Python's int refuses thousands of digits with an error of its own.
     fits = digits.isdecimal() and len(digits) <= len(str(_HIGHEST_SHORT))
     if not (fits and _LOWEST_SHORT <= (number := int(sign + digits)) <= _HIGHEST_SHORT):
-        raise ToolError(f"{cannot} unable to parse {level} as a short.")
+        raise KafkaToolError(f"{cannot} unable to parse {level} as a short.")
     return FeatureName(name.strip(_TRIMMED)), FeatureLevel(number)
 
 
@@ -211,7 +224,7 @@ def outcome_lines(
     delete.
 
     Raises:
-        ToolError: Some were refused; the text has the number.
+        KafkaToolError: Some were refused; the text has the number.
     """
     ordered = sorted(outcomes, key=lambda outcome: outcome.feature)
     removes = operation in ("disable", "delete")
@@ -226,12 +239,4 @@ def outcome_lines(
             say(f"{cannot} {operation} {one.feature}{to}. {one.refusal}")
     failed = sum(one.refusal is not None for one in ordered)
     if failed:
-        raise ToolError(f"{failed} out of {len(ordered)} operation(s) failed.")
-
-
-def _java_split(text: str) -> list[str]:
-    """``String.split``: what is empty at the end does not count."""
-    parts = text.split(".")
-    while len(parts) > 1 and not parts[-1]:
-        parts.pop()
-    return parts
+        raise KafkaToolError(f"{failed} out of {len(ordered)} operation(s) failed.")

@@ -1,34 +1,192 @@
-"""The cluster that ``reassign`` and ``elect`` change, and the lines of a failure."""
+"""The cluster that a command reads or changes: its client, and the lines of a failure.
 
-import asyncio
-import signal
-from collections.abc import Callable, Coroutine, Iterable
-from dataclasses import dataclass
+    async def list_topics(target: AdminTarget) -> None:
+        async with target.connect(TopicMetadataReader) as client:
+            print_lines(await client.list_topics())
+
+Which address, which login, which exit code, and which line for what is unknown, are the same for
+the commands of all tools.
+"""
+
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, TypeVar
 
-from featurewatch.cli.admin_target import AdminTarget
 from featurewatch.cli.command_line import Exit
-from featurewatch.cli.errors import ExitCode
+from featurewatch.cli.config.client_config import read_client_config
+from featurewatch.cli.config.cluster_options import Compat
+from featurewatch.cli.errors import ExitCode, UsageError
+from featurewatch.cli.kafka_tools.errors import KafkaToolError, KafkaUsageError, api_failure
 from featurewatch.cli.output.terminal import print_error, print_json_text, print_line, print_note
+from featurewatch.kafka.address import Address, parse_addresses
 
-_RESULT = TypeVar("_RESULT")
-_TERMINATED: Final = 143
-"""SIGTERM, as shells count it."""
+if TYPE_CHECKING:
+    from featurewatch.admin.session import AdminSession
+    from featurewatch.cli.kafka_tools.session import ClientSession
+
+_CLIENT = TypeVar("_CLIENT", bound="AdminSession")
+_TIMEOUT_S: Final = 60.0
+_CONNECT_TIMEOUT_S: Final = 10.0
 
 
-class Printer(NamedTuple):
-    """Prints the lines of a tool on stdout, none where a document is printed instead."""
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """How the commands of a group report failures, which is how Kafka's tool does.
 
+    ``shown_by`` is the command that shows ``check_hint`` after a change whose outcome is unknown.
+    ``prefix`` stands before the tool's texts, which go to stdout, or to stderr if ``to_stderr``.
+    ``has_documents``: with ``--json`` a failure is a document, too.
+    """
+
+    shown_by: str
+    check_hint: str = "what is the case"
+    prefix: str = ""
+    to_stderr: bool = False
+    has_documents: bool = False
+
+
+FEATURES: Final = Tool("featurewatch features describe", "what is finalized now", to_stderr=True)
+TOPICS: Final = Tool(
+    "featurewatch topics describe",
+    "what there is now",
+    prefix="Error while executing topic command : ",
+)
+REASSIGN: Final = Tool("featurewatch reassign list", has_documents=True)
+ELECT: Final = Tool(
+    "featurewatch elect preferred --all-topic-partitions --dry-run",
+    to_stderr=True,
+    has_documents=True,
+)
+
+
+@dataclass(slots=True)
+class AdminTarget:
+    """Addresses of the cluster, and the form of what is printed.
+
+    ``compat`` is the release whose tool is followed, ``timeout_s`` how long the cluster may take
+    (None: as the properties file has it, or a minute).
+    """
+
+    tool: Tool
+    servers: str
+    controllers: str
+    command_config: Path | None
     as_json: bool
+    compat: Compat = Compat.V4_3
+    timeout_s: float | None = None
+    _session: "ClientSession | None" = field(default=None, init=False, repr=False)
+    _is_changing: bool = field(default=False, init=False, repr=False)
+
+    @property
+    def flag(self) -> str:
+        """The option that names the cluster, for commands to go on with."""
+        if self.servers:
+            return f"--bootstrap-server {self.servers}"
+        return f"--bootstrap-controller {self.controllers}"
+
+    def addresses(self) -> tuple[Address, ...]:
+        """The bootstrap addresses; raises `UsageError`."""
+        if not (self.servers or self.controllers):
+            raise UsageError(
+                "no cluster is named: give --bootstrap-server or --bootstrap-controller"
+            )
+        if self.servers and self.controllers:
+            raise UsageError("give --bootstrap-server or --bootstrap-controller, not both")
+        try:
+            addresses = parse_addresses(self.servers or self.controllers)
+        except ValueError as error:
+            raise UsageError(f"{self.flag.split()[0]}: {error}") from None
+        if not addresses:
+            raise UsageError("no cluster is named: the address is empty")
+        return addresses
+
+    def run(self, command: Callable[[Self], Coroutine[Any, Any, None] | None]) -> None:
+        """Runs a command; a failure of the cluster is the tool's text, or one line on stderr.
+
+        Raises:
+            UsageError: The request is impossible.
+            Exit: Any other failure.
+        """
+        try:
+            work = command(self)
+            if work is not None:
+                from featurewatch.cli.kafka_tools.session import command_session
+
+                with command_session() as self._session:
+                    self._session.run(work)
+        except KeyboardInterrupt:
+            if self._is_changing:
+                print_error(f"broken off; see whether anything was changed: {self._look}")
+            raise
+        except KafkaToolError as error:
+            self.fail(error)
+        except Exception as error:
+            self._end(error)
+            raise
+
+    @asynccontextmanager
+    async def connect(
+        self, kind: type[_CLIENT], *, changes: bool = False, **options: Any
+    ) -> AsyncIterator[_CLIENT]:
+        """A client of the cluster, with these options of its own.
+
+        ``changes``: Ctrl-C within the block may leave something changed, which a line then says.
+
+        Raises:
+            UsageError: An address or the properties file is wrong.
+        """
+        from featurewatch.admin.connections import Bootstrap
+
+        assert self._session is not None  # noqa: S101 - `run` has set it
+        addresses, config = self.addresses(), read_client_config(self.command_config)
+        bootstrap = Bootstrap(addresses, controllers=not self.servers, security=config.security)
+        timeout_s = self.timeout_s or config.timeout_s or _TIMEOUT_S
+        connect_timeout_s = min(config.connect_timeout_s or _CONNECT_TIMEOUT_S, timeout_s)
+        connections = await self._session.connections(bootstrap, connect_timeout_s)
+        client = kind(
+            bootstrap,
+            timeout_s=timeout_s,
+            connect_timeout_s=connect_timeout_s,
+            connections=connections,
+            **options,
+        )
+        self._is_changing = changes
+        try:
+            async with client:
+                yield client
+        finally:
+            await connections.rest()
+        self._is_changing = False
+
+    def fail(self, error: KafkaToolError) -> NoReturn:
+        """Ends the command with 1, as the tool does, and with lines of ours on stderr."""
+        sys.stdout.flush()
+        text, remarks = error.text and self.tool.prefix + error.text, list(error.remarks())
+        if isinstance(error, KafkaUsageError):
+            print_note(error.text)
+        elif self.as_json and self.tool.has_documents:
+            if text or remarks:
+                self.document(lambda: {"error": text.removeprefix("Error: ") or remarks[0]})
+        elif self.as_json and not self.tool.to_stderr:
+            print_error(text)
+        elif text:
+            # Texts that nodes send have no line of their own where the tool prints one line.
+            for line in text.split("\n") if self.tool.has_documents else [text]:
+                (print_note if self.tool.to_stderr else print_line)(line)
+        for remark in remarks:
+            print_error(remark)
+        raise Exit(ExitCode.FAILED)
 
     def lines(self, lines: Iterable[str]) -> None:
-        """Prints each line."""
+        """Prints lines of the tool on stdout; none where a document is printed instead."""
         for line in lines:
             self.line(line)
 
     def line(self, text: str) -> None:
-        """Prints one line."""
+        """Prints one line of the tool, as `lines` does."""
         if not self.as_json:
             print_line(text)
 
@@ -39,75 +197,29 @@ class Printer(NamedTuple):
 
             print_json_text(json.dumps(document(), indent=2, ensure_ascii=False))
 
-
-@dataclass(frozen=True, slots=True)
-class ToolTarget(AdminTarget):
-    """The cluster of a command; ``fails_on_stderr``: the tool prints its failures there."""
-
-    fails_on_stderr: bool = False
-
     @property
-    def printer(self) -> Printer:
-        """Prints the results."""
-        return Printer(self.as_json)
+    def _look(self) -> str:
+        return f"{self.tool.shown_by} {self.flag}"
 
-    def run(self, work: Coroutine[Any, Any, _RESULT], *, shown_by: str = "") -> _RESULT:
-        """Runs what reads the cluster, or with ``shown_by`` changes it.
-
-        A failure is one line and an exit code. ``shown_by`` is the command that shows what is the
-        case when the outcome is unknown. SIGTERM cancels the work, as Ctrl-C does, so that it is
-        left in order.
-        """
+    def _end(self, error: Exception) -> None:
+        """Ends the command if the error is a client's."""
         from featurewatch.admin.api_errors import ResponseError
-        from featurewatch.admin.errors import KafkaApiError
-        from featurewatch.cli.kafka_tools.errors import KafkaToolError, api_failure
+        from featurewatch.admin.errors import (
+            AdminError,
+            KafkaApiError,
+            OutcomeUnknownError,
+            RequestError,
+        )
 
-        with self.reported(shown_by, changes=bool(shown_by)):
-            try:
-                return self.run_loop(_until_terminated(work))
-            except asyncio.CancelledError:
-                raise Exit(_TERMINATED) from None
-            except KafkaApiError as error:
-                self.fail(api_failure(ResponseError(error.code, str(error), error.right)))
-            except KafkaToolError as error:
-                self.fail(error)
-        raise AssertionError  # fail does not return
-
-    def fail(self, error: Exception) -> None:
-        """Ends the command with 1, as the tool does."""
-        text, advice = str(error), getattr(error, "advice", "")
-        if self.as_json:
-            if text or advice:
-                self.printer.document(lambda: {"error": text.removeprefix("Error: ") or advice})
-        elif text:
-            for line in text.split("\n"):
-                (print_note if self.fails_on_stderr else print_line)(line)
-        if advice:
-            print_error(advice)
-        raise Exit(ExitCode.FAILED)
-
-
-async def _until_terminated(work: Coroutine[Any, Any, _RESULT]) -> _RESULT:
-    task = asyncio.ensure_future(work)
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGTERM, task.cancel)
-    try:
-        return await task
-    finally:
-        loop.remove_signal_handler(signal.SIGTERM)
-
-
-def required_file(path: Path | None, option: str) -> Path:
-    """The file of an option that the tool demands; ends the command without one, as the tool."""
-    if path is not None:
-        return path
-    print_note(f'Missing required argument "[{option}]"')
-    raise Exit(ExitCode.FAILED)
-
-
-def required_text(value: str | None, option: str) -> str:
-    """The value of an option that the tool demands, as `required_file`."""
-    if value is not None:
-        return value
-    print_note(f'Missing required argument "[{option}]"')
-    raise Exit(ExitCode.FAILED)
+        if isinstance(error, KafkaApiError) and not self.tool.prefix:
+            self.fail(api_failure(ResponseError(error.code, str(error), error.right)))
+        if isinstance(error, KafkaApiError | RequestError) and self.tool.prefix:
+            self.fail(KafkaToolError(str(error), right=getattr(error, "right", "")))
+        if isinstance(error, RequestError):
+            raise UsageError(str(error)) from None
+        if isinstance(error, OutcomeUnknownError):
+            print_error(f"{error}; see {self.tool.check_hint}: {self._look}")
+            raise Exit(ExitCode.UNKNOWN) from None
+        if isinstance(error, AdminError):
+            print_error(str(error))
+            raise Exit(ExitCode.FAILED) from None

@@ -10,11 +10,13 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from featurewatch.cli.kafka_tools import java
+from featurewatch.cli.kafka_tools.errors import KafkaToolError, KafkaUsageError
+
 COLLISION_WARNING: Final = (
     "WARNING: Due to limitations in metric names, topics with a period ('.') or underscore ('_') "
     "could collide. To avoid issues it is best to use either, but not both."
 )
-_MAX_INT: Final = 2**31 - 1
 _MAX_SHORT: Final = 2**15 - 1
 _OUTSIDE: Final = r"(?=[^\]]*(?:\[|$))"
 """What follows a sign that stands outside of square brackets."""
@@ -22,92 +24,67 @@ _OUTSIDE: Final = r"(?=[^\]]*(?:\[|$))"
 _INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 
-class TopicToolError(Exception):
-    """The tool prints this on stdout after its prefix, and ends with 1.
-
-    ``right`` is what the login lacks, by Kafka's name.
-    """
-
-    def __init__(self, text: str | None, right: str = "") -> None:
-        super().__init__(text)
-        self.right = right
-
-    def __str__(self) -> str:
-        return f"Error while executing topic command : {self.args[0]}"
-
-
-class TopicUsageError(Exception):
-    """The tool prints this on stderr, before its help, and ends with 1."""
-
-
-def check_required(**options: object) -> None:
-    """Raises `TopicUsageError` at the first option that is missing."""
-    for name, value in options.items():
-        if not value:
-            raise TopicUsageError(f'Missing required argument "[{name.replace("_", "-")}]"')
-
-
 def check_exclusive(used: Mapping[str, object], refused: Mapping[str, object]) -> None:
-    """Raises `TopicUsageError` for an option that cannot be given with another one."""
+    """Raises `KafkaUsageError` for an option that cannot be given with another one."""
     for name, value in used.items():
         for other, other_value in refused.items():
             if value and other_value:
-                raise TopicUsageError(f'Option "[{name}]" can\'t be used with option "[{other}]"')
+                raise KafkaUsageError(f'Option "[{name}]" can\'t be used with option "[{other}]"')
 
 
 def single(values: Sequence[str] | None, option: str) -> str | None:
-    """The value of an option that may be given once; raises `TopicToolError`."""
+    """The value of an option that may be given once; raises `KafkaToolError`."""
     if values and len(values) > 1:
-        raise TopicToolError(
+        raise KafkaToolError(
             f"Found multiple arguments for option {option}, but you asked for only one"
         )
     return values[0] if values else None
 
 
 def integer(values: Sequence[str] | None, option: str) -> int | None:
-    """The number that an option gives, as Java reads it; raises `TopicToolError`."""
+    """The number that an option gives, as Java reads it; raises `KafkaToolError`."""
     text = single(values, option)
     if text is None:
         return None
-    number = _java_int(text)
+    number = java.parse_int(text)
     if number is None:
-        raise TopicToolError(f"Cannot parse argument '{text}' of option {option}")
+        raise KafkaToolError(f"Cannot parse argument '{text}' of option {option}")
     return number
 
 
 def check_counts(partitions: int | None, replication_factor: int | None) -> None:
-    """Raises `TopicToolError` for a count that no topic can have."""
+    """Raises `KafkaToolError` for a count that no topic can have."""
     if replication_factor is not None and not 1 <= replication_factor <= _MAX_SHORT:
-        raise TopicToolError(f"The replication factor must be between 1 and {_MAX_SHORT} inclusive")
+        raise KafkaToolError(f"The replication factor must be between 1 and {_MAX_SHORT} inclusive")
     if partitions is not None and partitions < 1:
-        raise TopicToolError("The partitions must be greater than 0")
+        raise KafkaToolError("The partitions must be greater than 0")
 
 
 def parse_assignment(text: str | None) -> list[list[int]] | None:
-    """The replicas of each partition of ``1:2,2:3``; raises `TopicToolError`."""
+    """The replicas of each partition of ``1:2,2:3``; raises `KafkaToolError`."""
     if not text:
         return None
     assignment: list[list[int]] = []
-    for number, part in enumerate(_java_split(text, ",")):
-        replicas = [_broker_id(item.strip()) for item in _java_split(part, ":")]
+    for number, part in enumerate(java.split(text, ",")):
+        replicas = [_broker_id(item.strip()) for item in java.split(part, ":")]
         if doubled := [str(item) for item in dict.fromkeys(replicas) if replicas.count(item) > 1]:
-            raise TopicToolError(
+            raise KafkaToolError(
                 f"Partition replica lists may not contain duplicate entries: {','.join(doubled)}"
             )
         assignment.append(replicas)
         if len(replicas) != len(assignment[0]):
-            raise TopicToolError(f"Partition {number} has different replication factor: {replicas}")
+            raise KafkaToolError(f"Partition {number} has different replication factor: {replicas}")
     return assignment
 
 
 def parse_configs(texts: Iterable[str] | None) -> dict[str, str]:
-    """The settings of ``key=val`` texts; raises `TopicToolError`."""
+    """The settings of ``key=val`` texts; raises `KafkaToolError`."""
     pairs = [re.split(r"\s*=\s*", text) for text in texts or ()]
     for pair in pairs:
         while len(pair) > 1 and not pair[-1]:
             pair.pop()
     if any(len(pair) != 2 for pair in pairs):
-        raise TopicToolError(
+        raise KafkaToolError(
             "requirement failed: Invalid topic config: all configs to be added must be in the "
             'format "key=val".'
         )
@@ -117,7 +94,7 @@ def parse_configs(texts: Iterable[str] | None) -> dict[str, str]:
 def parse_setting_changes(
     added: Sequence[str] | None, deleted: Sequence[str] | None
 ) -> tuple[dict[str, str], list[str]]:
-    """Settings to set and to delete, as ``kafka-configs`` takes them; raises `TopicToolError`.
+    """Settings to set and to delete, as ``kafka-configs`` takes them; raises `KafkaToolError`.
 
     ``a=1,b=[x,y]`` sets two; brackets keep commas and are taken away.
     """
@@ -126,7 +103,7 @@ def parse_setting_changes(
         for part in re.split(f",{_OUTSIDE}", text):
             pair = re.split(rf"\s*=\s*{_OUTSIDE}", part)
             if len(pair) != 2:
-                raise TopicToolError(
+                raise KafkaToolError(
                     "requirement failed: Invalid entity config: all configs to be added must be in "
                     'the format "key=val".'
                 )
@@ -144,7 +121,7 @@ def matching(names: Iterable[str], expression: str | None) -> list[str]:
     """The names that a list of expressions matches whole, in order (``IncludeList``).
 
     Raises:
-        TopicToolError: The expression is none, or means something else in Java.
+        KafkaToolError: The expression is none, or means something else in Java.
     """
     names = sorted(names)
     if expression is None:
@@ -157,7 +134,7 @@ def matching(names: Iterable[str], expression: str | None) -> list[str]:
             warnings.simplefilter("error", FutureWarning)
             pattern = re.compile(text)
     except (re.error, FutureWarning, RecursionError, OverflowError):
-        raise TopicToolError(f"{text} is an invalid regex.") from None
+        raise KafkaToolError(f"{text} is an invalid regex.") from None
     return [name for name in names if pattern.fullmatch(name)]
 
 
@@ -166,32 +143,14 @@ def is_internal(name: str) -> bool:
     return name in _INTERNAL
 
 
-def missing_topic(name: str, release: str, right: str = "") -> TopicToolError:
+def missing_topic(name: str, release: str, right: str = "") -> KafkaToolError:
     """The error that no topic matches; 3.9 prints Java's ``Optional`` around the name."""
     shown = f"Optional[{name}]" if release == "3.9" else name
-    return TopicToolError(f"Topic '{shown}' does not exist as expected", right)
+    return KafkaToolError(f"Topic '{shown}' does not exist as expected", right=right)
 
 
 def _broker_id(text: str) -> int:
-    number = _java_int(text)
+    number = java.parse_int(text)
     if number is None:
-        raise TopicToolError(f'For input string: "{text}"')
+        raise KafkaToolError(f'For input string: "{text}"')
     return number
-
-
-def _java_int(text: str) -> int | None:
-    """``Integer.parseInt``; None: it is no such number."""
-    digits = text[1:] if text[:1] in ("+", "-") else text
-    # Python's int refuses thousands of digits with an error of its own.
-    if not digits.isdecimal() or len(digits.lstrip("0")) > len(str(_MAX_INT)):
-        return None
-    number = int(text)
-    return number if -_MAX_INT - 1 <= number <= _MAX_INT else None
-
-
-def _java_split(text: str, separator: str) -> list[str]:
-    """``String.split``: what is empty at the end does not count."""
-    parts = text.split(separator)
-    while len(parts) > 1 and not parts[-1]:
-        parts.pop()
-    return parts

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from featurewatch.cli.kafka_tools.topics import TopicToolError
+from featurewatch.cli.kafka_tools.errors import KafkaToolError
 from featurewatch.controller.kraft.map_order import hash_map_order, sized_hash_map_order
 from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
 
@@ -69,10 +69,10 @@ def topic_lines(
     topics that have a setting of their own.
 
     Raises:
-        TopicToolError: The settings could not be read.
+        KafkaToolError: The settings could not be read.
     """
     if config.error:
-        raise TopicToolError(config.text, config.right)
+        raise KafkaToolError(config.text, right=config.right)
     settings = config.non_default
     if not condition.is_set and (settings or not overridden_only):
         order = _config_order(tuple([value.name for value in config.values]))
@@ -113,7 +113,7 @@ def _topic_line(
         f"{name}={'null' if value is None else value}" for name, value in settings.items()
     )
     if not topic.partitions:
-        raise TopicToolError("Index 0 out of bounds for length 0")
+        raise KafkaToolError("Index 0 out of bounds for length 0")
     first = topic.partitions[0]
     reassignment = reassignments.get(TopicPartition(topic.name, first.partition))
     parts = [
@@ -158,5 +158,5 @@ def _ids(ids: Sequence[int] | None) -> str:
 
 def _known(min_isr: int | None) -> int:
     if min_isr is None:
-        raise TopicToolError(f"the topic has no {_MIN_ISR}")
+        raise KafkaToolError(f"the topic has no {_MIN_ISR}")
     return min_isr

@@ -3,12 +3,10 @@
 import contextlib
 
 from featurewatch.cli.errors import UsageError
-from featurewatch.cli.output.topic_printer import decode_messages
+from featurewatch.cli.output.cluster_states import ClusterStates
 from featurewatch.common.text import plain
 from featurewatch.streams.bus.errors import BusError, BusUnavailableError
-from featurewatch.streams.bus.reader import TopicReader
 from featurewatch.streams.bus.settings import BusSettings
-from featurewatch.streams.codec.outputs import decode_snapshot
 from featurewatch.streams.topics import STATE
 
 
@@ -24,7 +22,8 @@ def find_cluster(bus: BusSettings, given: str) -> str:
     if not given:
         return given
     try:
-        names = _names(bus)
+        with contextlib.closing(ClusterStates(bus, topics=(STATE,))) as states:
+            names = {name: snapshot.name for name, snapshot in states.snapshots.items()}
     except BusUnavailableError:
         raise
     except BusError:
@@ -36,16 +35,3 @@ def find_cluster(bus: BusSettings, given: str) -> str:
         listed = ", ".join(map(plain, ids))
         raise UsageError(f"{len(ids)} clusters are called {given}: give the id of one: {listed}")
     return ids[0] if ids else given
-
-
-def _names(bus: BusSettings) -> dict[str, str]:
-    """The names of all clusters that have a state, by id."""
-    names: dict[str, str] = {}
-    with contextlib.closing(TopicReader(bus, STATE)) as reader:
-        for message in reader.read_existing():
-            if message.value() is None:
-                names.pop((message.key() or b"").decode(errors="replace"), None)
-                continue
-            for snapshot in decode_messages([message], decode_snapshot):
-                names[snapshot.cluster] = snapshot.name
-    return names

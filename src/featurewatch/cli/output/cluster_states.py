@@ -1,17 +1,19 @@
 """The newest state of each cluster, and the alerts that fire, read from their topics."""
 
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from confluent_kafka import Message
 
-from featurewatch.cli.config.settings import ClusterSection
 from featurewatch.cli.output.topic_printer import decode_messages
 from featurewatch.streams.bus.reader import TopicReader
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.codec.outputs import decode_alert, decode_snapshot
 from featurewatch.streams.outputs import Alert, AlertState, Snapshot
-from featurewatch.streams.topics import ALERTS, STATE
+from featurewatch.streams.topics import ALERTS, STATE, Topic
+
+if TYPE_CHECKING:
+    from featurewatch.cli.config.settings import ClusterSection
 
 STALE_AFTER_MS: Final = 60_000
 """A worker whose sources publish publishes a state every few seconds."""
@@ -23,12 +25,14 @@ class ClusterStates:
     Raises what `TopicReader` does.
     """
 
-    def __init__(self, bus: BusSettings, cluster: str = "") -> None:
+    def __init__(
+        self, bus: BusSettings, cluster: str = "", topics: tuple[Topic, ...] = (STATE, ALERTS)
+    ) -> None:
         self.snapshots: dict[str, Snapshot] = {}
         self.alerts: dict[str, Alert] = {}
         self._cluster = cluster
         self._state_topic = bus.topic(STATE)
-        self._reader = TopicReader(bus, STATE, ALERTS)
+        self._reader = TopicReader(bus, *topics)
         for _ in self._applied(self._reader.read_existing()):
             pass
 
@@ -60,7 +64,7 @@ class ClusterStates:
             if (reason := staleness(snapshot, now_ms))
         ]
 
-    def never_seen(self, clusters: Iterable[ClusterSection]) -> list[str]:
+    def never_seen(self, clusters: "Iterable[ClusterSection]") -> list[str]:
         """The configured clusters that have no state, as reasons why the state is unknown.
 
         Which state belongs to an entry without ``cluster_id`` is not known here.

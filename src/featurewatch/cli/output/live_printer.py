@@ -1,19 +1,16 @@
-"""Tells changes and alerts as they come, beside the work of ``featurewatch up``."""
+"""Prints changes and alerts as they come, beside the work of ``featurewatch up``."""
 
-import asyncio
 import logging
 import os
 import sys
-import threading
-from collections.abc import Iterable
-from typing import Final, Self
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
 
 from confluent_kafka import Message
 
 from featurewatch.cli.output import rendering
 from featurewatch.cli.output.topic_printer import decode_messages
-from featurewatch.streams.bus.errors import BusError
-from featurewatch.streams.bus.reader import TopicReader
+from featurewatch.streams.bus.feed import FailureLog, TopicFeed, follow_feed
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.codec.outputs import decode_alert, decode_change
 from featurewatch.streams.outputs import Alert, AlertState, FeatureChange
@@ -21,86 +18,56 @@ from featurewatch.streams.topics import ALERTS, FEATURE_CHANGES
 
 LOG: Final = logging.getLogger("featurewatch.cli")
 
-_RETRY_S: Final = 2.0
 
-
-class LivePrinter:
-    """Prints to stdout, in a thread of its own; use as a context, in an event loop.
-
-    First the alerts that fire, then each change and each alert that comes, each cause once.
-    """
+class LivePrinter(TopicFeed):
+    """Prints to stdout: the alerts that fire, then each change and each alert that comes, once."""
 
     def __init__(self, bus: BusSettings, *, as_json: bool) -> None:
+        super().__init__(FailureLog(LOG, "changes and alerts are not printed"))
         self._bus = bus
+        self._decoders: dict[str, Callable[[bytes | None], FeatureChange | Alert]] = {
+            bus.topic(FEATURE_CHANGES): decode_change,
+            bus.topic(ALERTS): decode_alert,
+        }
         self._as_json = as_json
         self._console = rendering.console()
-        self._said: set[str] = set()
-        self._alerts: dict[str, Alert] = {}
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="featurewatch-teller", daemon=True)
+        self._newest: dict[str, FeatureChange | Alert] = {}
+        self._is_live = False
 
-    def __enter__(self) -> Self:
-        self._loop = asyncio.get_running_loop()
-        self._failure: asyncio.Future[None] = self._loop.create_future()
-        self._thread.start()
-        return self
+    async def run(self) -> None:
+        """Prints until cancelled, or until nobody reads stdout.
 
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join(timeout=2)
-
-    async def failure(self) -> None:
-        """Waits, and raises what ended the telling, if something does."""
-        await self._failure
-
-    def _run(self) -> None:
+        It does so in a thread: what writes to a pipe may have to wait for its reader.
+        """
         try:
-            while not self._stop.is_set():
-                try:
-                    self._tell()
-                except BusError as error:
-                    LOG.warning("changes and alerts are not printed now: %s", error)
-                    self._stop.wait(_RETRY_S)
-        except BrokenPipeError:
-            # Nobody reads any more; that is no reason to stop watching.
+            await follow_feed(self, self._bus, (FEATURE_CHANGES, ALERTS), in_loop=False)
+        except BrokenPipeError:  # no reason to stop watching
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        except BaseException as error:
-            if not self._stop.is_set():
-                self._loop.call_soon_threadsafe(self._fail, error)
 
-    def _fail(self, error: BaseException) -> None:
-        if not self._failure.done():
-            self._failure.set_exception(error)
+    def begin(self) -> None:
+        """Prints nothing until the topics have been read to their end."""
+        self._is_live = False
 
-    def _tell(self) -> None:
-        reader = TopicReader(self._bus, FEATURE_CHANGES, ALERTS)
-        try:
-            for _ in self._new(reader.read_existing()):
-                pass  # known from now on
-            for alert in self._alerts.values():
-                if alert.state is AlertState.FIRING:
-                    self._show(alert)
-            while not self._stop.is_set():
-                for output in self._new(reader.poll(0.5)):
-                    self._show(output)
-                    if self._stop.is_set():
-                        break
-        finally:
-            reader.close()
+    def apply(self, messages: Iterable[Message]) -> None:
+        """Prints what is new in some messages."""
+        for output in self._new(messages):
+            if self._is_live:
+                self._show(output)
 
-    def _new(self, messages: Iterable[Message]) -> Iterable[FeatureChange | Alert]:
-        changes = self._bus.topic(FEATURE_CHANGES)
+    def end(self) -> None:
+        """Prints the alerts that fire."""
+        for output in self._newest.values():
+            if isinstance(output, Alert) and output.state is AlertState.FIRING:
+                self._show(output)
+        self._is_live = True
+
+    def _new(self, messages: Iterable[Message]) -> Iterator[FeatureChange | Alert]:
         for message in messages:
-            if message.topic() == changes:
-                for change in decode_messages([message], decode_change):
-                    if change.id not in self._said:
-                        self._said.add(change.id)
-                        yield change
-            else:
-                for alert in decode_messages([message], decode_alert):
-                    if self._alerts.get(alert.id) != alert:
-                        self._alerts[alert.id] = alert
-                        yield alert
+            for output in decode_messages([message], self._decoders[str(message.topic())]):
+                known = self._newest.get(output.id)
+                if known is None or (isinstance(output, Alert) and output != known):
+                    self._newest[output.id] = output
+                    yield output
 
     def _show(self, output: FeatureChange | Alert) -> None:
         if self._as_json:

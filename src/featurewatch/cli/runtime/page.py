@@ -14,12 +14,12 @@ from typing import Final
 from confluent_kafka import Message
 
 from featurewatch.cli.config.settings import Settings
-from featurewatch.cli.errors import UsageError
+from featurewatch.cli.runtime.supervisor import STEADY_BACKOFF, must_be_set_up, run_restarting
 from featurewatch.common.http.errors import PortTakenError
 from featurewatch.common.tasks import run_all
 from featurewatch.common.text import error_line
 from featurewatch.monitor.rows import StateRowError
-from featurewatch.streams.bus.feed import LastingFailure, follow_feed
+from featurewatch.streams.bus.feed import FailureLog, TopicFeed, follow_feed
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.codec.events import MalformedEventError
 from featurewatch.streams.source import wall_clock_ms
@@ -31,8 +31,6 @@ from featurewatch.web.server import PageServer
 from featurewatch.web.worker_rows import WorkerRows
 
 LOG: Final = logging.getLogger("featurewatch.web")
-
-_RESTART_S: Final = 15.0
 
 
 async def run_page(
@@ -60,8 +58,8 @@ async def run_page(
         if topics_exist is not None:
             await topics_exist.wait()
         bus = settings.bus_settings()
-        feeds = _Outputs(server, bus), _Rows(server, bus), _Past(server, bus)
-        await run_all(follow_feed(feed) for feed in feeds)
+        feeds = _Outputs(server, bus), _Rows(server), _Past(server, bus)
+        await run_all(follow_feed(feed, bus, feed.topics) for feed in feeds)
 
 
 async def run_page_beside(
@@ -72,34 +70,32 @@ async def run_page_beside(
     Raises:
         UsageError: A setting of the page or of the bus is wrong.
     """
-    while True:
+
+    async def run() -> None:
         try:
             await run_page(settings, announce, topics_exist)
-        except UsageError:
-            raise
         except PortTakenError as error:
             LOG.warning("there is no page: %s (web.page_port)", error)
             await asyncio.Event().wait()
-        except Exception as error:
-            LOG.error(
-                "the page failed and is started again in %g s (%s)",
-                _RESTART_S,
-                error_line(error),
-                exc_info=error,
-            )
-        await asyncio.sleep(_RESTART_S)
+
+    async def on_failure(error: Exception, wait_s: float) -> None:
+        reason = error_line(error)
+        LOG.error(
+            "the page failed and is started again in %g s (%s)", wait_s, reason, exc_info=error
+        )
+
+    await run_restarting(run, on_failure, must_be_set_up, STEADY_BACKOFF)
 
 
-class _Outputs:
+class _Outputs(TopicFeed):
     """Folds the output topics into the model."""
 
     topics: Final = (STATE, ALERTS, FEATURE_CHANGES)
 
     def __init__(self, server: PageServer, bus: BusSettings) -> None:
-        self.bus = bus
+        super().__init__(FailureLog(LOG, "the page gets nothing new"))
         self._server = server
         self._model = server.model
-        self._failures = LastingFailure(LOG, "the page gets nothing new")
         self._short_names = {bus.topic(topic): topic.short_name for topic in self.topics}
 
     def begin(self) -> None:
@@ -121,8 +117,7 @@ class _Outputs:
         self._server.notify()
 
     def report(self, error: str | None) -> None:
-        """Notes why nothing arrives."""
-        self._failures.note(error)
+        super().report(error)
         if error == self._model.error:
             return
         self._model.error = error
@@ -130,16 +125,15 @@ class _Outputs:
         self._server.notify()
 
 
-class _Rows:
-    """Stores the workers' rows, for readiness."""
+class _Rows(TopicFeed):
+    """Stores the workers' rows, for readiness; the rest of the page works without."""
 
     topics: Final = (WORKER_ROWS,)
 
-    def __init__(self, server: PageServer, bus: BusSettings) -> None:
-        self.bus = bus
+    def __init__(self, server: PageServer) -> None:
+        super().__init__(FailureLog(LOG, "the page cannot assess readiness"))
         self._server = server
         self._rows = server.rows
-        self._failures = LastingFailure(LOG, "the page cannot assess readiness")
 
     def begin(self) -> None:
         self._rows.begin_reading()
@@ -156,10 +150,6 @@ class _Rows:
             self._set_times(cluster)
         self._server.notify()
 
-    def report(self, error: str | None) -> None:
-        """Logs why readiness cannot be assessed; the rest of the page does without."""
-        self._failures.note(error)
-
     def _set_times(self, cluster: ClusterId) -> None:
         try:
             since_ms = self._rows.since_ms(cluster)
@@ -169,16 +159,15 @@ class _Rows:
         self._server.model.set_times(cluster, since_ms, self._server.now_ms())
 
 
-class _Past:
+class _Past(TopicFeed):
     """Folds the topics of what was: the rest of the page does not wait for them."""
 
     topics: Final = (EPOCHS, OPERATIONS)
 
     def __init__(self, server: PageServer, bus: BusSettings) -> None:
-        self.bus = bus
+        super().__init__(FailureLog(LOG, "the page has no history and no operations"))
         self._server = server
         self._history = server.model.history
-        self._failures = LastingFailure(LOG, "the page has no history and no operations")
         self._short_names = {bus.topic(topic): topic.short_name for topic in self.topics}
 
     def begin(self) -> None:
@@ -197,8 +186,7 @@ class _Past:
         self._server.notify()
 
     def report(self, error: str | None) -> None:
-        """Notes why there is no history."""
-        self._failures.note(error)
+        super().report(error)
         self._history.error = error
 
 

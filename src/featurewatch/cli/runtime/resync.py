@@ -11,19 +11,12 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from confluent_kafka import (
-    OFFSET_END,
-    Consumer,
-    KafkaError,
-    KafkaException,
-    Message,
-    TopicPartition,
-)
+from confluent_kafka import OFFSET_END, Message
 
 from featurewatch.cli.runtime.supervisor import SourceSupervisor
 from featurewatch.common.text import shortened
+from featurewatch.streams.bus.feed import FailureLog, TopicFeed, follow_feed
 from featurewatch.streams.bus.publisher import Publisher
-from featurewatch.streams.bus.settings import LOG as BUS_LOG
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.codec.events import MalformedEventError, decode_resync_request
 from featurewatch.streams.events import ResyncRequest
@@ -38,10 +31,6 @@ MIN_INTERVAL_S: Final = 10.0
 
 MAX_REQUEST_BYTES: Final = 64 * 1024
 """A longer request is ignored."""
-
-_POLL_S: Final = 0.5
-_BATCH: Final = 100
-_RETRY_S: Final = 2.0
 
 _Supervisors = Callable[[], Iterable[SourceSupervisor[Any]]]
 
@@ -85,64 +74,39 @@ class ResyncRequests:
             source.request_resync(reason)
 
 
+class _RequestFeed(TopicFeed):
+    """Notes requests as they come, and begins the republications that are due."""
+
+    def __init__(self, requests: ResyncRequests, monotonic: Callable[[], float]) -> None:
+        super().__init__(FailureLog(LOG, "requests to publish anew cannot be read", after_s=0))
+        self._requests = requests
+        self._monotonic = monotonic
+
+    def apply(self, messages: Iterable[Message]) -> None:
+        for message in messages:
+            self._requests.add(message.value(), message.key())
+
+    def report(self, error: str | None) -> None:
+        super().report(error)
+        self._requests.begin(self._monotonic())
+
+
 async def follow_resync_requests(
     bus: BusSettings, sources: _Supervisors, monotonic: Callable[[], float] = time.monotonic
 ) -> None:
-    """Reads the requests that come from now on until cancelled; raises nothing of the bus.
+    """Reads the requests that come from now on until cancelled.
 
     ``monotonic`` gives seconds of a clock that does not go back.
     """
-    requests, last_error = ResyncRequests(sources), ""
-    while True:
-        try:
-            await _follow(bus, requests, monotonic)
-        except KafkaException as exception:
-            error = exception.args[0]
-            text = f"requests to publish anew cannot be read: {error.str()}"
-            if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-                text += f": grant READ on topic {bus.topic(RESYNC_REQUESTS)}"
-            if text != last_error:
-                LOG.warning("%s", text)
-            last_error = text
-        await asyncio.sleep(_RETRY_S)
-
-
-async def _follow(
-    bus: BusSettings, requests: ResyncRequests, monotonic: Callable[[], float]
-) -> None:
-    """Reads requests until the topic cannot be read any more: raises `KafkaException`."""
-    consumer = Consumer(
-        bus.client(
-            group_id=f"{bus.prefix}-resync",
-            enable_auto_commit=False,
-            auto_offset_reset="earliest",  # of a topic that was made anew
-            fetch_message_max_bytes=MAX_REQUEST_BYTES,
-            queued_max_messages_kbytes=1024,
-        ),
-        logger=BUS_LOG,
+    await follow_feed(
+        _RequestFeed(ResyncRequests(sources), monotonic),
+        bus,
+        (RESYNC_REQUESTS,),
+        start=OFFSET_END,
+        group="resync",
+        fetch_message_max_bytes=MAX_REQUEST_BYTES,
+        queued_max_messages_kbytes=1024,
     )
-    try:
-        name = bus.topic(RESYNC_REQUESTS)
-        consumer.assign([TopicPartition(name, each, OFFSET_END) for each in range(bus.partitions)])
-        while True:
-            for message in await asyncio.to_thread(consumer.consume, _BATCH, _POLL_S):
-                _check(message)
-                if message.error() is None:
-                    requests.add(message.value(), message.key())
-            requests.begin(monotonic())
-    finally:
-        await asyncio.to_thread(consumer.close)
-
-
-def _check(message: Message) -> None:
-    error = message.error()
-    if error is not None and error.code() in (
-        KafkaError.UNKNOWN_TOPIC_OR_PART,
-        KafkaError._UNKNOWN_PARTITION,
-        KafkaError._UNKNOWN_TOPIC,
-        KafkaError.TOPIC_AUTHORIZATION_FAILED,
-    ):
-        raise KafkaException(error)
 
 
 def publish_request(bus: BusSettings, cluster: str, source: str, reason: str) -> None:

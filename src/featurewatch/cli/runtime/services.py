@@ -129,11 +129,10 @@ async def _run_monitor(
     bus = settings.bus_settings()
     await wait_for_topics(bus)
     topics_exist.set()
-    with LivePrinter(bus, as_json=as_json) as teller:
-        await run_all(
-            [
-                watch.run(),
-                run_worker(settings.worker_settings(), settings.web),
-                teller.failure(),
-            ]
-        )
+    await run_all(
+        [
+            watch.run(),
+            run_worker(settings.worker_settings(), settings.web),
+            LivePrinter(bus, as_json=as_json).run(),
+        ]
+    )

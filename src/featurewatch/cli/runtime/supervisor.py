@@ -45,6 +45,7 @@ class RestartBackoff:
 
 
 DEFAULT_BACKOFF: Final = RestartBackoff()
+STEADY_BACKOFF: Final = RestartBackoff(first_s=15.0)
 
 
 def must_be_set_up(error: Exception) -> bool:

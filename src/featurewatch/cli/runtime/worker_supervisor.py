@@ -19,7 +19,7 @@ from featurewatch.cli.runtime.supervisor import (
     must_be_set_up,
     run_restarting,
 )
-from featurewatch.common.http.access import AccessSettings
+from featurewatch.common.http.access_rules import AccessSettings
 from featurewatch.common.text import error_line
 from featurewatch.monitor.rows import StateRowError
 from featurewatch.streams.bus.errors import BusError, BusUnavailableError

@@ -9,13 +9,12 @@ import time
 from collections.abc import Callable, Set
 from dataclasses import dataclass
 from http import HTTPStatus
-from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qsl
 
 from aiohttp import web
 
-from featurewatch.common.http.access_rules import AccessRules, AccessRulesFiles
+from featurewatch.common.http.access_rules import AccessRules, AccessSettings
 from featurewatch.common.http.clients import ClientAddresses
 from featurewatch.common.http.passwords import TooManyChecksError
 from featurewatch.common.http.problems import ProblemError
@@ -56,27 +55,6 @@ class Admission:
 
 
 ADMISSION: Final = web.RequestKey("admission", Admission)
-
-
-@dataclass(frozen=True, slots=True)
-class AccessSettings:
-    """What holds for one port.
-
-    ``config_file`` is a `web_config`, ``token_file`` has bearer tokens; without either there is no
-    login. ``must_have_login`` refuses files without one. Of ``proxies`` the client's address is
-    believed.
-    """
-
-    config_file: Path | None = None
-    token_file: Path | None = None
-    must_have_login: bool = False
-    proxies: tuple[str, ...] = ()
-    max_requests_per_s: float = 100.0
-
-    @property
-    def files(self) -> AccessRulesFiles:
-        """The files with the rules."""
-        return AccessRulesFiles(self.config_file, self.token_file, self.must_have_login)
 
 
 class AccessControl:

@@ -76,6 +76,27 @@ class AccessRulesFiles:
         return filter(None, (self.config_file, self.token_file))
 
 
+@dataclass(frozen=True, slots=True)
+class AccessSettings:
+    """What holds for one port.
+
+    ``config_file`` is a `web_config`, ``token_file`` has bearer tokens; without either there is no
+    login. ``must_have_login`` refuses files without one. Of ``proxies`` the client's address is
+    believed.
+    """
+
+    config_file: Path | None = None
+    token_file: Path | None = None
+    must_have_login: bool = False
+    proxies: tuple[str, ...] = ()
+    max_requests_per_s: float = 100.0
+
+    @property
+    def files(self) -> AccessRulesFiles:
+        """The files with the rules."""
+        return AccessRulesFiles(self.config_file, self.token_file, self.must_have_login)
+
+
 class AccessRulesReader:
     """Reads the rules anew when one of their files has changed."""
 

@@ -8,8 +8,8 @@ from typing import Any, Final, cast
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
-from featurewatch.common.http.access import AccessControl, AccessSettings
-from featurewatch.common.http.access_rules import AccessRulesReader
+from featurewatch.common.http.access import AccessControl
+from featurewatch.common.http.access_rules import AccessRulesReader, AccessSettings
 from featurewatch.common.http.clients import client_key, is_loopback
 from featurewatch.common.http.errors import PortTakenError
 

@@ -16,8 +16,9 @@ import orjson
 
 from featurewatch.common.text import shortened
 from featurewatch.integrations.alert_kinds import DEFAULT_RUNBOOKS, alert_name
-from featurewatch.streams.codec.cloudevents import LATEST_MS, rfc3339
+from featurewatch.streams.codec.cloudevents import rfc3339
 from featurewatch.streams.outputs import Alert
+from featurewatch.streams.types import LATEST_MS
 
 LIFETIMES: Final = 4
 """A firing alert ends by itself after so many resend intervals without another request."""

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from featurewatch.integrations.alert_kinds import ENDS, alert_name
+from featurewatch.integrations.alert_kinds import alert_name
 from featurewatch.integrations.series import without_target
-from featurewatch.monitor.rules import RULES
+from featurewatch.monitor.rules import RULES, Rule
 from featurewatch.streams.outputs import Severity
 
 KAFKA_CLUSTER: Final = (
@@ -74,20 +74,21 @@ def cluster_rules() -> Iterator[AlertingRule]:
     """
     for rule in RULES:
         for severity in rule.severities:
-            yield _cluster_rule(rule.name, rule.about, severity)
+            yield _cluster_rule(rule, severity)
 
 
-def _cluster_rule(rule: str, about: str, severity: Severity) -> AlertingRule:
-    firing = f'featurewatch_alerts_firing{{rule="{rule}",severity="{severity}"}}'
+def _cluster_rule(rule: Rule, severity: Severity) -> AlertingRule:
+    firing = f'featurewatch_alerts_firing{{rule="{rule.name}",severity="{severity}"}}'
     return AlertingRule(
-        name=alert_name(rule),
+        name=alert_name(rule.name),
         severity=str(severity),
         expression=f"{without_target('max', firing)} > 0",
-        summary=f"{about[0].upper()}{about[1:]}.",
+        summary=f"{rule.about[0].upper()}{rule.about[1:]}.",
         description=(
-            f"{{{{ $value }}}} alerts of the rule {rule} fire for {KAFKA_CLUSTER}. Who must do "
-            "what is printed by: featurewatch alerts --cluster {{ $labels.kafka_cluster }}"
+            f"{{{{ $value }}}} alerts of the rule {rule.name} fire for {KAFKA_CLUSTER}. "
+            "Who must do what is printed by: "
+            "featurewatch alerts --cluster {{ $labels.kafka_cluster }}"
         ),
-        ends=ENDS[rule],
+        ends=rule.ends,
         keep_firing_s=120,
     )

@@ -3,7 +3,14 @@
 from collections.abc import Iterable
 from typing import Final
 
-from featurewatch.monitor.rules.rule import Finding, Rule, RuleContext, Subject, SubjectKind
+from featurewatch.monitor.rules.rule import (
+    BY_ACKNOWLEDGEMENT,
+    Finding,
+    Rule,
+    RuleContext,
+    Subject,
+    SubjectKind,
+)
 from featurewatch.streams.outputs import Severity
 
 
@@ -35,11 +42,14 @@ LOG_RULES: Final = (
         SubjectKind.LOG,
         _regression,
         severities=(Severity.CRITICAL,),
+        ends="when the source follows the new log" + BY_ACKNOWLEDGEMENT,
     ),
     Rule(
         "log-gap",
         "a part of the metadata log was missed and not yet recovered",
         SubjectKind.LOG,
         _gap,
+        ends="with the next snapshot, or when the log was read again to its end"
+        + BY_ACKNOWLEDGEMENT,
     ),
 )

@@ -14,6 +14,7 @@ from featurewatch.monitor.operations.conditions import EXACT, coarse, limits_of,
 from featurewatch.monitor.operations.state import UNCLEAN, Incident
 from featurewatch.monitor.operations.tracker import election_rules
 from featurewatch.monitor.rules.rule import (
+    AFTER_AN_HOUR,
     Finding,
     Rule,
     RuleContext,
@@ -171,6 +172,7 @@ PARTITION_RULES: Final = (
         SubjectKind.PARTITIONS,
         _unclean,
         severities=(Severity.CRITICAL,),
+        ends=AFTER_AN_HOUR,
     ),
     Rule(
         "illegal-partition-change",
@@ -178,5 +180,6 @@ PARTITION_RULES: Final = (
         SubjectKind.PARTITIONS,
         _illegal,
         severities=(Severity.CRITICAL,),
+        ends=AFTER_AN_HOUR,
     ),
 )

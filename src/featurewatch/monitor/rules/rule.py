@@ -87,6 +87,12 @@ change of levels only those whose grounds changed: the cost follows the classes,
 
 EITHER_SEVERITY: Final = (Severity.CRITICAL, Severity.WARNING)
 
+WITH_ITS_CONDITION: Final = "when the condition does"
+AFTER_AN_HOUR: Final = (
+    "when none of its kind came for an hour (`readiness.unreadable_ends_after_s`)"
+)
+BY_ACKNOWLEDGEMENT: Final = ", or by acknowledgement"
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:
@@ -95,7 +101,8 @@ class Rule:
     A rule with a ``timer`` is about a condition that exceeds its limit. Time is event time, that of
     the sources' heartbeats included, so all readers of the same events have the same alerts.
 
-    ``severities`` are those that its findings may have.
+    ``severities`` are those that its findings may have. ``ends`` completes "an alert ends …", where
+    its condition is over as soon as it is seen.
 
     An event does not evaluate all nodes: ``grounds`` or ``timer`` select the nodes that a rule
     about nodes may have findings about.
@@ -111,6 +118,7 @@ class Rule:
     grounds: Grounds | None = None
     timer: Timer | None = None
     severities: tuple[Severity, ...] = (Severity.WARNING,)
+    ends: str = WITH_ITS_CONDITION
 
     def __post_init__(self) -> None:
         timers: Mapping[SubjectKind, Collection[Timer]] = {

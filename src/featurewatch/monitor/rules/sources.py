@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from featurewatch.monitor.rules.rule import (
+    AFTER_AN_HOUR,
+    BY_ACKNOWLEDGEMENT,
     EITHER_SEVERITY,
     Finding,
     Rule,
@@ -126,23 +128,27 @@ RECORD_RULES: Final = (
         SubjectKind.RECORD,
         _lost,
         severities=(Severity.CRITICAL,),
+        ends="when the source has published its whole state again" + BY_ACKNOWLEDGEMENT,
     ),
     Rule(
         OUTPUTS_LOST,
         "the bus lost what had been published",
         SubjectKind.RECORD,
         _outputs_lost,
+        ends=AFTER_AN_HOUR + BY_ACKNOWLEDGEMENT,
     ),
     Rule(
         "unreadable",
         "a record, a snapshot or a message could not be read",
         SubjectKind.RECORD,
         _unreadable,
+        ends=AFTER_AN_HOUR + BY_ACKNOWLEDGEMENT,
     ),
     Rule(
         "clock-ahead",
         "an event's time lies ahead of the bus's clock",
         SubjectKind.RECORD,
         _ahead,
+        ends=AFTER_AN_HOUR + BY_ACKNOWLEDGEMENT,
     ),
 )

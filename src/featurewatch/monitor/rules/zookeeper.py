@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from featurewatch.monitor.rules.rule import (
+    BY_ACKNOWLEDGEMENT,
     EITHER_SEVERITY,
     Finding,
     Rule,
@@ -95,8 +96,18 @@ def _disabled(context: RuleContext, subject: Subject) -> Iterable[Finding]:
         yield Finding(summary, Severity.WARNING, {"erased": dict(sorted(deleted.items()))})
 
 
+_VERSION_READ: Final = (
+    "with the next complete read, or when the version has reached the old one" + BY_ACKNOWLEDGEMENT
+)
+
 ZNODE_RULES: Final = (
-    Rule("znode-missed", "some versions of a znode were never read", SubjectKind.ZNODE, _missed),
+    Rule(
+        "znode-missed",
+        "some versions of a znode were never read",
+        SubjectKind.ZNODE,
+        _missed,
+        ends=_VERSION_READ,
+    ),
     Rule(
         "znode-unreadable",
         "a znode cannot be read",
@@ -110,6 +121,7 @@ ZNODE_RULES: Final = (
         SubjectKind.ZNODE,
         _regression,
         severities=(Severity.CRITICAL,),
+        ends=_VERSION_READ,
     ),
     Rule(
         "features-disabled",

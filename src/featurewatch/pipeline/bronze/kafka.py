@@ -4,12 +4,13 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from featurewatch.kafka.client_config.clients import java_properties
 from featurewatch.kafka.client_config.errors import SecurityError
 from featurewatch.pipeline.errors import TopicError
+from featurewatch.streams.bus.client_errors import SETTLING
 from featurewatch.streams.bus.diagnosis import unanswered
 from featurewatch.streams.bus.settings import LOG, BusSettings
 from featurewatch.streams.topics import INPUTS, STATE, WORKER_OUTPUTS
@@ -24,13 +25,6 @@ COMPLETE_TOPICS: Final = tuple(
 
 _TIMEOUT_S: Final = 15.0
 _RETRY_S: Final = 0.2
-_TRANSIENT: Final = (
-    KafkaError.LEADER_NOT_AVAILABLE,
-    KafkaError.NOT_LEADER_FOR_PARTITION,
-    KafkaError.UNKNOWN_TOPIC_OR_PART,
-    KafkaError._UNKNOWN_PARTITION,
-)
-"""Transient errors, after a topic was created or while a leader moves."""
 
 TopicPartitionKey = tuple[str, int]
 """A topic's full name, and a partition."""
@@ -95,7 +89,7 @@ def offset_ranges(
         try:
             return _ranges(admin, bus)
         except KafkaException as error:
-            if error.args[0].code() not in _TRANSIENT or monotonic() > deadline:
+            if error.args[0].code() not in SETTLING or monotonic() > deadline:
                 raise TopicError(unanswered(bus, error.args[0].str())) from error
         time.sleep(_RETRY_S)
 

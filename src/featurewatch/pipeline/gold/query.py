@@ -38,7 +38,7 @@ LOG: Final = logging.getLogger("featurewatch.pipeline")
 _TARGETS: Final = tuple(BlockTarget(spec.table, spec.replace_when) for spec in TABLES)
 
 
-class GoldQuery:
+class FoldQuery:
     """The query that fills gold from bronze, and silver too if ``with_silver``.
 
     ``limits`` must be the worker's: other limits lead to other alerts.

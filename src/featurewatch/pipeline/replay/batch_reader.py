@@ -14,8 +14,8 @@ from featurewatch.pipeline.replay.log_format import (
     next_batch,
     only_zeros,
 )
-from featurewatch.streams.codec.cloudevents import LATEST_MS
 from featurewatch.streams.kraft.records.batch import RecordBatch
+from featurewatch.streams.types import LATEST_MS
 
 _ANY: Final = -1
 

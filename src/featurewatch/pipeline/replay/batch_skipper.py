@@ -10,13 +10,13 @@ from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
-from featurewatch.streams.codec.cloudevents import LATEST_MS
 from featurewatch.streams.kraft.records.batch import HEADER_BYTES
 from featurewatch.streams.kraft.records.selection import (
     CONTROL_KEY,
     DEFAULT_RECORD_TYPES,
     TYPE_BY_KEY,
 )
+from featurewatch.streams.types import LATEST_MS
 
 _HEADER: Final = Struct(">qiibIhi8xq14xi")
 """Base offset, length, epoch, magic, checksum, attributes, last offset delta, newest time, number

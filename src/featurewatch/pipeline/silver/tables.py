@@ -1,8 +1,22 @@
-"""The tables of silver."""
+"""The tables of silver. Columns that hold fields of events have the types of those."""
 
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any, Final, get_args, get_origin
 
 from featurewatch.pipeline.lake.tables import Layer, Table
+from featurewatch.streams.events import (
+    Disagreement,
+    LogGap,
+    NodeAnswer,
+    NodeSilent,
+    SourceStatus,
+    ZnodeChange,
+    ZnodeSnapshot,
+)
+from featurewatch.streams.fields import INT32_MAX, Bounds, unwrap
+from featurewatch.streams.types import SupportedRange
+from featurewatch.streams.znodes import Znode
 
 _CAUSE: Final = {
     "cluster": "string",
@@ -19,7 +33,7 @@ _CAUSE: Final = {
 and when it was seen, and the position of the message."""
 
 _LOG: Final = {"log_offset": "bigint", "leader_epoch": "int", "from_snapshot": "boolean"}
-_RANGES: Final = "map<string, struct<min: int, max: int>>"
+_RANGE: Final = "struct<min: int, max: int>"
 _KEY: Final = ("id", "index")
 
 
@@ -35,6 +49,33 @@ def _table(name: str, about: str, columns: dict[str, str], *, pruned: bool = Tru
     )
 
 
+def _columns(event: type, *names: str, **renamed: str) -> dict[str, str]:
+    """Returns columns for fields of an event; ``renamed`` maps columns to fields of other names."""
+    types = {field.name: field.type for field in fields(event)}
+    columns = dict(zip(names, names, strict=True)) | renamed
+    return {column: _type(types[name]) for column, name in columns.items()}
+
+
+def _type(annotation: Any) -> str:
+    base, metadata = unwrap(annotation)
+    if base is int:
+        highest = max(item.high for item in metadata if isinstance(item, Bounds))
+        return "int" if highest <= INT32_MAX else "bigint"
+    if base is bool:
+        return "boolean"
+    if base is SupportedRange:
+        return _RANGE
+    arguments = get_args(base)
+    if get_origin(base) is Mapping:
+        return f"map<{_type(arguments[0])}, {_type(arguments[1])}>"
+    if get_origin(base) is tuple:
+        return f"array<{_type(arguments[0])}>"
+    if is_dataclass(base):
+        members = ", ".join(f"{field.name}: {_type(field.type)}" for field in fields(base))
+        return f"struct<{members}>"
+    return "string"
+
+
 REGISTRATIONS: Final = _table(
     "registrations",
     "a broker or controller registered, or was unregistered",
@@ -48,7 +89,7 @@ REGISTRATIONS: Final = _table(
         "fenced": "boolean",
         "shutting_down": "boolean",
         "migrating": "boolean",
-        "features": _RANGES,
+        "features": f"map<string, {_RANGE}>",
     },
 )
 FENCING: Final = _table(
@@ -82,24 +123,20 @@ CONTROL_RECORDS: Final = _table(
 LOG_GAPS: Final = _table(
     "log_gaps",
     "a stretch of a metadata log that its source could not have",
-    {"from_offset": "bigint", "to_offset": "bigint", "reset": "boolean", "detail": "string"},
+    _columns(LogGap, "from_offset", "to_offset", "reset", detail="reason"),
     pruned=False,
 )
 ZNODE_CHANGES: Final = _table(
     "znode_changes",
     "a znode was made, changed, is gone, or was read anew",
     {
-        "path": "string",
+        **_columns(ZnodeChange, "path"),
         "gone": "boolean",
         "type": "string",
         "content": "string",
-        "czxid": "bigint",
-        "mzxid": "bigint",
-        "version": "int",
-        "zxid": "bigint",
-        "missed": "bigint",
-        "recreated": "boolean",
-        "resync": "string",
+        **_columns(Znode, "czxid", "mzxid", "version"),
+        **_columns(ZnodeChange, "zxid", "missed", "recreated"),
+        **_columns(ZnodeSnapshot, "resync"),
     },
     pruned=False,
 )
@@ -107,35 +144,24 @@ ANSWERS: Final = _table(
     "answers",
     "what a node said of its features, or that it did not answer",
     {
-        "role": "string",
-        "node_id": "int",
-        "address": "string",
+        **_columns(NodeAnswer, "role", "node_id", "address"),
         "answered": "boolean",
-        "gone": "boolean",
-        "detail": "string",
-        "supported": _RANGES,
-        "finalized": "map<string, int>",
-        "epoch": "bigint",
-        "complete": "boolean",
+        **_columns(NodeSilent, "gone", "detail"),
+        **_columns(NodeAnswer, "supported", "finalized", "epoch", "complete"),
     },
 )
 DISAGREEMENTS: Final = _table(
     "disagreements",
     "nodes that answer with different levels of a feature; fewer than two views: they agree again",
-    {"feature": "string", "views": "array<struct<level: int, nodes: array<string>>>"},
+    _columns(Disagreement, "feature", "views"),
 )
 SOURCE_STATES: Final = _table(
     "source_states",
     "what a source said of itself: its heartbeats, and each change of its state",
     {
-        "source": "string",
-        "state": "string",
-        "log_offset": "bigint",
-        "offset_epoch": "int",
-        "high_watermark": "bigint",
-        "leader_id": "int",
-        "leader_epoch": "int",
-        "detail": "string",
+        **_columns(SourceStatus, "source", "state", log_offset="offset"),
+        **_columns(SourceStatus, "offset_epoch", "high_watermark"),
+        **_columns(SourceStatus, "leader_id", "leader_epoch", "detail"),
     },
 )
 QUARANTINE: Final = Table(

@@ -1,7 +1,4 @@
-"""Reads from ZooKeeper whether a broker is still registered and how far a migration is.
-
-Never writes.
-"""
+"""Reads znodes of Kafka in ZooKeeper mode, for the stack and its demo. Never writes."""
 
 import json
 import logging
@@ -13,7 +10,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 
-from featurewatch.stack.errors import StackError, StartError, WireError
+from featurewatch.stack.errors import StartError, WireError
 from featurewatch.stack.process.polling import attempts
 
 _CONNECT_S = 15.0
@@ -68,23 +65,3 @@ def wait_until_unregistered(connect: str, broker_id: int, timeout_s: float = 30.
             if client.exists(chroot + path) is None:
                 return
     raise StartError(f"another broker {broker_id} is registered at {connect}{path}; stop it first")
-
-
-def wait_until_migrated(connect: str, timeout_s: float) -> None:
-    """Returns when a KRaft controller has copied ZooKeeper's metadata to its log.
-
-    The test is Kafka's own (ZkMigrationLeadershipState.initialZkMigrationComplete).
-
-    Raises:
-        StackError: if the copy is not complete after ``timeout_s``.
-        WireError: if ZooKeeper does not respond.
-    """
-    content: Any = None
-    for _ in attempts(timeout_s):
-        content = read_json(connect, "/migration")
-        if content is not None and content["kraft_metadata_offset"] > 0:
-            return
-    raise StackError(
-        f"the migration is not done after {timeout_s:.0f} s; /migration holds {content}; "
-        "the controller's log shows what it waits for"
-    )

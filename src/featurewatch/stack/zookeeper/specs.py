@@ -30,7 +30,7 @@ class EnsembleSpec:
     """An ensemble of ``servers`` servers, each with a heap of ``heap_mb`` MiB.
 
     ``properties`` override the defaults of each server's configuration; ``java_options`` come
-    last. ``jaas`` is the text of a JAAS login configuration for SASL (see `digest_spec`).
+    last. ``jaas`` is the text of a JAAS login configuration for SASL.
     """
 
     servers: int = 1
@@ -61,22 +61,6 @@ class ServerPorts:
     peer: int
     election: int
     secure: int | None = None
-
-
-def digest_spec(users: Mapping[str, str], *, required: bool = True) -> EnsembleSpec:
-    """One server with SASL DIGEST-MD5 for ``users`` (name → password).
-
-    With ``required``, ZooKeeper rejects sessions that do not authenticate.
-    """
-    names = "\n".join(f'  user_{name}="{password}"' for name, password in users.items())
-    return EnsembleSpec(
-        properties={
-            "authProvider.1": "org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
-            "sessionRequireClientSASLAuth": str(required).lower(),
-        },
-        jaas="Server {\n  org.apache.zookeeper.server.auth.DigestLoginModule required\n"
-        f"{names};\n}};\n",
-    )
 
 
 def server_properties(

@@ -5,6 +5,7 @@ that it does not accept. So whoever gives up on the bus connects once more, as t
 reports what that says.
 """
 
+import asyncio
 from typing import Final
 
 from featurewatch.kafka.address import Address, parse_addresses
@@ -12,7 +13,6 @@ from featurewatch.kafka.client_config.errors import SecurityError
 from featurewatch.kafka.connection import NodeError, open_connection
 from featurewatch.kafka.messages.cluster import MetadataRequest, MetadataResponse
 from featurewatch.kafka.security import Security, from_properties
-from featurewatch.kafka.transport import connect_blocking, run_blocking
 from featurewatch.streams.bus.settings import BusSettings
 
 _TIMEOUT_S: Final = 2.0
@@ -43,16 +43,14 @@ def unanswered(bus: BusSettings, error: str) -> str:
 def _reason(address: Address, security: Security) -> str | None:
     """Why a server gives no metadata; None: it does."""
     try:
-        run_blocking(_request_metadata(address, security))
+        asyncio.run(_request_metadata(address, security))
     except NodeError as error:
         return str(error)
     return None
 
 
 async def _request_metadata(address: Address, security: Security) -> None:
-    connection = await open_connection(
-        address, security, timeout_s=_TIMEOUT_S, connect=connect_blocking
-    )
+    connection = await open_connection(address, security, timeout_s=_TIMEOUT_S)
     try:
         # A listener that wants a login answers nothing but ApiVersions before it.
         await connection.request(MetadataRequest(), MetadataResponse, _TIMEOUT_S)

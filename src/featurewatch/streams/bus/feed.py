@@ -1,8 +1,4 @@
-"""Follows topics in a thread and applies their messages in the event loop.
-
-The topics are read by assignment, without a consumer group: any number of processes may follow
-them, and nobody else is disturbed. While the bus is away, the feed is told why.
-"""
+"""Follows topics in a thread, and applies their messages in the event loop or in that thread."""
 
 import asyncio
 import contextlib
@@ -10,13 +6,14 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import islice
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 from confluent_kafka import Message
 
 from featurewatch.common.threads import run_in_thread
-from featurewatch.streams.bus.errors import BusError
+from featurewatch.streams.bus.errors import BusError, BusPropertiesError
 from featurewatch.streams.bus.reader import TopicReader
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.topics import Topic
@@ -28,76 +25,96 @@ _POLL_S: Final = 0.5
 _RETRY_S: Final = 1.0
 _MAX_RETRY_S: Final = 5.0
 _LASTING_S: Final = 15.0
-"""What prevents messages for so long is logged."""
+"""How long something prevents messages before it is logged: workers that start at the same time
+create the topics."""
 
 _T = TypeVar("_T")
 
 
-class TopicFeed(Protocol):
-    """What messages of some topics are applied to, in the event loop.
+class FailureLog:
+    """Logs what keeps a feed from its messages once it has lasted ``after_s`` seconds."""
 
-    Each reading from the beginning is `begin`, `apply` for what the topics have, `end`, and then
-    `apply` for what comes; `report` gets what prevents messages now, or None.
-    """
-
-    bus: BusSettings
-
-    @property
-    def topics(self) -> tuple[Topic, ...]:
-        """The topics to follow."""
-        ...
-
-    def begin(self) -> None:
-        """The topics are read from their beginning."""
-        ...
-
-    def apply(self, messages: Iterable[Message]) -> None:
-        """Applies some messages."""
-        ...
-
-    def end(self) -> None:
-        """The topics have been read to their end."""
-        ...
-
-    def report(self, error: str | None) -> None:
-        """Notes why nothing arrives; None: nothing is known to prevent it."""
-        ...
-
-
-class LastingFailure:
-    """Logs what keeps a feed from its messages, if it lasts: topics are made by workers that start
-    at the same time."""
-
-    def __init__(self, log: logging.Logger, consequence: str) -> None:
+    def __init__(self, log: logging.Logger, consequence: str, after_s: float = _LASTING_S) -> None:
         self._log = log
         self._consequence = consequence
+        self._after_s = after_s
         self._began_s: float | None = None
         self._logged = ""
 
     def note(self, error: str | None) -> None:
-        """Notes the state now; None: messages may come."""
+        """Notes the current state; None: messages may come."""
         now_s = time.monotonic()
         if error is None:
             self._began_s, self._logged = None, ""
             return
         if self._began_s is None:
             self._began_s = now_s
-        if now_s - self._began_s >= _LASTING_S and error != self._logged:
+        if now_s - self._began_s >= self._after_s and error != self._logged:
             self._logged = error
             self._log.warning("%s: %s", self._consequence, error)
 
 
-async def follow_feed(feed: TopicFeed) -> None:
-    """Reads a feed's topics until cancelled, from the beginning after each failure.
+class TopicFeed:
+    """What messages of some topics are applied to.
+
+    Each reading from the start is `begin`, `apply` for what the topics have, `end`, and then
+    `apply` for what comes; `report` gets what prevents messages now, or None, twice a second.
+    """
+
+    def __init__(self, failures: FailureLog) -> None:
+        self._failures = failures
+
+    def begin(self) -> None:
+        """The topics are read from the start."""
+
+    def apply(self, messages: Iterable[Message]) -> None:
+        """Applies some messages."""
+        raise NotImplementedError
+
+    def end(self) -> None:
+        """The topics have been read to their end."""
+
+    def report(self, error: str | None) -> None:
+        """Notes why nothing arrives; None: nothing is known to prevent it."""
+        self._failures.note(error)
+
+
+async def follow_feed(
+    feed: TopicFeed,
+    bus: BusSettings,
+    topics: Iterable[Topic],
+    *,
+    in_loop: bool = True,
+    **options: Any,
+) -> None:
+    """Reads topics into a feed until cancelled, from the start after each failure.
+
+    The feed is called in the event loop, or in the thread that reads. ``options`` are those of
+    `TopicReader`.
 
     Raises:
         BusPropertiesError: The bus' properties are wrong.
     """
+    open_reader = partial(TopicReader, bus, *topics, log=None, **options)
+    loop = asyncio.get_running_loop()
+
+    def call_in_loop(work: Callable[..., None], *arguments: Any) -> None:
+        async def run() -> None:
+            work(*arguments)
+
+        asyncio.run_coroutine_threadsafe(run(), loop).result()
+
+    def call_here(work: Callable[..., None], *arguments: Any) -> None:
+        work(*arguments)
+
+    read = partial(_read, feed, open_reader, call_in_loop if in_loop else call_here)
     wait_s = _RETRY_S
     while True:
         began_s = time.monotonic()
         try:
-            await _read_in_thread(feed)
+            await run_in_thread(read, "featurewatch-feed")
+        except BusPropertiesError:
+            raise
         except BusError as error:
             feed.report(str(error))
         if time.monotonic() - began_s > _LASTING_S:
@@ -106,32 +123,23 @@ async def follow_feed(feed: TopicFeed) -> None:
         wait_s = min(wait_s * 2, _MAX_RETRY_S)
 
 
-async def _read_in_thread(feed: TopicFeed) -> None:
-    loop = asyncio.get_running_loop()
-
-    def apply(work: Callable[..., None], *arguments: Any) -> None:
-        async def run() -> None:
-            work(*arguments)
-
-        asyncio.run_coroutine_threadsafe(run(), loop).result()
-
-    await run_in_thread(lambda stopped: _read(feed, apply, stopped), "featurewatch-feed")
-
-
-def _read(feed: TopicFeed, apply: Callable[..., None], stopped: threading.Event) -> None:
-    with contextlib.closing(TopicReader(feed.bus, *feed.topics)) as reader:
-        apply(feed.begin)
+def _read(
+    feed: TopicFeed,
+    open_reader: Callable[[], TopicReader],
+    call: Callable[..., None],
+    stopped: threading.Event,
+) -> None:
+    with contextlib.closing(open_reader()) as reader:
+        call(feed.begin)
         for batch in _batches(reader.read_existing(), _BATCH):
             if stopped.is_set():
                 return
-            apply(feed.apply, batch)
-        apply(feed.end)
+            call(feed.apply, batch)
+        call(feed.end)
         while not stopped.is_set():
-            apply(feed.report, reader.error)
-            for message in reader.poll(_POLL_S):
-                apply(feed.apply, [message])
-                if stopped.is_set():
-                    return
+            call(feed.report, reader.error)
+            if messages := reader.poll_batch(_POLL_S):
+                call(feed.apply, messages)
 
 
 def _batches(items: Iterator[_T], size: int) -> Iterator[list[_T]]:

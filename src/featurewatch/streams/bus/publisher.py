@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple, Self
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from featurewatch.kafka.shortage import can_open_files
+from featurewatch.streams.bus.client_errors import NO_TOPIC, no_answer
 from featurewatch.streams.bus.errors import (
     BusUnavailableError,
     EventTooLargeError,
@@ -57,13 +58,6 @@ _GUARANTEES: Final = {
 # it ask twice; neither is news to anybody.
 _NO_NEWS: Final = ("enable.gapless.guarantee", "Coordinator load in progress")
 LOG.addFilter(lambda record: not any(text in record.getMessage() for text in _NO_NEWS))
-
-_GONE: Final = (
-    KafkaError._UNKNOWN_PARTITION,
-    KafkaError._UNKNOWN_TOPIC,
-    KafkaError.UNKNOWN_TOPIC_OR_PART,
-)
-"""What librdkafka reports of messages for a topic that is not there."""
 
 _Delivery = asyncio.Future[None]
 _Report = tuple[_Delivery, int, KafkaError | None]
@@ -312,7 +306,7 @@ class Publisher:
             )
         except (KafkaException, BufferError) as exception:
             error = exception.args[0]
-            if isinstance(error, KafkaError) and error.code() in _GONE:
+            if isinstance(error, KafkaError) and error.code() in NO_TOPIC:
                 self._park(delivery, pending)
             else:
                 text = f"a message of {size} bytes was not taken for {topic}: {exception}"
@@ -347,7 +341,7 @@ class Publisher:
             pending = self._pending.get(delivery)
             if pending is None:
                 continue
-            if error is not None and error.code() in _GONE and self._failure is None:
+            if error is not None and error.code() in NO_TOPIC and self._failure is None:
                 self._park(delivery, pending)
                 continue
             del self._pending[delivery]
@@ -467,7 +461,7 @@ class Publisher:
             failure = self._failure_of(error, f"the producer stopped for good: {error.str()}")
             self._loop.call_soon_threadsafe(self._fail, failure)
         elif error.code() in (KafkaError._ALL_BROKERS_DOWN, KafkaError._AUTHENTICATION):
-            text = f"the bus at {self._bus.bootstrap_servers} does not answer: {reason}"
+            text = no_answer(self._bus, reason)
             self._loop.call_soon_threadsafe(self._set_error, text)
 
 

@@ -1,9 +1,13 @@
-"""Reads the output topics: the existing messages, then new ones."""
+"""Reads topics by assignment: the messages that they have, then new ones.
+
+No consumer group is joined, so any number of readers disturb nobody.
+"""
 
 import logging
 import time
-from collections.abc import Iterator
-from typing import Final
+from collections import deque
+from collections.abc import Callable, Collection, Iterator
+from typing import Final, TypeVar
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
@@ -14,167 +18,246 @@ from confluent_kafka import (
     TopicPartition,
 )
 
+from featurewatch.streams.bus.client_errors import SETTLING, no_answer, read_failure
 from featurewatch.streams.bus.diagnosis import unanswered
-from featurewatch.streams.bus.errors import BusError, BusPropertiesError, BusUnavailableError
-from featurewatch.streams.bus.settings import BusSettings
+from featurewatch.streams.bus.errors import BusPropertiesError, BusUnavailableError
+from featurewatch.streams.bus.settings import LOG, BusSettings, Property
 from featurewatch.streams.topics import Topic
 
-LOG: Final = logging.getLogger("featurewatch.cli")
-
-_TIMEOUT_S: Final = 10.0
-_FIND_S: Final = 5.0
 _SLICE_S: Final = 0.5
-"""No call into librdkafka takes longer: signals are handled between two of them."""
+"""How long a call into librdkafka takes: signals are handled between two of them."""
+
+_PAUSE_S: Final = 0.05
+_BATCH: Final = 1000
+_NO_END: Final = 1 << 63
+
+_T = TypeVar("_T")
+
+
+def open_consumer(
+    bus: BusSettings,
+    group: str,
+    on_error: Callable[[KafkaError], None] | None = None,
+    **properties: Property,
+) -> Consumer:
+    """Returns a consumer; names of ``properties`` have underscores for dots.
+
+    Raises:
+        BusPropertiesError: The bus' properties are wrong.
+    """
+    config = bus.client(group_id=group, auto_offset_reset="earliest", **properties)
+    if on_error is not None:
+        config["error_cb"] = on_error
+    try:
+        return Consumer(config, logger=LOG)
+    except KafkaException as error:
+        raise BusPropertiesError(error.args[0].str()) from None
 
 
 class TopicReader:
-    """Reads topics from their beginning, without a consumer group: nobody else is disturbed.
+    """Reads topics from ``start`` on: all of their partitions, or those in ``partitions``.
+
+    The bus has ``answer_s`` seconds to describe the topics, and a topic may be unknown for
+    ``settle_s`` seconds. Reading to the end fails once nothing has come for ``timeout_s`` seconds.
+    ``group`` only names the client. ``log`` gets a line when the bus stops or starts to answer.
 
     Raises:
         BusPropertiesError: The bus' properties are wrong.
         BusError: The bus does not answer, or lacks one of the topics.
     """
 
-    def __init__(self, bus: BusSettings, *topics: Topic) -> None:
-        self._names = [bus.topic(topic) for topic in topics]
+    def __init__(
+        self,
+        bus: BusSettings,
+        *topics: Topic,
+        start: int = OFFSET_BEGINNING,
+        partitions: Collection[int] | None = None,
+        answer_s: float = 5.0,
+        settle_s: float = 0.0,
+        timeout_s: float = 10.0,
+        group: str = "cli",
+        log: logging.Logger | None = LOG,
+        **properties: Property,
+    ) -> None:
         self._bus = bus
+        self._names = [bus.topic(topic) for topic in topics]
+        self._answer_s, self._settle_s, self._timeout_s = answer_s, settle_s, timeout_s
+        self._log: logging.Logger | None = None
         self._last_error = ""
-        self._trouble: str | None = None
+        self._batch: deque[Message] = deque()
+        self.error: str | None = None
+        """Why no message can arrive now, in one line; None: nothing is known to prevent it."""
+        defaults = {
+            "enable_auto_commit": False,
+            "enable_partition_eof": True,
+            "fetch_wait_max_ms": 25,  # how soon the end of an empty partition is known
+        }
+        self._consumer = open_consumer(
+            bus, bus.group(group), self._on_error, **(defaults | properties)
+        )
         try:
-            self._consumer = Consumer(
-                bus.client()
-                | {
-                    "group.id": bus.group("cli"),
-                    "enable.auto.commit": False,
-                    "enable.partition.eof": True,
-                    # A topic that was made anew is read from its beginning, too.
-                    "auto.offset.reset": "earliest",
-                    "fetch.wait.max.ms": 25,  # so soon the end of an empty partition is known
-                    "error_cb": self._note,
-                },
-                logger=LOG,
-            )
-        except KafkaException as error:
-            raise BusPropertiesError(error.args[0].str()) from None
-        try:
-            self._partitions = [place for name in self._names for place in self._find(name)]
-            self._consumer.assign(self._partitions)
+            self.partition_counts = {name: self._count_partitions(name) for name in self._names}
+            # From `OFFSET_BEGINNING`: where messages have expired, offset 0 is out of range.
+            self._places = [
+                TopicPartition(name, number, start)
+                for name, count in self.partition_counts.items()
+                for number in (range(count) if partitions is None else partitions)
+            ]
+            self._consumer.assign(self._places)
         except BaseException:
             self._consumer.close()
             raise
-
-    @property
-    def error(self) -> str | None:
-        """Why no message can arrive now, in one line; None: nothing is known to prevent it."""
-        return self._trouble
+        self._log = log  # until here the caller gets an exception
 
     def read_existing(self) -> Iterator[Message]:
-        """The messages that the topics have now."""
-        left = {(place.topic, place.partition) for place in self._partitions}
-        deadline = time.monotonic() + _TIMEOUT_S
-        while left:
-            message = self._consumer.poll(_SLICE_S)
-            if message is None:
-                if time.monotonic() > deadline:
-                    raise BusUnavailableError(
-                        f"{', '.join(self._names)} could not be read to the end within "
-                        f"{_TIMEOUT_S:g} s: look at the bus at {self._bus.bootstrap_servers}"
-                    )
-                continue
-            if message.error() is None:
-                deadline = time.monotonic() + _TIMEOUT_S
-                yield message
-            elif self._is_end(message):
-                left.discard((message.topic() or "", message.partition() or 0))
+        """Reads the messages that the topics have now.
+
+        Raises:
+            BusError: A topic cannot be read, or nothing came for too long.
+        """
+        return self._read_until({(place.topic, place.partition): _NO_END for place in self._places})
+
+    def read_between(self, name: str, partition: int, start: int, end: int) -> Iterator[Message]:
+        """Reads a partition from offset ``start`` to below ``end``, and nothing else afterwards.
+
+        ``name`` is a full name. Raises what `read_existing` does.
+        """
+        self._batch.clear()
+        self._consumer.assign([TopicPartition(name, partition, start)])
+        return self._read_until({(name, partition): end})
 
     def poll(self, wait_s: float) -> Iterator[Message]:
-        """New messages within ``wait_s`` seconds; may be called repeatedly."""
+        """Reads new messages for ``wait_s`` seconds; may be called repeatedly.
+
+        Raises:
+            BusError: A topic cannot be read.
+        """
         deadline = time.monotonic() + wait_s
         while (left_s := deadline - time.monotonic()) > 0:
-            message = self._consumer.poll(min(left_s, _SLICE_S))
-            if message is None:
-                continue
-            self._say(None)
-            if message.error() is None:
+            message = self._next(min(left_s, _SLICE_S))
+            if message is not None and message.error() is None:
                 yield message
-            else:
-                self._is_end(message)
-        if self._trouble is not None and self._answers():
-            self._say(None)
+        self._check_recovery()
+
+    def poll_batch(self, wait_s: float) -> list[Message]:
+        """Reads the new messages that are there, after at most ``wait_s`` seconds.
+
+        Raises:
+            BusError: A topic cannot be read.
+        """
+        messages = [self._next(wait_s)]
+        while self._batch:
+            messages.append(self._next(0))
+        self._check_recovery()
+        return [each for each in messages if each is not None and each.error() is None]
+
+    def offsets(self, name: str, partition: int) -> tuple[int, int]:
+        """The first offset of a partition and the one after its last; waits for a leader.
+
+        ``name`` is a full name. Raises `BusUnavailableError`.
+        """
+        place = TopicPartition(name, partition)
+        return self._call(
+            lambda wait_s: self._consumer.get_watermark_offsets(place, timeout=wait_s)
+        )
 
     def close(self) -> None:
         """Closes the consumer."""
         self._consumer.close()
 
-    def _is_end(self, message: Message) -> bool:
-        """Whether a partition was read to its end; raises errors that are permanent."""
-        error = message.error()
-        assert error is not None  # noqa: S101 - both callers have checked
-        if error.code() == KafkaError._PARTITION_EOF:
-            return True
-        if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
-            # librdkafka looks for the coordinator of the group, which is never joined.
-            return False
-        if error.fatal() or (error.code() > 0 and not error.retriable()):
-            if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-                raise BusError(self._denied(str(message.topic())))
-            raise BusError(
-                f"{message.topic()} cannot be read ({error.str()}): look at the bus at "
-                f"{self._bus.bootstrap_servers}"
-            )
-        return False
+    def _read_until(self, ends: dict[tuple[str, int], int]) -> Iterator[Message]:
+        """The messages of partitions up to an offset each, or to the end of the partition."""
+        deadline = time.monotonic() + self._timeout_s
+        while ends:
+            message = self._next(_SLICE_S)
+            if message is None:
+                if time.monotonic() > deadline:
+                    raise BusUnavailableError(
+                        f"{', '.join(self._names)} could not be read to the end within "
+                        f"{self._timeout_s:g} s: look at the bus at {self._bus.bootstrap_servers}"
+                    )
+                continue
+            place = message.topic() or "", message.partition() or 0
+            end, offset = ends.get(place, _NO_END), _NO_END
+            if message.error() is None:
+                offset = message.offset() or 0
+                if offset < end:
+                    yield message
+                deadline = time.monotonic() + self._timeout_s
+            # Offsets have gaps where transactions ended, so the last one may not come.
+            if offset >= end - 1:
+                ends.pop(place, None)
 
-    def _find(self, name: str) -> list[TopicPartition]:
-        """The beginnings of a topic's partitions."""
-        deadline = time.monotonic() + _FIND_S
+    def _next(self, wait_s: float) -> Message | None:
+        """The next message, or the mark of a partition's end; None if neither comes in time."""
+        if not self._batch and not self._fill(wait_s):
+            return None
+        message = self._batch.popleft()
+        error = message.error()
+        if error is not None and error.code() != KafkaError._PARTITION_EOF:
+            failure = read_failure(error, self._bus, str(message.topic()))
+            if failure is not None:
+                raise failure
+            return None
+        self._set_error(None)
+        return message
+
+    def _fill(self, wait_s: float) -> bool:
+        # `consume` alone would wait for all of its messages until the timeout.
+        first = self._consumer.poll(wait_s)
+        if first is None:
+            return False
+        self._batch += [first, *self._consumer.consume(_BATCH, timeout=0)]
+        return True
+
+    def _count_partitions(self, name: str) -> int:
+        deadline = time.monotonic() + self._settle_s
+        while True:
+            topic = self._call(lambda wait_s: self._consumer.list_topics(name, timeout=wait_s))
+            error = topic.topics[name].error
+            if error is None:
+                return len(topic.topics[name].partitions)
+            is_settling = error.code() in SETTLING and time.monotonic() < deadline
+            if not is_settling and (failure := read_failure(error, self._bus, name)):
+                raise failure
+            time.sleep(_PAUSE_S)
+
+    def _call(self, call: Callable[[float], _T]) -> _T:
+        """Calls a function of the consumer, with a time to wait, until the bus answers."""
+        deadline, wait_s = time.monotonic() + self._answer_s, _SLICE_S
         while True:
             try:
-                metadata = self._consumer.list_topics(name, timeout=_SLICE_S).topics[name]
-                break
+                return call(min(wait_s, self._answer_s))
             except KafkaException as error:
                 if time.monotonic() > deadline:
-                    text = unanswered(self._bus, self._last_error or error.args[0].str())
-                    raise BusUnavailableError(text) from None
-            self._consumer.poll(0)
-        if metadata.error is not None:
-            if metadata.error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-                raise BusError(self._denied(name))
-            raise BusError(
-                f"there is no topic {name} on the bus at {self._bus.bootstrap_servers} "
-                f"({metadata.error.str()}): has a worker run there, with this prefix?"
-            )
-        # Where messages have expired, offset 0 is out of range.
-        numbers = sorted(metadata.partitions)
-        return [TopicPartition(name, number, OFFSET_BEGINNING) for number in numbers]
+                    reason = self._last_error or error.args[0].str()
+                    raise BusUnavailableError(unanswered(self._bus, reason)) from None
+            wait_s = min(wait_s * 2, max(deadline - time.monotonic(), _SLICE_S))
+            self._fill(_PAUSE_S)
 
-    def _answers(self) -> bool:
+    def _check_recovery(self) -> None:
+        """Notices that the bus answers again where nothing new comes."""
+        if self.error is None:
+            return
         try:
             self._consumer.list_topics(self._names[0], timeout=_SLICE_S)
         except KafkaException:
-            return False
-        return True
+            return
+        self._set_error(None)
 
-    def _denied(self, name: str) -> str:
-        return (
-            f"this login may not read topic {name} on the bus at {self._bus.bootstrap_servers}: "
-            "grant DESCRIBE and READ on it"
-        )
-
-    def _note(self, error: KafkaError) -> None:
-        """librdkafka's own errors: it retries by itself, and the reader waits."""
+    def _on_error(self, error: KafkaError) -> None:
+        """Notes an error that librdkafka recovers from, while the reader waits."""
         if error.code() == KafkaError._ALL_BROKERS_DOWN:
             # It has answered before, so nothing is wrong with the settings.
-            name = f"the bus at {self._bus.bootstrap_servers}"
-            self._say(f"{name} does not answer ({self._last_error or error.str()}): waiting for it")
+            self._set_error(no_answer(self._bus, self._last_error or error.str()))
         else:
             self._last_error = error.str()
 
-    def _say(self, error: str | None) -> None:
-        if (error is None) == (self._trouble is None):
+    def _set_error(self, error: str | None) -> None:
+        if (error is None) == (self.error is None):
             return
-        self._trouble = error
-        # Before the topics are assigned the caller gets an exception.
-        if error is not None and hasattr(self, "_partitions"):
-            LOG.warning("%s", error)
-        elif hasattr(self, "_partitions"):
-            LOG.info("the bus answers again")
+        self.error = error
+        if self._log is not None and error is not None:
+            self._log.warning("%s", error)
+        elif self._log is not None:
+            self._log.info("the bus answers again")

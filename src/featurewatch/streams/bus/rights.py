@@ -10,6 +10,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AclOperation, AdminClient
 
+from featurewatch.streams.bus.client_errors import missing_right
 from featurewatch.streams.bus.errors import BusSetupError
 from featurewatch.streams.bus.settings import LOG, BusSettings
 
@@ -47,14 +48,11 @@ def check_rights(
     if not all(_is_allowed(future, READ) for future in groups.values()):
         lacking.append(f"READ on group {group}")
     if lacking:
-        raise BusSetupError(
-            f"this login may not do its work on the bus at {bus.bootstrap_servers}: grant "
-            f"{', '.join(lacking)}"
-        )
+        raise BusSetupError(missing_right(bus, "do its work", ", ".join(lacking)))
 
 
 def _is_allowed(future: "Future[Any]", operation: AclOperation) -> bool:
-    """Whether a description allows an operation; true if it does not tell."""
+    """Whether a description allows an operation; true if the broker does not report it."""
     try:
         operations = future.result().authorized_operations
     except KafkaException as error:

@@ -10,9 +10,10 @@ import logging
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 
+from featurewatch.streams.bus.client_errors import NO_TOPIC
 from featurewatch.streams.bus.errors import BusError, BusUnavailableError
 from featurewatch.streams.bus.settings import LOG as BUS_LOG
 from featurewatch.streams.bus.settings import BusSettings
@@ -98,7 +99,7 @@ class TopicKeeper:
                 topic_id = str(future.result().topic_id)
             except KafkaException as exception:
                 error = exception.args[0]
-                if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                if error.code() in NO_TOPIC:
                     continue
                 raise BusUnavailableError(
                     f"the bus at {self._bus.bootstrap_servers} does not describe the topic {name} "

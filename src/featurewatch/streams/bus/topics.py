@@ -18,6 +18,7 @@ from confluent_kafka.admin import (
     TopicMetadata,
 )
 
+from featurewatch.streams.bus.client_errors import STARTING, missing_right
 from featurewatch.streams.bus.diagnosis import unanswered
 from featurewatch.streams.bus.errors import BusSetupError, BusUnavailableError, TopicMismatchError
 from featurewatch.streams.bus.settings import (
@@ -37,15 +38,6 @@ _KNOWN_S: Final = 5.0
 
 REPLICAS: Final = 3
 """Replicas of each topic, where the bus has as many brokers and nothing else is set."""
-
-_PASSING: Final = (
-    KafkaError._ALL_BROKERS_DOWN,
-    KafkaError._TIMED_OUT,
-    KafkaError._TRANSPORT,
-    KafkaError.NOT_CONTROLLER,
-    KafkaError.REQUEST_TIMED_OUT,
-)
-"""Errors that end by themselves: the bus is starting, or electing a controller."""
 
 _Seconds = Callable[[], float]
 
@@ -130,7 +122,7 @@ def _create(
         except KafkaException as exception:
             error = exception.args[0]
             # Another process may have created it a moment before.
-            if error.code() in _PASSING:
+            if error.code() in STARTING:
                 raise BusUnavailableError(
                     f"topic {name} could not be created yet ({error.str()}): look at the brokers "
                     f"of the bus at {bus.bootstrap_servers}"
@@ -172,10 +164,7 @@ def _check_visible(admin: AdminClient, bus: BusSettings, names: Iterable[str]) -
         and error.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
     ]
     if denied:
-        raise BusSetupError(
-            f"this login may not see topics on the bus at {bus.bootstrap_servers}: grant DESCRIBE "
-            f"on {', '.join(denied)}"
-        )
+        raise BusSetupError(missing_right(bus, "see topics", f"DESCRIBE on {', '.join(denied)}"))
 
 
 def _wait_until_known(

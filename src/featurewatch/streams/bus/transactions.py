@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException
 
+from featurewatch.streams.bus.client_errors import FENCED, ID_DENIED, missing_right
 from featurewatch.streams.bus.errors import FencedError, PublishDeniedError, PublishError
 from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.bus.settings import LOG, REQUEST_TIMEOUT_S, BusSettings
@@ -21,17 +22,6 @@ _CAUSE_S: Final = 1.0
 _TRANSACTION_TIMEOUT_MS: Final = 900_000
 """The most that a broker allows by default (``transaction.max.timeout.ms``): a transaction has to
 outlast an outage of the bus. A successor aborts it at once and does not wait for this."""
-
-_FENCED: Final = (
-    KafkaError._FENCED,
-    KafkaError.PRODUCER_FENCED,
-    KafkaError.INVALID_PRODUCER_EPOCH,
-)
-
-_DENIED: Final = (
-    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-)
 
 
 class TransactionalPublisher(Publisher):
@@ -88,15 +78,13 @@ class TransactionalPublisher(Publisher):
     def _failure_of(self, error: object, text: str) -> PublishError:
         if isinstance(error, KafkaError) and error.code() == KafkaError._FATAL:
             error = self._cause_of(error)
-        if isinstance(error, KafkaError) and error.code() in _FENCED:
+        if isinstance(error, KafkaError) and error.code() in FENCED:
             return FencedError(
                 f"another process has taken over {self._id}: this one may not write any more"
             )
-        if isinstance(error, KafkaError) and error.code() in _DENIED:
-            return PublishDeniedError(
-                f"this login may not do its work on the bus at {self._bus.bootstrap_servers}: "
-                f"grant WRITE on transactional id {self._id}"
-            )
+        if isinstance(error, KafkaError) and error.code() in ID_DENIED:
+            grant = f"WRITE on transactional id {self._id}"
+            return PublishDeniedError(missing_right(self._bus, "do its work", grant))
         return super()._failure_of(error, text)
 
     def _cause_of(self, fatal: KafkaError) -> KafkaError:

@@ -3,15 +3,16 @@
 The text of the error is the end of a sentence that begins with the field's name.
 """
 
+import base64
+import binascii
 import reprlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from featurewatch.common.text import MAX_NAME_CHARS, shortened
-from featurewatch.streams.codec.cloudevents import LATEST_MS
-from featurewatch.streams.types import SupportedRange
+from featurewatch.streams.fields import INT32_MAX, INT64_BOUNDS, INT64_MAX, LEVEL_BOUNDS
+from featurewatch.streams.types import SupportedRange, SupportedRanges
 
 Check = Callable[[Any], Any]
 
@@ -118,6 +119,58 @@ def registered_range(value: Any) -> SupportedRange:
     return SupportedRange(INT64(value[0]), INT64(value[1]))
 
 
+def registered_ranges(value: Any) -> SupportedRanges:
+    """An object of `registered_range`."""
+    return SupportedRanges(map_of(registered_range)(value))
+
+
+def text_or_integer(value: Any) -> str | int:
+    """A string or an integer."""
+    return value if type(value) is str else int(INT64(value))
+
+
+def text_or_number(value: Any) -> str | int | float:
+    """A string or a number."""
+    if type(value) in (str, int, float):
+        return cast("str | int | float", value)
+    raise ValueError(f"is neither a string nor a number: {brief(value)}")
+
+
+def base64_bytes(value: Any) -> bytes:
+    """The bytes of a string in base64."""
+    text = a_text(value)
+    try:
+        # Python's decoder takes surplus padding.
+        if len(text) % 4 == 0:
+            return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        pass
+    raise ValueError(f"is not base64: {brief(value)}")
+
+
+def metadata_records(value: Any) -> list[dict[str, Any]]:
+    """A list of objects with offset, type, version and data; they are returned as they came."""
+    if type(value) is not list:
+        raise ValueError(f"is not a list: {brief(value)}")
+    # The hot path of the worker: a thousand records in a message. One flat loop of type checks is
+    # the cheapest full check there is, at a fifth of what orjson.loads takes.
+    try:
+        for record in value:
+            if (
+                type(record["offset"]) is int
+                and type(record["type"]) is str
+                and type(record["version"]) is int
+                and type(record["data"]) is dict
+            ):
+                continue
+            raise ValueError(f"holds a record with a wrong type: {brief(record)}")
+    except (KeyError, TypeError, IndexError):
+        raise ValueError(
+            f"holds what is no record with offset, type, version and data: {brief(record)}"
+        ) from None
+    return value
+
+
 def an_object(value: Any) -> dict[str, Any]:
     """An object, with values of any kind."""
     if type(value) is dict:
@@ -125,46 +178,9 @@ def an_object(value: Any) -> dict[str, Any]:
     raise ValueError(f"is not an object: {brief(value)}")
 
 
-INT64: Final = integer(-(2**63), 2**63 - 1)
-OFFSET: Final = integer(0, 2**63 - 1)
-OFFSET_OR_NONE: Final = integer(-1, 2**63 - 1)
-INT32: Final = integer(0, 2**31 - 1)
-INT32_OR_NONE: Final = integer(-1, 2**31 - 1)
-LEVEL: Final = integer(0, 2**15 - 1)
-CHECKSUM_OR_NONE: Final = integer(-1, 2**32 - 1)
-TIME: Final = integer(0, LATEST_MS)
-TIME_OR_NONE: Final = integer(-1, LATEST_MS)
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """A dataclass, the check of each of its fields, and a pair that must not be reversed.
-
-    ``optional`` are fields that older versions do not publish: they have the class's defaults.
-    """
-
-    cls: type
-    checks: Mapping[str, Check]
-    ordered: tuple[str, str] | None = None
-    optional: frozenset[str] = frozenset()
-
-    def __post_init__(self) -> None:
-        declared = {field.name for field in fields(self.cls) if field.init}
-        if declared != set(self.checks):
-            raise TypeError(f"{self.cls.__name__}: {declared ^ set(self.checks)} without a match")
-
-    def decode(self, kind: str, content: Mapping[str, Any]) -> Any:
-        """The object; raises `ValueError` with a sentence that names the field."""
-        values = {}
-        name = ""
-        try:
-            for name, check in self.checks.items():
-                if name in content or name not in self.optional:
-                    values[name] = check(content[name])
-        except KeyError:
-            raise ValueError(f"{kind} has no field {name}") from None
-        except ValueError as error:
-            raise ValueError(f"{name} of {kind} {error}") from None
-        if self.ordered and values[self.ordered[0]] > values[self.ordered[1]]:
-            raise ValueError(f"{self.ordered[0]} of {kind} is above {self.ordered[1]}")
-        return self.cls(**values)
+INT64: Final = integer(*INT64_BOUNDS)
+OFFSET: Final = integer(0, INT64_MAX)
+OFFSET_OR_NONE: Final = integer(-1, INT64_MAX)
+INT32: Final = integer(0, INT32_MAX)
+INT32_OR_NONE: Final = integer(-1, INT32_MAX)
+LEVEL: Final = integer(*LEVEL_BOUNDS)

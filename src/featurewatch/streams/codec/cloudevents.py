@@ -7,9 +7,6 @@ from featurewatch.streams.topics import PREFIX, Topic
 
 Headers = list[tuple[str, bytes]]
 
-LATEST_MS = 253_402_300_799_999
-"""The last millisecond of the year 9999: RFC 3339 has four digits for the year."""
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -21,8 +18,8 @@ def event_type(topic: Topic, kind: str) -> str:
 def headers(topic: Topic, kind: str, cluster: str, event_id: str, time_ms: int) -> Headers:
     """The headers of one event.
 
-    ``time_ms`` is in milliseconds since the Unix epoch, up to `LATEST_MS`. Source and id together
-    are unique, as CloudEvents wants it: the id follows from the event's cause.
+    ``time_ms`` is in milliseconds since the Unix epoch, up to `types.LATEST_MS`. Source and id
+    together are unique, as CloudEvents wants it: the id follows from the event's cause.
     """
     source = f"/clusters/{quote(cluster, safe='')}/{topic.short_name}"
     return [

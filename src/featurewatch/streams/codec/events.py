@@ -7,14 +7,14 @@ that a newer source and an older worker are compatible. ``streams/schemas`` has 
 
 import base64
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import orjson
 
 from featurewatch.common.text import shortened
 from featurewatch.streams.codec import cloudevents
 from featurewatch.streams.codec.checks import brief
-from featurewatch.streams.codec.event_shapes import KINDS
+from featurewatch.streams.codec.shapes import KINDS
 from featurewatch.streams.events import (
     MAX_PAYLOAD_BYTES,
     DeadLetter,
@@ -125,13 +125,7 @@ def decode_resync_request(value: bytes | None, key: bytes | None = None) -> Resy
 
 def kind_of(event: AnyEvent) -> str:
     """The ``kind`` in the value and at the end of the ``ce_type``."""
-    return str(event.kind) if isinstance(event, LogCommit) else _KIND_NAMES[type(event)]
-
-
-_KIND_NAMES: Final[dict[type, str]] = {
-    shape.cls: kind for shapes in KINDS.values() for kind, shape in shapes.items()
-}
-"""The kind of each class of events but `LogCommit`, which has several."""
+    return str(event.kind) if isinstance(event, LogCommit) else event.KIND
 
 
 def _plain(value: object) -> object:

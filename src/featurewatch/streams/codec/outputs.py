@@ -7,14 +7,14 @@ cluster ids.
 
 from dataclasses import MISSING, fields, replace
 from hashlib import sha256
-from typing import Any, Final
+from typing import Final, TypeVar, cast
 
 import orjson
 
 from featurewatch.common.text import MAX_DETAIL_CHARS, shortened
 from featurewatch.streams.codec import cloudevents
 from featurewatch.streams.codec.events import MalformedEventError, Message
-from featurewatch.streams.codec.output_shapes import CHECKS
+from featurewatch.streams.codec.shapes import Shape, shape_of
 from featurewatch.streams.outputs import (
     Alert,
     FeatureChange,
@@ -27,6 +27,7 @@ _MAX_EVIDENCE_BYTES: Final = 64 * 1024
 """Of an alert, as JSON: it lists hundreds of nodes, and what reads alerts takes no more."""
 
 Output = FeatureChange | Alert | Snapshot | Operation
+_OutputT = TypeVar("_OutputT", FeatureChange, Alert, Snapshot, Operation)
 
 TOPICS: Final[dict[type[Output], Topic]] = {
     FeatureChange: FEATURE_CHANGES,
@@ -82,49 +83,50 @@ def _bounded(alert: Alert) -> Alert:
 
 def decode_change(value: bytes | None) -> FeatureChange:
     """A feature change from its message's value; raises `MalformedEventError`."""
-    return FeatureChange(**_content(FeatureChange, value))
+    return _decode(FeatureChange, value)
 
 
 def decode_alert(value: bytes | None) -> Alert:
     """An alert from its message's value; raises `MalformedEventError`."""
-    return Alert(**_content(Alert, value))
+    return _decode(Alert, value)
 
 
 def decode_snapshot(value: bytes | None) -> Snapshot:
     """A snapshot from its message's value; raises `MalformedEventError`."""
-    return Snapshot(**_content(Snapshot, value))
+    return _decode(Snapshot, value)
 
 
 def decode_operation(value: bytes | None) -> Operation:
     """A step of an operation from its message's value; raises `MalformedEventError`."""
-    return Operation(**_content(Operation, value))
+    return _decode(Operation, value)
 
 
-def _content(shape: type[Output], value: bytes | None) -> dict[str, Any]:
+_SHAPES: Final[dict[type, Shape]] = {
+    # Fields with defaults may be missing, and unknown ones are ignored: a newer worker and an older
+    # reader are compatible, and the other way round.
+    cls: replace(
+        shape_of(cls),
+        optional=frozenset(field.name for field in fields(cls) if field.default is not MISSING),
+    )
+    for cls in TOPICS
+}
+
+
+def _decode(cls: type[_OutputT], value: bytes | None) -> _OutputT:
     try:
         content = orjson.loads(value or b"")
     except orjson.JSONDecodeError as error:
         raise MalformedEventError(f"not JSON: {error}") from None
     if type(content) is not dict:
         raise MalformedEventError("not a JSON object")
-    # Unknown fields are ignored, and fields with defaults may be missing: a newer worker and an
-    # older reader are compatible, and the other way round.
-    missing = [
-        field.name
-        for field in fields(shape)
-        if field.name not in content and field.default is MISSING
-    ]
+    shape = _SHAPES[cls]
+    missing = [name for name in shape.checks if name not in content and name not in shape.optional]
     if missing:
-        raise MalformedEventError(f"{shape.__name__} has no field {', '.join(missing)}")
-    checks = CHECKS[shape]
-    checked = {}
-    for field in fields(shape):
-        if field.name in content:
-            try:
-                checked[field.name] = checks[field.name](content[field.name])
-            except ValueError as error:
-                raise MalformedEventError(f"{field.name} of {shape.__name__} {error}") from None
-    return checked
+        raise MalformedEventError(f"{cls.__name__} has no field {', '.join(missing)}")
+    try:
+        return cast("_OutputT", shape.decode(cls.__name__, content))
+    except ValueError as error:
+        raise MalformedEventError(str(error)) from None
 
 
 def _kind(output: Output) -> str:

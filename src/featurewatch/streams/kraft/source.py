@@ -122,32 +122,34 @@ class KraftSource(SourceShell):
 
     def report(self) -> SourceReport:
         """The source's state now, for metrics and health."""
-        reader = self._reader
-        high_watermark = reader.high_watermark if reader else -1
-        has_lag = reader is not None and high_watermark >= 0
+        progress = self._reader.progress if self._reader else None
+        high_watermark = progress.high_watermark if progress else -1
+        lag = -1
+        if progress and high_watermark >= 0:
+            lag = max(0, high_watermark - progress.next_position.offset)
         return self._report(
             self._settings.cluster,
             offset=self._assembler.position.offset,
             high_watermark=high_watermark,
-            lag=max(0, high_watermark - reader.next_position.offset) if reader and has_lag else -1,
+            lag=lag,
             records_read=self._assembler.records_read,
             records_skipped=self._assembler.records_skipped,
         )
 
     def _state(self) -> ProtocolState | None:
-        reader = self._reader
+        cluster, position = self._settings.cluster, self._assembler.position
         if self._refused is not None:
-            cluster, position = self._settings.cluster, self._assembler.position
             return ProtocolState(cluster, False, self._refused, position)
-        if reader is None:
+        if self._reader is None:
             return None
+        progress = self._reader.progress
         return ProtocolState(
-            self._settings.cluster,
-            reader.caught_up,
-            reader.stall_reason,
-            self._assembler.position,
-            reader.high_watermark,
-            reader.leader,
+            cluster,
+            progress.caught_up,
+            progress.stall_reason,
+            position,
+            progress.high_watermark,
+            progress.leader,
         )
 
     async def _start(self) -> None:

@@ -10,11 +10,11 @@ import logging
 import socket
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoAuthError, NoNodeError, SessionClosedRequireSaslError
-from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.states import EventType, KazooState, KeeperState, ZnodeStat
 from kazoo.retry import KazooRetry
 
@@ -29,6 +29,7 @@ from featurewatch.streams.zookeeper.event_queue import (
     SessionDisconnected,
     WatchTriggered,
 )
+from featurewatch.streams.zookeeper.in_order_handler import CallbackResult, InOrderHandler
 from featurewatch.streams.zookeeper.kazoo_log import KazooLogHandler
 from featurewatch.streams.zookeeper.paths import WatchTarget
 from featurewatch.streams.zookeeper.settings import ZookeeperSettings
@@ -107,29 +108,26 @@ class ZookeeperSession:
         """Send a read."""
         watch = _Watch(request.generation, request.target, self._queue)
         path = request.target.path
-
-        self._handler.result = _Result(self, request)
         match request.operation:
             case ReadOperation.GET:
-                self._client.get_async(path, watch)
+                read = partial(self._client.get_async, path, watch)
             case ReadOperation.LIST:
-                self._client.get_children_async(path, watch)
+                read = partial(self._client.get_children_async, path, watch)
             case ReadOperation.EXISTS:
-                self._client.exists_async(path, watch)
+                read = partial(self._client.exists_async, path, watch)
             case ReadOperation.CHROOT:
-                self._client.exists_async(path)
+                read = partial(self._client.exists_async, path)
             case ReadOperation.SYNC:
-                self._client.sync_async(path)
+                read = partial(self._client.sync_async, path)
+        self._handler.send(read, partial(self.complete, request))
 
-    def completed(self, request: ReadRequest, outcome: ReadResult) -> None:
+    def complete(self, request: ReadRequest, result: CallbackResult) -> None:
         """Called by kazoo's connection thread, before it reads the next response."""
-        self._queue.put(ReadCompleted(request.token, outcome, self._client.last_zxid or 0))
-
-    def failed(self, request: ReadRequest, error: Exception) -> None:
-        """Called by kazoo's connection thread, for an error instead of a response."""
+        error = result.exception
         if isinstance(error, SessionClosedRequireSaslError):
             self._reasons.login_wanted()
-        self.completed(request, _failure(error))
+        outcome = _outcome(request, result.value) if error is None else _failure(error)
+        self._queue.put(ReadCompleted(request.token, outcome, self._client.last_zxid or 0))
 
     def _changed(self, state: str) -> None:
         """Called by kazoo's connection thread."""
@@ -153,27 +151,8 @@ class _Watch(NamedTuple):
             self.queue.put(WatchTriggered(self.generation, self.target))
 
 
-class _Result:
-    """kazoo's result object: passes a response on at once, in the thread that read it."""
-
-    __slots__ = ("_request", "_session")
-
-    def __init__(self, session: ZookeeperSession, request: ReadRequest) -> None:
-        self._session = session
-        self._request = request
-
-    def set(self, value: Any = None) -> None:
-        self._session.completed(self._request, _outcome(self._request, value))
-
-    def set_exception(self, error: Exception) -> None:
-        self._session.failed(self._request, error)
-
-    def rawlink(self, callback: Callable[[Any], Any]) -> None:
-        """Only called for a sync, to remove the chroot from a path that is not used."""
-
-
-class _Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo ships no types
-    """kazoo's threads, without its queues between the connection and us, and with our own TLS."""
+class _Handler(InOrderHandler):
+    """Connects with our own TLS and limits."""
 
     def __init__(self, settings: ZookeeperSettings) -> None:
         super().__init__()
@@ -184,11 +163,6 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo ships
         # cost the session. Java's client divides the timeout among the servers too.
         servers = settings.connect_string.count(",") + 1
         self._connect_s = max(1.0, settings.session_timeout_ms / 1000 / (servers + 1))
-        self.result: _Result | None = None
-        """The result object of the next request."""
-
-    def async_result(self) -> Any:
-        return self.result
 
     def spawn(self, func: Callable[..., None], *args: Any, **kwargs: Any) -> Any:
         def run() -> None:
@@ -197,9 +171,6 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo ships
                 func(*args, **kwargs)
 
         return super().spawn(run)
-
-    def dispatch_callback(self, callback: Any) -> None:
-        callback.func(*callback.args)
 
     def create_connection(
         self, address: tuple[str, int], hostname: str, timeout: float, **_: Any
@@ -247,7 +218,7 @@ def _stat(stat: ZnodeStat) -> ZnodeVersion:
     return ZnodeVersion(stat.czxid, stat.mzxid, stat.version, stat.ephemeralOwner)
 
 
-def _failure(error: Exception) -> ReadResult:
+def _failure(error: BaseException) -> ReadResult:
     if isinstance(error, NoNodeError):
         return ZnodeAbsent()
     if isinstance(error, NoAuthError):

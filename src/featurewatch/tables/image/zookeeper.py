@@ -6,7 +6,7 @@ from typing import Any, Final, Self
 
 from immutables import Map
 
-from featurewatch.streams.codec.znode_shapes import a_znode
+from featurewatch.streams.codec.shapes import a_znode
 from featurewatch.streams.types import FeatureLevel, FeatureName, NodeId, NodeKey, Role
 from featurewatch.streams.znodes import (
     ControllerEpochZnode,

@@ -16,6 +16,7 @@ from scripts.generate_records import covers
 from tests.paths import ROOT
 
 
+@pytest.mark.nightly
 @pytest.mark.stack
 def test_the_table_follows_from_the_jars() -> None:
     """The generator, run on the jars of the releases with ZooKeeper mode, writes this table."""

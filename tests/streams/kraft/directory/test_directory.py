@@ -39,14 +39,14 @@ async def test_records_settle_before_they_are_given_out(directory: LogDirectory)
     directory.append(0, leader_change(0, 1, 1000), entry(1, 1, 1100, 3), entry(4, 1, 2050))
     reader = directory.reader()
     assert await drain(reader) == ["commit 0-0"]
-    assert reader.leader == LeaderAndEpoch(1, 1)
+    assert reader.progress.leader == LeaderAndEpoch(1, 1)
     directory.append(0, entry(5, 1, 2100))
     assert await drain(reader) == ["commit 1-3"]
     directory.append(0, entry(6, 1, 9000))
     assert await drain(reader) == ["commit 4-5"]
-    assert reader.caught_up
-    assert reader.next_position == OffsetAndEpoch(6, 1)
-    assert reader.high_watermark == 6
+    assert reader.progress.caught_up
+    assert reader.progress.next_position == OffsetAndEpoch(6, 1)
+    assert reader.progress.high_watermark == 6
     await reader.close()
 
 
@@ -130,7 +130,7 @@ async def test_resuming_gives_each_record_once(directory: LogDirectory) -> None:
         reader = directory.reader(OffsetAndEpoch(offset, 1))
         expected = [f"commit {offset}-3", "commit 4-8"] if offset < 4 else [f"commit {offset}-8"]
         assert await drain(reader) == expected
-        assert reader.next_position == OffsetAndEpoch(9, 1)
+        assert reader.progress.next_position == OffsetAndEpoch(9, 1)
         await reader.close()
 
 
@@ -205,10 +205,10 @@ async def test_a_half_written_batch_is_waited_for(directory: LogDirectory) -> No
     directory.append(0, leader_change(0, 1, 1000), later[:30])
     reader = directory.reader()
     assert await drain(reader) == []
-    assert reader.stall_reason is None
+    assert reader.progress.stall_reason is None
     directory.append(0, later[30:], bytes(5000))
     assert await drain(reader) == ["commit 0-0"]
-    assert reader.stall_reason is None
+    assert reader.progress.stall_reason is None
     await reader.close()
 
 
@@ -219,7 +219,7 @@ async def test_a_damaged_batch_is_passed_on_with_its_error(directory: LogDirecto
     directory.append(0, leader_change(0, 1, 1000, voters=1), bytes(damaged), entry(4, 1, 1000))
     reader = directory.reader()
     assert await drain(reader) == ["commit 0-0", "commit 1-4"]
-    assert reader.stall_reason is None
+    assert reader.progress.stall_reason is None
     await reader.close()
 
 
@@ -228,11 +228,11 @@ async def test_garbage_stalls_the_reader_until_it_is_gone(directory: LogDirector
     directory.append(0, leader_change(0, 1, 1000, voters=1), b"\xff" * 100)
     reader = directory.reader()
     assert await drain(reader, 3) == ["commit 0-0"]
-    assert reader.stall_reason is not None
-    assert "cannot be read" in reader.stall_reason.message
+    assert reader.progress.stall_reason is not None
+    assert "cannot be read" in reader.progress.stall_reason.message
     directory.write(0, leader_change(0, 1, 1000, voters=1), entry(1, 1, 1000))
     assert await drain(reader, 4) == ["commit 1-1"]
-    assert reader.stall_reason is None
+    assert reader.progress.stall_reason is None
     await reader.close()
 
 
@@ -243,7 +243,7 @@ async def test_a_lasting_stall_keeps_its_start(directory: LogDirectory) -> None:
     reasons = []
     for _ in range(8):
         await reader.read()
-        reasons.append(reader.stall_reason)
+        reasons.append(reader.progress.stall_reason)
     stalled = list(itertools.dropwhile(lambda reason: reason is None, reasons))
     assert len(stalled) > 4
     assert all(reason is not None for reason in stalled)
@@ -256,9 +256,9 @@ async def test_another_cluster_is_refused(directory: LogDirectory) -> None:
     directory.append(0, leader_change(0, 1, 1000, voters=1))
     reader = LogDirectoryReader(directory.log, "another", LOG_START)
     assert await drain(reader, 1) == []
-    assert reader.stall_reason is not None
-    assert reader.stall_reason.permanent
-    assert f"belongs to cluster {CLUSTER}, not another" in reader.stall_reason.message
+    assert reader.progress.stall_reason is not None
+    assert reader.progress.stall_reason.permanent
+    assert f"belongs to cluster {CLUSTER}, not another" in reader.progress.stall_reason.message
     await reader.close()
 
 
@@ -294,8 +294,8 @@ async def test_meta_properties_that_cannot_be_read_are_no_missing_ones(
         cluster_id_of(directory.log)
     reader = directory.reader()
     assert await drain(reader, 1) == []
-    assert reader.stall_reason is not None
-    assert f"{meta}: Is a directory" in reader.stall_reason.message
+    assert reader.progress.stall_reason is not None
+    assert f"{meta}: Is a directory" in reader.progress.stall_reason.message
     await reader.close()
 
 
@@ -310,10 +310,10 @@ async def test_a_directory_without_a_log_is_a_stall_reason(
         directory.append(7, entry(7, 1, 1000))
     reader = directory.reader()
     assert await drain(reader, 1) == []
-    assert reader.stall_reason is not None
-    assert reader.stall_reason.permanent
+    assert reader.progress.stall_reason is not None
+    assert reader.progress.stall_reason.permanent
     hints = {"nothing": "is the log mounted", "no log": "give", "only the end": "mount the whole"}
-    assert hints[what] in reader.stall_reason.message
+    assert hints[what] in reader.progress.stall_reason.message
     await reader.close()
 
 

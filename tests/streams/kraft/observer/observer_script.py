@@ -152,12 +152,16 @@ class Script:
     def _holds(self, part: str, row: str) -> bool:
         word, _, rest = part.partition(" ")
         if word == "trouble":
-            line = self.observer.stall_reason.message if self.observer.stall_reason else "none"
+            line = (
+                self.observer.progress.stall_reason.message
+                if self.observer.progress.stall_reason
+                else "none"
+            )
             assert rest in line, f"{row}: {line}"
         elif word == "pause":
             assert self.waited_ms >= int(rest.removeprefix(">=")), f"{row}: {self.waited_ms}"
         elif word in ("following", "behind"):
-            assert self.observer.caught_up == (word == "following"), row
+            assert self.observer.progress.caught_up == (word == "following"), row
         else:
             return False
         return True

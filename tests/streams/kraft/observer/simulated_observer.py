@@ -56,9 +56,9 @@ class Auditor:
                     assert snapshot.offset > self.next
                     if last_part:
                         self.next = snapshot.offset
-        assert observer.next_position.offset == self.next
-        assert self.watermark <= observer.high_watermark <= self.quorum.watermark
-        self.watermark = observer.high_watermark
+        assert observer.progress.next_position.offset == self.next
+        assert self.watermark <= observer.progress.high_watermark <= self.quorum.watermark
+        self.watermark = observer.progress.high_watermark
 
 
 class Run:
@@ -85,7 +85,7 @@ class Run:
             self._ask(number, lost=name == "fail")
         elif name == "restart":
             # Only what was passed on survives a crash.
-            self.observer = self._observer(self.observer.next_position)
+            self.observer = self._observer(self.observer.progress.next_position)
             self.auditor.watermark = -1
         elif name == "append":
             self.quorum.append(1 + number % 4)
@@ -113,11 +113,9 @@ class Run:
             self.quorum.replicate(number)
         for _ in range(300):
             self._ask(0, lost=False)
-            if self.observer.caught_up and self.auditor.next == self.quorum.watermark:
+            if self.observer.progress.caught_up and self.auditor.next == self.quorum.watermark:
                 return
-        raise AssertionError(
-            f"stuck at {self.observer.next_position}, {self.observer.stall_reason}"
-        )
+        raise AssertionError(f"stuck: {self.observer.progress}")
 
 
 def play(seed: int) -> None:

@@ -98,7 +98,7 @@ def test_a_leader_without_a_watermark_keeps_the_last_one() -> None:
         b 5@6 e6 w0   | ok leader=2@6 hw=5                    | commit 0-4, following
         """
     )
-    assert run.observer.high_watermark == 5
+    assert run.observer.progress.high_watermark == 5
 
 
 def test_an_older_watermark_takes_nothing_back() -> None:
@@ -111,8 +111,8 @@ def test_an_older_watermark_takes_nothing_back() -> None:
         a 3@5 e5 w0   | ok leader=1@5 hw=1                    |
         """
     )
-    assert run.observer.high_watermark == 2
-    assert run.observer.next_position == OffsetAndEpoch(2, 5)
+    assert run.observer.progress.high_watermark == 2
+    assert run.observer.progress.next_position == OffsetAndEpoch(2, 5)
 
 
 def test_before_4_1_the_watermark_is_looked_for_ever_less_often() -> None:
@@ -160,7 +160,7 @@ def test_a_cut_off_batch_is_fetched_again() -> None:
 
 def test_a_batch_larger_than_the_response_is_fetched_with_more_bytes() -> None:
     """No whole batch in an answer: more bytes are asked for, up to the most; then it is trouble."""
-    run = script(bootstrap="a", pace=ObserverTiming(max_bytes=100, most_bytes=5000))
+    run = script(bootstrap="a", pace=ObserverTiming(max_bytes=100, max_batch_bytes=5000))
     run.play("a 0@0 e0 w0 | FENCED_LEADER_EPOCH leader=1@5 at 1=a |")
     sizes = []
     for _ in range(3):
@@ -169,8 +169,8 @@ def test_a_batch_larger_than_the_response_is_fetched_with_more_bytes() -> None:
         sizes.append(request.max_bytes)
         run.reply("ok leader=1@5 hw=9 0-3@5 cut=5", request)
     assert sizes == [100, 800, 5000]
-    assert run.observer.stall_reason is not None
-    assert "no whole batch follows offset 0" in run.observer.stall_reason.message
+    assert run.observer.progress.stall_reason is not None
+    assert "no whole batch follows offset 0" in run.observer.progress.stall_reason.message
 
 
 def test_batches_before_the_place_are_passed_over() -> None:
@@ -274,7 +274,7 @@ def test_one_controller_at_an_older_epoch_is_no_recreated_cluster() -> None:
         request = run.next_request()
         answer = "UNKNOWN_LEADER_EPOCH leader=1@2" if request.to.host == "a" else "gone"
         assert run.reply(answer, request) == []
-    assert run.observer.next_position == OffsetAndEpoch(10, 5)
+    assert run.observer.progress.next_position == OffsetAndEpoch(10, 5)
 
 
 def test_a_snapshot_takes_the_place_of_what_the_log_no_longer_has() -> None:
@@ -413,8 +413,8 @@ def test_a_stall_reason_keeps_its_start() -> None:
         run.observer.on_failure(
             RequestFailure("nobody listens"), run.now_ms if run.next_request() else 0
         )
-    assert run.observer.stall_reason is not None
-    assert run.observer.stall_reason.since_ms == first_ms
+    assert run.observer.progress.stall_reason is not None
+    assert run.observer.progress.stall_reason.since_ms == first_ms
     assert run.now_ms - first_ms > 5000
 
 

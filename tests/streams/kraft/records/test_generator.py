@@ -16,6 +16,7 @@ from featurewatch.streams.kraft.records.selection import (
 from tests.paths import ROOT
 
 
+@pytest.mark.nightly
 @pytest.mark.stack
 def test_table_follows_from_the_jars() -> None:
     """The generator, run on the jars of releases 3.3 to 4.3, writes the table that stands here."""

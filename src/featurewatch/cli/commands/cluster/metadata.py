@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from featurewatch.cli.command_line import command
 from featurewatch.cli.commands.topics.common.options import with_topic_target
-from featurewatch.cli.commands.topics.common.target import TopicTarget
+from featurewatch.cli.kafka_tools.target import AdminTarget
 from featurewatch.cli.output.terminal import print_json_text, print_line
 
 if TYPE_CHECKING:
@@ -14,13 +14,18 @@ if TYPE_CHECKING:
 
 @command()
 @with_topic_target
-def metadata(target: TopicTarget) -> None:
+async def metadata(target: AdminTarget) -> None:
     """Show the cluster's id, its brokers and its controller.
 
     In KRaft mode the controller that brokers name is one of them, which forwards changes.
     """
-    target.check_server()
-    cluster = target.read(lambda reader: reader.cluster())
+    # Here, so that help needs no client.
+    from featurewatch.admin.cluster.reader import ClusterReader
+    from featurewatch.cli.commands.topics.common.selection import check_server
+
+    check_server(target)
+    async with target.connect(ClusterReader) as client:
+        cluster = await client.cluster()
     if target.as_json:
         print_json_text(
             json.dumps(

@@ -4,10 +4,8 @@ import threading
 import time
 from collections import Counter
 
-from confluent_kafka import Consumer, KafkaError, TopicPartition
-
 from featurewatch.cli.commands.demo.printer import DemoPrinter
-from featurewatch.streams.bus.reader import LOG
+from featurewatch.streams.bus.reader import TopicReader
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.codec.outputs import decode_alert, decode_change, decode_snapshot
 from featurewatch.streams.outputs import Alert, AlertState, FeatureChange, Snapshot
@@ -38,22 +36,7 @@ class OutputLog:
         self._names = {bus.topic(topic): topic for topic in _TOPICS}
         self._narrator = narrator
         self._stop = threading.Event()
-        self._consumer = Consumer(
-            bus.client()
-            | {
-                "group.id": bus.group("demo"),
-                "enable.auto.commit": False,
-                "fetch.wait.max.ms": 50,
-            },
-            logger=LOG,
-        )
-        self._consumer.assign(
-            [
-                TopicPartition(name, partition, 0)
-                for name in self._names
-                for partition in range(bus.partitions)
-            ]
-        )
+        self._reader = TopicReader(bus, *_TOPICS, group="demo")
         self._thread = threading.Thread(target=self._read, name="featurewatch-feed", daemon=True)
 
     def __enter__(self) -> "OutputLog":
@@ -63,7 +46,7 @@ class OutputLog:
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join()
-        self._consumer.close()
+        self._reader.close()
 
     def firing_of(self, cluster: ClusterId) -> list[Alert]:
         """The alerts of a cluster that fire now."""
@@ -80,15 +63,8 @@ class OutputLog:
 
     def _read(self) -> None:
         while not self._stop.is_set():
-            message = self._consumer.poll(0.1)
-            now_ms = time.time() * 1000
-            if message is None:
-                continue
-            error = message.error()
-            if error is None:
-                self._take(message.topic() or "", message.value(), now_ms)
-            elif error.code() != KafkaError._PARTITION_EOF and error.fatal():
-                return
+            for message in self._reader.poll(0.1):
+                self._take(message.topic() or "", message.value(), time.time() * 1000)
 
     def _take(self, name: str, value: bytes | None, now_ms: float) -> None:
         if value is None:  # the state of a cluster that was forgotten

@@ -1,15 +1,15 @@
 """``featurewatch elect preferred``."""
 
 from featurewatch.cli.command_line import command
-from featurewatch.cli.commands.elect.common.options import ElectionOptions, with_election_options
+from featurewatch.cli.commands.elect.options import ElectionOptions, with_election_options
 
 
 @command()
 @with_election_options
-def preferred(options: ElectionOptions) -> None:
+async def preferred(options: ElectionOptions) -> None:
     """Make the first replica of each partition its leader, if it is in sync."""
     # Here, so that help needs no client.
     from featurewatch.admin.elections.client import ElectionType
-    from featurewatch.cli.commands.elect.common.election import run_election
+    from featurewatch.cli.commands.elect.election import run_election
 
-    run_election(ElectionType.PREFERRED, options)
+    await run_election(ElectionType.PREFERRED, options)

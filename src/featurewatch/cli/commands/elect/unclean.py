@@ -1,15 +1,15 @@
 """``featurewatch elect unclean``."""
 
 from featurewatch.cli.command_line import command
-from featurewatch.cli.commands.elect.common.options import ElectionOptions, with_election_options
+from featurewatch.cli.commands.elect.options import ElectionOptions, with_election_options
 
 
 @command()
 @with_election_options
-def unclean(options: ElectionOptions) -> None:
+async def unclean(options: ElectionOptions) -> None:
     """Give partitions without a leader one that is not in sync: messages may be lost."""
     # Here, so that help needs no client.
     from featurewatch.admin.elections.client import ElectionType
-    from featurewatch.cli.commands.elect.common.election import run_election
+    from featurewatch.cli.commands.elect.election import run_election
 
-    run_election(ElectionType.UNCLEAN, options)
+    await run_election(ElectionType.UNCLEAN, options)

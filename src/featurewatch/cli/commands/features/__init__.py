@@ -24,6 +24,10 @@ features = LazyGroup(
     "features",
     SUMMARIES,
     "featurewatch.cli.commands.features.{}",
+    shared={
+        **dict.fromkeys(("upgrade", "downgrade"), "levels"),
+        **dict.fromkeys(("disable", "delete"), "removals"),
+    },
     help="Read and change the finalized feature levels of a cluster, as kafka-features does.",
     params=_PARAMS,
     callback=_CALLBACK,

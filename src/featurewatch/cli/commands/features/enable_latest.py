@@ -1,16 +1,15 @@
 """``featurewatch features enable-latest``: all features at the highest level that all support."""
 
 from featurewatch.cli.command_line import command
-from featurewatch.cli.commands.features.common.options import with_target
-from featurewatch.cli.commands.features.common.target import ClusterTarget
+from featurewatch.cli.commands.features.common.options import FeaturesTarget, with_target
 from featurewatch.cli.config.cluster_options import DryRun, Yes
 
 
 @command()
 @with_target
-def enable_latest(target: ClusterTarget, dry_run: DryRun = False, yes: Yes = False) -> None:
+async def enable_latest(target: FeaturesTarget, dry_run: DryRun = False, yes: Yes = False) -> None:
     """Raise every feature to the highest level that all nodes of the cluster support."""
     # Here, so that help needs no client.
     from featurewatch.cli.commands.features.common import latest
 
-    latest.enable_latest(target, dry_run=dry_run, yes=yes)
+    await latest.enable_latest(target, dry_run=dry_run, yes=yes)

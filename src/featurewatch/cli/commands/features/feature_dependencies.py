@@ -3,14 +3,13 @@
 from typing import Annotated
 
 from featurewatch.cli.command_line import Option, command
-from featurewatch.cli.commands.features.common.options import with_target
-from featurewatch.cli.commands.features.common.target import ClusterTarget
+from featurewatch.cli.commands.features.common.options import FeaturesTarget, with_target
 
 
 @command()
 @with_target
 def feature_dependencies(
-    target: ClusterTarget,
+    target: FeaturesTarget,
     feature: Annotated[
         list[str], Option("--feature", metavar="NAME=LEVEL", help="A level. Repeatable.")
     ],

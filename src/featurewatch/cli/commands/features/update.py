@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from featurewatch.admin.features.metadata import FeatureDialect
 from featurewatch.cli.command_line import Option, command
-from featurewatch.cli.commands.features.common.options import with_target
-from featurewatch.cli.commands.features.common.target import ClusterTarget
+from featurewatch.cli.commands.features.common.options import FeaturesTarget, with_target
 from featurewatch.cli.config.cluster_options import Yes
 from featurewatch.cli.errors import UsageError
 from featurewatch.streams.types import FeatureLevel, FeatureName
@@ -19,8 +18,8 @@ Repeated = list[str] | None
 
 @command()
 @with_target
-def update(
-    target: ClusterTarget,
+async def update(
+    target: FeaturesTarget,
     feature_upgrade: Annotated[
         Repeated, Option("--feature-upgrade", metavar="NAME:LEVEL", help="Early draft. Repeatable.")
     ] = None,
@@ -72,7 +71,7 @@ def update(
     names = [item.feature for item in updates]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise UsageError(f"{twice} is named more than once")
-    update_by_draft(target, updates, yes=yes)
+    await update_by_draft(target, updates, yes=yes)
 
 
 def _split(text: str | None) -> list[str]:

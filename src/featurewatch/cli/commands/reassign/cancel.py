@@ -8,13 +8,13 @@ from featurewatch.cli.commands.reassign.common.options import (
     with_brokers_or_controllers,
 )
 from featurewatch.cli.config.cluster_options import Yes
-from featurewatch.cli.kafka_tools.target import ToolTarget, required_file
+from featurewatch.cli.kafka_tools.target import AdminTarget
 
 
 @command()
 @with_brokers_or_controllers
-def cancel(
-    target: ToolTarget,
+async def cancel(
+    target: AdminTarget,
     reassignment_json_file: ReassignmentFile = None,
     preserve_throttles: PreserveThrottles = False,
     timeout: MoveTimeout = 10_000,
@@ -25,21 +25,16 @@ def cancel(
     from featurewatch.admin.reassignments.client import ReassignmentAdmin
     from featurewatch.cli.commands.reassign.common.assignment_file import parse_assignment
     from featurewatch.cli.commands.reassign.common.cancellation import cancel_assignment
-    from featurewatch.cli.commands.reassign.common.json_file import read_json_file
+    from featurewatch.cli.kafka_tools.errors import required
+    from featurewatch.cli.kafka_tools.json_file import read_json_file
 
-    file = required_file(reassignment_json_file, "reassignment-json-file")
-    client = target.client(ReassignmentAdmin)
-
-    async def change() -> None:
-        requested = parse_assignment(read_json_file(file))
-        async with client as admin:
-            await cancel_assignment(
-                admin,
-                requested,
-                target.printer,
-                preserve_throttles=preserve_throttles,
-                timeout_s=timeout / 1000,
-                yes=yes,
-            )
-
-    target.run(change(), shown_by="featurewatch reassign list")
+    file = required(reassignment_json_file, "reassignment-json-file")
+    async with target.connect(ReassignmentAdmin, changes=True) as admin:
+        await cancel_assignment(
+            admin,
+            parse_assignment(read_json_file(file)),
+            target,
+            preserve_throttles=preserve_throttles,
+            timeout_s=timeout / 1000,
+            yes=yes,
+        )

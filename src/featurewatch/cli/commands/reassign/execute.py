@@ -15,14 +15,14 @@ from featurewatch.cli.commands.reassign.common.options import (
     Wait,
     with_brokers,
 )
-from featurewatch.cli.config.cluster_options import Compat, Yes
-from featurewatch.cli.kafka_tools.target import ToolTarget, required_file
+from featurewatch.cli.config.cluster_options import Yes
+from featurewatch.cli.kafka_tools.target import AdminTarget
 
 
 @command()
 @with_brokers
-def execute(
-    target: ToolTarget,
+async def execute(
+    target: AdminTarget,
     reassignment_json_file: ReassignmentFile = None,
     additional: Additional = False,
     throttle: Throttle = -1,
@@ -44,12 +44,11 @@ def execute(
         parse_assignment,
     )
     from featurewatch.cli.commands.reassign.common.execution import Execution, ExecutionOptions
-    from featurewatch.cli.commands.reassign.common.json_file import read_json_file
+    from featurewatch.cli.kafka_tools.errors import required
+    from featurewatch.cli.kafka_tools.json_file import read_json_file
 
-    file = required_file(reassignment_json_file, "reassignment-json-file")
-    client = target.client(ReassignmentAdmin)
+    file = required(reassignment_json_file, "reassignment-json-file")
     options = ExecutionOptions(
-        compat=Compat(target.compat),
         additional=additional,
         throttle=throttle,
         directory_throttle=replica_alter_log_dirs_throttle,
@@ -62,11 +61,7 @@ def execute(
         force=force,
         yes=yes,
     )
-
-    async def change() -> None:
+    async with target.connect(ReassignmentAdmin, changes=True) as admin:
         requested = parse_assignment(read_json_file(file))
         check_assignment(requested)
-        async with client as admin:
-            await Execution(admin, requested, options, target.printer).run()
-
-    target.run(change(), shown_by="featurewatch reassign list")
+        await Execution(admin, requested, options, target).run()

@@ -7,14 +7,13 @@ from featurewatch.cli.commands.reassign.common.options import (
     TopicsFile,
     with_brokers,
 )
-from featurewatch.cli.config.cluster_options import Compat
-from featurewatch.cli.kafka_tools.target import ToolTarget, required_file, required_text
+from featurewatch.cli.kafka_tools.target import AdminTarget
 
 
 @command()
 @with_brokers
-def generate(
-    target: ToolTarget,
+async def generate(
+    target: AdminTarget,
     topics_to_move_json_file: TopicsFile = None,
     broker_list: BrokerList = None,
     disable_rack_aware: DisableRackAware = False,
@@ -26,25 +25,15 @@ def generate(
         parse_broker_list,
         parse_topics,
     )
-    from featurewatch.cli.commands.reassign.common.json_file import read_json_file
     from featurewatch.cli.commands.reassign.common.proposal import propose_assignment
+    from featurewatch.cli.kafka_tools.errors import required
+    from featurewatch.cli.kafka_tools.json_file import read_json_file
 
-    file = required_file(topics_to_move_json_file, "topics-to-move-json-file")
-    listed = required_text(broker_list, "broker-list")
-    client = target.client(ReassignmentAdmin)
-
-    async def read() -> None:
+    file = required(topics_to_move_json_file, "topics-to-move-json-file")
+    listed = required(broker_list, "broker-list")
+    async with target.connect(ReassignmentAdmin) as client:
         text = read_json_file(file)
         broker_ids = parse_broker_list(listed)
-        topics = parse_topics(text)
-        async with client as admin:
-            await propose_assignment(
-                admin,
-                topics,
-                broker_ids,
-                target.printer,
-                compat=Compat(target.compat),
-                uses_racks=not disable_rack_aware,
-            )
-
-    target.run(read())
+        await propose_assignment(
+            client, parse_topics(text), broker_ids, target, uses_racks=not disable_rack_aware
+        )

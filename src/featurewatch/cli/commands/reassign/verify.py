@@ -6,13 +6,13 @@ from featurewatch.cli.commands.reassign.common.options import (
     ReassignmentFile,
     with_brokers,
 )
-from featurewatch.cli.kafka_tools.target import ToolTarget, required_file
+from featurewatch.cli.kafka_tools.target import AdminTarget
 
 
 @command()
 @with_brokers
-def verify(
-    target: ToolTarget,
+async def verify(
+    target: AdminTarget,
     reassignment_json_file: ReassignmentFile = None,
     preserve_throttles: PreserveThrottles = False,
 ) -> None:
@@ -20,17 +20,11 @@ def verify(
     # Here, so that help needs no client.
     from featurewatch.admin.reassignments.client import ReassignmentAdmin
     from featurewatch.cli.commands.reassign.common.assignment_file import parse_assignment
-    from featurewatch.cli.commands.reassign.common.json_file import read_json_file
     from featurewatch.cli.commands.reassign.common.verification import verify_assignment
+    from featurewatch.cli.kafka_tools.errors import required
+    from featurewatch.cli.kafka_tools.json_file import read_json_file
 
-    file = required_file(reassignment_json_file, "reassignment-json-file")
-    client = target.client(ReassignmentAdmin)
-
-    async def read() -> None:
+    file = required(reassignment_json_file, "reassignment-json-file")
+    async with target.connect(ReassignmentAdmin, changes=True) as admin:
         requested = parse_assignment(read_json_file(file))
-        async with client as admin:
-            await verify_assignment(
-                admin, requested, target.printer, preserve_throttles=preserve_throttles
-            )
-
-    target.run(read(), shown_by="featurewatch reassign list")
+        await verify_assignment(admin, requested, target, preserve_throttles=preserve_throttles)

@@ -29,19 +29,19 @@ def shell(
     run up to the first that fails, whose exit code is the shell's.
     """
     # Here, so that help needs none of it.
-    from featurewatch.cli.client_session import client_session
     from featurewatch.cli.commands.shell.line_runner import LineRunner
     from featurewatch.cli.commands.shell.script import run_script, standard_lines
     from featurewatch.cli.commands.shell.target import shell_target
+    from featurewatch.cli.kafka_tools.session import shell_session
 
     target = shell_target(bootstrap_server, bootstrap_controller, command_config)
     if lines is None and sys.stdin.isatty() and sys.stdout.isatty():
         from featurewatch.cli.commands.shell.interactive import require_terminal, run_terminal
 
         require_terminal()
-        with client_session():
+        with shell_session():
             raise Exit(run_terminal(target))
-    with client_session():
+    with shell_session():
         if lines is None:
             code = run_script(standard_lines(), LineRunner(target), numbered=True)
         else:

@@ -3,14 +3,15 @@
 It is imported only where somebody types: the package is an extra, and takes long to import.
 """
 
+import asyncio
 import signal
 from collections.abc import Iterable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from featurewatch.cli.commands.shell.cluster_names import ClusterNames
 from featurewatch.cli.commands.shell.history_file import HistoryFile, default_path
 from featurewatch.cli.commands.shell.line_runner import LineRunner, ShellEnd
+from featurewatch.cli.commands.shell.names_reader import read_names
 from featurewatch.cli.commands.shell.refresher import NamesRefresher
 from featurewatch.cli.commands.shell.target import ShellTarget
 from featurewatch.cli.commands.shell.words import join_lines
@@ -37,18 +38,7 @@ def require_terminal() -> None:
 
 def run_terminal(target: ShellTarget) -> int:
     """Runs what is typed until the end of the input; always good, whatever a line came to."""
-    from featurewatch.cli.client_session import ClientSession
-
-    reading: list[ClientSession] = []
-
-    def read() -> ClusterNames:
-        from featurewatch.cli.commands.shell.names_reader import read_names
-
-        if not reading:  # in the thread that uses it
-            reading.append(ClientSession())
-        return reading[0].run(read_names(target))
-
-    refresher = NamesRefresher(read)
+    refresher = NamesRefresher(lambda: asyncio.run(read_names(target)))
     runner = LineRunner(
         target,
         lambda: refresher.error and f"names are not completed: {refresher.error}",

@@ -10,14 +10,14 @@ from featurewatch.cli.commands.topics.common.options import (
     Topic,
     with_topic_target,
 )
-from featurewatch.cli.commands.topics.common.target import TopicTarget
 from featurewatch.cli.config.cluster_options import DryRun, Yes
+from featurewatch.cli.kafka_tools.target import AdminTarget
 
 
 @command()
 @with_topic_target
-def alter(
-    target: TopicTarget,
+async def alter(
+    target: AdminTarget,
     topic: Topic = None,
     partitions: Partitions = None,
     replica_assignment: ReplicaAssignment = None,
@@ -43,23 +43,24 @@ def alter(
     """
     # Here, so that help needs no client.
     from featurewatch.cli.commands.topics.common.alteration import AlterRequest, alter_topics
+    from featurewatch.cli.commands.topics.common.selection import check_server
+    from featurewatch.cli.kafka_tools.errors import required
     from featurewatch.cli.kafka_tools.topics import (
-        check_required,
         integer,
         parse_assignment,
         parse_setting_changes,
         single,
     )
 
-    target.check_server()
-    check_required(topic=topic)
+    check_server(target)
+    topics = required(topic, "topic")
     if not (add_config or delete_config):
-        check_required(partitions=partitions)
-    expression = single(topic, "topic") or ""
+        required(partitions, "partitions")
+    expression = single(topics, "topic") or ""
     count = integer(partitions, "partitions")
     assignment = parse_assignment(single(replica_assignment, "replica-assignment"))
     added, deleted = parse_setting_changes(add_config, delete_config)
-    alter_topics(
+    await alter_topics(
         target,
         AlterRequest(expression, count, assignment, added, deleted, if_exists),
         dry_run=dry_run,

@@ -10,14 +10,14 @@ from featurewatch.cli.commands.topics.common.options import (
     Topic,
     with_topic_target,
 )
-from featurewatch.cli.commands.topics.common.target import TopicTarget
 from featurewatch.cli.config.cluster_options import DryRun
+from featurewatch.cli.kafka_tools.target import AdminTarget
 
 
 @command()
 @with_topic_target
-def create(
-    target: TopicTarget,
+async def create(
+    target: AdminTarget,
     topic: Topic = None,
     partitions: Partitions = None,
     replication_factor: Annotated[
@@ -40,28 +40,29 @@ def create(
     # Here, so that help needs no client.
     from featurewatch.admin.topics.values import TopicSpec
     from featurewatch.cli.commands.topics.common.changes import create_topic
+    from featurewatch.cli.commands.topics.common.selection import check_server
+    from featurewatch.cli.kafka_tools.errors import required
     from featurewatch.cli.kafka_tools.topics import (
         check_counts,
         check_exclusive,
-        check_required,
         integer,
         parse_assignment,
         parse_configs,
         single,
     )
 
-    target.check_server()
-    check_required(topic=topic)
+    check_server(target)
+    topics = required(topic, "topic")
     check_exclusive(
         {"replica-assignment": replica_assignment},
         {"partitions": partitions, "replication-factor": replication_factor},
     )
-    name = single(topic, "topic") or ""
+    name = single(topics, "topic") or ""
     count = integer(partitions, "partitions")
     factor = integer(replication_factor, "replication-factor")
     assignment = parse_assignment(single(replica_assignment, "replica-assignment"))
     configs = parse_configs(config)
-    create_topic(
+    await create_topic(
         target,
         TopicSpec(name, count, factor, configs, assignment),
         check=lambda: check_counts(count, factor),

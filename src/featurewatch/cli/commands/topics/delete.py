@@ -2,14 +2,14 @@
 
 from featurewatch.cli.command_line import command
 from featurewatch.cli.commands.topics.common.options import IfExists, Topic, with_topic_target
-from featurewatch.cli.commands.topics.common.target import TopicTarget
 from featurewatch.cli.config.cluster_options import DryRun, Yes
+from featurewatch.cli.kafka_tools.target import AdminTarget
 
 
 @command()
 @with_topic_target
-def delete(
-    target: TopicTarget,
+async def delete(
+    target: AdminTarget,
     topic: Topic = None,
     if_exists: IfExists = False,
     dry_run: DryRun = False,
@@ -22,10 +22,10 @@ def delete(
     """
     # Here, so that help needs no client.
     from featurewatch.cli.commands.topics.common.deletion import delete_topics
-    from featurewatch.cli.kafka_tools.topics import check_required, single
+    from featurewatch.cli.commands.topics.common.selection import check_server
+    from featurewatch.cli.kafka_tools.errors import required
+    from featurewatch.cli.kafka_tools.topics import single
 
-    target.check_server()
-    check_required(topic=topic)
-    delete_topics(
-        target, single(topic, "topic") or "", if_exists=if_exists, dry_run=dry_run, yes=yes
-    )
+    check_server(target)
+    expression = single(required(topic, "topic"), "topic") or ""
+    await delete_topics(target, expression, if_exists=if_exists, dry_run=dry_run, yes=yes)

@@ -10,13 +10,13 @@ from featurewatch.cli.commands.topics.common.options import (
     Topic,
     with_topic_target,
 )
-from featurewatch.cli.commands.topics.common.target import TopicTarget
+from featurewatch.cli.kafka_tools.target import AdminTarget
 
 
 @command()
 @with_topic_target
-def describe(
-    target: TopicTarget,
+async def describe(
+    target: AdminTarget,
     topic: Topic = None,
     topic_id: Annotated[
         Once, Option("--topic-id", metavar="ID", help="The topic by its id, not by its name.")
@@ -61,8 +61,9 @@ def describe(
     """Show topics: partitions, leaders, replicas, settings."""
     # Here, so that help needs no client.
     from featurewatch.cli.commands.topics.common.description import DescribeRequest, print_topics
+    from featurewatch.cli.commands.topics.common.selection import check_server
+    from featurewatch.cli.kafka_tools.errors import KafkaUsageError
     from featurewatch.cli.kafka_tools.topics import (
-        TopicUsageError,
         check_exclusive,
         integer,
         single,
@@ -70,10 +71,10 @@ def describe(
     from featurewatch.cli.kafka_tools.topics_describe import PartitionFilter
     from featurewatch.cli.output.terminal import print_line
 
-    target.check_server()
+    check_server(target)
     if if_exists:
         if not topic and not topic_id:
-            raise TopicUsageError("--topic or --topic-id is required to describe a topic")
+            raise KafkaUsageError("--topic or --topic-id is required to describe a topic")
         if topic and topic_id and not target.as_json:
             print_line(
                 "Only topic id will be used when both --topic and --topic-id are specified and "
@@ -103,4 +104,4 @@ def describe(
         if_exists=if_exists,
         exclude_internal=exclude_internal,
     )
-    print_topics(target, request)
+    await print_topics(target, request)

@@ -6,23 +6,25 @@ from featurewatch.cli.commands.topics.common.options import (
     Topic,
     with_topic_target,
 )
-from featurewatch.cli.commands.topics.common.target import TopicTarget
+from featurewatch.cli.kafka_tools.target import AdminTarget
 
 
 @command("list")
 @with_topic_target
-def list_topics(
-    target: TopicTarget, topic: Topic = None, exclude_internal: ExcludeInternal = False
+async def list_topics(
+    target: AdminTarget, topic: Topic = None, exclude_internal: ExcludeInternal = False
 ) -> None:
     """List the names of topics."""
     # Here, so that help needs no client.
-    from featurewatch.cli.commands.topics.common.selection import selected
+    from featurewatch.admin.topics.reader import TopicMetadataReader
+    from featurewatch.cli.commands.topics.common.selection import check_server, selected
     from featurewatch.cli.kafka_tools.topics import single
     from featurewatch.cli.output.terminal import print_json_text, print_line, print_lines
 
-    target.check_server()
+    check_server(target)
     expression = single(topic, "topic")
-    overview = target.read(lambda reader: reader.overview())
+    async with target.connect(TopicMetadataReader) as client:
+        overview = await client.overview()
     names = selected(overview.topics, expression, exclude_internal=exclude_internal)
     if target.as_json:
         import json

@@ -13,6 +13,7 @@ from featurewatch.cli.config.settings import Settings
 from featurewatch.cli.errors import UsageError
 from featurewatch.cli.runtime.notify.alert_messages import alert_of
 from featurewatch.cli.runtime.notify.webhook_delivery import WebhookDelivery
+from featurewatch.cli.runtime.supervisor import STEADY_BACKOFF, must_be_set_up, run_restarting
 from featurewatch.common.http.errors import PortTakenError
 from featurewatch.common.tasks import run_all
 from featurewatch.common.text import error_line
@@ -21,32 +22,23 @@ from featurewatch.integrations.notify.alertmanager import AlertmanagerMember, li
 from featurewatch.integrations.notify.metrics import NotifyMetrics
 from featurewatch.integrations.notify.settings import NotifySettings, WebhookTarget
 from featurewatch.integrations.notify.webhook_target import WebhookSender
-from featurewatch.streams.bus.feed import LastingFailure, follow_feed
-from featurewatch.streams.bus.settings import BusSettings
+from featurewatch.streams.bus.feed import FailureLog, TopicFeed, follow_feed
 from featurewatch.streams.health import HealthServer, HealthViews
 from featurewatch.streams.source import wall_clock_ms
-from featurewatch.streams.topics import ALERTS, Topic
+from featurewatch.streams.topics import ALERTS
 
 LOG: Final = logging.getLogger("featurewatch.notify")
 
-_RESTART_S: Final = 15.0
 _TICK_S: Final = 10.0
 
 
-class _AlertFeed:
+class _AlertFeed(TopicFeed):
     """Applies the alerts to the book, and wakes the members."""
 
-    def __init__(
-        self, bus: BusSettings, book: AlertBook, members: Sequence[AlertmanagerMember]
-    ) -> None:
-        self.bus = bus
+    def __init__(self, book: AlertBook, members: Sequence[AlertmanagerMember]) -> None:
+        super().__init__(FailureLog(LOG, "Alertmanager gets nothing new"))
         self._book = book
         self._members = members
-        self._failure = LastingFailure(LOG, "Alertmanager gets nothing new")
-
-    @property
-    def topics(self) -> tuple[Topic, ...]:
-        return (ALERTS,)
 
     def begin(self) -> None:
         self._book.begin_reading()
@@ -63,7 +55,7 @@ class _AlertFeed:
         self._wake()
 
     def report(self, error: str | None) -> None:
-        self._failure.note(error)
+        super().report(error)
         self._book.error = error
 
     def _wake(self) -> None:
@@ -96,7 +88,7 @@ async def run_notify(settings: Settings, topics_exist: asyncio.Event | None = No
         bus = settings.bus_settings()
         work: list[Any] = [_restarting(member.url, member.run) for member in members]
         if members:
-            work += [follow_feed(_AlertFeed(bus, book, members)), _tick(book)]
+            work += [follow_feed(_AlertFeed(book, members), bus, (ALERTS,)), _tick(book)]
         for target, sender in zip(targets.webhooks, senders, strict=True):
             delivery = WebhookDelivery(bus, target, sender, links_of(targets), wall_clock_ms)
             work.append(_restarting(target.name, delivery.run))
@@ -117,20 +109,16 @@ async def run_notify_beside(settings: Settings, topics_exist: asyncio.Event) -> 
 
 
 async def _restarting(target: str, run: Callable[[], Awaitable[None]]) -> None:
-    """Runs what one target needs, again after an unexpected error; raises `UsageError`."""
-    while True:
-        try:
-            await run()
-            return
-        except UsageError:
-            raise
-        except Exception as error:
-            LOG.error(
-                "sending to %s failed and is started again in %g s (%s)",
-                *(target, _RESTART_S, error_line(error)),
-                exc_info=error,
-            )
-        await asyncio.sleep(_RESTART_S)
+    """Runs what one target needs, again after an unexpected error."""
+
+    async def on_failure(error: Exception, wait_s: float) -> None:
+        LOG.error(
+            "sending to %s failed and is started again in %g s (%s)",
+            *(target, wait_s, error_line(error)),
+            exc_info=error,
+        )
+
+    await run_restarting(run, on_failure, must_be_set_up, STEADY_BACKOFF)
 
 
 async def send_trials(targets: NotifySettings) -> dict[str, str]:

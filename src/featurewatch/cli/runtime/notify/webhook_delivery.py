@@ -13,24 +13,18 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from confluent_kafka import (
-    OFFSET_INVALID,
-    Consumer,
-    KafkaError,
-    KafkaException,
-    Message,
-    TopicPartition,
-)
+from confluent_kafka import OFFSET_INVALID, Consumer, KafkaException, Message, TopicPartition
 
-from featurewatch.cli.errors import UsageError
 from featurewatch.cli.runtime.notify.alert_messages import alert_of
 from featurewatch.common.threads import run_in_thread
 from featurewatch.integrations.notify.alert_labels import AlertLinks
 from featurewatch.integrations.notify.settings import WebhookTarget
 from featurewatch.integrations.notify.webhook import GIVE_UP_MS, MAX_BODY_BYTES, event_of
 from featurewatch.integrations.notify.webhook_target import TargetStoppedError, WebhookSender
-from featurewatch.streams.bus.errors import BusError
-from featurewatch.streams.bus.feed import LastingFailure
+from featurewatch.streams.bus.client_errors import read_failure
+from featurewatch.streams.bus.errors import BusError, BusPropertiesError
+from featurewatch.streams.bus.feed import FailureLog
+from featurewatch.streams.bus.reader import open_consumer
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.topics import ALERTS
 
@@ -59,6 +53,7 @@ class WebhookDelivery:
     ) -> None:
         self._bus = bus
         self._topic = bus.topic(ALERTS)
+        self._group = bus.group(f"notify-{target.name}")
         self._target = target
         self._sender = sender
         self._links = links
@@ -70,15 +65,17 @@ class WebhookDelivery:
         """Delivers until cancelled, or until the webhook answers 410; then it waits.
 
         Raises:
-            UsageError: The bus' settings are wrong.
+            BusPropertiesError: The bus' properties are wrong.
         """
-        failure = LastingFailure(LOG, f"the webhook {self._target.name} gets nothing")
+        failure = FailureLog(LOG, f"the webhook {self._target.name} gets nothing")
         while True:
             try:
                 await run_in_thread(self._read, f"featurewatch-webhook-{self._target.name}")
                 return
             except TargetStoppedError:
                 await asyncio.Event().wait()
+            except BusPropertiesError:
+                raise
             except BusError as error:
                 failure.note(str(error))
             await asyncio.sleep(_RETRY_S)
@@ -96,18 +93,14 @@ class WebhookDelivery:
                     consumer.store_offsets(message)
 
     def _consumer(self) -> Consumer:
-        properties = {
-            "group.id": self._bus.group(f"notify-{self._target.name}"),
-            "enable.auto.offset.store": False,  # what is stored is committed, also at the end
-            "auto.commit.interval.ms": 1000,
-            "auto.offset.reset": "earliest",
-            "session.timeout.ms": 10_000,  # so soon others take over from a process that was killed
-            "queued.max.messages.kbytes": 1024,
-        }
-        try:
-            return Consumer(self._bus.client() | properties, logger=LOG)
-        except KafkaException as error:
-            raise UsageError(f"the bus' properties are wrong: {error.args[0].str()}") from None
+        return open_consumer(
+            self._bus,
+            self._group,
+            enable_auto_offset_store=False,  # what is stored is committed, also at the end
+            auto_commit_interval_ms=1000,
+            session_timeout_ms=10_000,  # how soon others take over from a process that was killed
+            queued_max_messages_kbytes=1024,
+        )
 
     def _deliver(self, consumer: Consumer, message: Message, stopped: threading.Event) -> bool:
         """Whether a message is done with: delivered, given up, or not to be delivered."""
@@ -179,19 +172,11 @@ class WebhookDelivery:
         return began_ms is not None and received_ms < began_ms - GIVE_UP_MS
 
     def _check(self, message: Message) -> None:
-        """Raises `BusError` for an error that does not end by itself."""
+        """Raises `BusError` for an error that does not end on its own."""
         error = message.error()
-        assert error is not None  # noqa: S101 - the callers have checked
-        group = self._bus.group(f"notify-{self._target.name}")
-        if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
-            raise BusError(f"this login may not use the group {group}: grant READ on it")
-        if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-            raise BusError(f"this login may not read topic {self._topic}: grant READ on it")
-        if error.fatal() or (error.code() > 0 and not error.retriable()):
-            raise BusError(
-                f"{self._topic} cannot be read ({error.str()}): look at the bus at "
-                f"{self._bus.bootstrap_servers}"
-            )
+        failure = error and read_failure(error, self._bus, self._topic, self._group)
+        if failure:
+            raise failure
 
 
 def _places(partitions: Iterable[TopicPartition]) -> set[Place]:

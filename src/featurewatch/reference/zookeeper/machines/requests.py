@@ -155,13 +155,6 @@ class UpdateResponse:
     unknown: bool = False
     finalized: "UpdateMetadata | None" = None
 
-    @property
-    def succeeded(self) -> bool:
-        """Whether neither the response nor an item has an error."""
-        return self.error is ErrorCode.NONE and all(
-            item.error is ErrorCode.NONE for item in self.results
-        )
-
 
 NOT_CONTROLLER: Final = UpdateResponse(
     ErrorCode.NOT_CONTROLLER, "This is not the correct controller for this cluster."

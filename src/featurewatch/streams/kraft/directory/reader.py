@@ -20,6 +20,7 @@ from featurewatch.streams.kraft.directory.commit_rule import SETTLE_MS, CommitRu
 from featurewatch.streams.kraft.errors import MalformedLogError
 from featurewatch.streams.kraft.observer.states import (
     CommittedBatches,
+    LogProgress,
     MissingOffsets,
     ObserverOutput,
     SnapshotBytes,
@@ -32,7 +33,6 @@ from featurewatch.streams.types import (
     LOG_START,
     NO_CHECKSUM,
     NO_LEADER,
-    LeaderAndEpoch,
     OffsetAndEpoch,
 )
 
@@ -60,9 +60,9 @@ class LogDirectoryReader:
         monotonic_ms: Callable[[], int] = monotonic_ms,
         checksum: int = NO_CHECKSUM,
     ) -> None:
-        self.high_watermark = -1
-        self.caught_up = False
-        self.stall_reason: StallReason | None = None
+        self._high_watermark = -1
+        self._caught_up = False
+        self._stall_reason: StallReason | None = None
         self._monotonic_ms = monotonic_ms
         self._busy = threading.Lock()
         self._root = directory
@@ -78,19 +78,19 @@ class LogDirectoryReader:
         self._snapshots_listed_ms: int | None = None
 
     @property
-    def next_position(self) -> OffsetAndEpoch:
-        """The position after the last record that was released."""
-        return self._log.committed
+    def progress(self) -> LogProgress:
+        """How far the log has been read, and what prevents more.
 
-    @property
-    def fetch_position(self) -> OffsetAndEpoch:
-        """The position after the last record that was read, committed or not."""
-        return self._log.end
-
-    @property
-    def leader(self) -> LeaderAndEpoch:
-        """The leader of the newest epoch in the log."""
-        return self._rule.leader
+        The leader is that of the newest epoch in the log.
+        """
+        return LogProgress(
+            self._log.committed,
+            self._log.end,
+            self._high_watermark,
+            self._rule.leader,
+            self._caught_up,
+            self._stall_reason,
+        )
 
     async def read(self) -> Sequence[ObserverOutput]:
         """The next outputs of the files; waits a little where there are none."""
@@ -126,15 +126,15 @@ class LogDirectoryReader:
             return (), self._fail(message, permanent=True)
         if outputs or not may_continue:
             # Finding the position alone is no success: the records there may be unreadable again.
-            self.stall_reason = None
+            self._stall_reason = None
         return outputs, 0 if may_continue else self._poll_ms
 
     def _fail(self, message: str, *, permanent: bool) -> int:
         now_ms = self._monotonic_ms()
-        self.stall_reason = StallReason(
-            message, permanent, self.stall_reason.since_ms if self.stall_reason else now_ms
+        self._stall_reason = StallReason(
+            message, permanent, self._stall_reason.since_ms if self._stall_reason else now_ms
         )
-        self.caught_up = False
+        self._caught_up = False
         self._close_segment()
         self._log.drop()
         return _ERROR_POLLS * self._poll_ms
@@ -171,12 +171,12 @@ class LogDirectoryReader:
         rolled = at_end and self._roll()
         self._list_snapshots()
         watermark = self._rule.high_watermark(self._log.batches, self._snapshot_end)
-        self.high_watermark = max(self.high_watermark, watermark)
-        released = self._log.release(self.high_watermark)
+        self._high_watermark = max(self._high_watermark, watermark)
+        released = self._log.release(self._high_watermark)
         if released:
-            self._rule.forget_before(self.next_position.epoch)
-        self.caught_up = at_end and not rolled
-        return ([CommittedBatches(released)] if released else ()), not self.caught_up
+            self._rule.forget_before(self._log.committed.epoch)
+        self._caught_up = at_end and not rolled
+        return ([CommittedBatches(released)] if released else ()), not self._caught_up
 
     def _roll(self) -> bool:
         """Continue with the next segment, if there is one."""
@@ -216,7 +216,7 @@ class LogDirectoryReader:
                 f"{self._directory} holds no metadata log: give __cluster_metadata-0 or the "
                 "metadata.log.dir of a controller or broker"
             )
-        position = self.next_position
+        position = self._log.committed
         if position.offset < bases[0]:
             return self._begin_snapshot(bases[0])
         before = max(position.offset - 1, 0)
@@ -230,7 +230,7 @@ class LogDirectoryReader:
         segment.close()
         self._log.restart(LOG_START)
         self._rule = CommitRule(self._settle_ms)
-        self.high_watermark = -1
+        self._high_watermark = -1
         reason = f"the log went backwards: it no longer has {position}"
         return [MissingOffsets(valid_until, position.offset - 1, reason, True)]
 
@@ -240,7 +240,7 @@ class LogDirectoryReader:
         Otherwise a lower offset, from which on the log is another one at the latest.
         ``segment`` is positioned at the batch with that record.
         """
-        position = self.next_position
+        position = self._log.committed
         end = segment.base
         for batch in segment.batches():
             self._rule.observe(batch)
@@ -271,7 +271,7 @@ class LogDirectoryReader:
                 f"{self._directory} begins at offset {log_start} and has no snapshot of what was "
                 "before: mount the whole directory"
             )
-        snapshot, position = snapshots[-1], self.next_position
+        snapshot, position = snapshots[-1], self._log.committed
         path = files.snapshot_path(self._directory, snapshot)
         file = path.open("rb")
         self._download = (snapshot, file, os.fstat(file.fileno()).st_size)
@@ -294,7 +294,7 @@ class LogDirectoryReader:
         self._download = None
         self._log.restart(snapshot)
         self._rule = CommitRule(self._settle_ms)
-        self.high_watermark = max(self.high_watermark, snapshot.offset)
+        self._high_watermark = max(self._high_watermark, snapshot.offset)
         missing, self._missing = self._missing, None
         return [missing, part] if missing else [part]
 

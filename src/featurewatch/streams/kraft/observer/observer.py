@@ -51,6 +51,7 @@ from featurewatch.streams.kraft.observer.states import (
     TRANSITIONS,
     Backoff,
     CommittedBatches,
+    LogProgress,
     MissingOffsets,
     ObserverOutput,
     ObserverState,
@@ -60,12 +61,10 @@ from featurewatch.streams.kraft.observer.states import (
 )
 from featurewatch.streams.kraft.observer.tail import UncommittedLog
 from featurewatch.streams.kraft.records.batch import is_replaced, scan_batches
-from featurewatch.streams.source_status import StallReason
 from featurewatch.streams.types import (
     LOG_START,
     NO_CHECKSUM,
     LastRecord,
-    LeaderAndEpoch,
     OffsetAndEpoch,
 )
 
@@ -89,7 +88,7 @@ class Observer:
         checksum: int = NO_CHECKSUM,
     ) -> None:
         self.state = ObserverState.SEEKING
-        self.high_watermark = -1
+        self._high_watermark = -1
         self._timing = timing
         self._random = random
         self._leadership = Leadership(
@@ -108,33 +107,23 @@ class Observer:
         self._pushes_watermark = False
 
     @property
-    def next_position(self) -> OffsetAndEpoch:
-        """The position after the last record that was released."""
-        return self._log.committed
-
-    @property
-    def fetch_position(self) -> OffsetAndEpoch:
-        """The position after the last record that was fetched, committed or not."""
-        return self._log.end
-
-    @property
-    def leader(self) -> LeaderAndEpoch:
-        """The leader as far as it is known."""
-        return self._leadership.leader
-
-    @property
-    def caught_up(self) -> bool:
-        """Whether everything below the current leader's high watermark was released."""
-        return (
+    def progress(self) -> LogProgress:
+        """How far the log has been read, and what prevents more."""
+        committed = self._log.committed
+        caught_up = (
             self.state is ObserverState.FETCHING
-            and self._watermark_epoch == self.leader.epoch
-            and self.next_position.offset >= self.high_watermark
+            and self._watermark_epoch == self._leader_epoch
+            and committed.offset >= self._high_watermark
         )
-
-    @property
-    def stall_reason(self) -> StallReason | None:
-        """Why nothing can be read now."""
-        return self._leadership.stall_reason
+        leadership = self._leadership
+        return LogProgress(
+            committed,
+            self._log.end,
+            self._high_watermark,
+            leadership.leader,
+            caught_up,
+            leadership.stall_reason,
+        )
 
     def next_action(self, now_ms: int) -> ObserverRequest | Backoff:
         """The request to send now, or how long to wait; ``now_ms`` is of any monotonic clock."""
@@ -185,7 +174,7 @@ class Observer:
     # -- requests ----------------------------------------------------------------------------
 
     def _request_to(self, to: Address) -> ObserverRequest:
-        epoch = max(self.leader.epoch, 0)
+        epoch = max(self._leader_epoch, 0)
         if self.state is ObserverState.SNAPSHOT and self._download is not None:
             part = self._download
             return FetchSnapshotRequest(
@@ -194,7 +183,7 @@ class Observer:
         last = self._unverified
         position = OffsetAndEpoch(last.offset, last.epoch) if last else self._log.end
         return FetchRequest(
-            to, epoch, position, self.high_watermark, self._wait_ms(), self._max_bytes
+            to, epoch, position, self._high_watermark, self._wait_ms(), self._max_bytes
         )
 
     def _require_check(self) -> None:
@@ -210,7 +199,7 @@ class Observer:
         Before 4.1 an advance of the high watermark does not complete a waiting fetch, and the
         response to one that times out has the watermark of when it arrived.
         """
-        is_settled = self._watermark_epoch == self.leader.epoch and not len(self._log)
+        is_settled = self._watermark_epoch == self._leader_epoch and not len(self._log)
         if (
             self.state is ObserverState.FETCHING
             and (is_settled or self._pushes_watermark)
@@ -218,6 +207,10 @@ class Observer:
         ):
             return self._timing.max_wait_ms
         return 0
+
+    @property
+    def _leader_epoch(self) -> int:
+        return self._leadership.leader.epoch
 
     def _take_pending(self) -> ObserverRequest:
         request, self._pending = self._pending, None
@@ -263,7 +256,7 @@ class Observer:
         appended = self._append(response)
         self._confirm_leader(request.to)
         self._move(ResponseKind.RECORDS)
-        released = self._log.release(self.high_watermark)
+        released = self._log.release(self._high_watermark)
         self._schedule_watermark_poll(now_ms, fresh=bool(appended))
         return [CommittedBatches(released)] if released else []
 
@@ -280,11 +273,11 @@ class Observer:
     def _append(self, response: FetchResponse) -> int:
         if self._log_is_full:
             return 0
-        appended = len(self._log.append(scan_batches(response.records), self.leader.epoch))
+        appended = len(self._log.append(scan_batches(response.records), self._leader_epoch))
         if appended or not response.records:
             self._max_bytes = self._timing.max_bytes
-        elif self._max_bytes < self._timing.most_bytes:
-            self._max_bytes = min(self._max_bytes * 8, self._timing.most_bytes)
+        elif self._max_bytes < self._timing.max_batch_bytes:
+            self._max_bytes = min(self._max_bytes * 8, self._timing.max_batch_bytes)
         else:
             raise MalformedLogError(
                 f"no whole batch follows {self._log.end} in {len(response.records)} bytes"
@@ -299,13 +292,13 @@ class Observer:
         # A new leader has -1 until it has committed something in its own epoch; a watermark never
         # goes back, so the last leader's is still valid.
         if response.high_watermark >= 0:
-            self.high_watermark = max(self.high_watermark, response.high_watermark)
-            self._watermark_epoch = self.leader.epoch
+            self._high_watermark = max(self._high_watermark, response.high_watermark)
+            self._watermark_epoch = self._leader_epoch
 
     def _schedule_watermark_poll(self, now_ms: int, *, fresh: bool) -> None:
         """Poll the high watermark soon after an append, then less and less often."""
-        is_settled = self._watermark_epoch == self.leader.epoch and not len(self._log)
-        is_behind = self._log.end.offset < self.high_watermark
+        is_settled = self._watermark_epoch == self._leader_epoch and not len(self._log)
+        is_behind = self._log.end.offset < self._high_watermark
         if is_settled or is_behind or fresh:
             self._poll_count = 0
         if is_settled or is_behind:
@@ -331,7 +324,7 @@ class Observer:
         last = self._log.committed.offset - 1
         self._log.restart(LOG_START)
         self._unverified = None
-        self.high_watermark = -1
+        self._high_watermark = -1
         self._watermark_epoch = -1
         if last < 0:
             return []
@@ -386,7 +379,7 @@ class Observer:
         self._move(ResponseKind.SNAPSHOT_WHOLE)
         before = self._log.committed
         self._log.restart(request.snapshot)
-        self.high_watermark = max(self.high_watermark, request.snapshot.offset)
+        self._high_watermark = max(self._high_watermark, request.snapshot.offset)
         if before == LOG_START:
             return [part]
         reason = "the log no longer has these records: its snapshot takes their place"

@@ -29,17 +29,17 @@ from featurewatch.streams.kraft.observer.requests import (
 from featurewatch.streams.kraft.observer.states import (
     DEFAULT_TIMING,
     Backoff,
+    LogProgress,
     ObserverOutput,
     ObserverTiming,
 )
 from featurewatch.streams.source import monotonic_ms
-from featurewatch.streams.source_status import StallReason
-from featurewatch.streams.types import NO_CHECKSUM, LeaderAndEpoch, OffsetAndEpoch
+from featurewatch.streams.types import NO_CHECKSUM, OffsetAndEpoch
 
 LOG: Final = logging.getLogger("featurewatch.kraft")
 
-_MOST_CONNECTIONS = 8
-"""At most so many connections stay open: a quorum has three or five controllers."""
+_MAX_CONNECTIONS: Final = 8
+"""Connections that stay open at most: a quorum has three or five controllers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,34 +85,9 @@ class QuorumReader:
         self._logged: RequestFailure | None = None
 
     @property
-    def next_position(self) -> OffsetAndEpoch:
-        """The position after the last record that was released."""
-        return self._observer.next_position
-
-    @property
-    def fetch_position(self) -> OffsetAndEpoch:
-        """The position after the last record that was fetched, committed or not."""
-        return self._observer.fetch_position
-
-    @property
-    def high_watermark(self) -> int:
-        """Where the committed log ends as far as it is known (-1: not at all)."""
-        return self._observer.high_watermark
-
-    @property
-    def leader(self) -> LeaderAndEpoch:
-        """The leader as far as it is known."""
-        return self._observer.leader
-
-    @property
-    def caught_up(self) -> bool:
-        """Whether everything below the current leader's high watermark was released."""
-        return self._observer.caught_up
-
-    @property
-    def stall_reason(self) -> StallReason | None:
-        """Why nothing can be read now."""
-        return self._observer.stall_reason
+    def progress(self) -> LogProgress:
+        """How far the log has been read, and what prevents more."""
+        return self._observer.progress
 
     async def read(self) -> Sequence[ObserverOutput]:
         """Send the observer's next request, or wait."""
@@ -164,7 +139,7 @@ class QuorumReader:
             # The observer must know: behind the next one there may be another log.
             raise NodeError(f"{address} closed the connection{connection.hint}")
         if connection is None:
-            if len(self._connections) >= _MOST_CONNECTIONS:
+            if len(self._connections) >= _MAX_CONNECTIONS:
                 await self.close()
             quorum = self._quorum
             connection = await open_connection(

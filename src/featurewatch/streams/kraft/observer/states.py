@@ -4,10 +4,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from featurewatch.streams.kraft.records.batch import RecordBatch
-from featurewatch.streams.types import OffsetAndEpoch
+from featurewatch.streams.source_status import StallReason
+from featurewatch.streams.types import LeaderAndEpoch, OffsetAndEpoch
+
+
+class LogProgress(NamedTuple):
+    """How far a log has been read.
+
+    ``next_position`` follows the last record that was released, ``fetch_position`` the last one
+    that was read, committed or not. ``high_watermark`` is the end of the committed log, if it is
+    known (else -1), and ``caught_up`` whether everything below it was released. ``stall_reason`` is
+    why nothing can be read now.
+    """
+
+    next_position: OffsetAndEpoch
+    fetch_position: OffsetAndEpoch
+    high_watermark: int
+    leader: LeaderAndEpoch
+    caught_up: bool
+    stall_reason: StallReason | None
 
 
 class ObserverState(StrEnum):
@@ -118,7 +136,7 @@ class ObserverTiming:
 
     max_wait_ms: int = 500
     max_bytes: int = 1 << 20
-    most_bytes: int = 20 << 20
+    max_batch_bytes: int = 20 << 20
     """A batch that does not fit into ``max_bytes`` is fetched with a higher limit, up to this."""
 
     tail_bytes: int = 16 << 20

@@ -6,7 +6,7 @@ from typing import Any, Final
 import orjson
 
 from featurewatch.streams.codec.checks import Check, brief, integer
-from featurewatch.streams.codec.cloudevents import LATEST_MS
+from featurewatch.streams.types import LATEST_MS
 
 INT64: Final = integer(-(2**63), 2**63 - 1)
 _DIGITS: Final = re.compile(r"[0-9]{1,19}")

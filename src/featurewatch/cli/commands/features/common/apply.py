@@ -2,11 +2,11 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from featurewatch.admin.features.client import FeatureAdmin
-from featurewatch.admin.features.metadata import FeatureMetadata
+from featurewatch.admin.features.metadata import FeatureDialect, FeatureMetadata
 from featurewatch.admin.features.updates import FeatureUpdate, UpdateResult
 from featurewatch.cli.command_line import Exit
 from featurewatch.cli.commands.features.common.documents import (
@@ -14,10 +14,11 @@ from featurewatch.cli.commands.features.common.documents import (
     document,
     print_document,
 )
+from featurewatch.cli.commands.features.common.options import FeaturesTarget
 from featurewatch.cli.commands.features.common.preview import preview
-from featurewatch.cli.commands.features.common.target import ClusterTarget, fail
-from featurewatch.cli.errors import ExitCode
-from featurewatch.cli.kafka_tools.features import FeatureOutcome, ToolError, outcome_lines
+from featurewatch.cli.commands.features.common.updates import LevelOptions, parse_level_updates
+from featurewatch.cli.errors import ExitCode, UsageError
+from featurewatch.cli.kafka_tools.features import FeatureOutcome, KafkaFeaturesTool, outcome_lines
 from featurewatch.cli.output.confirmation import confirm, must_confirm
 from featurewatch.cli.output.terminal import print_error, print_line
 
@@ -26,38 +27,40 @@ _PAUSE_S: Final = 0.05
 _NO_RIGHT: Final = 31
 """``CLUSTER_AUTHORIZATION_FAILED``, which Kafka explains at length and not to people."""
 
-Parse = Callable[[Callable[[str], None]], tuple[FeatureUpdate, ...]]
-"""Parses the updates from the options, and prints lines of the tool with the function given."""
+
+async def change_levels(
+    target: FeaturesTarget, operation: str, options: LevelOptions, *, dry_run: bool, yes: bool
+) -> None:
+    """Raises or lowers levels, as ``upgrade`` and ``downgrade`` do."""
+    if target.dialect is not FeatureDialect.RELEASED:
+        raise UsageError(f"the drafts of KIP-584 have no {operation}: use update")
+    tool = KafkaFeaturesTool(target.compat, is_strict=target.is_strict)
+    updates = parse_level_updates(tool, operation, options, target.line)
+    await apply_updates(target, operation, updates, dry_run=dry_run, yes=yes)
 
 
-def apply_updates(
-    target: ClusterTarget,
+async def apply_updates(
+    target: FeaturesTarget,
     operation: str,
-    parse: Parse,
+    updates: Sequence[FeatureUpdate],
     *,
     dry_run: bool,
     yes: bool,
-    warning: str | None = None,
 ) -> None:
-    """Parses, confirms, sends and prints; ends with 1 if anything was refused, as the tool does.
-
-    ``warning`` is printed first.
-    """
-    try:
-        updates = parse(_quiet if target.as_json else print_line)
-    except ToolError as error:
-        fail(str(error), ExitCode.FAILED, error.close)
-    if warning is not None and not dry_run:
-        print_error(warning)
-    admin = target.admin()
-    result, metadata = target.run(
-        _send(target, admin, updates, dry_run=dry_run, yes=yes), changes=not dry_run
-    )
+    """Confirms, sends and prints; ends with 1 if anything was refused, as the tool does."""
+    async with target.connect(FeatureAdmin, changes=not dry_run, dialect=target.dialect) as admin:
+        if not dry_run and must_confirm(yes):
+            await show_and_ask(admin, updates)
+        result = await admin.update(updates, dry_run=dry_run)
+        metadata = None
+        if target.as_json:
+            changed = not dry_run and not result.refused
+            metadata = await wait_until_applied(admin, updates if changed else ())
     report(target, operation, updates, result, metadata, dry_run=dry_run)
 
 
 def report(
-    target: ClusterTarget,
+    target: FeaturesTarget,
     operation: str,
     updates: Iterable[FeatureUpdate],
     result: UpdateResult,
@@ -79,10 +82,7 @@ def report(
         FeatureOutcome(item.feature, levels.get(item.feature, 0), item.text)
         for item in result.results
     )
-    try:
-        outcome_lines(operation, outcomes, dry_run=dry_run, say=print_line)
-    except ToolError as error:
-        fail(str(error), ExitCode.FAILED)
+    outcome_lines(operation, outcomes, dry_run=dry_run, say=print_line)
 
 
 def _suggest(refused: Iterable[str]) -> None:
@@ -92,24 +92,6 @@ def _suggest(refused: Iterable[str]) -> None:
     for name in refused:
         if close := intended_feature(name):
             print_error(f"Kafka has no feature {name}: did you mean {close}?")
-
-
-async def _send(
-    target: ClusterTarget,
-    admin: FeatureAdmin,
-    updates: tuple[FeatureUpdate, ...],
-    *,
-    dry_run: bool,
-    yes: bool,
-) -> tuple[UpdateResult, FeatureMetadata | None]:
-    async with admin:
-        if not dry_run and must_confirm(yes):
-            await show_and_ask(admin, updates)
-        result = await admin.update(updates, dry_run=dry_run)
-        if not target.as_json:
-            return result, None
-        changed = not dry_run and not result.refused
-        return result, await wait_until_applied(admin, updates if changed else ())
 
 
 async def show_and_ask(admin: FeatureAdmin, updates: Iterable[FeatureUpdate]) -> None:
@@ -133,7 +115,3 @@ async def wait_until_applied(
         if seen or time.monotonic() > deadline:
             return metadata
         await asyncio.sleep(_PAUSE_S)
-
-
-def _quiet(_: str) -> None:
-    return None

@@ -4,13 +4,13 @@ import sys
 
 from featurewatch.admin.features.client import FeatureAdmin
 from featurewatch.admin.features.latest import highest_common, highest_supported
-from featurewatch.admin.features.metadata import FeatureDialect, FeatureMetadata, NodeDescription
-from featurewatch.admin.features.updates import FeatureUpdate, UpdateResult
+from featurewatch.admin.features.metadata import FeatureDialect, NodeDescription
+from featurewatch.admin.features.updates import UpdateResult
 from featurewatch.cli.command_line import Exit
 from featurewatch.cli.commands.features.common.apply import report, show_and_ask, wait_until_applied
 from featurewatch.cli.commands.features.common.documents import document, print_document
 from featurewatch.cli.commands.features.common.drafts import update_by_draft
-from featurewatch.cli.commands.features.common.target import ClusterTarget
+from featurewatch.cli.commands.features.common.options import FeaturesTarget
 from featurewatch.cli.commands.features.common.updates import UPGRADE
 from featurewatch.cli.errors import ExitCode, UsageError
 from featurewatch.cli.output.confirmation import must_confirm
@@ -18,40 +18,21 @@ from featurewatch.cli.output.terminal import print_error, print_line
 from featurewatch.streams.types import Role
 
 
-def enable_latest(target: ClusterTarget, *, dry_run: bool, yes: bool) -> None:
+async def enable_latest(target: FeaturesTarget, *, dry_run: bool, yes: bool) -> None:
     """Raises every feature to the highest level of all nodes, or of the node in the later draft."""
     if target.dialect is FeatureDialect.EARLY:
         raise UsageError("the early draft has no enable-latest")
     if target.dialect is FeatureDialect.LATE:
         if dry_run:
             raise UsageError("the drafts of KIP-584 have no dry run")
-        metadata = target.run(_controller(target.admin()))
-        update_by_draft(target, highest_supported(metadata), yes=yes)
+        async with target.connect(FeatureAdmin, dialect=target.dialect) as admin:
+            metadata = await admin.describe(controller=True)
+        await update_by_draft(target, highest_supported(metadata), yes=yes)
         return
-    updates, result, metadata_after = target.run(
-        _enable(target, target.admin(), dry_run=dry_run, yes=yes), changes=not dry_run
-    )
-    if updates:
-        report(target, UPGRADE, updates, result, metadata_after, dry_run=dry_run)
-    elif metadata_after is not None:
-        print_document(document(metadata_after, target.dialect, []))
-    else:
-        print_line("Every feature is at the highest level that all nodes support.")
-
-
-async def _controller(admin: FeatureAdmin) -> FeatureMetadata:
-    async with admin:
-        return await admin.describe(controller=True)
-
-
-async def _enable(
-    target: ClusterTarget, admin: FeatureAdmin, *, dry_run: bool, yes: bool
-) -> tuple[tuple[FeatureUpdate, ...], UpdateResult, FeatureMetadata | None]:
-    async with admin:
+    async with target.connect(FeatureAdmin, changes=not dry_run, dialect=target.dialect) as admin:
         answers = await admin.describe_all()
         _check(answers)
-        metadata = await admin.describe(controller=True)
-        chosen = highest_common(metadata, answers)
+        chosen = highest_common(await admin.describe(controller=True), answers)
         for warning in chosen.remarks:
             print_error(warning)
         result = UpdateResult(())
@@ -59,14 +40,16 @@ async def _enable(
             if not dry_run and must_confirm(yes):
                 await show_and_ask(admin, chosen.updates)
             result = await admin.update(chosen.updates, dry_run=dry_run)
-        if not target.as_json:
-            return chosen.updates, result, None
-        changed = bool(chosen.updates) and not dry_run and not result.refused
-        return (
-            chosen.updates,
-            result,
-            await wait_until_applied(admin, chosen.updates if changed else ()),
-        )
+        metadata_after = None
+        if target.as_json:
+            changed = bool(chosen.updates) and not dry_run and not result.refused
+            metadata_after = await wait_until_applied(admin, chosen.updates if changed else ())
+    if chosen.updates:
+        report(target, UPGRADE, chosen.updates, result, metadata_after, dry_run=dry_run)
+    elif metadata_after is not None:
+        print_document(document(metadata_after, target.dialect, []))
+    else:
+        print_line("Every feature is at the highest level that all nodes support.")
 
 
 def _check(answers: tuple[NodeDescription, ...]) -> None:

@@ -4,24 +4,17 @@ import re
 from collections.abc import Iterable, Iterator
 
 from featurewatch.cli.commands.features.common.documents import print_document
-from featurewatch.cli.commands.features.common.target import ClusterTarget, fail
-from featurewatch.cli.errors import ExitCode
-from featurewatch.cli.kafka_tools.features import ToolError
-from featurewatch.cli.output.terminal import print_line
+from featurewatch.cli.kafka_tools.target import AdminTarget
 
 _LEVEL = re.compile(r"(?P<indent> *)(?P<feature>[^=]+)=(?P<level>-?\d+)(?: \((?P<name>[^)]+)\))?")
 
 
-def look_up(target: ClusterTarget, lines: Iterator[str]) -> None:
-    """Prints the tool's lines, or their content as one document."""
-    try:
-        if target.as_json:
-            print_document({"features": list(_parsed(lines))})
-        else:
-            for line in lines:
-                print_line(line)
-    except ToolError as error:
-        fail(str(error), ExitCode.FAILED, error.close)
+def look_up(target: AdminTarget, lines: Iterator[str]) -> None:
+    """Prints the tool's lines, or their content as one document; raises `KafkaToolError`."""
+    if target.as_json:
+        print_document({"features": list(_parsed(lines))})
+    else:
+        target.lines(lines)
 
 
 def _parsed(lines: Iterable[str]) -> Iterator[dict[str, object]]:

@@ -1,15 +1,14 @@
 """The options of every command that talks to a cluster, before the command's name or after it."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
 import click
 
 from featurewatch.admin.features.metadata import FeatureDialect
 from featurewatch.cli.command_line import Option
-from featurewatch.cli.commands.features.common.target import ClusterTarget
 from featurewatch.cli.config.cluster_options import (
-    Compat,
     CompatOption,
     Config,
     Controller,
@@ -19,6 +18,8 @@ from featurewatch.cli.config.cluster_options import (
     shared_options,
 )
 from featurewatch.cli.errors import UsageError
+from featurewatch.cli.kafka_tools.options import BROKERS, target_values
+from featurewatch.cli.kafka_tools.target import FEATURES, AdminTarget
 
 DialectOption = Annotated[
     FeatureDialect | None,
@@ -65,12 +66,22 @@ ReleaseVersion = Annotated[
 _SHARED: Final[dict[str, Any]] = {
     "bootstrap_server": Server,
     "bootstrap_controller": Controller,
-    "command_config": Config,
-    "as_json": Json,
-    "compat": CompatOption,
+    **BROKERS,
     "dialect": DialectOption,
     "timeout": Timeout,
 }
+
+
+@dataclass(slots=True)
+class FeaturesTarget(AdminTarget):
+    """The cluster of a command of ``features``.
+
+    ``dialect`` is how it speaks; ``is_strict``: the release was named, so that nothing is taken
+    that its tool refuses.
+    """
+
+    dialect: FeatureDialect = FeatureDialect.RELEASED
+    is_strict: bool = False
 
 
 def store_options(
@@ -95,28 +106,21 @@ def store_options(
     click.get_current_context().obj = dict(zip(_SHARED, given, strict=True))
 
 
-def _run(given: dict[str, Any], command: Callable[[ClusterTarget], None]) -> None:
-    command(_target(click.get_current_context().obj or {}, given))
+def _run(given: dict[str, Any], command: Callable[[FeaturesTarget], Any]) -> None:
+    before = click.get_current_context().obj or {}
+    values = {name: before.get(name) if value is None else value for name, value in given.items()}
+    if values["bootstrap_server"] and values["bootstrap_controller"]:
+        raise UsageError("give --bootstrap-server or --bootstrap-controller, not both")
+    target = FeaturesTarget(
+        **target_values(FEATURES, values),
+        dialect=values["dialect"] or FeatureDialect.RELEASED,
+        is_strict=values["compat"] is not None,
+    )
+    target.run(command)
 
 
 with_target = shared_options(_SHARED, _run)
-"""Adds the shared options to a command; its first argument is their `ClusterTarget`."""
-
-
-def _target(before: dict[str, Any], after: dict[str, Any]) -> ClusterTarget:
-    values = {name: before.get(name) if value is None else value for name, value in after.items()}
-    if values["bootstrap_server"] and values["bootstrap_controller"]:
-        raise UsageError("give --bootstrap-server or --bootstrap-controller, not both")
-    return ClusterTarget(
-        servers=values["bootstrap_server"] or "",
-        controllers=values["bootstrap_controller"] or "",
-        command_config=values["command_config"],
-        as_json=bool(values["as_json"]),
-        compat=str(values["compat"] or Compat.V4_3),
-        is_strict=values["compat"] is not None,
-        dialect=values["dialect"] or FeatureDialect.RELEASED,
-        timeout_s=values["timeout"],
-    )
+"""Adds the shared options to a command; its first argument is their `FeaturesTarget`."""
 
 
 def split_names(features: str | None) -> list[str]:

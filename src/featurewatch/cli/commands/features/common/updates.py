@@ -1,10 +1,11 @@
 """Parses the updates from the options, as ``FeatureCommand`` does."""
 
-from collections.abc import Callable, Iterable
-from typing import Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, NamedTuple
 
 from featurewatch.admin.features.updates import DowngradeType, FeatureUpdate
-from featurewatch.cli.kafka_tools.features import KafkaFeaturesTool, ToolError
+from featurewatch.cli.kafka_tools.errors import KafkaToolError
+from featurewatch.cli.kafka_tools.features import KafkaFeaturesTool
 from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, FeatureName, UpgradeType
 
 UPGRADE, DOWNGRADE, DISABLE, DELETE = "upgrade", "downgrade", "disable", "delete"
@@ -12,33 +13,35 @@ UPGRADE, DOWNGRADE, DISABLE, DELETE = "upgrade", "downgrade", "disable", "delete
 _DEPRECATED: Final = " `metadata` flag is deprecated and may be removed in a future release."
 
 
+class LevelOptions(NamedTuple):
+    """The options of ``upgrade`` and ``downgrade`` that name levels."""
+
+    features: Sequence[str] | None = None
+    metadata: str | None = None
+    release_version: str | None = None
+    unsafe: bool = False
+
+
 def parse_level_updates(
-    tool: KafkaFeaturesTool,
-    operation: str,
-    *,
-    features: Iterable[str] | None,
-    metadata: str | None,
-    release_version: str | None,
-    unsafe: bool = False,
-    say: Callable[[str], None],
+    tool: KafkaFeaturesTool, operation: str, options: LevelOptions, say: Callable[[str], None]
 ) -> tuple[FeatureUpdate, ...]:
     """The updates of ``upgrade`` and ``downgrade``; ``say`` prints a line.
 
     Raises:
-        ToolError: With the tool's own text.
+        KafkaToolError: With the tool's own text.
     """
-    kind = UpgradeType.UPGRADE if operation == UPGRADE else downgrade_type(unsafe)
-    features = list(features or ())
-    if release_version is not None:
-        if metadata is not None or features:
-            raise ToolError("Can not specify `release-version` with other feature flags.")
-        return _of_release(tool, release_version, kind)
+    kind = UpgradeType.UPGRADE if operation == UPGRADE else downgrade_type(options.unsafe)
+    metadata, version = options.metadata, options.release_version
+    if version is not None:
+        if metadata is not None or options.features:
+            raise KafkaToolError("Can not specify `release-version` with other feature flags.")
+        return _of_release(tool, version, kind)
     updates: dict[FeatureName, FeatureUpdate] = {}
     if metadata is not None:
         if tool.deprecates_metadata:
             say(_DEPRECATED)
         updates[METADATA_VERSION] = _update(METADATA_VERSION, tool.level_of(metadata), kind)
-    for text in features:
+    for text in options.features or ():
         name, level = tool.named_level(text)
         _add(updates, _update(name, level, kind))
     return _some(updates, operation)
@@ -47,7 +50,7 @@ def parse_level_updates(
 def parse_removals(
     operation: str, features: Iterable[str] | None, *, unsafe: bool = False
 ) -> tuple[FeatureUpdate, ...]:
-    """The updates of ``disable`` and ``delete``: level 0; raises `ToolError`."""
+    """The updates of ``disable`` and ``delete``: level 0; raises `KafkaToolError`."""
     updates: dict[FeatureName, FeatureUpdate] = {}
     for name in features or ():
         _add(updates, FeatureUpdate(FeatureName(name), FeatureLevel(0), downgrade_type(unsafe)))
@@ -74,24 +77,24 @@ def _of_release(
 def _update(name: FeatureName, level: FeatureLevel, kind: UpgradeType) -> FeatureUpdate:
     """As ``FeatureUpdate`` is made, which refuses what no controller could take."""
     if level == 0 and kind is UpgradeType.UPGRADE:
-        raise ToolError(
+        raise KafkaToolError(
             "The upgradeType flag should be set to SAFE_DOWNGRADE or UNSAFE_DOWNGRADE when the "
             f"provided maxVersionLevel:{level} is < 1."
         )
     if level < 0:
-        raise ToolError("Cannot specify a negative version level.")
+        raise KafkaToolError("Cannot specify a negative version level.")
     return FeatureUpdate(name, level, kind)
 
 
 def _add(updates: dict[FeatureName, FeatureUpdate], update: FeatureUpdate) -> None:
     if update.feature in updates:
-        raise ToolError(f"Feature {update.feature} was specified more than once.")
+        raise KafkaToolError(f"Feature {update.feature} was specified more than once.")
     updates[update.feature] = update
 
 
 def _some(updates: dict[FeatureName, FeatureUpdate], operation: str) -> tuple[FeatureUpdate, ...]:
     if not updates:
-        raise ToolError(f"You must specify at least one feature to {operation}")
+        raise KafkaToolError(f"You must specify at least one feature to {operation}")
     if any(not name.strip() for name in updates):
-        raise ToolError("Provided feature can not be empty.")
+        raise KafkaToolError("Provided feature can not be empty.")
     return tuple(updates.values())

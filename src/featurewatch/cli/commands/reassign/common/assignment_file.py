@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from featurewatch.admin.cluster.values import BrokerReplica
 from featurewatch.admin.reassignments.types import Replicas, Targets
-from featurewatch.cli.commands.reassign.common import json_file
-from featurewatch.cli.kafka_tools.errors import (
-    failure,
+from featurewatch.cli.kafka_tools import json_file
+from featurewatch.cli.kafka_tools.errors import failure
+from featurewatch.cli.kafka_tools.java import (
     ids_in_set_order,
     in_set_order,
     names_in_set_order,

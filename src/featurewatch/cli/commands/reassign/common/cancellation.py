@@ -14,7 +14,7 @@ from featurewatch.cli.kafka_tools.reassign import (
     joined,
     plural,
 )
-from featurewatch.cli.kafka_tools.target import Printer
+from featurewatch.cli.kafka_tools.target import AdminTarget
 from featurewatch.cli.output.confirmation import confirm, must_confirm
 from featurewatch.cli.output.terminal import print_error
 
@@ -22,7 +22,7 @@ from featurewatch.cli.output.terminal import print_error
 async def cancel_assignment(
     admin: ReassignmentAdmin,
     requested: RequestedAssignment,
-    printer: Printer,
+    target: AdminTarget,
     *,
     preserve_throttles: bool,
     timeout_s: float,
@@ -41,12 +41,12 @@ async def cancel_assignment(
         first_line = f"Error cancelling partition reassignment{plural(refused)} for:"
         if (failure := refusals(first_line, results)) is not None:
             raise failure
-        printer.line(cancelled_line(active))
+        target.line(cancelled_line(active))
     else:
-        printer.line(NONE_ACTIVE)
-    printer.document(lambda: {"cancelled": [partition_fields(one) for one in active]})
+        target.line(NONE_ACTIVE)
+    target.document(lambda: {"cancelled": [partition_fields(one) for one in active]})
     if admin.names_controllers:
-        printer.line(NO_MOVES)
+        target.line(NO_MOVES)
         if not preserve_throttles:
             print_error("throttles stay: verify with --bootstrap-server takes them away")
         return
@@ -58,9 +58,9 @@ async def cancel_assignment(
         if one.future is not None and one.current is not None
     }
     if moving:
-        await move_replicas(admin, moving, brokers, printer, timeout_s=timeout_s)
+        await move_replicas(admin, moving, brokers, target, timeout_s=timeout_s)
     elif preserve_throttles:
-        printer.line(NO_MOVES)
+        target.line(NO_MOVES)
     if not preserve_throttles:
         # The tool does not end the line on the moves.
-        await clear_throttles(admin, requested, printer, before="" if moving else NO_MOVES)
+        await clear_throttles(admin, requested, target, before="" if moving else NO_MOVES)

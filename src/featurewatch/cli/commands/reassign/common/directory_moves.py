@@ -7,10 +7,9 @@ from typing import Final
 
 from featurewatch.admin.cluster.values import BrokerNode, BrokerReplica
 from featurewatch.admin.reassignments.client import ReassignmentAdmin
-from featurewatch.cli.admin_target import lacking
 from featurewatch.cli.kafka_tools.errors import KafkaToolError, failure
 from featurewatch.cli.kafka_tools.reassign import joined, plural
-from featurewatch.cli.kafka_tools.target import Printer
+from featurewatch.cli.kafka_tools.target import AdminTarget
 
 _PAUSE_S: Final = 0.1
 _NOT_THERE_YET: Final = 9
@@ -21,7 +20,7 @@ async def move_replicas(
     admin: ReassignmentAdmin,
     directories: Mapping[BrokerReplica, str],
     brokers: Mapping[int, BrokerNode],
-    printer: Printer,
+    target: AdminTarget,
     *,
     timeout_s: float,
     monotonic: Callable[[], float] = time.monotonic,
@@ -37,13 +36,13 @@ async def move_replicas(
         for replica in sorted(results, key=lambda one: (one.broker_id, one.partition)):
             error = results[replica]
             if error is None:
-                printer.line(
+                target.line(
                     f"Successfully started moving log directory to {pending.pop(replica)} for "
                     f"replica {replica.partition} with broker {replica.broker_id} "
                 )
             elif error.code != _NOT_THERE_YET:
-                advice = lacking(error.right) if error.right else error.text
-                raise failure(f"Failed to alter dir for {replica}", advice)
+                advice = "" if error.right else error.text
+                raise failure(f"Failed to alter dir for {replica}", advice, right=error.right)
         if not pending:
             return
         if monotonic() >= deadline:

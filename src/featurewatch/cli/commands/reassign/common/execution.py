@@ -28,10 +28,9 @@ from featurewatch.cli.commands.reassign.common.throttling import (
     remove_throttles,
 )
 from featurewatch.cli.commands.reassign.common.verification import verify_assignment
-from featurewatch.cli.config.cluster_options import Compat
 from featurewatch.cli.kafka_tools import reassign as texts
 from featurewatch.cli.kafka_tools.errors import KafkaToolError, refusals
-from featurewatch.cli.kafka_tools.target import Printer
+from featurewatch.cli.kafka_tools.target import AdminTarget
 from featurewatch.cli.output.confirmation import confirm, must_confirm
 from featurewatch.cli.output.progress import shown_progress
 from featurewatch.cli.output.terminal import print_error
@@ -49,7 +48,6 @@ Running = dict[TopicPartition, ReplicaAssignment]
 class ExecutionOptions:
     """The options of ``execute``: throttles in bytes each second, -1 for none."""
 
-    compat: Compat
     additional: bool
     throttle: int
     directory_throttle: int
@@ -71,20 +69,20 @@ class Execution:
         admin: ReassignmentAdmin,
         requested: RequestedAssignment,
         options: ExecutionOptions,
-        printer: Printer,
+        target: AdminTarget,
     ) -> None:
         self._admin = admin
         self._requested = requested
         self._targets = requested.targets
         self._options = options
-        self._printer = printer
+        self._cluster = target
 
     async def run(self) -> None:
         """Starts it, and with ``waits`` returns at its end; raises `KafkaToolError`."""
         running = await self._admin.reassignments()
         if running and not self._options.additional:
             named = ", ".join(map(str, sorted(running)[:5]))
-            raise KafkaToolError(texts.ANOTHER_RUNS, f"being reassigned: {named}")
+            raise KafkaToolError(texts.ANOTHER_RUNS, advice=f"being reassigned: {named}")
         present = await self._look_up()
         await self._refuse_endless(running)
         if self._options.dry_run or must_confirm(self._options.yes):
@@ -106,7 +104,7 @@ class Execution:
         await verify_assignment(
             self._admin,
             self._requested,
-            self._printer,
+            self._cluster,
             preserve_throttles=self._options.preserve_throttles,
         )
 
@@ -133,9 +131,9 @@ class Execution:
             more = f" (and {len(stuck) - 1} more partitions)" if len(stuck) > 1 else ""
             raise KafkaToolError(
                 "",
-                f"{partition}: {why}{more}: Kafka {name or 'of this release'} does not complete "
-                "that as asked. Cancel what runs first (featurewatch reassign cancel), or give "
-                "--force",
+                advice=f"{partition}: {why}{more}: Kafka {name or 'of this release'} does not "
+                "complete that as asked. Cancel what runs first (featurewatch reassign cancel), or "
+                "give --force",
             )
 
     async def _show_plan(self, running: Running, present: ClusterTopics) -> None:
@@ -152,17 +150,17 @@ class Execution:
             sizes = {}
         plan = plan_reassignment(self._targets, running, present, sizes)
         if self._options.dry_run:
-            self._printer.lines(plan_lines(plan))
-            self._printer.document(lambda: plan_document(plan))
+            self._cluster.lines(plan_lines(plan))
+            self._cluster.document(lambda: plan_document(plan))
         else:
             confirm(plan_lines(plan))
 
     async def _print_rollback(self, present: ClusterTopics) -> None:
         current = {one: present.partitions[one].replicas for one in self._targets}
         directories = await lookups.current_directories(
-            self._admin, current, present, self._options.compat
+            self._admin, current, present, self._cluster.compat
         )
-        self._printer.lines(texts.rollback_lines(assignment_json(current, directories)))
+        self._cluster.lines(texts.rollback_lines(assignment_json(current, directories)))
 
     async def _start(self, running: Running, present: ClusterTopics) -> None:
         await self._set_throttles(running, present)
@@ -171,15 +169,15 @@ class Execution:
         )
         if (failure := refusals("Error reassigning partition(s):", results)) is not None:
             raise failure
-        self._printer.line(texts.started_line(self._targets))
+        self._cluster.line(texts.started_line(self._targets))
         if not self._options.waits:
-            self._printer.document(self._started_document)
+            self._cluster.document(self._started_document)
         if self._requested.directories:
             await move_replicas(
                 self._admin,
                 self._requested.directories,
                 present.brokers,
-                self._printer,
+                self._cluster,
                 timeout_s=self._options.timeout_s,
             )
 
@@ -190,18 +188,18 @@ class Execution:
         rate, directory_rate = self._options.throttle, self._options.directory_throttle
         if rate < 0 and directory_rate < 0:
             return
-        self._printer.line(texts.MUST_VERIFY)
+        self._cluster.line(texts.MUST_VERIFY)
         if rate >= 0:
             moves = throttles.moves_of(running, self._targets, present.partitions)
             await change_configs(self._admin, throttles.topic_throttles(moves), present.brokers)
             rates = throttles.broker_throttles(moves, rate)
             await change_configs(self._admin, rates, present.brokers)
-            self._printer.line(f"The inter-broker throttle limit was set to {rate} B/s")
+            self._cluster.line(f"The inter-broker throttle limit was set to {rate} B/s")
         if directory_rate >= 0:
             moving = {replica.broker_id for replica in self._requested.directories}
             rates = throttles.move_throttles(moving, directory_rate)
             await change_configs(self._admin, rates, present.brokers)
-            self._printer.line(
+            self._cluster.line(
                 f"The replica-alter-dir throttle limit was set to {directory_rate} B/s"
             )
 

@@ -9,13 +9,8 @@ from featurewatch.admin.errors import UnreachableError
 from featurewatch.admin.reassignments.client import ReassignmentAdmin
 from featurewatch.admin.reassignments.types import Replicas
 from featurewatch.cli.config.cluster_options import Compat
-from featurewatch.cli.kafka_tools.errors import (
-    api_failure,
-    failure,
-    ids_in_set_order,
-    in_set_order,
-    names_in_set_order,
-)
+from featurewatch.cli.kafka_tools.errors import api_failure, failure
+from featurewatch.cli.kafka_tools.java import ids_in_set_order, in_set_order, names_in_set_order
 from featurewatch.cli.output.terminal import print_error
 from featurewatch.controller.partitions.assignment import TopicPartition
 

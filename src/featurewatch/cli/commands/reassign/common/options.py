@@ -1,20 +1,11 @@
 """The options of ``featurewatch reassign``."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated
 
 from featurewatch.cli.command_line import Option
-from featurewatch.cli.config.cluster_options import (
-    Compat,
-    CompatOption,
-    Config,
-    Controller,
-    Json,
-    Server,
-    shared_options,
-)
-from featurewatch.cli.kafka_tools.target import ToolTarget
+from featurewatch.cli.kafka_tools.options import BROKERS, BROKERS_OR_CONTROLLERS, with_target
+from featurewatch.cli.kafka_tools.target import REASSIGN
 
 MoveTimeout = Annotated[
     int,
@@ -96,28 +87,7 @@ PreserveThrottles = Annotated[
     bool, Option("--preserve-throttles", help="Leave throttles as they are.")
 ]
 
-SHARED: Final[dict[str, Any]] = {
-    "bootstrap_server": Server,
-    "command_config": Config,
-    "as_json": Json,
-    "compat": CompatOption,
-}
-_THROUGH_CONTROLLERS: Final[dict[str, Any]] = {"bootstrap_controller": Controller, **SHARED}
-
-
-def _run(given: dict[str, Any], command: Callable[[ToolTarget], None]) -> None:
-    command(
-        ToolTarget(
-            servers=given["bootstrap_server"] or "",
-            controllers=given.get("bootstrap_controller") or "",
-            command_config=given["command_config"],
-            as_json=bool(given["as_json"]),
-            compat=given["compat"] or Compat.V4_3,
-        )
-    )
-
-
-with_brokers = shared_options(SHARED, _run)
-"""Adds the shared options to a command; its first argument is their `ToolTarget`."""
-with_brokers_or_controllers = shared_options(_THROUGH_CONTROLLERS, _run)
+with_brokers = with_target(REASSIGN, BROKERS)
+"""Adds the shared options to a command; its first argument is their `AdminTarget`."""
+with_brokers_or_controllers = with_target(REASSIGN, BROKERS_OR_CONTROLLERS)
 """The same for a command that controllers' listeners serve, too."""

@@ -11,7 +11,7 @@ from featurewatch.cli.commands.reassign.common import lookups
 from featurewatch.cli.commands.reassign.common.assignment_file import assignment_json
 from featurewatch.cli.config.cluster_options import Compat
 from featurewatch.cli.kafka_tools.errors import failure
-from featurewatch.cli.kafka_tools.target import Printer
+from featurewatch.cli.kafka_tools.target import AdminTarget
 from featurewatch.controller.partitions.assignment import TopicPartition
 from featurewatch.controller.partitions.placement import (
     PlacementError,
@@ -25,9 +25,8 @@ async def propose_assignment(
     admin: ReassignmentAdmin,
     topics: Sequence[str],
     broker_ids: Sequence[int],
-    printer: Printer,
+    target: AdminTarget,
     *,
-    compat: Compat,
     uses_racks: bool,
 ) -> None:
     """Prints the present assignment of the topics and one that spreads them over the brokers.
@@ -38,7 +37,7 @@ async def propose_assignment(
     present = await admin.topics(topics)
     lookups.check_topics(topics, present)
     current = {partition: found.replicas for partition, found in present.partitions.items()}
-    directories = await lookups.current_directories(admin, current, present, compat)
+    directories = await lookups.current_directories(admin, current, present, target.compat)
     racks = {
         broker_id: node.rack if uses_racks else None
         for broker_id, node in present.brokers.items()
@@ -50,13 +49,13 @@ async def propose_assignment(
             "make replica assignment without rack information."
         )
     try:
-        proposed = _spread(current, racks, compat)
+        proposed = _spread(current, racks, target.compat)
     except PlacementError as error:
         raise failure(str(error)) from None
     before, after = assignment_json(current, directories), assignment_json(proposed, {})
-    printer.lines(["Current partition replica assignment", before, ""])
-    printer.lines(["Proposed partition reassignment configuration", after])
-    printer.document(lambda: {"current": json.loads(before), "proposed": json.loads(after)})
+    target.lines(["Current partition replica assignment", before, ""])
+    target.lines(["Proposed partition reassignment configuration", after])
+    target.document(lambda: {"current": json.loads(before), "proposed": json.loads(after)})
 
 
 def _spread(

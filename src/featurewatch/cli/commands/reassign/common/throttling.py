@@ -15,9 +15,10 @@ from featurewatch.admin.reassignments import throttles
 from featurewatch.admin.reassignments.client import ReassignmentAdmin
 from featurewatch.admin.reassignments.throttles import ConfigChanges
 from featurewatch.cli.commands.reassign.common.assignment_file import RequestedAssignment
-from featurewatch.cli.kafka_tools.errors import KafkaToolError, api_failure, ids_in_set_order
+from featurewatch.cli.kafka_tools.errors import KafkaToolError, api_failure
+from featurewatch.cli.kafka_tools.java import ids_in_set_order
 from featurewatch.cli.kafka_tools.reassign import joined, plural
-from featurewatch.cli.kafka_tools.target import Printer
+from featurewatch.cli.kafka_tools.target import AdminTarget
 from featurewatch.cli.output.terminal import print_error
 
 _REMOVAL_S: Final = 30.0
@@ -38,7 +39,7 @@ async def change_configs(
 async def clear_throttles(
     admin: ReassignmentAdmin,
     requested: RequestedAssignment,
-    printer: Printer,
+    target: AdminTarget,
     *,
     before: str = "",
 ) -> None:
@@ -49,7 +50,7 @@ async def clear_throttles(
     brokers = (await admin.topics(())).brokers
     named = (one for _, replicas in requested.entries for one in replicas)
     broker_ids = ids_in_set_order((*brokers, *named))
-    printer.line(
+    target.line(
         f"{before}Clearing broker-level throttles on broker{plural(len(broker_ids))} "
         f"{joined(broker_ids)}"
     )
@@ -61,7 +62,7 @@ async def clear_throttles(
         )
     await change_configs(admin, throttles.without_broker_throttles(reached), brokers)
     topics = requested.topics
-    printer.line(f"Clearing topic-level throttles on topic{plural(len(topics))} {joined(topics)}")
+    target.line(f"Clearing topic-level throttles on topic{plural(len(topics))} {joined(topics)}")
     await change_configs(admin, throttles.without_topic_throttles(topics), brokers)
 
 

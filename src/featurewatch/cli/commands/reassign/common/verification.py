@@ -10,7 +10,7 @@ from featurewatch.cli.commands.reassign.common.documents import status_document
 from featurewatch.cli.commands.reassign.common.throttling import clear_leftovers, clear_throttles
 from featurewatch.cli.kafka_tools.errors import api_failure
 from featurewatch.cli.kafka_tools.reassign import is_moving, move_lines, status_lines
-from featurewatch.cli.kafka_tools.target import Printer
+from featurewatch.cli.kafka_tools.target import AdminTarget
 
 _UNKNOWN: Final = 3
 
@@ -18,7 +18,7 @@ _UNKNOWN: Final = 3
 async def verify_assignment(
     admin: ReassignmentAdmin,
     requested: RequestedAssignment,
-    printer: Printer,
+    target: AdminTarget,
     *,
     preserve_throttles: bool,
 ) -> None:
@@ -33,18 +33,18 @@ async def verify_assignment(
     for error in present.errors.values():
         if error.code != _UNKNOWN:
             raise api_failure(error)
-    printer.lines(status_lines(targets, running, present))
+    target.lines(status_lines(targets, running, present))
     found = await located(admin, requested.directories, present.brokers)
     lines = list(move_lines(requested.directories, found))
-    printer.lines(lines or [""])
+    target.lines(lines or [""])
     document: dict[str, Any] = status_document(targets, running, present)
     done = not running and not is_moving(requested.directories, found)
     try:
         if done and not preserve_throttles:
-            await clear_throttles(admin, requested, printer)
+            await clear_throttles(admin, requested, target)
             await clear_leftovers(admin, but=requested.topics)
     finally:
-        printer.document(lambda: document)
+        target.document(lambda: document)
 
 
 async def located(

@@ -1,21 +1,19 @@
 """Adds partitions to topics and changes their settings, for ``topics alter``."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from featurewatch.admin.cluster.configs import SettingChange
 from featurewatch.admin.cluster.values import TopicDetails
+from featurewatch.admin.topics.client import TopicAdmin
+from featurewatch.admin.topics.reader import TopicMetadataReader
 from featurewatch.admin.topics.values import ChangedTopic, PartitionIncrease
 from featurewatch.cli.commands.topics.common.changes import print_results
-from featurewatch.cli.commands.topics.common.selection import selected
-from featurewatch.cli.commands.topics.common.target import TopicTarget
-from featurewatch.cli.kafka_tools.topics import TopicToolError
+from featurewatch.cli.commands.topics.common.selection import check_matched, selected
+from featurewatch.cli.kafka_tools.errors import KafkaToolError
+from featurewatch.cli.kafka_tools.target import AdminTarget
 from featurewatch.cli.output.confirmation import confirm, must_confirm
 from featurewatch.cli.output.terminal import print_line
-
-if TYPE_CHECKING:
-    from featurewatch.admin.topics.client import TopicAdmin
-    from featurewatch.admin.topics.reader import TopicMetadataReader
 
 Results = tuple[ChangedTopic, ...]
 
@@ -42,15 +40,31 @@ class AlterRequest(NamedTuple):
         ]
 
 
-def alter_topics(target: TopicTarget, request: AlterRequest, *, dry_run: bool, yes: bool) -> None:
+async def alter_topics(
+    target: AdminTarget, request: AlterRequest, *, dry_run: bool, yes: bool
+) -> None:
     """Settings first; partitions are added only if all settings were accepted."""
-    topics = target.read(lambda reader: _matched(target, reader, request))
+    async with target.connect(TopicMetadataReader) as client:
+        overview = await client.overview()
+        names = selected(overview.topics, request.expression)
+        await check_matched(
+            client, names, request.expression, target.compat, if_exists=request.if_exists
+        )
+        if request.deleted and names:
+            # A broker takes the deletion of a setting that there is not.
+            configs = await client.configs(names[:1])
+            valid = {value.name for value in configs[names[0]].values}
+            if valid and (wrong := [name for name in request.deleted if name not in valid]):
+                raise KafkaToolError(f"Invalid config(s): {','.join(wrong)}")
+    wanted = frozenset(names)
+    topics = tuple(topic for topic in overview.topics if topic.name in wanted)
     if not topics:
         print_results(target, (), dry_run=dry_run)
         return
     if not dry_run and must_confirm(yes):
         confirm(_preview(topics, request))
-    results = target.change(lambda admin: _alter(admin, topics, request, dry_run=dry_run))
+    async with target.connect(TopicAdmin, changes=True) as admin:
+        results = await _alter(admin, topics, request, dry_run=dry_run)
     print_results(target, results, dry_run=dry_run)
     if target.as_json:
         return
@@ -62,24 +76,8 @@ def alter_topics(target: TopicTarget, request: AlterRequest, *, dry_run: bool, y
             print_line(f"Completed updating config for topic {topic.name}.")
 
 
-async def _matched(
-    target: TopicTarget, reader: "TopicMetadataReader", request: AlterRequest
-) -> tuple[TopicDetails, ...]:
-    overview = await reader.overview()
-    names = selected(overview.topics, request.expression)
-    await target.check_matched(reader, names, request.expression, if_exists=request.if_exists)
-    if request.deleted and names:
-        # A broker takes the deletion of a setting that there is not.
-        configs = await reader.configs(names[:1])
-        valid = {value.name for value in configs[names[0]].values}
-        if valid and (wrong := [name for name in request.deleted if name not in valid]):
-            raise TopicToolError(f"Invalid config(s): {','.join(wrong)}")
-    wanted = frozenset(names)
-    return tuple(topic for topic in overview.topics if topic.name in wanted)
-
-
 async def _alter(
-    admin: "TopicAdmin", topics: Sequence[TopicDetails], request: AlterRequest, *, dry_run: bool
+    admin: TopicAdmin, topics: Sequence[TopicDetails], request: AlterRequest, *, dry_run: bool
 ) -> Results:
     results: Results = ()
     if settings := request.settings:

@@ -2,25 +2,24 @@
 
 import json
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from featurewatch.admin.topics.values import ChangedTopic, TopicSpec, check_changes
-from featurewatch.cli.admin_target import lacking
+from featurewatch.admin.api_errors import error_name
+from featurewatch.admin.topics.client import TopicAdmin
+from featurewatch.admin.topics.values import ChangedTopic, TopicSpec, check_changes, text_of_id
 from featurewatch.cli.command_line import Exit
-from featurewatch.cli.commands.topics.common.target import TopicTarget
 from featurewatch.cli.errors import ExitCode
+from featurewatch.cli.kafka_tools.errors import lacking
+from featurewatch.cli.kafka_tools.target import AdminTarget
 from featurewatch.cli.kafka_tools.topics import COLLISION_WARNING, has_collision_chars
 from featurewatch.cli.output.terminal import print_error, print_json_text, print_line
-
-if TYPE_CHECKING:
-    from featurewatch.admin.topics.client import TopicAdmin
 
 _EXISTS: Final = 36
 _INVALID_CONFIG: Final = 40
 
 
-def create_topic(
-    target: TopicTarget,
+async def create_topic(
+    target: AdminTarget,
     spec: TopicSpec,
     *,
     check: Callable[[], None],
@@ -33,13 +32,10 @@ def create_topic(
     here, so a warning is printed with the result.
     """
     warns = has_collision_chars(spec.name) and not target.as_json
-
-    async def create(admin: "TopicAdmin") -> tuple[ChangedTopic, ...]:
-        return await admin.create([spec], validate_only=dry_run)
-
     try:
         check()
-        results = target.change(create)
+        async with target.connect(TopicAdmin, changes=True) as admin:
+            results = await admin.create([spec], validate_only=dry_run)
         warns = warns and results[0].error != _INVALID_CONFIG
     finally:
         if warns:
@@ -56,7 +52,7 @@ def create_topic(
 
 
 def print_results(
-    target: TopicTarget, results: Iterable[ChangedTopic], *, dry_run: bool = False
+    target: AdminTarget, results: Iterable[ChangedTopic], *, dry_run: bool = False
 ) -> None:
     """With ``--json``, one document; otherwise raises the first refusal, as the tool prints it.
 
@@ -89,9 +85,6 @@ def print_results(
 
 
 def _document(result: ChangedTopic) -> dict[str, Any]:
-    from featurewatch.admin.api_errors import error_name
-    from featurewatch.admin.topics.values import text_of_id
-
     return {
         "topic": result.topic,
         "topic_id": None if result.topic_id is None else text_of_id(result.topic_id),

@@ -2,20 +2,19 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from featurewatch.admin.cluster.values import TopicDetails
 from featurewatch.admin.errors import AdminError
-from featurewatch.admin.topics.values import ChangedTopic
+from featurewatch.admin.topics.client import TopicAdmin
+from featurewatch.admin.topics.reader import TopicMetadataReader
+from featurewatch.admin.topics.values import ChangedTopic, text_of_id
 from featurewatch.cli.commands.topics.common.changes import print_results
-from featurewatch.cli.commands.topics.common.selection import selected
-from featurewatch.cli.commands.topics.common.target import TopicTarget
+from featurewatch.cli.commands.topics.common.selection import check_matched, selected
+from featurewatch.cli.kafka_tools.target import AdminTarget
 from featurewatch.cli.output.confirmation import confirm, must_confirm
 from featurewatch.cli.output.terminal import print_error, print_json_text, print_line
-
-if TYPE_CHECKING:
-    from featurewatch.admin.topics.client import TopicAdmin
-    from featurewatch.admin.topics.reader import TopicMetadataReader
 
 
 class _Matched(NamedTuple):
@@ -26,64 +25,52 @@ class _Matched(NamedTuple):
     error: str | None = None
 
 
-def delete_topics(
-    target: TopicTarget, expression: str, *, if_exists: bool, dry_run: bool, yes: bool
+async def delete_topics(
+    target: AdminTarget, expression: str, *, if_exists: bool, dry_run: bool, yes: bool
 ) -> None:
     """Deletes the topics that match, or with ``dry_run`` shows them."""
     looks = dry_run or must_confirm(yes)
-    matched = target.read(
-        lambda reader: _look(target, reader, expression, if_exists=if_exists, with_bytes=looks)
-    )
+    async with target.connect(TopicMetadataReader) as client:
+        overview = await client.overview()
+        names = selected(overview.topics, expression)
+        await check_matched(client, names, expression, target.compat, if_exists=if_exists)
+        wanted = frozenset(names)
+        matched = _Matched(tuple(topic for topic in overview.topics if topic.name in wanted))
+        if looks and names:
+            matched = await _with_bytes(client, matched.topics)
     if dry_run:
         _show(target, matched)
         return
-    if not matched.topics:
+    if not names:
         print_results(target, ())
         return
     if looks:
         confirm(_preview(matched), f"Delete {_topics(len(matched.topics))}? [y/N] ")
-    print_results(target, target.change(lambda admin: _delete(admin, matched.topics, by_id=looks)))
+    async with target.connect(TopicAdmin, changes=True) as admin:
+        results = await _delete(admin, matched.topics, by_id=looks)
+    print_results(target, results)
 
 
-async def _look(
-    target: TopicTarget,
-    reader: "TopicMetadataReader",
-    expression: str,
-    *,
-    if_exists: bool,
-    with_bytes: bool,
-) -> _Matched:
-    overview = await reader.overview()
-    names = selected(overview.topics, expression)
-    await target.check_matched(reader, names, expression, if_exists=if_exists)
-    wanted = frozenset(names)
-    topics = tuple(topic for topic in overview.topics if topic.name in wanted)
-    if not (with_bytes and topics):
-        return _Matched(topics)
+async def _with_bytes(client: TopicMetadataReader, topics: tuple[TopicDetails, ...]) -> _Matched:
     try:
-        return _Matched(topics, await reader.log_bytes(topics))
+        return _Matched(topics, await client.log_bytes(topics))
     except AdminError as error:
         return _Matched(topics, error=str(error))
 
 
 async def _delete(
-    admin: "TopicAdmin", topics: Sequence[TopicDetails], *, by_id: bool
+    admin: TopicAdmin, topics: Sequence[TopicDetails], *, by_id: bool
 ) -> tuple[ChangedTopic, ...]:
     """With ``by_id`` the topics that were shown, and none that was created since by their names."""
-    from dataclasses import replace
-
-    from featurewatch.admin.topics.values import text_of_id
-
-    ids = {text_of_id(topic.topic_id): topic for topic in topics if topic.topic_id is not None}
+    ids = {topic.topic_id: topic.name for topic in topics if topic.topic_id is not None}
     if not by_id or len(ids) < len(topics):
         return await admin.delete(topic.name for topic in topics)
-    results = await admin.delete_ids(
-        topic.topic_id for topic in topics if topic.topic_id is not None
-    )
-    return tuple(replace(result, topic=ids[result.topic].name) for result in results)
+    names = {text_of_id(topic_id): name for topic_id, name in ids.items()}
+    results = await admin.delete_ids(ids)
+    return tuple(replace(result, topic=names[result.topic]) for result in results)
 
 
-def _show(target: TopicTarget, matched: _Matched) -> None:
+def _show(target: AdminTarget, matched: _Matched) -> None:
     if target.as_json:
         sizes = matched.log_bytes
         document: dict[str, Any] = {

@@ -2,12 +2,16 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from featurewatch.admin.cluster.configs import TopicConfig
+from featurewatch.admin.cluster.values import TopicDetails, TopicOverview
 from featurewatch.admin.errors import KafkaApiError
-from featurewatch.cli.commands.topics.common.selection import selected
-from featurewatch.cli.commands.topics.common.target import TopicTarget
-from featurewatch.cli.kafka_tools.topics import TopicToolError
+from featurewatch.admin.topics.reader import PAGE_PARTITIONS, TopicMetadataReader
+from featurewatch.admin.topics.values import text_of_id, topic_id_of
+from featurewatch.cli.commands.topics.common.selection import check_matched, selected
+from featurewatch.cli.kafka_tools.errors import KafkaToolError
+from featurewatch.cli.kafka_tools.target import AdminTarget
 from featurewatch.cli.kafka_tools.topics_describe import (
     PartitionFilter,
     Reassignments,
@@ -18,11 +22,6 @@ from featurewatch.cli.kafka_tools.topics_describe import (
 )
 from featurewatch.cli.output.terminal import print_json_text, print_lines
 from featurewatch.controller.partitions.assignment import TopicPartition
-
-if TYPE_CHECKING:
-    from featurewatch.admin.cluster.configs import TopicConfig
-    from featurewatch.admin.cluster.values import TopicDetails, TopicOverview
-    from featurewatch.admin.topics.reader import TopicMetadataReader
 
 _NO_RIGHT: Final = 31
 
@@ -42,15 +41,16 @@ class DescribeRequest(NamedTuple):
 class DescribedTopics(NamedTuple):
     """Topics with their settings, what is being reassigned, and the brokers of the cluster."""
 
-    topics: "tuple[TopicDetails, ...]"
-    configs: "Mapping[str, TopicConfig]"
+    topics: tuple[TopicDetails, ...]
+    configs: Mapping[str, TopicConfig]
     reassignments: Reassignments
     live: frozenset[int]
 
 
-def print_topics(target: TopicTarget, request: DescribeRequest) -> None:
-    """Prints the topics; raises `TopicToolError` and `AdminError`."""
-    described = target.read(lambda reader: _read(target, reader, request))
+async def print_topics(target: AdminTarget, request: DescribeRequest) -> None:
+    """Prints the topics; raises `KafkaToolError` and `AdminError`."""
+    async with target.connect(TopicMetadataReader) as client:
+        described = await _read(client, request, target.compat)
     if target.as_json:
         documents = (_document(topic, described, request) for topic in described.topics)
         print_json_text(json.dumps({"topics": [item for item in documents if item is not None]}))
@@ -71,62 +71,54 @@ def _lines(described: DescribedTopics, request: DescribeRequest) -> Iterator[str
 
 
 async def _read(
-    target: TopicTarget, reader: "TopicMetadataReader", request: DescribeRequest
+    client: TopicMetadataReader, request: DescribeRequest, release: str
 ) -> DescribedTopics:
-    overview = await reader.overview()
-    topics = await _topics(target, reader, overview, request)
+    overview = await client.overview()
+    topics = await _topics(client, overview, request, release)
     for topic in topics:
         if topic.error:
-            raise TopicToolError(topic.text, topic.right)
+            raise KafkaToolError(topic.text, right=topic.right)
     try:
-        reassignments = await reader.reassignments() if topics else {}
+        reassignments = await client.reassignments() if topics else {}
     except KafkaApiError as error:
         if error.code != _NO_RIGHT:
             raise
         reassignments = {}
     return DescribedTopics(
         topics,
-        await reader.configs(topic.name for topic in topics),
+        await client.configs(topic.name for topic in topics),
         reassignments,
         frozenset(broker.node_id for broker in overview.cluster.brokers),
     )
 
 
 async def _topics(
-    target: TopicTarget,
-    reader: "TopicMetadataReader",
-    overview: "TopicOverview",
-    request: DescribeRequest,
-) -> "tuple[TopicDetails, ...]":
-    from featurewatch.admin.topics.reader import PAGE_PARTITIONS
-    from featurewatch.admin.topics.values import text_of_id, topic_id_of
-
+    client: TopicMetadataReader, overview: TopicOverview, request: DescribeRequest, release: str
+) -> tuple[TopicDetails, ...]:
     topic_id = topic_id_of(request.topic_id) if request.topic_id is not None else None
     if topic_id is None:
         names = selected(
             overview.topics, request.expression, exclude_internal=request.exclude_internal
         )
-        await target.check_matched(reader, names, request.expression, if_exists=request.if_exists)
-        return await reader.describe(
+        await check_matched(client, names, request.expression, release, if_exists=request.if_exists)
+        return await client.describe(
             names, page_partitions=request.page_partitions or PAGE_PARTITIONS
         )
     if any(topic.topic_id == topic_id for topic in overview.topics):
-        return await reader.describe_ids([topic_id])
+        return await client.describe_ids([topic_id])
     if request.if_exists:
         return ()
-    raise TopicToolError(f"TopicId '{text_of_id(topic_id)}' does not exist as expected")
+    raise KafkaToolError(f"TopicId '{text_of_id(topic_id)}' does not exist as expected")
 
 
 def _document(
-    topic: "TopicDetails", described: DescribedTopics, request: DescribeRequest
+    topic: TopicDetails, described: DescribedTopics, request: DescribeRequest
 ) -> dict[str, Any] | None:
     """A topic with the partitions of the condition; None: it has none, or no settings of its own
     where these are the condition."""
-    from featurewatch.admin.topics.values import text_of_id
-
     config = described.configs[topic.name]
     if config.error:
-        raise TopicToolError(config.text, config.right)
+        raise KafkaToolError(config.text, right=config.right)
     settings = config.non_default
     partitions: list[dict[str, Any]] = []
     min_isr = minimum_isr(config)

@@ -3,20 +3,12 @@
 Options that may be given once are lists here, since the tool has an error of its own for two.
 """
 
-from collections.abc import Callable
-from typing import Annotated, Any, Final
+from typing import Annotated
 
 from featurewatch.cli.command_line import Option
-from featurewatch.cli.commands.topics.common.target import TopicTarget
-from featurewatch.cli.config.cluster_options import (
-    Compat,
-    CompatOption,
-    Config,
-    Json,
-    Server,
-    Timeout,
-    shared_options,
-)
+from featurewatch.cli.config.cluster_options import Timeout
+from featurewatch.cli.kafka_tools.options import BROKERS, with_target
+from featurewatch.cli.kafka_tools.target import TOPICS
 
 Once = list[str] | None
 
@@ -44,26 +36,5 @@ ExcludeInternal = Annotated[
     bool, Option("--exclude-internal", help="Leave out topics that Kafka itself writes.")
 ]
 
-_SHARED: Final[dict[str, Any]] = {
-    "bootstrap_server": Server,
-    "command_config": Config,
-    "as_json": Json,
-    "compat": CompatOption,
-    "timeout": Timeout,
-}
-
-
-def _run(given: dict[str, Any], command: Callable[[TopicTarget], None]) -> None:
-    target = TopicTarget(
-        servers=given["bootstrap_server"] or "",
-        controllers="",
-        command_config=given["command_config"],
-        as_json=bool(given["as_json"]),
-        compat=str(given["compat"] or Compat.V4_3),
-        timeout_s=given["timeout"],
-    )
-    target.run_command(lambda: command(target))
-
-
-with_topic_target = shared_options(_SHARED, _run)
-"""Adds the shared options to a command; its first argument is their `TopicTarget`."""
+with_topic_target = with_target(TOPICS, {**BROKERS, "timeout": Timeout})
+"""Adds the shared options to a command; its first argument is their `AdminTarget`."""

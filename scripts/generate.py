@@ -1,0 +1,146 @@
+"""Writes all files, and parts of documents, that follow from declarations in the code.
+
+Usage: ``python -m scripts.generate [--check]``. With ``--check`` nothing is written: each
+stale file is a line on stderr, and the exit code is 3 if there is any.
+
+What is read from Kafka's jars, which takes Java and minutes, is generated only where its inputs or
+its files differ from those whose digest is in ``scripts/from_jars.json``.
+"""
+
+import hashlib
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from featurewatch.cli.config import reference_config
+from scripts.generators import ROOT, Texts
+from scripts.generators.chart import chart_files
+from scripts.generators.document_blocks import documents
+from scripts.generators.runbooks import runbooks
+from scripts.generators.summaries import summaries
+
+
+def reference() -> Texts:
+    """Yields the reference configuration."""
+    yield ROOT / "deploy" / "reference.yaml", reference_config.render()
+
+
+def schemas() -> Texts:
+    """Yields the JSON Schemas of the topics' values, and what documents have of them."""
+    if find_spec("scripts.generate_schemas"):
+        yield from import_module("scripts.generate_schemas").files().items()
+
+
+GENERATORS: Final[tuple[Callable[[], Texts], ...]] = (
+    summaries,
+    schemas,
+    reference,
+    chart_files,
+    runbooks,
+    documents,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FromJars:
+    """Files that a script makes from Kafka's jars, by paths below the repository's root."""
+
+    script: str
+    inputs: tuple[str, ...]
+    files: tuple[str, ...]
+
+    def digest(self) -> str:
+        """Returns the SHA-256 of the inputs and the files."""
+        digest = hashlib.sha256()
+        for path in (_script_path(self.script), *_LOCKS, *self.inputs, *self.files):
+            digest.update(f"{path}\0".encode())
+            digest.update((ROOT / path).read_bytes())
+        return digest.hexdigest()
+
+
+def _script_path(module: str) -> str:
+    return f"{module.replace('.', '/')}.py"
+
+
+_LOCKS: Final = ("src/featurewatch/stack/java/jars.lock.json",)
+FROM_JARS: Final = (
+    FromJars(
+        "scripts.generate_records",
+        ("scripts/releases.py",),
+        ("src/featurewatch/kafka/releases/records.json",),
+    ),
+    FromJars(
+        "scripts.generate_features",
+        ("scripts/releases.py", "scripts/java/FeatureTable.java", "scripts/java_source.py"),
+        ("src/featurewatch/kafka/releases/features.json",),
+    ),
+    FromJars(
+        "scripts.generate_messages",
+        ("scripts/generate_records.py",),
+        ("src/featurewatch/reference/zookeeper/wire/messages/messages.json",),
+    ),
+)
+DIGESTS: Final = ROOT / "scripts" / "from_jars.json"
+
+
+def stale() -> Iterator[Path]:
+    """Yields the files that differ from what would be generated."""
+    recorded = json.loads(DIGESTS.read_text())
+    for table in FROM_JARS:
+        if recorded.get(table.script) != table.digest():
+            yield from (ROOT / name for name in table.files)
+    for generator in GENERATORS:
+        for path, text in generator():
+            if not path.exists() or path.read_text() != text:
+                yield path
+
+
+def write() -> None:
+    """Writes every file that is stale, and prints its path.
+
+    Raises:
+        SystemExit: A script failed.
+    """
+    digests = json.loads(DIGESTS.read_text())
+    for table in FROM_JARS:
+        if digests.get(table.script) == table.digest():
+            continue
+        print(f"{table.script}: reading Kafka's jars")
+        if _run(table.script):
+            raise SystemExit(f"{table.script} failed")
+        digests[table.script] = table.digest()
+        DIGESTS.write_text(json.dumps(digests, indent=2) + "\n")
+    for generator in GENERATORS:
+        for path, text in generator():
+            if not path.exists() or path.read_text() != text:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+                print(path.relative_to(ROOT))
+
+
+def _run(script: str) -> int:
+    command = [sys.executable, "-m", script]
+    return subprocess.run(command, cwd=ROOT, check=False).returncode
+
+
+def main(arguments: list[str]) -> int:
+    """Writes the files, or names the stale ones with ``--check``."""
+    if arguments not in ([], ["--check"]):
+        sys.stderr.write("usage: python -m scripts.generate [--check]\n")
+        return 2
+    if not arguments:
+        write()
+        return 0
+    found = sorted({str(path.relative_to(ROOT)) for path in stale()})
+    sys.stderr.writelines(f"{name} is stale: run make generate\n" for name in found)
+    return 3 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

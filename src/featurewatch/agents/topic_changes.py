@@ -1,0 +1,241 @@
+"""What follows when topics were deleted and made anew, while a worker ran or while none did.
+
+The changelog of each partition has a row with the ids of the topics that the partition was read
+from and written to, and it is no topic's own id that decides about that topic. So whatever was made
+anew is noticed before the next message is processed:
+
+- An input is read from its beginning. What it had and nobody had read is lost: the clusters of the
+  partition are unknown until their sources have published their whole state again.
+- An output gets again what can be had: each cluster's state, its firing alerts, its newest
+  snapshot. What was published before is reported as lost.
+- A changelog without the row is new, and so is one whose row has another changelog's id. If
+  outputs of its clusters exist, its rows are lost: the states go on from what was published
+  (`agents.published_outputs`).
+
+An input whose messages expired before they were read is as good as made anew: what a worker before
+published of them cannot be published again from them.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
+from itertools import product
+from typing import Final, Protocol
+
+import orjson
+
+from featurewatch.agents.processor import EventProcessor
+from featurewatch.agents.published_outputs import (
+    PublishedState,
+    read_published_states,
+    with_published_features,
+)
+from featurewatch.monitor.alerts import Cause
+from featurewatch.monitor.rows import rows_of_state
+from featurewatch.streams.bus.positions import partition_of
+from featurewatch.streams.bus.settings import BusSettings
+from featurewatch.streams.bus.topic_keeper import TopicIds
+from featurewatch.streams.topics import (
+    ALERTS,
+    DEAD_LETTERS,
+    EPOCHS,
+    FEATURE_CHANGES,
+    INPUTS,
+    OPERATIONS,
+    WORKER_OUTPUTS,
+    Topic,
+)
+from featurewatch.streams.types import ClusterId
+from featurewatch.tables.rows import cluster_of
+
+LOG: Final = logging.getLogger("featurewatch.worker")
+
+_ROW: Final = "topic-ids/"
+_HISTORIES: Final = (FEATURE_CHANGES, EPOCHS, DEAD_LETTERS, OPERATIONS)
+"""The outputs whose earlier messages cannot be published again."""
+
+_ROWS_LOST: Final = "the changelog of the worker's tables was deleted, and its rows are lost"
+_UNREAD_LOST: Final = "messages expired before a worker had committed what it read of them"
+
+Rows = Mapping[bytes, bytes]
+StoredIds = dict[int, TopicIds]
+"""The ids of topics by partition, as the changelog has them."""
+
+
+def split_rows(rows: Iterable[tuple[bytes, bytes]]) -> tuple[list[tuple[bytes, bytes]], StoredIds]:
+    """The rows of clusters, and the ids of topics by partition."""
+    states, stored = [], {}
+    for key, value in rows:
+        if key.startswith(_ROW.encode()) and b"|" not in key:
+            stored[int(key.removeprefix(_ROW.encode()))] = orjson.loads(value)
+        else:
+            states.append((key, value))
+    return states, stored
+
+
+def changed_topics(before: TopicIds, after: TopicIds) -> list[str]:
+    """The full names of topics that have another id than before."""
+    return [
+        name
+        for name, topic_id in after.items()
+        if topic_id and before.get(name) and before[name] != topic_id
+    ]
+
+
+class InputPositions(Protocol):
+    """Where the partitions of input topics, by full name and number, are read."""
+
+    async def restart(self, topic: str, number: int) -> None:
+        """Makes a partition be read from its beginning."""
+
+    async def expired(self, partitions: Iterable[tuple[str, int]]) -> Collection[tuple[str, int]]:
+        """Those of the partitions that have lost messages that no worker has read to the end."""
+
+
+class TopicChanges:
+    """Brings states and outputs up to the topics that exist now.
+
+    ``ids`` are the ids of all topics. ``clock_ms`` gives milliseconds since the Unix epoch.
+    ``changelog`` is the full name of the changelog.
+    """
+
+    def __init__(
+        self,
+        bus: BusSettings,
+        processor: EventProcessor,
+        ids: TopicIds,
+        positions: InputPositions,
+        clock_ms: Callable[[], int],
+        changelog: str,
+    ) -> None:
+        self._bus = bus
+        self._changelog = changelog
+        self._processor = processor
+        self._ids = ids
+        self._positions = positions
+        self._clock_ms = clock_ms
+
+    async def apply(
+        self, rows: Iterable[tuple[bytes, bytes]], stored: StoredIds, partitions: Collection[int]
+    ) -> None:
+        """Deals with the changes since ``stored`` was written, and writes the ids of now.
+
+        ``rows`` are all rows of the states. Must be called when the states of ``partitions`` are
+        restored, before a message is read. If it is interrupted, the next worker does all of it
+        again.
+        """
+        changes = {
+            partition: set(changed_topics(stored.get(partition, {}), self._ids))
+            for partition in partitions
+        }
+        foreign = {each for each in partitions if self._changelog in changes[each]}
+        await self._drop_remains(rows, foreign)
+        fresh = {each for each in partitions if each not in stored and not self._clusters(each)}
+        if fresh | foreign:
+            lost = fresh | foreign
+            for published in await asyncio.to_thread(read_published_states, self._bus, lost):
+                await self._go_on_from(published, _ROWS_LOST)
+        await self._adopt_published(changes, await self._with_lost_inputs(changes))
+        for partition in sorted(partitions):
+            changed = changes[partition]
+            for topic in INPUTS:
+                if self._bus.topic(topic) in changed:
+                    await self._lose_input(topic, partition)
+            outputs = [topic for topic in WORKER_OUTPUTS if self._bus.topic(topic) in changed]
+            if outputs:
+                await self._publish_again(outputs, partition)
+            row = f"{_ROW}{partition}", orjson.dumps(self._ids)
+            await self._processor.write_stamp(partition, row)
+        await self._processor.commit_rows()
+
+    async def _drop_remains(
+        self, rows: Iterable[tuple[bytes, bytes]], foreign: Collection[int]
+    ) -> None:
+        """Deletes rows of partitions that were written for another changelog.
+
+        The worker before may have written the last of its changes to a changelog that had been made
+        anew under it: those rows are a part of what there was.
+        """
+        for key, _ in rows if foreign else ():
+            cluster, _ = cluster_of(key.decode())
+            partition = partition_of(cluster.encode(), self._bus.partitions)
+            if partition in foreign:
+                self._processor.states.pop(cluster, None)
+                await self._processor.write_rows(partition, [(key.decode(), None)])
+
+    def _clusters(self, partition: int) -> list[ClusterId]:
+        return [
+            cluster
+            for cluster in self._processor.states
+            if partition_of(cluster.encode(), self._bus.partitions) == partition
+        ]
+
+    async def _go_on_from(self, published: PublishedState, reason: str) -> None:
+        """Continues a cluster without rows after what was published of it."""
+        state = published.state
+        cluster = state.image.cluster
+        LOG.error(
+            "%s: %s: going on after revision %d", cluster, reason, state.image.features.revision
+        )
+        self._processor.states[cluster] = state
+        for topic in (topic for topic in INPUTS if topic.source in published.sources):
+            await self._processor.lose_input(cluster, topic, reason, self._cause(topic))
+        rows = rows_of_state(self._processor.states[cluster])
+        partition = partition_of(cluster.encode(), self._bus.partitions)
+        await self._processor.write_rows(partition, list(rows.items()))
+
+    async def _with_lost_inputs(self, changes: Mapping[int, Collection[str]]) -> list[int]:
+        """The partitions with an input that was made anew, or whose unread messages expired."""
+        inputs = {self._bus.topic(topic) for topic in INPUTS}
+        expired = await self._positions.expired(product(inputs, changes))
+        anew = [partition for partition, changed in changes.items() if inputs & {*changed}]
+        return sorted({*anew, *(partition for _, partition in expired)})
+
+    async def _adopt_published(
+        self, changes: Mapping[int, Collection[str]], lost: Collection[int]
+    ) -> None:
+        """Adopts what was published of clusters whose inputs are lost in some partitions.
+
+        What a worker published last may be newer than its rows. Usually the same messages are read
+        again, and have the same outputs; here they are gone. There may be no rows at all: the
+        worker before may have ended before its first commit.
+        """
+        if not lost:
+            return
+        alerts = self._bus.topic(ALERTS)
+        for each in await asyncio.to_thread(read_published_states, self._bus, lost):
+            published, cluster = each.state, each.state.image.cluster
+            state = self._processor.states.get(cluster)
+            if state is None:
+                await self._go_on_from(each, _UNREAD_LOST)
+                continue
+            if published.image.features.revision > state.image.features.revision:
+                image = with_published_features(state.image, published.image.features)
+                state = replace(state, image=image)
+            partition = partition_of(cluster.encode(), self._bus.partitions)
+            if alerts not in changes[partition]:
+                state = replace(state, firing=published.firing)
+            self._processor.states[cluster] = state
+            await self._processor.write_rows(partition, list(rows_of_state(state).items()))
+
+    async def _lose_input(self, topic: Topic, partition: int) -> None:
+        reason = f"{self._bus.topic(topic)} was deleted and made anew"
+        LOG.error("partition %d: %s: reading it from its beginning", partition, reason)
+        for cluster in self._clusters(partition):
+            await self._processor.lose_input(cluster, topic, reason, self._cause(topic))
+        await self._positions.restart(self._bus.topic(topic), partition)
+
+    async def _publish_again(self, outputs: list[Topic], partition: int) -> None:
+        names = ", ".join(self._bus.topic(topic) for topic in outputs)
+        LOG.error("partition %d: %s: made anew: publishing again what can be had", partition, names)
+        for cluster in self._clusters(partition):
+            for topic in outputs:
+                if topic in _HISTORIES:
+                    reason = f"{self._bus.topic(topic)} was deleted and made anew"
+                    await self._processor.lose_output(cluster, topic, reason, self._cause(topic))
+            await self._processor.publish_again(cluster, outputs, self._clock_ms())
+
+    def _cause(self, topic: Topic) -> Cause:
+        name = self._bus.topic(topic)
+        return Cause(f"{name} id {self._ids.get(name, '')}", self._clock_ms())
