@@ -13,12 +13,12 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 from featurewatch.cli.config import reference_config
+from featurewatch.kafka.messages.drafts import DRAFTS
+from scripts import generate_messages, generate_schemas
 from scripts.generators import ROOT, Texts
 from scripts.generators.chart import chart_files
 from scripts.generators.document_blocks import documents
@@ -33,13 +33,19 @@ def reference() -> Texts:
 
 def schemas() -> Texts:
     """Yields the JSON Schemas of the topics' values, and what documents have of them."""
-    if find_spec("scripts.generate_schemas"):
-        yield from import_module("scripts.generate_schemas").files().items()
+    yield from generate_schemas.files().items()
+
+
+def stubs() -> Texts:
+    """Yields the stubs of the Kafka messages that the project names."""
+    table = json.loads(generate_messages.TABLE.read_text())
+    yield generate_messages.STUBS, generate_messages.stubs_text(table | DRAFTS)
 
 
 GENERATORS: Final[tuple[Callable[[], Texts], ...]] = (
     summaries,
     schemas,
+    stubs,
     reference,
     chart_files,
     runbooks,
@@ -82,8 +88,16 @@ FROM_JARS: Final = (
     ),
     FromJars(
         "scripts.generate_messages",
-        ("scripts/generate_records.py",),
-        ("src/featurewatch/reference/zookeeper/wire/messages/messages.json",),
+        (
+            "scripts/releases.py",
+            "scripts/generate_records.py",
+            "scripts/java/ErrorTable.java",
+            "scripts/java_source.py",
+        ),
+        (
+            "src/featurewatch/kafka/messages/messages.json",
+            "src/featurewatch/kafka/releases/errors.json",
+        ),
     ),
 )
 DIGESTS: Final = ROOT / "scripts" / "from_jars.json"
