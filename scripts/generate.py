@@ -13,12 +13,11 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 from featurewatch.cli.config import reference_config
+from scripts import generate_schemas
 from scripts.generators import ROOT, Texts
 from scripts.generators.chart import chart_files
 from scripts.generators.document_blocks import documents
@@ -34,8 +33,7 @@ def reference() -> Texts:
 
 def schemas() -> Texts:
     """Yields the JSON Schemas of the topics' values, and what documents have of them."""
-    if find_spec("scripts.generate_schemas"):
-        yield from import_module("scripts.generate_schemas").files().items()
+    yield from generate_schemas.files().items()
 
 
 GENERATORS: Final[tuple[Callable[[], Texts], ...]] = (

@@ -53,12 +53,8 @@ _TYPES: Final = {
 def message_stubs() -> Texts:
     """Yields the stubs of all classes that the code names, and of their responses."""
     path = ROOT / "src/featurewatch/kafka/messages/__init__.pyi"
-    yield (
-        path,
-        "\n".join(
-            [_HEAD, *(_stub(f"{kind.__name__}V{kind.__version__}", kind) for kind in _named())]
-        ),
-    )
+    stubs = (_stub(f"{kind.__name__}V{kind.__version__}", kind) for kind in _named())
+    yield path, "\n".join([_HEAD, *stubs])
 
 
 def _named() -> list[Any]:

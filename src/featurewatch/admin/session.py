@@ -269,7 +269,7 @@ class AdminSession:
     async def _send(
         self, connection: Connection, request: Request[_RESPONSE], deadline: float
     ) -> _RESPONSE:
-        """Sends a request and reads the response.
+        """Sends a request and reads its response.
 
         Raises:
             UnreachableError: The node has no such version, or the time is up; nothing was sent.

@@ -1,6 +1,7 @@
-"""A blocking connection to a Kafka node: `kafka.connection` for threads, and inside event loops."""
+"""A blocking connection to a Kafka node: `kafka.connection` for callers without an event loop."""
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Coroutine
 from functools import cache
@@ -17,6 +18,14 @@ CLIENT_ID: Final = "featurewatch-stack"
 _RESULT = TypeVar("_RESULT")
 
 
+@cache
+def _loop() -> asyncio.AbstractEventLoop:
+    """The loop of all connections, in a thread: the caller's thread may have a running one."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="stack-connections", daemon=True).start()
+    return loop
+
+
 class BlockingConnection:
     """One plaintext connection; not thread-safe."""
 
@@ -27,7 +36,8 @@ class BlockingConnection:
             WireError: if the node cannot be reached in time, or is no Kafka.
         """
         self._timeout_s = timeout_s
-        self._connection = _run(
+        self._loop = _loop()
+        self._connection = self._run(
             open_connection(Address(host, port), timeout_s=timeout_s, client_id=CLIENT_ID)
         )
         self.api_versions = self._connection.last_api_versions
@@ -39,11 +49,18 @@ class BlockingConnection:
         Raises:
             WireError: if the connection breaks, times out, or the response is unreadable.
         """
-        return _run(self._connection.request(request, self._timeout_s))
+        return self._run(self._connection.request(request, self._timeout_s))
 
     def close(self) -> None:
         """Closes the connection."""
-        _run(self._connection.close())
+        with contextlib.suppress(WireError):
+            self._run(self._connection.close())
+
+    def _run(self, work: Coroutine[Any, Any, _RESULT]) -> _RESULT:
+        try:
+            return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        except NodeError as error:
+            raise WireError(str(error)) from error
 
     def __enter__(self) -> Self:
         return self
@@ -65,18 +82,3 @@ def check(what: str, error_code: int, message: str | None = None) -> None:
     """
     if error_code:
         raise RefusedError(what, error_code, error_name(error_code), message or "")
-
-
-def _run(work: Coroutine[Any, Any, _RESULT]) -> _RESULT:
-    try:
-        return asyncio.run_coroutine_threadsafe(work, _loop()).result()
-    except NodeError as error:
-        raise WireError(str(error)) from error
-
-
-@cache
-def _loop() -> asyncio.AbstractEventLoop:
-    """The event loop of all connections, in a thread that ends with the process."""
-    loop = asyncio.new_event_loop()
-    threading.Thread(target=loop.run_forever, name="stack-connections", daemon=True).start()
-    return loop
