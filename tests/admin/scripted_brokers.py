@@ -45,6 +45,8 @@ class ScriptedBrokers:
         self.controllers = deque(controllers)
         self.answers = {int(name[1:]): deque(given) for name, given in answers.items()}
         self.received: list[tuple[int, Any]] = []
+        self.most_bytes: dict[int, int] = {}
+        """How large a response may be, by the key of the request."""
         self.addresses = tuple(Address(f"broker-{node}", 9092) for node in self.answers)
 
     async def connect(
@@ -73,9 +75,10 @@ class _ScriptedTransport:
         self._cluster, self._node = cluster, node
         self.closed = False
 
-    async def exchange(self, frame: bytes, _timeout_s: float, _max_bytes: int) -> bytes:
+    async def exchange(self, frame: bytes, _timeout_s: float, max_bytes: int) -> bytes:
         await asyncio.sleep(0)
         key, version, correlation_id = struct.unpack_from(">hhi", frame, 4)
+        self._cluster.most_bytes[key] = max_bytes
         if key == 18:
             form = ApiVersionsResponseV4
             versions = tuple(

@@ -27,6 +27,7 @@ from featurewatch.admin.topics.values import (
 )
 from featurewatch.kafka.decode import read_entity
 from featurewatch.kafka.encode import write_entity
+from featurewatch.kafka.limits import admin_limit
 from featurewatch.kafka.messages import (
     AlterPartitionReassignmentsRequestV0,
     AlterPartitionReassignmentsRequestV1,
@@ -233,6 +234,21 @@ def test_the_next_broker_is_asked_what_one_fails_to_answer() -> None:
     cluster.answers[1].append(closing)
     with pytest.raises(UnreachableError, match=r"broker-1.*broker-2"):
         run(cluster, lambda admin: admin.configs(["a"]))
+
+
+def test_responses_are_bounded_by_what_a_cluster_has() -> None:
+    """A list of all partitions may be larger than other responses, and none is without bounds."""
+    nothing = b"\0\0\0\0\x01\0"  # not throttled, no results
+    cluster = ScriptedBrokers(DescribeConfigsRequestV4, 1, _1=[lambda _: nothing])
+
+    async def work(admin: TopicAdmin) -> Any:
+        return await admin.configs(["a"]), await admin.overview()
+
+    run(cluster, work)
+    assert (cluster.most_bytes[32], cluster.most_bytes[3]) == (16 << 20, 64 << 20)
+    settings, partitions = admin_limit(32), admin_limit(3)
+    assert (settings.max_items, partitions.max_items) == (250_000, 4_000_000)
+    assert {key for key in range(100) if admin_limit(key) != settings} == {3, 35, 46}
 
 
 REQUESTS: list[type[Request[Any]]] = [

@@ -92,7 +92,7 @@ def test_the_early_drafts_flags_are_repeatable() -> None:
             *("--feature-force-downgrade", "c:1", "--feature-force-downgrade", "d:2"),
         )
     items = {
-        (feature.name, feature.version, update.feature_update_type)
+        (feature.name, feature.version_level, update.feature_update_type)
         for update in body.feature_update
         for feature in update.feature
     }
