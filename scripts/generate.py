@@ -13,8 +13,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -23,18 +21,13 @@ from scripts.generators import ROOT, Texts
 from scripts.generators.chart import chart_files
 from scripts.generators.document_blocks import documents
 from scripts.generators.runbooks import runbooks
+from scripts.generators.schemas import schemas
 from scripts.generators.summaries import summaries
 
 
 def reference() -> Texts:
     """Yields the reference configuration."""
     yield ROOT / "deploy" / "reference.yaml", reference_config.render()
-
-
-def schemas() -> Texts:
-    """Yields the JSON Schemas of the topics' values, and what documents have of them."""
-    if find_spec("scripts.generate_schemas"):
-        yield from import_module("scripts.generate_schemas").files().items()
 
 
 GENERATORS: Final[tuple[Callable[[], Texts], ...]] = (
