@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Final
 
 from featurewatch.cli.config import reference_config
+from featurewatch.kafka.messages.drafts import DRAFTS
+from scripts import generate_messages
 from scripts.generators import ROOT, Texts
 from scripts.generators.chart import chart_files
 from scripts.generators.document_blocks import documents
@@ -30,9 +32,16 @@ def reference() -> Texts:
     yield ROOT / "deploy" / "reference.yaml", reference_config.render()
 
 
+def stubs() -> Texts:
+    """Yields the stubs of the Kafka messages that the project names."""
+    table = json.loads(generate_messages.TABLE.read_text())
+    yield generate_messages.STUBS, generate_messages.stubs_text(table | DRAFTS)
+
+
 GENERATORS: Final[tuple[Callable[[], Texts], ...]] = (
     summaries,
     schemas,
+    stubs,
     reference,
     chart_files,
     runbooks,
@@ -75,8 +84,16 @@ FROM_JARS: Final = (
     ),
     FromJars(
         "scripts.generate_messages",
-        ("scripts/generate_records.py",),
-        ("src/featurewatch/reference/zookeeper/wire/messages/messages.json",),
+        (
+            "scripts/releases.py",
+            "scripts/generate_records.py",
+            "scripts/java/ErrorTable.java",
+            "scripts/java_source.py",
+        ),
+        (
+            "src/featurewatch/kafka/messages/messages.json",
+            "src/featurewatch/kafka/releases/errors.json",
+        ),
     ),
 )
 DIGESTS: Final = ROOT / "scripts" / "from_jars.json"

@@ -1,7 +1,8 @@
 """What the commands about topics, reassignments and elections send: released Kafka's requests.
 
-The node that they are sent to is the reference controller; kio's classes read the requests. The
-texts of the commands are compared with those of Kafka's tools in `tests.conformance`.
+The node that they are sent to is the reference controller; the
+classes of Kafka's schemas read the requests. The texts of the commands are compared with those of
+Kafka's tools in `tests.conformance`.
 """
 
 import json

@@ -1,7 +1,7 @@
 """How frames reach a node and come back: a length of four bytes, then as many bytes.
 
-It runs on asyncio, also in a command that sends one request: a transport without an event loop
-saves such a command 20 of 100 ms, and Kafka's tools take seven times as long (docs/bench.md).
+It runs on asyncio, also in a command that sends one request: without an event loop such a command
+would save 20 of 100 ms, and Kafka's tools take five times as long as it is (docs/bench.md).
 """
 
 import asyncio

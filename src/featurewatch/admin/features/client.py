@@ -12,7 +12,7 @@ DescribeCluster; a controller that has moved meanwhile is located again until th
 """
 
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 from featurewatch.admin.api_errors import NOT_CONTROLLER, TIMED_OUT
 from featurewatch.admin.connections import Bootstrap
@@ -23,6 +23,7 @@ from featurewatch.admin.features.updates import FeatureUpdate, UpdateResult, uni
 from featurewatch.admin.session import outcome_unknown
 from featurewatch.kafka.address import Address
 from featurewatch.kafka.connection import Connection, NodeError, open_connection
+from featurewatch.kafka.messages import Request
 from featurewatch.kafka.security import PLAINTEXT, Security
 from featurewatch.streams.types import FeatureName, UpgradeType
 
@@ -36,7 +37,7 @@ __all__ = [
     "update_features",
 ]
 
-# kio's messages are imported by the requests that have one: its modules take long.
+_RESPONSE = TypeVar("_RESPONSE")
 
 
 class FeatureAdmin(FeatureReader):
@@ -58,11 +59,16 @@ class FeatureAdmin(FeatureReader):
         requested = tuple(updates)
         if not requested:
             raise RequestError("there is nothing to change: name a feature and its level")
-        if self._dialect is FeatureDialect.RELEASED:
-            return await self._to_controller(lambda node: self._update(node, requested, dry_run))
-        if dry_run:
-            raise RequestError("the drafts of KIP-584 have no dry run")
-        return await self._to_controller(lambda node: self._draft_update(node, requested))
+        if self._dialect is not FeatureDialect.RELEASED:
+            if dry_run:
+                raise RequestError("the drafts of KIP-584 have no dry run")
+            from featurewatch.admin.features import kip584_drafts as drafts
+
+            request = drafts.update_request(self._dialect, requested, self._timeout_s)
+            return await self._by_draft(request, [update.feature for update in requested])
+        return await self._to_controller(
+            lambda node: self._update(node, requested, dry_run), changes=not dry_run
+        )
 
     async def delete(self, features: Iterable[FeatureName]) -> UpdateResult:
         """Removes features by DELETE_FEATURES of the early draft: no level or range is checked.
@@ -72,14 +78,34 @@ class FeatureAdmin(FeatureReader):
         names = tuple(features)
         if self._dialect is not FeatureDialect.EARLY or not names:
             raise RequestError("DELETE_FEATURES is the early draft's, and takes at least one name")
-        return await self._to_controller(lambda node: self._draft_delete(node, names))
+        from featurewatch.admin.features import kip584_drafts as drafts
+
+        return await self._by_draft(drafts.delete_request(names, self._timeout_s), names)
+
+    async def _by_draft(self, request: Request[Any], names: Iterable[FeatureName]) -> UpdateResult:
+        """Sends a draft's request, whose response is one for all of these features."""
+
+        async def send(connection: Connection) -> UpdateResult:
+            check_draft(connection)
+            answer = await self._exchange(connection, request, changes=True)
+            return uniform_result(names, answer.error_code, answer.error_message)
+
+        return await self._to_controller(send, changes=True)
 
     async def _to_controller(
-        self, send: Callable[[Connection], Awaitable[UpdateResult]]
+        self, send: Callable[[Connection], Awaitable[UpdateResult]], *, changes: bool
     ) -> UpdateResult:
         """Sends to the controller, and to the next one where it was not the controller."""
+
+        async def checked(connection: Connection) -> UpdateResult:
+            result = await send(connection)
+            # The outcome is unknown to a server that gave up waiting, too.
+            if changes and any(item.error == TIMED_OUT for item in result.results):
+                raise outcome_unknown(f"{connection.address} gave up waiting")
+            return result
+
         return await self.on_controller(
-            send, lambda result: any(item.error == NOT_CONTROLLER for item in result.results)
+            checked, lambda result: any(item.error == NOT_CONTROLLER for item in result.results)
         )
 
     async def _update(
@@ -90,54 +116,21 @@ class FeatureAdmin(FeatureReader):
         version = released.version_for(connection.api_versions)
         if version is None:
             raise UnreachableError(_no_updates(connection))
-        request, form = released.update_request(
+        request = released.update_request(
             updates, version, dry_run=dry_run, timeout_s=self._timeout_s
         )
-        answer = await self._exchange(connection, request, form, changes=not dry_run)
-        result = released.read_update(answer, updates)
-        self._check_timeout(result, connection, changes=not dry_run)
-        return result
-
-    async def _draft_update(
-        self, connection: Connection, updates: tuple[FeatureUpdate, ...]
-    ) -> UpdateResult:
-        from featurewatch.admin.features import kip584_drafts as drafts
-
-        check_draft(connection)
-        request, form = drafts.update_request(self._dialect, updates, self._timeout_s)
-        answer = await self._exchange(connection, request, form, changes=True)
-        names = (update.feature for update in updates)
-        result = uniform_result(names, int(answer.error_code), answer.error_message)
-        self._check_timeout(result, connection, changes=True)
-        return result
-
-    async def _draft_delete(
-        self, connection: Connection, names: tuple[FeatureName, ...]
-    ) -> UpdateResult:
-        from featurewatch.admin.features import kip584_drafts as drafts
-
-        check_draft(connection)
-        request, form = drafts.delete_request(names, self._timeout_s)
-        answer = await self._exchange(connection, request, form, changes=True)
-        result = uniform_result(names, int(answer.error_code), answer.error_message)
-        self._check_timeout(result, connection, changes=True)
-        return result
+        answer = await self._exchange(connection, request, changes=not dry_run)
+        return released.read_update(answer, updates)
 
     async def _exchange(
-        self, connection: Connection, request: Any, form: Any, *, changes: bool
-    ) -> Any:
+        self, connection: Connection, request: Request[_RESPONSE], *, changes: bool
+    ) -> _RESPONSE:
         try:
-            return await connection.request(request, form, self._timeout_s)
+            return await connection.request(request, self._timeout_s)
         except NodeError as error:
             if not changes:
                 raise UnreachableError(f"no answer to the dry run: {error}") from error
             raise outcome_unknown(str(error)) from error
-
-    @staticmethod
-    def _check_timeout(result: UpdateResult, connection: Connection, *, changes: bool) -> None:
-        """The outcome is unknown to a server that gave up waiting, too."""
-        if changes and any(item.error == TIMED_OUT for item in result.results):
-            raise outcome_unknown(f"{connection.address} gave up waiting")
 
 
 def _no_updates(connection: Connection) -> str:
@@ -168,10 +161,8 @@ async def update_features(
         version = released.version_for(connection.api_versions)
         if version is None:
             raise NodeError(_no_updates(connection))
-        request, form = released.update_request(
-            updates, version, dry_run=dry_run, timeout_s=timeout_s
-        )
-        answer = await connection.request(request, form, timeout_s)
+        request = released.update_request(updates, version, dry_run=dry_run, timeout_s=timeout_s)
+        answer = await connection.request(request, timeout_s)
     finally:
         await connection.close()
     released.read_update(answer, updates).check()

@@ -10,8 +10,16 @@ What is sent goes to the controller; brokers are asked for their directories and
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from featurewatch.admin.api_errors import UNSUPPORTED_VERSION, ResponseError
-from featurewatch.admin.cluster.values import BrokerReplica, ClusterTopics
+from featurewatch.admin.api_errors import NOT_CONTROLLER, UNSUPPORTED_VERSION, ResponseError
+from featurewatch.admin.cluster import configs
+from featurewatch.admin.cluster.configs import (
+    ConfigOwner,
+    OwnConfigs,
+    ResourceKind,
+    SettingChange,
+)
+from featurewatch.admin.cluster.reader import ClusterReader, running
+from featurewatch.admin.cluster.values import BrokerNode, BrokerReplica, ClusterTopics
 from featurewatch.admin.errors import (
     AdminError,
     OutcomeUnknownError,
@@ -19,8 +27,12 @@ from featurewatch.admin.errors import (
     UnreachableError,
     UpdateRefusedError,
 )
-from featurewatch.admin.reassignments.brokers import BrokerAdmin
-from featurewatch.admin.reassignments.requests import alter_request, read_alter
+from featurewatch.admin.reassignments import requests
+from featurewatch.admin.reassignments.throttles import (
+    BROKER_SETTINGS,
+    TOPIC_SETTINGS,
+    ConfigChanges,
+)
 from featurewatch.admin.reassignments.types import (
     ReassignmentProgress,
     ReassignmentStatus,
@@ -42,12 +54,14 @@ Results = Mapping[TopicPartition, ResponseError | None]
 """The error of each partition, None where it was accepted."""
 
 
-class ReassignmentAdmin(BrokerAdmin):
+class ReassignmentAdmin(ClusterReader):
     """Reassignments of one cluster.
 
     Each call raises `UnreachableError` (nothing was changed), or `OutcomeUnknownError` where a
     change was sent and has no response: `reassignments` and `topics` then show what is the case.
     """
+
+    serves_controllers = True
 
     async def start(self, targets: Targets, *, allow_factor_change: bool = True) -> Results:
         """Requests reassignments and returns at once with what the controller accepted (KIP-4)."""
@@ -135,6 +149,57 @@ class ReassignmentAdmin(BrokerAdmin):
         left = await self._bytes_left(moving) if moving else 0
         return ReassignmentProgress(done, len(targets), left)
 
+    async def move_directories(
+        self, targets: Mapping[BrokerReplica, str], brokers: Mapping[int, BrokerNode]
+    ) -> dict[BrokerReplica, ResponseError | None]:
+        """Requests that replicas move to other directories of their brokers."""
+        results: dict[BrokerReplica, ResponseError | None] = {}
+        for broker_id in sorted({replica.broker_id for replica in targets}):
+            wanted = {
+                replica.partition: directory
+                for replica, directory in targets.items()
+                if replica.broker_id == broker_id
+            }
+            response = await self.exchange_with(
+                running(broker_id, brokers).address, requests.move_request(wanted), changes=True
+            )
+            for partition, error in requests.read_move(response).items():
+                results[BrokerReplica(partition, broker_id)] = error
+        return results
+
+    async def set_configs(
+        self, changes: ConfigChanges, brokers: Mapping[int, BrokerNode]
+    ) -> dict[ConfigOwner, ResponseError | None]:
+        """Changes settings: a broker's own at that broker, as only it accepts them."""
+        results: dict[ConfigOwner, ResponseError | None] = {}
+        of_topics = []
+        for owner, values in changes.items():
+            settings = [
+                SettingChange.delete(name) if value is None else SettingChange(name, value)
+                for name, value in values.items()
+            ]
+            if owner.kind is ResourceKind.TOPIC:
+                of_topics.append((owner, settings))
+                continue
+            request = configs.alter_request([(owner, settings)])
+            node = running(int(owner.name), brokers)
+            response = await self.exchange_with(node.address, request, changes=True)
+            results |= configs.altered(response)
+        if of_topics:
+            request = configs.alter_request(of_topics)
+            response = await self.perform(
+                lambda _: request,
+                lambda answer: any(item.error_code == NOT_CONTROLLER for item in answer.responses),
+            )
+            results |= configs.altered(response)
+        return results
+
+    async def throttles(
+        self, topics: Iterable[str], brokers: Mapping[int, BrokerNode]
+    ) -> OwnConfigs:
+        """The throttles that are set on these topics and brokers."""
+        return await self.own_configs(topics, TOPIC_SETTINGS, brokers, BROKER_SETTINGS)
+
     async def _alter(
         self,
         targets: Mapping[TopicPartition, Replicas | None],
@@ -145,13 +210,13 @@ class ReassignmentAdmin(BrokerAdmin):
             raise RequestError("there is nothing to reassign: name a partition")
         try:
             response = await self.perform(
-                lambda timeout_ms: alter_request(
+                lambda timeout_ms: requests.alter_request(
                     targets, timeout_ms, allow_factor_change=allow_factor_change
                 )
             )
         except NoSuchVersionError:
             return dict.fromkeys(targets, ResponseError(UNSUPPORTED_VERSION, _NO_FACTOR_CHECK))
-        answered = read_alter(response)
+        answered = requests.read_alter(response)
         if answered.error is not None:
             return dict.fromkeys(targets, answered.error)
         missing = ResponseError(-1, "The server did not answer for this partition.")

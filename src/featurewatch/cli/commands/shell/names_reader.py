@@ -2,8 +2,12 @@
 
 import asyncio
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from featurewatch.admin.cluster.reader import ClusterReader
+from featurewatch.admin.connections import AdminConnections, Bootstrap
+from featurewatch.admin.features.metadata import FeatureMetadata
+from featurewatch.admin.features.reader import FeatureReader
 from featurewatch.cli.commands.shell.cluster_names import (
     ClusterNames,
     FeatureLevels,
@@ -12,9 +16,6 @@ from featurewatch.cli.commands.shell.cluster_names import (
 from featurewatch.cli.commands.shell.target import ShellTarget
 from featurewatch.cli.config.client_config import read_client_config
 from featurewatch.kafka.address import parse_addresses
-
-if TYPE_CHECKING:
-    from featurewatch.admin.features.metadata import FeatureMetadata
 
 TIMEOUT_S: Final = 20.0
 _CONNECT_TIMEOUT_S: Final = 5.0
@@ -33,25 +34,21 @@ async def read_names(target: ShellTarget) -> ClusterNames:
 
 
 async def _read(target: ShellTarget) -> ClusterNames:
-    from featurewatch.admin.connections import Bootstrap
-    from featurewatch.admin.features.reader import FeatureReader
-    from featurewatch.admin.topics.reader import TopicMetadataReader
-
     bootstrap = Bootstrap(
         parse_addresses(target.addresses),
         controllers=not target.servers,
         security=read_client_config(target.command_config).security,
     )
-    async with FeatureReader(
-        bootstrap, timeout_s=TIMEOUT_S, connect_timeout_s=_CONNECT_TIMEOUT_S
-    ) as reader:
+    connections = AdminConnections(bootstrap, _CONNECT_TIMEOUT_S)
+    try:
+        reader = FeatureReader(bootstrap, timeout_s=TIMEOUT_S, connections=connections)
         features = await reader.describe()
-    if bootstrap.controllers:
-        return bounded_names((), (), _levels(features))
-    async with TopicMetadataReader(
-        bootstrap, timeout_s=TIMEOUT_S, connect_timeout_s=_CONNECT_TIMEOUT_S
-    ) as topic_reader:
-        overview = await topic_reader.overview()
+        if bootstrap.controllers:
+            return bounded_names((), (), _levels(features))
+        cluster = ClusterReader(bootstrap, timeout_s=TIMEOUT_S, connections=connections)
+        overview = await cluster.overview()
+    finally:
+        await connections.close()
     return bounded_names(
         (topic.name for topic in overview.topics),
         ((broker.node_id, f"{broker.host}:{broker.port}") for broker in overview.cluster.brokers),
@@ -59,6 +56,6 @@ async def _read(target: ShellTarget) -> ClusterNames:
     )
 
 
-def _levels(metadata: "FeatureMetadata") -> Iterator[FeatureLevels]:
+def _levels(metadata: FeatureMetadata) -> Iterator[FeatureLevels]:
     for name, (lowest, highest) in metadata.supported.items():
         yield FeatureLevels(name, lowest, highest, metadata.finalized.get(name))

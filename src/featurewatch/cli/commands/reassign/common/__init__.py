@@ -1,1 +1,1 @@
-"""What the commands of reassignments and elections share."""
+"""What the commands of reassignments share."""

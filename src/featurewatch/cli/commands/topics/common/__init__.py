@@ -1,1 +1,1 @@
-"""What the commands about topics share: their options, their client, what they print."""
+"""What the commands about topics share: their options, and what they print."""
