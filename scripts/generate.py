@@ -17,23 +17,18 @@ from pathlib import Path
 from typing import Final
 
 from featurewatch.cli.config import reference_config
-from scripts import generate_schemas
 from scripts.generators import ROOT, Texts
 from scripts.generators.chart import chart_files
 from scripts.generators.document_blocks import documents
 from scripts.generators.message_stubs import message_stubs
 from scripts.generators.runbooks import runbooks
+from scripts.generators.schemas import schemas
 from scripts.generators.summaries import summaries
 
 
 def reference() -> Texts:
     """Yields the reference configuration."""
     yield ROOT / "deploy" / "reference.yaml", reference_config.render()
-
-
-def schemas() -> Texts:
-    """Yields the JSON Schemas of the topics' values, and what documents have of them."""
-    yield from generate_schemas.files().items()
 
 
 GENERATORS: Final[tuple[Callable[[], Texts], ...]] = (
