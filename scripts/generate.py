@@ -13,8 +13,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -22,7 +20,9 @@ from featurewatch.cli.config import reference_config
 from scripts.generators import ROOT, Texts
 from scripts.generators.chart import chart_files
 from scripts.generators.document_blocks import documents
+from scripts.generators.message_stubs import message_stubs
 from scripts.generators.runbooks import runbooks
+from scripts.generators.schemas import schemas
 from scripts.generators.summaries import summaries
 
 
@@ -31,14 +31,9 @@ def reference() -> Texts:
     yield ROOT / "deploy" / "reference.yaml", reference_config.render()
 
 
-def schemas() -> Texts:
-    """Yields the JSON Schemas of the topics' values, and what documents have of them."""
-    if find_spec("scripts.generate_schemas"):
-        yield from import_module("scripts.generate_schemas").files().items()
-
-
 GENERATORS: Final[tuple[Callable[[], Texts], ...]] = (
     summaries,
+    message_stubs,
     schemas,
     reference,
     chart_files,
@@ -82,8 +77,16 @@ FROM_JARS: Final = (
     ),
     FromJars(
         "scripts.generate_messages",
-        ("scripts/generate_records.py",),
-        ("src/featurewatch/reference/zookeeper/wire/messages/messages.json",),
+        (
+            "scripts/releases.py",
+            "scripts/generate_records.py",
+            "scripts/java/ErrorTable.java",
+            "scripts/java_source.py",
+        ),
+        (
+            "src/featurewatch/kafka/messages/messages.json",
+            "src/featurewatch/kafka/releases/errors.json",
+        ),
     ),
 )
 DIGESTS: Final = ROOT / "scripts" / "from_jars.json"

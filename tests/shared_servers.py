@@ -16,7 +16,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 from typing import Any, Final
@@ -90,7 +90,6 @@ class OwnServers(SharedServers):
 
     def __init__(self) -> None:
         self.cache = Cache(default_cache())
-        self._directory = Path(tempfile.mkdtemp(prefix="featurewatch-tests-"))
         self._locks = {name: threading.Lock() for name in SERVERS}
         self._running: dict[str, Group] = {}
         self._stack = contextlib.ExitStack()
@@ -116,7 +115,12 @@ class OwnServers(SharedServers):
         if self._listener is not None:
             self._listener.close()
         self._stack.close()
-        shutil.rmtree(self._directory, ignore_errors=True)
+
+    @cached_property
+    def _directory(self) -> Path:
+        directory = Path(tempfile.mkdtemp(prefix="featurewatch-tests-"))
+        self._stack.callback(shutil.rmtree, directory, ignore_errors=True)
+        return directory
 
     def _accept(self, listener: Listener) -> None:
         while True:

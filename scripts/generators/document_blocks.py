@@ -7,6 +7,7 @@ after it; `BLOCKS` has what stands between them.
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
+from functools import partial
 from typing import Final, TypeVar
 
 from featurewatch.agents import metrics as worker_metrics
@@ -23,10 +24,12 @@ from featurewatch.pipeline.gold.tables import AUDIT, GOLD
 from featurewatch.pipeline.lake.tables import BRONZE
 from featurewatch.pipeline.silver.tables import SILVER
 from featurewatch.streams import metrics as source_metrics
+from featurewatch.streams.codec.shapes import KINDS
 from featurewatch.streams.kraft.observer import states as observer
-from featurewatch.streams.topics import ALL
+from featurewatch.streams.topics import ALL, Topic
 from featurewatch.streams.zookeeper.watcher import states as watcher
 from scripts.generators import ROOT, Texts
+from scripts.generators.schemas import kinds_and_meanings
 from scripts.generators.summaries import command_of, names, summary_of
 
 _BLOCK: Final = re.compile(
@@ -78,6 +81,10 @@ def _topics_with_keys() -> str:
         for topic in ALL
     )
     return _table("| topic | content | key | cleanup |", rows)
+
+
+def _kinds(topic: Topic) -> str:
+    return _table("| `kind` | meaning |", kinds_and_meanings(topic))
 
 
 def _rules() -> str:
@@ -206,6 +213,11 @@ def diagram(start: State, transitions: Mapping[tuple[State, Trigger], State]) ->
 BLOCKS: Final[dict[str, Callable[[], str]]] = {
     "topics": _topics,
     "topics-with-keys": _topics_with_keys,
+    **{
+        f"kinds-of-{topic.short_name}": partial(_kinds, topic)
+        for topic in ALL
+        if len(KINDS.get(topic.short_name, ())) > 1
+    },
     "rules": _rules,
     "delayed-rules": _delayed_rules,
     "ends-of-alerts": _ends,

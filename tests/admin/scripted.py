@@ -3,15 +3,17 @@
 import asyncio
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
-from kio.schema.errors import ErrorCode
-
 from featurewatch.kafka.address import Address
 from featurewatch.reference.zookeeper.machines.encoding import Endpoint
-from featurewatch.reference.zookeeper.machines.requests import FeaturesResponse, UpdateResponse
+from featurewatch.reference.zookeeper.machines.requests import (
+    ErrorCode,
+    FeaturesResponse,
+    UpdateResponse,
+)
 from featurewatch.reference.zookeeper.wire import responses
 from featurewatch.reference.zookeeper.wire.api_keys import (
     API_VERSIONS,
@@ -130,18 +132,14 @@ class ScriptedCluster:
                 return tell(call, view)
             node.updates.append(call)
             response = node.script(call)
-            return (
-                None
-                if response is None
-                else responses.update_features(call, self._speech, response)
-            )
+            return None if response is None else responses.update_features(call, response)
 
         return respond
 
 
 def _offering(call: WireRequest, node: Node, speech: ApiDialect) -> Any:
     if call.body is None:
-        return responses.api_versions_error(ErrorCode.unsupported_version)
+        return responses.api_versions_error(ErrorCode.UNSUPPORTED_VERSION)
     response = responses.api_versions(call, speech, node.features)
     keys = []
     for api_key in response.api_keys:
@@ -149,6 +147,7 @@ def _offering(call: WireRequest, node: Node, speech: ApiDialect) -> Any:
             if node.lists or api_key.api_key != DESCRIBE_CLUSTER:
                 keys.append(api_key)
         elif node.versions is not None:
-            low, high = node.versions
-            keys.append(replace(api_key, min_version=low, max_version=high))
-    return replace(response, api_keys=tuple(keys))
+            api_key.min_version, api_key.max_version = node.versions
+            keys.append(api_key)
+    response.api_keys = tuple(keys)
+    return response

@@ -11,11 +11,10 @@ from featurewatch.admin.connections import AdminConnections, Bootstrap
 from featurewatch.kafka.address import Address
 from featurewatch.kafka.decode import read_entity, skip_header
 from featurewatch.kafka.encode import write_entity
-from featurewatch.kafka.messages.api_versions import ApiVersion, ApiVersionsResponse
-from featurewatch.kafka.messages.cluster import MetadataBroker, MetadataResponse
-from featurewatch.kafka.messages.metadata import (
-    MetadataBrokerV12,
+from featurewatch.kafka.messages import (
+    ApiVersionsResponseV4,
     MetadataRequestV12,
+    MetadataResponseV1,
     MetadataResponseV12,
 )
 from featurewatch.kafka.transport import Transport
@@ -46,6 +45,8 @@ class ScriptedBrokers:
         self.controllers = deque(controllers)
         self.answers = {int(name[1:]): deque(given) for name, given in answers.items()}
         self.received: list[tuple[int, Any]] = []
+        self.most_bytes: dict[int, int] = {}
+        """How large a response may be, by the key of the request."""
         self.addresses = tuple(Address(f"broker-{node}", 9092) for node in self.answers)
 
     async def connect(
@@ -60,7 +61,9 @@ class ScriptedBrokers:
 
     def brokers(self, kind: Any) -> tuple[Any, ...]:
         """The brokers of a Metadata response."""
-        return tuple(kind(node, f"broker-{node}", 9092, None) for node in self.answers)
+        return tuple(
+            kind(node_id=node, host=f"broker-{node}", port=9092, rack=None) for node in self.answers
+        )
 
     def next_controller(self) -> int:
         """The id that is named now."""
@@ -72,23 +75,34 @@ class _ScriptedTransport:
         self._cluster, self._node = cluster, node
         self.closed = False
 
-    async def exchange(self, frame: bytes, _timeout_s: float, _max_bytes: int) -> bytes:
+    async def exchange(self, frame: bytes, _timeout_s: float, max_bytes: int) -> bytes:
         await asyncio.sleep(0)
         key, version, correlation_id = struct.unpack_from(">hhi", frame, 4)
+        self._cluster.most_bytes[key] = max_bytes
         if key == 18:
-            versions = tuple(ApiVersion(api, *bounds) for api, bounds in VERSIONS.items())
-            body = write_entity(ApiVersionsResponse(0, versions, 0))
+            form = ApiVersionsResponseV4
+            versions = tuple(
+                form.ApiVersion(api_key=api, min_version=low, max_version=high)
+                for api, (low, high) in VERSIONS.items()
+            )
+            body = write_entity(form(error_code=0, api_keys=versions, throttle_time_ms=0))
             return struct.pack(">i", correlation_id) + body
         if (key, version) == (3, 1):
-            response: Any = MetadataResponse(
-                self._cluster.brokers(MetadataBroker), self._cluster.next_controller()
+            response: Any = MetadataResponseV1(
+                brokers=self._cluster.brokers(MetadataResponseV1.MetadataResponseBroker),
+                controller_id=self._cluster.next_controller(),
+                topics=(),
             )
             return struct.pack(">i", correlation_id) + write_entity(response)
         if key == 3:
             start = skip_header(frame, 12, flexible=True)
             request, _ = read_entity(MetadataRequestV12, frame, start)
             response = MetadataResponseV12(
-                0, self._cluster.brokers(MetadataBrokerV12), "cluster", 1, ()
+                throttle_time_ms=0,
+                brokers=self._cluster.brokers(MetadataResponseV12.MetadataResponseBroker),
+                cluster_id="cluster",
+                controller_id=1,
+                topics=(),
             )
         else:
             start = skip_header(frame, 12, flexible=True)

@@ -1,48 +1,40 @@
 """The settings of many topics, by several requests of which some get no response."""
 
 import asyncio
-from datetime import timedelta
 from typing import Any
 
 import pytest
-from kio.schema.describe_configs.v4.response import (
-    DescribeConfigsResourceResult,
-    DescribeConfigsResponse,
-    DescribeConfigsResult,
-)
-from kio.schema.errors import ErrorCode
-from kio.static.primitive import i8, i32Timedelta
 
 from featurewatch.admin.cluster.configs import TopicConfig
 from featurewatch.admin.connections import Bootstrap
 from featurewatch.admin.errors import UnreachableError
 from featurewatch.admin.topics.client import TopicAdmin
 from featurewatch.kafka.encode import write_entity
-from featurewatch.kafka.messages.configs import DescribeConfigsRequestV4
+from featurewatch.kafka.messages import DescribeConfigsRequestV4, message_class
 from tests.admin.scripted_brokers import Answer, ScriptedBrokers
 
 NAMES = [f"topic-{number:04}" for number in range(1_200)]
 """Five requests."""
-NO_TIME = i32Timedelta.parse(timedelta())
+RESPONSE: Any = message_class("DescribeConfigsResponse", 4)
 
 
 def described(request: DescribeConfigsRequestV4) -> bytes:
     """Two settings of each topic, the first of its own for every third."""
     results = tuple(
-        DescribeConfigsResult(
-            error_code=ErrorCode.none,
+        RESPONSE.DescribeConfigsResult(
+            error_code=0,
             error_message=None,
-            resource_type=i8(2),
+            resource_type=2,
             resource_name=resource.resource_name,
             configs=tuple(
-                DescribeConfigsResourceResult(
+                RESPONSE.DescribeConfigsResourceResult(
                     name=name,
                     value=value,
                     read_only=False,
-                    config_source=i8(source),
+                    config_source=source,
                     is_sensitive=False,
                     synonyms=(),
-                    config_type=i8(3),
+                    config_type=3,
                     documentation=None,
                 )
                 for name, value, source in settings(resource.resource_name)
@@ -50,7 +42,7 @@ def described(request: DescribeConfigsRequestV4) -> bytes:
         )
         for resource in request.resources
     )
-    return bytes(write_entity(DescribeConfigsResponse(throttle_time=NO_TIME, results=results)))
+    return bytes(write_entity(RESPONSE(throttle_time_ms=0, results=results)))
 
 
 def settings(topic: str) -> list[tuple[str, str, int]]:

@@ -1,19 +1,11 @@
 """What clients of reassignments do when the controller moves, is silent or is too old."""
 
 import asyncio
-import datetime
 import struct
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 import pytest
-from kio.schema.alter_partition_reassignments import v0, v1
-from kio.schema.alter_partition_reassignments.v0.response import (
-    ReassignablePartitionResponse,
-    ReassignableTopicResponse,
-)
-from kio.schema.errors import ErrorCode
-from kio.static.primitive import i32Timedelta
 
 from featurewatch.admin.connections import Bootstrap
 from featurewatch.admin.errors import OutcomeUnknownError, RequestError, UnreachableError
@@ -21,8 +13,7 @@ from featurewatch.admin.reassignments.client import ReassignmentAdmin
 from featurewatch.controller.partitions.assignment import TopicPartition
 from featurewatch.kafka.address import Address
 from featurewatch.kafka.encode import write_entity
-from featurewatch.kafka.messages.api_versions import ApiVersion, ApiVersionsResponse
-from featurewatch.kafka.messages.cluster import MetadataBroker, MetadataResponse
+from featurewatch.kafka.messages import ApiVersionsResponseV4, MetadataResponseV1, message_class
 
 PARTITION = TopicPartition("t", 0)
 TARGETS = {PARTITION: (1, 2)}
@@ -32,17 +23,15 @@ Call = Callable[[ReassignmentAdmin], Awaitable[Any]]
 
 def altered(code: int, version: int = 0) -> bytes:
     """The response to the request of one partition, with an error for all."""
-    schema: Any = (v0, v1)[version]
-    partition = ReassignablePartitionResponse(
-        partition_index=0,  # type: ignore[arg-type]
-        error_code=ErrorCode(0),
-        error_message=None,
+    form = message_class("AlterPartitionReassignmentsResponse", version)
+    partition = form.ReassignablePartitionResponse(
+        partition_index=0, error_code=0, error_message=None
     )
-    topic = ReassignableTopicResponse(name="t", partitions=(partition,))  # type: ignore[arg-type]
+    topic = form.ReassignableTopicResponse(name="t", partitions=(partition,))
     return write_entity(
-        schema.AlterPartitionReassignmentsResponse(
-            throttle_time=i32Timedelta.parse(datetime.timedelta(0)),
-            error_code=ErrorCode(code),
+        form(
+            throttle_time_ms=0,
+            error_code=code,
             error_message=None,
             responses=(topic,) if code == 0 else (),
         )
@@ -64,10 +53,19 @@ def run(answers: list[bytes | None], call: Call, *, newest: int = 0) -> tuple[An
             key, _, correlation_id = struct.unpack_from(">hhi", frame)
             if key == API_VERSIONS:
                 keys = ((METADATA, 0, 12), (API_VERSIONS, 0, 4), (ALTER, 0, newest))
-                body = write_entity(ApiVersionsResponse(0, tuple(ApiVersion(*k) for k in keys), 0))
+                form = ApiVersionsResponseV4
+                offered = tuple(
+                    form.ApiVersion(api_key=one, min_version=low, max_version=high)
+                    for one, low, high in keys
+                )
+                body = write_entity(form(error_code=0, api_keys=offered, throttle_time_ms=0))
             elif key == METADATA:
-                broker = MetadataBroker(1, host, port, None)
-                body = write_entity(MetadataResponse((broker,), 1))
+                broker = MetadataResponseV1.MetadataResponseBroker(
+                    node_id=1, host=host, port=port, rack=None
+                )
+                body = write_entity(
+                    MetadataResponseV1(brokers=(broker,), controller_id=1, topics=())
+                )
             else:
                 answer = answers[sent]
                 sent += 1

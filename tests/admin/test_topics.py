@@ -27,27 +27,25 @@ from featurewatch.admin.topics.values import (
 )
 from featurewatch.kafka.decode import read_entity
 from featurewatch.kafka.encode import write_entity
+from featurewatch.kafka.limits import admin_limit
 from featurewatch.kafka.messages import (
-    configs,
-    elections,
-    log_dirs,
-    metadata,
-    reassignments,
-    topics,
-)
-from featurewatch.kafka.messages.base import AdminRequest
-from featurewatch.kafka.messages.config_entries import SkippedConfigs
-from featurewatch.kafka.messages.metadata import (
-    DescribedPartition,
-    DescribedTopic,
-    DescribeTopicPartitionsRequestV0,
-    DescribeTopicPartitionsResponseV0,
-    PartitionsCursor,
-)
-from featurewatch.kafka.messages.topics import (
-    CreatedTopic,
+    AlterPartitionReassignmentsRequestV0,
+    AlterPartitionReassignmentsRequestV1,
+    AlterReplicaLogDirsRequestV2,
+    CreatePartitionsRequestV3,
     CreateTopicsRequestV7,
     CreateTopicsResponseV7,
+    DeleteTopicsRequestV6,
+    DescribeConfigsRequestV4,
+    DescribeLogDirsRequestV4,
+    DescribeTopicPartitionsRequestV0,
+    DescribeTopicPartitionsResponseV0,
+    ElectLeadersRequestV2,
+    IncrementalAlterConfigsRequestV1,
+    ListPartitionReassignmentsRequestV0,
+    MetadataRequestV12,
+    Request,
+    response_class,
 )
 from featurewatch.streams.types import NodeId
 from tests.admin.scripted_brokers import Answer, ScriptedBrokers
@@ -56,10 +54,18 @@ from tests.admin.scripted_brokers import Answer, ScriptedBrokers
 def created(request: CreateTopicsRequestV7, code: int = 0) -> CreateTopicsResponseV7:
     """The same result for each topic."""
     results = (
-        CreatedTopic(topic.name, None, code, None, 1, 1, SkippedConfigs())
+        CreateTopicsResponseV7.CreatableTopicResult(
+            name=topic.name,
+            topic_id=None,
+            error_code=code,
+            error_message=None,
+            num_partitions=1,
+            replication_factor=1,
+            configs=(),
+        )
         for topic in request.topics
     )
-    return CreateTopicsResponseV7(0, tuple(results))
+    return CreateTopicsResponseV7(throttle_time_ms=0, topics=tuple(results))
 
 
 def refusing(code: int) -> Answer:
@@ -110,7 +116,7 @@ def test_a_controller_that_moved_is_looked_up_again() -> None:
     def mixed(request: CreateTopicsRequestV7) -> CreateTopicsResponseV7:
         first, other = created(request).topics
         other.error_code = 41
-        return CreateTopicsResponseV7(0, (first, other))
+        return CreateTopicsResponseV7(throttle_time_ms=0, topics=(first, other))
 
     cluster = ScriptedBrokers(CreateTopicsRequestV7, 1, 2, _1=[mixed], _2=[created, created])
 
@@ -161,7 +167,9 @@ def test_a_missing_response_leaves_a_change_unknown(validate_only: bool) -> None
 def test_a_result_that_is_left_out_is_unknown() -> None:
     """A response without one of the topics says nothing of it."""
     cluster = ScriptedBrokers(
-        CreateTopicsRequestV7, 1, _1=[lambda _: CreateTopicsResponseV7(0, ())]
+        CreateTopicsRequestV7,
+        1,
+        _1=[lambda _: CreateTopicsResponseV7(throttle_time_ms=0, topics=())],
     )
     with pytest.raises(OutcomeUnknownError, match="the change of a was applied is unknown"):
         run(cluster, lambda admin: admin.create([TopicSpec("a")]))
@@ -219,7 +227,7 @@ def test_the_next_broker_is_asked_what_one_fails_to_answer() -> None:
     """What reads is asked of the next bootstrap broker, and in the end the errors are given."""
     nothing = b"\0\0\0\0\x01\0"  # not throttled, no results
     cluster = ScriptedBrokers(
-        configs.DescribeConfigsRequestV4, 1, _1=[closing], _2=[lambda _: nothing, closing]
+        DescribeConfigsRequestV4, 1, _1=[closing], _2=[lambda _: nothing, closing]
     )
     assert run(cluster, lambda admin: admin.configs(["a"])) == {}
     assert [node for node, _ in cluster.received] == [1, 2]
@@ -228,21 +236,46 @@ def test_the_next_broker_is_asked_what_one_fails_to_answer() -> None:
         run(cluster, lambda admin: admin.configs(["a"]))
 
 
-def requests() -> list[type[AdminRequest]]:
-    """Every request of the admin clients."""
-    modules = (configs, elections, log_dirs, metadata, reassignments, topics)
-    return [
-        item
-        for module in modules
-        for item in vars(module).values()
-        if isinstance(item, type) and issubclass(item, AdminRequest) and item is not AdminRequest
-    ]
+def test_responses_are_bounded_by_what_a_cluster_has() -> None:
+    """A list of all partitions may be larger than other responses, and none is without bounds."""
+    nothing = b"\0\0\0\0\x01\0"  # not throttled, no results
+    cluster = ScriptedBrokers(DescribeConfigsRequestV4, 1, _1=[lambda _: nothing])
+
+    async def work(admin: TopicAdmin) -> Any:
+        return await admin.configs(["a"]), await admin.overview()
+
+    run(cluster, work)
+    assert (cluster.most_bytes[32], cluster.most_bytes[3]) == (16 << 20, 64 << 20)
+    settings, partitions = admin_limit(32), admin_limit(3)
+    assert (settings.max_items, partitions.max_items) == (250_000, 4_000_000)
+    assert {key for key in range(100) if admin_limit(key) != settings} == {3, 35, 46}
 
 
-@pytest.mark.parametrize("request_class", requests())
-def test_each_request_names_its_response(request_class: type[AdminRequest]) -> None:
+REQUESTS: list[type[Request[Any]]] = [
+    AlterPartitionReassignmentsRequestV0,
+    AlterPartitionReassignmentsRequestV1,
+    AlterReplicaLogDirsRequestV2,
+    CreatePartitionsRequestV3,
+    CreateTopicsRequestV7,
+    DeleteTopicsRequestV6,
+    DescribeConfigsRequestV4,
+    DescribeLogDirsRequestV4,
+    DescribeTopicPartitionsRequestV0,
+    ElectLeadersRequestV2,
+    IncrementalAlterConfigsRequestV1,
+    ListPartitionReassignmentsRequestV0,
+    MetadataRequestV12,
+]
+"""Every request of the admin clients."""
+
+
+@pytest.mark.parametrize("request_class", REQUESTS)
+def test_each_request_names_its_response(request_class: type[Request[Any]]) -> None:
     """One send serves all: a request's response is of the same API and version (A-41)."""
-    response = request_class.__response__
+    response = response_class(request_class.__new__(request_class))
+    assert response.__name__.removesuffix("Response") == request_class.__name__.removesuffix(
+        "Request"
+    )
     assert (response.__api_key__, response.__version__) == (
         request_class.__api_key__,
         request_class.__version__,
@@ -250,10 +283,15 @@ def test_each_request_names_its_response(request_class: type[AdminRequest]) -> N
     assert response.__flexible__ is request_class.__flexible__ is True
 
 
-@pytest.mark.parametrize("cursor", [None, PartitionsCursor("a", 3)])
-def test_a_structure_may_be_missing(cursor: PartitionsCursor | None) -> None:
+CURSOR: Any = DescribeTopicPartitionsRequestV0.Cursor(topic_name="a", partition_index=3)
+
+
+@pytest.mark.parametrize("cursor", [None, CURSOR])
+def test_a_structure_may_be_missing(cursor: Any) -> None:
     """A cursor is written with a byte before it, which tells whether there is one (KIP-893)."""
-    content = write_entity(DescribeTopicPartitionsRequestV0((), 5, cursor))
+    content = write_entity(
+        DescribeTopicPartitionsRequestV0(topics=(), response_partition_limit=5, cursor=cursor)
+    )
     assert content == bytes([1, 0, 0, 0, 5]) + (
         b"\xff\0" if cursor is None else b"\x01\x02a\0\0\0\x03\0\0"
     )
@@ -262,24 +300,40 @@ def test_a_structure_may_be_missing(cursor: PartitionsCursor | None) -> None:
     assert (request.cursor is None) == (cursor is None)
 
 
-def page(name: str, *partitions: int, cursor: PartitionsCursor | None) -> Any:
-    """A page with partitions of one topic."""
-    ids = (NodeId(1),)
-    described = (DescribedPartition(0, item, 1, 0, ids, ids, None, None, ()) for item in partitions)
-    topic = DescribedTopic(0, name, uuid.UUID(int=7), False, tuple(described), 0)
-    return DescribeTopicPartitionsResponseV0(0, (topic,), cursor)
+def page(name: str, *partitions: int, end: int | None = None) -> Any:
+    """A page with partitions of one topic; the next one begins at ``end``."""
+    form, ids = DescribeTopicPartitionsResponseV0, (NodeId(1),)
+    described = (
+        form.DescribeTopicPartitionsResponsePartition(
+            error_code=0,
+            partition_index=item,
+            leader_id=1,
+            leader_epoch=0,
+            replica_nodes=ids,
+            isr_nodes=ids,
+            eligible_leader_replicas=None,
+            last_known_elr=None,
+            offline_replicas=(),
+        )
+        for item in partitions
+    )
+    topic = form.DescribeTopicPartitionsResponseTopic(
+        error_code=0, name=name, topic_id=uuid.UUID(int=7), partitions=tuple(described)
+    )
+    cursor = None if end is None else form.Cursor(topic_name=name, partition_index=end)
+    return form(throttle_time_ms=0, topics=(topic,), next_cursor=cursor)
 
 
 def test_pages_are_joined_and_end() -> None:
     """A topic whose partitions come in pages is one (A-16 as released); pages that do not go on are
     an error."""
-    pages = [page("a", 0, 1, cursor=None), page("a", 2, cursor=None), page("b", 0, cursor=None)]
+    pages = [page("a", 0, 1), page("a", 2), page("b", 0)]
     topics = joined_pages(described_topic(item.topics[0]) for item in pages)
     assert [(item.name, [part.partition for part in item.partitions]) for item in topics] == [
         ("a", [0, 1, 2]),
         ("b", [0]),
     ]
-    repeated = [lambda _: page("a", 0, cursor=PartitionsCursor("a", 1))] * 9
+    repeated = [lambda _: page("a", 0, end=1)] * 9
     cluster = ScriptedBrokers(DescribeTopicPartitionsRequestV0, 1, _1=repeated)
     with pytest.raises(UnreachableError, match="without an end"):
         run(cluster, lambda admin: admin.describe(["a"]))

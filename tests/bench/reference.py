@@ -16,13 +16,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from kazoo.client import KazooClient
-from kio.schema.errors import ErrorCode
-from kio.schema.update_features.v1.request import FeatureUpdateKey, UpdateFeaturesRequest
-from kio.schema.update_features.v1.response import UpdateFeaturesResponse
-from kio.serial import entity_reader
-from kio.static.primitive import i8, i16
 
-from featurewatch.reference.zookeeper.wire.frames import write_request
+from featurewatch.kafka.connection import request_frame
+from featurewatch.kafka.decode import read_entity
+from featurewatch.kafka.messages import UpdateFeaturesRequestV1, UpdateFeaturesResponseV1
 from featurewatch.stack.zookeeper.ensemble import Ensemble
 from featurewatch.stack.zookeeper.specs import EnsembleSpec
 from tests.reference.zookeeper.process import reference_process
@@ -33,7 +30,7 @@ UPDATES: Final = 250
 ROUNDS: Final = 8
 TIMEOUT_S: Final = 30.0
 _HIGHEST: Final = 30_000
-_UPGRADE, _SAFE_DOWNGRADE = i8(1), i8(2)
+_UPGRADE, _SAFE_DOWNGRADE = 1, 2
 
 
 class Client:
@@ -71,19 +68,19 @@ class Client:
         self._answers.close()
         self._socket.close()
 
-    def _request(self, how: i8) -> bytes:
-        update = FeatureUpdateKey(
-            feature=self._feature, max_version_level=i16(self._level), upgrade_type=how
+    def _request(self, how: int) -> bytes:
+        update = UpdateFeaturesRequestV1.FeatureUpdateKey(
+            feature=self._feature, max_version_level=self._level, upgrade_type=how
         )
-        return write_request(UpdateFeaturesRequest(feature_updates=(update,)), "bench")
+        return request_frame(UpdateFeaturesRequestV1(feature_updates=(update,)), 0, "bench")
 
 
 def check(answer: bytes) -> None:
     """That an update was accepted."""
-    _, start = entity_reader(UpdateFeaturesResponse.__header_schema__)(answer, 0)
-    response, _ = entity_reader(UpdateFeaturesResponse)(answer, start)
+    # The correlation id, and no tags.
+    response, _ = read_entity(UpdateFeaturesResponseV1, answer, 5)
     errors = [response.error_code, *(result.error_code for result in response.results)]
-    assert all(code is ErrorCode.none for code in errors), response
+    assert not any(errors), response
 
 
 def run() -> Iterator[dict[str, Any]]:

@@ -1,6 +1,6 @@
 """A node that serves released Kafka's requests about topics, on a real socket of this process.
 
-Behind it is the reference controller over a ZooKeeper in memory; requests are read by kio's classes
+Behind it is the reference controller over a ZooKeeper in memory; requests are read by the classes
 of Kafka's own schemas. It runs beside a command of the same process, in a thread.
 """
 
@@ -56,7 +56,7 @@ class ReleasedNode:
         return [request.key for request in self.requests if request.key not in _LOOKED_UP]
 
     def bodies(self, key: int) -> list[Any]:
-        """The requests of an API key, as kio's classes."""
+        """The requests of an API key."""
         return [request.body for request in self.requests if request.key == key]
 
     @contextmanager

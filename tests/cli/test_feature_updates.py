@@ -92,7 +92,7 @@ def test_the_early_drafts_flags_are_repeatable() -> None:
             *("--feature-force-downgrade", "c:1", "--feature-force-downgrade", "d:2"),
         )
     items = {
-        (feature.name, feature.version, update.feature_update_type)
+        (feature.name, feature.version_level, update.feature_update_type)
         for update in body.feature_update
         for feature in update.feature
     }
@@ -150,13 +150,13 @@ def test_a_release_stands_for_the_levels_of_its_defaults() -> None:
 def test_the_server_waits_for_a_minute_by_default() -> None:
     """``timeoutMs`` is 60000, in each form of the request (F-20, F-49, M-03)."""
     update = FeatureUpdate(FeatureName("a"), FeatureLevel(1))
-    requests = [
-        update_request(FeatureDialect.EARLY, [update])[0],
-        update_request(FeatureDialect.LATE, [update])[0],
-        delete_request([FeatureName("a")])[0],
-        *(released_request([update], version)[0] for version in (0, 1, 2)),
+    requests: list[Any] = [
+        update_request(FeatureDialect.EARLY, [update]),
+        update_request(FeatureDialect.LATE, [update]),
+        delete_request([FeatureName("a")]),
+        *(released_request([update], version) for version in (0, 1, 2)),
     ]
-    assert [request.timeout.total_seconds() for request in requests] == [60] * 6
+    assert [request.timeout_ms for request in requests] == [60_000] * 6
 
 
 @RELEASES
@@ -191,7 +191,7 @@ def test_the_commands_of_a_downgrade_have_kip_778s_types(release: str) -> None:
         assert [update.feature for update in updates] == [METADATA_VERSION, "foo"]
         assert {update.kind for update in updates} == {DowngradeType(number).upgrade_type}
         assert {int(update.kind) for update in updates} == {number + 1}
-        (request, _) = released_request(updates, 1)
+        request: Any = released_request(updates, 1)
         sent_types = {int(item.upgrade_type) for item in request.feature_updates}
         assert sent_types == {number + 1}
 

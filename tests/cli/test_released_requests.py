@@ -1,7 +1,8 @@
 """What the commands about topics, reassignments and elections send: released Kafka's requests.
 
-The node that they are sent to is the reference controller; kio's classes read the requests. The
-texts of the commands are compared with those of Kafka's tools in `tests.conformance`.
+The node that they are sent to is the reference controller; the
+classes of Kafka's schemas read the requests. The texts of the commands are compared with those of
+Kafka's tools in `tests.conformance`.
 """
 
 import json
@@ -219,7 +220,7 @@ def test_elections_are_requested_by_key_43(scene: Scene, tmp_path: Path) -> None
     (request,) = scene.node.bodies(ELECT)
     (topic,) = request.topic_partitions
     assert (topic.topic, topic.partitions, request.election_type) == ("t", (0, 9), 0)
-    assert request.timeout.total_seconds() > 0
+    assert request.timeout_ms > 0
     assert "Valid replica already elected for partitions t-0" in result.out
     assert "t-9" in result.out
     scene("elect preferred --all-topic-partitions")

@@ -27,17 +27,9 @@ from kio.schema.alter_client_quotas.v1.request import (
     OpData,
 )
 from kio.schema.alter_client_quotas.v1.response import AlterClientQuotasResponse
-from kio.schema.alter_partition_reassignments.v0.request import (
-    AlterPartitionReassignmentsRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
-from kio.schema.alter_partition_reassignments.v0.response import (
-    AlterPartitionReassignmentsResponse,
-)
-from kio.schema.types import BrokerId, TopicName
-from kio.static.primitive import f64, i32
+from kio.static.primitive import f64
 
+from featurewatch.kafka.messages import AlterPartitionReassignmentsRequestV0
 from featurewatch.stack.java.jars import Cache
 from featurewatch.stack.kafka.cluster import Cluster
 from featurewatch.stack.kafka.specs import ClusterSpec, NodeSpec
@@ -49,6 +41,7 @@ from featurewatch.streams.kraft.snapshot import parse_name, read_snapshot
 from featurewatch.streams.types import ClusterId
 from tests.conformance.dump_log import differences, kafkas, ours
 from tests.conftest import MakeCluster
+from tests.reference.zookeeper.request_bytes import exchange
 from tests.streams.kraft.encoding import batch_of, control_framed, data_batch, metadata_value
 from tests.streams.kraft.records.record_strategies import VERSIONS, record_data
 
@@ -122,8 +115,8 @@ def change_everything(cluster: Cluster, name: str) -> None:
     ):
         admin.alter_user_scram_credentials([change])[name].result(30)
     host, _, port = cluster.bootstrap_servers.split(",")[0].rpartition(":")
+    _quota(host, int(port), name)
     with BlockingConnection(host, int(port), timeout_s=30) as broker:
-        _quota(broker, name)
         _reassign(broker, topics[0])
     producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "transactional.id": name})
     producer.init_transactions(30)
@@ -131,7 +124,7 @@ def change_everything(cluster: Cluster, name: str) -> None:
         future.result(30)
 
 
-def _quota(broker: BlockingConnection, user: str) -> None:
+def _quota(host: str, port: int, user: str) -> None:
     request: Any = AlterClientQuotasRequest(
         entries=(
             EntryData(
@@ -141,26 +134,17 @@ def _quota(broker: BlockingConnection, user: str) -> None:
         ),
         validate_only=False,
     )
-    for entry in broker.request(request, AlterClientQuotasResponse).entries:
-        check("a quota", entry.error_code, entry.error_message)
+    for entry in exchange(host, port, request, AlterClientQuotasResponse).entries:
+        check("a quota", int(entry.error_code.value), entry.error_message)
 
 
 def _reassign(broker: BlockingConnection, topic: str) -> None:
-    request: Any = AlterPartitionReassignmentsRequest(
-        topics=(
-            ReassignableTopic(
-                name=TopicName(topic),
-                # A third replica: whichever two it has, this is a change.
-                partitions=(
-                    ReassignablePartition(
-                        partition_index=i32(0),
-                        replicas=(BrokerId(3), BrokerId(1), BrokerId(2)),
-                    ),
-                ),
-            ),
-        )
+    form = AlterPartitionReassignmentsRequestV0
+    # A third replica: whichever two it has, this is a change.
+    partition = form.ReassignablePartition(partition_index=0, replicas=(3, 1, 2))
+    answer = broker.request(
+        form(topics=(form.ReassignableTopic(name=topic, partitions=(partition,)),))
     )
-    answer = broker.request(request, AlterPartitionReassignmentsResponse)
     check("a reassignment", answer.error_code, answer.error_message)
 
 

@@ -9,18 +9,9 @@ from typing import Any
 from click.testing import CliRunner
 from confluent_kafka import ElectionType, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from kio.schema.alter_partition_reassignments.v0.request import (
-    AlterPartitionReassignmentsRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
-from kio.schema.alter_partition_reassignments.v0.response import (
-    AlterPartitionReassignmentsResponse,
-)
-from kio.schema.types import BrokerId, TopicName
-from kio.static.primitive import i32
 
 from featurewatch.cli.app import app
+from featurewatch.kafka.messages import AlterPartitionReassignmentsRequestV0
 from featurewatch.stack.kafka.cluster import Cluster
 from featurewatch.stack.wire.connection import BlockingConnection
 from tests.waiting import eventually
@@ -104,24 +95,21 @@ class Rehearsed:
 
     def reassign(self, address: str, targets: Mapping[tuple[str, int], list[int]]) -> None:
         """Requests new replicas of partitions, of the broker at an address."""
+        form = AlterPartitionReassignmentsRequestV0
         topics = tuple(
-            ReassignableTopic(
-                name=TopicName(name),
+            form.ReassignableTopic(
+                name=name,
                 partitions=tuple(
-                    ReassignablePartition(
-                        partition_index=i32(number),
-                        replicas=tuple(BrokerId(broker_id) for broker_id in replicas),
-                    )
+                    form.ReassignablePartition(partition_index=number, replicas=tuple(replicas))
                     for (topic, number), replicas in targets.items()
                     if topic == name
                 ),
             )
             for name in dict.fromkeys(name for name, _ in targets)
         )
-        request: Any = AlterPartitionReassignmentsRequest(topics=topics)
         host, _, port = address.rpartition(":")
         with BlockingConnection(host, int(port), timeout_s=30) as broker:
-            answer = broker.request(request, AlterPartitionReassignmentsResponse)
+            answer = broker.request(form(topics=topics))
         codes = [
             partition.error_code for topic in answer.responses for partition in topic.partitions
         ]

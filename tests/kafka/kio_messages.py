@@ -1,43 +1,44 @@
-"""Messages of any content, and kio's bytes of them."""
+"""Messages of any content in kio's classes, which are generated from Kafka's schemas too."""
 
 import io
+import re
 import types
 from dataclasses import fields, is_dataclass
+from datetime import timedelta
+from enum import Enum
+from importlib import import_module
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from hypothesis import strategies as st
-from kio.schema.api_versions import v0 as api_versions_0
-from kio.schema.api_versions import v3 as api_versions_3
-from kio.schema.api_versions import v4 as api_versions_4
-from kio.schema.describe_cluster import v0 as describe_cluster_0
-from kio.schema.describe_cluster import v1 as describe_cluster_1
 from kio.schema.errors import ErrorCode
-from kio.schema.fetch import v13 as fetch_13
-from kio.schema.fetch import v17 as fetch_17
-from kio.schema.fetch_snapshot import v0 as fetch_snapshot_0
-from kio.schema.fetch_snapshot import v1 as fetch_snapshot_1
-from kio.schema.metadata import v12 as metadata_12
-from kio.schema.sasl_authenticate import v2 as sasl_authenticate_2
-from kio.schema.sasl_handshake import v1 as sasl_handshake_1
-from kio.schema.update_features import v1 as update_features_1
 from kio.serial import entity_writer
 from kio.static.primitive import i32Timedelta, i64Timedelta
 
-RESPONSES = [
-    api_versions_0.response.ApiVersionsResponse,
-    api_versions_3.response.ApiVersionsResponse,
-    api_versions_4.response.ApiVersionsResponse,
-    describe_cluster_0.response.DescribeClusterResponse,
-    describe_cluster_1.response.DescribeClusterResponse,
-    fetch_13.response.FetchResponse,
-    fetch_17.response.FetchResponse,
-    fetch_snapshot_0.response.FetchSnapshotResponse,
-    fetch_snapshot_1.response.FetchSnapshotResponse,
-    metadata_12.response.MetadataResponse,
-    sasl_authenticate_2.response.SaslAuthenticateResponse,
-    sasl_handshake_1.response.SaslHandshakeResponse,
-    update_features_1.response.UpdateFeaturesResponse,
+from featurewatch.kafka.decode import read_entity
+from featurewatch.kafka.messages import Message, message_class, request_names, versions_of
+
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+def kio_class(name: str, version: int) -> Any:
+    """kio's class of a message in a version; None: it has none."""
+    api = re.sub(r"(Request|Response)$", "", name)
+    kind = name.removeprefix(api).lower()
+    try:
+        module = import_module(f"kio.schema.{_HUMP.sub('_', api).lower()}.v{version}.{kind}")
+    except ModuleNotFoundError:
+        return None
+    return getattr(module, name)
+
+
+PAIRS = [
+    (message_class(name, version), theirs)
+    for api in request_names().values()
+    for name in (f"{api}Request", f"{api}Response")
+    for version in range(versions_of(name)[0], versions_of(name)[1] + 1)
+    if (theirs := kio_class(name, version)) is not None
 ]
+"""Our class and kio's of each message and version that both have."""
 
 PLAIN = {
     "bool": st.booleans(),
@@ -86,6 +87,32 @@ def written(message: Any) -> bytes:
     buffer = io.BytesIO()
     entity_writer(type(message))(buffer, message)
     return buffer.getvalue()
+
+
+def ours(message: Any) -> Any:
+    """Our message from the bytes of kio's."""
+    kind = message_class(type(message).__name__, int(message.__version__))
+    read, _ = read_entity(kind, written(message))
+    return read
+
+
+def plain(value: Any) -> Any:
+    """A message of either kind as nested dictionaries of numbers, texts, bytes and lists."""
+    if isinstance(value, Message):
+        return {
+            field.name.removesuffix("_ms"): plain(getattr(value, field.name))
+            for field in value.__fields__
+        }
+    if is_dataclass(value):
+        return {
+            field.name.removesuffix("_ms"): plain(getattr(value, field.name))
+            for field in fields(value)
+        }
+    if isinstance(value, timedelta):
+        return value // timedelta(milliseconds=1)
+    if isinstance(value, Enum):
+        return value.value
+    return tuple(map(plain, value)) if isinstance(value, tuple) else value
 
 
 def name_of(kind: Any) -> str:

@@ -21,13 +21,15 @@ from featurewatch.admin.reassignments.requests import alter_request, move_reques
 from featurewatch.controller.partitions.assignment import TopicPartition
 from featurewatch.kafka.decode import read_entity
 from featurewatch.kafka.encode import write_entity
-from featurewatch.kafka.messages import elections, log_dirs
-from featurewatch.kafka.messages.elections import ElectLeadersRequestV2, ElectLeadersResponseV2
-from featurewatch.kafka.messages.reassignments import (
-    AlterReassignmentsRequestV0,
-    AlterReassignmentsRequestV1,
-    AlterReassignmentsResponseV1,
+from featurewatch.kafka.messages import (
+    AlterPartitionReassignmentsRequestV0,
+    AlterPartitionReassignmentsRequestV1,
+    AlterPartitionReassignmentsResponseV1,
+    AlterReplicaLogDirsResponseV2,
+    ElectLeadersRequestV2,
+    ElectLeadersResponseV2,
 )
+from tests.kafka.kio_messages import written
 
 FIRST, SECOND = TopicPartition("t", 0), TopicPartition("ü", 7)
 FIVE_SECONDS = i32Timedelta.parse(datetime.timedelta(seconds=5))
@@ -42,7 +44,9 @@ def kio(kind: Any, **fields: Any) -> Any:
 def test_requests_of_reassignments(version: int) -> None:
     """New replicas, and None to cancel; version 1 refuses another replication factor."""
     ours = alter_request({FIRST: (3, 1), SECOND: None}, 5000, allow_factor_change=not version)
-    wanted_class = (AlterReassignmentsRequestV0, AlterReassignmentsRequestV1)[version]
+    wanted_class = (AlterPartitionReassignmentsRequestV0, AlterPartitionReassignmentsRequestV1)[
+        version
+    ]
     assert isinstance(ours, wanted_class)
     topics = tuple(
         kio(
@@ -59,7 +63,7 @@ def test_requests_of_reassignments(version: int) -> None:
     theirs = kio(
         schema.AlterPartitionReassignmentsRequest, timeout=FIVE_SECONDS, topics=topics, **option
     )
-    assert write_entity(ours) == write_entity(theirs)
+    assert write_entity(ours) == written(theirs)
 
 
 def test_results_of_reassignments() -> None:
@@ -79,7 +83,7 @@ def test_results_of_reassignments() -> None:
         error_message=None,
         responses=(topic,),
     )
-    ours, _ = read_entity(AlterReassignmentsResponseV1, write_entity(theirs))
+    ours, _ = read_entity(AlterPartitionReassignmentsResponseV1, written(theirs))
     read = read_alter(ours)
     assert read.error == (31, "Cluster authorization failed.", "Alter on the cluster")
     assert read.partitions == {TopicPartition("t", 4): (39, "wrong", "")}
@@ -88,7 +92,11 @@ def test_results_of_reassignments() -> None:
 @pytest.mark.parametrize("names_partitions", [True, False])
 def test_elections(names_partitions: bool) -> None:
     """Some partitions or all of them, and the results."""
-    ours_topics = (elections.ElectionTopic("t", (0, 2)),) if names_partitions else None
+    ours_topics = (
+        (ElectLeadersRequestV2.TopicPartitions(topic="t", partitions=(0, 2)),)
+        if names_partitions
+        else None
+    )
     theirs_topics = (
         (kio(elect_form.TopicPartitions, topic="t", partitions=(0, 2)),)
         if names_partitions
@@ -100,7 +108,8 @@ def test_elections(names_partitions: bool) -> None:
         topic_partitions=theirs_topics,
         timeout=FIVE_SECONDS,
     )
-    assert write_entity(ElectLeadersRequestV2(1, ours_topics, 5000)) == write_entity(theirs)
+    ours = ElectLeadersRequestV2(election_type=1, topic_partitions=ours_topics, timeout_ms=5000)
+    assert write_entity(ours) == written(theirs)
     result = kio(
         elected_form.PartitionResult, partition_id=2, error_code=ErrorCode(84), error_message=None
     )
@@ -111,7 +120,7 @@ def test_elections(names_partitions: bool) -> None:
         error_code=ErrorCode(0),
         replica_election_results=(topic,),
     )
-    read, _ = read_entity(ElectLeadersResponseV2, write_entity(answer))
+    read, _ = read_entity(ElectLeadersResponseV2, written(answer))
     (elected,) = read.replica_election_results
     assert (elected.topic, elected.partition_result[0].error_code) == ("t", 84)
 
@@ -127,11 +136,11 @@ def test_moves_between_directories() -> None:
         ),
     )
     theirs = kio(move_v2.AlterReplicaLogDirsRequest, dirs=(target,))
-    assert write_entity(move_request({FIRST: "/a", SECOND: "/a"})) == write_entity(theirs)
+    assert write_entity(move_request({FIRST: "/a", SECOND: "/a"})) == written(theirs)
     entry = kio(
         moved_form.AlterReplicaLogDirPartitionResult, partition_index=7, error_code=ErrorCode(57)
     )
     topic = kio(moved_form.AlterReplicaLogDirTopicResult, topic_name="ü", partitions=(entry,))
     answer = kio(move_v2.AlterReplicaLogDirsResponse, throttle_time=FIVE_SECONDS, results=(topic,))
-    read, _ = read_entity(log_dirs.AlterReplicaLogDirsResponseV2, write_entity(answer))
+    read, _ = read_entity(AlterReplicaLogDirsResponseV2, written(answer))
     assert read.results[0].partitions[0].error_code == 57

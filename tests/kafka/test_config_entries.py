@@ -1,5 +1,7 @@
 """Settings are read in a loop of their own: the same as by kio's layout, and as safely."""
 
+from collections.abc import Callable
+
 import pytest
 from kio.schema.create_topics.v7.response import CreatableTopicConfigs
 from kio.schema.describe_configs.v4.response import (
@@ -9,8 +11,8 @@ from kio.schema.describe_configs.v4.response import (
 from kio.static.primitive import i8
 
 from featurewatch.kafka.decode import ByteReader, DecodeError
-from featurewatch.kafka.encode import write_entity
-from featurewatch.kafka.messages.config_entries import ConfigEntries, SkippedConfigs
+from featurewatch.kafka.messages.config_entries import read_configs, skip_configs
+from tests.kafka.kio_messages import written
 
 LONG = "x" * 300
 SETTINGS = [
@@ -24,7 +26,7 @@ SETTINGS = [
 def described() -> bytes:
     """An array of entries of DescribeConfigs."""
     entries = (
-        write_entity(
+        written(
             DescribeConfigsResourceResult(
                 name=name,
                 value=value,
@@ -47,7 +49,7 @@ def described() -> bytes:
 def created() -> bytes:
     """An array of entries of CreateTopics."""
     entries = (
-        write_entity(
+        written(
             CreatableTopicConfigs(
                 name=name,
                 value=value,
@@ -65,7 +67,7 @@ def test_settings_are_read() -> None:
     """Names, values, sources (A-18 as released); synonyms and documentation are passed over, what
     follows is left."""
     cursor = ByteReader(described() + b"next")
-    values = ConfigEntries.__read__(cursor).values
+    values = read_configs(cursor)
     assert [tuple(value) for value in values] == [setting[:4] for setting in SETTINGS]
     assert bytes(cursor.take(cursor.left)) == b"next"
 
@@ -74,24 +76,22 @@ def test_settings_of_created_topics_are_skipped() -> None:
     """What follows is left; a missing list is none (KIP-525)."""
     for content in (created(), b"\0", b"\1"):
         cursor = ByteReader(content + b"next")
-        SkippedConfigs.__read__(cursor)
+        skip_configs(cursor)
         assert bytes(cursor.take(cursor.left)) == b"next"
 
 
-@pytest.mark.parametrize("kind", [ConfigEntries, SkippedConfigs])
-def test_settings_that_end_too_early_are_an_error(
-    kind: type[ConfigEntries] | type[SkippedConfigs],
-) -> None:
+@pytest.mark.parametrize("read", [read_configs, skip_configs])
+def test_settings_that_end_too_early_are_an_error(read: Callable[[ByteReader], object]) -> None:
     """At any byte, and with any other byte: read, or refused, never anything else."""
-    content = described() if kind is ConfigEntries else created()
+    content = described() if read is read_configs else created()
     for end in range(len(content)):
         with pytest.raises(DecodeError):
-            kind.__read__(ByteReader(content[:end]))
+            read(ByteReader(content[:end]))
     for position in range(len(content)):
         for other in (0, 1, 0x7F, 0x80, 0xFF):
             changed = content[:position] + bytes([other]) + content[position + 1 :]
             try:
-                kind.__read__(cursor := ByteReader(changed, max_items=50))
+                read(cursor := ByteReader(changed, max_items=50))
             except DecodeError:
                 continue
             assert cursor.at <= len(changed)
@@ -100,4 +100,4 @@ def test_settings_that_end_too_early_are_an_error(
 def test_more_settings_than_may_be_are_refused() -> None:
     """Before they are read."""
     with pytest.raises(DecodeError, match="may"):
-        ConfigEntries.__read__(ByteReader(described(), max_items=3))
+        read_configs(ByteReader(described(), max_items=3))

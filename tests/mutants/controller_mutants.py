@@ -370,7 +370,7 @@ CONTROLLER_MUTANTS: Final = (
         "A-30 as released",
         "partitions that have no leader elected have no error",
         "reference/zookeeper/wire/topic_responses.py",
-        "                        error_code=_code(shown[partition].error),\n",
-        "                        error_code=_code(ErrorCode.NONE),\n",
+        "                        error_code=shown[partition].error,\n",
+        "                        error_code=ErrorCode.NONE,\n",
     ),
 )

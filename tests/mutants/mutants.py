@@ -288,8 +288,8 @@ FEATURE_MUTANTS: Final = (
         "F-87",
         "enable-latest asks any broker",
         f"{_FEATURES}/common/latest.py",
-        "    async with admin:\n        return await admin.describe(controller=True)\n",
-        "    async with admin:\n        return await admin.describe()\n",
+        "            metadata = await admin.describe(controller=True)\n",
+        "            metadata = await admin.describe()\n",
     ),
     Mutant(
         "M-03",

@@ -94,9 +94,9 @@ def test_silence_is_a_wire_error() -> None:
     """A closed port and a port that does not speak Kafka raise different errors."""
     with socket.create_server((LOOPBACK, 0)) as listener:
         port = listener.getsockname()[1]
-        with pytest.raises(WireError, match="did not respond: timed out"):
+        with pytest.raises(WireError, match=r"did not answer for 0.2 s"):
             quorum_leader(LOOPBACK, port, timeout_s=0.2)
-    with pytest.raises(WireError, match="cannot be reached"):
+    with pytest.raises(WireError, match="nobody listens at"):
         quorum_leader(LOOPBACK, port, timeout_s=0.2)
 
 

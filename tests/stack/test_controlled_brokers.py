@@ -17,18 +17,11 @@ from confluent_kafka.admin import (
     ConfigResource,
     NewTopic,
 )
-from kio.schema.incremental_alter_configs.v1.request import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
-from kio.schema.incremental_alter_configs.v1.response import IncrementalAlterConfigsResponse
-from kio.static.primitive import i8
 
 from featurewatch.admin.kip4.client import DraftAdminClient, DraftApiError
-from featurewatch.admin.kip4.messages import ListTopicsRequest
 from featurewatch.kafka.address import Address
 from featurewatch.kafka.connection import Connection, open_connection
+from featurewatch.kafka.messages import IncrementalAlterConfigsRequestV1, ListTopicsRequestV0
 from featurewatch.stack.java.jars import Cache
 from tests.paths import SRC
 from tests.stack.controlled_cluster import TOPIC, ControlledCluster
@@ -323,15 +316,15 @@ async def altered(
     connection: Connection, topic: str, changes: list[tuple[str, int, str | None]]
 ) -> tuple[int, str | None]:
     """The error of a validated change of a topic's settings."""
+    form = IncrementalAlterConfigsRequestV1
     configs = tuple(
-        AlterableConfig(name=name, config_operation=i8(operation), value=value)
+        form.AlterableConfig(name=name, config_operation=operation, value=value)
         for name, operation, value in changes
     )
-    resource = AlterConfigsResource(resource_type=i8(2), resource_name=topic, configs=configs)
-    request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=True)
-    response = await connection.request(request, IncrementalAlterConfigsResponse, 30.0)
-    (result,) = response.responses
-    return int(result.error_code), result.error_message
+    resource = form.AlterConfigsResource(resource_type=2, resource_name=topic, configs=configs)
+    request = form(resources=(resource,), validate_only=True)
+    (result,) = (await connection.request(request, 30.0)).responses
+    return result.error_code, result.error_message
 
 
 async def test_the_draft_of_kip_4_administers_real_brokers(cluster: ControlledCluster) -> None:
@@ -374,9 +367,7 @@ async def test_the_draft_of_kip_4_administers_real_brokers(cluster: ControlledCl
     standby = Address.parse(cluster.controllers()[first])
     connection = await open_connection(standby, timeout_s=30.0)
     try:
-        refused = await connection.request(
-            ListTopicsRequest(), ListTopicsRequest.response_class, 30.0
-        )
+        refused = await connection.request(ListTopicsRequestV0(), 30.0)
         assert refused.error_code == 22
         assert refused.error_description == (
             f"Target broker (id={first}) is not serving a controller's role."

@@ -12,7 +12,7 @@ import pytest
 
 from featurewatch.pipeline.spark.session import JARS
 from featurewatch.stack.errors import ArtifactError
-from featurewatch.stack.java import jars
+from featurewatch.stack.java import jars, maven
 from featurewatch.stack.java.jars import Cache, Jars, default_cache, parse_release, tool_command
 from featurewatch.stack.java.lock import LOCK_FILE, JarLock, jar_lock, path_of
 from featurewatch.stack.kafka.specs import KAFKA_WITH_ZOOKEEPER, NEWEST_TESTED
@@ -43,6 +43,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cache:
     monkeypatch.setattr(jars, "jar_lock", lambda: lock_of(CONTENTS))
     for proxy in ("HTTPS_PROXY", "HTTP_PROXY"):
         monkeypatch.setenv(proxy, "http://127.0.0.1:9")  # the discard port: refused
+    monkeypatch.setattr(maven, "_ATTEMPTS", 1)  # another attempt waits, and is refused as well
     return cache
 
 

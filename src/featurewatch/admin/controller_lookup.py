@@ -3,6 +3,7 @@
 from typing import Final
 
 from featurewatch.admin.errors import UnreachableError
+from featurewatch.kafka import messages
 from featurewatch.kafka.address import Address
 from featurewatch.kafka.connection import Connection
 
@@ -31,10 +32,8 @@ async def controller_from_metadata(connection: Connection, timeout_s: float) -> 
         UnreachableError: The listener is a controller's.
         kafka.connection.NodeError: No response.
     """
-    from featurewatch.kafka.messages.cluster import MetadataRequest, MetadataResponse
-
     check_broker(connection)
-    response = await connection.request(MetadataRequest(), MetadataResponse, timeout_s)
+    response = await connection.request(messages.MetadataRequestV1(topics=()), timeout_s)
     listeners = {
         broker.node_id: Address.of_peer(broker.host, broker.port) for broker in response.brokers
     }
@@ -51,14 +50,12 @@ async def controller_from_quorum(connection: Connection, timeout_s: float) -> Ad
         UnreachableError: The listener is a broker's.
         kafka.connection.NodeError: No response.
     """
-    from featurewatch.kafka.messages.cluster import DescribeClusterRequest, DescribeClusterResponse
-
     if connection.version_of(_DESCRIBE_CLUSTER, (1, 1)) is None:
         return connection.address
-    request = DescribeClusterRequest(
+    request = messages.DescribeClusterRequestV1(
         include_cluster_authorized_operations=False, endpoint_type=_CONTROLLERS
     )
-    response = await connection.request(request, DescribeClusterResponse, timeout_s)
+    response = await connection.request(request, timeout_s)
     if response.error_code == _MISMATCHED_ENDPOINT_TYPE:
         raise UnreachableError(
             f"{connection.address} is a broker's listener, and no controller's: give it as "

@@ -11,8 +11,9 @@
 failed.
 """
 
-from featurewatch.admin.api_errors import error_name, error_text
+from featurewatch.admin.api_errors import error_text
 from featurewatch.kafka.connection import NodeError
+from featurewatch.kafka.errors import error_name
 
 
 class AdminError(Exception):

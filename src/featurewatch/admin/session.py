@@ -1,8 +1,8 @@
 """The session of an admin client: requests to any broker, to the controller, or to one node.
 
 A shell: it owns connections and time. Every client of this package is one, so that all of them find
-the controller, wait, give up and report in the same way. A request of `kafka.messages` names the
-class of its response, so one function sends them all.
+the controller, wait, give up and report in the same way. The type of a request names that of its
+response, so one function sends them all.
 """
 
 import asyncio
@@ -17,14 +17,15 @@ from featurewatch.admin.controller_lookup import check_broker
 from featurewatch.admin.errors import OutcomeUnknownError, RequestError, UnreachableError
 from featurewatch.kafka.address import Address
 from featurewatch.kafka.connection import Connection, NodeError
-from featurewatch.kafka.messages.base import AdminRequest
+from featurewatch.kafka.limits import admin_limit
+from featurewatch.kafka.messages import Request
 
 _PAUSE_S: Final = 0.1
 _SERVER_SHARE: Final = 0.9
 """How much of the time the server may wait, so that its response comes before the time is up."""
 
 _RESPONSE = TypeVar("_RESPONSE")
-Build = Callable[[int], AdminRequest]
+Build = Callable[[int], Request[_RESPONSE]]
 """Makes a request for the controller, which may wait for so many milliseconds."""
 
 
@@ -110,7 +111,7 @@ class AdminSession:
         check_broker(connection)
         return connection
 
-    async def ask(self, request: AdminRequest) -> Any:
+    async def ask(self, request: Request[_RESPONSE]) -> _RESPONSE:
         """The response of a broker to what changes nothing; of the next one if it fails.
 
         Raises:
@@ -129,7 +130,7 @@ class AdminSession:
                 self._connections.rotate()
         raise UnreachableError("; ".join(dict.fromkeys(errors)))
 
-    async def ask_controller(self, request: AdminRequest) -> Any:
+    async def ask_controller(self, request: Request[_RESPONSE]) -> _RESPONSE:
         """The response of a broker, or of the controller if the broker is not the one to ask."""
         if not self.names_controllers:
             response = await self.ask(request)
@@ -139,11 +140,11 @@ class AdminSession:
 
     async def perform(
         self,
-        build: Build,
-        is_refused: Callable[[Any], bool] | None = None,
+        build: Build[_RESPONSE],
+        is_refused: Callable[[_RESPONSE], bool] | None = None,
         *,
         changes: bool = True,
-    ) -> Any:
+    ) -> _RESPONSE:
         """Sends to the controller, and to the next one where it was not the controller.
 
         ``is_refused`` tells that of a response; by default its error is NOT_CONTROLLER.
@@ -155,7 +156,7 @@ class AdminSession:
         """
         deadline = self._monotonic() + self._timeout_s
 
-        async def send(connection: Connection) -> Any:
+        async def send(connection: Connection) -> _RESPONSE:
             remaining_s = deadline - self._monotonic()
             request = build(max(1, int(remaining_s * _SERVER_SHARE * 1000)))
             return await self._sent(connection, request, deadline, changes=changes)
@@ -196,8 +197,8 @@ class AdminSession:
             await self._pause(_PAUSE_S)
 
     async def exchange_with(
-        self, address: Address, request: AdminRequest, *, changes: bool = False
-    ) -> Any:
+        self, address: Address, request: Request[_RESPONSE], *, changes: bool = False
+    ) -> _RESPONSE:
         """The response of one node.
 
         Raises:
@@ -214,8 +215,13 @@ class AdminSession:
         return self._controller
 
     async def _sent(
-        self, connection: Connection, request: AdminRequest, deadline: float, *, changes: bool
-    ) -> Any:
+        self,
+        connection: Connection,
+        request: Request[_RESPONSE],
+        deadline: float,
+        *,
+        changes: bool,
+    ) -> _RESPONSE:
         try:
             response = await self._send(connection, request, deadline)
         except UnreachableError:
@@ -228,8 +234,10 @@ class AdminSession:
             raise outcome_unknown(f"{connection.address} gave up waiting")
         return response
 
-    async def _send(self, connection: Connection, request: AdminRequest, deadline: float) -> Any:
-        """Sends a request and reads the response that its class names.
+    async def _send(
+        self, connection: Connection, request: Request[_RESPONSE], deadline: float
+    ) -> _RESPONSE:
+        """Sends a request and reads its response.
 
         Raises:
             UnreachableError: The node has no such version, or the time is up; nothing was sent.
@@ -244,9 +252,7 @@ class AdminSession:
         remaining_s = deadline - self._monotonic()
         if remaining_s <= 0:
             raise UnreachableError(f"{connection.address} was not reached in {self._timeout_s:g} s")
-        return await connection.request(
-            request, request.__response__, remaining_s, request.__limit__
-        )
+        return await connection.request(request, remaining_s, admin_limit(key))
 
 
 def outcome_unknown(reason: str) -> OutcomeUnknownError:

@@ -1,7 +1,6 @@
 """The client of one Kafka node: the ApiVersions handshake, the login, one request at a time.
 
-A request is a message of `kafka.messages` or of kio: its class names the key and version, and the
-caller names the class of the response.
+A request is a message of `kafka.messages`, whose type names that of its response.
 """
 
 import asyncio
@@ -14,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NoReturn, TypeVar, cast
 
 from featurewatch.common.text import quoted
+from featurewatch.kafka import messages
 from featurewatch.kafka.address import Address
 from featurewatch.kafka.decode import DecodeError, read_entity, skip_tags
 from featurewatch.kafka.encode import write_entity
@@ -25,20 +25,22 @@ from featurewatch.kafka.failures import (
     unreachable,
 )
 from featurewatch.kafka.limits import LOGIN_FRAME_BYTES, ResponseLimit, response_limit
-from featurewatch.kafka.messages.api_versions import (
-    ApiVersionsRequest,
-    ApiVersionsRequestV3,
-    ApiVersionsResponse,
-    ApiVersionsResponseV0,
-    ApiVersionsResponseV3,
-    WireMessage,
-)
+from featurewatch.kafka.messages import Message, Request, response_class
 from featurewatch.kafka.security import PLAINTEXT, Security
 from featurewatch.kafka.shortage import local_shortage
 from featurewatch.kafka.transport import Connect, Transport, connect_asyncio
 
 if TYPE_CHECKING:
+    from featurewatch.kafka.messages import (
+        ApiVersionsResponseV0,
+        ApiVersionsResponseV3,
+        ApiVersionsResponseV4,
+    )
     from featurewatch.kafka.sasl import Exchange
+
+    AnyApiVersionsResponse = ApiVersionsResponseV0 | ApiVersionsResponseV3 | ApiVersionsResponseV4
+
+# Classes of messages are built by what first names them, so they are named where they are used.
 
 CLIENT_ID: Final = "featurewatch"
 CLIENT_VERSION: Final = "0.1"
@@ -49,9 +51,7 @@ _LENGTH = struct.Struct(">i")
 _HEADER = struct.Struct(">hhih")
 _KNOWN: Final = KnownListeners()
 """A setting that worked is not what an outage is about, whoever connects."""
-_RESPONSE = TypeVar("_RESPONSE", bound=WireMessage)
-
-AnyApiVersionsResponse = ApiVersionsResponseV0 | ApiVersionsResponse
+_RESPONSE = TypeVar("_RESPONSE")
 
 
 class NodeError(ConnectionError):
@@ -102,32 +102,31 @@ class Connection:
 
     async def request(
         self,
-        request: WireMessage,
-        response_class: type[_RESPONSE],
+        request: Request[_RESPONSE],
         timeout_s: float,
         limit: ResponseLimit | None = None,
     ) -> _RESPONSE:
-        """Sends ``request`` and reads its response of the given class.
+        """Sends ``request`` and reads its response.
 
         ``limit`` is what the response may be, where it may be larger than others of its API.
         Raises `NodeError` (and `ResponseTimeoutError`); the connection is closed then.
         """
         limit = limit or response_limit(request.__api_key__)
         body = await self._exchange(request, timeout_s, limit.max_bytes)
-        return self._parse(body, response_class, limit.max_items)
+        return self._parse(body, response_class(request), limit.max_items)
 
-    async def request_api_versions(self, timeout_s: float) -> AnyApiVersionsResponse:
+    async def request_api_versions(self, timeout_s: float) -> "AnyApiVersionsResponse":
         """Requests the node's APIs and features, by the highest version that it has."""
-        body = await self._exchange(ApiVersionsRequest(CLIENT_ID, CLIENT_VERSION), timeout_s)
-        response_class: type[AnyApiVersionsResponse] = ApiVersionsResponse
+        client = {"client_software_name": CLIENT_ID, "client_software_version": CLIENT_VERSION}
+        body = await self._exchange(messages.ApiVersionsRequestV4(**client), timeout_s)
+        form: type[AnyApiVersionsResponse] = messages.ApiVersionsResponseV4
         # A node that does not know the version answers in the form of version 0 (KIP-511).
         if _error_of(body) == _UNSUPPORTED_VERSION:
-            request = ApiVersionsRequestV3(CLIENT_ID, CLIENT_VERSION)
-            body = await self._exchange(request, timeout_s)
+            body = await self._exchange(messages.ApiVersionsRequestV3(**client), timeout_s)
             is_refused = _error_of(body) == _UNSUPPORTED_VERSION
-            response_class = ApiVersionsResponseV0 if is_refused else ApiVersionsResponseV3
+            form = messages.ApiVersionsResponseV0 if is_refused else messages.ApiVersionsResponseV3
         limit = response_limit(API_VERSIONS_KEY)
-        response = self._parse(body, response_class, limit.max_items)
+        response: AnyApiVersionsResponse = self._parse(body, form, limit.max_items)
         self.api_versions = MappingProxyType(
             {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
         )
@@ -136,12 +135,11 @@ class Connection:
 
     async def authenticate(self, security: Security, timeout_s: float) -> None:
         """Logs in by SASL; raises `AuthenticationError` with the server's reason."""
-        from featurewatch.kafka.messages.sasl import SaslHandshakeRequest, SaslHandshakeResponse
         from featurewatch.kafka.sasl import SaslError
 
         mechanism = str(security.mechanism)
         handshake = await self.request(
-            SaslHandshakeRequest(mechanism), SaslHandshakeResponse, timeout_s
+            messages.SaslHandshakeRequestV1(mechanism=mechanism), timeout_s
         )
         if handshake.error_code:
             offered = quoted(", ".join(handshake.mechanisms)) or "none"
@@ -157,16 +155,12 @@ class Connection:
             raise AuthenticationError(f"{self.address} refused the SASL login: {error}") from error
 
     async def _log_in(self, exchange: "Exchange", timeout_s: float) -> None:
-        from featurewatch.kafka.messages.sasl import (
-            SaslAuthenticateRequest,
-            SaslAuthenticateResponse,
-        )
         from featurewatch.kafka.sasl import SaslError
 
         message: bytes | None = next(exchange)
         while message is not None:
             response = await self.request(
-                SaslAuthenticateRequest(message), SaslAuthenticateResponse, timeout_s
+                messages.SaslAuthenticateRequestV0(auth_bytes=message), timeout_s
             )
             if response.error_code:
                 reason = quoted(response.error_message or f"error {response.error_code}")
@@ -184,11 +178,11 @@ class Connection:
         await self._transport.wait_closed()
 
     async def _exchange(
-        self, request: WireMessage, timeout_s: float, max_bytes: int = LOGIN_FRAME_BYTES
+        self, request: Message, timeout_s: float, max_bytes: int = LOGIN_FRAME_BYTES
     ) -> memoryview:
         self._correlation_id += 1
         correlation_id = self._correlation_id
-        frame = _encode(request, correlation_id, self._client_id)
+        frame = request_frame(request, correlation_id, self._client_id)
         if not self.is_open:
             max_bytes = min(max_bytes, LOGIN_FRAME_BYTES)
         with self._closed_on_failure(timeout_s):
@@ -218,7 +212,7 @@ class Connection:
                 raise AuthenticationError(tls_failure(self.address, error)) from error
             raise NodeError(f"{self.address}: {error.strerror or error}") from error
 
-    def _without_header(self, request: WireMessage, body: bytes, correlation_id: int) -> memoryview:
+    def _without_header(self, request: Message, body: bytes, correlation_id: int) -> memoryview:
         if _LENGTH.unpack_from(body)[0] != correlation_id:
             self._transport.close()
             raise NodeError(f"{self.address} answered something that was not asked")
@@ -232,14 +226,12 @@ class Connection:
                 raise NodeError(f"{self.address} sent a header that is none: {error}") from error
         return memoryview(body)[start:]
 
-    def _parse(
-        self, body: memoryview, response_class: type[_RESPONSE], max_items: int
-    ) -> _RESPONSE:
+    def _parse(self, body: memoryview, form: type[_RESPONSE], max_items: int) -> _RESPONSE:
         try:
-            return cast("_RESPONSE", read_entity(response_class, body, max_items=max_items)[0])
+            return cast("_RESPONSE", read_entity(form, body, max_items=max_items)[0])
         except DecodeError as error:
             self._transport.close()
-            name = response_class.__name__
+            name = form.__name__
             raise NodeError(f"{self.address} sent a {name} that is none: {error}") from error
 
 
@@ -336,8 +328,8 @@ def _next_message(exchange: "Exchange", received: bytes) -> bytes | None:
         return None
 
 
-def _encode(request: WireMessage, correlation_id: int, client_id: str) -> bytes:
-    """A frame: length, header of version 1 or 2, body."""
+def request_frame(request: Message, correlation_id: int, client_id: str) -> bytes:
+    """A request as a frame: length, header of version 1 or 2, body."""
     client = client_id.encode()
     header = _HEADER.pack(request.__api_key__, request.__version__, correlation_id, len(client))
     # The client id keeps its old form in the flexible header, which tags follow (KIP-482).

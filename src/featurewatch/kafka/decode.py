@@ -1,29 +1,21 @@
-"""Reads a message by the layout that its class declares, whatever the bytes are; pure.
+"""Reads a message of the table of messages, whatever the bytes are; pure.
 
-The layouts are kio's: ``kafka_type`` and ``tag`` of each field. kio's own decoder (0.6.5) trusts
-lengths that it finds, and one that claims more memory than there is ends the process. It also stops
-at an unknown tagged field, which KIP-482 says to skip. Here every length is
-checked against the bytes present, and fields of a newer Kafka are skipped. A class with a function
-``__read__`` reads itself from a `ByteReader`: for what comes by the ten thousands.
+Every length is checked against the bytes present, and fields of a newer Kafka are skipped, as
+KIP-482 says. For what comes by the ten thousands, a class with a function ``__read__`` reads itself
+from a `ByteReader`, and so does the reader of a field.
 """
 
-import datetime
 import struct
 from collections.abc import Callable
-from dataclasses import MISSING, fields, is_dataclass
 from functools import cache, partial
-from types import UnionType
-from typing import TYPE_CHECKING, Any, Final, Union, cast, get_args, get_origin, get_type_hints
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final, cast
 
+from featurewatch.kafka.field import Field
 from featurewatch.kafka.limits import MAX_STRING_BYTES
 
 if TYPE_CHECKING:
     from uuid import UUID
-
-    from kio.schema.errors import ErrorCode
-    from kio.static.primitive import i32Timedelta, i64Timedelta
-
-# These are imported where a field has one: they take long, and most messages have none.
 
 
 _ANY_NUMBER: Final = 2**31
@@ -66,7 +58,7 @@ FieldReader = Callable[[ByteReader], Any]
 def read_entity(
     kind: Any, data: bytes | memoryview, start: int = 0, max_items: int = _ANY_NUMBER
 ) -> tuple[Any, int]:
-    """The message of a class of kio's layout that begins at ``start``, and where it ends.
+    """The message of a class of the table that begins at ``start``, and where it ends.
 
     Raises:
         DecodeError: if there is none, or its arrays hold more than ``max_items`` items.
@@ -106,45 +98,31 @@ def _entity(kind: Any) -> FieldReader:
     if (own := getattr(kind, "__read__", None)) is not None:
         return cast("FieldReader", own)
     flexible = bool(kind.__flexible__)
-    hints = get_type_hints(kind)
-    plain: list[tuple[str, FieldReader]] = []
-    tagged: dict[int, tuple[str, FieldReader]] = {}
-    absent: dict[str, Any] = {}
-    for item in fields(kind):
-        kafka_type = item.metadata.get("kafka_type")
-        read = _field(hints[item.name], kafka_type, flexible)
-        if item.metadata.get("marked"):
-            read = partial(_marked, _field(not_none(hints[item.name]), kafka_type, flexible))
-        if (tag := item.metadata.get("tag")) is None:
-            plain.append((item.name, read))
-            continue
-        tagged[tag] = (item.name, read)
-        if item.default is MISSING:
-            absent[item.name] = implicit_default(hints[item.name], kafka_type)
+    fields: tuple[Field, ...] = kind.__fields__
+    plain = [(field.name, _field(field, flexible)) for field in fields if field.tag is None]
+    tagged = {
+        field.tag: (field.name, _field(field, flexible))
+        for field in fields
+        if field.tag is not None
+    }
+    readers = [read for _, read in plain]
+    # The constructor takes fields with a default last.
+    order = sorted(range(len(fields)), key=lambda index: fields[index].has_default)
+    arranged = None if order == [*range(len(fields))] else itemgetter(*order)
 
     def read_all(cursor: ByteReader) -> Any:
-        values = absent | {name: read(cursor) for name, read in plain}
-        if flexible:
-            values |= _tags(cursor, tagged)
-        return kind(**values)
-
-    readers = [read for _, read in plain]
+        values: dict[str, Any] = {name: read(cursor) for name, read in plain}
+        return kind(**(values | _tags(cursor, tagged)))
 
     def read_in_order(cursor: ByteReader) -> Any:
-        message = kind(*[read(cursor) for read in readers])
+        values: Any = [read(cursor) for read in readers]
+        message = kind(*(values if arranged is None else arranged(values)))
         if flexible:
-            _tags(cursor, tagged)
+            _tags(cursor, {})
         return message
 
     # Most messages have no tagged fields, and take two thirds of the time so.
-    is_plain = not tagged and not any(item.kw_only for item in fields(kind))
-    return read_in_order if is_plain else read_all
-
-
-def not_none(hint: Any) -> Any:
-    """The type of a field that may be None, without None."""
-    (present,) = [part for part in get_args(hint) if part is not type(None)]
-    return present
+    return read_all if tagged else read_in_order
 
 
 def _marked(read: FieldReader, cursor: ByteReader) -> Any:
@@ -165,38 +143,22 @@ def _tags(cursor: ByteReader, by_tag: dict[int, tuple[str, FieldReader]]) -> dic
     return values
 
 
-def implicit_default(hint: Any, kafka_type: str | None) -> Any:
-    """What a tagged field without a default of its own is where it is left out: zero, or empty."""
-    if get_origin(hint) in (Union, UnionType):
-        return None
-    if get_origin(hint) is tuple:
-        return ()
-    if is_dataclass(hint):
-        hints = get_type_hints(hint)
-        own = [item for item in fields(hint) if item.default is MISSING]
-        return cast("Any", hint)(
-            **{n.name: implicit_default(hints[n.name], n.metadata.get("kafka_type")) for n in own}
-        )
-    if kafka_type in ("string", "bytes", "records"):
-        return "" if kafka_type == "string" else b""
-    return _FIXED[str(kafka_type)](ByteReader(bytes(16)))
-
-
-def _field(hint: Any, kafka_type: str | None, flexible: bool) -> FieldReader:
-    nullable = False
-    if get_origin(hint) in (Union, UnionType):
-        nullable, hint = True, not_none(hint)
-    if get_origin(hint) is tuple:
-        item = _field(get_args(hint)[0], kafka_type, flexible)
-        return partial(_array, item, flexible, nullable)
-    if is_dataclass(hint):
-        entity = _entity(cast("type", hint))
-        return partial(_nullable_entity, entity) if nullable else entity
-    if kafka_type == "string":
-        return partial(_string, flexible, nullable)
-    if kafka_type in ("bytes", "records"):
-        return partial(_bytes, flexible, nullable)
-    return _FIXED[str(kafka_type)]
+def _field(field: Field, flexible: bool) -> FieldReader:
+    if field.reader is not None:
+        return field.reader
+    nullable = field.is_nullable and not field.is_array
+    if field.struct is not None:
+        entity = _entity(field.struct)
+        read = partial(_nullable_entity, entity) if nullable else entity
+    elif field.kind == "string":
+        read = partial(_string, flexible, nullable)
+    elif field.kind in ("bytes", "records"):
+        read = partial(_bytes, flexible, nullable)
+    else:
+        read = _FIXED[field.kind]
+    if field.is_array:
+        read = partial(_array, read, flexible, field.is_nullable)
+    return partial(_marked, read) if field.is_optional else read
 
 
 def _nullable_entity(entity: FieldReader, cursor: ByteReader) -> Any:
@@ -277,22 +239,6 @@ def _fixed(layout: str) -> FieldReader:
 _int8, _int16, _int32, _int64 = _fixed(">b"), _fixed(">h"), _fixed(">i"), _fixed(">q")
 
 
-def _milliseconds(cursor: ByteReader) -> "i32Timedelta":
-    from kio.static.primitive import i32Timedelta
-
-    return i32Timedelta.parse(datetime.timedelta(milliseconds=_int32(cursor)))
-
-
-def _long_milliseconds(cursor: ByteReader) -> "i64Timedelta":
-    from kio.static.primitive import i64Timedelta
-
-    milliseconds = _int64(cursor)
-    try:
-        return i64Timedelta.parse(datetime.timedelta(milliseconds=milliseconds))
-    except (OverflowError, TypeError):
-        raise DecodeError(f"{milliseconds} ms are no span of time") from None
-
-
 def _uuid(cursor: ByteReader) -> "UUID | None":
     import uuid
 
@@ -300,19 +246,8 @@ def _uuid(cursor: ByteReader) -> "UUID | None":
     return value if value.int else None
 
 
-def _error_code(cursor: ByteReader) -> "ErrorCode":
-    from kio.schema.errors import ErrorCode
-
-    number = _int16(cursor)
-    try:
-        return ErrorCode(number)
-    except ValueError:
-        raise DecodeError(f"there is no error code {number}") from None
-
-
 _FIXED: Final[dict[str, FieldReader]] = {
     "bool": lambda cursor: cursor.take(1)[0] != 0,
-    "error_code": _error_code,
     "float64": _fixed(">d"),
     "uint16": _fixed(">H"),
     "int8": _int8,
@@ -320,6 +255,4 @@ _FIXED: Final[dict[str, FieldReader]] = {
     "int32": _int32,
     "int64": _int64,
     "uuid": _uuid,
-    "timedelta_i32": _milliseconds,
-    "timedelta_i64": _long_milliseconds,
 }

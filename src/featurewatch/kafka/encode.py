@@ -1,24 +1,20 @@
-"""Writes a message by the layout that its class declares; pure, the mirror of `decode`.
+"""Writes a message of the table of messages; pure, the mirror of `decode`.
 
-The layouts are kio's: ``kafka_type`` and ``tag`` of each field. A tagged field is left out where it
-has its default (KIP-482).
+A tagged field is left out where it has its default (KIP-482).
 """
 
 import struct
 from collections.abc import Callable
-from dataclasses import MISSING, fields, is_dataclass
-from datetime import timedelta
 from functools import cache, partial
-from types import UnionType
-from typing import Any, Final, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Final
 
-from featurewatch.kafka.decode import implicit_default, not_none
+from featurewatch.kafka.field import Field
 
 FieldWriter = Callable[[bytearray, Any], None]
 
 
 def write_entity(message: Any) -> bytes:
-    """The bytes of a message of a class in kio's layout."""
+    """The bytes of a message."""
     out = bytearray()
     kind: Any = type(message)
     _entity(kind)(out, message)
@@ -28,23 +24,16 @@ def write_entity(message: Any) -> bytes:
 @cache
 def _entity(kind: Any) -> FieldWriter:
     flexible = bool(kind.__flexible__)
-    hints = get_type_hints(kind)
-    plain: list[tuple[str, FieldWriter]] = []
-    tagged: list[tuple[int, str, Any, FieldWriter]] = []
-    for item in fields(kind):
-        kafka_type = item.metadata.get("kafka_type")
-        write = _field(hints[item.name], kafka_type, flexible)
-        if item.metadata.get("marked"):
-            write = partial(_marked, _field(not_none(hints[item.name]), kafka_type, flexible))
-        tag = item.metadata.get("tag")
-        if tag is None:
-            plain.append((item.name, write))
-        else:
-            default = item.default
-            if default is MISSING:
-                default = implicit_default(hints[item.name], kafka_type)
-            tagged.append((tag, item.name, default, write))
-    tagged.sort(key=lambda entry: entry[0])
+    fields: tuple[Field, ...] = kind.__fields__
+    plain = [(field.name, _field(field, flexible)) for field in fields if field.tag is None]
+    tagged = sorted(
+        (
+            (field.tag, field.name, field.default, _field(field, flexible))
+            for field in fields
+            if field.tag is not None
+        ),
+        key=lambda entry: entry[0],
+    )
 
     def write_all(out: bytearray, message: Any) -> None:
         for name, write in plain:
@@ -79,20 +68,21 @@ def _write_tags(
         out += content
 
 
-def _field(hint: Any, kafka_type: str | None, flexible: bool) -> FieldWriter:
-    nullable = get_origin(hint) in (Union, UnionType)
-    if nullable:
-        hint = not_none(hint)
-    if get_origin(hint) is tuple:
-        return partial(_array, _field(get_args(hint)[0], kafka_type, flexible), flexible)
-    if is_dataclass(hint):
-        entity = _entity(cast("type", hint))
-        return partial(_nullable_entity, entity) if nullable else entity
-    if kafka_type == "string":
-        return partial(_string, flexible)
-    if kafka_type in ("bytes", "records"):
-        return partial(_bytes, flexible)
-    return _FIXED[str(kafka_type)]
+def _field(field: Field, flexible: bool) -> FieldWriter:
+    write: FieldWriter
+    if field.struct is not None:
+        write = _entity(field.struct)
+        if field.is_nullable and not field.is_array:
+            write = partial(_nullable_entity, write)
+    elif field.kind == "string":
+        write = partial(_string, flexible)
+    elif field.kind in ("bytes", "records"):
+        write = partial(_bytes, flexible)
+    else:
+        write = _FIXED[field.kind]
+    if field.is_array:
+        write = partial(_array, write, flexible)
+    return partial(_marked, write) if field.is_optional else write
 
 
 def _nullable_entity(entity: FieldWriter, out: bytearray, value: Any) -> None:
@@ -150,17 +140,12 @@ def _fixed(layout: str) -> FieldWriter:
     return write
 
 
-def _milliseconds(form: struct.Struct, out: bytearray, value: timedelta) -> None:
-    out += form.pack(value // timedelta(milliseconds=1))
-
-
 def _uuid(out: bytearray, value: Any) -> None:
     out += bytes(16) if value is None else value.bytes
 
 
 _FIXED: Final[dict[str, FieldWriter]] = {
     "bool": _fixed(">?"),
-    "error_code": _fixed(">h"),
     "float64": _fixed(">d"),
     "uint16": _fixed(">H"),
     "int8": _fixed(">b"),
@@ -168,6 +153,4 @@ _FIXED: Final[dict[str, FieldWriter]] = {
     "int32": _fixed(">i"),
     "int64": _fixed(">q"),
     "uuid": _uuid,
-    "timedelta_i32": partial(_milliseconds, _INT32),
-    "timedelta_i64": partial(_milliseconds, _INT64),
 }

@@ -55,6 +55,17 @@ _BY_API_KEY: Final = {
 }
 
 
+_ALL_PARTITIONS: Final = ResponseLimit(64 << 20, 4_000_000)
+"""Every partition of a cluster with its replicas: Kafka's clusters have up to 200,000 of them."""
+
+_ADMIN_BY_API_KEY: Final = {3: _ALL_PARTITIONS, 35: _ALL_PARTITIONS, 46: _ALL_PARTITIONS}
+
+
+def admin_limit(api_key: int) -> ResponseLimit:
+    """The limit of the responses to an admin client, which may ask for all topics of a cluster."""
+    return _ADMIN_BY_API_KEY.get(api_key, _PARTITIONS)
+
+
 def response_limit(api_key: int) -> ResponseLimit:
     """The limit of the responses to requests of a key; all that are not listed list nodes."""
     return _BY_API_KEY.get(api_key, _LISTING)

@@ -1,9 +1,9 @@
 """The types of the fields of events and outputs, with the bounds that readers check.
 
 An event or an output is declared once, as a dataclass whose fields have these types. Derived from
-it are the checks of a reader (`streams.codec.shapes`), the JSON Schemas (``scripts``,
-``generate_schemas.py``) and columns of the lake. A field's docstring is its description in the
-schema; a string in `Annotated` describes fields without one.
+it are the checks of a reader (`streams.codec.shapes`), the JSON Schemas (``scripts/generators``)
+and columns of the lake. A field's docstring is its description in the schema; a string in
+`Annotated` describes fields without one.
 """
 
 from collections.abc import Mapping

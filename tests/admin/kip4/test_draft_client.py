@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,15 +13,14 @@ from featurewatch.admin.errors import (
     RequestError,
     UnreachableError,
 )
-from featurewatch.admin.kip4 import messages
 from featurewatch.admin.kip4.client import (
     DraftAdminClient,
     DraftApiError,
     DraftPartitionId,
     OperationState,
 )
-from featurewatch.admin.kip4.messages import DraftConfig, DraftPartition
 from featurewatch.controller.partitions.assignment import TopicPartition
+from featurewatch.kafka.messages import DescribeTopicResponseV0
 from featurewatch.reference.zookeeper.machines.encoding import broker_path
 from featurewatch.reference.zookeeper.machines.zookeeper import Delete
 from featurewatch.reference.zookeeper.wire.api_keys import (
@@ -33,6 +31,8 @@ from featurewatch.reference.zookeeper.wire.api_keys import (
     ApiDialect,
 )
 from tests.admin.kip4.draft_nodes import WAIT_S, DraftNodes, until
+from tests.messages import by_order as messages
+from tests.messages import changed
 from tests.reference.zookeeper.machines.controller_rig import P0
 
 METADATA, CREATE, LIST = KIP4_CLUSTER_METADATA, KIP4_CREATE_TOPIC, KIP4_LIST_TOPICS
@@ -136,16 +136,28 @@ async def test_a_node_without_the_draft_is_named() -> None:
 # -- topics ----------------------------------------------------------------------------------------
 
 
+def config(key: str, value: str) -> Any:
+    """A setting of a description."""
+    return DescribeTopicResponseV0.ConfigEntry(key=key, value=value)
+
+
+def own_config(partitions: int, *configs: Any) -> Any:
+    """The numbers and settings of a topic with two replicas of each partition."""
+    return DescribeTopicResponseV0.TopicConfigDetails(
+        partitions=partitions, replication_factor=2, configs=configs
+    )
+
+
 async def test_topics_are_created_in_both_forms(nodes: DraftNodes) -> None:
     """The cluster places the replicas, or the caller; both with settings (A-35)."""
     client = await nodes.client()
     await client.create_topic("a", 3, 2, {"retention.ms": "5"})
     await client.create_topic_with_assignment("b", "3:1,1:2", {"flush.ms": "1"})
     placed = await client.describe_topic("a")
-    assert placed.config == messages.DraftTopicConfig(3, 2, (DraftConfig("retention.ms", "5"),))
+    assert placed.config == own_config(3, config("retention.ms", "5"))
     assert [len(partition.replicas) for partition in placed.partitions] == [2, 2, 2]
     manual = await client.describe_topic("b")
-    assert manual.config == messages.DraftTopicConfig(2, 2, (DraftConfig("flush.ms", "1"),))
+    assert manual.config == own_config(2, config("flush.ms", "1"))
     assert [partition.replicas for partition in manual.partitions] == [(3, 1), (1, 2)]
 
 
@@ -156,10 +168,12 @@ async def test_topics_are_changed_listed_and_deleted(nodes: DraftNodes) -> None:
     await client.alter_topic("t", added_configs={"segment.ms": "3"}, deleted_configs=["flush.ms"])
     topic = await client.describe_topic("t")
     assert topic.config.configs == (
-        DraftConfig("retention.ms", "2"),
-        DraftConfig("segment.ms", "3"),
+        config("retention.ms", "2"),
+        config("segment.ms", "3"),
     )
-    assert topic.partitions[1] == DraftPartition(1, 2, (2, 3), (2, 3))
+    assert topic.partitions[1] == DescribeTopicResponseV0.TopicPartitionDetails(
+        partition_id=1, leader=2, replicas=(2, 3), isr=(2, 3)
+    )
     await client.delete_topic("t")
     assert await client.list_topics() == ()
     assert await client.list_topics_marked_for_deletion() == ("t",)
@@ -181,7 +195,7 @@ async def test_each_call_raises_the_servers_reason(nodes: DraftNodes) -> None:
             await call
         assert str(raised.value).startswith(reason)
         assert raised.value.code == 21
-    nodes.replies = lambda response: replace(response, error_code=35)
+    nodes.replies = lambda response: changed(response, error_code=35)
     with pytest.raises(DraftApiError, match="error 35"):
         await client.list_topics()
 
@@ -199,7 +213,9 @@ async def test_a_reassignments_future_is_done_when_the_work_is(nodes: DraftNodes
     assert not future.done()
     assert await client.verify_reassign_partitions(text) == {T0: RUNS}
     nodes.rig.alter_isr(P0, 1, 2, 3)
-    assert await asyncio.wait_for(future, WAIT_S) == messages.ReassignPartitionResponse(0, None)
+    assert await asyncio.wait_for(future, WAIT_S) == messages.ReassignPartitionResponseV0(
+        error_code=0, error_description=None
+    )
     assert await client.verify_reassign_partitions(text) == {T0: DONE}
     assert await client.verify_reassign_partitions(moves((0, [1]), (9, [1]))) == {
         T0: FAILED,
@@ -257,7 +273,9 @@ async def test_an_elections_future_is_done_when_the_heads_lead(nodes: DraftNodes
     verify = client.verify_preferred_replica_leader_election
     assert await verify(elections(0, 1, 9)) == {T0: FAILED, T1: RUNS, T9: FAILED}
     done = await asyncio.wait_for(client.preferred_replica_leader_election(elections(1)), WAIT_S)
-    assert done == messages.PreferredReplicaLeaderElectionResponse(0, None)
+    assert done == messages.PreferredReplicaLeaderElectionResponseV0(
+        error_code=0, error_description=None
+    )
     assert await verify(elections(1)) == {T1: DONE}
     assert await verify() == {T0: FAILED, T1: DONE}
     nodes.rig.alter_isr(P0, 2, 1)
@@ -295,15 +313,15 @@ async def test_a_string_that_names_no_partitions_is_not_verified(
 async def test_one_send_pairs_requests_and_responses(nodes: DraftNodes) -> None:
     """Each request gets a response of the class that belongs to it (A-41)."""
     client = await nodes.client()
-    requests: list[messages.DraftRequest[Any]] = [
-        messages.CreateTopicRequest("a", 1, 1, None, ()),
-        messages.AlterTopicRequest("a", 2, None, (), ()),
-        messages.DescribeTopicRequest("a"),
-        messages.ListTopicsRequest(),
-        messages.DeleteTopicRequest("a"),
-        messages.ReassignPartitionRequest(moves((0, [1, 2]))),
-        messages.VerifyReassignPartitionRequest(moves((0, [1, 2]))),
-        messages.PreferredReplicaLeaderElectionRequest(None),
+    requests: list[messages.DraftRequestV0[Any]] = [
+        messages.CreateTopicRequestV0("a", 1, 1, None, ()),
+        messages.AlterTopicRequestV0("a", 2, None, (), ()),
+        messages.DescribeTopicRequestV0("a"),
+        messages.ListTopicsRequestV0(),
+        messages.DeleteTopicRequestV0("a"),
+        messages.ReassignPartitionRequestV0(moves((0, [1, 2]))),
+        messages.VerifyReassignPartitionRequestV0(moves((0, [1, 2]))),
+        messages.PreferredReplicaLeaderElectionRequestV0(None),
     ]
     pairs = {
         type(request).__name__: type(await client._send(request)).__name__ for request in requests
@@ -335,9 +353,7 @@ async def test_a_description_that_is_missing_is_an_error(nodes: DraftNodes) -> N
     """Of a server that breaks the draft."""
     client = await nodes.client()
     nodes.replies = lambda response: (
-        replace(response, topic_description=None)
-        if hasattr(response, "topic_description")
-        else response
+        changed(response, description=None) if hasattr(response, "description") else response
     )
     with pytest.raises(AdminError, match="sent no description of topic t"):
         await client.describe_topic("t")

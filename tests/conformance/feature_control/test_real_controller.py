@@ -1,14 +1,8 @@
 """A running controller gives the answers of the model, and does what it says that it does not."""
 
 import time
-from typing import Any
 
 import pytest
-from kio.schema.api_versions.v4.request import ApiVersionsRequest
-from kio.schema.api_versions.v4.response import ApiVersionsResponse
-from kio.schema.update_features.v1.request import FeatureUpdateKey, UpdateFeaturesRequest
-from kio.schema.update_features.v1.response import UpdateFeaturesResponse
-from kio.static.primitive import i8, i16
 
 from featurewatch.controller.kraft.releases import release_of
 from featurewatch.controller.kraft.requests import LevelUpdate, UpdateRequest
@@ -18,6 +12,7 @@ from featurewatch.controller.kraft.state import (
     RegisteredController,
 )
 from featurewatch.controller.kraft.updates import ELR_VERSION, decide_update
+from featurewatch.kafka.messages import ApiVersionsRequestV4, UpdateFeaturesRequestV1
 from featurewatch.stack.kafka.specs import ClusterSpec, NodeSpec
 from featurewatch.stack.wire.connection import BlockingConnection
 from featurewatch.streams.types import (
@@ -39,8 +34,8 @@ NODE = NodeId(1)
 
 def finalized(node: BlockingConnection) -> dict[FeatureName, FeatureLevel]:
     """The levels that a node says are finalized."""
-    request: Any = ApiVersionsRequest(client_software_name="t", client_software_version="1")
-    answer = node.request(request, ApiVersionsResponse)
+    request = ApiVersionsRequestV4(client_software_name="t", client_software_version="1")
+    answer = node.request(request)
     return {
         FeatureName(finalized_feature.name): FeatureLevel(finalized_feature.max_version_level)
         for finalized_feature in answer.finalized_features
@@ -49,21 +44,21 @@ def finalized(node: BlockingConnection) -> dict[FeatureName, FeatureLevel]:
 
 def rejections(node: BlockingConnection, request: UpdateRequest) -> list[str]:
     """The texts with which the controller refuses; none if it agrees."""
-    ask: Any = UpdateFeaturesRequest(
+    ask = UpdateFeaturesRequestV1(
         feature_updates=tuple(
-            FeatureUpdateKey(
+            UpdateFeaturesRequestV1.FeatureUpdateKey(
                 feature=update.feature,
-                max_version_level=i16(update.level),
-                upgrade_type=i8(update.kind),
+                max_version_level=update.level,
+                upgrade_type=int(update.kind),
             )
             for update in request.updates
         ),
         validate_only=request.dry_run,
     )
-    answer = node.request(ask, UpdateFeaturesResponse)
+    answer = node.request(ask)
     all_said = [(answer.error_code, answer.error_message)]
     all_said += [(result.error_code, result.error_message) for result in answer.results]
-    return [str(text) for code, text in all_said if int(code.value)]
+    return [str(text) for code, text in all_said if code]
 
 
 def update_request(

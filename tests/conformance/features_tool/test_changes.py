@@ -10,9 +10,6 @@ import pytest
 from featurewatch.common.private_files import write_private
 from featurewatch.stack.java.jars import Cache
 from featurewatch.stack.kafka.cluster import Cluster
-from featurewatch.stack.kafka.server_properties import Addresses
-from featurewatch.stack.kafka.specs import ClusterSpec, NodeSpec
-from featurewatch.stack.process.ports import LOOPBACK, Ports
 from tests.conformance.kafka_tools import (
     COMPAT,
     FEATURES,
@@ -20,10 +17,10 @@ from tests.conformance.kafka_tools import (
     KafkaTools,
     OurCommand,
 )
+from tests.guarded import JAAS, guarded_node
 
 pytestmark = pytest.mark.stack
 
-JAAS = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 UP_AND_DOWN = {
     "3.9.1": (
         ("downgrade", "--metadata", "3.8"),
@@ -42,22 +39,6 @@ UP_AND_DOWN = {
 }
 
 
-def properties(own: Addresses, guarded: int) -> dict[str, str]:
-    """A second listener of the broker, with logins; who comes by the first may do everything."""
-    return {
-        "listeners": f"PLAINTEXT://{LOOPBACK}:{own.broker},CONTROLLER://{LOOPBACK}:{own.controller}"
-        f",GUARDED://{LOOPBACK}:{guarded}",
-        "advertised.listeners": f"PLAINTEXT://{LOOPBACK}:{own.broker},"
-        f"GUARDED://{LOOPBACK}:{guarded}",
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,"
-        "GUARDED:SASL_PLAINTEXT",
-        "sasl.enabled.mechanisms": "PLAIN",
-        "listener.name.guarded.plain.sasl.jaas.config": f'{JAAS} user_guest="may-not";',
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super.users": "User:ANONYMOUS",
-    }
-
-
 @pytest.fixture(scope="module", params=["3.9.1", "4.3.0"])
 def scene(
     request: pytest.FixtureRequest,
@@ -66,14 +47,10 @@ def scene(
     tools_of: Callable[[str], KafkaTools],
 ) -> Iterator[tuple[Cluster, str, KafkaTool]]:
     """A cluster of one node, its listener with logins, and the release's own tool."""
-    ports = Ports()
-    own, guarded = Addresses(ports.reserve(), ports.reserve()), ports.reserve()
-    spec = ClusterSpec([NodeSpec(1, request.param, properties=properties(own, guarded))])
-    directory = tmp_path_factory.mktemp("changed")
-    with Cluster(
-        spec, directory / "c", cache=stack_cache, temporary=True, addresses={1: own}
-    ) as cluster:
-        yield cluster, f"{LOOPBACK}:{guarded}", tools_of(request.param).tool(FEATURES)
+    directory = tmp_path_factory.mktemp("changed") / "cluster"
+    users = {"guest": "may-not"}
+    with guarded_node(directory, stack_cache, users, request.param) as node:
+        yield node.cluster, node.broker, tools_of(request.param).tool(FEATURES)
 
 
 def levels(ours: OurCommand, cluster: Cluster) -> dict[str, int]:

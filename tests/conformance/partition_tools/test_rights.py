@@ -25,16 +25,13 @@ from featurewatch.controller.partitions.assignment import TopicPartition
 from featurewatch.kafka.address import parse_addresses
 from featurewatch.stack.java.jars import Cache
 from featurewatch.stack.kafka.cluster import Cluster
-from featurewatch.stack.kafka.server_properties import Addresses
-from featurewatch.stack.kafka.specs import ClusterSpec, NodeSpec, Roles
-from featurewatch.stack.process.ports import LOOPBACK, Ports
+from featurewatch.stack.kafka.specs import NodeSpec, Roles
 from tests.conformance.kafka_tools import ELECT, REASSIGN, CommandResult, KafkaTools, OurCommand
 from tests.conformance.partition_tools.tools import PartitionTools, write_assignment
+from tests.guarded import JAAS, guarded_node
 from tests.paths import ROOT
-from tests.process_logs import started
 from tests.waiting import eventually
 
-JAAS = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 FILE = "--reassignment-json-file"
 MAY_NOT = "may-not"
 GUEST = "guest"
@@ -271,31 +268,11 @@ class Guarded:
 def guarded(stack_cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     """The cluster, with the logins, their rights and a topic for each case."""
     directory = tmp_path_factory.mktemp("rights")
-    ports = Ports()
-    own, other = Addresses(ports.reserve(), ports.reserve()), Addresses(ports.reserve(), None)
-    guarded = ports.reserve()
-    users = " ".join(f'user_{user}="{MAY_NOT}"' for user in (GUEST, *dict(logins())))
-    shared = {
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,"
-        "GUARDED:SASL_PLAINTEXT",
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super.users": "User:ANONYMOUS",
-    }
-    properties = {
-        "listeners": f"PLAINTEXT://{LOOPBACK}:{own.broker},CONTROLLER://{LOOPBACK}:{own.controller}"
-        f",GUARDED://{LOOPBACK}:{guarded}",
-        "advertised.listeners": f"PLAINTEXT://{LOOPBACK}:{own.broker},"
-        f"GUARDED://{LOOPBACK}:{guarded}",
-        "sasl.enabled.mechanisms": "PLAIN",
-        "listener.name.guarded.plain.sasl.jaas.config": f"{JAAS} {users};",
-    }
-    nodes = [NodeSpec(1, "4.3.0", properties=properties), NodeSpec(2, "4.3.0", Roles.BROKER)]
-    spec = ClusterSpec(nodes, properties=shared)
-    cluster = Cluster(
-        spec, directory / "c", cache=stack_cache, temporary=True, addresses={1: own, 2: other}
-    )
-    with started(cluster):
-        node = Guarded(cluster, f"{LOOPBACK}:{guarded}", directory)
+    users = dict.fromkeys((GUEST, *dict(logins())), MAY_NOT)
+    others = [NodeSpec(2, "4.3.0", Roles.BROKER)]
+    with guarded_node(directory / "c", stack_cache, users, others=others) as running:
+        cluster = running.cluster
+        node = Guarded(cluster, running.broker, directory)
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
         topics = [
             NewTopic(topic_of(number), replica_assignment=[[1]], num_partitions=1)
@@ -306,7 +283,6 @@ def guarded(stack_cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Ite
         for future in futures:
             future.result(60)
         yield node
-    ports.release()
 
 
 def differences(

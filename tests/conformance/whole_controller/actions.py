@@ -3,38 +3,27 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import timedelta
 from typing import Any, Final, NamedTuple
 
 from kazoo.client import TransactionRequest
-from kio.schema.alter_partition_reassignments.v0 import request as reassignments
-from kio.schema.alter_partition_reassignments.v0.response import AlterPartitionReassignmentsResponse
-from kio.schema.create_partitions.v3 import request as partitions
-from kio.schema.create_partitions.v3.response import CreatePartitionsResponse
-from kio.schema.create_topics.v7 import request as topics
-from kio.schema.create_topics.v7.response import CreateTopicsResponse
-from kio.schema.delete_topics.v6 import request as deletions
-from kio.schema.delete_topics.v6.response import DeleteTopicsResponse
-from kio.schema.elect_leaders.v2 import request as elections
-from kio.schema.elect_leaders.v2.response import ElectLeadersResponse
-from kio.schema.errors import ErrorCode
-from kio.schema.list_partition_reassignments.v0.request import ListPartitionReassignmentsRequest
-from kio.schema.list_partition_reassignments.v0.response import ListPartitionReassignmentsResponse
-from kio.static.primitive import i32Timedelta
 
+from featurewatch.kafka.messages import (
+    AlterPartitionReassignmentsRequestV0,
+    CreatePartitionsRequestV3,
+    CreateTopicsRequestV7,
+    DeleteTopicsRequestV6,
+    ElectLeadersRequestV2,
+    ListPartitionReassignmentsRequestV0,
+)
+from featurewatch.reference.zookeeper.machines.requests import ErrorCode
 from tests.conformance.whole_controller.cluster import DrivenCluster
 
 Action = Callable[[DrivenCluster], Awaitable[Any]]
 """Does something to a cluster; returns the controller's response, if it has one."""
 
-_TIMEOUT: Final = i32Timedelta.parse(timedelta(seconds=10))
+_TIMEOUT_MS: Final = 10_000
 _RESIGNED_S: Final = 60.0
 PREFERRED, UNCLEAN = 0, 1
-
-
-def _new(kind: Any, **values: Any) -> Any:
-    """A message; those of kio want a type of their own for each field."""
-    return kind(**values)
 
 
 class Step(NamedTuple):
@@ -54,75 +43,77 @@ class Step(NamedTuple):
 def create_topic(topic: str, *replicas: Sequence[int]) -> Action:
     """CreateTopics with the replicas of each partition."""
     assignments = tuple(
-        _new(topics.CreatableReplicaAssignment, partition_index=number, broker_ids=tuple(brokers))
+        CreateTopicsRequestV7.CreatableReplicaAssignment(
+            partition_index=number, broker_ids=tuple(brokers)
+        )
         for number, brokers in enumerate(replicas)
     )
-    new = _new(
-        topics.CreatableTopic,
+    new = CreateTopicsRequestV7.CreatableTopic(
         name=topic,
         num_partitions=-1,
         replication_factor=-1,
         assignments=assignments,
         configs=(),
     )
-    request = _new(topics.CreateTopicsRequest, topics=(new,), timeout=_TIMEOUT)
-    return lambda cluster: cluster.request(request, CreateTopicsResponse)
+    request = CreateTopicsRequestV7(topics=(new,), timeout_ms=_TIMEOUT_MS)
+    return lambda cluster: cluster.request(request)
 
 
 def add_partitions(topic: str, count: int, *replicas: Sequence[int]) -> Action:
     """CreatePartitions up to a number, with the replicas of each new partition."""
     assignments = tuple(
-        _new(partitions.CreatePartitionsAssignment, broker_ids=tuple(brokers))
+        CreatePartitionsRequestV3.CreatePartitionsAssignment(broker_ids=tuple(brokers))
         for brokers in replicas
     )
-    grown = _new(partitions.CreatePartitionsTopic, name=topic, count=count, assignments=assignments)
-    request = _new(
-        partitions.CreatePartitionsRequest, topics=(grown,), timeout=_TIMEOUT, validate_only=False
+    grown = CreatePartitionsRequestV3.CreatePartitionsTopic(
+        name=topic, count=count, assignments=assignments
     )
-    return lambda cluster: cluster.request(request, CreatePartitionsResponse)
+    request = CreatePartitionsRequestV3(
+        topics=(grown,), timeout_ms=_TIMEOUT_MS, validate_only=False
+    )
+    return lambda cluster: cluster.request(request)
 
 
 def reassign(topic: str, targets: Mapping[int, Sequence[int] | None]) -> Action:
     """AlterPartitionReassignments; None cancels."""
     moved = tuple(
-        _new(
-            reassignments.ReassignablePartition,
+        AlterPartitionReassignmentsRequestV0.ReassignablePartition(
             partition_index=number,
             replicas=None if target is None else tuple(target),
         )
         for number, target in targets.items()
     )
-    request = _new(
-        reassignments.AlterPartitionReassignmentsRequest,
-        timeout=_TIMEOUT,
-        topics=(_new(reassignments.ReassignableTopic, name=topic, partitions=moved),),
+    request = AlterPartitionReassignmentsRequestV0(
+        timeout_ms=_TIMEOUT_MS,
+        topics=(
+            AlterPartitionReassignmentsRequestV0.ReassignableTopic(name=topic, partitions=moved),
+        ),
     )
-    return lambda cluster: cluster.request(request, AlterPartitionReassignmentsResponse)
+    return lambda cluster: cluster.request(request)
 
 
 def list_reassignments() -> Action:
     """ListPartitionReassignments, of all partitions."""
-    request = _new(ListPartitionReassignmentsRequest, timeout=_TIMEOUT, topics=None)
-    return lambda cluster: cluster.request(request, ListPartitionReassignmentsResponse)
+    request = ListPartitionReassignmentsRequestV0(timeout_ms=_TIMEOUT_MS, topics=None)
+    return lambda cluster: cluster.request(request)
 
 
 def elect(topic: str, *numbers: int, kind: int = PREFERRED) -> Action:
     """ElectLeaders."""
-    elected = _new(elections.TopicPartitions, topic=topic, partitions=numbers)
-    request = _new(
-        elections.ElectLeadersRequest,
+    elected = ElectLeadersRequestV2.TopicPartitions(topic=topic, partitions=numbers)
+    request = ElectLeadersRequestV2(
         election_type=kind,
         topic_partitions=(elected,),
-        timeout=_TIMEOUT,
+        timeout_ms=_TIMEOUT_MS,
     )
-    return lambda cluster: cluster.request(request, ElectLeadersResponse)
+    return lambda cluster: cluster.request(request)
 
 
 def delete_topic(topic: str) -> Action:
     """DeleteTopics."""
-    deleted = _new(deletions.DeleteTopicState, name=topic, topic_id=None)
-    request = _new(deletions.DeleteTopicsRequest, topics=(deleted,), timeout=_TIMEOUT)
-    return lambda cluster: cluster.request(request, DeleteTopicsResponse)
+    deleted = DeleteTopicsRequestV6.DeleteTopicState(name=topic, topic_id=None)
+    request = DeleteTopicsRequestV6(topics=(deleted,), timeout_ms=_TIMEOUT_MS)
+    return lambda cluster: cluster.request(request)
 
 
 # -- brokers ---------------------------------------------------------------------------------------
@@ -181,7 +172,7 @@ async def depose(cluster: DrivenCluster) -> None:
     transaction.set_data("/controller_epoch", str(epoch).encode())
     _commit(transaction)
     async with asyncio.timeout(_RESIGNED_S):
-        while (await list_reassignments()(cluster))["error_code"] != ErrorCode.not_controller:
+        while (await list_reassignments()(cluster))["error_code"] != ErrorCode.NOT_CONTROLLER:
             await asyncio.sleep(0.02)
 
 

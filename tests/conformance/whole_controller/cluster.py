@@ -8,7 +8,7 @@ from kazoo.client import KazooClient
 
 from featurewatch.kafka.address import Address
 from featurewatch.kafka.connection import Connection, open_connection
-from featurewatch.reference.zookeeper.wire.messages.message_classes import message_class
+from featurewatch.kafka.messages import message_class
 from featurewatch.reference.zookeeper.wire.messages.topic_ids import topic_uuid
 from tests.conformance.whole_controller.compare import (
     Json,
@@ -137,13 +137,12 @@ class DrivenCluster:
 
     # -- requests ----------------------------------------------------------------------------------
 
-    async def request(self, message: Any, response_class: Any) -> Json:
+    async def request(self, message: Any) -> Json:
         """A client's or broker's request; the response but for limits and topics' settings."""
         if self._connection is None or self._connection.closed:
             self._connection = await open_connection(self._address, timeout_s=REQUEST_S)
-        response = await self._connection.request(message, response_class, REQUEST_S)
+        response = await self._connection.request(message, REQUEST_S)
         content: Json = plain(response)
-        content.pop("throttle_time", None)
         content.pop("throttle_time_ms", None)
         for topic in content.get("topics", ()):
             topic.pop("configs", None)
@@ -155,13 +154,11 @@ class DrivenCluster:
         state, stat = self.zookeeper.get(f"{path}/partitions/{number}/state")
         leader, leader_epoch = (json.loads(state)[key] for key in ("leader", "leader_epoch"))
         kind = message_class("AlterPartitionRequest", 3)
-        topic_class = kind.items["topics"]
-        entry_class = topic_class.items["partitions"]
-        member_class = entry_class.items["new_isr_with_epochs"]
         members = tuple(
-            member_class(broker_id=member, broker_epoch=self.broker_epoch(member)) for member in isr
+            kind.BrokerState(broker_id=member, broker_epoch=self.broker_epoch(member))
+            for member in isr
         )
-        entry = entry_class(
+        entry = kind.PartitionData(
             partition_index=number,
             leader_epoch=leader_epoch,
             new_isr_with_epochs=members,
@@ -171,15 +168,15 @@ class DrivenCluster:
         request = kind(
             broker_id=leader,
             broker_epoch=self.broker_epoch(leader),
-            topics=(topic_class(topic_id=self._topic_uuid(path), partitions=(entry,)),),
+            topics=(kind.TopicData(topic_id=self._topic_uuid(path), partitions=(entry,)),),
         )
-        return await self.request(request, message_class("AlterPartitionResponse", 3))
+        return await self.request(request)
 
     async def shut_down(self, broker_id: int) -> Json:
         """The ControlledShutdown of a broker."""
         kind = message_class("ControlledShutdownRequest", 3)
         request = kind(broker_id=broker_id, broker_epoch=self.broker_epoch(broker_id))
-        return await self.request(request, message_class("ControlledShutdownResponse", 3))
+        return await self.request(request)
 
     def _topic_uuid(self, path: str) -> Any:
         data, _ = self.zookeeper.get(path)

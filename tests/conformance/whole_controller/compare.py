@@ -7,11 +7,12 @@ in common. Independent partitions have no order of their own: Kafka keeps them i
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
 from uuid import UUID
 
+from featurewatch.kafka.messages import Message
 from featurewatch.reference.zookeeper.wire.messages.topic_ids import topic_id_text
 from tests.conformance.whole_controller.znode_log import ZnodeWrite
 
@@ -104,8 +105,8 @@ def request_json(message: Any, names: Names) -> Json:
 
 def plain(entity: Any) -> Any:
     """A message as dictionaries and lists."""
-    if is_dataclass(entity) and not isinstance(entity, type):
-        return {item.name: plain(getattr(entity, item.name)) for item in fields(entity)}
+    if isinstance(entity, Message):
+        return {item.name: plain(getattr(entity, item.name)) for item in entity.__fields__}
     if isinstance(entity, tuple | list):
         return [plain(item) for item in entity]
     return entity

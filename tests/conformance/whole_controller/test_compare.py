@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pytest
 
-from featurewatch.reference.zookeeper.wire.messages.message_classes import message_class
+from featurewatch.kafka.messages import message_class
 from featurewatch.reference.zookeeper.wire.messages.topic_ids import topic_id_text
 from tests.conformance.whole_controller.compare import (
     Json,
@@ -50,27 +50,28 @@ def observed(first_epoch: int = 3, topic_id: int = 9, broker_epoch: int = 70) ->
         ZnodeWrite(5, "delete", "/admin/delete_topics/u", checked=FENCE),
     ]
     kind = message_class("StopReplicaRequest", 4)
-    states = kind.items["topic_states"].items["partition_states"]
     stop = kind(
         controller_id=1,
         is_kraft_controller=False,
         controller_epoch=first_epoch,
         broker_epoch=broker_epoch,
         topic_states=(
-            kind.items["topic_states"](
+            kind.StopReplicaTopicState(
                 topic_name="t",
                 partition_states=tuple(
-                    states(partition_index=number, leader_epoch=2, delete_partition=False)
+                    kind.StopReplicaPartitionState(
+                        partition_index=number, leader_epoch=2, delete_partition=False
+                    )
                     for number in (1, 0)
                 ),
             ),
         ),
     )
     metadata_class = message_class("UpdateMetadataRequest", 8)
-    broker = metadata_class.items["live_brokers"]
-    endpoint = broker.items["endpoints"](
+    endpoint = metadata_class.UpdateMetadataEndpoint(
         port=broker_epoch + 1, host="h", listener="PLAINTEXT", security_protocol=0
     )
+    broker = metadata_class.UpdateMetadataBroker(id=101, endpoints=(endpoint,), rack=None)
     metadata = metadata_class(
         controller_id=1,
         is_kraft_controller=False,
@@ -78,7 +79,7 @@ def observed(first_epoch: int = 3, topic_id: int = 9, broker_epoch: int = 70) ->
         controller_epoch=first_epoch,
         broker_epoch=broker_epoch,
         topic_states=(),
-        live_brokers=(broker(id=101, endpoints=(endpoint,), rack=None),),
+        live_brokers=(broker,),
     )
     sent = [request_json(message, names) for message in (stop, metadata)]
     result = {"error_code": 0, "responses": [{"partition_index": number} for number in (0, 1)]}

@@ -7,17 +7,13 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
-from kio.schema.alter_partition_reassignments.v0 import request as reassignment
-from kio.schema.alter_partition_reassignments.v0.response import (
-    AlterPartitionReassignmentsResponse,
-)
-from kio.schema.types import BrokerId, TopicName
-from kio.static.primitive import i32
 
 from featurewatch.kafka.address import parse_addresses
+from featurewatch.kafka.messages import AlterPartitionReassignmentsRequestV0, Request
 from featurewatch.stack.kafka.cluster import Cluster
 from featurewatch.stack.kafka.node import KafkaNode
 from featurewatch.stack.process.ports import LOOPBACK
@@ -153,18 +149,17 @@ def resume(node: KafkaNode) -> None:
     os.kill(node.pid, signal.SIGCONT)
 
 
-def request_of(node: KafkaNode, request: object, response: type) -> None:
+def request_of(node: KafkaNode, request: Request[Any]) -> None:
     """Sends a request to a broker, which forwards it to the controller."""
     port = node.addresses.broker
     assert port is not None
     with BlockingConnection(LOOPBACK, port, 30) as connection:
-        assert connection.request(request, response).error_code.value == 0
+        assert connection.request(request).error_code == 0
 
 
 def reassign(node: KafkaNode, topic: str, index: int, broker_ids: Sequence[int]) -> None:
     """Begins the reassignment of a partition, by a request to a broker."""
-    replicas = tuple(BrokerId(broker_id) for broker_id in broker_ids)
-    partition = reassignment.ReassignablePartition(partition_index=i32(index), replicas=replicas)
-    entry = reassignment.ReassignableTopic(name=TopicName(topic), partitions=(partition,))
-    request = reassignment.AlterPartitionReassignmentsRequest(topics=(entry,))
-    request_of(node, request, AlterPartitionReassignmentsResponse)
+    form = AlterPartitionReassignmentsRequestV0
+    partition = form.ReassignablePartition(partition_index=index, replicas=tuple(broker_ids))
+    entry = form.ReassignableTopic(name=topic, partitions=(partition,))
+    request_of(node, form(topics=(entry,)))

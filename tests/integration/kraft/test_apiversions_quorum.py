@@ -3,17 +3,13 @@
 import asyncio
 import uuid
 from contextlib import asynccontextmanager
-from datetime import timedelta
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
-from kio.schema.errors import ErrorCode
-from kio.schema.update_features.v1 import UpdateFeaturesResponse
-from kio.schema.update_features.v1.request import FeatureUpdateKey, UpdateFeaturesRequest
-from kio.static.primitive import i8, i16, i32Timedelta
 
 from featurewatch.kafka.address import parse_addresses
 from featurewatch.kafka.connection import open_connection
+from featurewatch.kafka.messages import UpdateFeaturesRequestV1
 from featurewatch.stack.kafka.specs import combined
 from featurewatch.streams.apiversions import ApiVersionsSettings, ApiVersionsSource
 from featurewatch.streams.bus.publisher import Publisher
@@ -93,16 +89,13 @@ async def following(bus, **settings):
 async def finalize(cluster, feature: str, level: int) -> None:
     """Finalizes a level through a broker."""
     connection = await open_connection(parse_addresses(cluster.bootstrap_servers)[0])
-    update = FeatureUpdateKey(feature=feature, max_version_level=i16(level), upgrade_type=i8(1))
-    request = UpdateFeaturesRequest(
-        timeout=i32Timedelta.parse(timedelta(seconds=30)),
-        feature_updates=(update,),
-        validate_only=False,
-    )
-    answer = await connection.request(request, UpdateFeaturesResponse, 30)
+    form = UpdateFeaturesRequestV1
+    update = form.FeatureUpdateKey(feature=feature, max_version_level=level, upgrade_type=1)
+    request = form(timeout_ms=30_000, feature_updates=(update,), validate_only=False)
+    answer = await connection.request(request, 30)
     await connection.close()
     errors = [result.error_message for result in answer.results if result.error_code]
-    assert answer.error_code is ErrorCode.none, answer
+    assert answer.error_code == 0, answer
     assert not errors, errors
 
 

@@ -2,19 +2,13 @@
 
 import asyncio
 from collections.abc import Callable
-from datetime import timedelta
 from statistics import median
 
 import pytest
-from kio.schema.create_topics.v7 import CreateTopicsRequest, CreateTopicsResponse
-from kio.schema.create_topics.v7.request import CreatableTopic
-from kio.schema.describe_quorum.v2 import DescribeQuorumRequest, DescribeQuorumResponse
-from kio.schema.describe_quorum.v2.request import PartitionData, TopicData
-from kio.schema.types import TopicName
-from kio.static.primitive import i16, i32, i32Timedelta
 
 from featurewatch.kafka.address import parse_addresses
 from featurewatch.kafka.connection import ResponseTimeoutError, open_connection
+from featurewatch.kafka.messages import CreateTopicsRequestV7, DescribeQuorumRequestV2
 from featurewatch.stack.kafka.cluster import Cluster
 from featurewatch.stack.kafka.node import KafkaNode
 from featurewatch.stack.kafka.specs import ClusterSpec, combined
@@ -58,15 +52,10 @@ async def observers_of(cluster: Cluster) -> tuple[set[int], int]:
     """The replica ids that the quorum knows as observers, and its high watermark."""
     (leader,) = parse_addresses(cluster.leader().controller or "")
     connection = await open_connection(leader)
-    request = DescribeQuorumRequest(
-        topics=(
-            TopicData(
-                topic_name=TopicName("__cluster_metadata"),
-                partitions=(PartitionData(partition_index=i32(0)),),
-            ),
-        )
-    )
-    answer = await connection.request(request, DescribeQuorumResponse, 60)
+    form = DescribeQuorumRequestV2
+    partitions = (form.PartitionData(partition_index=0),)
+    topic = form.TopicData(topic_name="__cluster_metadata", partitions=partitions)
+    answer = await connection.request(form(topics=(topic,)), 60)
     await connection.close()
     partition = answer.topics[0].partitions[0]
     return {replica.replica_id for replica in partition.observers}, partition.high_watermark
@@ -198,18 +187,12 @@ async def write_alone(leader: KafkaNode, topic: str) -> None:
     """Ask a controller itself for a topic, and do not wait for the answer that cannot come."""
     (address,) = parse_addresses(leader.controller or "")
     connection = await open_connection(address)
-    wanted = CreatableTopic(
-        name=TopicName(topic),
-        num_partitions=i32(1),
-        replication_factor=i16(1),
-        assignments=(),
-        configs=(),
-    )
-    request = CreateTopicsRequest(
-        topics=(wanted,), timeout=i32Timedelta.parse(timedelta(seconds=60))
+    form = CreateTopicsRequestV7
+    wanted = form.CreatableTopic(
+        name=topic, num_partitions=1, replication_factor=1, assignments=(), configs=()
     )
     with pytest.raises(ResponseTimeoutError):
-        await connection.request(request, CreateTopicsResponse, 0.5)
+        await connection.request(form(topics=(wanted,)), 0.5)
 
 
 async def test_another_clusters_id_is_one_clear_line(quorum: Cluster) -> None:

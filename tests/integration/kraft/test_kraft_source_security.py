@@ -1,8 +1,6 @@
 """The source against a controller that asks who we are: TLS no, SASL yes, and what we may."""
 
-import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -10,32 +8,14 @@ from featurewatch.kafka.address import Address
 from featurewatch.kafka.security import Security, from_properties
 from featurewatch.stack.java.jars import Cache
 from featurewatch.stack.kafka.cluster import Cluster
-from featurewatch.stack.kafka.server_properties import Addresses
-from featurewatch.stack.kafka.specs import ClusterSpec, NodeSpec
-from featurewatch.stack.process.ports import LOOPBACK, Ports
 from featurewatch.streams.events import SourceState
 from featurewatch.streams.kraft.observer.quorum_reader import QuorumSettings
+from tests.guarded import guarded_node
 from tests.integration.kraft.support import LogSink, running, settings_for, until
 
 pytestmark = [pytest.mark.stack, pytest.mark.releases("4.3.0")]
 
-JAAS = "org.apache.kafka.common.security.plain.PlainLoginModule required"
-USERS = 'user_watch="may-read" user_guest="may-not";'
-
-
-def properties(own: Addresses, guarded: int) -> dict[str, str]:
-    """A second controller listener, with logins; nodes themselves stay with the first."""
-    return {
-        "listeners": f"PLAINTEXT://{LOOPBACK}:{own.broker},CONTROLLER://{LOOPBACK}:{own.controller}"
-        f",GUARDED://{LOOPBACK}:{guarded}",
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,"
-        "GUARDED:SASL_PLAINTEXT",
-        "controller.listener.names": "CONTROLLER,GUARDED",
-        "sasl.enabled.mechanisms": "PLAIN",
-        "listener.name.guarded.plain.sasl.jaas.config": f"{JAAS} {USERS}",
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super.users": "User:ANONYMOUS;User:watch",
-    }
+USERS = {"watch": "may-read", "guest": "may-not"}
 
 
 @pytest.fixture(scope="module")
@@ -43,14 +23,9 @@ def guarded(
     release: str, stack_cache: Cache, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Cluster, Address]]:
     """A cluster of one node whose controller has a listener with logins; and that listener."""
-    with_ports = Ports()
-    own = Addresses(with_ports.reserve(), with_ports.reserve())
-    port = with_ports.reserve()
-    spec = ClusterSpec([NodeSpec(1, release, properties=properties(own, port))])
-    directory: Path = tmp_path_factory.mktemp("guarded") / "cluster"
-    with Cluster(spec, directory, cache=stack_cache, temporary=True, addresses={1: own}) as cluster:
-        yield cluster, Address(LOOPBACK, port)
-    shutil.rmtree(directory, ignore_errors=True)
+    directory = tmp_path_factory.mktemp("guarded") / "cluster"
+    with guarded_node(directory, stack_cache, USERS, release, super_users=["watch"]) as node:
+        yield node.cluster, Address.parse(node.controller)
 
 
 def login(username: str, password: str) -> Security:

@@ -6,11 +6,8 @@ from concurrent.futures import Future
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
-from kio.schema.elect_leaders.v2 import request as election
-from kio.schema.elect_leaders.v2.response import ElectLeadersResponse
-from kio.schema.types import TopicName
-from kio.static.primitive import i8, i32
 
+from featurewatch.kafka.messages import ElectLeadersRequestV2
 from featurewatch.stack.kafka.cluster import Cluster
 from featurewatch.streams.events import DeadLetter, Event
 from featurewatch.streams.kraft.records.selection import OPERATIONS_RECORD_TYPES
@@ -70,11 +67,9 @@ class FollowingSink(LogSink):
 
 
 def _elect_preferred(cluster: Cluster, partitions: int) -> None:
-    topic = election.TopicPartitions(
-        topic=TopicName(TOPIC), partitions=tuple(i32(index) for index in range(partitions))
-    )
-    request = election.ElectLeadersRequest(election_type=i8(0), topic_partitions=(topic,))
-    request_of(cluster.members[0], request, ElectLeadersResponse)
+    form = ElectLeadersRequestV2
+    topic = form.TopicPartitions(topic=TOPIC, partitions=tuple(range(partitions)))
+    request_of(cluster.members[0], form(election_type=0, topic_partitions=(topic,)))
 
 
 @pytest.mark.parametrize(

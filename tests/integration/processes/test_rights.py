@@ -33,20 +33,16 @@ from featurewatch.common.private_files import write_private
 from featurewatch.pipeline.bronze.kafka import INGESTED_TOPICS, offset_ranges
 from featurewatch.stack.java.jars import Cache
 from featurewatch.stack.kafka.cluster import Cluster
-from featurewatch.stack.kafka.server_properties import Addresses
-from featurewatch.stack.kafka.specs import ClusterSpec, NodeSpec
-from featurewatch.stack.process.ports import LOOPBACK, Ports
 from featurewatch.streams.bus.errors import BusError
 from featurewatch.streams.bus.topics import ensure_topics
 from featurewatch.streams.topics import METADATA_LOG
 from featurewatch.tables.rows import changelog_topic
+from tests.guarded import guarded_node
 from tests.paths import ROOT
-from tests.process_logs import started
 from tests.processes import Process, wait_ready
 from tests.waiting import eventually
 
 ROLES = ("source", "worker", "reader", "pipeline")
-JAAS = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 TIME_TYPE = "message.timestamp.type"
 DOCUMENT = ROOT / "docs" / "security.md"
 _KINDS = {
@@ -248,32 +244,11 @@ def not_ready(port: int) -> str:
 def guarded(stack_cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     """The node, and the documented rights."""
     directory = tmp_path_factory.mktemp("rights")
-    ports = Ports()
-    own = Addresses(ports.reserve(), ports.reserve())
-    bus, quorum = ports.reserve(), ports.reserve()
-    users = " ".join(f'user_featurewatch-{role}="secret-{role}"' for role in ROLES)
-    properties = {
-        "listeners": f"PLAINTEXT://{LOOPBACK}:{own.broker},CONTROLLER://{LOOPBACK}:{own.controller}"
-        f",BUS://{LOOPBACK}:{bus},QUORUM://{LOOPBACK}:{quorum}",
-        "advertised.listeners": f"PLAINTEXT://{LOOPBACK}:{own.broker},BUS://{LOOPBACK}:{bus}",
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,"
-        "BUS:SASL_PLAINTEXT,QUORUM:SASL_PLAINTEXT",
-        "controller.listener.names": "CONTROLLER,QUORUM",
-        "sasl.enabled.mechanisms": "PLAIN",
-        "listener.name.bus.plain.sasl.jaas.config": f"{JAAS} {users};",
-        "listener.name.quorum.plain.sasl.jaas.config": f"{JAAS} {users};",
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super.users": "User:ANONYMOUS",
-    }
-    spec = ClusterSpec([NodeSpec(1, "4.3.0", properties=properties)])
-    cluster = Cluster(
-        spec, directory / "cluster", cache=stack_cache, temporary=True, addresses={1: own}
-    )
-    with started(cluster):
-        node = Guarded(cluster, f"{LOOPBACK}:{bus}", f"{LOOPBACK}:{quorum}", directory)
-        node.grant(*RIGHTS.values())
-        yield node
-    ports.release()
+    users = {f"featurewatch-{role}": f"secret-{role}" for role in ROLES}
+    with guarded_node(directory / "cluster", stack_cache, users) as node:
+        guarded = Guarded(node.cluster, node.broker, node.controller, directory)
+        guarded.grant(*RIGHTS.values())
+        yield guarded
 
 
 @pytest.fixture(scope="module")

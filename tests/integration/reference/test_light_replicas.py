@@ -7,11 +7,10 @@ from contextlib import asynccontextmanager
 from typing import Any, cast
 
 import pytest
-from kio.schema.metadata.v12.request import MetadataRequest
-from kio.schema.metadata.v12.response import MetadataResponse, MetadataResponsePartition
 
 from featurewatch.kafka.address import Address
 from featurewatch.kafka.connection import open_connection
+from featurewatch.kafka.messages import MetadataRequestV12, MetadataResponseV12
 from featurewatch.reference.zookeeper.__main__ import new_topic_id
 from featurewatch.reference.zookeeper.cluster import ClusterSettings, ReferenceCluster
 from featurewatch.reference.zookeeper.machines.controller.topic_requests import OperationsSettings
@@ -40,7 +39,7 @@ LISTS = [
     [BROKERS[(number + index) % len(BROKERS)] for index in range(3)] for number in range(PARTITIONS)
 ]
 
-Partitions = Mapping[int, MetadataResponsePartition]
+Partitions = Mapping[int, MetadataResponseV12.MetadataResponsePartition]
 
 
 class Client:
@@ -49,12 +48,12 @@ class Client:
     def __init__(self, cluster: ReferenceCluster) -> None:
         self._cluster = cluster
 
-    async def request(self, message: Any, response_class: Any) -> Any:
+    async def request(self, message: Any) -> Any:
         """The controller's response."""
         node = await wait_controller(self._cluster, STEP_S)
         connection = await open_connection(Address.parse(node.address), timeout_s=STEP_S)
         try:
-            return await connection.request(message, response_class, STEP_S)
+            return await connection.request(message, STEP_S)
         finally:
             await connection.close()
 
@@ -64,12 +63,12 @@ class Client:
 
     async def partitions(self) -> Partitions:
         """The partitions of the topic, as clients see them."""
-        request = MetadataRequest(
+        request = MetadataRequestV12(
             topics=None,
             allow_auto_topic_creation=False,
             include_topic_authorized_operations=False,
         )
-        topics = (await self.request(request, MetadataResponse)).topics
+        topics = (await self.request(request)).topics
         found = [topic.partitions for topic in topics if topic.name == TOPIC]
         return {entry.partition_index: entry for entries in found for entry in entries}
 
@@ -103,7 +102,7 @@ def isr_is(*broker_ids: int, leads: int | None = None) -> Callable[[Partitions],
     A broker that ``leads`` stays in the ISR of what it leads.
     """
 
-    def holds(entry: MetadataResponsePartition) -> bool:
+    def holds(entry: MetadataResponseV12.MetadataResponsePartition) -> bool:
         isr = {*entry.isr_nodes} - {leads if entry.leader_id == leads else None}
         in_sync = {*entry.replica_nodes} & {*broker_ids}
         return entry.leader_id in entry.isr_nodes and isr == in_sync

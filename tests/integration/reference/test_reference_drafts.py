@@ -10,11 +10,14 @@ from typing import Any
 import pytest
 from kazoo.client import KazooClient
 from kazoo.protocol.states import ZnodeStat
-from kio.schema.api_versions.v3.request import ApiVersionsRequest
-from kio.schema.api_versions.v3.response import ApiVersionsResponse
 
 from featurewatch.kafka.address import Address
 from featurewatch.kafka.connection import NodeError, open_connection
+from featurewatch.kafka.messages import (
+    ApiVersionsRequestV3,
+    ApiVersionsRequestV4,
+    Kip778ApiVersionsResponseV4,
+)
 from featurewatch.reference.zookeeper.cluster import ClusterSettings, ReferenceCluster
 from featurewatch.reference.zookeeper.machines.dialect import (
     EARLY_DRAFT,
@@ -35,7 +38,6 @@ from featurewatch.reference.zookeeper.machines.requests import (
     UpdateMetadata,
 )
 from featurewatch.reference.zookeeper.node import NodeSettings
-from featurewatch.reference.zookeeper.wire import draft_messages
 from featurewatch.reference.zookeeper.wire import requests as asking
 from featurewatch.reference.zookeeper.wire import responses as answers
 from featurewatch.reference.zookeeper.wire.api_keys import ApiDialect, api_dialect_of
@@ -312,7 +314,7 @@ async def test_what_the_early_draft_struck_out_is_pushed(scene: MakeScene) -> No
             async with cluster.client() as client:
                 assert await client.update(("group", 2, ADD)) == DONE
                 levels = {
-                    feature.name: feature.version for feature in client.last_response.features
+                    feature.name: feature.version_level for feature in client.last_response.features
                 }
                 assert (client.last_response.features_epoch, levels) == (1, {"group": 2, "txn": 4})
             message = await updates.get()
@@ -329,16 +331,15 @@ async def test_version_four_of_kip_778_has_no_minimum(scene: MakeScene) -> None:
     cluster = await scene(KIP_778, {"group": 1, "txn": 4}, LATER_RANGES)
     await wait_controller(cluster.cluster)
     address = Address.parse(cluster.cluster.nodes[0].address)
-    classes = draft_messages.kip_778_api_versions()
     three = {"client_software_name": "draft", "client_software_version": "1"}
     async with await DraftClient.at(str(address), ApiDialect.KIP_778) as client:
-        response = await client.exchange(classes.request(**three), classes.response)
+        response = await client.exchange(ApiVersionsRequestV4(**three), Kip778ApiVersionsResponseV4)
         assert {level.name: level.max_version_level for level in response.finalized_features} == {
             "group": 1,
             "txn": 4,
         }
         assert response.finalized_features_epoch == 0
-        old = await client.exchange(ApiVersionsRequest(**three), ApiVersionsResponse)
+        old = await client.exchange(ApiVersionsRequestV3(**three))
         assert {
             (level.name, level.min_version_level, level.max_version_level)
             for level in old.finalized_features

@@ -8,17 +8,15 @@ from functools import partial
 
 import pytest
 from kazoo.client import KazooClient
-from kio.schema.api_versions.v4.request import ApiVersionsRequest
-from kio.schema.api_versions.v4.response import ApiVersionsResponse
-from kio.schema.errors import ErrorCode
-from kio.schema.metadata.v1.request import MetadataRequest
-from kio.schema.metadata.v1.response import MetadataResponse
-from kio.schema.update_features.v1.request import FeatureUpdateKey, UpdateFeaturesRequest
-from kio.schema.update_features.v1.response import UpdateFeaturesResponse
-from kio.static.primitive import i8, i16
 
+from featurewatch.kafka.messages import (
+    ApiVersionsRequestV4,
+    MetadataRequestV1,
+    UpdateFeaturesRequestV1,
+)
 from featurewatch.reference.zookeeper.cluster import ClusterSettings, ReferenceCluster
 from featurewatch.reference.zookeeper.machines.dialect import LATER_DRAFT
+from featurewatch.reference.zookeeper.machines.requests import ErrorCode
 from featurewatch.reference.zookeeper.node import NodeSettings
 from featurewatch.reference.zookeeper.wire.api_keys import ApiDialect
 from featurewatch.stack.wire.connection import BlockingConnection
@@ -61,33 +59,29 @@ def connected(address: str) -> BlockingConnection:
 def controller_of(address: str) -> tuple[int, str] | None:
     """Who this node says is the controller, and where; none: it does not know."""
     with connected(address) as connection:
-        metadata = connection.request(MetadataRequest(topics=()), MetadataResponse)
+        metadata = connection.request(MetadataRequestV1(topics=()))
     for broker in metadata.brokers:
         if broker.node_id == metadata.controller_id:
-            return int(metadata.controller_id), f"{broker.host}:{broker.port}"
+            return metadata.controller_id, f"{broker.host}:{broker.port}"
     return None
 
 
 def update(address: str, level: int, *, downgrade: bool = False) -> ErrorCode:
     """Sets the level of f at the node there; the error, of the request or of the item."""
-    item = FeatureUpdateKey(
-        feature="f", max_version_level=i16(level), upgrade_type=i8(2 if downgrade else 1)
+    form = UpdateFeaturesRequestV1
+    item = form.FeatureUpdateKey(
+        feature="f", max_version_level=level, upgrade_type=2 if downgrade else 1
     )
     with connected(address) as connection:
-        answer = connection.request(
-            UpdateFeaturesRequest(feature_updates=(item,)), UpdateFeaturesResponse
-        )
-    if answer.error_code is not ErrorCode.none:
-        return answer.error_code
-    return answer.results[0].error_code
+        answer = connection.request(form(feature_updates=(item,)))
+    return ErrorCode(answer.error_code or answer.results[0].error_code)
 
 
 def seen(address: str) -> tuple[dict[str, int], int]:
     """The finalized levels and the epoch by a node's own word."""
     with connected(address) as connection:
         answer = connection.request(
-            ApiVersionsRequest(client_software_name="test", client_software_version="1"),
-            ApiVersionsResponse,
+            ApiVersionsRequestV4(client_software_name="test", client_software_version="1")
         )
     levels = {
         finalized_feature.name: int(finalized_feature.max_version_level)
@@ -112,7 +106,7 @@ def test_a_killed_controller_has_a_successor_that_goes_on(
             before = controller_of(two)
             assert before is not None
             processes = {first_port: first, two: second, three: third}
-            assert update(before[1], 2, downgrade=True) is ErrorCode.none
+            assert update(before[1], 2, downgrade=True) is ErrorCode.NONE
             epoch, _ = client.get("/controller_epoch")
             processes.pop(before[1]).kill()
 
@@ -129,9 +123,9 @@ def test_a_killed_controller_has_a_successor_that_goes_on(
             after = controller_of(left[0])
             assert after is not None
             assert int(client.get("/controller_epoch")[0]) == int(epoch) + 1
-            assert eventually(lambda: update(after[1], 3) is ErrorCode.none)
+            assert eventually(lambda: update(after[1], 3) is ErrorCode.NONE)
             (other,) = [address for address in left if address != after[1]]
-            assert update(other, 4) is ErrorCode.not_controller
+            assert update(other, 4) is ErrorCode.NOT_CONTROLLER
             # The finalized set has come to every node that is left.
             for address in left:
                 assert eventually(partial(has_level_3, address))
@@ -181,7 +175,7 @@ def test_levels_survive_a_restart_of_all(connect: str, client: KazooClient) -> N
         first = process.ready()[1]
         where = controller_of(first)
         assert where is not None
-        assert update(where[1], 2, downgrade=True) is ErrorCode.none
+        assert update(where[1], 2, downgrade=True) is ErrorCode.NONE
         assert process.stop() == 0
     assert client.get_children("/brokers/ids") == []
     assert client.exists("/controller") is None
@@ -190,7 +184,7 @@ def test_levels_survive_a_restart_of_all(connect: str, client: KazooClient) -> N
             assert seen(address) == ({"f": 2}, 1)
         where = controller_of(address)
         assert where is not None
-        assert update(where[1], 3) is ErrorCode.none
+        assert update(where[1], 3) is ErrorCode.NONE
 
 
 def test_a_taken_port_is_one_clear_line(connect: str) -> None:
@@ -250,6 +244,6 @@ async def test_a_node_whose_session_expired_comes_back(connect: str, client: Kaz
         assert (await asyncio.to_thread(client.get, "/controller_epoch"))[0] == b"2"
         assert await asyncio.to_thread(seen, node.address) == ({"f": 5}, 0)
         update_down = partial(update, node.address, 2, downgrade=True)
-        assert await asyncio.to_thread(update_down) is ErrorCode.none
+        assert await asyncio.to_thread(update_down) is ErrorCode.NONE
     finally:
         await cluster.close()

@@ -4,18 +4,14 @@ import asyncio
 
 import pytest
 from kazoo.client import KazooClient
-from kio.schema.errors import ErrorCode
-from kio.schema.metadata.v1.request import MetadataRequest
-from kio.schema.metadata.v1.response import MetadataResponse
-from kio.schema.update_features.v1.request import FeatureUpdateKey, UpdateFeaturesRequest
-from kio.schema.update_features.v1.response import UpdateFeaturesResponse
-from kio.static.primitive import i16
 
 from featurewatch.kafka.address import Address
 from featurewatch.kafka.connection import Connection, open_connection
+from featurewatch.kafka.messages import MetadataRequestV1, UpdateFeaturesRequestV1
 from featurewatch.reference.zookeeper.cluster import ClusterSettings, ReferenceCluster
 from featurewatch.reference.zookeeper.machines.dialect import RELEASED
 from featurewatch.reference.zookeeper.machines.encoding import encode_features
+from featurewatch.reference.zookeeper.machines.requests import ErrorCode
 from featurewatch.reference.zookeeper.node import NodeSettings
 from featurewatch.streams.types import SupportedRange
 from tests.conftest import MakeEnsemble
@@ -52,17 +48,17 @@ async def test_ten_thousand_brokers(make_ensemble: MakeEnsemble) -> None:
             while node.live_brokers != everybody:
                 await asyncio.sleep(0.1)
         connection = await open_connection(Address.parse(node.address))
-        metadata = await connection.request(MetadataRequest(topics=()), MetadataResponse, 30.0)
+        metadata = await connection.request(MetadataRequestV1(topics=()), 30.0)
         assert {broker.node_id for broker in metadata.brokers} == everybody
         assert {f"{broker.host}:{broker.port}" for broker in metadata.brokers} == {
             full_node.address for full_node in cluster.nodes
         }
         assert await upgrade(connection, 3) == (
-            ErrorCode.invalid_request,
+            ErrorCode.INVALID_REQUEST,
             "Could not apply finalized feature update because brokers were found to have "
             "incompatible versions for the feature.",
         )
-        assert (await upgrade(connection, 2))[0] is ErrorCode.none
+        assert (await upgrade(connection, 2))[0] == ErrorCode.NONE
         await connection.close()
     finally:
         await cluster.close()
@@ -70,12 +66,10 @@ async def test_ten_thousand_brokers(make_ensemble: MakeEnsemble) -> None:
     await asyncio.to_thread(client.stop)
 
 
-async def upgrade(connection: Connection, level: int) -> tuple[ErrorCode, str | None]:
+async def upgrade(connection: Connection, level: int) -> tuple[int, str | None]:
     """Raises f to a level; what came of it."""
-    item = FeatureUpdateKey(feature="f", max_version_level=i16(level))
-    answer = await connection.request(
-        UpdateFeaturesRequest(feature_updates=(item,)), UpdateFeaturesResponse, 30.0
-    )
-    assert answer.error_code is ErrorCode.none
+    item = UpdateFeaturesRequestV1.FeatureUpdateKey(feature="f", max_version_level=level)
+    answer = await connection.request(UpdateFeaturesRequestV1(feature_updates=(item,)), 30.0)
+    assert answer.error_code == 0
     (result,) = answer.results
     return result.error_code, result.error_message

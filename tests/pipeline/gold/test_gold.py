@@ -75,6 +75,7 @@ def test_rows_of_another_version_are_refused(name: str) -> None:
 
 
 @pytest.mark.stack
+@pytest.mark.nightly
 def test_a_kill_in_a_batch_leaves_nothing_out_and_nothing_twice(
     lake: Lake, jars: list[Path], tmp_path: Path
 ) -> None:

@@ -4,15 +4,16 @@ import asyncio
 from types import TracebackType
 from typing import Any, Self
 
-from kio.schema.api_versions.v3.request import ApiVersionsRequest
-from kio.schema.metadata.v1.request import MetadataRequest
-from kio.schema.metadata.v1.response import MetadataResponse
-
 from featurewatch.kafka.address import Address
 from featurewatch.kafka.connection import Connection
+from featurewatch.kafka.messages import (
+    DraftApiVersionsRequestV3,
+    MetadataRequestV1,
+    message_class,
+)
 from featurewatch.kafka.transport import AsyncioTransport
-from featurewatch.reference.zookeeper.wire import draft_messages
-from featurewatch.reference.zookeeper.wire.api_keys import ApiDialect
+from featurewatch.reference.zookeeper.wire.api_keys import DRAFT_UPDATE, ApiDialect
+from featurewatch.reference.zookeeper.wire.frames import request_class
 
 TIMEOUT_S = 15.0
 
@@ -52,44 +53,46 @@ class DraftClient:
     async def update(self, *items: tuple[str, int, int]) -> CodeAndMessage:
         """Sends UPDATE_FEATURES; an item is a name, a level and its mode: the type, or whether to
         allow a downgrade."""
-        classes = draft_messages.update_features(self._api_dialect, self._version)
-        level = draft_messages.level_field(self._api_dialect)
+        form = request_class(self._api_dialect, DRAFT_UPDATE, self._version)
         updates = tuple(
-            classes.update(
-                **self._mode_field(mode), feature=(classes.feature(**{"name": name, level: value}),)
+            form.FeatureUpdateKey(
+                **self._mode_field(mode),
+                feature=(form.FeatureKey(name=name, version_level=value),),
             )
             for name, value, mode in items
         )
-        return await self._request(classes, classes.request(feature_update=updates))
+        return await self._request(form(feature_update=updates))
 
     async def delete(self, *names: str) -> CodeAndMessage:
         """Sends DELETE_FEATURES."""
-        classes = draft_messages.delete_features(self._version)
-        features = tuple(classes.feature(name=name) for name in names)
-        return await self._request(classes, classes.request(feature=features))
+        form = message_class("EarlyDeleteFeaturesRequest", self._version)
+        features = tuple(form.FeatureKey(name=name) for name in names)
+        return await self._request(form(feature=features))
 
     async def features(self) -> tuple[dict[str, tuple[int, int]], dict[str, int], int]:
         """Sends ApiVersions v3; returns supported ranges, finalized levels and epoch."""
-        classes = draft_messages.api_versions(self._api_dialect)
-        request = ApiVersionsRequest(client_software_name="draft", client_software_version="1")
-        response = await self.exchange(request, classes.response)
-        level = draft_messages.level_field(self._api_dialect)
+        response = await self.exchange(
+            DraftApiVersionsRequestV3(client_software_name="draft", client_software_version="1")
+        )
         return (
             {
                 feature.name: (feature.min_version, feature.max_version)
                 for feature in response.supported_features
             },
-            {feature.name: getattr(feature, level) for feature in response.finalized_features},
+            {feature.name: feature.version_level for feature in response.finalized_features},
             response.finalized_features_epoch,
         )
 
-    async def exchange(self, request: Any, response_class: Any) -> Any:
-        """Sends a request; returns its response."""
-        return await self._connection.request(request, response_class, TIMEOUT_S)
+    async def exchange(self, request: Any, form: Any = None) -> Any:
+        """Sends a request; returns its response, or one of the class ``form``."""
+        if form is not None:
+            body = await self._connection._exchange(request, TIMEOUT_S)
+            return self._connection._parse(body, form, 100)
+        return await self._connection.request(request, TIMEOUT_S)
 
     async def controller(self) -> tuple[int, str]:
         """Sends Metadata; returns the controller's id and address."""
-        response = await self.exchange(MetadataRequest(topics=()), MetadataResponse)
+        response = await self.exchange(MetadataRequestV1(topics=()))
         addresses = {broker.node_id: f"{broker.host}:{broker.port}" for broker in response.brokers}
         return response.controller_id, addresses.get(response.controller_id, "")
 
@@ -98,9 +101,7 @@ class DraftClient:
             return {"allow_downgrade": bool(mode)}
         return {"feature_update_type": mode}
 
-    async def _request(
-        self, classes: draft_messages.MessageClasses, request: Any
-    ) -> CodeAndMessage:
-        response = await self.exchange(request, classes.response)
+    async def _request(self, request: Any) -> CodeAndMessage:
+        response = await self.exchange(request)
         self.last_response = response
         return response.error_code, response.error_message

@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode as Code
-from kio.serial import entity_reader
 
+from featurewatch.kafka.decode import read_entity
+from featurewatch.kafka.messages import Kip778ApiVersionsResponseV4, response_class
 from featurewatch.reference.zookeeper.machines.encoding import Endpoint
 from featurewatch.reference.zookeeper.machines.requests import (
     ErrorCode,
@@ -13,13 +13,12 @@ from featurewatch.reference.zookeeper.machines.requests import (
     ItemResult,
     UpdateResponse,
 )
-from featurewatch.reference.zookeeper.wire import draft_messages as drafts
 from featurewatch.reference.zookeeper.wire import responses as answers
 from featurewatch.reference.zookeeper.wire.api_keys import OFFERED, ApiDialect
 from featurewatch.reference.zookeeper.wire.cluster_responses import topic_metadata
 from featurewatch.reference.zookeeper.wire.frames import (
     WireRequest,
-    response_classes,
+    request_class,
     write_response,
 )
 from featurewatch.reference.zookeeper.wire.responses import ClusterView
@@ -30,14 +29,18 @@ FEATURES = FeaturesResponse({"a": (1, 3), "zero": (0, 2)}, {"a": 2}, 7)
 VIEW = ClusterView("id", 2, {2: Endpoint("h", 9), 1: Endpoint("g", 8, "r")})
 
 
-def call(key: int, version: int, **body: Any) -> WireRequest:
+def call(key: int, version: int, api_dialect: ApiDialect = RELEASED, **body: Any) -> WireRequest:
     """A request with only the fields that matter here."""
-    return WireRequest(key, version, 5, type("Body", (), body)())
+    kind = request_class(api_dialect, key, version)
+    message = kind.__new__(kind)
+    for name, value in body.items():
+        setattr(message, name, value)
+    return WireRequest(key, version, 5, message)
 
 
 def features_of(version: int, api_dialect: ApiDialect = RELEASED) -> Any:
     """The response to ApiVersions."""
-    return answers.api_versions(call(18, version), api_dialect, FEATURES)
+    return answers.api_versions(call(18, version, api_dialect), api_dialect, FEATURES)
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
@@ -79,21 +82,21 @@ def test_kip_778_has_no_minimum_from_version_four_on() -> None:
     for api_dialect, version in ((ApiDialect.KIP_778, 3), (RELEASED, 3), (RELEASED, 4)):
         written = write_response(5, features_of(version, api_dialect))
         assert written.endswith(bytes.fromhex("02 08 02 02 61 0002 0002 00"))
-    kind = drafts.kip_778_api_versions().response
-    response = entity_reader(kind)(write_response(5, features_of(4, ApiDialect.KIP_778))[8:], 0)[0]
+    written = write_response(5, features_of(4, ApiDialect.KIP_778))
+    response, _ = read_entity(Kip778ApiVersionsResponseV4, written[8:])
     (level,) = response.finalized_features
     assert (level.name, level.max_version_level, response.finalized_features_epoch) == ("a", 2, 7)
     assert not hasattr(level, "min_version_level")
 
 
-@pytest.mark.parametrize(("api_dialect", "key"), [(EARLY, "version"), (LATER, "version_level")])
-def test_the_drafts_features_are_in_their_own_tags(api_dialect: ApiDialect, key: str) -> None:
+@pytest.mark.parametrize("api_dialect", [EARLY, LATER])
+def test_the_drafts_features_are_in_their_own_tags(api_dialect: ApiDialect) -> None:
     """From v3 on tags 10000 to 10002 hold int64 ranges, the epoch and the levels; v0-v2 have none
     of them; a level is called version or versionLevel (F-54, F-55). No tag has anything else
     (F-90)."""
     response = features_of(3, api_dialect)
     (level,) = response.finalized_features
-    assert (level.name, getattr(level, key)) == ("a", 2)
+    assert (level.name, level.version_level) == ("a", 2)
     written = write_response(5, response)
     tags = written[-(len(written) - 4 - 4 - 2 - 1 - 7 * len(OFFERED[api_dialect]) - 4) :]
     number = "{:016x}".format
@@ -111,41 +114,40 @@ def test_the_drafts_features_are_in_their_own_tags(api_dialect: ApiDialect, key:
 
 def test_an_unknown_version_gets_the_oldest_form() -> None:
     """The response has the supported versions, so that the client can choose (KIP-511)."""
-    response = answers.api_versions_error(Code.unsupported_version)
+    response = answers.api_versions_error(ErrorCode.UNSUPPORTED_VERSION)
     assert response.__version__ == 0
-    assert response.error_code is Code.unsupported_version
+    assert response.error_code is ErrorCode.UNSUPPORTED_VERSION
     (listed,) = response.api_keys
     assert (listed.api_key, listed.min_version, listed.max_version) == (18, 0, 4)
-    assert answers.api_versions_error(Code.invalid_request).api_keys == ()
+    assert answers.api_versions_error(ErrorCode.INVALID_REQUEST).api_keys == ()
 
 
 @pytest.mark.parametrize("version", range(13))
 def test_metadata_lists_brokers_and_controller(version: int) -> None:
     """Every version lists them, the controller by its id (A-04 as released, A-05 as released);
     a requested topic is unknown."""
-    names = response_classes(3, version)
     topic = type("Topic", (), {"name": "t", "topic_id": None})()
     request = call(3, version, topics=(topic,))
     response = answers.metadata(request, VIEW, topic_metadata(request, None))
-    read, _ = entity_reader(names.MetadataResponse)(
-        write_response(5, response)[8 + (version >= 9) :], 0
-    )
+    written = write_response(5, response)
+    read, end = read_entity(response_class(request.body), written, 8 + (version >= 9))
+    assert end == len(written)
     assert [(b.node_id, b.host, b.port) for b in read.brokers] == [(1, "g", 8), (2, "h", 9)]
     assert getattr(read, "controller_id", 2) == 2
     assert getattr(read, "cluster_id", "id") == "id"
-    assert [topic.error_code for topic in read.topics] == [Code.unknown_topic_or_partition]
+    assert [topic.error_code for topic in read.topics] == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
 
 
 def test_a_cluster_is_described_by_its_brokers() -> None:
     """A request for controllers gets an error (KIP-919)."""
     good = answers.describe_cluster(call(60, 1, endpoint_type=1), VIEW)
-    assert (good.error_code, good.controller_id, len(good.brokers)) == (Code.none, 2, 2)
+    assert (good.error_code, good.controller_id, len(good.brokers)) == (ErrorCode.NONE, 2, 2)
     assert answers.describe_cluster(call(60, 0), VIEW).cluster_id == "id"
     wrong = answers.describe_cluster(call(60, 1, endpoint_type=2), VIEW)
-    assert wrong.error_code is Code.mismatched_endpoint_type
+    assert wrong.error_code is ErrorCode.MISMATCHED_ENDPOINT_TYPE
     assert wrong.brokers == ()
     unknown = answers.describe_cluster(call(60, 1, endpoint_type=9), VIEW)
-    assert unknown.error_code is Code.unsupported_endpoint_type
+    assert unknown.error_code is ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
 
 
 def test_a_controller_that_is_not_listed_is_none() -> None:
@@ -158,14 +160,12 @@ def test_results_are_per_item_before_version_two() -> None:
     """UpdateFeatures v0-v1 have each item's error, v2 only that of the whole (KIP-1022)."""
     items = (ItemResult("a"), ItemResult("b", ErrorCode.INVALID_REQUEST, "no"))
     for version in (0, 1):
-        response = answers.update_features(
-            call(57, version), RELEASED, UpdateResponse(results=items)
-        )
+        response = answers.update_features(call(57, version), UpdateResponse(results=items))
         results = [(r.feature, r.error_code, r.error_message) for r in response.results]
-        assert results == [("a", Code.none, None), ("b", Code.invalid_request, "no")]
+        assert results == [("a", ErrorCode.NONE, None), ("b", ErrorCode.INVALID_REQUEST, "no")]
     failure = UpdateResponse(ErrorCode.INVALID_REQUEST, "no")
-    response = answers.update_features(call(57, 2), RELEASED, failure)
-    assert (response.error_code, response.error_message) == (Code.invalid_request, "no")
+    response = answers.update_features(call(57, 2), failure)
+    assert (response.error_code, response.error_message) == (ErrorCode.INVALID_REQUEST, "no")
     assert not hasattr(response, "results")
 
 
@@ -181,6 +181,7 @@ def test_the_drafts_return_a_code_and_a_text(api_dialect: ApiDialect, version: i
             (b"\0\x29" + b"\0\2no", b"\0\x29" + b"\3no" + b"\0"),
         ),
     ):
-        response = answers.update_features(call(48, version), api_dialect, outcome)
-        assert isinstance(response, drafts.update_features(api_dialect, version).response)
+        request = call(48, version, api_dialect)
+        response = answers.update_features(request, outcome)
+        assert isinstance(response, response_class(request.body))
         assert write_response(5, response)[4:] == header + body[version]

@@ -11,6 +11,7 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i32, i64, u16
 
 from featurewatch.kafka.address import Address
+from featurewatch.kafka.messages import response_class
 from featurewatch.streams.apiversions.discovery import uncovered_nodes
 from featurewatch.streams.apiversions.membership import (
     NodeListing,
@@ -21,6 +22,7 @@ from featurewatch.streams.apiversions.membership import (
 )
 from featurewatch.streams.apiversions.settings import ApiVersionsSettings
 from featurewatch.streams.types import NodeId, NodeKey, Role
+from tests.kafka.kio_messages import ours
 from tests.streams.apiversions.scripted_node import THROTTLE
 
 QUORUM_EXTRAS: dict[Any, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
@@ -66,8 +68,10 @@ def quorum(version, voters=(1, 2), listeners=None, error=ErrorCode.none):
             )
             for n, port in (listeners or {}).items()
         )
-    return form.DescribeQuorumResponse(
-        error_code=ErrorCode.none, topics=(topic,), **of_answer, **nodes
+    return ours(
+        form.DescribeQuorumResponse(
+            error_code=ErrorCode.none, topics=(topic,), **of_answer, **nodes
+        )
     )
 
 
@@ -108,14 +112,16 @@ def test_the_wrong_kind_of_listener_is_a_warning(role, line):
         cluster_id="",
         brokers=(),
     )
-    assert read_cluster(answer, role).error == line
+    assert read_cluster(ours(answer), role).error == line
 
 
 def test_questions_exist_in_every_version_that_is_offered():
     """The request's version is the one that was asked for, and its answer's class fits."""
     for version in (0, 1, 2):
-        for request, answer in (brokers_request(version), quorum_request(version)):
-            assert int(request.__version__) == int(answer.__version__) == version
+        for request in (brokers_request(version), quorum_request(version)):
+            answer = response_class(request)
+            assert request.__version__ == answer.__version__ == version
+            assert request.__api_key__ == answer.__api_key__
 
 
 def test_nodes_that_are_not_covered_are_reported():

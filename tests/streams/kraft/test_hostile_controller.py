@@ -20,13 +20,13 @@ from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 from kio.schema.fetch.v17 import response as fetch
 from kio.schema.fetch_snapshot.v1 import response as fetch_snapshot
-from kio.schema.fetch_snapshot.v1.request import FetchSnapshotRequest
 from kio.schema.types import BrokerId, TopicName
 from kio.serial import entity_writer
 from kio.static.primitive import Records, i32, i32Timedelta, i64
 from kio.static.protocol import Entity
 
 from featurewatch.kafka.decode import read_entity
+from featurewatch.kafka.messages import FetchSnapshotRequestV1
 from featurewatch.streams.codec.events import encode
 from featurewatch.streams.events import (
     MAX_PAYLOAD_BYTES,
@@ -105,7 +105,7 @@ class HostileController:
 
     def _snapshot(self, body: bytes) -> Entity:
         assert self.size is not None
-        request, _ = read_entity(FetchSnapshotRequest, body, 1)
+        request, _ = read_entity(FetchSnapshotRequestV1, body, 1)
         position = int(request.topics[0].partitions[0].position)
         data = self.part(position)
         self.sent += len(data)

@@ -2,21 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from featurewatch.admin.api_errors import ResponseError, api_error
+from featurewatch.kafka import messages
 from featurewatch.kafka.messages.config_entries import ConfigSource, ConfigValue
-
-if TYPE_CHECKING:
-    from featurewatch.kafka.messages.configs import (
-        DescribeConfigsRequestV4,
-        DescribeConfigsResponseV4,
-        IncrementalAlterConfigsRequestV1,
-        IncrementalAlterConfigsResponseV1,
-    )
-
-# The messages are imported where they are made: commands that only list topics need none.
-
 
 _DESCRIBE_CONFIGS = 32
 _ALTER_CONFIGS = 44
@@ -93,26 +83,27 @@ OwnConfigs = Mapping[ConfigOwner, Mapping[str, str]]
 
 def alter_request(
     changes: Iterable[tuple[ConfigOwner, Sequence[SettingChange]]], *, validate_only: bool = False
-) -> "IncrementalAlterConfigsRequestV1":
+) -> "messages.IncrementalAlterConfigsRequestV1":
     """Changes settings of topics or of one broker, or only validates that."""
-    from featurewatch.kafka.messages import configs as messages
-
+    form = messages.IncrementalAlterConfigsRequestV1
     resources = (
-        messages.AlterConfigsResourceV1(
-            int(owner.kind),
-            owner.name,
-            tuple(
-                messages.AlterableConfigV1(change.name, int(change.operation), change.value)
+        form.AlterConfigsResource(
+            resource_type=int(owner.kind),
+            resource_name=owner.name,
+            configs=tuple(
+                form.AlterableConfig(
+                    name=change.name, config_operation=int(change.operation), value=change.value
+                )
                 for change in settings
             ),
         )
         for owner, settings in changes
     )
-    return messages.IncrementalAlterConfigsRequestV1(tuple(resources), validate_only)
+    return form(resources=tuple(resources), validate_only=validate_only)
 
 
 def altered(
-    response: "IncrementalAlterConfigsResponseV1",
+    response: "messages.IncrementalAlterConfigsResponseV1",
 ) -> Iterator[tuple[ConfigOwner, ResponseError | None]]:
     """The error of each owner."""
     for item in response.responses:
@@ -122,25 +113,27 @@ def altered(
 
 def describe_request(
     owners: Iterable[ConfigOwner], names: Sequence[str] | None = None
-) -> "DescribeConfigsRequestV4":
+) -> "messages.DescribeConfigsRequestV4":
     """Reads settings of topics, or of one broker: those of these names, or (None) all."""
-    from featurewatch.kafka.messages import configs as messages
-
+    form = messages.DescribeConfigsRequestV4
     keys = None if names is None else tuple(names)
     resources = (
-        messages.DescribeConfigsResource(int(owner.kind), owner.name, keys) for owner in owners
+        form.DescribeConfigsResource(
+            resource_type=int(owner.kind), resource_name=owner.name, configuration_keys=keys
+        )
+        for owner in owners
     )
-    return messages.DescribeConfigsRequestV4(tuple(resources))
+    return form(resources=tuple(resources), include_documentation=False)
 
 
-def topic_configs(response: "DescribeConfigsResponseV4") -> Iterator[TopicConfig]:
+def topic_configs(response: "messages.DescribeConfigsResponseV4") -> Iterator[TopicConfig]:
     """The settings of each topic."""
     for result in response.results:
         error = api_error(result.error_code, result.error_message, _DESCRIBE_CONFIGS)
-        yield TopicConfig(result.resource_name, result.configs.values, *(error or ()))
+        yield TopicConfig(result.resource_name, result.configs, *(error or ()))
 
 
-def own_configs(response: "DescribeConfigsResponseV4") -> OwnConfigs:
+def own_configs(response: "messages.DescribeConfigsResponseV4") -> OwnConfigs:
     """The values that are set for the owners themselves; owners with an error have none."""
     found = {}
     for result in response.results:
@@ -148,7 +141,7 @@ def own_configs(response: "DescribeConfigsResponseV4") -> OwnConfigs:
         source = ConfigSource.TOPIC if kind is ResourceKind.TOPIC else ConfigSource.BROKER
         found[ConfigOwner(kind, result.resource_name)] = {
             entry.name: entry.value
-            for entry in result.configs.values
+            for entry in result.configs
             if entry.source == source and entry.value is not None
         }
     return found

@@ -5,6 +5,7 @@
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
+from uuid import UUID
 
 from featurewatch.admin.api_errors import api_error
 from featurewatch.admin.cluster import configs
@@ -28,10 +29,8 @@ from featurewatch.admin.cluster.values import (
 from featurewatch.admin.errors import KafkaApiError, UnreachableError
 from featurewatch.admin.session import AdminSession
 from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
-from featurewatch.kafka.messages.metadata import MetadataRequestTopicV12, MetadataRequestV12
+from featurewatch.kafka import messages
 from featurewatch.streams.types import SupportedRanges
-
-# Messages are imported by the calls that send them: listing topics takes one.
 
 _DESCRIBE_LOG_DIRS: Final = 35
 _LIST_REASSIGNMENTS: Final = 46
@@ -44,16 +43,12 @@ class ClusterReader(AdminSession):
 
     async def cluster(self) -> ClusterMetadata:
         """The brokers and the controller of the cluster (KIP-4: ClusterMetadata)."""
-        return cluster_of(await self.ask(MetadataRequestV12(())))
+        return cluster_of(await self.ask(metadata_request(())))
 
     async def overview(self, names: Iterable[str] | None = None) -> TopicOverview:
         """The cluster, and topics by their names or (None) all, without eligible leaders."""
-        wanted = (
-            None
-            if names is None
-            else tuple(MetadataRequestTopicV12(None, name) for name in dict.fromkeys(names))
-        )
-        response = await self.ask(MetadataRequestV12(wanted))
+        wanted = None if names is None else [(None, name) for name in dict.fromkeys(names)]
+        response = await self.ask(metadata_request(wanted))
         topics = map(metadata_topic, response.topics)
         return TopicOverview(
             cluster_of(response), tuple(sorted(topics, key=lambda topic: topic.name))
@@ -72,16 +67,15 @@ class ClusterReader(AdminSession):
         Raises:
             KafkaApiError: The login may not see that: it takes DESCRIBE on the cluster.
         """
-        from featurewatch.kafka.messages import reassignments as messages
-
+        form = messages.ListPartitionReassignmentsRequestV0
         wanted = None
         if partitions is not None:
             wanted = tuple(
-                messages.ReassignmentsRequestTopic(topic, tuple(numbers))
+                form.ListPartitionReassignmentsTopics(name=topic, partition_indexes=tuple(numbers))
                 for topic, numbers in numbers_by_topic(partitions).items()
             )
-        timeout_ms = int(self._timeout_s * 1000)
-        response = await self.ask_controller(messages.ReassignmentsRequestV0(timeout_ms, wanted))
+        request = form(timeout_ms=int(self._timeout_s * 1000), topics=wanted)
+        response = await self.ask_controller(request)
         check_response(response, _LIST_REASSIGNMENTS)
         return reassignments_of(response)
 
@@ -123,20 +117,19 @@ class ClusterReader(AdminSession):
             UnreachableError: A broker that has one of them does not respond.
             KafkaApiError: The login may not see that: it takes DESCRIBE on the cluster.
         """
-        from featurewatch.kafka.messages import log_dirs as messages
-
+        form = messages.DescribeLogDirsRequestV4
         by_broker: dict[int, list[TopicPartition]] = {}
         for replica in replicas:
             by_broker.setdefault(replica.broker_id, []).append(replica.partition)
         found: dict[BrokerReplica, ReplicaDirectory] = {}
         for broker_id, partitions in by_broker.items():
             topics = (
-                messages.DescribeLogDirsTopic(topic, tuple(numbers))
+                form.DescribableLogDirTopic(topic=topic, partitions=tuple(numbers))
                 for topic, numbers in numbers_by_topic(partitions).items()
             )
             response = await self.exchange_with(
                 running(broker_id, brokers).address,
-                messages.DescribeLogDirsRequestV4(tuple(topics)),
+                form(topics=tuple(topics)),
             )
             check_response(response, _DESCRIBE_LOG_DIRS)
             found |= replica_directories(response, broker_id)
@@ -151,6 +144,19 @@ class ClusterReader(AdminSession):
         if response is None:
             response = await connection.request_api_versions(self._timeout_s)
         return read_metadata(response, connection.address).supported
+
+
+def metadata_request(
+    topics: Iterable[tuple[UUID | None, str | None]] | None,
+) -> "messages.MetadataRequestV12":
+    """Asks for the brokers, and for topics by id or by name; None is all topics (KIP-516)."""
+    form = messages.MetadataRequestV12
+    wanted = None
+    if topics is not None:
+        wanted = tuple(form.MetadataRequestTopic(topic_id=one, name=name) for one, name in topics)
+    return form(
+        topics=wanted, allow_auto_topic_creation=False, include_topic_authorized_operations=False
+    )
 
 
 def check_response(response: Any, api_key: int) -> None:

@@ -18,14 +18,15 @@ from featurewatch.controller.partitions.assignment import ReplicaAssignment, Top
 from featurewatch.streams.types import NodeId
 
 if TYPE_CHECKING:
-    from featurewatch.kafka.messages.log_dirs import DescribeLogDirsResponseV4
-    from featurewatch.kafka.messages.metadata import (
-        DescribedTopic,
+    from featurewatch.kafka.messages import (
+        DescribeLogDirsResponseV4,
+        DescribeTopicPartitionsResponseV0,
+        ListPartitionReassignmentsResponseV0,
         MetadataResponseV12,
-        MetadataTopicV12,
     )
-    from featurewatch.kafka.messages.reassignments import ReassignmentsResponseV0
 
+    MetadataTopic = MetadataResponseV12.MetadataResponseTopic
+    DescribedTopic = DescribeTopicPartitionsResponseV0.DescribeTopicPartitionsResponseTopic
 
 _METADATA = 3
 
@@ -45,7 +46,7 @@ def node_ids(ids: Iterable[int]) -> tuple[NodeId, ...]:
     return tuple(map(NodeId, ids))
 
 
-def metadata_topic(topic: "MetadataTopicV12") -> TopicDetails:
+def metadata_topic(topic: "MetadataTopic") -> TopicDetails:
     """A topic of a Metadata response, which has no eligible leaders."""
     partitions = (
         PartitionDetails(
@@ -60,7 +61,7 @@ def metadata_topic(topic: "MetadataTopicV12") -> TopicDetails:
 
 
 def topic_details(
-    topic: "MetadataTopicV12 | DescribedTopic", partitions: Iterable[PartitionDetails]
+    topic: "MetadataTopic | DescribedTopic", partitions: Iterable[PartitionDetails]
 ) -> TopicDetails:
     """A topic with its partitions in order."""
     error = api_error(topic.error_code, None, _METADATA)
@@ -96,7 +97,7 @@ def cluster_topics(overview: TopicOverview) -> ClusterTopics:
 
 
 def reassignments_of(
-    response: "ReassignmentsResponseV0",
+    response: "ListPartitionReassignmentsResponseV0",
 ) -> dict[TopicPartition, ReplicaAssignment]:
     """The partitions that are being reassigned."""
     return {

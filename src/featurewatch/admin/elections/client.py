@@ -20,11 +20,7 @@ from featurewatch.admin.cluster.reader import ClusterReader, check_response
 from featurewatch.admin.cluster.values import PartitionDetails, numbers_by_topic
 from featurewatch.admin.errors import KafkaApiError, OutcomeUnknownError, UnreachableError
 from featurewatch.controller.partitions.assignment import TopicPartition
-from featurewatch.kafka.messages.elections import (
-    ElectionTopic,
-    ElectLeadersRequestV2,
-    ElectLeadersResponseV2,
-)
+from featurewatch.kafka import messages
 
 _POLL_S: Final = 0.2
 _ELECT_LEADERS: Final = 43
@@ -71,14 +67,18 @@ class ElectionAdmin(ClusterReader):
             OutcomeUnknownError: It was sent, and no response came, or the controller gave up
                 waiting: `verify` shows who leads.
         """
+        form = messages.ElectLeadersRequestV2
         topics = None
         if partitions is not None:
             topics = tuple(
-                ElectionTopic(topic, tuple(numbers))
+                form.TopicPartitions(topic=topic, partitions=tuple(numbers))
                 for topic, numbers in numbers_by_topic(dict.fromkeys(partitions)).items()
             )
         response = await self.perform(
-            lambda timeout_ms: ElectLeadersRequestV2(int(kind), topics, timeout_ms), _is_refused
+            lambda timeout_ms: form(
+                election_type=int(kind), topic_partitions=topics, timeout_ms=timeout_ms
+            ),
+            _is_refused,
         )
         check_response(response, _ELECT_LEADERS)
         results = _results(response)
@@ -138,13 +138,13 @@ def _status(partition: PartitionDetails | None) -> ElectionStatus:
     return ElectionStatus.IN_PROGRESS if preferred in partition.isr else ElectionStatus.FAILED
 
 
-def _is_refused(response: ElectLeadersResponseV2) -> bool:
+def _is_refused(response: "messages.ElectLeadersResponseV2") -> bool:
     """In ZooKeeper mode a broker that is not the controller reports that of each partition."""
     codes = {error and error.code for error in _results(response).values()}
     return NOT_CONTROLLER in (response.error_code, *codes)
 
 
-def _results(response: ElectLeadersResponseV2) -> Elections:
+def _results(response: "messages.ElectLeadersResponseV2") -> Elections:
     """The error of each partition, in the order of the response."""
     return {
         TopicPartition(topic.topic, entry.partition_id): api_error(

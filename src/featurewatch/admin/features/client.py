@@ -12,7 +12,7 @@ DescribeCluster; a controller that has moved meanwhile is located again until th
 """
 
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 from featurewatch.admin.api_errors import NOT_CONTROLLER, TIMED_OUT
 from featurewatch.admin.connections import Bootstrap
@@ -23,6 +23,7 @@ from featurewatch.admin.features.updates import FeatureUpdate, UpdateResult, uni
 from featurewatch.admin.session import outcome_unknown
 from featurewatch.kafka.address import Address
 from featurewatch.kafka.connection import Connection, NodeError, open_connection
+from featurewatch.kafka.messages import Request
 from featurewatch.kafka.security import PLAINTEXT, Security
 from featurewatch.streams.types import FeatureName, UpgradeType
 
@@ -36,7 +37,7 @@ __all__ = [
     "update_features",
 ]
 
-# kio's messages are imported by the requests that have one: its modules take long.
+_RESPONSE = TypeVar("_RESPONSE")
 
 
 class FeatureAdmin(FeatureReader):
@@ -63,8 +64,8 @@ class FeatureAdmin(FeatureReader):
                 raise RequestError("the drafts of KIP-584 have no dry run")
             from featurewatch.admin.features import kip584_drafts as drafts
 
-            message = drafts.update_request(self._dialect, requested, self._timeout_s)
-            return await self._by_draft(message, [update.feature for update in requested])
+            request = drafts.update_request(self._dialect, requested, self._timeout_s)
+            return await self._by_draft(request, [update.feature for update in requested])
         return await self._to_controller(
             lambda node: self._update(node, requested, dry_run), changes=not dry_run
         )
@@ -81,15 +82,13 @@ class FeatureAdmin(FeatureReader):
 
         return await self._by_draft(drafts.delete_request(names, self._timeout_s), names)
 
-    async def _by_draft(
-        self, message: tuple[Any, Any], names: Iterable[FeatureName]
-    ) -> UpdateResult:
+    async def _by_draft(self, request: Request[Any], names: Iterable[FeatureName]) -> UpdateResult:
         """Sends a draft's request, whose response is one for all of these features."""
 
         async def send(connection: Connection) -> UpdateResult:
             check_draft(connection)
-            answer = await self._exchange(connection, *message, changes=True)
-            return uniform_result(names, int(answer.error_code), answer.error_message)
+            answer = await self._exchange(connection, request, changes=True)
+            return uniform_result(names, answer.error_code, answer.error_message)
 
         return await self._to_controller(send, changes=True)
 
@@ -117,17 +116,17 @@ class FeatureAdmin(FeatureReader):
         version = released.version_for(connection.api_versions)
         if version is None:
             raise UnreachableError(_no_updates(connection))
-        request, form = released.update_request(
+        request = released.update_request(
             updates, version, dry_run=dry_run, timeout_s=self._timeout_s
         )
-        answer = await self._exchange(connection, request, form, changes=not dry_run)
+        answer = await self._exchange(connection, request, changes=not dry_run)
         return released.read_update(answer, updates)
 
     async def _exchange(
-        self, connection: Connection, request: Any, form: Any, *, changes: bool
-    ) -> Any:
+        self, connection: Connection, request: Request[_RESPONSE], *, changes: bool
+    ) -> _RESPONSE:
         try:
-            return await connection.request(request, form, self._timeout_s)
+            return await connection.request(request, self._timeout_s)
         except NodeError as error:
             if not changes:
                 raise UnreachableError(f"no answer to the dry run: {error}") from error
@@ -162,10 +161,8 @@ async def update_features(
         version = released.version_for(connection.api_versions)
         if version is None:
             raise NodeError(_no_updates(connection))
-        request, form = released.update_request(
-            updates, version, dry_run=dry_run, timeout_s=timeout_s
-        )
-        answer = await connection.request(request, form, timeout_s)
+        request = released.update_request(updates, version, dry_run=dry_run, timeout_s=timeout_s)
+        answer = await connection.request(request, timeout_s)
     finally:
         await connection.close()
     released.read_update(answer, updates).check()

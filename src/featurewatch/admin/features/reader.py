@@ -109,11 +109,10 @@ class FeatureReader(AdminSession):
             from featurewatch.admin.features import kip584_drafts as drafts
 
             check_draft(connection)
-            request, form = drafts.features_request(self._dialect)
-            response = await connection.request(request, form, timeout_s)
+            response = await connection.request(drafts.features_request(), timeout_s)
         except NodeError as error:
             raise UnreachableError(str(error)) from error
-        return read_metadata(response, connection.address, drafts.level_field(self._dialect))
+        return read_metadata(response, connection.address, drafts.LEVEL_FIELD)
 
 
 def check_draft(connection: Connection) -> None:

@@ -6,12 +6,8 @@ connection; so 2 is used only where there is nothing else. Its response has no m
 4.0 on a refusal is one for all in any version. Version 0 is that of Kafka 2.7 to 3.2.
 """
 
-import datetime
 from collections.abc import Iterable, Mapping
-from importlib import import_module
 from typing import Any, Final
-
-from kio.static.primitive import i8, i16, i32Timedelta
 
 from featurewatch.admin.api_errors import error_text
 from featurewatch.admin.errors import RequestError
@@ -21,6 +17,7 @@ from featurewatch.admin.features.updates import (
     UpdateResult,
     uniform_result,
 )
+from featurewatch.kafka.messages import Request, message_class
 from featurewatch.streams.types import FeatureName
 
 UPDATE_FEATURES: Final = 57
@@ -39,40 +36,39 @@ def update_request(
     *,
     dry_run: bool = False,
     timeout_s: float = 60.0,
-) -> tuple[Any, Any]:
-    """The request, and the class of its response; the server gives up after ``timeout_s``.
+) -> Request[Any]:
+    """The request; the server gives up after ``timeout_s``.
 
     Raises:
         RequestError: A dry run in version 0, which has none.
     """
     if version == 0 and dry_run:
         raise RequestError("the controller takes no dry run: Kafka 3.3 and later do")
-    classes = import_module(f"kio.schema.update_features.v{version}")
-    form = import_module(f"kio.schema.update_features.v{version}.request")
-    request = classes.UpdateFeaturesRequest(
-        timeout=i32Timedelta.parse(datetime.timedelta(milliseconds=int(timeout_s * 1000))),
+    form = message_class("UpdateFeaturesRequest", version)
+    request: Request[Any] = form(
+        timeout_ms=int(timeout_s * 1000),
         feature_updates=tuple(
             form.FeatureUpdateKey(
-                feature=update.feature, max_version_level=i16(update.level), **_how(update, version)
+                feature=update.feature, max_version_level=update.level, **_how(update, version)
             )
             for update in updates
         ),
         **({} if version == 0 else {"validate_only": dry_run}),
     )
-    return request, classes.UpdateFeaturesResponse
+    return request
 
 
 def read_update(answer: Any, updates: Iterable[FeatureUpdate]) -> UpdateResult:
     """The results in a response; from version 2 on, or if all is refused, one for all."""
-    error = int(answer.error_code)
+    error = answer.error_code
     results = getattr(answer, "results", ())
     if error != 0 or not results:
         return uniform_result((update.feature for update in updates), error, answer.error_message)
     results_by_feature = (
         FeatureResult(
             FeatureName(each.feature),
-            int(each.error_code),
-            (each.error_message or error_text(int(each.error_code))) if each.error_code else None,
+            each.error_code,
+            (each.error_message or error_text(each.error_code)) if each.error_code else None,
         )
         for each in results
     )
@@ -82,4 +78,4 @@ def read_update(answer: Any, updates: Iterable[FeatureUpdate]) -> UpdateResult:
 def _how(update: FeatureUpdate, version: int) -> dict[str, Any]:
     if version == 0:
         return {"allow_downgrade": update.allows_downgrade()}
-    return {"upgrade_type": i8(update.kind)}
+    return {"upgrade_type": int(update.kind)}

@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from types import TracebackType
-from typing import Any, Final, NamedTuple, NoReturn, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, Protocol, Self, TypeVar
 
 from featurewatch.admin.connections import AdminConnections, Bootstrap
 from featurewatch.admin.errors import (
@@ -23,16 +23,34 @@ from featurewatch.admin.errors import (
     RequestError,
     UnreachableError,
 )
-from featurewatch.admin.kip4 import messages
-from featurewatch.admin.kip4.messages import AdminResponse, DraftRequest, DraftTopic
 from featurewatch.common.text import quoted
+from featurewatch.kafka import messages
 from featurewatch.kafka.address import Address, parse_addresses
 from featurewatch.kafka.connection import Connection, NodeError
+from featurewatch.kafka.messages import Request
+
+if TYPE_CHECKING:
+    Topic = messages.DescribeTopicResponseV0.TopicDescription
+    Partition = messages.DescribeTopicResponseV0.TopicPartitionDetails
 
 _SERVERS: Final = "bootstrap.servers"
 _TIMEOUT_MS: Final = "request.timeout.ms"
 _BACKOFF_MS: Final = "retry.backoff.ms"
 _DEFAULTS: Final = {_SERVERS: "", _TIMEOUT_MS: "30000", _BACKOFF_MS: "100"}
+
+NOT_CONTROLLER_FOR_ADMIN_REQUEST: Final = 22
+_CLUSTER_METADATA: Final = 30_400
+_READS: Final = frozenset({_CLUSTER_METADATA, 30_404, 30_405, 30_407})
+"""The keys of requests that change nothing."""
+
+
+class AdminResponse(Protocol):
+    """Every response has a code: 0, 21 (the request failed) or 22 (not the controller)."""
+
+    @property
+    def error_code(self) -> int:
+        """The code."""
+
 
 _Response = TypeVar("_Response", bound=AdminResponse)
 _Result = TypeVar("_Result")
@@ -141,19 +159,13 @@ class DraftAdminClient:
         configs: Mapping[str, str] | None = None,
     ) -> None:
         """Creates a topic whose replicas the cluster places."""
-        request = messages.CreateTopicRequest(
-            name, partitions, replication_factor, None, _entries(configs)
-        )
-        await self._send(request)
+        await self._create(name, configs, partitions=partitions, replicas=replication_factor)
 
     async def create_topic_with_assignment(
         self, name: str, replica_assignment: str, configs: Mapping[str, str] | None = None
     ) -> None:
         """Creates a topic with the replicas of each partition, such as ``1:2,2:3``."""
-        request = messages.CreateTopicRequest(
-            name, None, None, replica_assignment, _entries(configs)
-        )
-        await self._send(request)
+        await self._create(name, configs, replica_assignment=replica_assignment)
 
     async def alter_topic(
         self,
@@ -168,26 +180,35 @@ class DraftAdminClient:
         ``replica_assignment`` has the replicas of all partitions; those that exist with other ones
         are reassigned. ``deleted_configs`` have their defaults again.
         """
-        request = messages.AlterTopicRequest(
-            name, partitions, replica_assignment, _entries(added_configs), tuple(deleted_configs)
+        form = messages.AlterTopicRequestV0
+        added = tuple(
+            form.ConfigEntry(key=key, value=value) for key, value in (added_configs or {}).items()
+        )
+        request = form(
+            topic_name=name,
+            partitions=partitions,
+            replica_assignment=replica_assignment,
+            added_configs=added,
+            deleted_configs=tuple(deleted_configs),
         )
         await self._send(request)
 
     async def delete_topic(self, name: str) -> None:
         """Marks a topic for deletion."""
-        await self._send(messages.DeleteTopicRequest(name))
+        await self._send(messages.DeleteTopicRequestV0(topic_name=name))
 
     async def list_topics(self) -> tuple[str, ...]:
         """The topics that are not marked for deletion."""
-        return (await self._send(messages.ListTopicsRequest())).topics or ()
+        return (await self._send(messages.ListTopicsRequestV0())).topics or ()
 
     async def list_topics_marked_for_deletion(self) -> tuple[str, ...]:
         """The topics that are marked for deletion and still exist."""
-        return (await self._send(messages.ListTopicsRequest())).marked_for_deletion or ()
+        return (await self._send(messages.ListTopicsRequestV0())).marked_for_deletion or ()
 
-    async def describe_topic(self, name: str) -> DraftTopic:
+    async def describe_topic(self, name: str) -> "Topic":
         """The settings of a topic that are its own, and its partitions."""
-        description = (await self._send(messages.DescribeTopicRequest(name))).description
+        request = messages.DescribeTopicRequestV0(topic_name=name)
+        description = (await self._send(request)).description
         if description is None:
             raise AdminError(f"the controller sent no description of topic {name}, and no error")
         return description
@@ -196,7 +217,7 @@ class DraftAdminClient:
 
     def reassign_partitions(
         self, partitions_reassignment: str
-    ) -> "asyncio.Task[messages.ReassignPartitionResponse]":
+    ) -> "asyncio.Task[messages.ReassignPartitionResponseV0]":
         """Starts reassignments; the future is done when all have completed.
 
         It raises `DraftApiError` if they cannot be started or one has failed, which also happens if
@@ -208,7 +229,9 @@ class DraftAdminClient:
         self, partitions_reassignment: str
     ) -> dict[DraftPartitionId, OperationState]:
         """The state of each partition of the string."""
-        request = messages.VerifyReassignPartitionRequest(partitions_reassignment)
+        request = messages.VerifyReassignPartitionRequestV0(
+            manual_assignment=partitions_reassignment
+        )
         response = await self._send(request)
         return {
             DraftPartitionId(
@@ -219,7 +242,7 @@ class DraftAdminClient:
 
     def preferred_replica_leader_election(
         self, partitions: str | None = None
-    ) -> "asyncio.Task[messages.PreferredReplicaLeaderElectionResponse]":
+    ) -> "asyncio.Task[messages.PreferredReplicaLeaderElectionResponseV0]":
         """Starts elections, None: of all partitions; the future is done when the heads lead.
 
         It raises `DraftApiError` if they cannot be started, or a head cannot lead.
@@ -253,15 +276,25 @@ class DraftAdminClient:
 
     # -- sending -----------------------------------------------------------------------------------
 
-    async def _reassign(self, reassignment: str) -> messages.ReassignPartitionResponse:
-        response = await self._send(messages.ReassignPartitionRequest(reassignment))
+    async def _create(self, name: str, configs: Mapping[str, str] | None, **how: Any) -> None:
+        form = messages.CreateTopicRequestV0
+        entries = tuple(
+            form.ConfigEntry(key=key, value=value) for key, value in (configs or {}).items()
+        )
+        absent = dict.fromkeys(("partitions", "replicas", "replica_assignment"))
+        await self._send(form(topic_name=name, configs=entries, **(absent | how)))
+
+    async def _reassign(self, reassignment: str) -> "messages.ReassignPartitionResponseV0":
+        request = messages.ReassignPartitionRequestV0(manual_assignment=reassignment)
+        response = await self._send(request)
         await self._wait(lambda: self.verify_reassign_partitions(reassignment), "reassignment")
         return response
 
     async def _elect(
         self, partitions: str | None
-    ) -> messages.PreferredReplicaLeaderElectionResponse:
-        response = await self._send(messages.PreferredReplicaLeaderElectionRequest(partitions))
+    ) -> "messages.PreferredReplicaLeaderElectionResponseV0":
+        form = messages.PreferredReplicaLeaderElectionRequestV0
+        response = await self._send(form(partitions_serialized=partitions))
         verify = self.verify_preferred_replica_leader_election
         await self._wait(lambda: verify(partitions), "election")
         return response
@@ -286,7 +319,7 @@ class DraftAdminClient:
         future.add_done_callback(self._futures.discard)
         return future
 
-    async def _send(self, request: DraftRequest[_Response]) -> _Response:
+    async def _send(self, request: Request[_Response]) -> _Response:
         """Sends to the controller, and returns the response that belongs to the request."""
         deadline = self._monotonic() + self._timeout_s
         while True:
@@ -298,7 +331,7 @@ class DraftAdminClient:
             except NodeError as error:
                 reason = str(error)
             else:
-                if response.error_code != messages.NOT_CONTROLLER_FOR_ADMIN_REQUEST:
+                if response.error_code != NOT_CONTROLLER_FOR_ADMIN_REQUEST:
                     return _checked(response)
                 reason = f"{connection.address}: {_description(response)}"
             self._cluster = None
@@ -308,23 +341,18 @@ class DraftAdminClient:
                 )
             await asyncio.sleep(self._backoff_s)
 
-    async def _exchange(
-        self, connection: Connection, request: DraftRequest[_Response]
-    ) -> _Response:
+    async def _exchange(self, connection: Connection, request: Request[_Response]) -> _Response:
         # One request at a time: connections are shared by the futures.
         async with self._lock:
             try:
-                response: _Response = await connection.request(
-                    request, request.response_class, self._timeout_s
-                )
+                return await connection.request(request, self._timeout_s)
             except NodeError as error:
-                if request.changes:
+                if request.__api_key__ not in _READS:
                     self._cluster = None
                     raise OutcomeUnknownError(
                         f"whether the change was applied is unknown: {error}"
                     ) from error
                 raise
-        return response
 
     async def _controller(self) -> Connection:
         """A connection to the controller, which is read from the cluster if it is not known."""
@@ -346,15 +374,14 @@ class DraftAdminClient:
         async with self._lock:
             self._cluster = None
             connection = await self._connections.any_node()
-            request = messages.ClusterMetadataRequest()
             try:
-                if request.__api_key__ not in connection.api_versions:
+                if _CLUSTER_METADATA not in connection.api_versions:
                     raise RequestError(
                         f"{connection.address} does not serve the draft of KIP-4: give the address "
                         "of a controller of the reference system"
                     )
                 response = await connection.request(
-                    request, messages.ClusterMetadataResponse, self._timeout_s
+                    messages.ClusterMetadataRequestV0(), self._timeout_s
                 )
             except NodeError as error:
                 self._connections.rotate()
@@ -383,12 +410,8 @@ def _description(response: AdminResponse) -> str:
     return quoted(description) if description else f"error {response.error_code}"
 
 
-def _address(broker: messages.DraftBroker) -> Address:
+def _address(broker: "messages.ClusterMetadataResponseV0.Broker") -> Address:
     return Address.of_peer(broker.host, broker.port)
-
-
-def _entries(configs: Mapping[str, str] | None) -> tuple[messages.DraftConfig, ...]:
-    return tuple(messages.DraftConfig(key, value) for key, value in (configs or {}).items())
 
 
 def _state(code: int) -> OperationState:
@@ -399,7 +422,7 @@ def _state(code: int) -> OperationState:
         return OperationState.IN_PROGRESS
 
 
-def _election_state(partition: messages.DraftPartition) -> OperationState:
+def _election_state(partition: "Partition") -> OperationState:
     head = partition.replicas[0] if partition.replicas else None
     if head is not None and partition.leader == head:
         return OperationState.COMPLETED

@@ -2,19 +2,20 @@
 
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from featurewatch.admin.api_errors import ResponseError, api_error
 from featurewatch.admin.cluster.values import numbers_by_topic
 from featurewatch.admin.reassignments.types import Replicas
 from featurewatch.controller.partitions.assignment import TopicPartition
-from featurewatch.kafka.messages import log_dirs, reassignments
+from featurewatch.kafka import messages
+from featurewatch.kafka.messages import Request, message_class
 
-AlterRequest = reassignments.AlterReassignmentsRequestV0 | reassignments.AlterReassignmentsRequestV1
-AlterResponse = (
-    reassignments.AlterReassignmentsResponseV0 | reassignments.AlterReassignmentsResponseV1
-)
-
+if TYPE_CHECKING:
+    AlterResponse = (
+        messages.AlterPartitionReassignmentsResponseV0
+        | messages.AlterPartitionReassignmentsResponseV1
+    )
 
 _ALTER_LOG_DIRS = 34
 _ALTER_REASSIGNMENTS = 45
@@ -32,27 +33,30 @@ def alter_request(
     timeout_ms: int,
     *,
     allow_factor_change: bool = True,
-) -> AlterRequest:
+) -> "Request[AlterResponse]":
     """Starts reassignments, and cancels those without replicas (None).
 
     Version 1 is what can refuse another replication factor; Kafka has it from 4.1 on.
     """
-    topics = tuple(
-        reassignments.ReassignableTopic(
-            topic,
-            tuple(
-                reassignments.ReassignablePartition(number, targets[TopicPartition(topic, number)])
+    form = message_class("AlterPartitionReassignmentsRequest", 0 if allow_factor_change else 1)
+    topics = (
+        form.ReassignableTopic(
+            name=topic,
+            partitions=tuple(
+                form.ReassignablePartition(
+                    partition_index=number, replicas=targets[TopicPartition(topic, number)]
+                )
                 for number in numbers
             ),
         )
         for topic, numbers in numbers_by_topic(targets).items()
     )
-    if allow_factor_change:
-        return reassignments.AlterReassignmentsRequestV0(timeout_ms, topics)
-    return reassignments.AlterReassignmentsRequestV1(timeout_ms, allow_factor_change, topics)
+    option = {} if allow_factor_change else {"allow_replication_factor_change": False}
+    request: Request[AlterResponse] = form(timeout_ms=timeout_ms, topics=tuple(topics), **option)
+    return request
 
 
-def read_alter(response: AlterResponse) -> AlterResults:
+def read_alter(response: "AlterResponse") -> AlterResults:
     """The errors of the response to `alter_request`."""
     results = {
         TopicPartition(topic.name, entry.partition_index): api_error(
@@ -67,26 +71,27 @@ def read_alter(response: AlterResponse) -> AlterResults:
 
 def move_request(
     directories: Mapping[TopicPartition, str],
-) -> log_dirs.AlterReplicaLogDirsRequestV2:
+) -> "messages.AlterReplicaLogDirsRequestV2":
     """Moves replicas of a broker to other directories of its own."""
+    form = messages.AlterReplicaLogDirsRequestV2
     by_directory: defaultdict[str, list[TopicPartition]] = defaultdict(list)
     for partition, directory in directories.items():
         by_directory[directory].append(partition)
     targets = (
-        log_dirs.MoveTarget(
-            directory,
-            tuple(
-                log_dirs.MovableTopic(topic, tuple(numbers))
+        form.AlterReplicaLogDir(
+            path=directory,
+            topics=tuple(
+                form.AlterReplicaLogDirTopic(name=topic, partitions=tuple(numbers))
                 for topic, numbers in numbers_by_topic(partitions).items()
             ),
         )
         for directory, partitions in by_directory.items()
     )
-    return log_dirs.AlterReplicaLogDirsRequestV2(tuple(targets))
+    return form(dirs=tuple(targets))
 
 
 def read_move(
-    response: log_dirs.AlterReplicaLogDirsResponseV2,
+    response: "messages.AlterReplicaLogDirsResponseV2",
 ) -> dict[TopicPartition, ResponseError | None]:
     """The errors of the response to `move_request`."""
     return {

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from featurewatch.admin.errors import RequestError
 from featurewatch.admin.topics.values import PartitionIncrease, TopicSpec
-from featurewatch.kafka.messages import topics as messages
+from featurewatch.kafka import messages
 
 _DEFAULT_COUNT: Final = -1
 _MAX_INT32: Final = 2**31 - 1
@@ -15,56 +15,63 @@ _MAX_INT16: Final = 2**15 - 1
 
 def create(
     topics: Sequence[TopicSpec], timeout_ms: int, validate_only: bool
-) -> messages.CreateTopicsRequestV7:
+) -> "messages.CreateTopicsRequestV7":
     """Topics by counts or by assignments."""
-    return messages.CreateTopicsRequestV7(tuple(map(_new_topic, topics)), timeout_ms, validate_only)
+    return messages.CreateTopicsRequestV7(
+        topics=tuple(map(_new_topic, topics)), timeout_ms=timeout_ms, validate_only=validate_only
+    )
 
 
-def delete(names: Sequence[str], timeout_ms: int) -> messages.DeleteTopicsRequestV6:
+def delete(names: Sequence[str], timeout_ms: int) -> "messages.DeleteTopicsRequestV6":
     """Topics by their names."""
-    for name in names:
-        _check_name(name)
-    topics = (messages.DeleteTopicsTopic(name, None) for name in names)
-    return messages.DeleteTopicsRequestV6(tuple(topics), timeout_ms)
+    form = messages.DeleteTopicsRequestV6
+    topics = (form.DeleteTopicState(name=_check_name(name), topic_id=None) for name in names)
+    return form(topics=tuple(topics), timeout_ms=timeout_ms)
 
 
-def delete_ids(ids: Sequence[UUID], timeout_ms: int) -> messages.DeleteTopicsRequestV6:
+def delete_ids(ids: Sequence[UUID], timeout_ms: int) -> "messages.DeleteTopicsRequestV6":
     """Topics by their ids."""
-    topics = (messages.DeleteTopicsTopic(None, topic_id) for topic_id in ids)
-    return messages.DeleteTopicsRequestV6(tuple(topics), timeout_ms)
+    form = messages.DeleteTopicsRequestV6
+    topics = (form.DeleteTopicState(name=None, topic_id=topic_id) for topic_id in ids)
+    return form(topics=tuple(topics), timeout_ms=timeout_ms)
 
 
 def add_partitions(
     increases: Sequence[PartitionIncrease], timeout_ms: int, validate_only: bool
-) -> messages.CreatePartitionsRequestV3:
+) -> "messages.CreatePartitionsRequestV3":
     """Topics with their new counts."""
+    form = messages.CreatePartitionsRequestV3
     topics = (
-        messages.CreatePartitionsTopic(
-            _check_name(increase.topic),
-            _fitting(increase.count, _MAX_INT32, "partitions"),
-            None
+        form.CreatePartitionsTopic(
+            name=_check_name(increase.topic),
+            count=_fitting(increase.count, _MAX_INT32, "partitions"),
+            assignments=None
             if increase.assignment is None
             else tuple(
-                messages.CreatePartitionsAssignment(_broker_ids(replicas))
+                form.CreatePartitionsAssignment(broker_ids=_broker_ids(replicas))
                 for replicas in increase.assignment
             ),
         )
         for increase in increases
     )
-    return messages.CreatePartitionsRequestV3(tuple(topics), timeout_ms, validate_only)
+    return form(topics=tuple(topics), timeout_ms=timeout_ms, validate_only=validate_only)
 
 
-def _new_topic(topic: TopicSpec) -> messages.CreateTopicsTopic:
+def _new_topic(topic: TopicSpec) -> "messages.CreateTopicsRequestV7.CreatableTopic":
+    form = messages.CreateTopicsRequestV7
     assignments = (
-        messages.CreateTopicsAssignment(number, _broker_ids(replicas))
+        form.CreatableReplicaAssignment(partition_index=number, broker_ids=_broker_ids(replicas))
         for number, replicas in enumerate(topic.assignment or ())
     )
-    return messages.CreateTopicsTopic(
-        _check_name(topic.name),
-        _fitting(topic.partitions, _MAX_INT32, "partitions"),
-        _fitting(topic.replication_factor, _MAX_INT16, "replicas"),
-        tuple(assignments),
-        tuple(messages.CreateTopicsConfig(*setting) for setting in topic.configs.items()),
+    configs = (
+        form.CreatableTopicConfig(name=name, value=value) for name, value in topic.configs.items()
+    )
+    return form.CreatableTopic(
+        name=_check_name(topic.name),
+        num_partitions=_fitting(topic.partitions, _MAX_INT32, "partitions"),
+        replication_factor=_fitting(topic.replication_factor, _MAX_INT16, "replicas"),
+        assignments=tuple(assignments),
+        configs=tuple(configs),
     )
 
 

@@ -10,7 +10,7 @@ Kafka's result for each; a call for one topic raises it.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 from uuid import UUID
 
 from featurewatch.admin.api_errors import NOT_CONTROLLER
@@ -27,13 +27,14 @@ from featurewatch.admin.topics.values import (
     check_changes,
     text_of_id,
 )
-from featurewatch.kafka.messages.base import AdminRequest
+from featurewatch.kafka.messages import Request
 
 _DELETE_TOPICS: Final = 20
 _CREATE_PARTITIONS: Final = 37
 _ALTER_CONFIGS: Final = 44
 
 _ITEM = TypeVar("_ITEM")
+_RESPONSE = TypeVar("_RESPONSE")
 Results = tuple[ChangedTopic, ...]
 
 
@@ -160,8 +161,8 @@ class TopicAdmin(TopicMetadataReader):
     async def _change(
         self,
         items: Mapping[str, _ITEM],
-        build: Callable[[Sequence[_ITEM], int], AdminRequest],
-        read: Callable[[Any], Iterable[ChangedTopic]],
+        build: Callable[[Sequence[_ITEM], int], Request[_RESPONSE]],
+        read: Callable[[_RESPONSE], Iterable[ChangedTopic]],
         *,
         changes: bool = True,
     ) -> Results:
@@ -169,7 +170,7 @@ class TopicAdmin(TopicMetadataReader):
         pending = dict(items)
         results: list[ChangedTopic] = []
 
-        def is_refused(response: Any) -> bool:
+        def is_refused(response: _RESPONSE) -> bool:
             refused = False
             for result in read(response):
                 if result.error == NOT_CONTROLLER:

@@ -10,13 +10,13 @@ from typing import Final
 from uuid import UUID
 
 from featurewatch.admin.api_errors import UNKNOWN_TOPIC
-from featurewatch.admin.cluster.reader import ClusterReader
+from featurewatch.admin.cluster.reader import ClusterReader, metadata_request
 from featurewatch.admin.cluster.responses import metadata_topic
 from featurewatch.admin.cluster.values import BrokerNode, BrokerReplica, TopicDetails
 from featurewatch.admin.errors import KafkaApiError, UnreachableError
 from featurewatch.admin.topics.responses import described_topic, joined_pages
 from featurewatch.controller.partitions.assignment import TopicPartition
-from featurewatch.kafka.messages import metadata as messages
+from featurewatch.kafka import messages
 
 PAGE_PARTITIONS: Final = 2000
 """Partitions of one response, which is also the most that brokers give by default."""
@@ -66,8 +66,7 @@ class TopicMetadataReader(ClusterReader):
 
     async def describe_ids(self, ids: Iterable[UUID]) -> tuple[TopicDetails, ...]:
         """Topics by their ids, without eligible leaders; one that is unknown has no name."""
-        requested = (messages.MetadataRequestTopicV12(topic_id, None) for topic_id in set(ids))
-        response = await self.ask(messages.MetadataRequestV12(tuple(requested)))
+        response = await self.ask(metadata_request((topic_id, None) for topic_id in set(ids)))
         return tuple(sorted(map(metadata_topic, response.topics)))
 
     async def log_bytes(self, topics: Iterable[TopicDetails]) -> Mapping[str, int]:
@@ -96,17 +95,19 @@ class TopicMetadataReader(ClusterReader):
         """Every page; each must begin behind the one before it."""
         parts: list[TopicDetails] = []
         start: tuple[str, int] = ("", 0)
-        cursor: messages.PartitionsCursor | None = None
+        form = messages.DescribeTopicPartitionsRequestV0
+        cursor: messages.DescribeTopicPartitionsRequestV0.Cursor | None = None
         while True:
-            topics = tuple(
-                messages.DescribeTopicPartitionsTopic(name) for name in names if name >= start[0]
+            topics = (form.TopicRequest(name=name) for name in names if name >= start[0])
+            request = form(
+                topics=tuple(topics), response_partition_limit=page_partitions, cursor=cursor
             )
-            request = messages.DescribeTopicPartitionsRequestV0(topics, page_partitions, cursor)
             response = await self.ask(request)
             parts.extend(map(described_topic, response.topics))
-            cursor = response.next_cursor
-            if cursor is None:
+            if response.next_cursor is None:
                 return joined_pages(parts)
-            if (cursor.topic_name, cursor.partition_index) <= start:
+            following = (response.next_cursor.topic_name, response.next_cursor.partition_index)
+            if following <= start:
                 raise UnreachableError("a broker sends pages of partitions without an end")
-            start = (cursor.topic_name, cursor.partition_index)
+            start = following
+            cursor = form.Cursor(topic_name=start[0], partition_index=start[1])

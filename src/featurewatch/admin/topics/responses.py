@@ -9,8 +9,8 @@ from featurewatch.admin.cluster.values import PartitionDetails, TopicDetails
 from featurewatch.admin.topics.values import ChangedTopic
 
 if TYPE_CHECKING:
-    from featurewatch.kafka.messages.metadata import DescribedTopic
-    from featurewatch.kafka.messages.topics import CreatedTopic
+    from featurewatch.admin.cluster.responses import DescribedTopic
+    from featurewatch.kafka.messages import CreateTopicsResponseV7
 
 _CREATE_TOPICS = 19
 _UNKNOWN_COUNT = -1
@@ -46,7 +46,7 @@ def joined_pages(parts: Iterable[TopicDetails]) -> Iterator[TopicDetails]:
         yield whole
 
 
-def created_topic(topic: "CreatedTopic") -> ChangedTopic:
+def created_topic(topic: "CreateTopicsResponseV7.CreatableTopicResult") -> ChangedTopic:
     """The result of a creation, with id and counts as far as they may be read (KIP-525)."""
     result = changed_topic(topic.name, topic.error_code, topic.error_message, _CREATE_TOPICS)
     return ChangedTopic(

@@ -6,12 +6,10 @@ Lengths are checked as in the general way: a position behind the end raises at t
 after the last entry.
 """
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
 from featurewatch.kafka.decode import ByteReader, DecodeError, compact_count, skip_tags
-from featurewatch.kafka.messages.base import FlexibleMessage
 
 
 class ConfigSource(IntEnum):
@@ -41,87 +39,72 @@ _Entries = list[tuple[bytes, ConfigValue]]
 """The entries of a topic, each with its bytes."""
 
 
-@dataclass(eq=False, repr=False)
-class SkippedConfigs(FlexibleMessage):
-    """The settings of a created topic (KIP-525), which nobody needs; written as missing."""
-
-    @staticmethod
-    def __read__(cursor: ByteReader) -> "SkippedConfigs":
-        """Reads past them."""
-        data = cursor.data
-        count = compact_count(cursor)
-        at = cursor.at
-        try:
-            for _ in range(count):
-                at = _skip_text(data, at)
-                at = _skip_text(data, at)
-                # Whether it is read-only, its source, whether it is sensitive.
-                at += 3
-                at = at + 1 if data[at] == 0 else skip_tags(data, at)
-        except IndexError:
-            raise _missing() from None
-        _finish(cursor, at)
-        return _SKIPPED
+def skip_configs(cursor: ByteReader) -> tuple[()]:
+    """Reads past the settings of a created topic (KIP-525), which nobody needs."""
+    data = cursor.data
+    count = compact_count(cursor)
+    at = cursor.at
+    try:
+        for _ in range(count):
+            at = _skip_text(data, at)
+            at = _skip_text(data, at)
+            # Whether it is read-only, its source, whether it is sensitive.
+            at += 3
+            at = at + 1 if data[at] == 0 else skip_tags(data, at)
+    except IndexError:
+        raise _missing() from None
+    _finish(cursor, at)
+    return ()
 
 
-@dataclass(eq=False, repr=False)
-class ConfigEntries(FlexibleMessage):
-    """The settings of a topic (DescribeConfigs, version 4)."""
-
-    values: tuple[ConfigValue, ...]
-
-    @staticmethod
-    def __read__(cursor: ByteReader) -> "ConfigEntries":
-        """Reads them all."""
-        data = cursor.data
-        count = compact_count(cursor)
-        at = cursor.at
-        values: list[ConfigValue] = []
-        before: _Entries = cursor.memo or []
-        entries: _Entries = []
-        try:
-            for index in range(count):
-                if index < len(before):
-                    content, known = entry = before[index]
-                    # A comparison of bytes takes a third of one of a view.
-                    if bytes(data[at : at + len(content)]) == content:
-                        at += len(content)
-                        values.append(known)
-                        entries.append(entry)
-                        continue
-                begin = at
-                # Of nearly all the length is one byte; without a call they take half the time.
-                if 0 < (size := data[at]) < 0x80:
-                    name: str | None = str(data[at + 1 : at + size], "utf-8")
-                    at += size
-                else:
-                    start, at = at, _skip_text(data, at)
-                    name = _text(data, start, at)
-                if 0 < (size := data[at]) < 0x80:
-                    value: str | None = str(data[at + 1 : at + size], "utf-8")
-                    at += size
-                else:
-                    start, at = at, _skip_text(data, at)
-                    value = _text(data, start, at)
-                source, is_sensitive = data[at + 1], data[at + 2] != 0
-                at += 3
-                at = at + 1 if data[at] <= 1 else _skip_synonyms(cursor, at)
-                # The type, and the documentation.
-                at = at + 2 if data[at + 1] == 0 else _skip_text(data, at + 1)
-                at = at + 1 if data[at] == 0 else skip_tags(data, at)
-                read = ConfigValue(name or "", value, source, is_sensitive)
-                values.append(read)
-                entries.append((bytes(data[begin:at]), read))
-        except IndexError:
-            raise _missing() from None
-        except UnicodeDecodeError:
-            raise _not_text() from None
-        _finish(cursor, at)
-        cursor.memo = entries
-        return ConfigEntries(tuple(values))
-
-
-_SKIPPED = SkippedConfigs()
+def read_configs(cursor: ByteReader) -> tuple[ConfigValue, ...]:
+    """Reads the settings of a topic (DescribeConfigs, version 4)."""
+    data = cursor.data
+    count = compact_count(cursor)
+    at = cursor.at
+    values: list[ConfigValue] = []
+    before: _Entries = cursor.memo or []
+    entries: _Entries = []
+    try:
+        for index in range(count):
+            if index < len(before):
+                content, known = entry = before[index]
+                # A comparison of bytes takes a third of one of a view.
+                if bytes(data[at : at + len(content)]) == content:
+                    at += len(content)
+                    values.append(known)
+                    entries.append(entry)
+                    continue
+            begin = at
+            # Of nearly all the length is one byte; without a call they take half the time.
+            if 0 < (size := data[at]) < 0x80:
+                name: str | None = str(data[at + 1 : at + size], "utf-8")
+                at += size
+            else:
+                start, at = at, _skip_text(data, at)
+                name = _text(data, start, at)
+            if 0 < (size := data[at]) < 0x80:
+                value: str | None = str(data[at + 1 : at + size], "utf-8")
+                at += size
+            else:
+                start, at = at, _skip_text(data, at)
+                value = _text(data, start, at)
+            source, is_sensitive = data[at + 1], data[at + 2] != 0
+            at += 3
+            at = at + 1 if data[at] <= 1 else _skip_synonyms(cursor, at)
+            # The type, and the documentation.
+            at = at + 2 if data[at + 1] == 0 else _skip_text(data, at + 1)
+            at = at + 1 if data[at] == 0 else skip_tags(data, at)
+            read = ConfigValue(name or "", value, source, is_sensitive)
+            values.append(read)
+            entries.append((bytes(data[begin:at]), read))
+    except IndexError:
+        raise _missing() from None
+    except UnicodeDecodeError:
+        raise _not_text() from None
+    _finish(cursor, at)
+    cursor.memo = entries
+    return tuple(values)
 
 
 def _skip_text(data: memoryview, at: int) -> int:

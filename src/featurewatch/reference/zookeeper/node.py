@@ -9,8 +9,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
-from kio.schema.errors import ErrorCode
-
 from featurewatch.reference.zookeeper.channels.channels import BrokerChannels
 from featurewatch.reference.zookeeper.kip4.api import Kip4Api
 from featurewatch.reference.zookeeper.kip4.controller_access import ControllerAccess
@@ -28,6 +26,7 @@ from featurewatch.reference.zookeeper.machines.protocol import (
 )
 from featurewatch.reference.zookeeper.machines.requests import (
     ApiVersions,
+    ErrorCode,
     FeaturesResponse,
     UpdateResponse,
 )
@@ -301,7 +300,7 @@ class ReferenceNode:
         update = wire_requests.read_update_features(request, self._api_dialect)
         response = await self._session.request(self._controller_slot, update)
         assert isinstance(response, UpdateResponse)  # noqa: S101 - the response to an update
-        return wire_responses.update_features(request, self._api_dialect, response)
+        return wire_responses.update_features(request, response)
 
     async def _metadata(self, request: WireRequest) -> Any:
         names_topics = request.body.topics is None or bool(request.body.topics)
@@ -325,9 +324,9 @@ class ReferenceNode:
 
     async def _api_versions(self, request: WireRequest) -> Any:
         if request.body is None:
-            return wire_responses.api_versions_error(ErrorCode.unsupported_version)
+            return wire_responses.api_versions_error(ErrorCode.UNSUPPORTED_VERSION)
         if not wire_requests.is_valid_software(request.body):
-            return wire_responses.api_versions_error(ErrorCode.invalid_request)
+            return wire_responses.api_versions_error(ErrorCode.INVALID_REQUEST)
         response = await self._session.request(self._broker_slot, ApiVersions(request.version))
         assert isinstance(response, FeaturesResponse)  # noqa: S101 - the response to ApiVersions
         return wire_responses.api_versions(request, self._api_dialect, response)

@@ -22,13 +22,12 @@ from featurewatch.reference.zookeeper.wire.api_keys import (
     LEADER_AND_ISR,
     STOP_REPLICA,
 )
-from featurewatch.reference.zookeeper.wire.frames import WireRequest, response_classes
+from featurewatch.reference.zookeeper.wire.frames import WireRequest
 from featurewatch.reference.zookeeper.wire.messages.from_controller import (
     broker_response,
     read_leader_and_isr,
     read_stop_replica,
 )
-from featurewatch.reference.zookeeper.wire.messages.message_classes import message_class
 from featurewatch.reference.zookeeper.wire.messages.to_controller import (
     alter_partition_request,
     read_alter_partition_response,
@@ -94,8 +93,7 @@ class ReplicaHost:
         try:
             connection = await self._connect()
             message = alter_partition_request(request, topic_ids)
-            expected = message_class("AlterPartitionResponse", _VERSION)
-            response = await connection.request(message, expected, _TIMEOUT_S)
+            response = await connection.request(message, _TIMEOUT_S)
         except NodeError as error:
             await self._disconnect()
             if not self._failed:
@@ -132,12 +130,11 @@ async def forward_metadata(request: WireRequest, controller: Endpoint | None) ->
     """
     if controller is None:
         return None
-    expected = response_classes(request.key, request.version).MetadataResponse
     try:
         address = Address.of_peer(controller.host, controller.port)
         connection = await open_connection(address, timeout_s=_TIMEOUT_S)
         try:
-            return await connection.request(request.body, expected, _TIMEOUT_S)
+            return await connection.request(request.body, _TIMEOUT_S)
         finally:
             await connection.close()
     except NodeError as error:

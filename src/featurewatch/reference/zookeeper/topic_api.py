@@ -3,8 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Final
 
-from kio.schema.errors import ErrorCode as WireError
-
+from featurewatch.kafka.messages import build_message, response_class
 from featurewatch.reference.zookeeper.machines.requests import ErrorCode
 from featurewatch.reference.zookeeper.machines.topics.context import ControllerContext
 from featurewatch.reference.zookeeper.machines.topics.requests import (
@@ -32,11 +31,7 @@ from featurewatch.reference.zookeeper.wire.api_keys import (
     INCREMENTAL_ALTER_CONFIGS,
     INIT_PRODUCER_ID,
 )
-from featurewatch.reference.zookeeper.wire.frames import (
-    WireRequest,
-    build_message,
-    response_classes,
-)
+from featurewatch.reference.zookeeper.wire.frames import WireRequest
 from featurewatch.reference.zookeeper.wire.messages.to_controller import (
     alter_partition_response,
     broker_epoch_of,
@@ -44,7 +39,6 @@ from featurewatch.reference.zookeeper.wire.messages.to_controller import (
     producer_ids_response,
     read_alter_partition,
 )
-from featurewatch.reference.zookeeper.wire.responses import NO_THROTTLE
 from featurewatch.reference.zookeeper.wire.topic_requests import read_topic_request
 from featurewatch.reference.zookeeper.wire.topic_responses import topic_response
 
@@ -124,26 +118,26 @@ class TopicApi:
 
     async def _init_producer_id(self, request: WireRequest) -> Any:
         """Only idempotent producers may ask any broker; a transaction has a coordinator."""
-        classes = response_classes(request.key, request.version)
-        error, producer_id = WireError.not_coordinator, _NO_PRODUCER
+        form = response_class(request.body)
+        error, producer_id = ErrorCode.NOT_COORDINATOR, _NO_PRODUCER
         if request.body.transactional_id is None:
             error, producer_id = await self._next_producer_id()
         return build_message(
-            classes.InitProducerIdResponse,
-            throttle_time=NO_THROTTLE,
+            form,
+            throttle_time_ms=0,
             error_code=error,
             producer_id=producer_id,
-            producer_epoch=0 if error is WireError.none else -1,
+            producer_epoch=0 if error is ErrorCode.NONE else -1,
         )
 
-    async def _next_producer_id(self) -> tuple[WireError, int]:
+    async def _next_producer_id(self) -> tuple[ErrorCode, int]:
         for producer_id in self._producer_ids:
-            return WireError.none, producer_id
+            return ErrorCode.NONE, producer_id
         response = await self._perform(ProducerIdsRequest(self._node_id, _NO_PRODUCER))
         if not isinstance(response, ProducerIds):
-            return WireError.coordinator_load_in_progress, _NO_PRODUCER  # the client tries again
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, _NO_PRODUCER  # the client tries again
         self._producer_ids = iter(range(response.first + 1, response.first + PRODUCER_IDS))
-        return WireError.none, response.first
+        return ErrorCode.NONE, response.first
 
     async def _describe_configs(self, request: WireRequest) -> Any:
         topics = config_messages.described_topics(request)

@@ -14,10 +14,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
-
-from kio.schema.errors import ErrorCode
-from kio.schema.update_features.v1.response import UpdateFeaturesResponse
+from typing import Final, Self
 
 from featurewatch.stack.errors import RefusedError, StackError
 from featurewatch.stack.java.jars import Cache, parse_release
@@ -122,12 +119,12 @@ class RealController:
         """
         host, _, port = self.address.rpartition(":")
         with BlockingConnection(host or LOOPBACK, int(port), _RESPONSE_S) as connection:
-            response = connection.request(requests.update_features(updates), UpdateFeaturesResponse)
+            response = connection.request(requests.update_features(updates))
         return ApiResult(
-            _code(response.error_code),
+            response.error_code,
             response.error_message or "",
             {
-                result.feature: (_code(result.error_code), result.error_message or "")
+                result.feature: (result.error_code, result.error_message or "")
                 for result in response.results
             },
         )
@@ -194,10 +191,6 @@ def _result_of(request: Callable[[], None]) -> ApiResult:
     except RefusedError as error:
         return ApiResult(error.code, error.message)
     return ApiResult(0)
-
-
-def _code(error_code: Any) -> int:
-    return int(ErrorCode(error_code).value)
 
 
 def _reason(log: Path, log_start: int, event: str) -> str:

@@ -1,1 +1,1 @@
-"""A minimal Kafka and ZooKeeper client for the stack, which imports nothing else of the project."""
+"""The stack as a client of Kafka and ZooKeeper: probes, light nodes and znodes."""

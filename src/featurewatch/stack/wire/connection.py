@@ -1,57 +1,66 @@
-"""A blocking connection to a Kafka node: one request at a time, encoded and decoded by kio."""
+"""A blocking connection to a Kafka node: `kafka.connection` for callers without an event loop."""
 
-import io
-import socket
-import struct
+import asyncio
+import contextlib
+import threading
+from collections.abc import Coroutine
+from functools import cache
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
-from kio.schema.errors import ErrorCode
-from kio.serial import entity_reader, entity_writer
-
+from featurewatch.kafka.address import Address
+from featurewatch.kafka.connection import NodeError, open_connection
+from featurewatch.kafka.errors import error_name
+from featurewatch.kafka.messages import Request
 from featurewatch.stack.errors import RefusedError, WireError
 
-CLIENT_ID = "featurewatch-stack"
-Response = TypeVar("Response")
+CLIENT_ID: Final = "featurewatch-stack"
+_RESULT = TypeVar("_RESULT")
 
-_LENGTH = struct.Struct(">i")
+
+@cache
+def _loop() -> asyncio.AbstractEventLoop:
+    """The loop of all connections, in a thread: the caller's thread may have a running one."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="stack-connections", daemon=True).start()
+    return loop
 
 
 class BlockingConnection:
-    """One plaintext TCP connection; not thread-safe."""
+    """One plaintext connection; not thread-safe."""
 
     def __init__(self, host: str, port: int, timeout_s: float = 5.0) -> None:
-        """Connects; ``timeout_s`` also limits each later read and write.
+        """Connects; ``timeout_s`` also limits each later request.
 
         Raises:
-            WireError: if the address cannot be reached in time.
+            WireError: if the node cannot be reached in time, or is no Kafka.
         """
-        self.peer = f"{host}:{port}"
-        self._correlation = 0
-        try:
-            self._socket = socket.create_connection((host, port), timeout_s)
-        except OSError as error:
-            raise WireError(f"{self.peer} cannot be reached: {error}") from error
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._timeout_s = timeout_s
+        self._loop = _loop()
+        self._connection = self._run(
+            open_connection(Address(host, port), timeout_s=timeout_s, client_id=CLIENT_ID)
+        )
+        self.api_versions = self._connection.last_api_versions
+        """The node's response to ApiVersions, which a connection begins with."""
 
-    def request(self, request: Any, response_type: type[Response]) -> Response:
-        """Sends a kio request; the response, of kio's class for the same API version.
+    def request(self, request: Request[_RESULT]) -> _RESULT:
+        """Sends a request; returns its response.
 
         Raises:
             WireError: if the connection breaks, times out, or the response is unreadable.
         """
-        self._correlation += 1
-        try:
-            self._socket.sendall(_encode(request, self._correlation))
-            size = _LENGTH.unpack(self._read(_LENGTH.size))[0]
-            frame = self._read(size)
-        except OSError as error:
-            raise WireError(f"{self.peer} did not respond: {error or 'timed out'}") from error
-        return _decode(frame, response_type, self._correlation, self.peer)
+        return self._run(self._connection.request(request, self._timeout_s))
 
     def close(self) -> None:
         """Closes the connection."""
-        self._socket.close()
+        with contextlib.suppress(WireError):
+            self._run(self._connection.close())
+
+    def _run(self, work: Coroutine[Any, Any, _RESULT]) -> _RESULT:
+        try:
+            return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        except NodeError as error:
+            raise WireError(str(error)) from error
 
     def __enter__(self) -> Self:
         return self
@@ -64,52 +73,12 @@ class BlockingConnection:
     ) -> None:
         self.close()
 
-    def _read(self, size: int) -> bytes:
-        parts: list[bytes] = []
-        while size > 0:
-            part = self._socket.recv(min(size, 1 << 20))
-            if not part:
-                raise OSError("the node closed the connection")
-            parts.append(part)
-            size -= len(part)
-        return b"".join(parts)
 
-
-def check(what: str, error_code: Any, message: str | None = None) -> None:
+def check(what: str, error_code: int, message: str | None = None) -> None:
     """Checks a response's error code; ``what`` names the request in the error's text.
 
     Raises:
         RefusedError: if the code is not 0.
     """
-    code = ErrorCode(error_code)
-    if code is not ErrorCode.none:
-        raise RefusedError(what, int(code.value), code.name.upper(), message or "")
-
-
-def _encode(request: Any, correlation: int) -> bytes:
-    header_type = request.__header_schema__
-    buffer = io.BytesIO()
-    buffer.write(b"\0\0\0\0")
-    header = header_type(
-        request_api_key=request.__api_key__,
-        request_api_version=request.__version__,
-        correlation_id=correlation,
-        client_id=CLIENT_ID,
-    )
-    entity_writer(header_type)(buffer, header)
-    entity_writer(type(request))(buffer, request)
-    frame = buffer.getbuffer()
-    _LENGTH.pack_into(frame, 0, len(frame) - _LENGTH.size)
-    return bytes(frame)
-
-
-def _decode(frame: bytes, response_type: type[Response], correlation: int, peer: str) -> Response:
-    kind: Any = response_type
-    try:
-        header, size = entity_reader(kind.__header_schema__)(frame, 0)
-        response: Response = entity_reader(kind)(frame, size)[0]
-    except Exception as error:  # kio's decoder raises whatever the bytes provoke
-        raise WireError(f"{peer} sent an unreadable response: {error}") from error
-    if header.correlation_id != correlation:
-        raise WireError(f"{peer} sent the response of another request")
-    return response
+    if error_code:
+        raise RefusedError(what, error_code, error_name(error_code), message or "")

@@ -17,15 +17,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Final, Self
 
-from kio.schema.broker_heartbeat.v1.response import BrokerHeartbeatResponse
-from kio.schema.broker_registration.v4.response import BrokerRegistrationResponse
-from kio.schema.controller_registration.v0.response import ControllerRegistrationResponse
-from kio.schema.create_topics.v7.response import CreateTopicsResponse
-from kio.schema.errors import ErrorCode
-from kio.schema.types import BrokerId
-from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
-from kio.schema.unregister_broker.v0.response import UnregisterBrokerResponse
-
+from featurewatch.kafka import messages
 from featurewatch.stack.errors import RefusedError, StackError
 from featurewatch.stack.process.polling import attempts
 from featurewatch.stack.wire import requests
@@ -38,10 +30,9 @@ _log = logging.getLogger(__name__)
 LONG_SESSIONS: Final[Mapping[str, str]] = {"broker.session.timeout.ms": "600000"}
 """Controller properties that keep a light broker unfenced for ten minutes without a heartbeat."""
 
-_UNREGISTERED_CODES: Final = {
-    int(code.value) for code in (ErrorCode.stale_broker_epoch, ErrorCode.broker_id_not_registered)
-}
-"""Error codes of a heartbeat whose broker is no longer registered, or has registered again."""
+_UNREGISTERED_CODES: Final = (77, 102)
+"""STALE_BROKER_EPOCH and BROKER_ID_NOT_REGISTERED: a heartbeat's broker is no longer registered, or
+has registered again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +109,10 @@ class LightNodes:
             )
             what = f"registration of broker {broker.id}"
             try:
-                response = self._pool.request(
-                    request, BrokerRegistrationResponse, lambda r: check(what, r.error_code)
-                )
+                response = self._pool.request(request, lambda r: check(what, r.error_code))
             except RefusedError as error:
                 return RegistrationRefusal(broker.id, error.code, error.message or error.name)
-            self._epochs[broker.id] = int(response.broker_epoch)
+            self._epochs[broker.id] = response.broker_epoch
             if unfence:
                 self._heartbeat(broker.id)
                 # The controller drops the offset of the heartbeat that unfences, and permits no
@@ -179,8 +168,7 @@ class LightNodes:
         def unregister_one(broker_id: int) -> None:
             what = f"unregistering broker {broker_id}"
             self._pool.request(
-                UnregisterBrokerRequest(broker_id=BrokerId(broker_id)),
-                UnregisterBrokerResponse,
+                messages.UnregisterBrokerRequestV0(broker_id=broker_id),
                 lambda r: check(what, r.error_code, r.error_message),
             )
 
@@ -196,7 +184,6 @@ class LightNodes:
         """
         self._pool.request(
             requests.register_controller(controller_id, incarnation or uuid.uuid4(), ranges),
-            ControllerRegistrationResponse,
             lambda r: check(
                 f"registration of controller {controller_id}", r.error_code, r.error_message
             ),
@@ -212,13 +199,11 @@ class LightNodes:
             RefusedError: with Kafka's text.
         """
 
-        def check_topics(response: CreateTopicsResponse) -> None:
+        def check_topics(response: "messages.CreateTopicsResponseV7") -> None:
             for topic in response.topics:
                 check(f"creating topic {name}", topic.error_code, topic.error_message)
 
-        self._pool.request(
-            requests.create_topic(name, partitions, replicas), CreateTopicsResponse, check_topics
-        )
+        self._pool.request(requests.create_topic(name, partitions, replicas), check_topics)
 
     @contextmanager
     def kept_alive(self, interval_s: float = 2.0) -> Iterator[None]:
@@ -279,7 +264,7 @@ class LightNodes:
 
     def _heartbeat(
         self, broker_id: int, *, want_fence: bool = False, want_shut_down: bool = False
-    ) -> BrokerHeartbeatResponse:
+    ) -> "messages.BrokerHeartbeatResponseV1":
         epoch = self._epochs.get(broker_id)
         if epoch is None:
             raise StackError(f"light broker {broker_id} is not registered")
@@ -290,6 +275,4 @@ class LightNodes:
             want_shut_down=want_shut_down,
         )
         what = f"heartbeat of broker {broker_id}"
-        return self._pool.request(
-            request, BrokerHeartbeatResponse, lambda r: check(what, r.error_code)
-        )
+        return self._pool.request(request, lambda r: check(what, r.error_code))

@@ -1,17 +1,10 @@
-"""Builds the requests that light nodes send, as kio's messages."""
+"""Builds the requests that light nodes send."""
 
-import datetime
 import uuid
 from collections.abc import Iterable, Mapping
+from typing import Any
 
-from kio.schema.broker_heartbeat.v1.request import BrokerHeartbeatRequest
-from kio.schema.broker_registration.v4 import request as broker
-from kio.schema.controller_registration.v0 import request as controller
-from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
-from kio.schema.types import BrokerId, TopicName
-from kio.schema.update_features.v1.request import FeatureUpdateKey, UpdateFeaturesRequest
-from kio.static.primitive import i8, i16, i32, i32Timedelta, i64, u16
-
+from featurewatch.kafka import messages
 from featurewatch.stack.process.ports import LOOPBACK
 
 Ranges = Mapping[str, tuple[int, int]]
@@ -31,34 +24,27 @@ def register_broker(
     ranges: Ranges,
     rack: str | None,
     log_dir: uuid.UUID,
-) -> broker.BrokerRegistrationRequest:
+) -> "messages.BrokerRegistrationRequestV4":
     """BrokerRegistration v4 (3.9 and newer)."""
-    listener = broker.Listener(
-        name="PLAINTEXT", host=LOOPBACK, port=u16(_UNUSED_PORT), security_protocol=i16(0)
-    )
-    features = tuple(
-        broker.Feature(name=name, min_supported_version=i16(low), max_supported_version=i16(high))
-        for name, (low, high) in ranges.items()
-    )
-    return broker.BrokerRegistrationRequest(
-        broker_id=BrokerId(broker_id),
+    form = messages.BrokerRegistrationRequestV4
+    return form(
+        broker_id=broker_id,
         cluster_id=cluster_id,
         incarnation_id=incarnation,
-        listeners=(listener,),
-        features=features,
         rack=rack,
         log_dirs=(log_dir,),
+        **_advertised(form, "PLAINTEXT", ranges),
     )
 
 
 def heartbeat(
     broker_id: int, epoch: int, *, want_fence: bool = False, want_shut_down: bool = False
-) -> BrokerHeartbeatRequest:
+) -> "messages.BrokerHeartbeatRequestV1":
     """BrokerHeartbeat v1."""
-    return BrokerHeartbeatRequest(
-        broker_id=BrokerId(broker_id),
-        broker_epoch=i64(epoch),
-        current_metadata_offset=i64(_CAUGHT_UP),
+    return messages.BrokerHeartbeatRequestV1(
+        broker_id=broker_id,
+        broker_epoch=epoch,
+        current_metadata_offset=_CAUGHT_UP,
         want_fence=want_fence,
         want_shut_down=want_shut_down,
     )
@@ -66,45 +52,51 @@ def heartbeat(
 
 def register_controller(
     controller_id: int, incarnation: uuid.UUID, ranges: Ranges
-) -> controller.ControllerRegistrationRequest:
+) -> "messages.ControllerRegistrationRequestV0":
     """ControllerRegistration v0 (KIP-919; metadata.version 15 and newer)."""
-    listener = controller.Listener(
-        name="CONTROLLER", host=LOOPBACK, port=u16(_UNUSED_PORT), security_protocol=i16(0)
-    )
-    features = tuple(
-        controller.Feature(
-            name=name, min_supported_version=i16(low), max_supported_version=i16(high)
-        )
-        for name, (low, high) in ranges.items()
-    )
-    return controller.ControllerRegistrationRequest(
-        controller_id=i32(controller_id),
+    form = messages.ControllerRegistrationRequestV0
+    return form(
+        controller_id=controller_id,
         incarnation_id=incarnation,
         zk_migration_ready=False,
-        listeners=(listener,),
-        features=features,
+        **_advertised(form, "CONTROLLER", ranges),
     )
 
 
-def create_topic(name: str, partitions: int, replicas: int) -> CreateTopicsRequest:
+def create_topic(name: str, partitions: int, replicas: int) -> "messages.CreateTopicsRequestV7":
     """CreateTopics v7; the controller assigns the replicas."""
-    topic = CreatableTopic(
-        name=TopicName(name),
-        num_partitions=i32(partitions),
-        replication_factor=i16(replicas),
+    form = messages.CreateTopicsRequestV7
+    topic = form.CreatableTopic(
+        name=name,
+        num_partitions=partitions,
+        replication_factor=replicas,
         assignments=(),
         configs=(),
     )
-    return CreateTopicsRequest(
-        topics=(topic,), timeout=i32Timedelta.parse(datetime.timedelta(seconds=60))
-    )
+    return form(topics=(topic,))
 
 
-def update_features(updates: Iterable[tuple[str, int, int]]) -> UpdateFeaturesRequest:
+def update_features(
+    updates: Iterable[tuple[str, int, int]],
+) -> "messages.UpdateFeaturesRequestV1":
     """UpdateFeatures v1 (3.3 and newer); an update is (feature, level, upgrade type)."""
-    return UpdateFeaturesRequest(
+    form = messages.UpdateFeaturesRequestV1
+    return form(
         feature_updates=tuple(
-            FeatureUpdateKey(feature=feature, max_version_level=i16(level), upgrade_type=i8(kind))
+            form.FeatureUpdateKey(feature=feature, max_version_level=level, upgrade_type=kind)
             for feature, level, kind in updates
         )
     )
+
+
+def _advertised(form: Any, listener: str, ranges: Ranges) -> dict[str, Any]:
+    """The listener and the features of a registration."""
+    return {
+        "listeners": (
+            form.Listener(name=listener, host=LOOPBACK, port=_UNUSED_PORT, security_protocol=0),
+        ),
+        "features": tuple(
+            form.Feature(name=name, min_supported_version=low, max_supported_version=high)
+            for name, (low, high) in ranges.items()
+        ),
+    }

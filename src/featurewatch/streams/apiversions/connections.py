@@ -1,10 +1,10 @@
 """Connections to nodes, kept open from one round to the next."""
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from featurewatch.kafka.address import Address
 from featurewatch.kafka.connection import (
-    AnyApiVersionsResponse,
     Connection,
     NodeError,
     ResponseTimeoutError,
@@ -14,6 +14,9 @@ from featurewatch.kafka.security import Security
 from featurewatch.streams.apiversions.node_features import NodeFeatures, read_node_features
 from featurewatch.streams.apiversions.settings import ApiVersionsSettings
 from featurewatch.streams.types import NodeKey, Role
+
+if TYPE_CHECKING:
+    from featurewatch.kafka.connection import AnyApiVersionsResponse
 
 
 class ConnectionPool:
@@ -79,7 +82,7 @@ class ConnectionPool:
         )
 
 
-def _features(address: Address, response: AnyApiVersionsResponse) -> NodeFeatures:
+def _features(address: Address, response: "AnyApiVersionsResponse") -> NodeFeatures:
     try:
         return read_node_features(response)
     except ValueError as error:

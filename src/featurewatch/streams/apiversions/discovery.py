@@ -96,16 +96,14 @@ async def _list_from_broker(connection: Connection, timeout_s: float) -> list[No
         raise NodeError(
             f"{connection.address} does not offer DescribeCluster: brokers of 2.8 and later do"
         )
-    request, response_class = membership.brokers_request(version)
-    response = await connection.request(request, response_class, timeout_s)
+    response = await connection.request(membership.brokers_request(version), timeout_s)
     brokers = membership.read_cluster(response, Role.BROKER)
     if brokers.error is not None:
         raise NodeError(f"{connection.address}: {brokers.error}")
     listings = [brokers]
     version = connection.version_of(membership.DESCRIBE_QUORUM, membership.DESCRIBE_QUORUM_VERSIONS)
     if version is not None:
-        quorum_request, quorum_class = membership.quorum_request(version)
-        quorum = await connection.request(quorum_request, quorum_class, timeout_s)
+        quorum = await connection.request(membership.quorum_request(version), timeout_s)
         listings.append(membership.read_quorum(quorum))
     return listings
 
@@ -120,8 +118,8 @@ async def _ask_controllers(
             if connection.version_of(membership.DESCRIBE_CLUSTER, (1, 1)) is None:
                 errors.append(f"{address} lists no controllers: those of 3.7 and later do")
                 continue
-            request, response_class = membership.controllers_request()
-            response = await connection.request(request, response_class, peers.timeout_s)
+            request = membership.controllers_request()
+            response = await connection.request(request, peers.timeout_s)
             listing = membership.read_cluster(response, Role.CONTROLLER)
             if listing.error is None:
                 return [listing], []

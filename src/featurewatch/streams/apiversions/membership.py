@@ -10,46 +10,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kio.schema.describe_cluster import v0 as cluster_v0
-from kio.schema.describe_cluster import v1 as cluster_v1
-from kio.schema.describe_cluster import v2 as cluster_v2
-from kio.schema.describe_quorum import v0 as quorum_v0
-from kio.schema.describe_quorum import v1 as quorum_v1
-from kio.schema.describe_quorum import v2 as quorum_v2
-from kio.schema.errors import ErrorCode
-from kio.schema.types import TopicName
-from kio.static.primitive import i8, i32
-from kio.static.protocol import Payload
-
 from featurewatch.common.text import quoted
+from featurewatch.kafka import messages
 from featurewatch.kafka.address import Address
+from featurewatch.kafka.errors import error_name
+from featurewatch.kafka.messages import Request, message_class
 from featurewatch.streams.types import MAX_CLUSTER_ID_CHARS, ClusterId, NodeId, NodeKey, Role
 
 DESCRIBE_CLUSTER: Final = 60
 DESCRIBE_CLUSTER_VERSIONS: Final = (0, 2)
 DESCRIBE_QUORUM: Final = 55
 DESCRIBE_QUORUM_VERSIONS: Final = (0, 2)
+_FENCED_SINCE: Final = 2
 
-_CONTROLLERS: Final = i8(2)
-_METADATA_TOPIC: Final = TopicName("__cluster_metadata")
-
-DescribeClusterResponse = (
-    cluster_v0.DescribeClusterResponse
-    | cluster_v1.DescribeClusterResponse
-    | cluster_v2.DescribeClusterResponse
-)
-DescribeQuorumResponse = (
-    quorum_v0.DescribeQuorumResponse
-    | quorum_v1.DescribeQuorumResponse
-    | quorum_v2.DescribeQuorumResponse
-)
-
-# kio has a module of classes a version; these three differ in nothing that we send.
-_QUORUM_FORMS: Final[tuple[tuple[Any, type[DescribeQuorumResponse]], ...]] = (
-    (quorum_v0.request, quorum_v0.DescribeQuorumResponse),
-    (quorum_v1.request, quorum_v1.DescribeQuorumResponse),
-    (quorum_v2.request, quorum_v2.DescribeQuorumResponse),
-)
+_CONTROLLERS: Final = 2
+_METADATA_TOPIC: Final = "__cluster_metadata"
+_CLUSTER_AUTHORIZATION_FAILED: Final = 31
+_MISMATCHED_ENDPOINT_TYPE: Final = 114
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,43 +45,37 @@ class NodeListing:
     error: str | None = None
 
 
-def brokers_request(version: int) -> tuple[Payload, type[DescribeClusterResponse]]:
+def brokers_request(version: int) -> Request[Any]:
     """The request to a broker for the brokers, with the fenced ones where it can list them."""
-    if version == 0:
-        return cluster_v0.DescribeClusterRequest(
-            include_cluster_authorized_operations=False
-        ), cluster_v0.DescribeClusterResponse
-    if version == 1:
-        return cluster_v1.DescribeClusterRequest(
-            include_cluster_authorized_operations=False
-        ), cluster_v1.DescribeClusterResponse
-    return cluster_v2.DescribeClusterRequest(
-        include_cluster_authorized_operations=False, include_fenced_brokers=True
-    ), cluster_v2.DescribeClusterResponse
+    fenced = {"include_fenced_brokers": True} if version >= _FENCED_SINCE else {}
+    request: Request[Any] = message_class("DescribeClusterRequest", version)(
+        include_cluster_authorized_operations=False, **fenced
+    )
+    return request
 
 
-def controllers_request() -> tuple[Payload, type[DescribeClusterResponse]]:
+def controllers_request() -> "messages.DescribeClusterRequestV1":
     """The request to a controller for the controllers, in version 1."""
-    request = cluster_v1.DescribeClusterRequest(
+    return messages.DescribeClusterRequestV1(
         include_cluster_authorized_operations=False, endpoint_type=_CONTROLLERS
     )
-    return request, cluster_v1.DescribeClusterResponse
 
 
-def quorum_request(version: int) -> tuple[Payload, type[DescribeQuorumResponse]]:
+def quorum_request(version: int) -> Request[Any]:
     """The request to a broker for the controllers."""
-    form, response_class = _QUORUM_FORMS[version]
-    partition = form.PartitionData(partition_index=i32(0))
+    form = message_class("DescribeQuorumRequest", version)
+    partition = form.PartitionData(partition_index=0)
     topic = form.TopicData(topic_name=_METADATA_TOPIC, partitions=(partition,))
-    return form.DescribeQuorumRequest(topics=(topic,)), response_class
+    request: Request[Any] = form(topics=(topic,))
+    return request
 
 
-def read_cluster(response: DescribeClusterResponse, role: Role) -> NodeListing:
-    """The nodes of a DescribeCluster response, all of ``role``."""
-    if response.error_code is not ErrorCode.none:
+def read_cluster(response: Any, role: Role) -> NodeListing:
+    """The nodes of a DescribeCluster response of any version, all of ``role``."""
+    if response.error_code:
         return NodeListing(error=_refusal(response.error_code, "DescribeCluster", role))
     nodes = {
-        NodeKey(role, NodeId(int(node.broker_id))): Address.of_peer(node.host, int(node.port))
+        NodeKey(role, NodeId(node.broker_id)): Address.of_peer(node.host, node.port)
         for node in response.brokers
         if node.host
     }
@@ -114,40 +85,35 @@ def read_cluster(response: DescribeClusterResponse, role: Role) -> NodeListing:
     return NodeListing(ClusterId(cluster), nodes)
 
 
-def read_quorum(response: DescribeQuorumResponse) -> NodeListing:
+def read_quorum(response: Any) -> NodeListing:
     """The controllers of a DescribeQuorum response; version 2 has their addresses."""
-    code = response.error_code
     partitions = [part for topic in response.topics for part in topic.partitions]
-    if code is ErrorCode.none and partitions:
-        code = partitions[0].error_code
-    if code is not ErrorCode.none or not partitions:
+    code = response.error_code or (partitions[0].error_code if partitions else 0)
+    if code or not partitions:
         return NodeListing(error=_refusal(code, "DescribeQuorum", Role.CONTROLLER))
     nodes: dict[NodeKey, Address] = {}
-    if isinstance(response, quorum_v2.DescribeQuorumResponse):
-        for node in response.nodes:
-            if node.listeners:
-                listener = node.listeners[0]
-                key = NodeKey(Role.CONTROLLER, NodeId(int(node.node_id)))
-                nodes[key] = Address.of_peer(listener.host, int(listener.port))
-    voters = [NodeId(int(voter.replica_id)) for voter in partitions[0].current_voters]
+    for node in getattr(response, "nodes", ()):
+        if node.listeners:
+            listener = node.listeners[0]
+            key = NodeKey(Role.CONTROLLER, NodeId(node.node_id))
+            nodes[key] = Address.of_peer(listener.host, listener.port)
+    voters = [NodeId(voter.replica_id) for voter in partitions[0].current_voters]
     return NodeListing(
         nodes=nodes,
         without_address=tuple(v for v in voters if NodeKey(Role.CONTROLLER, v) not in nodes),
-        leader_id=int(partitions[0].leader_id),
-        leader_epoch=int(partitions[0].leader_epoch),
+        leader_id=partitions[0].leader_id,
+        leader_epoch=partitions[0].leader_epoch,
     )
 
 
-def _refusal(code: ErrorCode, request: str, role: Role) -> str:
-    match code:
-        case ErrorCode.cluster_authorization_failed:
-            right = "DESCRIBE" if request == "DescribeQuorum" else "ALTER"
-            return (
-                f"{role}s are not listed for lack of {right} on the cluster: allow it, or set "
-                "polled_controllers to id@host:port,... of each"
-            )
-        case ErrorCode.mismatched_endpoint_type:
-            other = next(other for other in Role if other is not role)
-            return f"a {other} listens here: give the address of a {role}"
-        case _:
-            return f"{role}s are not listed: {request} was answered with {code.name}"
+def _refusal(code: int, request: str, role: Role) -> str:
+    if code == _CLUSTER_AUTHORIZATION_FAILED:
+        right = "DESCRIBE" if request == "DescribeQuorum" else "ALTER"
+        return (
+            f"{role}s are not listed for lack of {right} on the cluster: allow it, or set "
+            "polled_controllers to id@host:port,... of each"
+        )
+    if code == _MISMATCHED_ENDPOINT_TYPE:
+        other = next(other for other in Role if other is not role)
+        return f"a {other} listens here: give the address of a {role}"
+    return f"{role}s are not listed: {request} was answered with {error_name(code).lower()}"

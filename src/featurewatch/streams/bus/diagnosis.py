@@ -8,10 +8,10 @@ reports what that says.
 import asyncio
 from typing import Final
 
+from featurewatch.kafka import messages
 from featurewatch.kafka.address import Address, parse_addresses
 from featurewatch.kafka.client_config.errors import SecurityError
 from featurewatch.kafka.connection import NodeError, open_connection
-from featurewatch.kafka.messages.cluster import MetadataRequest, MetadataResponse
 from featurewatch.kafka.security import Security, from_properties
 from featurewatch.streams.bus.settings import BusSettings
 
@@ -53,6 +53,6 @@ async def _request_metadata(address: Address, security: Security) -> None:
     connection = await open_connection(address, security, timeout_s=_TIMEOUT_S)
     try:
         # A listener that wants a login answers nothing but ApiVersions before it.
-        await connection.request(MetadataRequest(), MetadataResponse, _TIMEOUT_S)
+        await connection.request(messages.MetadataRequestV1(topics=()), _TIMEOUT_S)
     finally:
         await connection.close()

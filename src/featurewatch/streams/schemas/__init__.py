@@ -1,6 +1,6 @@
 """The JSON Schemas of the topics' values, for readers of the topics in other languages.
 
-``python -m scripts.generate_schemas`` writes them.
+``make generate`` writes them.
 """
 
 from importlib.resources import files

@@ -10,17 +10,10 @@ from contextlib import asynccontextmanager
 from functools import cache
 from typing import Any
 
-from kio.schema.api_versions.v0.response import ApiVersion, ApiVersionsResponse
-from kio.schema.errors import ErrorCode
-from kio.static.primitive import i16
-
 from featurewatch.kafka.decode import read_entity, skip_header
 from featurewatch.kafka.encode import write_entity
+from featurewatch.kafka.messages import ApiVersionsResponseV0, message_class, versions_of
 from featurewatch.reference.zookeeper.machines.encoding import Endpoint
-from featurewatch.reference.zookeeper.wire.messages.message_classes import (
-    message_class,
-    versions_of,
-)
 
 NAMES = {4: "LeaderAndIsr", 5: "StopReplica", 6: "UpdateMetadata"}
 VERSIONS = {key: versions_of(f"{name}Request") for key, name in NAMES.items()}
@@ -104,24 +97,25 @@ class FaultyBroker:
 
     def _api_versions(self, version: int, correlation_id: int) -> bytes:
         apis = tuple(
-            ApiVersion(api_key=i16(key), min_version=i16(low), max_version=i16(high))
+            ApiVersionsResponseV0.ApiVersion(api_key=key, min_version=low, max_version=high)
             for key, (low, high) in self.versions.items()
         )
         # As an old broker does it: the client repeats the request in a version that it knows.
-        error = ErrorCode.unsupported_version if version > 0 else ErrorCode.none
-        response = ApiVersionsResponse(error_code=error, api_keys=apis)
+        error = 35 if version > 0 else 0
+        response = ApiVersionsResponseV0(error_code=error, api_keys=apis)
         return framed(correlation_id, write_entity(response))
 
     def _response(self, key: int, version: int, message: Any) -> bytes:
         kind = message_class(f"{NAMES[key]}Response", version)
         values: dict[str, Any] = {"error_code": 0}
-        if (item := kind.items.get("partition_errors")) is not None:
+        items = items_of(kind)
+        if (item := items.get("partition_errors")) is not None:
             values["partition_errors"] = tuple(
                 item(topic_name=topic, partition_index=number, error_code=self.partition_error)
                 for topic, number in partitions_of(message)
             )
-        elif (topic_class := kind.items.get("topics")) is not None:
-            item = topic_class.items["partition_errors"]
+        elif (topic_class := items.get("topics")) is not None:
+            item = items_of(topic_class)["partition_errors"]
             values["topics"] = tuple(
                 topic_class(
                     topic_id=topic.topic_id,
@@ -136,6 +130,11 @@ class FaultyBroker:
         return (b"\0" if kind.__flexible__ else b"") + body
 
 
+def items_of(kind: Any) -> dict[str, Any]:
+    """The classes of the items of arrays, by the names of the fields."""
+    return {field.name: field.struct for field in kind.__fields__ if field.struct is not None}
+
+
 def request_in(content: bytes) -> Any:
     """The message in a request without its length."""
     key, version = struct.unpack_from(">hh", content)
@@ -148,7 +147,7 @@ def request_in(content: bytes) -> Any:
 @cache
 def _empty_body(key: int, version: int) -> bytes:
     kind = message_class(f"{NAMES[key]}Response", version)
-    values = {name: () for name in ("partition_errors", "topics") if name in kind.items}
+    values = {name: () for name in ("partition_errors", "topics") if name in items_of(kind)}
     return (b"\0" if kind.__flexible__ else b"") + write_entity(kind(error_code=0, **values))
 
 

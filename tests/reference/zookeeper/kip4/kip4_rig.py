@@ -4,9 +4,9 @@ import struct
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from featurewatch.admin.kip4.messages import DraftRequest
 from featurewatch.kafka.decode import read_entity
 from featurewatch.kafka.encode import write_entity
+from featurewatch.kafka.messages import Request, response_class
 from featurewatch.reference.zookeeper.kip4.api import Kip4Api
 from featurewatch.reference.zookeeper.kip4.controller_access import ControllerAccess
 from featurewatch.reference.zookeeper.machines.encoding import Endpoint
@@ -30,14 +30,14 @@ RESPONSE_START = 8
 Perform = Callable[[TopicRequest], Awaitable[TopicResponse]]
 
 
-def request_frame(request: DraftRequest[Any]) -> bytes:
+def request_frame(request: Request[Any]) -> bytes:
     """A request without its length, written by the client's classes."""
     return HEADER.pack(request.__api_key__, 0, 7, -1) + write_entity(request)
 
 
-def response_of(request: DraftRequest[Any], frame: bytes) -> Any:
+def response_of(request: Request[Any], frame: bytes) -> Any:
     """The response in a frame, read by the client's class to its last byte."""
-    response, end = read_entity(request.response_class, frame, RESPONSE_START)
+    response, end = read_entity(response_class(request), frame, RESPONSE_START)
     assert end == len(frame)
     return response
 
@@ -72,19 +72,19 @@ class Kip4Rig(Rig):
         """The controller's response."""
         return self.request(request)  # type: ignore[return-value]
 
-    async def send(self, request: DraftRequest[Any]) -> Any:
+    async def send(self, request: Request[Any]) -> Any:
         """The response to a request, over the wire."""
         received = read_request(request_frame(request), ApiDialect.CONTROLLER)
         response = await self.api.serve(received)
         return response_of(request, write_response(received.correlation_id, response))
 
-    async def accepted(self, request: DraftRequest[Any]) -> Any:
+    async def accepted(self, request: Request[Any]) -> Any:
         """The response to a request that succeeds."""
         response = await self.send(request)
         assert response.error_code == 0, response
         return response
 
-    async def refused(self, request: DraftRequest[Any]) -> str:
+    async def refused(self, request: Request[Any]) -> str:
         """The reason of a request that fails with 21, and changes nothing in ZooKeeper."""
         before = {path: node.stat for path, node in self.history.tree.items()}
         response = await self.send(request)

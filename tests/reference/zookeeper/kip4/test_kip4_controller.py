@@ -10,8 +10,6 @@ from typing import Any
 import orjson
 import pytest
 
-from featurewatch.admin.kip4 import messages
-from featurewatch.admin.kip4.messages import DraftBroker, DraftConfig, DraftPartition
 from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
 from featurewatch.reference.zookeeper import kip4
 from featurewatch.reference.zookeeper.kip4.topic_command import TopicCommandHelper
@@ -22,11 +20,16 @@ from featurewatch.reference.zookeeper.machines.topics.requests import (
     TopicResponse,
 )
 from featurewatch.reference.zookeeper.machines.zookeeper import Create, Delete
+from tests.messages import by_order as messages
+from tests.messages import changed
 from tests.reference.zookeeper.kip4.kip4_rig import VIEW, Kip4Rig
 from tests.reference.zookeeper.machines.controller_rig import P0
 
 P1 = TopicPartition("t", 1)
-ALTER = messages.AlterTopicRequest("t", None, None, (), ())
+DESCRIBED = messages.DescribeTopicResponseV0
+CONFIG = messages.CreateTopicRequestV0.ConfigEntry
+BROKER = messages.ClusterMetadataResponseV0.Broker
+ALTER = messages.AlterTopicRequestV0("t", None, None, (), ())
 NOT_A_CONTROLLER = "Target broker (id=101) is not serving a controller's role."
 
 
@@ -44,16 +47,16 @@ def elections(*numbers: int, topic: str = "t") -> str:
 
 
 CHANGES: list[Any] = [
-    messages.CreateTopicRequest("new", 1, 1, None, ()),
-    replace(ALTER, partitions=2),
-    messages.ReassignPartitionRequest(moves((0, [3]))),
-    messages.DeleteTopicRequest("t"),
+    messages.CreateTopicRequestV0("new", 1, 1, None, ()),
+    changed(ALTER, partitions=2),
+    messages.ReassignPartitionRequestV0(moves((0, [3]))),
+    messages.DeleteTopicRequestV0("t"),
 ]
 ADMIN_REQUESTS: list[Any] = [
-    messages.DescribeTopicRequest("t"),
-    messages.ListTopicsRequest(),
-    messages.VerifyReassignPartitionRequest(moves((0, [3]))),
-    messages.PreferredReplicaLeaderElectionRequest(None),
+    messages.DescribeTopicRequestV0("t"),
+    messages.ListTopicsRequestV0(),
+    messages.VerifyReassignPartitionRequestV0(moves((0, [3]))),
+    messages.PreferredReplicaLeaderElectionRequestV0(None),
     *CHANGES,
 ]
 
@@ -100,7 +103,7 @@ async def test_success_is_0_without_a_description_and_a_failure_has_its_cause() 
     for request in ADMIN_REQUESTS:
         response = await rig.accepted(request)
         assert response.error_description is None
-    exists = messages.CreateTopicRequest("new", 1, 1, None, ())
+    exists = messages.CreateTopicRequestV0("new", 1, 1, None, ())
     assert await rig.refused(exists) == "Topic 'new' already exists."
 
 
@@ -109,19 +112,19 @@ async def test_success_is_0_without_a_description_and_a_failure_has_its_cause() 
 
 async def test_cluster_metadata_has_the_brokers_and_the_controller() -> None:
     """From any node, the controller or not (A-04, A-05)."""
-    controller = DraftBroker(101, "controller", 9101)
-    expected = messages.ClusterMetadataResponse(
-        0, (DraftBroker(1, "one", 9001), controller), controller
+    controller = BROKER(101, "controller", 9101)
+    expected = messages.ClusterMetadataResponseV0(
+        0, (BROKER(1, "one", 9001), controller), controller
     )
-    assert await Kip4Rig().send(messages.ClusterMetadataRequest()) == expected
-    assert await Kip4Rig(is_controller=False).send(messages.ClusterMetadataRequest()) == expected
+    assert await Kip4Rig().send(messages.ClusterMetadataRequestV0()) == expected
+    assert await Kip4Rig(is_controller=False).send(messages.ClusterMetadataRequestV0()) == expected
 
 
 @pytest.mark.parametrize("controller_id", [-1, 77])
 async def test_the_controller_is_empty_where_none_is_known(controller_id: int) -> None:
     """None is elected, or it is no registered broker (A-05, A-06)."""
     rig = Kip4Rig(view=replace(VIEW, controller_id=controller_id))
-    response = await rig.send(messages.ClusterMetadataRequest())
+    response = await rig.send(messages.ClusterMetadataRequestV0())
     assert (response.error_code, len(response.brokers), response.controller) == (0, 2, None)
 
 
@@ -131,14 +134,14 @@ async def test_the_controller_is_empty_where_none_is_known(controller_id: int) -
 async def test_a_topic_by_numbers_is_placed_by_the_cluster() -> None:
     """With settings of its own; an empty array means defaults (A-08, A-10, A-11)."""
     rig = Kip4Rig()
-    configs = (DraftConfig("retention.ms", "5"),)
-    await rig.accepted(messages.CreateTopicRequest("a", 4, 2, None, configs))
+    configs = (CONFIG("retention.ms", "5"),)
+    await rig.accepted(messages.CreateTopicRequestV0("a", 4, 2, None, configs))
     partitions = rig.context.partitions_of("a")
     assert len(partitions) == 4
     assert {len({*rig.context.assignments[part].replicas}) for part in partitions} == {2}
     data = rig.history.tree["/config/topics/a"].data
     assert orjson.loads(data) == {"version": 1, "config": {"retention.ms": "5"}}
-    await rig.accepted(messages.CreateTopicRequest("b", 1, 1, None, ()))
+    await rig.accepted(messages.CreateTopicRequestV0("b", 1, 1, None, ()))
     data = rig.history.tree["/config/topics/b"].data
     assert orjson.loads(data) == {"version": 1, "config": {}}
 
@@ -146,7 +149,7 @@ async def test_a_topic_by_numbers_is_placed_by_the_cluster() -> None:
 async def test_a_topic_by_assignment_has_its_numbers_from_it() -> None:
     """(A-08, A-09)"""
     rig = Kip4Rig()
-    await rig.accepted(messages.CreateTopicRequest("a", None, None, "3:1,1:2", ()))
+    await rig.accepted(messages.CreateTopicRequestV0("a", None, None, "3:1,1:2", ()))
     replicas = {
         part.number: rig.context.assignments[part].replicas
         for part in rig.context.partitions_of("a")
@@ -176,7 +179,7 @@ async def test_the_server_validates_a_new_topic(
     values: tuple[str, int | None, int | None, str | None], reason: str
 ) -> None:
     """Neither of the two forms, both, or bad values create nothing (A-02, A-03, A-08, A-11)."""
-    assert (await Kip4Rig().refused(messages.CreateTopicRequest(*values, configs=()))).startswith(
+    assert (await Kip4Rig().refused(messages.CreateTopicRequestV0(*values, configs=()))).startswith(
         reason
     )
 
@@ -184,11 +187,11 @@ async def test_the_server_validates_a_new_topic(
 async def test_partitions_are_added() -> None:
     """By a number, or by the assignment of all partitions, or by both (A-11, A-12, A-13)."""
     rig = Kip4Rig()
-    await rig.accepted(replace(ALTER, partitions=2))
+    await rig.accepted(changed(ALTER, partitions=2))
     assert len(rig.context.partitions_of("t")) == 2
-    await rig.accepted(replace(ALTER, partitions=3, replica_assignment=assignments(rig) + ",3:2"))
+    await rig.accepted(changed(ALTER, partitions=3, replica_assignment=assignments(rig) + ",3:2"))
     assert rig.context.assignments[TopicPartition("t", 2)] == ReplicaAssignment((3, 2))
-    await rig.accepted(replace(ALTER, replica_assignment=assignments(rig) + ",2:1"))
+    await rig.accepted(changed(ALTER, replica_assignment=assignments(rig) + ",2:1"))
     assert rig.context.assignments[TopicPartition("t", 3)] == ReplicaAssignment((2, 1))
     assert rig.context.reassigning == set()
 
@@ -202,9 +205,9 @@ def assignments(rig: Kip4Rig) -> str:
 async def test_a_new_assignment_of_existing_partitions_moves_them() -> None:
     """Those alone that have other replicas; others may be added at once (A-13)."""
     rig = Kip4Rig()
-    await rig.accepted(replace(ALTER, replica_assignment="1:2,2:3"))
+    await rig.accepted(changed(ALTER, replica_assignment="1:2,2:3"))
     assert rig.context.reassigning == set()
-    await rig.accepted(replace(ALTER, replica_assignment="1:3,2:3"))
+    await rig.accepted(changed(ALTER, replica_assignment="1:3,2:3"))
     assert rig.context.reassigning == {P0}
     assert rig.context.assignments[P0] == ReplicaAssignment((1, 3, 2), (3,), (2,))
 
@@ -212,12 +215,12 @@ async def test_a_new_assignment_of_existing_partitions_moves_them() -> None:
 async def test_settings_are_added_and_deleted() -> None:
     """A deleted one is named by its key alone and has its default again (A-12, A-14)."""
     rig = Kip4Rig()
-    two = (DraftConfig("flush.ms", "1"), DraftConfig("retention.ms", "2"))
-    await rig.accepted(replace(ALTER, added_configs=two))
-    change = (DraftConfig("retention.ms", "3"),)
-    await rig.accepted(replace(ALTER, added_configs=change, deleted_configs=("flush.ms", "never")))
-    description = (await rig.accepted(messages.DescribeTopicRequest("t"))).description
-    assert description.config.configs == (DraftConfig("retention.ms", "3"),)
+    two = (CONFIG("flush.ms", "1"), CONFIG("retention.ms", "2"))
+    await rig.accepted(changed(ALTER, added_configs=two))
+    change = (CONFIG("retention.ms", "3"),)
+    await rig.accepted(changed(ALTER, added_configs=change, deleted_configs=("flush.ms", "never")))
+    description = (await rig.accepted(messages.DescribeTopicRequestV0("t"))).description
+    assert description.config.configs == (DESCRIBED.ConfigEntry("retention.ms", "3"),)
 
 
 @pytest.mark.parametrize(
@@ -236,59 +239,61 @@ async def test_settings_are_added_and_deleted() -> None:
         ({"replica_assignment": "1:1"}, "t-0: Duplicate replica ids in partition reassignment"),
         ({"replica_assignment": "1:3,9:1"}, "Unknown broker(s) in replica assignment: 9."),
         ({"deleted_configs": ("a", "a")}, "A setting is given twice."),
-        ({"added_configs": (DraftConfig("k", "v"),)}, "Unknown topic config name: k"),
-        ({"added_configs": (DraftConfig("flush.ms", "-1"),)}, "Invalid config value for resource"),
+        ({"added_configs": (CONFIG("k", "v"),)}, "Unknown topic config name: k"),
+        ({"added_configs": (CONFIG("flush.ms", "-1"),)}, "Invalid config value for resource"),
     ],
 )
 async def test_a_bad_change_changes_nothing(changes: dict[str, Any], reason: str) -> None:
     """Not even the settings beside it, which are valid (A-13)."""
-    valid: dict[str, Any] = {"added_configs": (DraftConfig("flush.ms", "1"),)} if changes else {}
-    assert (await Kip4Rig().refused(replace(ALTER, **(valid | changes)))).startswith(reason)
+    valid: dict[str, Any] = {"added_configs": (CONFIG("flush.ms", "1"),)} if changes else {}
+    assert (await Kip4Rig().refused(changed(ALTER, **(valid | changes)))).startswith(reason)
 
 
 async def test_a_deleted_topic_is_marked_until_its_replicas_are_gone() -> None:
     """The list tells it from living ones; a second deletion is none, a change is refused
     (A-11, A-15, A-20, A-21)."""
     rig = Kip4Rig()
-    await rig.accepted(messages.CreateTopicRequest("alive", 1, 1, None, ()))
-    listed = await rig.accepted(messages.ListTopicsRequest())
+    await rig.accepted(messages.CreateTopicRequestV0("alive", 1, 1, None, ()))
+    listed = await rig.accepted(messages.ListTopicsRequestV0())
     assert (listed.topics, listed.marked_for_deletion) == (("alive", "t"), ())
-    await rig.accepted(messages.DeleteTopicRequest("t"))
-    listed = await rig.accepted(messages.ListTopicsRequest())
+    await rig.accepted(messages.DeleteTopicRequestV0("t"))
+    listed = await rig.accepted(messages.ListTopicsRequestV0())
     assert (listed.topics, listed.marked_for_deletion) == (("alive",), ("t",))
-    await rig.accepted(messages.DeleteTopicRequest("t"))
-    assert await rig.refused(replace(ALTER, partitions=2)) == "The topic is queued for deletion."
-    marked = messages.CreateTopicRequest("t", 1, 1, None, ())
+    await rig.accepted(messages.DeleteTopicRequestV0("t"))
+    assert await rig.refused(changed(ALTER, partitions=2)) == "The topic is queued for deletion."
+    marked = messages.CreateTopicRequestV0("t", 1, 1, None, ())
     assert await rig.refused(marked) == "Topic 't' is marked for deletion."
 
 
 async def test_an_unknown_topic_is_not_deleted() -> None:
     """(A-02, A-11)"""
-    reason = await Kip4Rig().refused(messages.DeleteTopicRequest("x"))
+    reason = await Kip4Rig().refused(messages.DeleteTopicRequestV0("x"))
     assert reason == "The topic 'x' does not exist."
 
 
 async def test_a_topic_is_described() -> None:
     """Its numbers, the settings that are its own alone, and its partitions (A-16 to A-19)."""
     rig = Kip4Rig()
-    configs = (DraftConfig("retention.ms", "2"), DraftConfig("flush.ms", "1"))
-    await rig.accepted(messages.CreateTopicRequest("new", None, None, "1:2:3,2:3:1", configs))
-    description = (await rig.accepted(messages.DescribeTopicRequest("new"))).description
-    assert description == messages.DraftTopic(
+    configs = (CONFIG("retention.ms", "2"), CONFIG("flush.ms", "1"))
+    await rig.accepted(messages.CreateTopicRequestV0("new", None, None, "1:2:3,2:3:1", configs))
+    description = (await rig.accepted(messages.DescribeTopicRequestV0("new"))).description
+    assert description == DESCRIBED.TopicDescription(
         "new",
-        messages.DraftTopicConfig(
-            2, 3, (DraftConfig("flush.ms", "1"), DraftConfig("retention.ms", "2"))
+        DESCRIBED.TopicConfigDetails(
+            2,
+            3,
+            (DESCRIBED.ConfigEntry("flush.ms", "1"), DESCRIBED.ConfigEntry("retention.ms", "2")),
         ),
         (
-            DraftPartition(0, 1, (1, 2, 3), (1, 2, 3)),
-            DraftPartition(1, 2, (2, 3, 1), (2, 3, 1)),
+            DESCRIBED.TopicPartitionDetails(0, 1, (1, 2, 3), (1, 2, 3)),
+            DESCRIBED.TopicPartitionDetails(1, 2, (2, 3, 1), (2, 3, 1)),
         ),
     )
 
 
 async def test_an_unknown_topic_has_no_description() -> None:
     """There is one if, and only if, the call succeeded (A-16)."""
-    response = await Kip4Rig().send(messages.DescribeTopicRequest("x"))
+    response = await Kip4Rig().send(messages.DescribeTopicRequestV0("x"))
     assert (response.error_code, response.description) == (21, None)
     assert response.error_description == "The topic 'x' does not exist."
 
@@ -298,10 +303,10 @@ async def test_a_leader_is_absent_where_there_is_none_and_the_isr_is_a_part_of_t
 ):
     """With all replicas dead, and while a reassignment runs (A-19)."""
     rig = Kip4Rig()
-    await rig.accepted(messages.ReassignPartitionRequest(moves((0, [3, 1]))))
+    await rig.accepted(messages.ReassignPartitionRequestV0(moves((0, [3, 1]))))
     (partition,) = await partitions_of(rig)
-    assert partition == DraftPartition(0, 1, (3, 1, 2), (1, 2))
-    description = (await rig.accepted(messages.DescribeTopicRequest("t"))).description
+    assert partition == DESCRIBED.TopicPartitionDetails(0, 1, (3, 1, 2), (1, 2))
+    description = (await rig.accepted(messages.DescribeTopicRequestV0("t"))).description
     assert description.config.replication_factor == 2
     for broker_id in (1, 2, 3):
         rig.history.write(0, Delete(broker_path(broker_id)))
@@ -311,10 +316,10 @@ async def test_a_leader_is_absent_where_there_is_none_and_the_isr_is_a_part_of_t
     assert partition.leader is None
 
 
-async def partitions_of(rig: Kip4Rig) -> tuple[DraftPartition, ...]:
+async def partitions_of(rig: Kip4Rig) -> tuple[Any, ...]:
     """The described partitions of t."""
-    response = await rig.accepted(messages.DescribeTopicRequest("t"))
-    partitions: tuple[DraftPartition, ...] = response.description.partitions
+    response = await rig.accepted(messages.DescribeTopicRequestV0("t"))
+    partitions: tuple[Any, ...] = response.description.partitions
     return partitions
 
 
@@ -323,7 +328,7 @@ async def test_a_setting_that_no_string_can_hold_is_an_error_and_no_lost_connect
     rig = Kip4Rig()
     data = orjson.dumps({"version": 1, "config": {"k": "v" * 40_000}})
     rig.history.write(0, Create("/config/topics/t", data))
-    reason = await rig.refused(messages.DescribeTopicRequest("t"))
+    reason = await rig.refused(messages.DescribeTopicRequestV0("t"))
     assert reason == "A setting of topic 't' is too long to be sent."
 
 
@@ -334,9 +339,9 @@ async def test_a_reassignment_is_started_verified_and_completed() -> None:
     """It returns at once; each partition of the string has a result, whatever it is
     (A-22, A-24, A-26, A-27, A-28)."""
     rig = Kip4Rig()
-    await rig.accepted(replace(ALTER, replica_assignment="1:2,2:1"))
+    await rig.accepted(changed(ALTER, replica_assignment="1:2,2:1"))
     text = moves((0, [3, 1]), (1, [1, 2]))
-    await rig.accepted(messages.ReassignPartitionRequest(text))
+    await rig.accepted(messages.ReassignPartitionRequestV0(text))
     assert await codes(rig, text) == {"t-0": 0, "t-1": 1}
     rig.alter_isr(P0, 1, 2, 3)
     assert await codes(rig, text) == {"t-0": 1, "t-1": 1}
@@ -349,7 +354,7 @@ async def test_a_reassignment_is_started_verified_and_completed() -> None:
 
 async def codes(rig: Kip4Rig, text: str) -> dict[str, int]:
     """The verified results, by partition."""
-    response = await rig.accepted(messages.VerifyReassignPartitionRequest(text))
+    response = await rig.accepted(messages.VerifyReassignPartitionRequestV0(text))
     results = [
         (f"{place.topic_name}-{place.partition}", result.result_code)
         for result in response.results
@@ -374,14 +379,14 @@ async def codes(rig: Kip4Rig, text: str) -> dict[str, int]:
 async def test_a_bad_string_starts_nothing(text: str, reason: str) -> None:
     """Not even the valid partitions in it (A-02, A-23, A-24)."""
     rig = Kip4Rig()
-    await rig.accepted(replace(ALTER, partitions=2))
-    assert (await rig.refused(messages.ReassignPartitionRequest(text))).startswith(reason)
+    await rig.accepted(changed(ALTER, partitions=2))
+    assert (await rig.refused(messages.ReassignPartitionRequestV0(text))).startswith(reason)
     assert rig.context.reassigning == set()
 
 
 async def test_a_bad_string_is_not_verified() -> None:
     """(A-23, A-26, A-27)"""
-    response = await Kip4Rig().send(messages.VerifyReassignPartitionRequest("{}"))
+    response = await Kip4Rig().send(messages.VerifyReassignPartitionRequestV0("{}"))
     assert (response.error_code, response.results) == (21, ())
     assert "partitions is missing" in response.error_description
 
@@ -392,7 +397,7 @@ async def test_a_bad_string_is_not_verified() -> None:
 async def unbalanced() -> Kip4Rig:
     """Broker 2 leads both partitions of t, whose heads are 1."""
     rig = Kip4Rig()
-    await rig.accepted(replace(ALTER, replica_assignment="1:2,1:2"))
+    await rig.accepted(changed(ALTER, replica_assignment="1:2,1:2"))
     rig.history.write(0, Delete(broker_path(1)))
     rig.settle()
     rig.register(1, 9001)
@@ -412,11 +417,11 @@ async def test_the_named_partitions_are_elected_or_all() -> None:
     """The field is optional, and without it all are meant; a description shows that it is done
     (A-29, A-30, A-31)."""
     rig = await unbalanced()
-    await rig.accepted(messages.PreferredReplicaLeaderElectionRequest(elections(1)))
+    await rig.accepted(messages.PreferredReplicaLeaderElectionRequestV0(elections(1)))
     await asyncio.sleep(0)
     described = await partitions_of(rig)
     assert [part.leader == part.replicas[0] for part in described] == [False, True]
-    await rig.accepted(messages.PreferredReplicaLeaderElectionRequest(None))
+    await rig.accepted(messages.PreferredReplicaLeaderElectionRequestV0(None))
     await asyncio.sleep(0)
     described = await partitions_of(rig)
     assert [part.leader == part.replicas[0] for part in described] == [True, True]
@@ -433,7 +438,7 @@ async def test_an_election_is_answered_before_it_ends() -> None:
         return NOT_CONTROLLER
 
     rig = Kip4Rig(perform=wait)
-    await rig.accepted(messages.PreferredReplicaLeaderElectionRequest(None))
+    await rig.accepted(messages.PreferredReplicaLeaderElectionRequestV0(None))
     await asyncio.sleep(0)
     assert len(seen) == 1
     release.set()
@@ -452,7 +457,7 @@ async def test_an_election_is_answered_before_it_ends() -> None:
 async def test_a_bad_string_elects_nobody(text: str, reason: str) -> None:
     """Not even the valid partitions in it (A-23, A-29)."""
     rig = await unbalanced()
-    refused = await rig.refused(messages.PreferredReplicaLeaderElectionRequest(text))
+    refused = await rig.refused(messages.PreferredReplicaLeaderElectionRequestV0(text))
     assert refused.startswith(reason)
     await asyncio.sleep(0)
     assert leaders(rig) == {P0: 2, P1: 2}
@@ -464,7 +469,7 @@ async def test_a_preferred_replica_that_cannot_lead_is_one_line_of_the_log(
     """The old leader stays."""
     rig = await unbalanced()
     rig.alter_isr(P0, 2)
-    await rig.accepted(messages.PreferredReplicaLeaderElectionRequest(elections(0, 1)))
+    await rig.accepted(messages.PreferredReplicaLeaderElectionRequestV0(elections(0, 1)))
     await asyncio.sleep(0)
     assert leaders(rig) == {P0: 2, P1: 1}
     assert "1 partitions have no preferred leader, such as t-0" in caplog.text

@@ -3,16 +3,15 @@
 from typing import Any
 
 from featurewatch.controller.partitions.assignment import TopicPartition
+from featurewatch.kafka.messages import build_message, message_class
 from featurewatch.reference.zookeeper.machines.requests import ErrorCode
 from featurewatch.reference.zookeeper.machines.topics.results import ControlledShutdownResult
-from featurewatch.reference.zookeeper.wire.messages.message_classes import message_class
-from featurewatch.reference.zookeeper.wire.messages.topic_ids import build
 
 
 def controlled_shutdown_request(broker_id: int, broker_epoch: int, version: int) -> Any:
     """The message of a broker that wants to stop."""
     kind = message_class("ControlledShutdownRequest", version)
-    return build(kind, broker_id=broker_id, broker_epoch=broker_epoch)
+    return build_message(kind, broker_id=broker_id, broker_epoch=broker_epoch)
 
 
 def read_controlled_shutdown_response(message: Any) -> ControlledShutdownResult:

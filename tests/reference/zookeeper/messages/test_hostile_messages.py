@@ -9,6 +9,7 @@ import pytest
 
 from featurewatch.kafka.decode import DecodeError, read_entity
 from featurewatch.kafka.encode import write_entity
+from featurewatch.kafka.messages import message_class, versions_of
 from featurewatch.reference.zookeeper.kip4.api import Kip4Api
 from featurewatch.reference.zookeeper.kip4.controller_access import ControllerAccess
 from featurewatch.reference.zookeeper.machines.topics.requests import (
@@ -36,11 +37,6 @@ from featurewatch.reference.zookeeper.wire.frames import (
     write_response,
 )
 from featurewatch.reference.zookeeper.wire.messages import to_controller
-from featurewatch.reference.zookeeper.wire.messages.message_classes import (
-    message_class,
-    message_rows,
-    versions_of,
-)
 from featurewatch.reference.zookeeper.wire.messages.to_brokers import wire_requests
 from featurewatch.reference.zookeeper.wire.responses import ClusterView, metadata
 from tests.reference.zookeeper.messages.controlled_shutdown import controlled_shutdown_request
@@ -53,9 +49,18 @@ from tests.reference.zookeeper.messages.values import (
     random_shutdown_result,
 )
 
+APIS = (
+    "LeaderAndIsr",
+    "StopReplica",
+    "UpdateMetadata",
+    "ControlledShutdown",
+    "AlterPartition",
+    "AllocateProducerIds",
+)
 ALL = [
     (name, version)
-    for name in message_rows()
+    for api in APIS
+    for name in (f"{api}Request", f"{api}Response")
     for version in range(versions_of(name)[0], versions_of(name)[1] + 1)
 ]
 HUGE = (-1, -2, 2**31 - 1, -(2**31), 2**30, 2**15 - 1)
@@ -94,10 +99,10 @@ def some_message(name: str, version: int, seed: str) -> Any:
 def random_instance(kind: Any, chance: Chance) -> Any:
     """A message with a few items in each array."""
     values: dict[str, Any] = {}
-    for name in kind.__slots__:
-        item = getattr(kind, "items", {}).get(name)
-        if item is not None:
-            values[name] = tuple(random_instance(item, chance) for _ in range(3))
+    for field in kind.__fields__:
+        name = field.name
+        if field.struct is not None:
+            values[name] = tuple(random_instance(field.struct, chance) for _ in range(3))
         elif name == "topic_name":
             values[name] = "t"
         elif name == "topic_id":
@@ -191,10 +196,8 @@ def test_any_frame_is_a_request_or_one_line(key: int) -> None:
 def test_a_topic_may_come_twice() -> None:
     """Of a partition that a leader names twice the last state counts; unknown topics are kept."""
     kind = message_class("AlterPartitionRequest", 3)
-    topic_class = kind.items["topics"]
-    partition_class = topic_class.items["partitions"]
     entries = tuple(
-        partition_class(
+        kind.PartitionData(
             partition_index=0,
             leader_epoch=epoch,
             new_isr_with_epochs=(),
@@ -203,7 +206,7 @@ def test_a_topic_may_come_twice() -> None:
         )
         for epoch in (1, 2)
     )
-    topic = topic_class(topic_id=None, partitions=entries)
+    topic = kind.TopicData(topic_id=None, partitions=entries)
     message = kind(broker_id=1, broker_epoch=2, topics=(topic, topic))
     known = to_controller.read_alter_partition(message, 3, lambda _: "t")
     assert [wanted.leader_epoch for wanted in known.request.partitions.values()] == [2]

@@ -1,17 +1,17 @@
 """Questions on the wire: every version bears replica id -1, and answers come back as values."""
 
-import io
 from typing import Any
 
 import pytest
-from kio.schema.types import BrokerId
-from kio.serial import entity_reader, entity_writer
+from kio.serial import entity_reader
 
 from featurewatch.kafka.address import Address
+from featurewatch.kafka.encode import write_entity
 from featurewatch.streams.kraft.errors import NotAControllerError
 from featurewatch.streams.kraft.observer import fetch_api
 from featurewatch.streams.kraft.observer.requests import FetchRequest, FetchSnapshotRequest
 from featurewatch.streams.types import OffsetAndEpoch
+from tests.kafka.kio_messages import kio_class
 
 FETCH = FetchRequest(Address("a", 1), 7, OffsetAndEpoch(5, 3), 4, 500, 1 << 20)
 SNAPSHOT = FetchSnapshotRequest(Address("a", 1), 7, OffsetAndEpoch(20, 4), 100, 1 << 20)
@@ -29,17 +29,23 @@ class HighestVersions:
         return version if version >= ours[0] else None
 
 
+def read_by_kio(request: Any) -> Any:
+    """The request as kio reads its bytes."""
+    content = write_entity(request)
+    kind = kio_class(type(request).__name__, request.__version__)
+    back, end = entity_reader(kind)(content, 0)
+    assert end == len(content)
+    return back
+
+
 @pytest.mark.parametrize("version", range(13, 19))
 def test_every_fetch_version_bears_no_replica_id(version: int) -> None:
     """The bytes of each Fetch version, read back, have replica id -1 and the place asked for."""
-    request, _, _ = fetch_api.encode_request(
+    request, _ = fetch_api.encode_request(
         FETCH, "cluster", HighestVersions(fetch=version, snapshot=0)
     )
     assert request.__version__ == version
-    buffer = io.BytesIO()
-    entity_writer(type(request))(buffer, request)
-    back: Any
-    back, _ = entity_reader(type(request))(buffer.getvalue(), 0)
+    back = read_by_kio(request)
     state = getattr(back, "replica_state", back)
     assert state.replica_id == -1
     assert back.cluster_id == "cluster"
@@ -52,13 +58,10 @@ def test_every_fetch_version_bears_no_replica_id(version: int) -> None:
 @pytest.mark.parametrize("version", [0, 1])
 def test_every_fetch_snapshot_version_bears_no_replica_id(version: int) -> None:
     """FetchSnapshot names the log by name, and bears replica id -1."""
-    request, _, _ = fetch_api.encode_request(
+    request, _ = fetch_api.encode_request(
         SNAPSHOT, "cluster", HighestVersions(fetch=13, snapshot=version)
     )
-    buffer = io.BytesIO()
-    entity_writer(type(request))(buffer, request)
-    back: Any
-    back, _ = entity_reader(type(request))(buffer.getvalue(), 0)
+    back = read_by_kio(request)
     assert back.replica_id == -1
     assert back.topics[0].name == "__cluster_metadata"
     assert back.topics[0].partitions[0].position == 100
@@ -66,7 +69,7 @@ def test_every_fetch_snapshot_version_bears_no_replica_id(version: int) -> None:
 
 def test_a_request_with_a_replica_id_does_not_leave(monkeypatch: pytest.MonkeyPatch) -> None:
     """Should anyone ever put an id in, the request is not built."""
-    monkeypatch.setattr(fetch_api, "NO_REPLICA", BrokerId(1))
+    monkeypatch.setattr(fetch_api, "NO_REPLICA", 1)
     request = fetch_api.fetch_request(FETCH, "cluster", 17)
     monkeypatch.undo()
     with pytest.raises(AssertionError, match="bears the replica id 1"):

@@ -1,16 +1,21 @@
 """Reads the output topics as they come, and notes when."""
 
+import logging
 import threading
 import time
 from collections import Counter
+from typing import Final
 
 from featurewatch.cli.commands.demo.printer import DemoPrinter
+from featurewatch.streams.bus.errors import BusError
 from featurewatch.streams.bus.reader import TopicReader
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.codec.outputs import decode_alert, decode_change, decode_snapshot
 from featurewatch.streams.outputs import Alert, AlertState, FeatureChange, Snapshot
 from featurewatch.streams.topics import ALERTS, DEAD_LETTERS, EPOCHS, FEATURE_CHANGES, STATE
 from featurewatch.streams.types import ClusterId
+
+LOG: Final = logging.getLogger("featurewatch.demo")
 
 _TOPICS = (FEATURE_CHANGES, ALERTS, EPOCHS, STATE, DEAD_LETTERS)
 
@@ -62,9 +67,12 @@ class OutputLog:
         return sum(count - 1 for count in keys.values())
 
     def _read(self) -> None:
-        while not self._stop.is_set():
-            for message in self._reader.poll(0.1):
-                self._take(message.topic() or "", message.value(), time.time() * 1000)
+        try:
+            while not self._stop.is_set():
+                for message in self._reader.poll(0.1):
+                    self._take(message.topic() or "", message.value(), time.time() * 1000)
+        except BusError as error:
+            LOG.error("the demo reads no more outputs: %s", error)
 
     def _take(self, name: str, value: bytes | None, now_ms: float) -> None:
         if value is None:  # the state of a cluster that was forgotten

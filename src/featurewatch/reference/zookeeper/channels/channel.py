@@ -19,7 +19,6 @@ from featurewatch.reference.zookeeper.machines.topics.broker_requests import (
 from featurewatch.reference.zookeeper.wire.messages.to_brokers import (
     api_of,
     failed_response,
-    response_class,
     response_of,
     wire_requests,
 )
@@ -164,9 +163,8 @@ class BrokerChannel:
     async def _exchange(
         self, connection: Connection, request: BrokerRequest, version: int
     ) -> BrokerResponse:
-        expected = response_class(request, version)
         received: list[Any] = [
-            await connection.request(message, expected, self._settings.timeout_s)
+            await connection.request(message, self._settings.timeout_s)
             for message in wire_requests(request, version)
         ]
         return response_of(request, version, received)

@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
 from featurewatch.common.text import plain, shortened
+from featurewatch.kafka import messages
+from featurewatch.kafka.messages import response_class
 from featurewatch.reference.zookeeper.kip4.codes import (
     ADMIN_REQUEST_FAILED,
     NO_ERROR,
@@ -35,7 +37,6 @@ from featurewatch.reference.zookeeper.wire.api_keys import (
     KIP4_VERIFY_REASSIGN_PARTITION,
 )
 from featurewatch.reference.zookeeper.wire.frames import WireRequest
-from featurewatch.reference.zookeeper.wire.kip4_messages import message_classes
 from featurewatch.reference.zookeeper.wire.responses import ClusterView
 
 _log = logging.getLogger("featurewatch.reference.zookeeper")
@@ -46,9 +47,9 @@ Fields = Mapping[str, Any]
 
 _FIELDS_OF_ERROR: Final[Mapping[int, Fields]] = {
     KIP4_CLUSTER_METADATA: {"brokers": (), "controller": None},
-    KIP4_DESCRIBE_TOPIC: {"topic_description": None},
-    KIP4_LIST_TOPICS: {"topics_list": None, "marked_for_deletion": None},
-    KIP4_VERIFY_REASSIGN_PARTITION: {"reassignment_results": ()},
+    KIP4_DESCRIBE_TOPIC: {"description": None},
+    KIP4_LIST_TOPICS: {"topics": None, "marked_for_deletion": None},
+    KIP4_VERIFY_REASSIGN_PARTITION: {"results": ()},
 }
 """Those fields where there is an error."""
 
@@ -95,12 +96,12 @@ class Kip4Api:
         values: dict[str, Any] = {"error_code": code, **fields}
         if request.key != KIP4_CLUSTER_METADATA:
             values["error_description"] = description
-        return message_classes(request.key).response(**values)
+        return response_class(request.body)(**values)
 
     # -- requests ----------------------------------------------------------------------------------
 
     async def _cluster_metadata(self, _: Any) -> Fields:
-        broker, view = message_classes(KIP4_CLUSTER_METADATA).item, self._view()
+        broker, view = messages.ClusterMetadataResponseV0.Broker, self._view()
         brokers = {
             node_id: broker(node_id=node_id, host=endpoint.host, port=endpoint.port)
             for node_id, endpoint in sorted(view.brokers.items())
@@ -116,7 +117,7 @@ class Kip4Api:
             body.partitions,
             body.replicas,
             body.replica_assignment,
-            _pairs(body.config_entries),
+            _pairs(body.configs),
         )
         return {}
 
@@ -125,7 +126,7 @@ class Kip4Api:
             body.topic_name,
             body.partitions,
             body.replica_assignment,
-            _pairs(body.added_config_entries),
+            _pairs(body.added_configs),
             body.deleted_configs,
         )
         return {}
@@ -136,16 +137,16 @@ class Kip4Api:
 
     async def _describe_topic(self, body: Any) -> Fields:
         topic = await self._topics.describe(body.topic_name)
-        classes = message_classes(KIP4_DESCRIBE_TOPIC)
-        config = classes.config(
+        form = messages.DescribeTopicResponseV0
+        config = form.TopicConfigDetails(
             partitions=len(topic.partitions),
             replication_factor=topic.replication_factor,
-            config_entries=tuple(
-                classes.item(config_key=pair.key, config_value=pair.value) for pair in topic.configs
+            configs=tuple(
+                form.ConfigEntry(key=pair.key, value=pair.value) for pair in topic.configs
             ),
         )
         partitions = tuple(
-            classes.partition(
+            form.TopicPartitionDetails(
                 partition_id=partition.number,
                 leader=partition.leader,
                 replicas=partition.replicas,
@@ -153,32 +154,32 @@ class Kip4Api:
             )
             for partition in topic.partitions
         )
-        description = classes.description(
-            topic_name=topic.name, topic_config_details=config, topic_partition_details=partitions
+        description = form.TopicDescription(
+            topic_name=topic.name, config=config, partitions=partitions
         )
-        return {"topic_description": description}
+        return {"description": description}
 
     async def _list_topics(self, _: Any) -> Fields:
         names = self._topics.list()
-        return {"topics_list": names.alive, "marked_for_deletion": names.marked_for_deletion}
+        return {"topics": names.alive, "marked_for_deletion": names.marked_for_deletion}
 
     async def _reassign_partition(self, body: Any) -> Fields:
         await self._reassignments.reassign(body.manual_assignment)
         return {}
 
     async def _verify_reassign_partition(self, body: Any) -> Fields:
-        classes = message_classes(KIP4_VERIFY_REASSIGN_PARTITION)
+        form = messages.VerifyReassignPartitionResponseV0
         codes = self._reassignments.verify(body.manual_assignment)
         results = tuple(
-            classes.item(
-                topic_and_partition=classes.partition(
+            form.ReassignmentResult(
+                topic_and_partition=form.TopicAndPartition(
                     topic_name=partition.topic, partition=partition.number
                 ),
                 result_code=int(code),
             )
             for partition, code in codes.items()
         )
-        return {"reassignment_results": results}
+        return {"results": results}
 
     async def _preferred_replica_leader_election(self, body: Any) -> Fields:
         self._elections.elect(body.partitions_serialized)
@@ -186,7 +187,7 @@ class Kip4Api:
 
 
 def _pairs(entries: Sequence[Any]) -> tuple[Kip4Config, ...]:
-    return tuple(Kip4Config(entry.config_key, entry.config_value) for entry in entries)
+    return tuple(Kip4Config(entry.key, entry.value) for entry in entries)
 
 
 def _fitting(description: str) -> str:

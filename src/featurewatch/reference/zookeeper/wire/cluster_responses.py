@@ -6,18 +6,13 @@ may ask any broker.
 
 from typing import Any, Final
 
-from kio.schema.errors import ErrorCode as WireError
-
 from featurewatch.controller.partitions.assignment import TopicPartition
+from featurewatch.kafka.messages import build_message, response_class
 from featurewatch.reference.zookeeper.machines.encoding import Endpoint
+from featurewatch.reference.zookeeper.machines.requests import ErrorCode
 from featurewatch.reference.zookeeper.machines.topics.context import ControllerContext
-from featurewatch.reference.zookeeper.wire.frames import (
-    WireRequest,
-    build_message,
-    response_classes,
-)
+from featurewatch.reference.zookeeper.wire.frames import WireRequest
 from featurewatch.reference.zookeeper.wire.messages.topic_ids import topic_id_text, topic_uuid
-from featurewatch.reference.zookeeper.wire.responses import NO_THROTTLE
 
 GROUPS_TOPIC: Final = "__consumer_offsets"
 TRANSACTIONS_TOPIC: Final = "__transaction_state"
@@ -31,29 +26,29 @@ _NO_NODE: Final = -1
 
 def topic_metadata(request: WireRequest, context: ControllerContext | None) -> tuple[Any, ...]:
     """The topics of a Metadata response; without a controller's memory all are unknown."""
-    classes = response_classes(request.key, request.version)
+    form = response_class(request.body)
     requested = request.body.topics
     # Version 0 asks for all topics by an empty list, later ones by none.
     if requested is None or (request.version == 0 and not requested):
         names = [] if context is None else sorted(context.topics - context.queued_deletions)
-        return tuple(_known_topic(classes, context, name) for name in names if context is not None)
+        return tuple(_known_topic(form, context, name) for name in names if context is not None)
     if request.version < _NULL_NAMES_SINCE and any(topic.name is None for topic in requested):
-        return tuple(_invalid(classes, topic) for topic in requested)
-    return tuple(_topic(classes, context, topic) for topic in requested)
+        return tuple(_invalid(form, topic) for topic in requested)
+    return tuple(_topic(form, context, topic) for topic in requested)
 
 
-def _invalid(classes: Any, requested: Any) -> Any:
+def _invalid(form: Any, requested: Any) -> Any:
     """The error of a request by id in a version whose response must have names (10 and 11)."""
     return build_message(
-        classes.MetadataResponseTopic,
-        error_code=WireError.invalid_request,
+        form.MetadataResponseTopic,
+        error_code=ErrorCode.INVALID_REQUEST,
         name=requested.name or "",
         topic_id=requested.topic_id,
         partitions=(),
     )
 
 
-def _topic(classes: Any, context: ControllerContext | None, requested: Any) -> Any:
+def _topic(form: Any, context: ControllerContext | None, requested: Any) -> Any:
     topic_id = getattr(requested, "topic_id", None)
     name = requested.name
     if name is None and context is not None and topic_id is not None:
@@ -61,37 +56,37 @@ def _topic(classes: Any, context: ControllerContext | None, requested: Any) -> A
     if context is None or name not in context.topics or name in context.queued_deletions:
         is_by_id = requested.name is None
         return build_message(
-            classes.MetadataResponseTopic,
-            error_code=WireError.unknown_topic_id
+            form.MetadataResponseTopic,
+            error_code=ErrorCode.UNKNOWN_TOPIC_ID
             if is_by_id
-            else WireError.unknown_topic_or_partition,
+            else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             name=requested.name,
             topic_id=topic_id,
             partitions=(),
         )
-    return _known_topic(classes, context, str(name))
+    return _known_topic(form, context, str(name))
 
 
-def _known_topic(classes: Any, context: ControllerContext, name: str) -> Any:
+def _known_topic(form: Any, context: ControllerContext, name: str) -> Any:
     partitions = sorted(context.partitions_of(name))
     return build_message(
-        classes.MetadataResponseTopic,
-        error_code=WireError.none,
+        form.MetadataResponseTopic,
+        error_code=ErrorCode.NONE,
         name=name,
         topic_id=topic_uuid(context.topic_ids.get(name)),
         is_internal=name in _COORDINATOR_TOPICS.values(),
-        partitions=tuple(_partition(classes, context, partition) for partition in partitions),
+        partitions=tuple(_partition(form, context, partition) for partition in partitions),
     )
 
 
-def _partition(classes: Any, context: ControllerContext, partition: TopicPartition) -> Any:
+def _partition(form: Any, context: ControllerContext, partition: TopicPartition) -> Any:
     leadership = context.leaderships.get(partition)
     replicas = context.assignment(partition).replicas
     leader = _NO_NODE if leadership is None else leadership.leader
     has_leader = leader in context.brokers
     return build_message(
-        classes.MetadataResponsePartition,
-        error_code=WireError.none if has_leader else WireError.leader_not_available,
+        form.MetadataResponsePartition,
+        error_code=ErrorCode.NONE if has_leader else ErrorCode.LEADER_NOT_AVAILABLE,
         partition_index=partition.number,
         leader_id=leader if has_leader else _NO_NODE,
         leader_epoch=-1 if leadership is None else leadership.leader_epoch,
@@ -105,23 +100,23 @@ def _partition(classes: Any, context: ControllerContext, partition: TopicPartiti
 
 def find_coordinator(request: WireRequest, context: ControllerContext | None) -> Any:
     """The leader of the partition to which each group or transaction belongs."""
-    classes = response_classes(request.key, request.version)
+    form = response_class(request.body)
     body = request.body
     key_type = int(getattr(body, "key_type", 0))
     if request.version < _KEYS_SINCE:
         node_id, endpoint = _coordinator(context, key_type, body.key)
         return build_message(
-            classes.FindCoordinatorResponse,
-            throttle_time=NO_THROTTLE,
+            form,
+            throttle_time_ms=0,
             error_message=None,
             **_node_fields(node_id, endpoint),
         )
     found = [(key, *_coordinator(context, key_type, key)) for key in body.coordinator_keys]
     return build_message(
-        classes.FindCoordinatorResponse,
-        throttle_time=NO_THROTTLE,
+        form,
+        throttle_time_ms=0,
         coordinators=tuple(
-            classes.Coordinator(key=key, error_message=None, **_node_fields(node_id, endpoint))
+            form.Coordinator(key=key, error_message=None, **_node_fields(node_id, endpoint))
             for key, node_id, endpoint in found
         ),
     )
@@ -144,10 +139,10 @@ def _coordinator(
 
 def _node_fields(node_id: int, endpoint: Endpoint | None) -> dict[str, Any]:
     if endpoint is None:
-        error = WireError.coordinator_not_available
+        error = ErrorCode.COORDINATOR_NOT_AVAILABLE
         return {"error_code": error, "node_id": _NO_NODE, "host": "", "port": -1}
     node = {"node_id": node_id, "host": endpoint.host, "port": endpoint.port}
-    return {"error_code": WireError.none, **node}
+    return {"error_code": ErrorCode.NONE, **node}
 
 
 def java_hash(text: str) -> int:

@@ -7,8 +7,8 @@ do after a reassignment with every broker that they know.
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from kio.schema.errors import ErrorCode as WireError
-
+from featurewatch.kafka.messages import build_message, response_class
+from featurewatch.reference.zookeeper.machines.requests import ErrorCode
 from featurewatch.reference.zookeeper.machines.topics.requests import (
     AlterConfigsRequest,
     ConfigChange,
@@ -18,12 +18,7 @@ from featurewatch.reference.zookeeper.machines.topics.requests import (
     TopicResult,
     TopicResults,
 )
-from featurewatch.reference.zookeeper.wire.frames import (
-    WireRequest,
-    build_message,
-    response_classes,
-)
-from featurewatch.reference.zookeeper.wire.responses import NO_THROTTLE
+from featurewatch.reference.zookeeper.wire.frames import WireRequest
 
 _TOPIC_RESOURCE: Final = 2
 _TOPIC_CONFIG: Final = 1
@@ -43,17 +38,17 @@ def describe_configs(
     request: WireRequest, configs: Mapping[str, Mapping[str, str] | None] | None
 ) -> Any:
     """The own settings of topics; other resources have none here. None: not the controller."""
-    classes = response_classes(request.key, request.version)
+    form = response_class(request.body)
     return build_message(
-        classes.DescribeConfigsResponse,
-        throttle_time=NO_THROTTLE,
+        form,
+        throttle_time_ms=0,
         results=tuple(
-            classes.DescribeConfigsResult(
+            form.DescribeConfigsResult(
                 error_code=_error_of_resource(resource, configs),
                 error_message=None,
                 resource_type=resource.resource_type,
                 resource_name=resource.resource_name,
-                configs=tuple(_settings(classes, resource, configs)),
+                configs=tuple(_settings(form, resource, configs)),
             )
             for resource in request.body.resources
         ),
@@ -62,19 +57,19 @@ def describe_configs(
 
 def _error_of_resource(
     resource: Any, configs: Mapping[str, Mapping[str, str] | None] | None
-) -> WireError:
+) -> ErrorCode:
     if resource.resource_type != _TOPIC_RESOURCE:
-        return WireError.none
+        return ErrorCode.NONE
     if configs is None:
-        return WireError.leader_not_available  # retriable: another broker knows them
+        return ErrorCode.LEADER_NOT_AVAILABLE  # retriable: another broker knows them
     if resource.resource_name not in configs:
-        return WireError.unknown_topic_or_partition
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     is_readable = configs[resource.resource_name] is not None
-    return WireError.none if is_readable else WireError.invalid_config
+    return ErrorCode.NONE if is_readable else ErrorCode.INVALID_CONFIG
 
 
 def _settings(
-    classes: Any, resource: Any, configs: Mapping[str, Mapping[str, str] | None] | None
+    form: Any, resource: Any, configs: Mapping[str, Mapping[str, str] | None] | None
 ) -> Iterable[Any]:
     own = (configs or {}).get(resource.resource_name)
     if resource.resource_type != _TOPIC_RESOURCE or own is None:
@@ -83,7 +78,7 @@ def _settings(
     for name, value in sorted(own.items()):
         if keys is None or name in keys:
             yield build_message(
-                classes.DescribeConfigsResourceResult,
+                form.DescribeConfigsResourceResult,
                 name=name,
                 value=value,
                 read_only=False,
@@ -109,32 +104,32 @@ def read_alter_configs(request: WireRequest) -> AlterConfigsRequest:
 
 def alter_configs_response(request: WireRequest, response: TopicResponse | None) -> Any:
     """The result of each resource; ``response`` is None if no topic was in the request."""
-    classes = response_classes(request.key, request.version)
+    form = response_class(request.body)
     results = response.results if isinstance(response, TopicResults) else {}
     failed = response if isinstance(response, RequestFailed) else None
     return build_message(
-        classes.IncrementalAlterConfigsResponse,
-        throttle_time=NO_THROTTLE,
+        form,
+        throttle_time_ms=0,
         responses=tuple(
-            _altered(classes, resource, results, failed) for resource in request.body.resources
+            _altered(form, resource, results, failed) for resource in request.body.resources
         ),
     )
 
 
 def _altered(
-    classes: Any,
+    form: Any,
     resource: Any,
     results: Mapping[str, TopicResult],
     failed: RequestFailed | None,
 ) -> Any:
-    error, message = WireError.none, None
+    error, message = ErrorCode.NONE, None
     if resource.resource_type == _TOPIC_RESOURCE:
         result = results.get(resource.resource_name)
         code = int(failed.error if failed is not None else -1) if result is None else result.error
-        error, message = WireError(int(code)), None if result is None else result.message
+        error, message = ErrorCode(int(code)), None if result is None else result.message
     elif any(int(item.config_operation) != ConfigOperation.DELETE for item in resource.configs):
-        error, message = WireError.invalid_request, "This node has no settings of its own."
-    return classes.AlterConfigsResourceResponse(
+        error, message = ErrorCode.INVALID_REQUEST, "This node has no settings of its own."
+    return form.AlterConfigsResourceResponse(
         error_code=error,
         error_message=message,
         resource_type=resource.resource_type,

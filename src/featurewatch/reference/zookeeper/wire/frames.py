@@ -5,49 +5,40 @@ SocketServer). The exception is an unknown version of ApiVersions, whose respons
 version 0 (KIP-511).
 """
 
-import io
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
-from types import ModuleType
 from typing import Any, Final
-
-from kio.schema.index import api_key_map
-from kio.serial import entity_writer
 
 from featurewatch.kafka.decode import DecodeError, read_entity, skip_header
 from featurewatch.kafka.encode import write_entity
-from featurewatch.reference.zookeeper.wire import draft_messages, kip4_messages
+from featurewatch.kafka.messages import message_class, request_names
+from featurewatch.kafka.messages.drafts import KIP4_APIS
 from featurewatch.reference.zookeeper.wire.api_keys import (
-    ALLOCATE_PRODUCER_IDS,
     ALTER_PARTITION,
     API_VERSIONS,
     CONTROLLED_SHUTDOWN,
     DRAFT_DELETE,
     DRAFT_UPDATE,
-    KIP4_KEYS,
-    LEADER_AND_ISR,
     OFFERED,
     REPLICA_KEYS,
-    STOP_REPLICA,
     UPDATE_METADATA,
     ApiDialect,
 )
 from featurewatch.reference.zookeeper.wire.messages.from_controller import update_metadata_start
-from featurewatch.reference.zookeeper.wire.messages.message_classes import message_class
 
 _START: Final = struct.Struct(">hhi")
 _LENGTH: Final = struct.Struct(">i")
-_GENERATED: Final[Mapping[int, str]] = {
-    LEADER_AND_ISR: "LeaderAndIsr",
-    STOP_REPLICA: "StopReplica",
-    ALTER_PARTITION: "AlterPartition",
-    CONTROLLED_SHUTDOWN: "ControlledShutdown",
-    ALLOCATE_PRODUCER_IDS: "AllocateProducerIds",
+_RELEASED: Final = request_names()
+_OF_DRAFT: Final[Mapping[ApiDialect, str]] = {
+    ApiDialect.EARLY_DRAFT: "Early",
+    ApiDialect.EARLY_DRAFT_STRUCK: "Struck",
+    ApiDialect.LATER_DRAFT: "Late",
 }
-"""Messages between brokers and controllers, which kio has not in all versions."""
+"""The first word of the messages of UpdateFeatures."""
+_FEATURES_SINCE: Final = 3
+"""The first version of ApiVersions with features."""
 _WITHOUT_CLIENT_ID: Final = (CONTROLLED_SHUTDOWN, 0)
 """The one request whose header ends after the correlation id (``RequestHeader`` version 0)."""
 _MAX_ITEMS: Final = 50_000
@@ -63,7 +54,7 @@ class MalformedRequestError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class WireRequest:
-    """One request; ``body`` is kio's or a draft's message, None for an unknown ApiVersions."""
+    """One request; ``body`` is its message, None for an unknown ApiVersions."""
 
     key: int
     version: int
@@ -106,34 +97,11 @@ def read_request(frame: bytes, api_dialect: ApiDialect) -> WireRequest:
 
 def write_response(correlation_id: int, response: Any) -> bytes:
     """Encodes a response as a frame, its length first."""
-    header = response.__header_schema__
-    buffer = io.BytesIO()
-    buffer.write(bytes(_LENGTH.size))
-    entity_writer(header)(buffer, header(correlation_id=correlation_id))
-    # Classes that are made from the table of schemas, and KIP-4's with its optional fields.
-    if hasattr(response, "items") or response.__api_key__ in KIP4_KEYS:
-        buffer.write(write_entity(response))
-    else:
-        entity_writer(type(response))(buffer, response)
-    return _with_length(buffer)
-
-
-def write_request(request: Any, client_id: str) -> bytes:
-    """Encodes a request that a node sends, as a frame, its length first."""
-    header = request.__header_schema__
-    buffer = io.BytesIO()
-    buffer.write(bytes(_LENGTH.size))
-    entity_writer(header)(
-        buffer,
-        header(
-            request_api_key=request.__api_key__,
-            request_api_version=request.__version__,
-            correlation_id=0,
-            client_id=client_id,
-        ),
-    )
-    entity_writer(type(request))(buffer, request)
-    return _with_length(buffer)
+    # The response to ApiVersions has the old header in every version.
+    is_flexible = response.__flexible__ and response.__api_key__ != API_VERSIONS
+    tags = b"\0" if is_flexible else b""
+    body = _LENGTH.pack(correlation_id) + tags + write_entity(response)
+    return _LENGTH.pack(len(body)) + body
 
 
 def max_items(key: int) -> int:
@@ -146,51 +114,25 @@ def max_items(key: int) -> int:
 @cache
 def request_class(api_dialect: ApiDialect, key: int, version: int) -> Any:
     """The message class of a request that ``api_dialect`` offers."""
-    if key == DRAFT_UPDATE:
-        return draft_messages.update_features(api_dialect, version).request
-    if key == DRAFT_DELETE:
-        return draft_messages.delete_features(version).request
-    if key == UPDATE_METADATA:
-        if api_dialect.controls_topics:
-            return update_metadata_start(version)
-        return draft_messages.update_metadata().request
-    if key in KIP4_KEYS:
-        return kip4_messages.message_classes(key).request
-    if key in _GENERATED:
-        return message_class(f"{_GENERATED[key]}Request", version)
-    name = api_key_map[key]
-    entity = "".join(part.capitalize() for part in name.split("_"))
-    return getattr(_module(name, version, "request"), f"{entity}Request")
+    if key == UPDATE_METADATA and api_dialect.controls_topics:
+        return update_metadata_start(version)
+    return message_class(f"{_api_name(api_dialect, key, version)}Request", version)
 
 
-@cache
-def response_classes(key: int, version: int) -> ModuleType:
-    """kio's module with the response classes of a released API version."""
-    return _module(api_key_map[key], version, "response")
-
-
-def build_message(kind: Any, **values: Any) -> Any:
-    """Builds a kio message from those ``values`` that this version has fields for."""
-    return kind(**{name: values[name] for name in _field_names(kind) if name in values})
-
-
-@cache
-def _field_names(kind: Any) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(kind))
-
-
-def _with_length(buffer: io.BytesIO) -> bytes:
-    frame = buffer.getbuffer()
-    _LENGTH.pack_into(frame, 0, len(frame) - _LENGTH.size)
-    return bytes(frame)
-
-
-def _module(name: str, version: int, kind: str) -> ModuleType:
-    return import_module(f"kio.schema.{name}.v{version}.{kind}")
+def _api_name(api_dialect: ApiDialect, key: int, version: int) -> str:
+    """The name of a request in the table of messages."""
+    if (draft := _OF_DRAFT.get(api_dialect)) is not None:
+        if key == DRAFT_UPDATE:
+            return f"{draft}UpdateFeatures"
+        if key == DRAFT_DELETE:
+            return "EarlyDeleteFeatures"
+        if key == UPDATE_METADATA:
+            return "StruckUpdateMetadata"
+        if key == API_VERSIONS and version >= _FEATURES_SINCE:
+            return "DraftApiVersions"
+    return _RELEASED.get(key) or KIP4_APIS[key]
 
 
 def _named(key: int) -> str:
-    name = api_key_map.get(key)
-    if name is None or key in (DRAFT_UPDATE, DRAFT_DELETE):
-        return f"API key {key}"
-    return f"API key {key} ({name})"
+    name = _RELEASED.get(key)
+    return f"API key {key}" if name is None else f"API key {key} ({name})"

@@ -37,12 +37,14 @@ def read_update_features(
     """The controller's request for an update or a deletion of features."""
     body = request.body
     if request.key == DRAFT_DELETE:
-        return DeleteFeatures(tuple(item.name for item in body.feature), _ms(body))
+        return DeleteFeatures(tuple(item.name for item in body.feature), body.timeout_ms)
     if request.key == DRAFT_UPDATE:
-        return UpdateFeatures(_draft_updates(body, api_dialect), _ms(body), version=request.version)
+        return UpdateFeatures(
+            _draft_updates(body, api_dialect), body.timeout_ms, version=request.version
+        )
     return UpdateFeatures(
         tuple(_released(item) for item in body.feature_updates),
-        _ms(body),
+        body.timeout_ms,
         version=request.version,
         validate_only=getattr(body, "validate_only", False),
     )
@@ -51,8 +53,8 @@ def read_update_features(
 def read_update_metadata(request: WireRequest) -> UpdateMetadata:
     """The message that a controller pushes to a broker."""
     body = request.body
-    features = {item.name: int(item.version) for item in body.features}
-    return UpdateMetadata(int(body.features_epoch), features)
+    features = {item.name: item.version_level for item in body.features}
+    return UpdateMetadata(body.features_epoch, features)
 
 
 def _released(item: Any) -> ReleasedUpdate:
@@ -68,16 +70,12 @@ def _draft_updates(body: Any, api_dialect: ApiDialect) -> tuple[Update, ...]:
     """The updates of a draft's request, whose items each apply one mode to several features."""
     if api_dialect is ApiDialect.LATER_DRAFT:
         return tuple(
-            LaterUpdate(feature.name, int(feature.version_level), update.allow_downgrade)
+            LaterUpdate(feature.name, feature.version_level, update.allow_downgrade)
             for update in body.feature_update
             for feature in update.feature
         )
     return tuple(
-        EarlyUpdate(feature.name, int(feature.version), int(update.feature_update_type))
+        EarlyUpdate(feature.name, feature.version_level, update.feature_update_type)
         for update in body.feature_update
         for feature in update.feature
     )
-
-
-def _ms(body: Any) -> int:
-    return int(body.timeout.total_seconds() * 1000)

@@ -7,9 +7,8 @@ one: at the top, or for each topic or partition.
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from kio.schema.errors import ErrorCode as WireError
-
 from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
+from featurewatch.kafka.messages import build_message, response_class
 from featurewatch.reference.zookeeper.machines.requests import ErrorCode
 from featurewatch.reference.zookeeper.machines.topics.requests import (
     CreatePartitionsRequest,
@@ -26,13 +25,8 @@ from featurewatch.reference.zookeeper.machines.topics.requests import (
     TopicResults,
 )
 from featurewatch.reference.zookeeper.machines.topics.results import PartitionResult
-from featurewatch.reference.zookeeper.wire.frames import (
-    WireRequest,
-    build_message,
-    response_classes,
-)
+from featurewatch.reference.zookeeper.wire.frames import WireRequest
 from featurewatch.reference.zookeeper.wire.messages.topic_ids import by_topic, topic_uuid
-from featurewatch.reference.zookeeper.wire.responses import NO_THROTTLE
 from featurewatch.reference.zookeeper.wire.topic_requests import NameOf, deleted_names
 
 _UNEXPECTED: Final = ErrorCode.UNKNOWN_SERVER_ERROR
@@ -78,16 +72,16 @@ def _partition_results(
 
 
 def _created(request: WireRequest, results: Mapping[str, TopicResult]) -> Any:
-    classes = response_classes(request.key, request.version)
+    form = response_class(request.body)
     return build_message(
-        classes.CreateTopicsResponse,
-        throttle_time=NO_THROTTLE,
+        form,
+        throttle_time_ms=0,
         topics=tuple(
             build_message(
-                classes.CreatableTopicResult,
+                form.CreatableTopicResult,
                 name=name,
                 topic_id=topic_uuid(result.topic_id),
-                error_code=_code(result.error),
+                error_code=result.error,
                 error_message=result.message,
                 topic_config_error_code=0,
                 num_partitions=len(result.assignments) or -1,
@@ -100,13 +94,13 @@ def _created(request: WireRequest, results: Mapping[str, TopicResult]) -> Any:
 
 
 def _partitions_created(request: WireRequest, results: Mapping[str, TopicResult]) -> Any:
-    classes = response_classes(request.key, request.version)
+    form = response_class(request.body)
     return build_message(
-        classes.CreatePartitionsResponse,
-        throttle_time=NO_THROTTLE,
+        form,
+        throttle_time_ms=0,
         results=tuple(
-            classes.CreatePartitionsTopicResult(
-                name=name, error_code=_code(result.error), error_message=result.message
+            form.CreatePartitionsTopicResult(
+                name=name, error_code=result.error, error_message=result.message
             )
             for name, result in results.items()
         ),
@@ -114,17 +108,17 @@ def _partitions_created(request: WireRequest, results: Mapping[str, TopicResult]
 
 
 def _deleted(request: WireRequest, results: Mapping[str, TopicResult], name_of: NameOf) -> Any:
-    classes = response_classes(request.key, request.version)
+    form = response_class(request.body)
     unknown = TopicResult(ErrorCode.UNKNOWN_TOPIC_ID)
     return build_message(
-        classes.DeleteTopicsResponse,
-        throttle_time=NO_THROTTLE,
+        form,
+        throttle_time_ms=0,
         responses=tuple(
             build_message(
-                classes.DeletableTopicResult,
+                form.DeletableTopicResult,
                 name=name,
                 topic_id=topic_id,
-                error_code=_code(results.get(name or "", unknown).error),
+                error_code=results.get(name or "", unknown).error,
                 error_message=results.get(name or "", unknown).message,
             )
             for name, topic_id in deleted_names(request.body, name_of)
@@ -138,7 +132,7 @@ def _elected(
     results: Mapping[TopicPartition, PartitionResult],
     asked: ElectLeadersRequest,
 ) -> Any:
-    classes = response_classes(request.key, request.version)
+    form = response_class(request.body)
     shown = {
         partition: result
         for partition, result in results.items()
@@ -146,16 +140,16 @@ def _elected(
         if asked.partitions is not None or result.error is not ErrorCode.ELECTION_NOT_NEEDED
     }
     return build_message(
-        classes.ElectLeadersResponse,
-        throttle_time=NO_THROTTLE,
-        error_code=_code(failed.error if failed is not None else ErrorCode.NONE),
+        form,
+        throttle_time_ms=0,
+        error_code=failed.error if failed is not None else ErrorCode.NONE,
         replica_election_results=tuple(
-            classes.ReplicaElectionResult(
+            form.ReplicaElectionResult(
                 topic=topic,
                 partition_result=tuple(
-                    classes.PartitionResult(
+                    form.PartitionResult(
                         partition_id=partition.number,
-                        error_code=_code(shown[partition].error),
+                        error_code=shown[partition].error,
                         error_message=shown[partition].message,
                     )
                     for partition in partitions
@@ -171,19 +165,19 @@ def _reassigned(
     failed: RequestFailed | None,
     results: Mapping[TopicPartition, PartitionResult],
 ) -> Any:
-    classes = response_classes(request.key, request.version)
+    form = response_class(request.body)
     return build_message(
-        classes.AlterPartitionReassignmentsResponse,
-        throttle_time=NO_THROTTLE,
-        error_code=_code(failed.error if failed is not None else ErrorCode.NONE),
+        form,
+        throttle_time_ms=0,
+        error_code=failed.error if failed is not None else ErrorCode.NONE,
         error_message="" if failed is None else failed.message,
         responses=tuple(
-            classes.ReassignableTopicResponse(
+            form.ReassignableTopicResponse(
                 name=topic,
                 partitions=tuple(
-                    classes.ReassignablePartitionResponse(
+                    form.ReassignablePartitionResponse(
                         partition_index=partition.number,
-                        error_code=_code(results[partition].error),
+                        error_code=results[partition].error,
                         error_message=results[partition].message,
                     )
                     for partition in partitions
@@ -199,17 +193,17 @@ def _listed(
     failed: RequestFailed | None,
     running: Mapping[TopicPartition, ReplicaAssignment],
 ) -> Any:
-    classes = response_classes(request.key, request.version)
+    form = response_class(request.body)
     return build_message(
-        classes.ListPartitionReassignmentsResponse,
-        throttle_time=NO_THROTTLE,
-        error_code=_code(failed.error if failed is not None else ErrorCode.NONE),
+        form,
+        throttle_time_ms=0,
+        error_code=failed.error if failed is not None else ErrorCode.NONE,
         error_message="" if failed is None else failed.message,
         topics=tuple(
-            classes.OngoingTopicReassignment(
+            form.OngoingTopicReassignment(
                 name=topic,
                 partitions=tuple(
-                    classes.OngoingPartitionReassignment(
+                    form.OngoingPartitionReassignment(
                         partition_index=partition.number,
                         replicas=running[partition].replicas,
                         adding_replicas=running[partition].adding,
@@ -221,7 +215,3 @@ def _listed(
             for topic, partitions in by_topic(running, lambda partition: partition).items()
         ),
     )
-
-
-def _code(error: ErrorCode) -> WireError:
-    return WireError(int(error))

@@ -8,12 +8,12 @@ one is queued.
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
+from featurewatch.kafka.connection import request_frame
+from featurewatch.kafka.messages import StruckUpdateMetadataRequestV6
 from featurewatch.reference.zookeeper.machines.encoding import Endpoint
 from featurewatch.reference.zookeeper.machines.requests import UpdateMetadata
-from featurewatch.reference.zookeeper.wire import draft_messages
-from featurewatch.reference.zookeeper.wire.frames import write_request
 
 _TIMEOUT_S: Final = 5.0
 _log = logging.getLogger("featurewatch.reference.zookeeper")
@@ -73,9 +73,11 @@ class UpdateMetadataSender:
         finally:
             del self._running[endpoint]
 
-    def _request(self, message: UpdateMetadata, controller_epoch: int) -> Any:
-        classes = draft_messages.update_metadata()
-        return classes.request(
+    def _request(
+        self, message: UpdateMetadata, controller_epoch: int
+    ) -> StruckUpdateMetadataRequestV6:
+        form = StruckUpdateMetadataRequestV6
+        return form(
             controller_id=self._node_id,
             controller_epoch=controller_epoch,
             broker_epoch=-1,
@@ -83,16 +85,16 @@ class UpdateMetadataSender:
             live_brokers=(),
             features_epoch=message.epoch,
             features=tuple(
-                classes.feature(name=name, version=level)
+                form.FeatureKey(name=name, version_level=level)
                 for name, level in sorted(message.features.items())
             ),
         )
 
-    async def _send(self, endpoint: Endpoint, request: Any) -> None:
+    async def _send(self, endpoint: Endpoint, request: StruckUpdateMetadataRequestV6) -> None:
         async with asyncio.timeout(_TIMEOUT_S):
             reader, writer = await asyncio.open_connection(endpoint.host, endpoint.port)
             try:
-                writer.write(write_request(request, self._name))
+                writer.write(request_frame(request, 0, self._name))
                 await writer.drain()
                 size = int.from_bytes(await reader.readexactly(4))
                 await reader.readexactly(size)

@@ -7,16 +7,11 @@ description. So the replica id is -1 in every request, and nothing here lets it 
 
 import uuid
 from collections.abc import Callable, Iterable
-from datetime import timedelta
-from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Final, Protocol
 
-from kio.schema.types import BrokerId, TopicName
-from kio.static.primitive import i32, i64
-from kio.static.protocol import Payload
-
 from featurewatch.kafka.address import Address
+from featurewatch.kafka.messages import Request, message_class
 from featurewatch.streams.kraft.errors import NotAControllerError
 from featurewatch.streams.kraft.observer.requests import (
     UNSUPPORTED_VERSION,
@@ -29,10 +24,10 @@ from featurewatch.streams.kraft.observer.requests import (
 )
 from featurewatch.streams.types import NO_LEADER, LeaderAndEpoch, OffsetAndEpoch
 
-NO_REPLICA: Final = BrokerId(-1)
-METADATA_TOPIC: Final = TopicName("__cluster_metadata")
+NO_REPLICA: Final = -1
+METADATA_TOPIC: Final = "__cluster_metadata"
 METADATA_TOPIC_ID: Final = uuid.UUID(int=1)
-PARTITION: Final = i32(0)
+PARTITION: Final = 0
 
 FETCH_KEY: Final = 1
 FETCH_SNAPSHOT_KEY: Final = 59
@@ -55,9 +50,8 @@ class ApiVersionLookup(Protocol):
 
 def encode_request(
     values: ObserverRequest, cluster_id: str | None, node: ApiVersionLookup
-) -> tuple[Payload, type[Payload], Callable[[Any], ObserverResponse]]:
-    """The wire request of ``values``, the class of its response, and its conversion to an
-    `ObserverResponse`.
+) -> tuple[Request[Any], Callable[[Any], ObserverResponse]]:
+    """The wire request of ``values``, and the conversion of its response to an `ObserverResponse`.
 
     Raises `NotAControllerError` if the node offers no usable version.
     """
@@ -72,62 +66,56 @@ def encode_request(
             f"{values.to} is older than Kafka 3.3, which is the oldest that can be followed"
         )
     if isinstance(values, FetchRequest):
-        schema = import_module(f"kio.schema.fetch.v{fetches}")
         request = fetch_request(values, cluster_id, fetches)
-        return request, schema.FetchResponse, lambda response: decode_fetch(response, fetches)
-    schema = import_module(f"kio.schema.fetch_snapshot.v{snapshots}")
-    return (
-        snapshot_request(values, cluster_id, snapshots),
-        schema.FetchSnapshotResponse,
-        decode_fetch_snapshot,
-    )
+        return request, lambda response: decode_fetch(response, fetches)
+    return snapshot_request(values, cluster_id, snapshots), decode_fetch_snapshot
 
 
-def fetch_request(values: FetchRequest, cluster_id: str | None, version: int) -> Payload:
+def fetch_request(values: FetchRequest, cluster_id: str | None, version: int) -> Request[Any]:
     """A Fetch of the metadata log, outside any session, that waits for the first byte."""
-    schema = import_module(f"kio.schema.fetch.v{version}.request")
-    watermark = {"high_watermark": i64(values.high_watermark)} if version >= _WATERMARK_FROM else {}
+    form = message_class("FetchRequest", version)
+    watermark = {"high_watermark": values.high_watermark} if version >= _WATERMARK_FROM else {}
     replica = (
-        {"replica_state": schema.ReplicaState(replica_id=NO_REPLICA)}
+        {"replica_state": form.ReplicaState(replica_id=NO_REPLICA)}
         if version >= _REPLICA_STATE_FROM
         else {"replica_id": NO_REPLICA}
     )
-    partition = schema.FetchPartition(
+    partition = form.FetchPartition(
         partition=PARTITION,
-        current_leader_epoch=i32(values.epoch),
-        fetch_offset=i64(values.position.offset),
-        last_fetched_epoch=i32(values.position.epoch),
-        partition_max_bytes=i32(values.max_bytes),
+        current_leader_epoch=values.epoch,
+        fetch_offset=values.position.offset,
+        last_fetched_epoch=values.position.epoch,
+        partition_max_bytes=values.max_bytes,
         **watermark,
     )
-    request = schema.FetchRequest(
+    request = form(
         cluster_id=cluster_id,
-        max_wait=timedelta(milliseconds=values.max_wait_ms),
-        min_bytes=i32(1),
-        max_bytes=i32(values.max_bytes),
-        topics=(schema.FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=(partition,)),),
+        max_wait_ms=values.max_wait_ms,
+        min_bytes=1,
+        max_bytes=values.max_bytes,
+        topics=(form.FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=(partition,)),),
         forgotten_topics_data=(),
         **replica,
     )
     return _anonymous(request)
 
 
-def snapshot_request(values: FetchSnapshotRequest, cluster_id: str | None, version: int) -> Payload:
+def snapshot_request(
+    values: FetchSnapshotRequest, cluster_id: str | None, version: int
+) -> Request[Any]:
     """A FetchSnapshot; it names the log by its name, unlike Fetch."""
-    schema = import_module(f"kio.schema.fetch_snapshot.v{version}.request")
-    partition = schema.PartitionSnapshot(
+    form = message_class("FetchSnapshotRequest", version)
+    partition = form.PartitionSnapshot(
         partition=PARTITION,
-        current_leader_epoch=i32(values.epoch),
-        snapshot_id=schema.SnapshotId(
-            end_offset=i64(values.snapshot.offset), epoch=i32(values.snapshot.epoch)
-        ),
-        position=i64(values.position),
+        current_leader_epoch=values.epoch,
+        snapshot_id=form.SnapshotId(end_offset=values.snapshot.offset, epoch=values.snapshot.epoch),
+        position=values.position,
     )
-    request = schema.FetchSnapshotRequest(
+    request = form(
         cluster_id=cluster_id,
         replica_id=NO_REPLICA,
-        max_bytes=i32(values.max_bytes),
-        topics=(schema.TopicSnapshot(name=METADATA_TOPIC, partitions=(partition,)),),
+        max_bytes=values.max_bytes,
+        topics=(form.TopicSnapshot(name=METADATA_TOPIC, partitions=(partition,)),),
     )
     return _anonymous(request)
 
@@ -135,10 +123,10 @@ def snapshot_request(values: FetchSnapshotRequest, cluster_id: str | None, versi
 def decode_fetch(response: Any, version: int) -> FetchResponse:
     """What a Fetch response of ``version`` says of the metadata log."""
     if response.error_code or not response.responses or not response.responses[0].partitions:
-        return FetchResponse(int(response.error_code) or UNSUPPORTED_VERSION, version)
+        return FetchResponse(response.error_code or UNSUPPORTED_VERSION, version)
     partition = response.responses[0].partitions[0]
     return FetchResponse(
-        error=int(partition.error_code),
+        error=partition.error_code,
         version=version,
         leader=_leader(partition.current_leader),
         endpoints=_endpoints(getattr(response, "node_endpoints", ())),
@@ -153,10 +141,10 @@ def decode_fetch(response: Any, version: int) -> FetchResponse:
 def decode_fetch_snapshot(response: Any) -> FetchSnapshotResponse:
     """What a FetchSnapshot response says of the metadata log."""
     if response.error_code or not response.topics or not response.topics[0].partitions:
-        return FetchSnapshotResponse(int(response.error_code) or UNSUPPORTED_VERSION)
+        return FetchSnapshotResponse(response.error_code or UNSUPPORTED_VERSION)
     partition = response.topics[0].partitions[0]
     return FetchSnapshotResponse(
-        error=int(partition.error_code),
+        error=partition.error_code,
         leader=_leader(partition.current_leader),
         endpoints=_endpoints(getattr(response, "node_endpoints", ())),
         snapshot=_offset_and_epoch(partition.snapshot_id),
@@ -181,11 +169,11 @@ def _endpoints(part: Iterable[Any]) -> MappingProxyType[int, Address]:
     return MappingProxyType({node.node_id: Address.of_peer(node.host, node.port) for node in part})
 
 
-def _anonymous(request: Any) -> Payload:
+def _anonymous(request: Any) -> Request[Any]:
     """The request itself, if it bears no replica id; anything else must never leave."""
     state = getattr(request, "replica_state", None)
     replica_id = request.replica_id if state is None else state.replica_id
     if replica_id != NO_REPLICA:
         raise AssertionError(f"a request of an observer bears the replica id {replica_id}")
-    payload: Payload = request
+    payload: Request[Any] = request
     return payload

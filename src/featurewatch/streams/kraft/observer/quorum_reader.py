@@ -121,13 +121,11 @@ class QuorumReader:
 
     async def _send(self, values: ObserverRequest) -> ObserverResponse:
         connection = await self._connection_to(values.to)
-        request, response_class, read = fetch_api.encode_request(
-            values, self._quorum.cluster_id, connection
-        )
+        request, read = fetch_api.encode_request(values, self._quorum.cluster_id, connection)
         wait_ms = values.max_wait_ms if isinstance(values, FetchRequest) else 0
         timeout_s = self._quorum.request_timeout_s + wait_ms / 1000
         try:
-            return read(await connection.request(request, response_class, timeout_s))
+            return read(await connection.request(request, timeout_s))
         except NodeError:
             if connection.closed:
                 self._connections.pop(values.to, None)

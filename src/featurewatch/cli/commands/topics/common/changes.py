@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from featurewatch.admin.api_errors import error_name
 from featurewatch.admin.topics.client import TopicAdmin
 from featurewatch.admin.topics.values import ChangedTopic, TopicSpec, check_changes, text_of_id
 from featurewatch.cli.command_line import Exit
@@ -13,6 +12,7 @@ from featurewatch.cli.kafka_tools.errors import lacking
 from featurewatch.cli.kafka_tools.target import AdminTarget
 from featurewatch.cli.kafka_tools.topics import COLLISION_WARNING, has_collision_chars
 from featurewatch.cli.output.terminal import print_error, print_json_text, print_line
+from featurewatch.kafka.errors import error_name
 
 _EXISTS: Final = 36
 _INVALID_CONFIG: Final = 40

@@ -11,6 +11,7 @@ from typing import Any, Final, assert_never
 
 from featurewatch.controller.partitions.assignment import TopicPartition
 from featurewatch.kafka.decode import ByteReader
+from featurewatch.kafka.messages import message_class
 from featurewatch.reference.zookeeper.machines.topics.broker_requests import (
     BrokerRequest,
     BrokerResponse,
@@ -23,7 +24,6 @@ from featurewatch.reference.zookeeper.machines.topics.broker_requests import (
     UpdateMetadataRequest,
     UpdateMetadataResponse,
 )
-from featurewatch.reference.zookeeper.wire.messages.message_classes import message_class
 from featurewatch.reference.zookeeper.wire.messages.topic_ids import (
     by_topic,
     topic_id_text,
@@ -113,9 +113,8 @@ def broker_response(request: BrokerRequest, response: BrokerResponse, version: i
             return _leader_and_isr_response(error, errors, topic_ids, version)
         case StopReplicaResponse(error, errors):
             kind = message_class("StopReplicaResponse", version)
-            item = kind.items["partition_errors"]
             entries = tuple(
-                item(
+                kind.StopReplicaPartitionError(
                     topic_name=partition.topic,
                     partition_index=partition.number,
                     error_code=partition_error,
@@ -131,13 +130,13 @@ def broker_response(request: BrokerRequest, response: BrokerResponse, version: i
 
 def _leader_and_isr_response(error: int, errors: Any, topic_ids: Any, version: int) -> Any:
     kind = message_class("LeaderAndIsrResponse", version)
-    topic_class = kind.items["topics"]
-    item = topic_class.items["partition_errors"]
     topics = tuple(
-        topic_class(
+        kind.LeaderAndIsrTopicError(
             topic_id=topic_uuid(topic_ids.get(name)),
             partition_errors=tuple(
-                item(partition_index=partition.number, error_code=partition_error)
+                kind.LeaderAndIsrPartitionError(
+                    partition_index=partition.number, error_code=partition_error
+                )
                 for partition, partition_error in entries
             ),
         )

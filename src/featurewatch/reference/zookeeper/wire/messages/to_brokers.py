@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple, assert_never
 
 from featurewatch.controller.partitions.assignment import TopicPartition
+from featurewatch.kafka.messages import build_message, message_class, versions_of
 from featurewatch.reference.zookeeper.machines.topics.broker_requests import (
     BrokerRequest,
     BrokerResponse,
@@ -20,12 +21,7 @@ from featurewatch.reference.zookeeper.machines.topics.broker_requests import (
     UpdateMetadataRequest,
     UpdateMetadataResponse,
 )
-from featurewatch.reference.zookeeper.wire.messages.message_classes import (
-    message_class,
-    versions_of,
-)
 from featurewatch.reference.zookeeper.wire.messages.topic_ids import (
-    build,
     by_topic,
     names_by_uuid,
     topic_uuid,
@@ -69,11 +65,6 @@ def wire_requests(request: BrokerRequest, version: int) -> list[Any]:
             return [_stop_replica(part, version) for part in _uniform(request, version)]
         case _:
             assert_never(request)
-
-
-def response_class(request: BrokerRequest, version: int) -> Any:
-    """The class of the responses to a request."""
-    return message_class(f"{api_of(request).name}Response", version)
 
 
 def response_of(request: BrokerRequest, version: int, received: list[Any]) -> BrokerResponse:
@@ -126,17 +117,19 @@ def _states(
 
     ``state_of`` gives the message of a class for a state.
     """
-    topic_class = kind.items.get("topic_states")
+    name = api_of(request).name
+    item, topic_class = (
+        getattr(kind, f"{name}PartitionState"),
+        getattr(kind, f"{name}TopicState", None),
+    )
     if topic_class is None:
-        item = kind.items["ungrouped_partition_states"]
         return {
             "ungrouped_partition_states": tuple(state_of(item, state) for state in request.states)
         }
-    item = topic_class.items["partition_states"]
     states_by_topic: dict[str, list[Any]] = by_topic(request.states, lambda state: state.partition)
     return {
         "topic_states": tuple(
-            build(
+            build_message(
                 topic_class,
                 topic_name=topic,
                 topic_id=topic_uuid(request.topic_ids.get(topic)),
@@ -152,13 +145,14 @@ def _states(
 
 def _leader_and_isr(request: LeaderAndIsrRequest, version: int) -> Any:
     kind = message_class("LeaderAndIsrRequest", version)
-    leader_class = kind.items["live_leaders"]
-    return build(
+    return build_message(
         kind,
         **_header(request),
         **_states(kind, request, _leader_and_isr_state),
         live_leaders=tuple(
-            leader_class(broker_id=leader, host_name=endpoint.host, port=endpoint.port)
+            kind.LeaderAndIsrLiveLeader(
+                broker_id=leader, host_name=endpoint.host, port=endpoint.port
+            )
             for leader in request.leaders
             if (endpoint := request.endpoints.get(leader)) is not None
         ),
@@ -166,7 +160,7 @@ def _leader_and_isr(request: LeaderAndIsrRequest, version: int) -> Any:
 
 
 def _leader_and_isr_state(kind: Any, state: LeaderAndIsrState) -> Any:
-    return build(
+    return build_message(
         kind,
         topic_name=state.partition.topic,
         partition_index=state.partition.number,
@@ -201,16 +195,16 @@ def _leader_and_isr_errors(
 
 def _update_metadata(request: UpdateMetadataRequest, version: int) -> Any:
     kind = message_class("UpdateMetadataRequest", version)
-    return build(
+    return build_message(
         kind,
         **_header(request),
         **_states(kind, request, _metadata_state),
-        live_brokers=tuple(_live_brokers(kind.items["live_brokers"], request)),
+        live_brokers=tuple(_live_brokers(kind, request)),
     )
 
 
 def _metadata_state(kind: Any, state: MetadataState) -> Any:
-    return build(
+    return build_message(
         kind,
         topic_name=state.partition.topic,
         partition_index=state.partition.number,
@@ -226,16 +220,16 @@ def _metadata_state(kind: Any, state: MetadataState) -> Any:
 
 def _live_brokers(kind: Any, request: UpdateMetadataRequest) -> list[Any]:
     """The brokers with a known address."""
-    endpoint_class = kind.items.get("endpoints")
+    endpoint_class = getattr(kind, "UpdateMetadataEndpoint", None)
     return [
-        build(
-            kind,
+        build_message(
+            kind.UpdateMetadataBroker,
             id=broker_id,
             v0_host=endpoint.host,
             v0_port=endpoint.port,
             rack=endpoint.rack,
             endpoints=tuple(
-                build(
+                build_message(
                     endpoint_class,
                     port=listener.port,
                     host=listener.host,
@@ -269,13 +263,12 @@ def _stop_replica(request: StopReplicaRequest, version: int) -> Any:
     kind = message_class("StopReplicaRequest", version)
     values: dict[str, Any] = {}
     topics = by_topic(request.states, lambda state: state.partition)
-    if (topic_class := kind.items.get("topic_states")) is not None:
-        item = topic_class.items["partition_states"]
+    if hasattr(kind, "StopReplicaTopicState"):
         values["topic_states"] = tuple(
-            topic_class(
+            kind.StopReplicaTopicState(
                 topic_name=topic,
                 partition_states=tuple(
-                    item(
+                    kind.StopReplicaPartitionState(
                         partition_index=state.partition.number,
                         leader_epoch=state.leader_epoch,
                         delete_partition=state.deletes,
@@ -285,21 +278,22 @@ def _stop_replica(request: StopReplicaRequest, version: int) -> Any:
             )
             for topic, states in topics.items()
         )
-    elif (topic_class := kind.items.get("topics")) is not None:
+    elif hasattr(kind, "StopReplicaTopicV1"):
         values["topics"] = tuple(
-            topic_class(
+            kind.StopReplicaTopicV1(
                 name=topic, partition_indexes=tuple(state.partition.number for state in states)
             )
             for topic, states in topics.items()
         )
     else:
-        item = kind.items["ungrouped_partitions"]
         values["ungrouped_partitions"] = tuple(
-            item(topic_name=state.partition.topic, partition_index=state.partition.number)
+            kind.StopReplicaPartitionV0(
+                topic_name=state.partition.topic, partition_index=state.partition.number
+            )
             for state in request.states
         )
     deletes = bool(request.states) and request.states[0].deletes
-    return build(kind, **_header(request), **values, delete_partitions=deletes)
+    return build_message(kind, **_header(request), **values, delete_partitions=deletes)
 
 
 def _header(request: BrokerRequest) -> dict[str, Any]:

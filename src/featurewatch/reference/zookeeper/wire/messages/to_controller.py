@@ -10,6 +10,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from featurewatch.controller.partitions.assignment import TopicPartition
+from featurewatch.kafka.messages import build_message, message_class
 from featurewatch.reference.zookeeper.machines.requests import ErrorCode
 from featurewatch.reference.zookeeper.machines.topics.context import PartitionLeadership
 from featurewatch.reference.zookeeper.machines.topics.results import (
@@ -19,9 +20,7 @@ from featurewatch.reference.zookeeper.machines.topics.results import (
     PartitionResult,
     RequestedIsr,
 )
-from featurewatch.reference.zookeeper.wire.messages.message_classes import message_class
 from featurewatch.reference.zookeeper.wire.messages.topic_ids import (
-    build,
     by_topic,
     names_by_uuid,
     topic_id_text,
@@ -81,50 +80,50 @@ def alter_partition_response(received: ReceivedAlterPartition, result: AlterPart
     """The response to a request that was read; partitions of unknown topics have an error."""
     version = received.request.version
     kind = message_class("AlterPartitionResponse", version)
-    topic_class = kind.items["topics"]
-    partition_class = topic_class.items["partitions"]
     topics = []
     if result.error is ErrorCode.NONE:
         by_name = by_topic(result.partitions.items(), lambda entry: entry[0])
         topics = [
-            build(
-                topic_class,
+            build_message(
+                kind.TopicData,
                 topic_name=name,
                 topic_id=received.topic_ids.get(name),
-                partitions=tuple(_partition_result(partition_class, *entry) for entry in entries),
+                partitions=tuple(
+                    _partition_result(kind.PartitionData, *entry) for entry in entries
+                ),
             )
             for name, entries in by_name.items()
         ]
         topics += [
-            build(
-                topic_class,
+            build_message(
+                kind.TopicData,
                 topic_id=topic_id,
                 partitions=tuple(
-                    _partition_error(partition_class, number, _UNKNOWN_TOPIC_ID)
+                    _partition_error(kind.PartitionData, number, _UNKNOWN_TOPIC_ID)
                     for number in numbers
                 ),
             )
             for topic_id, numbers in received.unknown.items()
         ]
-    return build(kind, throttle_time_ms=0, error_code=int(result.error), topics=tuple(topics))
+    return build_message(
+        kind, throttle_time_ms=0, error_code=int(result.error), topics=tuple(topics)
+    )
 
 
 def alter_partition_request(request: AlterPartitionRequest, topic_ids: Mapping[str, str]) -> Any:
     """The message of a request; ``topic_ids`` has the ids of its topics by name."""
     kind = message_class("AlterPartitionRequest", request.version)
-    topic_class = kind.items["topics"]
-    partition_class = topic_class.items["partitions"]
     topics = by_topic(request.partitions.items(), lambda entry: entry[0])
-    return build(
+    return build_message(
         kind,
         broker_id=request.broker_id,
         broker_epoch=request.broker_epoch,
         topics=tuple(
-            build(
-                topic_class,
+            build_message(
+                kind.TopicData,
                 topic_name=name,
                 topic_id=topic_uuid(topic_ids.get(name)),
-                partitions=tuple(_isr_request(partition_class, *entry) for entry in entries),
+                partitions=tuple(_isr_request(kind, *entry) for entry in entries),
             )
             for name, entries in topics.items()
         ),
@@ -169,15 +168,14 @@ def _requested_isr(entry: Any, version: int) -> RequestedIsr:
 
 
 def _isr_request(kind: Any, partition: TopicPartition, requested: RequestedIsr) -> Any:
-    member_class = kind.items.get("new_isr_with_epochs")
-    members = requested.isr if member_class is not None else ()
-    return build(
-        kind,
+    members = requested.isr if hasattr(kind, "BrokerState") else ()
+    return build_message(
+        kind.PartitionData,
         partition_index=partition.number,
         leader_epoch=requested.leader_epoch,
         new_isr=requested.isr,
         new_isr_with_epochs=tuple(
-            member_class(broker_id=member, broker_epoch=_UNKNOWN_EPOCH) for member in members
+            kind.BrokerState(broker_id=member, broker_epoch=_UNKNOWN_EPOCH) for member in members
         ),
         leader_recovery_state=_RECOVERING if requested.recovering else 0,
         partition_epoch=requested.partition_epoch,
@@ -189,7 +187,7 @@ def _partition_result(
 ) -> Any:
     if isinstance(result, PartitionResult):
         return _partition_error(kind, partition.number, int(result.error))
-    return build(
+    return build_message(
         kind,
         partition_index=partition.number,
         error_code=0,
@@ -202,7 +200,7 @@ def _partition_result(
 
 
 def _partition_error(kind: Any, number: int, error: int) -> Any:
-    return build(
+    return build_message(
         kind,
         partition_index=number,
         error_code=error,
@@ -232,11 +230,10 @@ def broker_epoch_of(message: Any) -> int:
 def controlled_shutdown_response(version: int, result: ControlledShutdownResult) -> Any:
     """The response: the partitions that the broker still leads."""
     kind = message_class("ControlledShutdownResponse", version)
-    item = kind.items["remaining_partitions"]
     return kind(
         error_code=int(result.error),
         remaining_partitions=tuple(
-            item(topic_name=partition.topic, partition_index=partition.number)
+            kind.RemainingPartition(topic_name=partition.topic, partition_index=partition.number)
             for partition in result.remaining
         ),
     )

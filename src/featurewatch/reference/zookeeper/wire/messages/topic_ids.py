@@ -3,7 +3,7 @@
 import base64
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from featurewatch.controller.partitions.assignment import TopicPartition
 
@@ -41,8 +41,3 @@ def names_by_uuid(topic_ids: Mapping[str, str]) -> dict[uuid.UUID, str]:
     """The names of topics by UUID."""
     pairs = ((topic_uuid(text), name) for name, text in topic_ids.items())
     return {topic_id: name for topic_id, name in pairs if topic_id is not None}
-
-
-def build(kind: Any, **values: Any) -> Any:
-    """An item of a class, from those of the values that this version has fields for."""
-    return kind(**{name: values[name] for name in kind.__slots__})

@@ -1,23 +1,18 @@
-"""Generates the JSON Schemas of the topics, and the tables of docs/topics.md.
+"""The JSON Schemas of the topics' values.
 
-Both follow from the events and outputs (`streams.events`, `streams.outputs`), the types of their
+They follow from the events and outputs (`streams.events`, `streams.outputs`), the types of their
 fields (`streams.fields`) and the registry of topics (`streams.topics`). Descriptions are the first
 paragraphs of classes and the docstrings below fields.
-
-Usage: ``python -m scripts.generate_schemas [--check]``. With ``--check`` nothing is written; the
-exit code is 3 if a file is out of date.
 """
 
 import ast
 import inspect
 import json
 import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import StrEnum
 from itertools import pairwise
-from pathlib import Path
 from types import UnionType
 from typing import (
     Any,
@@ -44,12 +39,11 @@ from featurewatch.streams.fields import (
 )
 from featurewatch.streams.topics import ALL, EPOCHS, STATE, Topic
 from featurewatch.streams.types import SupportedRange
+from scripts.generators import ROOT, Texts
 
 Schema = dict[str, Any]
 
-ROOT: Final = Path(__file__).resolve().parents[1]
 SCHEMAS: Final = ROOT / "src/featurewatch/streams/schemas"
-DOC: Final = ROOT / "docs/topics.md"
 
 _MAX_LINE: Final = 88
 _BASE64: Final = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
@@ -64,12 +58,11 @@ _SIMPLE: Final[Mapping[Any, Schema]] = {
 
 def schema_of(topic: Topic) -> Schema:
     """Returns the schema of a topic's values. That of ``state`` refers to that of ``epochs``."""
-    about, _, key = topic.about.partition("; key: ")
     schema: Schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"urn:featurewatch:{topic.short_name}",
         "title": topic.name(),
-        "description": f"{_capitalized(about)}. The message's key is the {key or 'cluster id'}.",
+        "description": f"{_capitalized(topic.about)}. The message's key is the {topic.key}.",
     }
     if topic == STATE:
         return {**schema, "$ref": f"urn:featurewatch:{EPOCHS.short_name}"}
@@ -223,35 +216,12 @@ def _capitalized(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def documented(text: str) -> str:
-    """Returns the text of docs/topics.md with up-to-date tables."""
-    text = _with_rows(text, "| topic | content | key | cleanup |", _topic_rows())
-    head, *sections = re.split(r"^(?=## )", text, flags=re.MULTILINE)
-    by_title = {f"## {topic.name()}": topic for topic in ALL}
-    for index, section in enumerate(sections):
-        if topic := by_title.get(section.partition("\n")[0]):
-            sections[index] = _with_rows(section, "| `kind` | meaning |", _kind_rows(topic))
-    return head + "".join(sections)
-
-
-def _with_rows(text: str, header: str, rows: Iterator[str]) -> str:
-    table = re.compile(rf"^{re.escape(header)}\n(\|[-|]+\|\n)(?:\|.*\n)*", re.MULTILINE)
-    return table.sub(lambda match: f"{header}\n{match[1]}" + "".join(rows), text)
-
-
-def _topic_rows() -> Iterator[str]:
-    for topic in ALL:
-        about, _, key = topic.about.partition("; key: ")
-        cleanup = topic.config.get("cleanup.policy", "delete")
-        yield f"| `{topic.name()}` | {about} | {key or 'cluster id'} | {cleanup} |\n"
-
-
-def _kind_rows(topic: Topic) -> Iterator[str]:
+def kinds_and_meanings(topic: Topic) -> Iterator[tuple[str, str]]:
+    """Yields the kinds of a topic's events as Markdown, those of one class together."""
     for cls, kinds in _kinds(topic).items():
         paragraph = " ".join((cls.__doc__ or "").partition("\n\n")[0].split())
         meaning = paragraph.replace("``", "`").removesuffix(".")
-        names = ", ".join(f"`{kind}`" for kind in kinds)
-        yield f"| {names} | {meaning[0].lower()}{meaning[1:]} |\n"
+        yield ", ".join(f"`{kind}`" for kind in kinds), f"{meaning[0].lower()}{meaning[1:]}"
 
 
 def _json(value: Any, indent: int = 0) -> str:
@@ -269,31 +239,7 @@ def _json(value: Any, indent: int = 0) -> str:
     return f"{begin}\n{' ' * inner}{separator.join(items)}\n{' ' * indent}{end}"
 
 
-def files() -> dict[Path, str]:
-    """Returns the text of each generated file."""
-    schemas = {
-        SCHEMAS / f"{topic.short_name}.json": _json(schema_of(topic)) + "\n" for topic in ALL
-    }
-    return {**schemas, DOC: documented(DOC.read_text())}
-
-
-def main(arguments: list[str]) -> int:
-    """Writes the files, or compares them with ``--check``; returns 0, or 3 if one differs."""
-    if arguments not in ([], ["--check"]):
-        sys.stderr.write("usage: python -m scripts.generate_schemas [--check]\n")
-        return 2
-    outdated = [
-        (path, text)
-        for path, text in files().items()
-        if not path.exists() or path.read_text() != text
-    ]
-    for path, text in outdated:
-        if arguments:
-            sys.stderr.write(f"{path.relative_to(ROOT)} is out of date\n")
-        else:
-            path.write_text(text)
-    return 3 if outdated and arguments else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+def schemas() -> Texts:
+    """Yields the schema of each topic's values."""
+    for topic in ALL:
+        yield SCHEMAS / f"{topic.short_name}.json", _json(schema_of(topic)) + "\n"

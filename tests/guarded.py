@@ -1,0 +1,73 @@
+"""A node of Kafka with an authorizer, which has listeners that require a login beside its own.
+
+Who comes by the node's own listeners may do everything.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from featurewatch.stack.java.jars import Cache
+from featurewatch.stack.kafka.cluster import Cluster
+from featurewatch.stack.kafka.server_properties import Addresses
+from featurewatch.stack.kafka.specs import NEWEST_TESTED, ClusterSpec, NodeSpec
+from featurewatch.stack.process.ports import LOOPBACK, Ports
+from tests.process_logs import started
+
+JAAS: Final = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+
+
+@dataclass(frozen=True)
+class GuardedNode:
+    """A running node, or a cluster with it; its listeners for logins: broker's, controller's."""
+
+    cluster: Cluster
+    broker: str
+    controller: str
+
+
+@contextmanager
+def guarded_node(
+    directory: Path,
+    cache: Cache,
+    users: Mapping[str, str],
+    release: str = NEWEST_TESTED,
+    *,
+    super_users: Sequence[str] = (),
+    others: Sequence[NodeSpec] = (),
+) -> Iterator[GuardedNode]:
+    """Runs node 1 until the end of the block, and ``others`` beside it.
+
+    ``users`` are the passwords by name, for SASL PLAIN.
+    """
+    ports = Ports()
+    own = Addresses(ports.reserve(), ports.reserve())
+    broker, controller = (f"{LOOPBACK}:{ports.reserve()}" for _ in range(2))
+    logins = " ".join(f'user_{name}="{password}"' for name, password in users.items())
+    clients = f"PLAINTEXT://{LOOPBACK}:{own.broker},GUARDED://{broker}"
+    properties = {
+        "listeners": f"{clients},CONTROLLER://{LOOPBACK}:{own.controller},QUORUM://{controller}",
+        "advertised.listeners": clients,
+        "controller.listener.names": "CONTROLLER,QUORUM",
+        "sasl.enabled.mechanisms": "PLAIN",
+        **{
+            f"listener.name.{name}.plain.sasl.jaas.config": f"{JAAS} {logins};"
+            for name in ("guarded", "quorum")
+        },
+    }
+    shared = {
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,"
+        "GUARDED:SASL_PLAINTEXT,QUORUM:SASL_PLAINTEXT",
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": ";".join(f"User:{name}" for name in ("ANONYMOUS", *super_users)),
+    }
+    nodes = [NodeSpec(1, release, properties=properties), *others]
+    spec = ClusterSpec(nodes, properties=shared)
+    cluster = Cluster(spec, directory, cache=cache, temporary=True, addresses={1: own})
+    try:
+        with started(cluster):
+            yield GuardedNode(cluster, broker, controller)
+    finally:
+        ports.release()
