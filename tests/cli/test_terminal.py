@@ -128,6 +128,7 @@ def test_replay_shows_a_hostile_bundle_s_names_plainly(
         name = "\x1b[2Jred"
         archive.writestr(f"{name}/__cluster_metadata-0/{0:020}.log", b"\x01" * 100)
         archive.writestr(f"{name}/meta.properties", f"cluster.id={name}\n")
+    monkeypatch.setattr("featurewatch.cli.logs.set_up", lambda **_: None)
     monkeypatch.setattr("sys.argv", ["featurewatch", "replay", str(bundle)])
     with pytest.raises(SystemExit):
         main()

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import os
 import threading
 import time
@@ -311,6 +312,7 @@ async def test_a_worker_stops_while_a_fetch_waits_to_be_tried_again(
 ) -> None:
     """aiokafka lets the cancellation of such a fetch end the reading thread, unknown to Faust."""
     link = bus.links[0]
+    caplog.set_level(logging.ERROR, "aiokafka")
     settings = WorkerSettings(bus.linked(link), worker_id="1", data_directory=tmp_path)
     worker = Worker(settings)
     running = asyncio.ensure_future(worker.run())

@@ -33,6 +33,7 @@ from tests.streams.dead_letters import decode_dead_letter
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
     """The command's exit code."""
+    monkeypatch.setattr("featurewatch.cli.logs.set_up", lambda **_: None)
     monkeypatch.setattr("sys.argv", ["featurewatch", "replay", *arguments])
     with pytest.raises(SystemExit) as ended:
         main()
