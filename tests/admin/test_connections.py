@@ -64,6 +64,18 @@ async def test_a_connection_is_used_by_the_next_client() -> None:
         await until_async(lambda: not node.open)
 
 
+async def test_a_second_connection_is_closed_with_its_client() -> None:
+    """There is one to an address when nobody uses them."""
+    async with running_node() as (_, address):
+        connections = AdminConnections(Bootstrap((address,)), 60)
+        first, second = await connections.connection(address), await connections.further(address)
+        assert second is not None
+        assert second is not first
+        await connections.rest()
+        assert (first.closed, second.closed) == (False, True)
+        await connections.close()
+
+
 @pytest.mark.parametrize("how", ["node hangs up", "node is silent", "request was broken off"])
 async def test_a_dead_connection_is_replaced(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody is given a connection over which no response comes, or a late one."""

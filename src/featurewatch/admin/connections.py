@@ -43,6 +43,7 @@ class AdminConnections:
         self._connect = connect
         self._addresses = bootstrap.addresses
         self._open: dict[Address, Connection] = {}
+        self._further: dict[Address, Connection] = {}
         self._idle: set[Address] = set()
 
     def rotate(self) -> None:
@@ -52,17 +53,18 @@ class AdminConnections:
     async def rest(self) -> None:
         """Keeps a few connections for the next client; each is checked before it is used again."""
         kept = dict([item for item in self._open.items() if not item[1].closed][-MAX_IDLE:])
-        for address, connection in self._open.items():
-            if address not in kept:
+        for connection in (*self._open.values(), *self._further.values()):
+            if connection not in kept.values():
                 await connection.close()
-        self._open, self._idle = kept, {*kept}
+        self._open, self._further, self._idle = kept, {}, {*kept}
         self._addresses = self.bootstrap.addresses
 
     async def close(self) -> None:
         """Closes all of them."""
-        for connection in self._open.values():
+        for connection in (*self._open.values(), *self._further.values()):
             await connection.close()
         self._open.clear()
+        self._further.clear()
 
     async def any_node(self) -> Connection:
         """A connection to the first bootstrap address that responds."""
@@ -86,6 +88,16 @@ class AdminConnections:
             except NodeError as error:
                 raise UnreachableError(str(error)) from error
             self._open[address] = connection
+        return connection
+
+    async def further(self, address: Address) -> Connection | None:
+        """One beside that of `connection`; None: the node does not take another one."""
+        connection = self._further.get(address)
+        if connection is None or connection.closed:
+            try:
+                connection = self._further[address] = await self._connect_to(address)
+            except NodeError:
+                return None
         return connection
 
     async def _check(self, connection: Connection) -> None:

@@ -7,7 +7,7 @@ response, so one function sends them all.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import Any, ClassVar, Final, Self, TypedDict, TypeVar
 
@@ -117,7 +117,9 @@ class AdminSession:
         Raises:
             UnreachableError: No broker responds, or has the request.
         """
-        deadline = self._monotonic() + self._timeout_s
+        return await self._asked(request, self._monotonic() + self._timeout_s)
+
+    async def _asked(self, request: Request[_RESPONSE], deadline: float) -> _RESPONSE:
         errors: list[str] = []
         for _ in self._bootstrap.addresses:
             connection = await self.broker()
@@ -129,6 +131,35 @@ class AdminSession:
                 errors.append(str(error))
                 self._connections.rotate()
         raise UnreachableError("; ".join(dict.fromkeys(errors)))
+
+    async def ask_all(self, requests: Sequence[Request[_RESPONSE]]) -> list[_RESPONSE]:
+        """The responses of a broker to what changes nothing, in the order of the requests.
+
+        Two requests are on their way at a time, over two connections: a broker works on those of
+        one connection one after another. What gets no response this way is asked once more.
+
+        Raises:
+            UnreachableError: No broker responds, or has the request.
+        """
+        deadline = self._monotonic() + self._timeout_s
+        responses: dict[int, _RESPONSE] = {}
+        pending = iter(range(len(requests)))
+
+        async def work(connection: Connection) -> None:
+            for number in pending:
+                responses[number] = await self._send(connection, requests[number], deadline)
+
+        if len(requests) > 1:
+            first = await self.broker()
+            second = await self._connections.further(first.address)
+            both = [work(first)] if second is None else [work(first), work(second)]
+            for error in await asyncio.gather(*both, return_exceptions=True):
+                if error is not None and not isinstance(error, NodeError):
+                    raise error
+        return [
+            responses[number] if number in responses else await self._asked(request, deadline)
+            for number, request in enumerate(requests)
+        ]
 
     async def ask_controller(self, request: Request[_RESPONSE]) -> _RESPONSE:
         """The response of a broker, or of the controller if the broker is not the one to ask."""

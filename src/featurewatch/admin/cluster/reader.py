@@ -83,9 +83,13 @@ class ClusterReader(AdminSession):
         """All settings of each topic, or an error."""
         found: dict[str, TopicConfig] = {}
         wanted = sorted(set(names))
-        for start in range(0, len(wanted), _CONFIGS_AT_ONCE):
-            owners = map(ConfigOwner.topic, wanted[start : start + _CONFIGS_AT_ONCE])
-            response = await self.ask(configs.describe_request(owners))
+        requests = [
+            configs.describe_request(
+                map(ConfigOwner.topic, wanted[start : start + _CONFIGS_AT_ONCE])
+            )
+            for start in range(0, len(wanted), _CONFIGS_AT_ONCE)
+        ]
+        for response in await self.ask_all(requests):
             found |= {config.topic: config for config in configs.topic_configs(response)}
         return found
 

@@ -1,6 +1,8 @@
-"""The settings of many topics, by several requests of which some get no response."""
+"""Several requests at once, over two connections: the responses are those of one after another."""
 
 import asyncio
+import ssl
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,8 +11,10 @@ from featurewatch.admin.cluster.configs import TopicConfig
 from featurewatch.admin.connections import Bootstrap
 from featurewatch.admin.errors import UnreachableError
 from featurewatch.admin.topics.client import TopicAdmin
+from featurewatch.kafka.address import Address
 from featurewatch.kafka.encode import write_entity
 from featurewatch.kafka.messages import DescribeConfigsRequestV4, message_class
+from featurewatch.kafka.transport import Transport
 from tests.admin.scripted_brokers import Answer, ScriptedBrokers
 
 NAMES = [f"topic-{number:04}" for number in range(1_200)]
@@ -57,6 +61,22 @@ def closing(_request: Any) -> Any:
     raise EOFError
 
 
+class OneConnection(ScriptedBrokers):
+    """Brokers that refuse the second connection, as one with ``max.connections.per.ip`` may."""
+
+    opened = 0
+    refused = 2
+
+    async def connect(
+        self, address: Address, tls: ssl.SSLContext | None, timeout_s: float
+    ) -> Transport:
+        """A `Connect`."""
+        self.opened += 1
+        if self.opened == self.refused:
+            raise ConnectionRefusedError
+        return await super().connect(address, tls, timeout_s)
+
+
 def read(cluster: ScriptedBrokers) -> dict[str, TopicConfig]:
     """The settings of all topics."""
 
@@ -72,20 +92,31 @@ def read(cluster: ScriptedBrokers) -> dict[str, TopicConfig]:
     "answers",
     [
         [described] * 5,
-        # The request that got no response is sent again, to the other broker.
+        # The request that got no response is sent again, and those behind it.
         [described, closing, *[described] * 4],
         [closing, *[described] * 5],
         [*[described] * 4, closing, described],
     ],
 )
-def test_each_topic_has_its_settings(answers: list[Answer]) -> None:
-    """In the order of the names, whatever connections break (A-18)."""
-    cluster = ScriptedBrokers(DescribeConfigsRequestV4, 1, _1=answers, _2=[described] * 5)
+@pytest.mark.parametrize("cluster_class", [ScriptedBrokers, OneConnection])
+def test_each_topic_has_its_settings(
+    cluster_class: Callable[..., ScriptedBrokers], answers: list[Answer]
+) -> None:
+    """In the order of the names, whatever connections break or are refused (A-18)."""
+    cluster = cluster_class(DescribeConfigsRequestV4, 1, _1=answers, _2=[described] * 5)
     found = read(cluster)
     assert list(found) == NAMES
     for name, config in found.items():
         shown = [(value.name, value.value, value.source) for value in config.values]
         assert (config.topic, shown) == (name, settings(name))
+
+
+def test_two_are_on_their_way() -> None:
+    """The second request is sent before the first response is read."""
+    cluster = OneConnection(DescribeConfigsRequestV4, 1, _1=[described] * 5)
+    cluster.refused = 0
+    read(cluster)
+    assert cluster.opened == 2
 
 
 def test_when_all_fail_the_reasons_are_given() -> None:
