@@ -4,9 +4,9 @@
 """
 
 import json
+import pkgutil
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 
@@ -80,7 +80,10 @@ class RecordTable:
 @cache
 def record_table() -> RecordTable:
     """The table that comes with the package."""
-    rows = json.loads(files("featurewatch.kafka.releases").joinpath("records.json").read_bytes())
+    # importlib.resources takes longer to import than the table to read.
+    content = pkgutil.get_data("featurewatch.kafka.releases", "records.json")
+    assert content is not None  # noqa: S101 - the package has its data
+    rows = json.loads(content)
     return RecordTable(
         records={row["key"]: _record(row) for row in rows["records"]},
         controls={row["key"]: _record(row) for row in rows["controls"]},
