@@ -22,6 +22,7 @@ import orjson
 from featurewatch.stack.java.jars import Cache, Jars, default_cache
 from featurewatch.stack.java.runtime import java
 from tests.bench.decode_log import write_log
+from tests.bench.turns import environment
 
 ROOT = Path(__file__).resolve().parents[2]
 PARTITIONS = 160_000
@@ -51,7 +52,14 @@ def timed(command: Sequence[str], output: Path) -> tuple[float, int]:
     """Seconds for a whole process, and how many records it printed."""
     with output.open("wb") as out:
         begin = time.perf_counter()
-        subprocess.run(command, cwd=ROOT, stdout=out, stderr=subprocess.DEVNULL, check=True)
+        subprocess.run(
+            command,
+            cwd=ROOT,
+            env=environment(),
+            stdout=out,
+            stderr=subprocess.DEVNULL,
+            check=True,
+        )
         seconds = time.perf_counter() - begin
     with output.open("rb") as lines:
         return seconds, sum(line.startswith((b"| offset", b'{"offset"')) for line in lines)

@@ -29,20 +29,24 @@ def medians(commands: Mapping[str, Sequence[str]], *, rounds: int = ROUNDS) -> d
     return {name: statistics.median(durations_s) for name, durations_s in seconds.items()}
 
 
-def timed(command: Sequence[str]) -> tuple[float, str]:
-    """The seconds of a whole process and what it printed, without the epoch, which goes on."""
-    environment = {
+def environment() -> dict[str, str]:
+    """The environment of measured processes: as after an installation, all that they import has
+    its bytecode, the baselines' too."""
+    inherited = {
         name: value
         for name, value in os.environ.items()
         if "FEATUREWATCH" not in name and name != "PYTHONDONTWRITEBYTECODE"
     }
-    # As after an installation, everything imported has its bytecode, the baselines' too.
-    environment["PYTHONPYCACHEPREFIX"] = _BYTECODE.name
+    return {**inherited, "PYTHONPYCACHEPREFIX": _BYTECODE.name}
+
+
+def timed(command: Sequence[str]) -> tuple[float, str]:
+    """The seconds of a whole process and what it printed, without the epoch, which goes on."""
     started = time.perf_counter()
     done = subprocess.run(
         command,
         cwd=_ROOT,
-        env=environment,
+        env=environment(),
         capture_output=True,
         text=True,
         timeout=TIMEOUT_S,
