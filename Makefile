@@ -101,7 +101,7 @@ types: $(VENV)/ready ## Check the types alone.
 	@$(BIN)/mypy
 
 format: $(VENV)/ready ## Lay the code out.
-	@$(BIN)/ruff check --fix . && $(BIN)/ruff format .
+	@$(BIN)/ruff check --fix-only . && $(BIN)/ruff format .
 
 generate: $(VENV)/ready ## Write all files, and parts of documents, that follow from the code.
 	@$(BIN)/python -m scripts.generate

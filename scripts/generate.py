@@ -11,12 +11,13 @@ import hashlib
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from featurewatch.cli.config import reference_config
+from featurewatch.stack.java.lock import jar_lock
 from scripts.generators import ROOT, Texts
 from scripts.generators.chart import chart_files
 from scripts.generators.document_blocks import documents
@@ -24,6 +25,7 @@ from scripts.generators.message_stubs import message_stubs
 from scripts.generators.runbooks import runbooks
 from scripts.generators.schemas import schemas
 from scripts.generators.summaries import summaries
+from scripts.releases import RELEASES
 
 
 def reference() -> Texts:
@@ -67,7 +69,7 @@ _LOCKS: Final = ("src/featurewatch/stack/java/jars.lock.json",)
 FROM_JARS: Final = (
     FromJars(
         "scripts.generate_records",
-        ("scripts/releases.py",),
+        ("scripts/releases.py", "scripts/java_source.py"),
         ("src/featurewatch/kafka/releases/records.json",),
     ),
     FromJars(
@@ -104,13 +106,26 @@ def stale() -> Iterator[Path]:
                 yield path
 
 
+def without_lock(releases: Iterable[str], locked: Container[str]) -> Iterator[str]:
+    """Yields an error for each release of Kafka whose jars have no locked SHA-256."""
+    for release in releases:
+        if release not in locked:
+            yield (
+                f"scripts/releases.py has Kafka {release}, and jars.lock.json does not: raise "
+                "NEWEST in stack/java/jars.py if it is older, then run python -m scripts.lock_jars"
+            )
+
+
 def write() -> None:
     """Writes every file that is stale, and prints its path.
 
     Raises:
-        SystemExit: A script failed.
+        SystemExit: A script failed, or a release has no locked jars; then nothing is written.
     """
+    if errors := [*without_lock(RELEASES.values(), jar_lock().class_paths)]:
+        raise SystemExit("\n".join(errors))
     digests = json.loads(DIGESTS.read_text())
+    is_reread = False
     for table in FROM_JARS:
         if digests.get(table.script) == table.digest():
             continue
@@ -119,6 +134,12 @@ def write() -> None:
             raise SystemExit(f"{table.script} failed")
         digests[table.script] = table.digest()
         DIGESTS.write_text(json.dumps(digests, indent=2) + "\n")
+        is_reread = True
+    if is_reread:
+        # This process has loaded the old tables: what follows from the new ones needs another one.
+        if _run("scripts.generate"):
+            raise SystemExit("scripts.generate failed")
+        return
     for generator in GENERATORS:
         for path, text in generator():
             if not path.exists() or path.read_text() != text:

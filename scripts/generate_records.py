@@ -2,9 +2,9 @@
 
 Kafka's jars contain the schemas of its metadata records (``common/metadata/*.json`` of
 ``kafka-metadata``) and of the raft control records (``common/message`` of ``kafka-clients``). This
-script fetches one jar per release from Maven Central, merges the releases and writes what a decoder
-needs. It fails if two releases lay out the same version of a record differently, unless
-`CHANGED_IN_PLACE` explains it.
+script reads one jar per release, which must be in ``jars.lock.json``, merges the releases and
+writes what a decoder needs. It fails if two releases lay out the same version of a record
+differently, unless `CHANGED_IN_PLACE` explains it.
 
 Usage: ``python -m scripts.generate_records [--check]``. With ``--check`` nothing is written; the
 exit code is 3 if the table differs from the jars.
@@ -17,9 +17,8 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from jgo.maven import MavenContext
-
 from featurewatch.stack.java.jars import Cache, default_cache
+from scripts.java_source import jar
 from scripts.releases import RELEASES as KAFKA_RELEASES
 
 Schema = dict[str, Any]
@@ -46,13 +45,12 @@ TABLE = Path(__file__).resolve().parents[1] / "src/featurewatch/kafka/releases/r
 
 def schemas(artifact: str, release: str, folder: str) -> dict[str, Schema]:
     """The message schemas in ``folder`` of one of Kafka's jars, by name."""
-    context = MavenContext(repo_cache=Cache(default_cache()).repository, timeout=120)
-    component = context.project("org.apache.kafka", artifact).at_version(release)
+    path = jar(f"org.apache.kafka:{artifact}:{release}", Cache(default_cache()))
     by_name = {}
-    with zipfile.ZipFile(component.artifact().resolve()) as jar:
-        for entry in jar.namelist():
+    with zipfile.ZipFile(path) as archive:
+        for entry in archive.namelist():
             if entry.startswith(folder) and entry.endswith(".json"):
-                text = re.sub(r"^\s*//.*$", "", jar.read(entry).decode(), flags=re.MULTILINE)
+                text = re.sub(r"^\s*//.*$", "", archive.read(entry).decode(), flags=re.MULTILINE)
                 schema = json.loads(text)
                 by_name[schema["name"]] = schema
     return by_name

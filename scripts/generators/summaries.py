@@ -1,7 +1,8 @@
 """The summaries of commands beside their groups, so that help shows them without any import.
 
 A command is declared by its function. The order of ``SUMMARIES``, which is that of the help, is
-kept; a module whose command is not there yet is added at its end.
+kept; a module whose command is not there yet is added at its end, and a command whose module was
+removed is left out.
 """
 
 import ast
@@ -23,7 +24,7 @@ _WIDTH: Final = 100
 def summaries() -> Texts:
     """Yields each module that has the ``SUMMARIES`` of a group."""
     yield _with_summaries(program.__file__, program.app)
-    for name in program.SUMMARIES:
+    for name in names(program.app):
         group = command_of(program.app, name)
         if isinstance(group, LazyGroup):
             module = import_module(f"featurewatch.cli.commands.{name.replace('-', '_')}")
@@ -50,12 +51,16 @@ def _with_summaries(file: str, group: LazyGroup) -> tuple[Path, str]:
 
 def names(group: LazyGroup) -> Iterator[str]:
     """Yields the names of the commands; those that are not in the summaries last."""
-    yield from group.summaries
     package, _, own = group._module.rpartition(".")
     if own != "{}":
-        return  # one module has them all
-    for module in pkgutil.iter_modules(import_module(package).__path__):
-        name = module.name.replace("_", "-")
+        yield from group.summaries  # one module has them all
+        return
+    modules = [module.name for module in pkgutil.iter_modules(import_module(package).__path__)]
+    for name in group.summaries:
+        if group._shared.get(name, name.replace("-", "_")) in modules:
+            yield name
+    for module in modules:
+        name = module.replace("_", "-")
         if name not in group.summaries and command_of(group, name):
             yield name
 

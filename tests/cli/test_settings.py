@@ -169,6 +169,54 @@ def test_each_setting_of_the_worker_reaches_it(
     assert changed.worker_settings() != default.worker_settings()
 
 
+ENTRY = {
+    "cluster_id": "c",
+    "controllers": "a:1",
+    "servers": "b:1",
+    "zookeeper": "z:1",
+    "command_config": "client.properties",
+}
+OTHER_VALUES_OF_CLUSTER = {
+    "cluster_id": "d",
+    "controllers": "a:2",
+    "servers": "b:2",
+    "polled_controllers": "1@a:1",
+    "log_directory": "log",
+    "zookeeper": "z:2",
+    "command_config": "other.properties",
+    "controllers_config": "other.properties",
+    "zookeeper_config": "zookeeper.properties",
+    "records": "all",
+    "operations": True,
+}
+"""Values of a cluster's settings other than numbers, none of which is that of `ENTRY`."""
+
+
+@pytest.mark.parametrize("name", sorted(ClusterSection.model_fields.keys() - {"name"}))
+def test_each_setting_of_a_cluster_reaches_its_sources(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Another value gives some source other settings; the name is passed on with its reports."""
+    monkeypatch.chdir(tmp_path)
+    write_private(tmp_path / "client.properties", "security.protocol=PLAINTEXT\n")
+    write_private(tmp_path / "other.properties", "security.protocol=SSL\n")
+    write_private(tmp_path / "zookeeper.properties", "security.protocol=SSL\n")
+
+    def sources(**given: object) -> tuple[object, ...]:
+        (cluster,) = load(None, clusters=[{**ENTRY, **given}]).clusters
+        cluster_id, logins = ClusterId(cluster.cluster_id), node_logins(cluster)
+        return (
+            kraft_settings(cluster, cluster_id, logins.controllers),
+            api_versions_settings(cluster, cluster_id, logins),
+            zookeeper_settings(cluster),
+        )
+
+    value = OTHER_VALUES_OF_CLUSTER.get(name)
+    if value is None:
+        value = ClusterSection.model_fields[name].default + 2
+    assert sources(**{name: value}) != sources()
+
+
 def test_the_default_limits_are_those_of_the_rules() -> None:
     """The settings' defaults are those of the rules and of the worker."""
     settings = load(None, bus={"bootstrap_servers": "a:1"})

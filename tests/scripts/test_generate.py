@@ -65,7 +65,12 @@ def test_stale_files_are_named_and_written(
 def test_jars_are_read_where_something_changed(
     root: Path, monkeypatch: pytest.MonkeyPatch, changed: str
 ) -> None:
-    """The script, its inputs or its file: what nobody changed is not made again."""
+    """The script, its inputs or its file: what nobody changed is not made again.
+
+    What follows from a table that was written needs a process that has not loaded the old one.
+    """
+    (root / "scripts").mkdir()
+    (root / "scripts/generate.py").write_text("open('restarts', 'a').write('1')")
     script = (
         "import pathlib; pathlib.Path('table').write_text('made'); open('runs', 'a').write('1')"
     )
@@ -82,6 +87,7 @@ def test_jars_are_read_where_something_changed(
     assert main(["--check"]) == 3
     assert main([]) == 0
     assert ((root / "table").read_text(), (root / "runs").read_text()) == ("made", "11")
+    assert (root / "restarts").read_text() == "11"
 
 
 def test_a_script_that_fails_ends_the_run(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,6 +179,26 @@ def test_a_new_command_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert f"{entry}}}\n" in written, "at the end"
     assert sorted(written) == sorted(before or "")
     assert f"| `featurewatch replay` | {SUMMARIES['replay']} |" in BLOCKS["commands"]()
+
+
+def test_a_command_that_was_removed_or_moved_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its entry in the summaries names a module that does not exist."""
+    monkeypatch.setattr(app, "summaries", {**app.summaries, "moved-away": "A command that was."})
+    written = dict(summaries.summaries())[Path(app_module.__file__ or "")]
+    assert "moved-away" not in written
+    assert written == Path(app_module.__file__ or "").read_text()
+    assert "moved-away" not in BLOCKS["commands"]()
+
+
+def test_a_release_without_locked_jars_is_an_error(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is written, and the error says which script to run."""
+    monkeypatch.setattr(generate, "RELEASES", {"3.3": "3.3.2", "9.9": "9.9.0"})
+    monkeypatch.setattr(generate, "GENERATORS", (lambda: iter([(root / "a", "1")]),))
+    with pytest.raises(SystemExit, match=r"has Kafka 9\.9\.0.*scripts\.lock_jars"):
+        main([])
+    assert not (root / "a").exists()
 
 
 def test_summaries_are_as_the_formatter_leaves_them() -> None:

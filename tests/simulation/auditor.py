@@ -241,4 +241,7 @@ class Auditor:
         was_firing = {id_ for id_ in firing_ids(before) if not (is_timed(id_) or is_unchecked(id_))}
         expected = expected_ids(result.state.image, was_firing) | timed
         firing = {id_ for id_ in firing if not is_unchecked(id_)}
-        assert firing == expected, (sorted(firing - expected), sorted(expected - firing))
+        assert firing == expected, (
+            f"fires and must not: {sorted(firing - expected)}; "
+            f"must fire and does not: {sorted(expected - firing)}"
+        )

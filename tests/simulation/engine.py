@@ -103,9 +103,7 @@ def simulated_outputs(seeds: range) -> list[Output]:
     for seed in seeds:
         engine = Engine()
         for event in World(Random(seed)).history(steps=20):
-            result = engine.apply(event)
-            outputs += [*result.changes, *result.alerts]
-            outputs += [result.snapshot] if result.snapshot else []
+            outputs += engine.apply(event).outputs
         outputs += _outputs_of_operations(seed)
         outputs.append(snapshot(engine.state.image, 5))
     return outputs

@@ -152,5 +152,5 @@ def bus_flags(bus: str, prefix: str) -> dict[str, Any]:
 
 def cluster_flags(**given: str | Path | int | None) -> list[dict[str, Any]]:
     """The section ``clusters`` if one was given by flags, which are called as its settings are."""
-    named = {name: value for name, value in given.items() if value}
+    named = {name: value for name, value in given.items() if value not in (None, "")}
     return [named] if named else []

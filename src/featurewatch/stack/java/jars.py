@@ -45,14 +45,17 @@ def parse_release(release: str) -> tuple[int, int, int]:
     """Parses a release: ``"3.9.1"`` gives ``(3, 9, 1)``.
 
     Raises:
-        ArtifactError: if the text is not a release from 3.3 to 4.3.
+        ArtifactError: if the text is not a release from `OLDEST` to `NEWEST`.
     """
     match = _RELEASE.fullmatch(release)
     if match is None:
         raise ArtifactError(f"{release!r} is not a Kafka release; write it like 4.3.0")
     major, minor, patch = (int(part) for part in match.groups())
     if not OLDEST <= (major, minor) <= NEWEST:
-        raise ArtifactError(f"Kafka {release} is not supported; choose a release from 3.3 to 4.3")
+        oldest, newest = (".".join(map(str, bound)) for bound in (OLDEST, NEWEST))
+        raise ArtifactError(
+            f"Kafka {release} is not supported; choose a release from {oldest} to {newest}"
+        )
     return major, minor, patch
 
 
