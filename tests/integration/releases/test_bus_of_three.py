@@ -45,7 +45,8 @@ def bus(
 def _up(bus: Cluster, prefix: str, directory: Path) -> Process:
     on_bus = ["--bus", bus.bootstrap_servers, "--prefix", prefix]
     watched = ["--controllers", bus.controllers, "--servers", bus.bootstrap_servers]
-    environment = {"FEATUREWATCH_WEB__SOURCE_PORT": str(free_port())}
+    ports = ("FEATUREWATCH_WEB__SOURCE_PORT", "FEATUREWATCH_WEB__PAGE_PORT")
+    environment = {name: str(free_port()) for name in ports}
     return Process(prefix, ["up", *watched, *on_bus], directory, environment)
 
 
