@@ -88,6 +88,15 @@ def quorum_430(stack_cache: Cache, shared_servers: SharedServers) -> Cluster:
 
 
 @pytest.fixture(scope="session")
+def quorum_of(stack_cache: Cache, shared_servers: SharedServers) -> Callable[[str], Cluster]:
+    """The shared cluster of three combined nodes of a release, for tests of several releases.
+
+    `request.getfixturevalue` would hide from the scheduler which tests use these clusters.
+    """
+    return lambda release: shared_servers.cluster(f"quorum_{release.replace('.', '')}")
+
+
+@pytest.fixture(scope="session")
 def bus(stack_cache: Cache, shared_servers: SharedServers) -> Cluster:
     """One 4.3.0 node for topics, shared."""
     return shared_servers.cluster("bus")

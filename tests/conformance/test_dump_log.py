@@ -2,6 +2,7 @@
 
 import shutil
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -168,10 +169,10 @@ MANY_TYPES = {
 
 @pytest.mark.parametrize("release", ["3.9.1", "4.3.0"])
 def test_log_of_a_real_cluster_reads_as_kafka_reads_it(
-    release: str, request: pytest.FixtureRequest, stack_cache: Cache, tmp_path: Path
+    release: str, quorum_of: Callable[[str], Cluster], stack_cache: Cache, tmp_path: Path
 ) -> None:
     """A log that real nodes wrote gives the JSON that the same release's own tool prints."""
-    cluster = request.getfixturevalue(f"quorum_{release.replace('.', '')}")
+    cluster = quorum_of(release)
     change_everything(cluster, "conformance")
     log = copied(cluster, tmp_path)
     kafka = kafkas(log, release, stack_cache)

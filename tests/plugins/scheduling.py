@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 GROUPS: Final = {
     "spark": {"spark"},
-    "quorums": {"quorum_391", "quorum_430", "zookeeper_391", "tools_of"},
+    "quorums": {"quorum_391", "quorum_430", "quorum_of", "zookeeper_391", "tools_of"},
 }
 """The fixtures of each group. Tests of quorums look at all topics of a cluster or at all of its
 reassignments: no other test may change these meanwhile."""

@@ -22,10 +22,12 @@ pytestmark = pytest.mark.stack
 MakeCluster = Callable[[ClusterSpec], Cluster]
 
 
-@pytest.mark.parametrize("name", ["quorum_391", "quorum_430"])
-def test_clients_see_three_combined_nodes(name: str, request: pytest.FixtureRequest) -> None:
+@pytest.mark.parametrize("release", ["3.9.1", "4.3.0"])
+def test_clients_see_three_combined_nodes(
+    release: str, quorum_of: Callable[[str], Cluster]
+) -> None:
     """Once a cluster has started, any client sees all brokers at once."""
-    cluster: Cluster = request.getfixturevalue(name)
+    cluster = quorum_of(release)
     assert broker_ids(cluster) == {1, 2, 3}
     assert cluster.leader().id in {1, 2, 3}
 

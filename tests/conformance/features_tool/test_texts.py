@@ -1,6 +1,7 @@
 """Every byte that ``kafka-features`` prints, and its exit code, from ``featurewatch features``."""
 
 import re
+from collections.abc import Callable
 
 import pytest
 
@@ -85,12 +86,9 @@ LOOKED_UP = (
 
 
 @pytest.fixture(params=["3.9.1", "4.3.0"])
-def cluster(
-    request: pytest.FixtureRequest,
-) -> Cluster:
+def cluster(request: pytest.FixtureRequest, quorum_of: Callable[[str], Cluster]) -> Cluster:
     """Each of the shared clusters in turn."""
-    cluster: Cluster = request.getfixturevalue(f"quorum_{request.param.replace('.', '')}")
-    return cluster
+    return quorum_of(request.param)
 
 
 def without_epoch(result: CommandResult) -> CommandResult:

@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from featurewatch.pipeline.replay.plan import SnapshotFile, plan
 from featurewatch.pipeline.replay.split_reader import BronzeRow
 from featurewatch.pipeline.replay.splits import splits_of
 from featurewatch.stack.java.jars import Cache, parse_release, tool_command
+from featurewatch.stack.kafka.cluster import Cluster
 from featurewatch.streams.events import LogCommit
 from featurewatch.streams.kraft.records.batch import scan_batches
 from featurewatch.streams.kraft.records.decoder import Record
@@ -62,11 +64,11 @@ def records(rows: list[BronzeRow], *but: str) -> list[Record]:
 
 @pytest.mark.parametrize("release", ["3.9.1", "4.3.0"])
 def test_replay_of_a_real_directory_is_what_kafka_prints(
-    release: str, request: pytest.FixtureRequest, stack_cache: Cache, tmp_path: Path
+    release: str, quorum_of: Callable[[str], Cluster], stack_cache: Cache, tmp_path: Path
 ) -> None:
     """The log directory of a real node replays to the records that Kafka's tool prints, and the
     text of the newest tool, replayed, gives the same messages byte for byte."""
-    cluster = request.getfixturevalue(f"quorum_{release.replace('.', '')}")
+    cluster = quorum_of(release)
     log = cluster.leader().metadata_log
     copy = tmp_path / "node" / log.name
     shutil.copytree(log, copy)

@@ -100,14 +100,14 @@ async def finalize(cluster, feature: str, level: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("quorum", "supported", "level"),
-    [("quorum_391", (1, 21), 21), ("quorum_430", (7, 30), 30)],
+    ("release", "supported", "level"),
+    [("3.9.1", (1, 21), 21), ("4.3.0", (7, 30), 30)],
 )
 async def test_all_brokers_and_controllers_are_found_and_heard(
-    request, bus, quorum, supported, level
+    quorum_of, bus, release, supported, level
 ):
     """From one broker's address: six answers, each by its own listener, all complete (F-61)."""
-    cluster = request.getfixturevalue(quorum)
+    cluster = quorum_of(release)
     server = cluster.bootstrap_servers.split(",")[0]
     async with following(bus, bootstrap_servers=server) as (reader, _):
         await reader.until(lambda _: reader.follows())
@@ -133,10 +133,10 @@ async def test_all_brokers_and_controllers_are_found_and_heard(
         assert not [e for e in reader.events if isinstance(e, Disagreement)]
 
 
-@pytest.mark.parametrize("quorum", ["quorum_391", "quorum_430"])
-async def test_controllers_alone_are_heard_through_their_own_listener(request, bus, quorum):
+@pytest.mark.parametrize("release", ["3.9.1", "4.3.0"])
+async def test_controllers_alone_are_heard_through_their_own_listener(quorum_of, bus, release):
     """With bootstrap controllers only, the controllers list each other."""
-    cluster = request.getfixturevalue(quorum)
+    cluster = quorum_of(release)
     controller = cluster.controllers.split(",")[0]
     async with following(bus, bootstrap_controllers=controller) as (reader, _):
         await reader.until(lambda _: len(reader.last_by_node()) == 3)

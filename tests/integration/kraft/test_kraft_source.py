@@ -41,11 +41,9 @@ def fetched_offset(source: KraftSource) -> int:
 
 
 @pytest.fixture(params=RELEASES)
-def quorum(request: pytest.FixtureRequest) -> Cluster:
+def quorum(request: pytest.FixtureRequest, quorum_of: Callable[[str], Cluster]) -> Cluster:
     """A shared quorum of each tested release."""
-    name = "quorum_391" if request.param == "3.9.1" else "quorum_430"
-    cluster: Cluster = request.getfixturevalue(name)
-    return cluster
+    return quorum_of(request.param)
 
 
 async def observers_of(cluster: Cluster) -> tuple[set[int], int]:

@@ -24,11 +24,9 @@ RELEASES = ("3.9.1", "4.3.0")
 
 
 @pytest.fixture(params=RELEASES)
-def quorum(request: pytest.FixtureRequest) -> Cluster:
+def quorum(request: pytest.FixtureRequest, quorum_of: Callable[[str], Cluster]) -> Cluster:
     """A shared quorum of each tested release."""
-    name = "quorum_391" if request.param == "3.9.1" else "quorum_430"
-    cluster: Cluster = request.getfixturevalue(name)
-    return cluster
+    return quorum_of(request.param)
 
 
 async def test_a_directory_says_what_the_quorum_says(quorum: Cluster) -> None:

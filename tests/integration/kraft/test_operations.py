@@ -72,15 +72,13 @@ def _elect_preferred(cluster: Cluster, partitions: int) -> None:
     request_of(cluster.members[0], form(election_type=0, topic_partitions=(topic,)))
 
 
-@pytest.mark.parametrize(
-    "fixture", ["quorum_430", pytest.param("quorum_391", marks=pytest.mark.nightly)]
-)
+@pytest.mark.parametrize("release", ["4.3.0", pytest.param("3.9.1", marks=pytest.mark.nightly)])
 async def test_a_real_quorum_raises_no_false_alarm(
-    request: pytest.FixtureRequest, fixture: str
+    quorum_of: Callable[[str], Cluster], release: str
 ) -> None:
     """Create, add, reassign, kill -9 of a broker and of the leader, a shutdown, preferred election,
     delete: each is a step, the partitions are the cluster's, and no change counts as illegal."""
-    cluster: Cluster = request.getfixturevalue(fixture)
+    cluster = quorum_of(release)
     ids = [node.id for node in cluster.members]
     first, second, third = ids
     sink = FollowingSink(cluster)
