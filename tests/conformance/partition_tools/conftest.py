@@ -31,10 +31,17 @@ ZOOKEEPER = "3.9.1-zookeeper"
 
 
 @pytest.fixture(scope="session", params=["3.9.1", "4.3.0", ZOOKEEPER])
-def scene(request: pytest.FixtureRequest, tools_of: Callable[[str], KafkaTools]) -> ToolScene:
+def scene(
+    request: pytest.FixtureRequest,
+    tools_of: Callable[[str], KafkaTools],
+    quorum_of: Callable[[str], Cluster],
+) -> ToolScene:
     """Each release in turn, and the older one in ZooKeeper mode."""
     release, _, mode = request.param.partition("-")
-    cluster: Cluster = request.getfixturevalue(f"{mode or 'quorum'}_{release.replace('.', '')}")
+    if mode:
+        cluster: Cluster = request.getfixturevalue("zookeeper_391")
+    else:
+        cluster = quorum_of(release)
     return ToolScene(PartitionTools(tools_of(release)), cluster)
 
 

@@ -21,7 +21,6 @@ def ours(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
 
 
 @pytest.fixture
-def cluster(request: pytest.FixtureRequest, tool: KafkaTool) -> Cluster:
+def cluster(quorum_of: Callable[[str], Cluster], tool: KafkaTool) -> Cluster:
     """The shared cluster of the tool's release."""
-    shared: Cluster = request.getfixturevalue(f"quorum_{tool.release.replace('.', '')}")
-    return shared
+    return quorum_of(tool.release)

@@ -1,7 +1,7 @@
-"""Clusters whose log is cut short by snapshots, while the other tests of this folder run."""
+"""Shared quorums, and clusters whose log is cut short by snapshots while other tests run."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -36,6 +36,12 @@ class CutCluster:
 
     cluster: Cluster
     offset: int
+
+
+@pytest.fixture(params=["3.9.1", "4.3.0"])
+def quorum(request: pytest.FixtureRequest, quorum_of: Callable[[str], Cluster]) -> Cluster:
+    """A shared quorum of each tested release."""
+    return quorum_of(request.param)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -29,7 +29,6 @@ from tests.integration.kraft.support import (
 
 pytestmark = pytest.mark.stack
 MakeCluster = Callable[[ClusterSpec], Cluster]
-RELEASES = ("3.9.1", "4.3.0")
 EACH_RELEASE = pytest.mark.parametrize(
     "release", [pytest.param("3.9.1", marks=pytest.mark.nightly), "4.3.0"]
 )
@@ -38,12 +37,6 @@ EACH_RELEASE = pytest.mark.parametrize(
 def fetched_offset(source: KraftSource) -> int:
     """The next offset to fetch; what is above the high watermark is held and not published."""
     return source._reader.progress.fetch_position.offset if source._reader else 0
-
-
-@pytest.fixture(params=RELEASES)
-def quorum(request: pytest.FixtureRequest, quorum_of: Callable[[str], Cluster]) -> Cluster:
-    """A shared quorum of each tested release."""
-    return quorum_of(request.param)
 
 
 async def observers_of(cluster: Cluster) -> tuple[set[int], int]:

@@ -20,13 +20,6 @@ from tests.integration.kraft.support import (
 )
 
 pytestmark = pytest.mark.stack
-RELEASES = ("3.9.1", "4.3.0")
-
-
-@pytest.fixture(params=RELEASES)
-def quorum(request: pytest.FixtureRequest, quorum_of: Callable[[str], Cluster]) -> Cluster:
-    """A shared quorum of each tested release."""
-    return quorum_of(request.param)
 
 
 async def test_a_directory_says_what_the_quorum_says(quorum: Cluster) -> None:
