@@ -16,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 UV := $(shell command -v uv 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help environment demo test test-fast test-matrix monitoring-tools fuzz faults nightly lint types format generate generate-check bench requirements mutants screenshots first-minute clean
+.PHONY: help environment demo test test-fast test-matrix monitoring-tools fuzz faults nightly lint types format generate generate-check docs bench requirements mutants screenshots first-minute clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -85,7 +85,7 @@ RELEASES ?=
 nightly: $(VENV)/ready ## Run every test with all random cases and new seeds, on more RELEASES of Kafka.
 	@$(BIN)/python -m pytest -n 2 $(DEADLINES) --nightly --releases '$(RELEASES)' --durations=20 $(PYTEST)
 
-faults: $(VENV)/ready ## Break a running stack in every way (FAULTS="kill-* clock-*" REPEAT=20); see docs/faults.md.
+faults: $(VENV)/ready ## Break a running stack in every way (FAULTS="kill-* clock-*" REPEAT=20); see docs/explanation/faults.md.
 	@$(BIN)/python -m tests.faults $(foreach row,$(FAULTS),'$(row)') --repeat $(or $(REPEAT),1)
 
 # Where there is one Python alone, it says so and ends well.
@@ -116,7 +116,10 @@ generate-check: $(VENV)/ready ## Name the generated files that are stale, as CI 
 bench: $(VENV)/ready ## Measure speed and memory, each against a peer in the same run; one JSON line each.
 	@$(BIN)/python -m tests.bench $(BENCH)
 
-requirements: $(VENV)/ready ## Say which rows of the specification tests show; update docs/requirements.md.
+docs: $(VENV)/ready ## Build the site of the documents in build/site; any warning fails it.
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+requirements: $(VENV)/ready ## Say which rows of the specification tests show; update docs/reference/requirements.md.
 	@$(BIN)/python -m scripts.requirements --write
 
 # Which: MUTANTS="M-45 reference/zookeeper/machines", rows or parts of paths.

@@ -1,6 +1,6 @@
 """The page in Chromium: its views, live changes, the keyboard, hostile names, both schemes.
 
-Needs Chromium on the PATH (Debian: chromium) and the dependency group ``web``; left out without them.
+Needs Chromium on the PATH (Debian: chromium) and the group ``web``; left out without them.
 """
 
 import time
