@@ -13,6 +13,7 @@ from aiohttp import ClientConnectionError, ClientError
 from featurewatch.common.http import passwords
 from featurewatch.common.http.errors import WebConfigError
 from featurewatch.common.http.passwords import PasswordChecker, TooManyChecksError
+from featurewatch.common.tasks import start_background, troubles
 from tests.common.http.ports import (
     OTHER_TOKEN,
     PASSWORD,
@@ -182,6 +183,68 @@ async def test_changed_files_hold_without_a_restart(
         (tmp_path / "renewed.pem").write_text("no certificate")
         await until(lambda: "renewed.pem with the key" in caplog.text)
         assert await status(metrics, files.client_context(), **bearer(OTHER_TOKEN)) == 200
+
+
+async def test_files_that_nobody_foresaw_end_no_reading(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither a value of a wrong type nor a defect: the repaired files hold, and meanwhile
+    `/readyz` and a metric say that older ones do."""
+    files = Files(tmp_path)
+    config, tokens = files.write(), files.write_tokens(TOKEN)
+    async with served(config_file=config, token_file=tokens) as server, client() as session:
+        metrics = f"{server.url}/metrics"
+
+        async def shown(token: str) -> tuple[int, list[str], str]:
+            async with session.get(f"{server.url}/readyz") as response:
+                warnings = (await response.json()).get("warnings", [])
+                ready = response.status
+            async with session.get(metrics, **bearer(token)) as response:
+                lines = (await response.text()).splitlines()
+            (value,) = (it for it in lines if it.startswith("featurewatch_web_config_failed "))
+            return ready, warnings, value.split()[1]
+
+        assert await shown(TOKEN) == (200, [], "0.0")
+        files.write(tls_server_config=files.tls(min_version=["TLS12"]))
+        await until(lambda: "min_version must be one of" in caplog.text)
+        ready, (warning,), failed = await shown(TOKEN)
+        assert (ready, failed) == (200, "1.0")
+        assert "min_version must be one of" in warning
+        files.write()
+        files.write_tokens(OTHER_TOKEN)
+        await until(lambda: _is(401, metrics, **bearer(TOKEN)))
+        assert await shown(OTHER_TOKEN) == (200, [], "0.0")
+
+        with monkeypatch.context() as patched:
+            patched.setattr("featurewatch.common.http.access_rules.read_tokens", len)
+            files.write_tokens(TOKEN, OTHER_TOKEN)
+            await until(lambda: "has no len()" in caplog.text)
+            assert (await shown(OTHER_TOKEN))[2] == "1.0"
+        files.write_tokens(TOKEN)
+        await until(lambda: _is(200, metrics, **bearer(TOKEN)))
+        assert await status(metrics, **bearer(OTHER_TOKEN)) == 401
+
+
+async def test_a_background_task_that_fails_is_on_readyz_and_counted() -> None:
+    """Whichever task of the process it is: work that does not run is not ready."""
+
+    async def fail() -> None:
+        raise RuntimeError("out of luck")
+
+    async with served() as server, client() as session:
+        task = start_background("a task of this test", fail)
+        try:
+            await until(troubles)
+            async with session.get(f"{server.url}/readyz") as response:
+                assert response.status == 503
+                expected = "a task of this test failed (RuntimeError: out of luck)"
+                assert (await response.json())["tasks"] == [expected]
+            async with session.get(f"{server.url}/metrics") as response:
+                expected = 'featurewatch_task_failures_total{task="a task of this test"} 1.0'
+                assert expected in await response.text()
+        finally:
+            await task.close()
+        assert await status(f"{server.url}/readyz") == 200
 
 
 async def _is(expected: int, *arguments: Any, **more: Any) -> bool:
