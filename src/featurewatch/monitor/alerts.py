@@ -13,6 +13,8 @@ from featurewatch.monitor.migration import in_progress
 from featurewatch.monitor.readiness.state_timers import CLUSTER, affected_beyond_delta, take_due
 from featurewatch.monitor.readiness.upgrade_state import UpgradeState
 from featurewatch.monitor.rules import (
+    MAX_ALERTS,
+    ROOM_AT,
     RULES_BY_KIND,
     Finding,
     Rule,
@@ -54,6 +56,9 @@ AlertChanges = Mapping[Subject, tuple[Alert, ...]]
 _LOG: Final = Subject(SubjectKind.LOG, "")
 _MIGRATION: Final = Subject(SubjectKind.MIGRATION, "")
 _UPGRADE: Final = Subject(SubjectKind.UPGRADE, "")
+_LEFT_OUT: Final = Subject(SubjectKind.ALERTS, "")
+_BOUNDED: Final = (SubjectKind.FEATURE, SubjectKind.ZNODE, SubjectKind.NODE)
+"""Subjects that a cluster may have any number of, in the order in which they are evaluated."""
 _ALWAYS: Final = (SubjectKind.SOURCE, SubjectKind.RECORD, SubjectKind.LOG, SubjectKind.ZNODE)
 """Subjects that are evaluated before the source has caught up: they are not cluster state."""
 
@@ -73,7 +78,8 @@ def evaluate(
     exceeded its limit, ``partitions`` the conditions and incidents of partitions to evaluate.
     Nodes, features and partitions are evaluated only while the authoritative source has caught up;
     when it catches up, all of them are evaluated. Where the cluster has another name, every alert
-    changes.
+    changes. Of nodes, features and znodes at most `MAX_ALERTS` fire, and one that says that others
+    are left out.
     """
     after = context.image
     renamed = _renamed(before, after, firing, cause)
@@ -83,25 +89,106 @@ def evaluate(
     subjects |= {Subject(SubjectKind.PARTITIONS, name): None for name in partitions}
     if not subjects and not renamed:
         return firing, {}
-    changes: dict[Subject, tuple[Alert, ...]] = {}
-    for subject in subjects:
-        if not after.ready and subject.kind not in _ALWAYS:
-            continue
-        old = firing.get(subject, ())
-        new = tuple(_alerts(context, subject, old, cause))
-        if new == old:
-            continue
-        still_firing = {alert.id for alert in new}
-        began = (alert for alert in new if alert not in old)
-        ended = (_resolved(alert, cause) for alert in old if alert.id not in still_firing)
-        changes[subject] = (*began, *ended)
-        firing = firing.set(subject, new) if new else firing.delete(subject)
+    evaluation = _Evaluation(context, cause, firing)
+    evaluation.add(subjects)
+    if after.ready and evaluation.has_room_again:
+        evaluation.add_left_out(dict.fromkeys(_every_subject(context, evaluation.firing)))
+    evaluation.add_collecting()
+    firing, changes = evaluation.firing, evaluation.changes
     for subject, alerts in renamed.items():
         unchanged = tuple(alert for alert in alerts if alert in firing.get(subject, ()))
         if unchanged:
             changes[subject] = (*changes.get(subject, ()), *unchanged)
     # Some subjects come from sets, whose order must not reach the output.
     return firing, dict(sorted(changes.items(), key=lambda item: str(item[0])))
+
+
+class _Evaluation:
+    """The evaluation of subjects at one event: what fires after it, and what changed.
+
+    Of the kinds of subjects that a cluster may have any number of, at most `MAX_ALERTS` begin to
+    fire. Whether others are left out is an alert, so it is remembered with the firing ones.
+    """
+
+    def __init__(self, context: RuleContext, cause: Cause, firing: FiringAlerts) -> None:
+        self.firing = firing
+        self.changes: dict[Subject, tuple[Alert, ...]] = {}
+        self._context = context
+        self._cause = cause
+        self._leaves_out = _LEFT_OUT in firing
+        self._count: int | None = None
+
+    @property
+    def has_room_again(self) -> bool:
+        """Whether alerts were left out, and enough of those that fired have ended since."""
+        return self._leaves_out and self._bounded_count() <= ROOM_AT
+
+    def add(self, subjects: Iterable[Subject]) -> None:
+        """Evaluates subjects: first those that fire already, whose ends make room for others."""
+        is_ready = self._context.image.ready
+        new: list[Subject] = []
+        for subject in subjects:
+            if (not is_ready and subject.kind not in _ALWAYS) or subject == _LEFT_OUT:
+                continue
+            if subject.kind in _BOUNDED and subject not in self.firing:
+                new.append(subject)
+            else:
+                self._evaluate(subject)
+        if not new:
+            return
+        # Of what is left out, the order decides: features say most, and sets have no order.
+        new.sort(key=lambda subject: (_BOUNDED.index(subject.kind), subject.key))
+        for subject in new:
+            if self._bounded_count() < MAX_ALERTS:
+                self._evaluate(subject)
+            elif not self._leaves_out:
+                self._leaves_out = any(True for _ in _findings(self._context, subject))
+
+    def add_left_out(self, subjects: Iterable[Subject]) -> None:
+        """Evaluates all subjects, after some were left out."""
+        self._leaves_out = False
+        self.add(subjects)
+
+    def add_collecting(self) -> None:
+        """Evaluates whether alerts are left out."""
+        if self._leaves_out or _LEFT_OUT in self.firing:
+            self._context = replace(self._context, leaves_out=self._leaves_out)
+            self._evaluate(_LEFT_OUT)
+
+    def _bounded_count(self) -> int:
+        """The firing alerts of the kinds that are bounded."""
+        if self._count is None:
+            items = self.firing.items()
+            self._count = sum(len(alerts) for key, alerts in items if key.kind in _BOUNDED)
+        return self._count
+
+    def _without_excess(
+        self, old: tuple[Alert, ...], new: tuple[Alert, ...]
+    ) -> tuple[Alert, ...]:
+        """The alerts of a subject for which there is room; those that fire already stay."""
+        room = MAX_ALERTS - self._bounded_count()
+        ids = {alert.id for alert in old}
+        others = [alert.id for alert in new if alert.id not in ids]
+        if len(others) <= room:
+            return new
+        self._leaves_out = True
+        kept = ids.union(others[: max(room, 0)])
+        return tuple(alert for alert in new if alert.id in kept)
+
+    def _evaluate(self, subject: Subject) -> None:
+        old = self.firing.get(subject, ())
+        new = tuple(_alerts(self._context, subject, old, self._cause))
+        if len(new) > len(old) and subject.kind in _BOUNDED:
+            new = self._without_excess(old, new)
+        if new == old:
+            return
+        still_firing = {alert.id for alert in new}
+        began = (alert for alert in new if alert not in old)
+        ended = (_resolved(alert, self._cause) for alert in old if alert.id not in still_firing)
+        self.changes[subject] = (*began, *ended)
+        self.firing = self.firing.set(subject, new) if new else self.firing.delete(subject)
+        if self._count is not None and subject.kind in _BOUNDED:
+            self._count += len(new) - len(old)
 
 
 def _renamed(
@@ -229,6 +316,14 @@ def _changed_sources(
 
 def _report(status: SourceStatus | None) -> tuple[SourceState, str] | None:
     return None if status is None else (status.state, status.detail)
+
+
+def _every_subject(context: RuleContext, firing: FiringAlerts) -> Iterator[Subject]:
+    """Every subject that may have findings, those with a timer included."""
+    yield from (subject for subject, _ in _all_subjects(context.image, firing))
+    _, due = take_due(replace(context.times, due_ms=0), context.limits, context.now_ms)
+    yield from (Subject(SubjectKind.NODE, key) for key in due)
+    yield from (Subject(SubjectKind.ZNODE, path) for path in context.image.zookeeper.issues)
 
 
 def _overdue_subjects(

@@ -9,11 +9,20 @@ from typing import Final
 from immutables import Map
 
 from featurewatch.monitor.rules.features import FEATURE_RULES
+from featurewatch.monitor.rules.left_out import LEFT_OUT_RULES
 from featurewatch.monitor.rules.log import LOG_RULES
 from featurewatch.monitor.rules.migration import MIGRATION_RULES
 from featurewatch.monitor.rules.nodes import NODE_RULES
 from featurewatch.monitor.rules.partitions import PARTITION_RULES
-from featurewatch.monitor.rules.rule import Finding, Rule, RuleContext, Subject, SubjectKind
+from featurewatch.monitor.rules.rule import (
+    MAX_ALERTS,
+    ROOM_AT,
+    Finding,
+    Rule,
+    RuleContext,
+    Subject,
+    SubjectKind,
+)
 from featurewatch.monitor.rules.sources import RECORD_RULES, SOURCE_RULES
 from featurewatch.monitor.rules.upgrade import LASTING_NODE_RULES, UPGRADE_RULES
 from featurewatch.monitor.rules.zookeeper import ZNODE_RULES
@@ -31,6 +40,7 @@ RULES: Final[tuple[Rule, ...]] = (
     *MIGRATION_RULES,
     *UPGRADE_RULES,
     *PARTITION_RULES,
+    *LEFT_OUT_RULES,
 )
 """Every rule."""
 
@@ -54,6 +64,8 @@ def needs_evaluation(capabilities: Capabilities, levels: Map[FeatureName, Featur
 
 
 __all__ = [
+    "MAX_ALERTS",
+    "ROOM_AT",
     "RULES",
     "RULES_BY_KIND",
     "Finding",

@@ -6,7 +6,14 @@ from typing import Any, Final
 from featurewatch.controller.compatibility import Incompatibility, Verdict, supports
 from featurewatch.controller.levels import level_name
 from featurewatch.monitor.readiness.left_out_features import is_left_out
-from featurewatch.monitor.rules.rule import Finding, Rule, RuleContext, Subject, SubjectKind
+from featurewatch.monitor.rules.rule import (
+    MAX_FINDINGS,
+    Finding,
+    Rule,
+    RuleContext,
+    Subject,
+    SubjectKind,
+)
 from featurewatch.streams.outputs import Severity
 from featurewatch.streams.types import FeatureLevel, FeatureName, Role
 from featurewatch.tables.image.cluster import Authority
@@ -39,7 +46,10 @@ def _above_support(context: RuleContext, subject: Subject) -> Iterable[Finding]:
             f"{'live' if is_zookeeper else 'registered'} {nodes}: {start}"
             f"{'.' if is_zookeeper else f', or unregister {gone}.'}"
         )
-        yield Finding(summary, Severity.CRITICAL, {"level": level, "below": below}, feature)
+        evidence: dict[str, Any] = {"level": level, "below": below[:MAX_FINDINGS]}
+        if len(below) > MAX_FINDINGS:
+            evidence["classes"] = len(below)
+        yield Finding(summary, Severity.CRITICAL, evidence, feature)
 
 
 def _disagreement(context: RuleContext, subject: Subject) -> Iterable[Finding]:

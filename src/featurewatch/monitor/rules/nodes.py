@@ -1,6 +1,6 @@
 """Rules about one node, registered or live in ZooKeeper, and the finalized levels."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from immutables import Map
@@ -10,14 +10,16 @@ from featurewatch.controller.levels import finalized_name
 from featurewatch.monitor.readiness.left_out_features import is_left_out, restart_remedy
 from featurewatch.monitor.rules.rule import (
     EITHER_SEVERITY,
+    MAX_FINDINGS,
     Finding,
     Rule,
     RuleContext,
     Subject,
     SubjectKind,
+    coarse_count,
 )
 from featurewatch.streams.outputs import Severity
-from featurewatch.streams.types import FeatureLevel, FeatureName, NodeKey, Role
+from featurewatch.streams.types import UNSUPPORTED, FeatureLevel, FeatureName, NodeKey, Role
 from featurewatch.tables.image.cluster import Authority
 from featurewatch.tables.image.nodes import Capabilities, Node
 from featurewatch.tables.image.provenance import ZnodeProvenance
@@ -31,12 +33,40 @@ def _node(context: RuleContext, subject: Subject) -> Node | None:
 
 
 def _incompatibilities(
-    context: RuleContext, subject: Subject
-) -> Iterator[tuple[Node, Incompatibility]]:
+    context: RuleContext, subject: Subject, is_chosen: Callable[[Incompatibility], bool]
+) -> tuple[Node | None, list[Incompatibility]]:
     node = _node(context, subject)
-    if node is not None:
-        for item in incompatibilities(node.capabilities, context.image.features.levels):
-            yield node, item
+    if node is None:
+        return None, []
+    items = incompatibilities(node.capabilities, context.image.features.levels)
+    return node, [item for item in items if is_chosen(item)]
+
+
+def _has_range(item: Incompatibility) -> bool:
+    return item.range is not None and item.range.is_valid
+
+
+def _has_no_range(item: Incompatibility) -> bool:
+    return item.range is None
+
+
+def _others(node: Node, items: Sequence[Incompatibility], problem: str) -> Iterator[Finding]:
+    """One finding for all items beyond the limit; ``problem`` completes the sentence."""
+    beyond = items[MAX_FINDINGS:]
+    if beyond:
+        is_certain = not node.fenced and any(item.verdict is Verdict.NO for item in beyond)
+        severity = Severity.CRITICAL if is_certain else Severity.WARNING
+        yield _collecting(node, len(beyond), problem, severity)
+
+
+def _collecting(node: Node, count: int, problem: str, severity: Severity) -> Finding:
+    count = coarse_count(count)
+    features = "1 further feature" if count == 1 else f"at least {count} further features"
+    summary = (
+        f"{_name(node)} {problem} of {features}, beyond the {MAX_FINDINGS} that have an alert of "
+        "their own: `featurewatch state` lists what it advertises and what is finalized."
+    )
+    return Finding(summary, severity, {"count": count})
 
 
 def _has_invalid_range(capabilities: Capabilities, _: Levels) -> bool:
@@ -60,10 +90,11 @@ def _name(node: Node) -> str:
 
 
 def _incompatible(context: RuleContext, subject: Subject) -> Iterable[Finding]:
-    for node, item in _incompatibilities(context, subject):
-        if item.range is None or not item.range.is_valid:
-            continue
-        low, high = item.range
+    node, items = _incompatibilities(context, subject, _has_range)
+    if node is None:
+        return
+    for item in items[:MAX_FINDINGS]:
+        low, high = item.range or UNSUPPORTED
         level = finalized_name(item.feature, item.level)
         remedy = (
             f"start it on a release that supports level {item.level}"
@@ -75,12 +106,14 @@ def _incompatible(context: RuleContext, subject: Subject) -> Iterable[Finding]:
             f"{remedy}."
         )
         yield _finding(node, item, summary)
+    yield from _others(node, items, "does not support the finalized level")
 
 
 def _missing(context: RuleContext, subject: Subject) -> Iterable[Finding]:
-    for node, item in _incompatibilities(context, subject):
-        if item.range is not None:
-            continue
+    node, items = _incompatibilities(context, subject, _has_no_range)
+    if node is None:
+        return
+    for item in items[:MAX_FINDINGS]:
         level = finalized_name(item.feature, item.level)
         if item.verdict is Verdict.UNKNOWN:
             remedy = (
@@ -107,21 +140,25 @@ def _missing(context: RuleContext, subject: Subject) -> Iterable[Finding]:
                 "start it on a release that supports it."
             )
         yield _finding(node, item, summary)
+    yield from _others(node, items, "does not advertise the finalized level")
 
 
 def _broken_range(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     node = _node(context, subject)
     if node is None:
         return
-    for feature, supported in node.capabilities.ranges.items():
-        if not supported.is_valid:
-            low, high = supported
-            problem = "a minimum below 0" if low < 0 else "a minimum above its maximum"
-            summary = (
-                f"{_name(node)} advertises {feature} from {low} to {high}, {problem}: "
-                "nothing can be said of it until it registers with a valid range."
-            )
-            yield Finding(summary, Severity.WARNING, {"range": [low, high]}, feature)
+    ranges = node.capabilities.ranges.items()
+    broken = [(feature, supported) for feature, supported in ranges if not supported.is_valid]
+    for feature, (low, high) in broken[:MAX_FINDINGS]:
+        problem = "a minimum below 0" if low < 0 else "a minimum above its maximum"
+        summary = (
+            f"{_name(node)} advertises {feature} from {low} to {high}, {problem}: "
+            "nothing can be said of it until it registers with a valid range."
+        )
+        yield Finding(summary, Severity.WARNING, {"range": [low, high]}, feature)
+    count = len(broken) - MAX_FINDINGS
+    if count > 0:
+        yield _collecting(node, count, "advertises an invalid range", Severity.WARNING)
 
 
 NODE_RULES: Final = (

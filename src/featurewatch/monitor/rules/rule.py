@@ -27,6 +27,7 @@ class SubjectKind(StrEnum):
     MIGRATION = "migration"
     UPGRADE = "upgrade"
     PARTITIONS = "partitions"
+    ALERTS = "alerts"
 
 
 class Subject(NamedTuple):
@@ -66,7 +67,8 @@ class RuleContext:
     """A cluster at the time of an event, in milliseconds since the Unix epoch.
 
     ``received_ms`` is when the bus received the event's message. ``partitions`` is None where
-    operations are not followed.
+    operations are not followed. ``leaves_out`` says whether alerts are left out, as there are too
+    many.
     """
 
     image: ClusterImage
@@ -75,6 +77,7 @@ class RuleContext:
     now_ms: int
     received_ms: int
     partitions: PartitionsState | None = None
+    leaves_out: bool = False
 
 
 Grounds = Callable[[Capabilities, Map[FeatureName, FeatureLevel]], object]
@@ -84,6 +87,17 @@ Falsy if there can be no findings. Only nodes of classes with grounds are evalua
 change of levels only those whose grounds changed: the cost follows the classes, not the nodes.
 """
 
+
+MAX_FINDINGS: Final = 20
+"""Findings of one rule about one node; one more collects those beyond."""
+
+MAX_ALERTS: Final = 500
+"""Firing alerts about the nodes, features and znodes of one cluster; one more says that others are
+left out."""
+
+ROOM_AT: Final = MAX_ALERTS - MAX_ALERTS // 10
+"""When no more than these fire, what was left out is evaluated again: seldom, since that costs as
+much as the cluster has nodes."""
 
 EITHER_SEVERITY: Final = (Severity.CRITICAL, Severity.WARNING)
 

@@ -1,6 +1,7 @@
 """Applies the events of the topic ``featurewatch.api-versions``."""
 
 from dataclasses import replace
+from typing import Final
 
 from immutables import Map
 
@@ -16,10 +17,26 @@ from featurewatch.tables.image.cluster import (
     ClusterImage,
 )
 from featurewatch.tables.image.features import FeaturesImage, level_changes
-from featurewatch.tables.image.nodes import Node, NodeChanges, intern_capabilities
+from featurewatch.tables.image.limits import (
+    MAX_FEATURES,
+    BeyondLimitError,
+    check_features,
+    check_node,
+)
+from featurewatch.tables.image.nodes import (
+    CapabilityKey,
+    Node,
+    NodeChanges,
+    NodesImage,
+    intern_capabilities,
+)
 from featurewatch.tables.image.provenance import AnswerProvenance
+from featurewatch.tables.image.sources import count_unreadable
 
 Folded = tuple[ClusterImage, ClusterDelta]
+
+ANSWER: Final = "ANSWER"
+"""The kind under which a response with more than an image holds is counted as unreadable."""
 
 
 def fold_node_answer(image: ClusterImage, event: NodeAnswer) -> Folded:
@@ -28,12 +45,19 @@ def fold_node_answer(image: ClusterImage, event: NodeAnswer) -> Folded:
     Responses count in the order of the topic. Their times are the source's, whose clock may have
     been ahead.
     """
-    node = _node(event)
+    beside = _has_higher_authority(image)
+    try:
+        check_features(event.supported, len(event.supported))
+        check_features(event.finalized, len(event.finalized))
+        node = _node(event)
+        _check_number(image.answers.nodes if beside else image.nodes, node)
+    except BeyondLimitError as error:
+        return _unreadable(image, f"{event.role}-{event.node_id}", str(error)), NOTHING
     before = image.answers.nodes.get(node.key) or image.nodes.get(node.key)
     if before is not None and _seen_ms(before) == event.seen_ms:
         # Applied before; but after a crash perhaps only the node was persisted, and not the levels.
         node = before
-    if _has_higher_authority(image):
+    if beside:
         if node is before:
             return image, SKIPPED
         return _with_answers(image, {node.key: node})
@@ -79,6 +103,9 @@ def fold_disagreement(image: ClusterImage, event: Disagreement) -> Folded:
     if len(event.views) < 2:
         if event.feature in disagreements:
             disagreements = disagreements.delete(event.feature)
+    elif event.feature not in disagreements and len(disagreements) >= MAX_FEATURES:
+        reason = f"{event.feature} is beyond the {MAX_FEATURES} features that nodes may disagree on"
+        return _unreadable(image, event.feature, reason), NOTHING
     else:
         disagreements = disagreements.set(event.feature, event.views)
     answers = replace(answers, disagreements=disagreements, resync=resync)
@@ -107,6 +134,21 @@ def fold_answers_resync(image: ClusterImage, event: SourceResync) -> Folded:
     if not gone:
         return image, NOTHING
     return replace(image, nodes=image.nodes.with_changes(gone)), ClusterDelta(nodes=gone)
+
+
+def _check_number(nodes: NodesImage, node: Node) -> None:
+    """Raises `BeyondLimitError` if a node is more than an image holds."""
+    is_new_class = CapabilityKey(node.key.role, node.capabilities) not in nodes.classes
+    check_node(
+        node.key,
+        0 if nodes.get(node.key) else len(nodes),
+        len(nodes.classes) if is_new_class else 0,
+    )
+
+
+def _unreadable(image: ClusterImage, place: str, reason: str) -> ClusterImage:
+    unreadable = count_unreadable(image.sources.unreadable, ANSWER, place, reason)
+    return image.with_unreadable(unreadable)
 
 
 def _with_answers(image: ClusterImage, changes: NodeChanges) -> Folded:

@@ -54,7 +54,7 @@ def fold_commit(image: ClusterImage, event: LogCommit) -> Folded:
     if event.last_offset <= image.log.provenance.offset:
         return image, SKIPPED
     provenance = LogProvenance(event.last_offset, event.leader_epoch, event.append_ms)
-    replay = RecordReplay(image.nodes, provenance)
+    replay = RecordReplay(image.nodes, provenance, image.features.levels)
     unreadable = _replay_all(replay, event.records, image.sources.unreadable)
     features = image.features.with_changes(replay.levels, event.last_offset, provenance)
     nodes = image.nodes.with_changes(replay.nodes) if replay.nodes else image.nodes
@@ -206,7 +206,7 @@ def _under_log(image: ClusterImage) -> ClusterImage:
 def _continue_resync(
     resync: Resync, records: Sequence[RecordJson], provenance: LogProvenance
 ) -> tuple[Resync, NodeChanges]:
-    replay = RecordReplay(resync.nodes, provenance)
+    replay = RecordReplay(resync.nodes, provenance, resync.levels)
     unreadable = _replay_all(replay, records, resync.unreadable)
     after = replace(
         resync,

@@ -16,7 +16,22 @@ from featurewatch.streams.types import (
     NodeKey,
     Role,
 )
-from featurewatch.tables.image.nodes import Capabilities, Node, NodesImage, intern_capabilities
+from featurewatch.tables.image.limits import (
+    MAX_FEATURES,
+    MAX_NAME_CHARS,
+    MAX_VOTERS,
+    BeyondLimitError,
+    check_features,
+    check_node,
+    check_number,
+)
+from featurewatch.tables.image.nodes import (
+    Capabilities,
+    CapabilityKey,
+    Node,
+    NodesImage,
+    intern_capabilities,
+)
 from featurewatch.tables.image.provenance import LogProvenance
 
 Data = Mapping[str, Any]
@@ -32,15 +47,23 @@ class UnregisteredBrokerError(ValueError):
 
 @dataclass(slots=True)
 class RecordReplay:
-    """The changes by one event's records so far; ``base`` holds the nodes before the event."""
+    """The changes by one event's records so far.
+
+    ``base`` holds the nodes before the event, and ``base_levels`` the finalized levels.
+    """
 
     base: NodesImage
     provenance: LogProvenance
+    base_levels: Mapping[FeatureName, FeatureLevel] = field(default_factory=dict)
     nodes: dict[NodeKey, Node | None] = field(default_factory=dict)
     levels: dict[FeatureName, FeatureLevel] = field(default_factory=dict)
     leader_id: int | None = None
     voters: tuple[NodeId, ...] | None = None
     migration: int | None = None
+    _classes: set[CapabilityKey] = field(default_factory=set)
+    """The classes of nodes that are new in this event."""
+    _added: int = 0
+    """The nodes that this event added, less those that it removed."""
 
     def broker(self, data: Data, name: str) -> Node:
         """The registered broker whose id is in the field ``name`` of a record.
@@ -56,9 +79,51 @@ class RecordReplay:
             raise UnregisteredBrokerError(key)
         return node
 
-    def set(self, node: Node) -> None:
-        """Registers a node, or replaces its registration."""
+    def register(self, node: Node) -> None:
+        """Registers a node, or replaces its registration.
+
+        Raises:
+            BeyondLimitError: The cluster has too many nodes, or too many classes of them.
+        """
+        is_new = not self._is_registered(node.key)
+        class_key = CapabilityKey(node.key.role, node.capabilities)
+        is_new_class = class_key not in self.base.classes and class_key not in self._classes
+        check_node(
+            node.key,
+            len(self.base) + self._added if is_new else 0,
+            len(self.base.classes) + len(self._classes) if is_new_class else 0,
+        )
+        self._added += is_new
+        if is_new_class:
+            self._classes.add(class_key)
         self.nodes[node.key] = node
+
+    def unregister(self, key: NodeKey) -> None:
+        """Removes a node, if there is one."""
+        self._added -= self._is_registered(key)
+        self.nodes[key] = None
+
+    def _is_registered(self, key: NodeKey) -> bool:
+        node = self.nodes.get(key)
+        return node is not None or (key not in self.nodes and key in self.base.nodes)
+
+    def set(self, node: Node) -> None:
+        """Replaces the state of a registered node."""
+        self.nodes[node.key] = node
+
+    def set_level(self, name: FeatureName, level: FeatureLevel) -> None:
+        """Finalizes a level; 0 removes the feature.
+
+        Raises:
+            BeyondLimitError: The cluster has too many finalized features.
+        """
+        if name not in self.base_levels and name not in self.levels:
+            if len(self.base_levels) + len(self.levels) >= MAX_FEATURES:
+                raise BeyondLimitError(
+                    f"feature {name} is beyond the {MAX_FEATURES} that are followed of a cluster"
+                )
+            check_features((name,), 1)
+        self.levels[name] = level
 
 
 def _int(data: Data, name: str) -> int:
@@ -82,9 +147,11 @@ def _flag(data: Data, name: str) -> bool:
 
 def _text(data: Data, name: str) -> str:
     value = data[name]
-    if type(value) is str:
-        return value
-    raise TypeError(f"{name} is not a string")
+    if type(value) is not str:
+        raise TypeError(f"{name} is not a string")
+    if len(value) > MAX_NAME_CHARS:
+        raise BeyondLimitError(f"{name} has {len(value)} characters, more than {MAX_NAME_CHARS}")
+    return value
 
 
 def _broker_key(data: Data, name: str) -> NodeKey:
@@ -95,6 +162,7 @@ def _broker_key(data: Data, name: str) -> NodeKey:
 
 
 def _ranges(data: Data) -> Capabilities:
+    check_number(data["features"], MAX_FEATURES, "features of a node")
     ranges = {
         FeatureName(_text(item, "name")): (
             _int(item, "minSupportedVersion"),
@@ -106,7 +174,7 @@ def _ranges(data: Data) -> Capabilities:
 
 
 def _register_broker(replay: RecordReplay, data: Data) -> None:
-    replay.set(
+    replay.register(
         Node(
             key=_broker_key(data, "brokerId"),
             capabilities=_ranges(data),
@@ -122,7 +190,7 @@ def _register_broker(replay: RecordReplay, data: Data) -> None:
 
 
 def _register_controller(replay: RecordReplay, data: Data) -> None:
-    replay.set(
+    replay.register(
         Node(
             key=NodeKey(Role.CONTROLLER, NodeId(_int(data, "controllerId"))),
             capabilities=_ranges(data),
@@ -139,7 +207,7 @@ def _register_controller(replay: RecordReplay, data: Data) -> None:
 
 def _unregister_broker(replay: RecordReplay, data: Data) -> None:
     """Accepts an unknown broker: before a crash this very event may have removed it already."""
-    replay.nodes[_broker_key(data, "brokerId")] = None
+    replay.unregister(_broker_key(data, "brokerId"))
 
 
 def _fence(replay: RecordReplay, data: Data) -> None:
@@ -166,11 +234,11 @@ def _set_level(replay: RecordReplay, data: Data) -> None:
     """Ignores kraft.version, as Kafka does: a control record determines it (KAFKA-18979)."""
     name, level = FeatureName(_text(data, "name")), FeatureLevel(_int(data, "featureLevel"))
     if name != KRAFT_VERSION:
-        replay.levels[name] = level
+        replay.set_level(name, level)
 
 
 def _kraft_version(replay: RecordReplay, data: Data) -> None:
-    replay.levels[KRAFT_VERSION] = FeatureLevel(_int(data, "kRaftVersion"))
+    replay.set_level(KRAFT_VERSION, FeatureLevel(_int(data, "kRaftVersion")))
 
 
 def _leader_change(replay: RecordReplay, data: Data) -> None:
@@ -180,6 +248,7 @@ def _leader_change(replay: RecordReplay, data: Data) -> None:
 
 
 def _voters(replay: RecordReplay, data: Data) -> None:
+    check_number(data["voters"], MAX_VOTERS, "voters")
     replay.voters = tuple(sorted(NodeId(_int(voter, "voterId")) for voter in data["voters"]))
 
 

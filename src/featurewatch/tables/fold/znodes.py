@@ -17,7 +17,7 @@ from immutables import Map
 from featurewatch.streams.events import ZnodeChange, ZnodeSnapshot
 from featurewatch.streams.topics import ZOOKEEPER
 from featurewatch.streams.types import NodeId, NodeKey, Role
-from featurewatch.streams.znodes import BrokerZnode, UnreadableZnode, Znode
+from featurewatch.streams.znodes import BrokerZnode, FeaturesZnode, UnreadableZnode, Znode
 from featurewatch.tables.fold.znode_features import (
     features_from_znode,
     max_versions,
@@ -31,7 +31,14 @@ from featurewatch.tables.image.cluster import (
     ClusterImage,
 )
 from featurewatch.tables.image.features import level_changes
-from featurewatch.tables.image.nodes import Node, NodesImage, intern_capabilities
+from featurewatch.tables.image.limits import (
+    MAX_ISSUES,
+    MAX_NODES,
+    BeyondLimitError,
+    check_features,
+    check_node,
+)
+from featurewatch.tables.image.nodes import CapabilityKey, Node, NodesImage, intern_capabilities
 from featurewatch.tables.image.provenance import ZnodeProvenance, znode_provenance
 from featurewatch.tables.image.sources import UnreadableRecords
 from featurewatch.tables.image.zookeeper import (
@@ -61,6 +68,8 @@ def fold_znode(image: ClusterImage, event: ZnodeChange) -> Folded:
     before = image.zookeeper
     if not before.snapshot or event.zxid < before.zxid:
         return image, SKIPPED
+    if event.znode is not None:
+        event = replace(event, znode=_bounded(event.znode, image.brokers))
     nodes, changes = _with_broker(image.brokers, event)
     zookeeper = replace(
         before,
@@ -109,22 +118,24 @@ def _continue_resync(
     resync: ZnodeResync, brokers: NodesImage, event: ZnodeSnapshot
 ) -> tuple[ZnodeResync, Changes]:
     changes: Changes = {}
-    znodes, issues = resync.znodes.mutate(), resync.issues.mutate()
-    for znode in event.znodes:
+    nodes, znodes, issues = resync.nodes, resync.znodes.mutate(), resync.issues
+    for read in event.znodes:
+        znode = _bounded(read, nodes)
         key = _broker_key(znode.path)
-        if key is not None:
+        if key is not None and _has_place(nodes, key):
             changes[key] = _node(key, znode, brokers.get(key), event.seen_ms)
+            nodes = nodes.with_changes({key: changes[key]})
         elif znode.path in ZNODE_PATHS:
             znodes[znode.path] = znode
         issue = issue_of(znode, missed=0)
         if issue is not None:
-            issues[znode.path] = issue
+            issues = _set_issue(issues, znode.path, issue)
     after = replace(
         resync,
         next_index=event.index + 1,
-        nodes=resync.nodes.with_changes(changes),
+        nodes=nodes,
         znodes=znodes.finish(),
-        issues=issues.finish(),
+        issues=issues,
     )
     return after, changes
 
@@ -187,6 +198,8 @@ def _with_broker(nodes: NodesImage, event: ZnodeChange) -> tuple[NodesImage, Cha
             return nodes, {}
         changes: Changes = {key: None}
     else:
+        if not _has_place(nodes, key):
+            return nodes, {}
         node = _node(key, event.znode, before, event.seen_ms)
         if node is before or _is_behind(event.znode, before):
             return nodes, {}
@@ -215,8 +228,43 @@ def _with_issue(issues: Map[str, ZnodeIssue], event: ZnodeChange) -> Map[str, Zn
     missed = event.missed if event.path in FEATURES_PATHS else 0
     issue = None if event.znode is None else issue_of(event.znode, missed)
     if issue is not None:
-        return issues.set(event.path, issue)
+        return _set_issue(issues, event.path, issue)
     return issues.delete(event.path) if event.path in issues else issues
+
+
+def _set_issue(
+    issues: Map[str, ZnodeIssue], path: str, issue: ZnodeIssue
+) -> Map[str, ZnodeIssue]:
+    """Issues of brokers beyond the limit are left out: those before them fire already."""
+    is_full = len(issues) >= MAX_ISSUES and path not in issues and path not in FEATURES_PATHS
+    return issues if is_full else issues.set(path, issue)
+
+
+def _has_place(nodes: NodesImage, key: NodeKey) -> bool:
+    return len(nodes) < MAX_NODES or nodes.get(key) is not None
+
+
+def _bounded(znode: Znode, nodes: NodesImage) -> Znode:
+    """The znode, or as an unreadable one if it holds more than an image does.
+
+    ``nodes`` are those before it.
+    """
+    content, key = znode.content, _broker_key(znode.path)
+    try:
+        if isinstance(content, BrokerZnode) and key is not None:
+            check_features(content.features, len(content.features))
+            capabilities = CapabilityKey(key.role, intern_capabilities(content.features))
+            is_known = capabilities in nodes.classes
+            check_node(
+                key,
+                0 if nodes.get(key) else len(nodes),
+                0 if is_known else len(nodes.classes),
+            )
+        elif isinstance(content, FeaturesZnode):
+            check_features(content.levels, len(content.levels))
+    except BeyondLimitError as error:
+        return replace(znode, content=UnreadableZnode(str(error)))
+    return znode
 
 
 def _node(key: NodeKey, znode: Znode, before: Node | None, seen_ms: int) -> Node:

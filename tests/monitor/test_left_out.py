@@ -1,0 +1,117 @@
+"""One cluster has a bounded number of alerts, whatever its log says."""
+
+import time
+from collections import Counter
+from typing import Any
+
+from featurewatch.monitor.rules import MAX_ALERTS, ROOM_AT
+from featurewatch.monitor.rows import rows_of_state, states_of_rows
+from featurewatch.streams.outputs import AlertState
+from featurewatch.tables.image.limits import MAX_CLASSES, MAX_FEATURES, MAX_NODES
+from tests.simulation import records as r
+from tests.simulation.engine import Engine
+from tests.simulation.records import MV, NEW
+
+
+def watching(*records: Any) -> Engine:
+    """An engine that has caught up with these records."""
+    engine = Engine()
+    engine.apply_all([r.commit(10, *records), r.following(10)])
+    return engine
+
+
+def firing(engine: Engine) -> Counter[str]:
+    """The firing alerts by rule."""
+    return Counter(a.rule for alerts in engine.state.firing.values() for a in alerts)
+
+
+def levels(count: int) -> list[Any]:
+    """So many features are finalized, which no node has."""
+    return [r.level(f"odd.{number:04}", 1) for number in range(count)]
+
+
+def test_a_node_has_a_bounded_number_of_alerts() -> None:
+    """Features beyond the limit are collected in one alert for each rule and node."""
+    ranges = {f"broken.{number}": (9, 3) for number in range(60)}
+    engine = watching(*levels(50), r.register(1, {**NEW, **ranges}))
+    assert firing(engine) == {
+        "missing-feature": 21,
+        "invalid-range": 21,
+        "level-above-support": 50,
+    }
+    alerts = [a for items in engine.state.firing.values() for a in items]
+    (collecting,) = (a for a in alerts if a.id.endswith("/missing-feature/node/broker-1"))
+    assert "at least 20 further features" in collecting.summary
+    assert collecting.evidence == {"count": 20}
+    engine.apply(r.commit(20, *(r.level(f"odd.{number:04}", 0) for number in range(45))))
+    assert firing(engine)["missing-feature"] == 5
+
+
+def test_nodes_and_features_do_not_multiply() -> None:
+    """What 300 nodes and all features would have is a bounded number, with one that says so (F-33).
+
+    The same holds in a second message, and after a restart from the rows.
+    """
+    nodes = [r.register(number, NEW) for number in range(300)]
+    engine = watching(*levels(MAX_FEATURES), *nodes)
+    counts = firing(engine)
+    assert counts.total() == MAX_ALERTS + 1
+    assert counts["alerts-left-out"] == 1
+    assert counts["level-above-support"] == MAX_FEATURES  # the features come first: they say most
+    (state,) = states_of_rows(rows_of_state(engine.state).items()).values()
+    assert state.firing == engine.state.firing
+    more = engine.apply(r.commit(20, r.level("odd.0000", 2), r.register(300, NEW)))
+    assert firing(engine).total() == MAX_ALERTS + 1
+    assert len(more.alerts) < 3 * MAX_ALERTS
+
+
+def test_alerts_that_were_left_out_fire_when_there_is_room() -> None:
+    """Nothing is lost: what was left out is evaluated once enough has ended."""
+    bad = {MV: (1, 5)}
+    nodes = MAX_ALERTS + 100
+    engine = watching(r.level(MV, 25), *(r.register(number, bad) for number in range(nodes)))
+    assert firing(engine)["incompatible-node"] == MAX_ALERTS - 1  # the feature has one, too
+    ending = MAX_ALERTS - ROOM_AT
+    still = engine.apply(r.commit(20, *(r.register(number, NEW) for number in range(ending - 1))))
+    assert {a.state for a in still.alerts} <= {AlertState.RESOLVED, AlertState.FIRING}
+    assert firing(engine)["alerts-left-out"] == 1
+    engine.apply(r.commit(30, r.register(ending, NEW)))
+    assert firing(engine).total() == MAX_ALERTS + 1
+    rest = range(ending + 1, 151)
+    ended = engine.apply(r.commit(40, *(r.register(number, NEW) for number in rest)))
+    left = {a.id for a in ended.alerts if a.rule == "alerts-left-out"}
+    expected = sum(1 for node in engine.state.image.nodes.nodes.values() if MV in bad and
+                   node.capabilities.ranges[MV] == bad[MV])  # fmt: skip
+    if left:
+        assert firing(engine) == {"incompatible-node": expected, "level-above-support": 1}
+    engine.apply(r.commit(50, *(r.register(number, NEW) for number in range(nodes))))
+    assert not firing(engine)
+
+
+def test_a_source_that_stalls_fires_beside_a_flood() -> None:
+    """The bound is for nodes, features and znodes: other alerts of the cluster still fire."""
+    nodes = [r.register(number, NEW) for number in range(100)]
+    engine = watching(*levels(MAX_FEATURES), *nodes)
+    engine.apply(r.status(r.SourceState.STALLED))
+    assert firing(engine)["source-stalled"] == 1
+
+
+def test_what_an_image_holds_is_bounded() -> None:
+    """Nodes, classes of nodes and levels beyond the limits are unreadable records."""
+    engine = watching(*levels(MAX_FEATURES + 5), r.register(1, {f"f{n}": (0, 1) for n in range(201)}))
+    image = engine.state.image
+    assert len(image.features.levels) == MAX_FEATURES
+    assert image.sources.unreadable["FEATURE_LEVEL_RECORD"].count == 5
+    assert len(image.nodes) == 0
+    many = [r.register(n, {MV: (1, 2 + n)}) for n in range(MAX_CLASSES + 5)]
+    engine = watching(*many)
+    image = engine.state.image
+    assert len(image.nodes.classes) == MAX_CLASSES
+    assert image.sources.unreadable["REGISTER_BROKER_RECORD"].count == 5
+    assert "different ones" in image.sources.unreadable["REGISTER_BROKER_RECORD"].reason
+    engine = watching(*(r.register(n, NEW) for n in range(MAX_NODES + 5)))
+    assert len(engine.state.image.nodes) == MAX_NODES
+    # A registration of a known node is accepted, and so is another one after a node left.
+    engine.apply(r.commit(20, r.register(1, NEW, epoch=9), r.unregister(2), r.register(MAX_NODES, NEW)))
+    assert len(engine.state.image.nodes) == MAX_NODES
+    assert engine.state.image.sources.unreadable["REGISTER_BROKER_RECORD"].count == 5
