@@ -29,7 +29,7 @@ from featurewatch.kafka.releases.compose import compose, text
 from featurewatch.kafka.releases.merge import METADATA_VERSION, production_levels
 from featurewatch.kafka.releases.schemas import MESSAGES, METADATA, SchemaError, schemas
 from featurewatch.stack.java.jars import Cache, default_cache, java_command
-from featurewatch.stack.java.lock import jar_lock, path_of
+from featurewatch.stack.java.lock import LOCK_FILE, jar_lock, path_of
 from scripts.java_source import compile_java, jar
 
 MODULES: Final = ("kafka-clients", "kafka-metadata", "kafka-server-common")
@@ -129,6 +129,16 @@ def texts(releases: Sequence[str], cache: Cache) -> dict[Path, str]:
     return written
 
 
+def _lock(kafka: str) -> None:
+    """Adds the jars of a patch to the lock."""
+    # Resolving needs packages that nothing else here does.
+    from scripts import lock_jars
+
+    with tempfile.TemporaryDirectory(prefix="featurewatch-lock-") as scratch:
+        LOCK_FILE.write_text(lock_jars.render(lock_jars.add(kafka, Path(scratch))))
+    jar_lock.cache_clear()
+
+
 def main(arguments: list[str]) -> int:
     """Writes the files, or compares them with ``--check``; returns 0, or 3 if one differs."""
     check = "--check" in arguments
@@ -139,7 +149,7 @@ def main(arguments: list[str]) -> int:
     releases = releases or [file.content["kafka"] for file in release_files()]
     for kafka in releases:
         if kafka not in jar_lock().class_paths and not check:
-            raise SystemExit(kafka)
+            _lock(kafka)
     found = texts(releases, Cache(default_cache()))
     if check:
         return 0 if all(path.read_text() == it for path, it in found.items()) else 3

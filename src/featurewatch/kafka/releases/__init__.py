@@ -123,9 +123,15 @@ def release_files() -> tuple[ReleaseFile, ...]:
     return tuple(sorted(files.values(), key=lambda file: file.number))
 
 
-def newest_release() -> ReleaseFile:
-    """The file of the newest release."""
-    return release_files()[-1]
+def newest_patch() -> str:
+    """The patch of the newest release of the package, ``4.4.0``: the default of the stack.
+
+    One file is read, because help texts have it.
+    """
+    names = [name[: -len(".json")] for name in os.listdir(DIRECTORY) if name.endswith(".json")]
+    newest = max(names, key=release_number)
+    patch: str = read_file(os.path.join(DIRECTORY, f"{newest}.json")).content["kafka"]
+    return patch
 
 
 def _read(directory: str) -> list[ReleaseFile]:

@@ -159,4 +159,8 @@ def _record(row: Row) -> str:
 
 def _lines(brackets: str, rows: Iterable[str], indent: int = 2) -> str:
     lines = [" " * (indent + 2) + row for row in rows]
-    return f"{brackets[0]}\n" + ",\n".join(lines) + f"\n{' ' * indent}{brackets[1]}" if lines else brackets
+    return (
+        f"{brackets[0]}\n" + ",\n".join(lines) + f"\n{' ' * indent}{brackets[1]}"
+        if lines
+        else brackets
+    )

@@ -90,7 +90,7 @@ def _field(schema: Schema, structs: Mapping[str, Schema]) -> Schema:
                 f"{schema['name']}: {limit} differ from versions; teach the decoder so"
             )
     type_name = schema["type"]
-    row: Schema = {"name": _camel_case(schema["name"]), "type": type_name}
+    row: Schema = {"name": camel_case(schema["name"]), "type": type_name}
     if versions != "0+":
         row["versions"] = versions
     if "nullableVersions" in schema:
@@ -107,7 +107,7 @@ def _field(schema: Schema, structs: Mapping[str, Schema]) -> Schema:
     return row
 
 
-def _camel_case(name: str) -> str:
+def camel_case(name: str) -> str:
     """Kafka's JSON name of a field: ``KRaftVersion`` is ``kRaftVersion``."""
     return name[0].lower() + name[1:]
 
