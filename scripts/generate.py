@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from featurewatch.cli.config import reference_config
+from featurewatch.kafka.releases import release_files
 from featurewatch.stack.java.lock import jar_lock
 from scripts.generators import ROOT, Texts
 from scripts.generators.chart import chart_files
@@ -25,7 +26,6 @@ from scripts.generators.message_stubs import message_stubs
 from scripts.generators.runbooks import runbooks
 from scripts.generators.schemas import schemas
 from scripts.generators.summaries import summaries
-from scripts.releases import RELEASES
 
 
 def reference() -> Texts:
@@ -57,8 +57,18 @@ class FromJars:
         digest = hashlib.sha256()
         for path in (_script_path(self.script), *_LOCKS, *self.inputs, *self.files):
             digest.update(f"{path}\0".encode())
-            digest.update((ROOT / path).read_bytes())
+            digest.update(_from_jars(ROOT / path))
         return digest.hexdigest()
+
+
+def _from_jars(path: Path) -> bytes:
+    """Returns the content of a file without what a person writes into that of a release."""
+    if path.parent.name != "releases" or path.suffix != ".json":
+        return path.read_bytes()
+    content = json.loads(path.read_text())
+    return json.dumps(
+        {key: value for key, value in content.items() if key not in ("rules", "consequences")}
+    ).encode()
 
 
 def _script_path(module: str) -> str:
@@ -66,29 +76,29 @@ def _script_path(module: str) -> str:
 
 
 _LOCKS: Final = ("src/featurewatch/stack/java/jars.lock.json",)
+_RELEASES: Final = tuple(
+    f"src/featurewatch/kafka/releases/{file.release}.json" for file in release_files()
+)
 FROM_JARS: Final = (
     FromJars(
-        "scripts.generate_records",
-        ("scripts/releases.py", "scripts/java_source.py"),
-        ("src/featurewatch/kafka/releases/records.json",),
-    ),
-    FromJars(
-        "scripts.generate_features",
-        ("scripts/releases.py", "scripts/java/FeatureTable.java", "scripts/java_source.py"),
-        ("src/featurewatch/kafka/releases/features.json",),
+        "scripts.release",
+        (
+            "scripts/java/FeatureTable.java",
+            "scripts/java_source.py",
+            "src/featurewatch/kafka/releases/compose.py",
+            "src/featurewatch/kafka/releases/schemas.py",
+        ),
+        _RELEASES,
     ),
     FromJars(
         "scripts.generate_messages",
         (
-            "scripts/releases.py",
-            "scripts/generate_records.py",
             "scripts/java/ErrorTable.java",
             "scripts/java_source.py",
+            "src/featurewatch/kafka/releases/schemas.py",
+            *_RELEASES,
         ),
-        (
-            "src/featurewatch/kafka/messages/messages.json",
-            "src/featurewatch/kafka/releases/errors.json",
-        ),
+        ("src/featurewatch/kafka/messages/messages.json", "src/featurewatch/kafka/errors.json"),
     ),
 )
 DIGESTS: Final = ROOT / "scripts" / "from_jars.json"
@@ -106,13 +116,18 @@ def stale() -> Iterator[Path]:
                 yield path
 
 
+def _patches() -> list[str]:
+    """Returns the patch of each release whose jars its file is read from."""
+    return [file.content["kafka"] for file in release_files()]
+
+
 def without_lock(releases: Iterable[str], locked: Container[str]) -> Iterator[str]:
     """Yields an error for each release of Kafka whose jars have no locked SHA-256."""
     for release in releases:
         if release not in locked:
             yield (
-                f"scripts/releases.py has Kafka {release}, and jars.lock.json does not: raise "
-                "NEWEST in stack/java/jars.py if it is older, then run python -m scripts.lock_jars"
+                f"jars.lock.json lacks the jars of Kafka {release}, which has a file in "
+                f"kafka/releases: run python -m scripts.release {release}"
             )
 
 
@@ -122,7 +137,7 @@ def write() -> None:
     Raises:
         SystemExit: A script failed, or a release has no locked jars; then nothing is written.
     """
-    if errors := [*without_lock(RELEASES.values(), jar_lock().class_paths)]:
+    if errors := [*without_lock(_patches(), jar_lock().class_paths)]:
         raise SystemExit("\n".join(errors))
     digests = json.loads(DIGESTS.read_text())
     is_reread = False

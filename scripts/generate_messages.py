@@ -5,7 +5,7 @@ versions of `APIS`. The schemas are in ``common/message`` of ``kafka-clients``. 
 the newest release that has all of its versions, and every other release is compared with it, so a
 version that was laid out differently once fails here.
 
-``kafka/releases/errors.json`` has the errors of the newest release, which a Java program
+``kafka/errors.json`` has the errors of the newest release, which a Java program
 (``scripts/java/ErrorTable.java``) prints.
 
 Usage: ``python -m scripts.generate_messages [--check]``. With ``--check`` nothing is written; the
@@ -20,16 +20,19 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from featurewatch.kafka.releases import release_files
+from featurewatch.kafka.releases.schemas import MESSAGES, Schema, schemas
 from featurewatch.stack.java.jars import Cache, default_cache, java_command
-from scripts.generate_records import RELEASES, Schema, schemas
 from scripts.java_source import compile_java, jar
+
+RELEASES = tuple(file.content["kafka"] for file in release_files())
 
 APIS = {
     "AllocateProducerIds": "0",
     "AlterPartition": "0-3",
     "AlterPartitionReassignments": "0-1",
     "AlterReplicaLogDirs": "2",
-    "ApiVersions": "0-4",
+    "ApiVersions": "0-5",
     "BrokerHeartbeat": "1",
     "BrokerRegistration": "4",
     "ControlledShutdown": "0-3",
@@ -55,6 +58,7 @@ APIS = {
     "SaslHandshake": "1",
     "StopReplica": "0-4",
     "UnregisterBroker": "0",
+    "UnregisterController": "0",
     "UpdateFeatures": "0-2",
     "UpdateMetadata": "0-8",
 }
@@ -68,7 +72,7 @@ READERS = {
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "src/featurewatch/kafka/messages/messages.json"
-ERRORS = ROOT / "src/featurewatch/kafka/releases/errors.json"
+ERRORS = ROOT / "src/featurewatch/kafka/errors.json"
 
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _EVERY = (0, 1 << 15)
@@ -193,7 +197,10 @@ def layout(rows: list[Schema]) -> list[Schema]:
 def messages() -> dict[str, Schema]:
     """Every message by its name, if the releases lay their versions out alike."""
     by_release = {
-        release: schemas("kafka-clients", release, "common/message/") for release in RELEASES
+        release: schemas(
+            jar(f"org.apache.kafka:kafka-clients:{release}", Cache(default_cache())), MESSAGES
+        )
+        for release in RELEASES
     }
     table = {}
     for api, versions in APIS.items():

@@ -1,8 +1,9 @@
 """Writes ``stack/java/jars.lock.json``: ``python -m scripts.lock_jars``.
 
-The lock has the SHA-256 of every jar that is started, and the class paths of every release of Kafka
-from `OLDEST` to `NEWEST`. All jars are fetched, about 2 GB, into a temporary directory, or into the
-one that is given. Each must have the SHA-1 that Maven Central publishes beside it.
+The lock has the SHA-256 of every jar that is started, and the class paths of every patch of the
+releases from `OLDEST` to the newest that has a file. All jars are fetched, about 2 GB, into a
+temporary directory, or into the one that is given. Each must have the SHA-1 that Maven Central
+publishes beside it. `add` locks one patch more, whose jars are all that it fetches.
 """
 
 import hashlib
@@ -10,6 +11,7 @@ import json
 import re
 import sys
 import tempfile
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Lock
@@ -20,16 +22,17 @@ from jgo.maven import MavenContext, PythonResolver
 from requests.adapters import HTTPAdapter
 from urllib3 import Retry
 
+from featurewatch.kafka.releases import newest_patch, release_number
 from featurewatch.pipeline.spark.session import JARS
-from featurewatch.stack.java.jars import NEWEST, OLDEST, Jars
-from featurewatch.stack.java.lock import LOCK_FILE, path_of
+from featurewatch.stack.java.jars import OLDEST, Jars
+from featurewatch.stack.java.lock import LOCK_FILE, jar_lock, path_of
 from scripts.java_source import COMPILER
 
 _DOWNLOADS: Final = 6
 _TIMEOUT_S: Final = 60.0
 _GROUP: Final = "org.apache.kafka"
 _SLF4J_BINDING: Final = "org.slf4j:slf4j-simple:1.7.36"
-"""Releases 3.3 to 4.3 log through slf4j 1.7; this binding needs no configuration file."""
+"""All releases log through slf4j 1.7; this binding needs no configuration file."""
 _NEEDED: Final = (None, "compile", "runtime")
 
 
@@ -73,14 +76,15 @@ def digest_of(repository: Path, path: str, resolver: _Resolver, remote: str) -> 
 
 
 def releases(context: MavenContext, resolver: _Resolver) -> list[str]:
-    """The releases of Kafka from `OLDEST` to `NEWEST` that Maven Central has."""
+    """The patches from `OLDEST` to those of the newest release that Maven Central has."""
+    newest = release_number(newest_patch())
     remote = next(iter(context.remote_repos.values()))
     path = f"{_GROUP.replace('.', '/')}/kafka_2.13/maven-metadata.xml"
     versions = re.findall(
         r"<version>(\d+\.\d+\.\d+)</version>", resolver.get(f"{remote}/{path}").text
     )
     by_number = sorted(versions, key=lambda version: [int(part) for part in version.split(".")])
-    return [v for v in by_number if OLDEST <= tuple(map(int, v.split(".")[:2])) <= NEWEST]
+    return [v for v in by_number if OLDEST <= release_number(v) <= newest]
 
 
 def coordinates(release: str, jars: Jars) -> list[str]:
@@ -113,29 +117,61 @@ def lock(repository: Path) -> dict[str, Any]:
     resolver = _Resolver()
     context = MavenContext(resolver=resolver, repo_cache=repository)
     others = [_one_jar(context, coordinate) for coordinate in (*JARS, COMPILER)]
-    class_paths: dict[str, dict[str, list[str]]] = {}
-    for release in releases(context, resolver):
-        for jars in Jars:
-            wanted = coordinates(release, jars)
-            try:
-                paths = _class_path(context, resolver, wanted)
-            except RuntimeError as error:
-                sys.stderr.write(f"Kafka {release}, {jars}: {error}; left out\n")
-                continue
-            class_paths.setdefault(release, {})[jars.value] = paths
-            sys.stderr.write(f"Kafka {release}, {jars}: {len(paths)} jars\n")
+    class_paths = {
+        release: _class_paths(context, resolver, release) for release in releases(context, resolver)
+    }
     used = {path for of in class_paths.values() for paths in of.values() for path in paths}
-    ordered = sorted(used | set(others))
-    numbers = {path: number for number, path in enumerate(ordered)}
+    return _content(_digests(context, resolver, used | set(others)), class_paths)
+
+
+def add(release: str, repository: Path) -> dict[str, Any]:
+    """The content of the lock with one patch more; its jars are fetched into ``repository``."""
+    resolver = _Resolver()
+    context = MavenContext(resolver=resolver, repo_cache=repository)
+    found = _class_paths(context, resolver, release)
+    used = {path for paths in found.values() for path in paths}
+    locked = jar_lock()
+    sha256 = {**locked.sha256, **_digests(context, resolver, used - locked.sha256.keys())}
+    class_paths = {**locked.class_paths, release: found}
+    by_number = sorted(class_paths, key=lambda it: [int(part) for part in it.split(".")])
+    return _content(sha256, {it: class_paths[it] for it in by_number})
+
+
+def _class_paths(
+    context: MavenContext, resolver: _Resolver, release: str
+) -> dict[str, Sequence[str]]:
+    """The class paths of a patch; one that lacks a jar is left out."""
+    found: dict[str, Sequence[str]] = {}
+    for jars in Jars:
+        try:
+            found[jars.value] = _class_path(context, resolver, coordinates(release, jars))
+        except RuntimeError as error:
+            sys.stderr.write(f"Kafka {release}, {jars}: {error}; left out\n")
+            continue
+        sys.stderr.write(f"Kafka {release}, {jars}: {len(found[jars.value])} jars\n")
+    return found
+
+
+def _digests(context: MavenContext, resolver: _Resolver, paths: Iterable[str]) -> dict[str, str]:
+    """The SHA-256 of jars that were fetched."""
     remote = next(iter(context.remote_repos.values()))
+    root, ordered = Path(context.repo_cache), sorted(paths)
     with ThreadPoolExecutor(_DOWNLOADS) as pool:
-        digests = pool.map(lambda path: digest_of(repository, path, resolver, remote), ordered)
-        sha256 = dict(zip(ordered, digests, strict=True))
+        digests = pool.map(lambda path: digest_of(root, path, resolver, remote), ordered)
+        return dict(zip(ordered, digests, strict=True))
+
+
+def _content(
+    sha256: Mapping[str, str], class_paths: Mapping[str, Mapping[str, Sequence[str]]]
+) -> dict[str, Any]:
+    ordered = sorted(sha256)
+    numbers = {path: number for number, path in enumerate(ordered)}
     return {
-        "jars": sha256,
+        "jars": {path: sha256[path] for path in ordered},
         "class_paths": {
             release: {jars: [numbers[path] for path in paths] for jars, paths in of.items()}
             for release, of in class_paths.items()
+            if of
         },
     }
 

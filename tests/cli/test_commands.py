@@ -14,9 +14,7 @@ from click.testing import CliRunner
 
 from featurewatch.cli.app import app
 from featurewatch.cli.command_line import LazyGroup
-from featurewatch.cli.config.options import NEWEST_KAFKA
 from featurewatch.cli.main import main
-from featurewatch.stack.kafka.specs import NEWEST_TESTED
 from tests.admin.scripted import Node, ScriptedCluster
 from tests.cli.command_tree import commands
 from tests.cli.commands import featurewatch
@@ -226,11 +224,6 @@ def test_an_unreachable_bus_is_one_line_and_exit_code_1(tmp_path: Path) -> None:
     assert result.stderr.count("\n") == 1
     assert f"the bus at {address} does not answer" in result.stderr
     assert "refused" in result.stderr
-
-
-def test_the_newest_kafka_of_the_help_is_that_of_the_stack() -> None:
-    """The help has it as text."""
-    assert NEWEST_KAFKA == NEWEST_TESTED
 
 
 def test_the_operations_of_kip_4_are_commands() -> None:

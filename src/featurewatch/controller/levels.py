@@ -4,15 +4,17 @@ They come from the table of levels (`controller.kraft.releases`). A level newer 
 printed as such and is not an error.
 """
 
-from typing import Final
-
 from featurewatch.controller.kraft.releases import CONTROLLER_REGISTRATION, production_levels
+from featurewatch.kafka.releases import from_releases
 from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, FeatureName
 
-METADATA_VERSION_NAMES: Final = tuple(level.name for level in production_levels())
-"""The name of level n is at index n - 1; the last is the newest production level."""
+__all__ = ["CONTROLLER_REGISTRATION", "finalized_name", "level_name", "metadata_version_names"]
 
-__all__ = ["CONTROLLER_REGISTRATION", "METADATA_VERSION_NAMES", "finalized_name", "level_name"]
+
+@from_releases
+def metadata_version_names() -> tuple[str, ...]:
+    """The name of level n is at index n - 1; the last is the newest production level."""
+    return tuple(level.name for level in production_levels())
 
 
 def level_name(feature: FeatureName, level: FeatureLevel) -> str:
@@ -21,9 +23,10 @@ def level_name(feature: FeatureName, level: FeatureLevel) -> str:
         return "off"
     if feature != METADATA_VERSION:
         return str(level)
-    if level > len(METADATA_VERSION_NAMES):
-        return f"{level} (newer than {METADATA_VERSION_NAMES[-1]})"
-    return f"{level} ({METADATA_VERSION_NAMES[level - 1]})"
+    names = metadata_version_names()
+    if level > len(names):
+        return f"{level} (newer than {names[-1]})"
+    return f"{level} ({names[level - 1]})"
 
 
 def finalized_name(feature: str, level: int | None) -> str:

@@ -34,6 +34,6 @@ def _table() -> dict[str, list[str]]:
     # Here, because few responses have an error.
     import json
 
-    with open(os.path.join(os.path.dirname(__file__), "releases", "errors.json")) as file:
+    with open(os.path.join(os.path.dirname(__file__), "errors.json")) as file:
         table: dict[str, list[str]] = json.load(file)
         return table

@@ -13,7 +13,7 @@ from featurewatch.controller.kraft.releases import (
     Release,
     releases,
 )
-from featurewatch.controller.levels import METADATA_VERSION_NAMES
+from featurewatch.controller.levels import metadata_version_names
 from featurewatch.monitor.rows import StateRowError
 from featurewatch.streams.outputs import Alert, AlertState, FeatureChange
 from featurewatch.streams.schemas import described, schema_of
@@ -201,7 +201,7 @@ class Api:
     async def list_levels(self, request: web.Request) -> web.Response:
         """The releases that readiness takes as a target, and metadata.version's names of levels."""
         check_names(request.query, ())
-        names = {METADATA_VERSION: METADATA_VERSION_NAMES}
+        names = {METADATA_VERSION: metadata_version_names()}
         return json_response(request, {"releases": [*releases()], "names": names})
 
     async def follow_events(self, request: web.Request) -> web.StreamResponse:

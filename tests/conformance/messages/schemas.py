@@ -4,7 +4,9 @@ from functools import cache
 from random import Random
 from typing import Any
 
-from scripts.generate_records import Schema, camel_case, schemas
+from featurewatch.kafka.releases.schemas import MESSAGES, Schema, camel_case, schemas
+from featurewatch.stack.java.jars import Cache, default_cache
+from scripts.java_source import jar
 
 RELEASE = "3.9.1"
 NAMES = ("t", "u", "orders", "ä€", "")
@@ -14,7 +16,9 @@ IDS = ("A" * 21 + "Q", "A" * 21 + "g", "AAAAAAAAAAAAAAAAAAAAAA")
 @cache
 def requests_by_key() -> dict[int, Schema]:
     """The schemas of all requests of the release."""
-    found = schemas("kafka-clients", RELEASE, "common/message/").values()
+    found = schemas(
+        jar(f"org.apache.kafka:kafka-clients:{RELEASE}", Cache(default_cache())), MESSAGES
+    ).values()
     return {schema["apiKey"]: schema for schema in found if schema.get("type") == "request"}
 
 

@@ -6,8 +6,6 @@ from typing import Annotated, Any, Final
 from featurewatch.cli.command_line import Option
 
 ADDRESSES: Final = "HOST:PORT,..."
-NEWEST_KAFKA: Final = "4.3.0"
-"""`stack.kafka.specs.NEWEST_TESTED`, for help: a test compares them, an import would take long."""
 
 ConfigFile = Annotated[
     Path | None,

@@ -1,6 +1,6 @@
 """A model of the KRaft controller's feature decisions, release by release. Pure.
 
-`releases` holds the levels as data (``features.json``, extracted from Kafka's jars), `consequences`
+`releases` holds the levels as data (`kafka.releases`, read from Kafka's jars), `consequences`
 what a level changes and costs. `decide_update`, `decide_broker_registration` and
 `decide_controller_registration` return the errors, texts and records of Kafka's own controllers,
 `decide_update_as_written` those that KIP-778 describes.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         decide_broker_registration,
         decide_controller_registration,
     )
-    from featurewatch.controller.kraft.release_rules import COMPARED, ReleaseRules, rules_of
+    from featurewatch.controller.kraft.release_rules import ReleaseRules, compared, rules_of
     from featurewatch.controller.kraft.replay import replay_refusal
     from featurewatch.controller.kraft.requests import (
         ApiError,
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from featurewatch.streams.types import UpgradeType
 
 __all__ = [
-    "COMPARED",
     "ApiError",
     "BrokerRegistrationRequest",
     "Consequence",
@@ -65,6 +64,7 @@ __all__ = [
     "UpgradeType",
     "active_controller_id",
     "between",
+    "compared",
     "controller_state",
     "decide_broker_registration",
     "decide_controller_registration",
@@ -83,7 +83,7 @@ _MODULES: Final = {
     "RegistrationDecision": "controller.kraft.registration",
     "decide_broker_registration": "controller.kraft.registration",
     "decide_controller_registration": "controller.kraft.registration",
-    "COMPARED": "controller.kraft.release_rules",
+    "compared": "controller.kraft.release_rules",
     "ReleaseRules": "controller.kraft.release_rules",
     "rules_of": "controller.kraft.release_rules",
     "replay_refusal": "controller.kraft.replay",

@@ -1,15 +1,13 @@
-"""What a level changes for operators and what it costs: ``consequences.json``, typed.
+"""What a level changes for operators and what it costs: the consequences of `kafka.releases`.
 
-The file is written by hand; each entry names the KIPs, classes or threads that support it. Whether
+They are written by hand. Each entry names the KIPs, classes or threads that support it. Whether
 a level can be lowered again is not here: see `Release.floor`.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from importlib.resources import files
 
+from featurewatch.kafka.releases import from_releases, release_files
 from featurewatch.streams.types import FeatureLevel, FeatureName
 
 
@@ -24,10 +22,9 @@ class Consequence:
     sources: tuple[str, ...]
 
 
-@lru_cache(maxsize=1)
+@from_releases
 def consequences() -> Mapping[tuple[FeatureName, FeatureLevel], Consequence]:
     """Every entry of the catalogue, by feature and level."""
-    entries = json.loads(files(__package__).joinpath("consequences.json").read_text())
     catalogue = (
         Consequence(
             FeatureName(entry["feature"]),
@@ -36,7 +33,8 @@ def consequences() -> Mapping[tuple[FeatureName, FeatureLevel], Consequence]:
             tuple(entry["costs"]),
             tuple(entry["sources"]),
         )
-        for entry in entries
+        for file in release_files()
+        for entry in file.content.get("consequences", ())
     )
     return {(consequence.feature, consequence.level): consequence for consequence in catalogue}
 

@@ -1,17 +1,22 @@
-"""The differences between releases in how their controllers decide and word their errors."""
+"""The differences between releases in how their controllers decide and word their errors.
 
+They are the ``rules`` in the files of releases (`kafka.releases`), typed.
+"""
+
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any
 
 from featurewatch.controller.kraft.releases import Release, release_of
-from featurewatch.streams.types import METADATA_VERSION, FeatureLevel
+from featurewatch.kafka.releases import from_releases, release_files
+from featurewatch.streams.types import FeatureLevel
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseRules:
     """How the controllers of one release decide.
 
-    ``exact``: tests compare the decisions with the classes of that release; otherwise they are
+    ``compared``: tests compare the decisions with the classes of that release; otherwise they are
     those of the nearest compared release. ``all_or_nothing``: one failure refuses the whole
     request, and dependencies are checked. ``raft_decides``: raft sets kraft.version, not a
     FeatureLevelRecord. ``skips_kraft_records``: such records in an old log are ignored.
@@ -23,7 +28,7 @@ class ReleaseRules:
     """
 
     release: Release
-    exact: bool
+    compared: bool
     all_or_nothing: bool
     raft_decides: bool
     skips_kraft_records: bool
@@ -34,37 +39,26 @@ class ReleaseRules:
     explains_duplicates: bool
 
 
-COMPARED: Final = ("3.9", "4.0", "4.1", "4.2", "4.3")
-"""The releases whose decisions were compared with Kafka's classes; the tests do so for two."""
-
-
 def rules_of(name: str) -> ReleaseRules:
     """How a release decides.
 
     Raises:
         UnknownReleaseError: if the release is unknown.
     """
-    release = release_of(name)
-    major, minor = (int(part) for part in release.name.split("."))
-    version = (major, minor)
-    newer = version >= (4, 0)
-    raft_decides = version >= (4, 1)
-    return ReleaseRules(
-        release,
-        exact=release.name in COMPARED,
-        all_or_nothing=newer,
-        raft_decides=raft_decides,
-        skips_kraft_records=newer,
-        default_level=_default_level(release),
-        assumes_level_1=not newer,
-        migrates=not newer,
-        names_both_levels=version >= (4, 2),
-        explains_duplicates=raft_decides,
-    )
+    return _rules()[release_of(name).name]
 
 
-def _default_level(release: Release) -> FeatureLevel | None:
-    """The first level of KRaft up to 3.9, the newest level in 4.0, None from 4.1 on."""
-    if release.minimum == 1:
-        return release.minimum
-    return release.newest(METADATA_VERSION) if release.name == "4.0" else None
+@from_releases
+def compared() -> tuple[str, ...]:
+    """The releases whose decisions were compared with Kafka's classes; the tests do so for two."""
+    return tuple(name for name, rules in _rules().items() if rules.compared)
+
+
+@from_releases
+def _rules() -> Mapping[str, ReleaseRules]:
+    found: dict[str, ReleaseRules] = {}
+    flags: dict[str, Any] = {}
+    for file in release_files():
+        flags = file.content.get("rules") or {**flags, "compared": False}
+        found[file.release] = ReleaseRules(release_of(file.release), **flags)
+    return found

@@ -1,18 +1,16 @@
-"""The levels of every feature and what each release supports of them: ``features.json``, typed.
+"""The levels of every feature and what each release supports of them: `kafka.releases`, typed.
 
-``scripts/generate_features.py`` writes the file from Kafka's own classes. A level newer than the
-table is never an error: it has no entry, and is printed as a number.
+A level newer than the files is never an error: it has no entry, and is printed as a number.
 """
 
-import json
-import pkgutil
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Final
 
 from featurewatch.common.text import closest
+from featurewatch.kafka.releases import from_releases, release_files
+from featurewatch.kafka.releases import merge as tables
 from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, FeatureName, SupportedRanges
 
 CONTROLLER_REGISTRATION: Final = FeatureLevel(15)
@@ -137,13 +135,13 @@ class Release:
 _RELEASE: Final = re.compile(r"(\d+\.\d+)(?:\.\d+)?(?:-IV\d+)?")
 
 
-@lru_cache(maxsize=1)
+@from_releases
 def releases() -> Mapping[str, Release]:
     """Every release from 3.3 to the newest, by ``3.9``, oldest first."""
-    return {name: _release(name, entry) for name, entry in _table()["releases"].items()}
+    return {file.release: _release(file.release, file.content) for file in release_files()}
 
 
-@lru_cache(maxsize=1)
+@from_releases
 def all_features() -> frozenset[str]:
     """The features that any known release of Kafka has."""
     return frozenset(name for release in releases().values() for name in release.unstable)
@@ -154,10 +152,11 @@ def intended_feature(name: str) -> str:
     return "" if name in all_features() else closest(name, all_features(), _SIMILARITY)
 
 
-@lru_cache(maxsize=1)
+@from_releases
 def production_levels() -> tuple[MetadataLevel, ...]:
     """The levels of metadata.version that some release has in production, starting with 1."""
-    return tuple(_level(entry, entry["since"]) for entry in _table()[METADATA_VERSION])
+    levels = tables.production_levels(release_files()).values()
+    return tuple(_level(entry, entry["since"]) for entry in levels)
 
 
 def release_of(name: str) -> Release:
@@ -174,14 +173,6 @@ def release_of(name: str) -> Release:
             f"Kafka {name!r} is not in the table of levels, which has {first} to {last}"
         )
     return release
-
-
-@lru_cache(maxsize=1)
-def _table() -> Any:
-    # importlib.resources would take 8 of the 100 ms of `features describe` to import.
-    content = pkgutil.get_data("featurewatch.kafka.releases", "features.json")
-    assert content is not None  # noqa: S101 - the package has its data
-    return json.loads(content)
 
 
 def _level(entry: Any, since: str | None) -> MetadataLevel:
@@ -205,7 +196,7 @@ def _release(name: str, entry: Any) -> Release:
         FeatureLevel(entry["bootstrap"]),
         _ranges(entry["supported"]),
         _ranges(entry["unstable"]),
-        (*stable, *(_level(level, None) for level in entry["unstable_levels"])),
+        (*stable, *(_level(it, None) for it in entry["levels"] if it["level"] > newest)),
         {
             FeatureName(feature): tuple(_version(version) for version in versions)
             for feature, versions in entry["features"].items()

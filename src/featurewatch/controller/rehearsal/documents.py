@@ -17,7 +17,7 @@ def rehearsal_document(
         "cluster": state.cluster,
         "controller": state.id,
         "release": release,
-        "exact": rules_of(release).exact,
+        "exact": rules_of(release).compared,
         "levels": dict(all_levels(state)),
         "verdict": str(overall(outcomes)),
         "steps": [step_document(outcome) for outcome in outcomes],

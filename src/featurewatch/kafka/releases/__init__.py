@@ -1,1 +1,161 @@
-"""The records and feature levels of Kafka's releases, generated from its own jars."""
+"""The releases of Kafka as data, one file each: ``4.4.json``.
+
+``python -m scripts.release 4.4.0`` writes a file from the release's jars and keeps ``rules`` and
+``consequences``, which a person writes. Where the next paragraph says "differs", the file has what
+differs from the release before; it may have everything, as the file of a release whose predecessor
+is unknown must. Numbers are levels of metadata.version, if nothing else is said.
+
+``release``: ``4.4``. ``kafka``: the patch whose jars were read, ``4.4.0``. Others of the same
+release have the same levels and records.
+``minimum``: the lowest level that its nodes start with. ``bootstrap``: the lowest that its
+controllers set.
+``supported``: the ranges that its nodes advertise, ``{feature: [low, high]}``. ``unstable``: those
+with ``unstable.feature.versions.enable``.
+``floors``: ``{level: lowest level that is reached without loss}``, for each level that it has.
+``levels``: those of metadata.version that differ, or are above the supported range (unstable),
+``{"level", "name", "release", "changes_metadata"}``.
+``gates``: ``{method of MetadataVersion: {level: value from there on}}`` of methods that differ, for
+all levels from ``minimum`` on.
+``features``: the levels of each other feature, ``{feature: [{"level", "name", "bootstrap",
+"dependencies"}]}``; ``bootstrap`` is the level from which a new cluster has it.
+``rules``: how its controllers decide; see `controller.kraft.release_rules.ReleaseRules`. Without
+it: as those of the newest release before that has rules, and not compared with Kafka's classes.
+``requests``: the requests that featurewatch knows and whose versions differ, ``{name: "0-5"}``.
+``records``, ``controls``: metadata records and raft's control records that differ, in all their
+versions; see `streams.kraft.records.schema`.
+``consequences``: what its levels change for operators, and at what cost; may be missing. See
+`controller.kraft.consequences`.
+``sources``: ``{name of a jar: SHA-256}`` of what the file was read from.
+
+`release_files` returns the files; its callers merge them: a later file's level, gate or record
+replaces an earlier one's. `add_directory` adds files that are not part of the package.
+"""
+
+import os
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Final, NamedTuple, TypeVar
+
+DIRECTORY: Final = os.path.dirname(__file__)
+
+_T = TypeVar("_T")
+
+
+class ReleaseFileError(ValueError):
+    """A file is not one of a release; the message names it and says why."""
+
+
+class ReleaseFile(NamedTuple):
+    """The file of one release, parsed.
+
+    ``directory`` is where it was found: `DIRECTORY`, or one that was given to `add_directory`.
+    """
+
+    release: str
+    content: dict[str, Any]
+    directory: str
+
+    @property
+    def number(self) -> tuple[int, ...]:
+        """Its place in the order of releases: ``(4, 4)``."""
+        return release_number(self.release)
+
+    @property
+    def is_learned(self) -> bool:
+        """Whether it is not part of the package."""
+        return self.directory != DIRECTORY
+
+
+_added: list[str] = []
+_derived: list[Callable[[], None]] = []
+
+
+def release_number(release: str) -> tuple[int, ...]:
+    """The first two numbers of a release: ``(4, 4)`` of ``4.4`` and of ``4.4.0``.
+
+    Raises:
+        ValueError: The text is no release.
+    """
+    major, minor, *_ = release.split(".")
+    return int(major), int(minor)
+
+
+def from_releases(function: Callable[[], _T]) -> Callable[[], _T]:
+    """Caches what a function returns until another directory is added."""
+    cached = lru_cache(maxsize=1)(function)
+    _derived.append(cached.cache_clear)
+    return cached
+
+
+def add_directory(directory: str | os.PathLike[str]) -> None:
+    """Adds the files of a directory, which may be empty, to those of the package.
+
+    Where both have a release, that of the package is used; of two directories, the first.
+
+    Raises:
+        ReleaseFileError: A file of the directory cannot be used. Then nothing is added.
+    """
+    path = os.fspath(directory)
+    if path not in _added:
+        _read(path)
+        _added.append(path)
+        _forget()
+
+
+def remove_directory(directory: str | os.PathLike[str]) -> None:
+    """Undoes `add_directory`."""
+    _added.remove(os.fspath(directory))
+    _forget()
+
+
+def _forget() -> None:
+    for clear in _derived:
+        clear()
+
+
+@from_releases
+def release_files() -> tuple[ReleaseFile, ...]:
+    """The file of every release, oldest first."""
+    files: dict[str, ReleaseFile] = {}
+    for directory in (DIRECTORY, *_added):
+        for file in _read(directory):
+            files.setdefault(file.release, file)
+    return tuple(sorted(files.values(), key=lambda file: file.number))
+
+
+def newest_patch() -> str:
+    """The patch of the newest release of the package, ``4.4.0``: the default of the stack.
+
+    One file is read, because help texts have it.
+    """
+    names = [name[: -len(".json")] for name in os.listdir(DIRECTORY) if name.endswith(".json")]
+    newest = max(names, key=release_number)
+    patch: str = read_file(os.path.join(DIRECTORY, f"{newest}.json")).content["kafka"]
+    return patch
+
+
+def _read(directory: str) -> list[ReleaseFile]:
+    """Reads the files of a directory whose names are those of releases."""
+    names = [name for name in os.listdir(directory) if name.endswith(".json")]
+    return [read_file(os.path.join(directory, name)) for name in names]
+
+
+def read_file(path: str) -> ReleaseFile:
+    """Reads the file of a release.
+
+    Raises:
+        ReleaseFileError: It cannot be read, or is not called as its release.
+    """
+    from json import loads
+
+    directory, name = os.path.split(path)
+    try:
+        with open(path, encoding="utf-8") as file:
+            content = loads(file.read())
+        release = content["release"]
+        release_number(release)
+        if name != f"{release}.json":
+            raise ValueError(f"it has the release {release}")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ReleaseFileError(f"{path} is not the file of a release of Kafka: {error}") from error
+    return ReleaseFile(release, content, directory)

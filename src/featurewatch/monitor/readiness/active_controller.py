@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from featurewatch.controller.kraft.release_rules import COMPARED
+from featurewatch.controller.kraft.release_rules import compared
 from featurewatch.controller.kraft.releases import Release, release_of
 from featurewatch.controller.kraft.state import ControllerState
 from featurewatch.controller.kraft.state_from_image import active_controller_id, controller_state
@@ -40,12 +40,14 @@ def active_controller(image: ClusterImage) -> ActiveController:
         node = nodes.get(NodeKey(role, leader))
         release = node and release_of_capabilities(node.capabilities)
         if release is not None:
-            return ActiveController(leader, release, assumed=False, exact=release.name in COMPARED)
+            return ActiveController(
+                leader, release, assumed=False, exact=release.name in compared()
+            )
     candidates = [release_of_capabilities(key.capabilities) for key in image.nodes.classes]
     known_releases = [release for release in candidates if release is not None]
     oldest = min(known_releases, key=lambda release: release.newest(METADATA_VERSION), default=None)
-    release = oldest or release_of(COMPARED[-1])
-    return ActiveController(leader, release, assumed=True, exact=release.name in COMPARED)
+    release = oldest or release_of(compared()[-1])
+    return ActiveController(leader, release, assumed=True, exact=release.name in compared())
 
 
 def active_state(image: ClusterImage, active: ActiveController) -> ControllerState:

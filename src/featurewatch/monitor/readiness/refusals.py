@@ -10,7 +10,7 @@ from featurewatch.controller.kraft.registration import (
     BrokerRegistrationRequest,
     decide_broker_registration,
 )
-from featurewatch.controller.kraft.release_rules import COMPARED
+from featurewatch.controller.kraft.release_rules import compared
 from featurewatch.controller.kraft.replay import replay_refusal
 from featurewatch.controller.kraft.requests import Errors
 from featurewatch.controller.kraft.state import KRAFT_VERSION_0, ControllerState
@@ -75,11 +75,11 @@ def _refusal_text(
     state = ControllerState(_NOBODY, capabilities.ranges, others, kraft_version=kraft)
     if role is Role.CONTROLLER:
         known_release = release_of_capabilities(capabilities)
-        release = known_release.name if known_release is not None else COMPARED[-1]
+        release = known_release.name if known_release is not None else compared()[-1]
         texts = (replay_refusal(release, state, *level) for level in sorted(others.items()))
         return next((text for text in texts if text), None)
     offered = tuple((name, low, high) for name, (low, high) in sorted(capabilities.ranges.items()))
     request = BrokerRegistrationRequest(NodeId(0), "", "", offered, (_DIRECTORY,))
-    answer = decide_broker_registration(COMPARED[-1], state, request, 0).answer
+    answer = decide_broker_registration(compared()[-1], state, request, 0).answer
     is_feature_error = answer.error in (Errors.UNSUPPORTED_VERSION, Errors.INVALID_REGISTRATION)
     return answer.text if is_feature_error else None

@@ -18,13 +18,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from featurewatch.kafka.releases import newest_patch, release_number
 from featurewatch.stack.errors import ArtifactError
 from featurewatch.stack.java.lock import LOCK_FILE, jar_lock
 from featurewatch.stack.java.progress import on_stderr
 from featurewatch.stack.java.runtime import java
 
-OLDEST, NEWEST = (3, 3), (4, 3)
-"""The range of releases that the stack knows how to configure."""
+OLDEST = (3, 3)
+"""The first release that the stack knows how to configure; the last is `newest_patch`'s."""
 
 _RELEASE = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 
@@ -45,14 +46,15 @@ def parse_release(release: str) -> tuple[int, int, int]:
     """Parses a release: ``"3.9.1"`` gives ``(3, 9, 1)``.
 
     Raises:
-        ArtifactError: if the text is not a release from `OLDEST` to `NEWEST`.
+        ArtifactError: if the text is not a release from `OLDEST` to the newest.
     """
     match = _RELEASE.fullmatch(release)
     if match is None:
-        raise ArtifactError(f"{release!r} is not a Kafka release; write it like 4.3.0")
+        raise ArtifactError(f"{release!r} is not a Kafka release; write it like {newest_patch()}")
     major, minor, patch = (int(part) for part in match.groups())
-    if not OLDEST <= (major, minor) <= NEWEST:
-        oldest, newest = (".".join(map(str, bound)) for bound in (OLDEST, NEWEST))
+    last = release_number(newest_patch())
+    if not OLDEST <= (major, minor) <= last:
+        oldest, newest = (".".join(map(str, bound)) for bound in (OLDEST, last))
         raise ArtifactError(
             f"Kafka {release} is not supported; choose a release from {oldest} to {newest}"
         )

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from featurewatch.kafka.releases import newest_patch
 from featurewatch.stack.errors import StackError
 from featurewatch.stack.java.jars import OLDEST, parse_release
 
-NEWEST_TESTED = "4.3.0"
+NEWEST_TESTED: Final = newest_patch()
 KAFKA_WITH_ZOOKEEPER: Final = "3.9.1"
 """From the last release line with ZooKeeper mode and with ZooKeeper on its class path."""
 

@@ -41,7 +41,7 @@ def head(release: str, state: ControllerState) -> list[Text]:
         f"levels  {levels or 'none'}",
         f"nodes   {nodes}, registered controllers {registered}",
     ]
-    if not rules_of(release).exact:
+    if not rules_of(release).compared:
         lines.append(
             f"Kafka {release} is answered as the nearest release would: "
             "its words may differ (docs/reference/levels.md)"

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated, Final
 
 from featurewatch.cli.command_line import Argument, LazyGroup, Option, command
-from featurewatch.cli.config.options import NEWEST_KAFKA
+from featurewatch.kafka.releases import newest_patch
 
 Directory = Annotated[
     Path | None,
@@ -28,10 +28,11 @@ def up(
         int | None, Option(metavar="COUNT", help="How many nodes.", min=1, default="3")
     ] = None,
     release: Annotated[
-        str | None, Option(metavar="RELEASE", help="Of all nodes.", default=NEWEST_KAFKA)
+        str | None, Option(metavar="RELEASE", help="Of all nodes.", default=newest_patch())
     ] = None,
     releases: Annotated[
-        str | None, Option(metavar="RELEASE,...", help="Node by node, as in 3.9.1,4.3.0.")
+        str | None,
+        Option(metavar="RELEASE,...", help=f"Node by node, as in 3.9.1,{newest_patch()}."),
     ] = None,
     metadata_version: Annotated[
         str | None,

@@ -8,7 +8,8 @@ from typing import Annotated, Final
 from click import get_current_context
 
 from featurewatch.cli.command_line import Argument, Exit, Option, command
-from featurewatch.cli.config.options import NEWEST_KAFKA, AsJson
+from featurewatch.cli.config.options import AsJson
+from featurewatch.kafka.releases import newest_patch
 
 _QUIET: Final = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
 """The tool's own output without the pages that Kafka logs of a configuration."""
@@ -22,7 +23,7 @@ _QUIET: Final = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
     "--metadata-version, as KIP-778 has it, is its --release-version.",
 )
 def format_directory(
-    kafka: Annotated[str, Option(metavar="RELEASE", help="Which release's tool.")] = NEWEST_KAFKA,
+    kafka: Annotated[str, Option(metavar="RELEASE", help="Which release's tool.")] = newest_patch(),
 ) -> None:
     """Format the log directories of a KRaft node with Kafka's tool, whose exit code is returned."""
     from featurewatch.stack.java.class_archive import archive_options

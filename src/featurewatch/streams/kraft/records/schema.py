@@ -1,13 +1,10 @@
-"""The table of metadata records (``records.json``), typed.
+"""The metadata records of all releases (`kafka.releases`), typed."""
 
-``scripts/generate_records.py`` writes the table from the schemas in Kafka's jars.
-"""
-
-import json
-import pkgutil
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
+
+from featurewatch.kafka.releases import from_releases, release_files
+from featurewatch.kafka.releases.merge import records
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +74,11 @@ class RecordTable:
     controls: dict[int, RecordSchema]
 
 
-@cache
+@from_releases
 def record_table() -> RecordTable:
-    """The table that comes with the package."""
-    # importlib.resources takes longer to import than the table to read.
-    content = pkgutil.get_data("featurewatch.kafka.releases", "records.json")
-    assert content is not None  # noqa: S101 - the package has its data
-    rows = json.loads(content)
+    """The records of every release, each in its newest layout."""
+    files = release_files()
     return RecordTable(
-        records={row["key"]: _record(row) for row in rows["records"]},
-        controls={row["key"]: _record(row) for row in rows["controls"]},
+        records={key: _record(row) for key, row in records(files).items()},
+        controls={key: _record(row) for key, row in records(files, "controls").items()},
     )
