@@ -11,7 +11,7 @@ from featurewatch.stack.java.jars import Cache, java_command
 from scripts.java_source import compile_java
 
 _SOURCES = Path(__file__).resolve().parent / "java"
-RELEASES = ("3.9.1", "4.3.0")
+RELEASES = ("3.9.1", "4.3.0", "4.4.0")
 """The releases that the tests ask."""
 
 ALL_RELEASES = {
@@ -20,6 +20,7 @@ ALL_RELEASES = {
     "4.1.0": "v430",
     "4.2.0": "v430",
     "4.3.0": "v430",
+    "4.4.0": "v430",
 }
 """The releases that can be asked, and the folder of what differs between them."""
 

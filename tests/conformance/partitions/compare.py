@@ -21,7 +21,7 @@ Release = tuple[int, int]
 
 _JAVA: Final = Path(__file__).with_name("java")
 ZOOKEEPER_RELEASE: Final = "3.9.1"
-KRAFT_RELEASES: Final = {"3.9.1": "v391", "4.3.0": "v430"}
+KRAFT_RELEASES: Final = {"3.9.1": "v391", "4.3.0": "v430", "4.4.0": "v430"}
 """The releases, and the folder of what differs between them."""
 
 

@@ -54,6 +54,9 @@ TOPICS: Final = Tool(
     "what there is now",
     prefix="Error while executing topic command : ",
 )
+CLUSTER: Final = Tool(
+    "featurewatch readiness", "which nodes are registered now", to_stderr=True, has_documents=True
+)
 REASSIGN: Final = Tool("featurewatch reassign list", has_documents=True)
 ELECT: Final = Tool(
     "featurewatch elect preferred --all-topic-partitions --dry-run",
