@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         RegistrationDecision,
         decide_broker_registration,
         decide_controller_registration,
+        decide_controller_unregistration,
     )
     from featurewatch.controller.kraft.release_rules import ReleaseRules, compared, rules_of
     from featurewatch.controller.kraft.replay import replay_refusal
@@ -68,6 +69,7 @@ __all__ = [
     "controller_state",
     "decide_broker_registration",
     "decide_controller_registration",
+    "decide_controller_unregistration",
     "decide_update",
     "decide_update_as_written",
     "release_of",
@@ -84,6 +86,7 @@ _MODULES: Final = {
     "decide_broker_registration": "controller.kraft.registration",
     "decide_controller_registration": "controller.kraft.registration",
     "compared": "controller.kraft.release_rules",
+    "decide_controller_unregistration": "controller.kraft.registration",
     "ReleaseRules": "controller.kraft.release_rules",
     "rules_of": "controller.kraft.release_rules",
     "replay_refusal": "controller.kraft.replay",
