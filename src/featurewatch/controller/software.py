@@ -22,8 +22,9 @@ from featurewatch.streams.types import (
 )
 from featurewatch.tables.image.nodes import Capabilities, intern_capabilities
 
-
-LEARN: Final = "learn it from the jars of that Kafka: `featurewatch releases learn --libs DIRECTORY`"
+LEARN: Final = (
+    "learn it from the jars of that Kafka: `featurewatch releases learn --libs DIRECTORY`"
+)
 """How to make an unknown release known, as the end of a sentence."""
 
 
@@ -86,6 +87,26 @@ def is_newer_than_known(capabilities: Capabilities) -> bool:
         return False
     newest = intern_capabilities(newest_known_release().ranges())
     return direction_of(newest, capabilities) is Direction.UPGRADE
+
+
+def newest_software(candidates: Iterable[Capabilities]) -> Capabilities | None:
+    """The capabilities of the newest software of some nodes, known or not; None: none tell.
+
+    Their ranges alone decide, so an unknown release is newer than the known ones that it exceeds.
+    """
+    telling = [
+        capabilities
+        for capabilities in candidates
+        if METADATA_VERSION in capabilities.ranges and not capabilities.broken
+    ]
+    return max(telling, key=_age, default=None)
+
+
+def _age(capabilities: Capabilities) -> tuple[int, int, int, int]:
+    """Higher for newer software, as `direction_of` compares them."""
+    ranges = capabilities.ranges
+    others = sum(supported.maximum for supported in ranges.values())
+    return ranges[METADATA_VERSION].maximum, ranges[METADATA_VERSION].minimum, others, len(ranges)
 
 
 def identifies_software(capabilities: Capabilities) -> bool:
@@ -157,8 +178,7 @@ def _advertises(capabilities: Capabilities, ranges: SupportedRanges) -> bool:
     return all(
         ranges.get(feature) == bounds for feature, bounds in capabilities.ranges.items()
     ) and all(
-        feature in capabilities.ranges or bounds.minimum == 0
-        for feature, bounds in ranges.items()
+        feature in capabilities.ranges or bounds.minimum == 0 for feature, bounds in ranges.items()
     )
 
 

@@ -13,6 +13,7 @@ from featurewatch.monitor.rules.log import LOG_RULES
 from featurewatch.monitor.rules.migration import MIGRATION_RULES
 from featurewatch.monitor.rules.nodes import NODE_RULES
 from featurewatch.monitor.rules.partitions import PARTITION_RULES
+from featurewatch.monitor.rules.releases import RELEASE_RULES
 from featurewatch.monitor.rules.rule import Finding, Rule, RuleContext, Subject, SubjectKind
 from featurewatch.monitor.rules.sources import RECORD_RULES, SOURCE_RULES
 from featurewatch.monitor.rules.upgrade import LASTING_NODE_RULES, UPGRADE_RULES
@@ -31,6 +32,7 @@ RULES: Final[tuple[Rule, ...]] = (
     *MIGRATION_RULES,
     *UPGRADE_RULES,
     *PARTITION_RULES,
+    *RELEASE_RULES,
 )
 """Every rule."""
 

@@ -192,7 +192,11 @@ class SourcesImage:
         for kind, records in self.unreadable.items():
             if records.last_ms < 0:
                 unreadable = unreadable.set(kind, replace(records, last_ms=received_ms))
-            elif kind not in _LASTING and not records.hides_state and received_ms - records.last_ms >= quiet_ms:
+            elif (
+                kind not in _LASTING
+                and not records.hides_state
+                and received_ms - records.last_ms >= quiet_ms
+            ):
                 unreadable = unreadable.delete(kind)
         for source, since_ms in self.failing_since.items():
             if since_ms < 0:
