@@ -37,7 +37,12 @@ from featurewatch.tables.image.sources import UnreadableRecords
 LOG: Final = logging.getLogger("featurewatch.worker")
 
 _TIMEOUT_S: Final = 30.0
-_WITHOUT_KEY: Final = (SubjectKind.LOG, SubjectKind.MIGRATION, SubjectKind.UPGRADE)
+_WITHOUT_KEY: Final = (
+    SubjectKind.LOG,
+    SubjectKind.MIGRATION,
+    SubjectKind.UPGRADE,
+    SubjectKind.RELEASE,
+)
 _RULES: Final = {rule.name: rule for rule in RULES}
 
 
@@ -197,6 +202,7 @@ def _with_unreadable(image: ClusterImage, alerts: list[Alert]) -> ClusterImage:
             int(alert.evidence.get("count", 1)),
             str(alert.evidence.get("location", "")),
             str(alert.evidence.get("reason", "")),
+            hides_state=alert.evidence.get("hides_state") is True,
         )
         for alert in alerts
         if "record" in alert.subject

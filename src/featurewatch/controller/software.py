@@ -1,12 +1,14 @@
 """Derives the software of a node from its supported ranges.
 
 Registrations name no release. Each release of Kafka has its own range of metadata.version, which
-identifies it; patch releases share one and cannot be distinguished.
+identifies it; patch releases share one and cannot be distinguished. Ranges that no known release
+has are those of an unknown release: nothing that another release does is assumed of it.
 """
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from functools import lru_cache
+from typing import Final
 
 from featurewatch.controller.kraft import ControllerState, replay_refusal
 from featurewatch.controller.kraft.releases import Release, releases
@@ -19,6 +21,11 @@ from featurewatch.streams.types import (
     SupportedRanges,
 )
 from featurewatch.tables.image.nodes import Capabilities, intern_capabilities
+
+LEARN: Final = (
+    "learn it from the jars of that Kafka: `featurewatch releases learn --libs DIRECTORY`"
+)
+"""How to make an unknown release known, as the end of a sentence."""
 
 
 class Direction(StrEnum):
@@ -33,6 +40,11 @@ class Direction(StrEnum):
         return 1 if self is Direction.UPGRADE else -1
 
 
+def newest_known_release() -> Release:
+    """The release with the highest metadata.version of those that are known here."""
+    return max(releases().values(), key=lambda release: release.newest(METADATA_VERSION))
+
+
 def release_name(capabilities: Capabilities) -> str | None:
     """The name of the release that a node runs, ``4.3``; None if its ranges match none."""
     release = release_of_capabilities(capabilities)
@@ -40,12 +52,61 @@ def release_name(capabilities: Capabilities) -> str | None:
 
 
 def software_name(capabilities: Capabilities) -> str:
-    """The name of the release, or what is known instead: ``metadata.version 7-99``, ``unknown``."""
+    """The name of the release, or what is known instead: ``metadata.version 1-22``, ``unknown``.
+
+    Of an unknown release: ``unknown, newer than 4.3 (metadata.version 7-99)``, if it is newer.
+    """
     name = release_name(capabilities)
     if name is not None:
         return name
     supported = capabilities.ranges.get(METADATA_VERSION)
-    return "unknown" if supported is None else f"{METADATA_VERSION} {supported}"
+    if supported is None:
+        return "unknown"
+    ranges = f"{METADATA_VERSION} {supported}"
+    if not is_newer_than_known(capabilities):
+        return ranges
+    return f"unknown, newer than {newest_known_release().name} ({ranges})"
+
+
+def is_unknown_release(capabilities: Capabilities) -> bool:
+    """Whether a node tells what it supports, and no known release supports exactly that.
+
+    False where nothing follows from its ranges: it advertises no metadata.version, as nodes in
+    ZooKeeper mode, or a range is invalid.
+    """
+    return (
+        not capabilities.broken
+        and METADATA_VERSION in capabilities.ranges
+        and release_of_capabilities(capabilities) is None
+    )
+
+
+def is_newer_than_known(capabilities: Capabilities) -> bool:
+    """Whether nodes with these capabilities run a release newer than every known one."""
+    if not is_unknown_release(capabilities):
+        return False
+    newest = intern_capabilities(newest_known_release().ranges())
+    return direction_of(newest, capabilities) is Direction.UPGRADE
+
+
+def newest_software(candidates: Iterable[Capabilities]) -> Capabilities | None:
+    """The capabilities of the newest software of some nodes, known or not; None: none tell.
+
+    Their ranges alone decide, so an unknown release is newer than the known ones that it exceeds.
+    """
+    telling = [
+        capabilities
+        for capabilities in candidates
+        if METADATA_VERSION in capabilities.ranges and not capabilities.broken
+    ]
+    return max(telling, key=_age, default=None)
+
+
+def _age(capabilities: Capabilities) -> tuple[int, int, int, int]:
+    """Higher for newer software, as `direction_of` compares them."""
+    ranges = capabilities.ranges
+    others = sum(supported.maximum for supported in ranges.values())
+    return ranges[METADATA_VERSION].maximum, ranges[METADATA_VERSION].minimum, others, len(ranges)
 
 
 def identifies_software(capabilities: Capabilities) -> bool:
@@ -82,26 +143,43 @@ def _sign(number: int) -> int:
 
 @lru_cache(maxsize=4096)
 def release_of_capabilities(capabilities: Capabilities) -> Release | None:
-    """The release that advertises these ranges; None if the table has none, or it is ambiguous.
+    """The release that advertises these ranges; None if no known release does.
 
-    metadata.version decides: each release has its own highest level. With unstable levels enabled a
-    release counts as the newer one if both have the same highest level. A broker that migrates from
-    ZooKeeper advertises its inter.broker.protocol.version only, which identifies no release.
+    metadata.version decides between releases, since each has its own highest level, and no other
+    range may differ. A broker that migrates from ZooKeeper advertises its
+    inter.broker.protocol.version only, which identifies no release.
+
+    With unstable levels enabled a release counts as the newer one if both have the same highest
+    level. The newest known release with unstable levels must match range by range: the release
+    after it may have the same highest level.
     """
-    bounds = capabilities.ranges.get(METADATA_VERSION)
-    if bounds is None:
+    known = releases().values()
+    if METADATA_VERSION not in capabilities.ranges:
         return None
-    stable = (
-        release
-        for release in releases().values()
-        if release.ranges().get(METADATA_VERSION) == bounds
-    )
+    stable = (release for release in known if _advertises(capabilities, release.ranges()))
     unstable = (
         release
-        for release in reversed([*releases().values()])
-        if release.ranges(unstable=True).get(METADATA_VERSION) == bounds
+        for release in reversed([*known])
+        if _advertises(capabilities, release.ranges(unstable=True))
+        and (
+            release is not newest_known_release()
+            or {*capabilities.ranges} == {*release.ranges(unstable=True)}
+        )
     )
     return next(stable, None) or next(unstable, None)
+
+
+def _advertises(capabilities: Capabilities, ranges: SupportedRanges) -> bool:
+    """Whether nodes that support ``ranges`` advertise these capabilities.
+
+    Registrations at old controllers, and old versions of ApiVersions, leave out features whose
+    minimum is 0 (KAFKA-17492).
+    """
+    return all(
+        ranges.get(feature) == bounds for feature, bounds in capabilities.ranges.items()
+    ) and all(
+        feature in capabilities.ranges or bounds.minimum == 0 for feature, bounds in ranges.items()
+    )
 
 
 def startable_releases(levels: Mapping[FeatureName, FeatureLevel]) -> tuple[str, ...]:

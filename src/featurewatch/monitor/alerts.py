@@ -15,6 +15,7 @@ from featurewatch.monitor.readiness.upgrade_state import UpgradeState
 from featurewatch.monitor.rules import (
     MAX_ALERTS,
     ROOM_AT,
+    RULES,
     RULES_BY_KIND,
     Finding,
     Rule,
@@ -38,6 +39,9 @@ FiringAlerts = Map[Subject, tuple[Alert, ...]]
 RESOLVED: Final = "Resolved"
 """The beginning of the summary of an alert whose condition ended."""
 
+NOT_KNOWN: Final = "Not known any more, since a record was read that no known release has"
+"""The same where the log is not known to be complete (`Rule.needs_whole_log`)."""
+
 
 class Cause(NamedTuple):
     """The event by which alerts begin or end: its id, and when its own cause happened.
@@ -59,6 +63,7 @@ _UPGRADE: Final = Subject(SubjectKind.UPGRADE, "")
 _LEFT_OUT: Final = Subject(SubjectKind.ALERTS, "")
 _BOUNDED: Final = (SubjectKind.FEATURE, SubjectKind.ZNODE, SubjectKind.NODE)
 """Subjects that a cluster may have any number of, in the order in which they are evaluated."""
+_RELEASE: Final = Subject(SubjectKind.RELEASE, "")
 _ALWAYS: Final = (SubjectKind.SOURCE, SubjectKind.RECORD, SubjectKind.LOG, SubjectKind.ZNODE)
 """Subjects that are evaluated before the source has caught up: they are not cluster state."""
 
@@ -162,9 +167,7 @@ class _Evaluation:
             self._count = sum(len(alerts) for key, alerts in items if key.kind in _BOUNDED)
         return self._count
 
-    def _without_excess(
-        self, old: tuple[Alert, ...], new: tuple[Alert, ...]
-    ) -> tuple[Alert, ...]:
+    def _without_excess(self, old: tuple[Alert, ...], new: tuple[Alert, ...]) -> tuple[Alert, ...]:
         """The alerts of a subject for which there is room; those that fire already stay."""
         room = MAX_ALERTS - self._bounded_count()
         ids = {alert.id for alert in old}
@@ -184,7 +187,11 @@ class _Evaluation:
             return
         still_firing = {alert.id for alert in new}
         began = (alert for alert in new if alert not in old)
-        ended = (_resolved(alert, self._cause) for alert in old if alert.id not in still_firing)
+        ended = (
+            _resolved(alert, _cause_of_end(self._context.image, alert, self._cause))
+            for alert in old
+            if alert.id not in still_firing
+        )
         self.changes[subject] = (*began, *ended)
         self.firing = self.firing.set(subject, new) if new else self.firing.delete(subject)
         if self._count is not None and subject.kind in _BOUNDED:
@@ -253,8 +260,19 @@ def _alerts(
 
 
 def _findings(context: RuleContext, subject: Subject) -> Iterator[tuple[Rule, Finding]]:
+    is_whole = not context.image.incomplete
     for rule in RULES_BY_KIND[subject.kind]:
+        if rule.needs_whole_log and not is_whole:
+            continue
         yield from ((rule, finding) for finding in rule.find(context, subject))
+
+
+def _cause_of_end(image: ClusterImage, alert: Alert, cause: Cause) -> Cause:
+    is_unknown = image.incomplete and alert.rule in _NEED_WHOLE_LOG
+    return cause._replace(ending=NOT_KNOWN) if is_unknown else cause
+
+
+_NEED_WHOLE_LOG: Final = frozenset(rule.name for rule in RULES if rule.needs_whole_log)
 
 
 def _same(before: Alert, after: Alert) -> bool:
@@ -294,11 +312,16 @@ def _touched_subjects(
         )
     if in_progress(after) or _MIGRATION in firing:
         subjects[_MIGRATION] = None
-    if after.ready and not before.ready:
+    if after.ready and _judges_again(before, after):
         subjects.update(_all_subjects(after, firing))
     elif after.ready:
         subjects.update(_subjects_of_delta(before, after, delta, firing))
     return subjects
+
+
+def _judges_again(before: ClusterImage, after: ClusterImage) -> bool:
+    """Whether all subjects must be evaluated: they could not be before, or cannot any more."""
+    return not before.ready or bool(before.incomplete) is not bool(after.incomplete)
 
 
 def _changed_sources(
@@ -336,7 +359,7 @@ def _overdue_subjects(
     """The subjects with a condition that may have exceeded its limit, or has ended."""
     if not context.image.ready:
         return
-    if not before.ready:  # nodes that were due earlier were not evaluated
+    if _judges_again(before, context.image):  # nodes that were due earlier were not evaluated
         _, due = take_due(replace(context.times, due_ms=0), context.limits, context.now_ms)
     yield from (Subject(SubjectKind.NODE, key) for key in due)
     # Firing subjects of the delta itself are touched subjects already.
@@ -367,6 +390,7 @@ def _all_subjects(image: ClusterImage, firing: FiringAlerts) -> Iterator[tuple[S
             yield from _member_subjects(image, key)
     for feature in sorted({*image.features.levels, *image.answers.disagreements}):
         yield Subject(SubjectKind.FEATURE, feature), None
+    yield _RELEASE, None
     for subject in sorted(firing, key=str):
         yield subject, None
 
@@ -388,6 +412,11 @@ def _subjects_of_delta(
     if levels is not levels_before or before.nodes.classes is not after.nodes.classes:
         for feature in sorted({*levels_before, *levels}):
             yield Subject(SubjectKind.FEATURE, feature), None
+    if (
+        before.nodes.classes is not after.nodes.classes
+        or before.answers.nodes.classes is not after.answers.nodes.classes
+    ):
+        yield _RELEASE, None
     if before.answers.disagreements is not after.answers.disagreements:
         for feature in sorted({*before.answers.disagreements, *after.answers.disagreements}):
             yield Subject(SubjectKind.FEATURE, feature), None

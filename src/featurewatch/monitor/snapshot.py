@@ -44,7 +44,7 @@ def snapshot(image: ClusterImage, at_ms: int) -> Snapshot:
         epoch=image.features.epoch,
         revision=image.features.revision,
         provenance=provenance_fields(image.features.provenance),
-        ready=image.ready,
+        ready=image.ready and not image.incomplete,
         leader_id=image.log.quorum.leader_id,
         leader_epoch=image.log.quorum.leader_epoch,
         finalized=finalized,

@@ -7,15 +7,16 @@ from typing import Self
 from featurewatch.controller.kraft import ControllerState, RegisteredBroker, RegisteredController
 from featurewatch.controller.kraft.voters import voters_not_reporting
 from featurewatch.controller.rehearsal.partitions.state import RehearsedPartitions
-from featurewatch.controller.software import release_name_of_ranges
+from featurewatch.controller.software import release_name_of_ranges, software_name
 from featurewatch.streams.types import FeatureLevel, NodeId, NodeKey, Role, SupportedRanges
+from featurewatch.tables.image.nodes import intern_capabilities
 
 
 @dataclass(frozen=True, slots=True)
 class RehearsedCluster:
     """The state of the cluster before a step.
 
-    ``release`` is that of the active controller, ``voters`` are the ids of the quorum, ``stopped``
+    ``release`` is that of the active controller (empty: no known one has its ranges), ``voters`` are the ids of the quorum, ``stopped``
     the nodes that do not run. ``has_leader``: a majority of the voters runs. ``epoch`` is the
     broker epoch of the next registration. ``software`` has the ranges of controllers that were
     started in the rehearsal, whether they could register or not. ``partitions`` are None where no
@@ -59,7 +60,14 @@ class RehearsedCluster:
     @property
     def controller_label(self) -> str:
         """The active controller, as outcomes name it."""
-        return f"controller {self.state.id} (Kafka {self.release})"
+        return f"controller {self.state.id} ({self.software})"
+
+    @property
+    def software(self) -> str:
+        """What the active controller runs."""
+        if self.release:
+            return f"Kafka {self.release}"
+        return software_name(intern_capabilities(self.state.local))
 
     def broker(self, node_id: NodeId) -> RegisteredBroker | None:
         """A broker's registration, None if it has none."""
@@ -167,13 +175,14 @@ class RehearsedCluster:
         leader = min(self._living_voters())
         registered = self.controller(leader)
         local = self.software.get(leader) or (registered.ranges if registered else None)
+        release = release_name_of_ranges(local) or "" if local is not None else self.release
         if local is None:
             local = self.state.local  # unknown: assume the previous leader's
         # Voters report to each new leader; stopped ones cannot.
         is_reported = not self._voters_not_reporting() and not self._has_stopped_voters()
         return replace(
             self,
-            release=release_name_of_ranges(local) or self.release,
+            release=release,
             state=replace(self.state, id=leader, local=local, voters_support_kraft=is_reported),
             has_leader=True,
         )

@@ -29,6 +29,7 @@ from featurewatch.controller.rehearsal.result import (
     StepOutcome,
     StepVerdict,
     impossible,
+    undecided,
 )
 from featurewatch.controller.rehearsal.steps import (
     RegisterNode,
@@ -37,7 +38,13 @@ from featurewatch.controller.rehearsal.steps import (
     UnregisterNode,
     is_about_partitions,
 )
-from featurewatch.controller.software import release_name_of_ranges, start_refusal
+from featurewatch.controller.software import (
+    LEARN,
+    is_unknown_release,
+    release_name_of_ranges,
+    software_name,
+    start_refusal,
+)
 from featurewatch.streams.types import (
     KRAFT_VERSION,
     METADATA_VERSION,
@@ -46,6 +53,7 @@ from featurewatch.streams.types import (
     Role,
     SupportedRanges,
 )
+from featurewatch.tables.image.nodes import intern_capabilities
 
 _TOO_OLD: Final = Errors.UNSUPPORTED_VERSION
 
@@ -195,9 +203,7 @@ def _unregister_controller(cluster: RehearsedCluster, step: UnregisterNode) -> S
     )
 
 
-def _way_out(
-    cluster: RehearsedCluster, node_id: NodeId, first: MetadataLevel
-) -> tuple[str, ...]:
+def _way_out(cluster: RehearsedCluster, node_id: NodeId, first: MetadataLevel) -> tuple[str, ...]:
     """How to get to the level from which the controller can be unregistered, if it blocks it."""
     registered = cluster.controller(node_id)
     if registered is None or registered.ranges.of(METADATA_VERSION).includes(first.level):
@@ -275,6 +281,14 @@ def start_controller(cluster: RehearsedCluster, step: RegisterNode) -> StepOutco
     levels = {**cluster.state.levels, KRAFT_VERSION: cluster.state.kraft_version}
     release = step.release or release_name_of_ranges(ranges)
     refusal = start_refusal(release, ranges, levels) if release else None
+    if release is None and is_unknown_release(intern_capabilities(ranges)):
+        # Whether it stops as it reads the log is its own decision.
+        software = software_name(intern_capabilities(ranges))
+        text = f"whether a controller of {software} starts at these levels is not known: {LEARN}"
+        after = cluster.with_started(node, ranges)
+        return StepOutcome(
+            step, StepVerdict.UNKNOWN, FEATUREWATCH, cluster, after, messages=(text,)
+        )
     if refusal:
         responder = f"{node} itself (Kafka {release}), as it reads the log"
         return StepOutcome(
@@ -291,6 +305,8 @@ def start_controller(cluster: RehearsedCluster, step: RegisterNode) -> StepOutco
         )
     if after.active != cluster.active or not cluster.has_leader:
         effects.append(f"{after.controller_label} becomes active")
+    if not after.release:
+        return replace(undecided(after, step), before=cluster, effects=tuple(effects))
     level = after.state.metadata_version(rules_of(after.release).default_level)
     if level is not None and level < CONTROLLER_REGISTRATION:
         effects.append(

@@ -38,7 +38,12 @@ from featurewatch.controller.rehearsal.partition_outcomes import (
 )
 from featurewatch.controller.rehearsal.partition_steps import PartitionStep
 from featurewatch.controller.rehearsal.partitions.state import RehearsedPartitions
-from featurewatch.controller.rehearsal.result import FEATUREWATCH, StepOutcome, StepVerdict
+from featurewatch.controller.rehearsal.result import (
+    FEATUREWATCH,
+    StepOutcome,
+    StepVerdict,
+    undecided,
+)
 from featurewatch.controller.rehearsal.steps import (
     RegisterNode,
     RestartNodes,
@@ -86,6 +91,8 @@ def rehearse(
     false if not every registration is known: an accepted update then has the verdict unknown.
     Without ``partitions`` steps about them are refused. ``as_written``: updates of levels are
     decided as KIP-778 describes, which differs from every release.
+
+    A step that a controller of an unknown release decides on has the verdict unknown.
 
     Raises:
         UnknownReleaseError: if the release is unknown.
@@ -191,6 +198,8 @@ def _apply_step(cluster: RehearsedCluster, step: AtomicStep) -> StepOutcome:
             return StepOutcome(
                 step, StepVerdict.UNKNOWN, FEATUREWATCH, cluster, cluster, messages=(text,)
             )
+        case _ if not cluster.release:
+            return undecided(cluster, step)
         case UpdateLevels():
             return _update_levels(cluster, step)
         case RegisterNode():

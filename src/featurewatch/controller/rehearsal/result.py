@@ -8,6 +8,7 @@ from featurewatch.controller.kraft import ApiError, Consequence
 from featurewatch.controller.rehearsal.cluster import RehearsedCluster
 from featurewatch.controller.rehearsal.partitions.impact import PartitionImpact
 from featurewatch.controller.rehearsal.steps import Step
+from featurewatch.controller.software import LEARN
 from featurewatch.streams.types import FeatureName
 
 FEATUREWATCH: Final = "featurewatch"
@@ -45,6 +46,12 @@ class StepOutcome:
     notes: tuple[str, ...] = ()
     consequences: tuple[Consequence, ...] = ()
     partitions: PartitionImpact | None = None
+
+
+def undecided(cluster: RehearsedCluster, step: Step) -> StepOutcome:
+    """The outcome of a step that an active controller of an unknown release decides on."""
+    text = f"how a controller of {cluster.software} decides is not known: {LEARN}"
+    return StepOutcome(step, StepVerdict.UNKNOWN, FEATUREWATCH, cluster, cluster, messages=(text,))
 
 
 def impossible(cluster: RehearsedCluster, step: Step, text: str) -> StepOutcome:

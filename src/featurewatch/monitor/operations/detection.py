@@ -66,11 +66,11 @@ class OperationDetector:
 
     ``leaving`` are the brokers that stop to be usable by a record of this commit: Kafka writes the
     changes of their partitions before that record. ``completion`` is the rule of the controller's
-    release.
+    release (None: not known).
     """
 
     def __init__(
-        self, context: CommitContext, leaving: Set[int], completion: CompletionRule
+        self, context: CommitContext, leaving: Set[int], completion: CompletionRule | None
     ) -> None:
         self._context = context
         self._leaving = leaving
@@ -302,7 +302,7 @@ _BECAUSE: Final[Mapping[ElectionReason, str]] = {
 
 
 def _phase(
-    before: Partition, after: Partition, completion: CompletionRule
+    before: Partition, after: Partition, completion: CompletionRule | None
 ) -> OperationPhase | None:
     """What a change means for a reassignment; None: nothing."""
     if not before.reassigns:

@@ -79,7 +79,7 @@ def apply_commit(
     image: PartitionsImage,
     nodes: NodesImage,
     records: Sequence[RecordJson],
-    rules: KraftElectionRules,
+    rules: KraftElectionRules | None,
     context: CommitContext,
     at_ms: int,
     *,
@@ -88,7 +88,7 @@ def apply_commit(
     """Applies the records of a commit, checks each change and finds the steps of operations. Pure.
 
     ``nodes`` are the registrations before the commit, ``rules`` those of the active controller's
-    release. With ``migrates`` the partitions come from ZooKeeper, with the epochs they had there.
+    release (None: not known, and changes are not checked). With ``migrates`` the partitions come from ZooKeeper, with the epochs they had there.
     """
     relevant = [record for record in records if record["type"] in _RELEVANT]
     if not relevant:
@@ -104,7 +104,7 @@ class _Commit:
         image: PartitionsImage,
         nodes: NodesImage,
         records: Sequence[RecordJson],
-        rules: KraftElectionRules,
+        rules: KraftElectionRules | None,
         context: CommitContext,
         *,
         migrates: bool,
@@ -116,7 +116,7 @@ class _Commit:
         self._replay = PartitionReplay(image)
         self._brokers = UsableBrokers(nodes)
         leaving = _leaving(records, nodes)
-        self._detector = OperationDetector(context, leaving, rules.completion)
+        self._detector = OperationDetector(context, leaving, rules and rules.completion)
         self._removals = {
             str(record["data"].get("topicId")): number
             for number, record in enumerate(records)
@@ -171,7 +171,8 @@ class _Commit:
 
     def _on_changed(self, change: PartitionChanged, record: RecordJson, at_ms: int) -> None:
         key, before, after, _ = change
-        for rule in broken_by_change(self._rules, change, self._brokers):
+        rules = self._rules
+        for rule in broken_by_change(rules, change, self._brokers) if rules else ():
             self._count(rule.name, key, before, after, record, at_ms)
         if after.recovering and not before.recovering:
             self._count(UNCLEAN, key, before, after, record, at_ms)

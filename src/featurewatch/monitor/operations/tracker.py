@@ -201,9 +201,12 @@ def _differences(before: PartitionsImage, after: PartitionsImage) -> Touched:
     return Touched(topics, partitions, dict.fromkeys(resource for resource, _ in min_isrs))
 
 
-def election_rules(image: ClusterImage) -> KraftElectionRules:
-    """The rules of the active controller's release."""
-    major, minor = active_controller(image).release.name.split(".")[:2]
+def election_rules(image: ClusterImage) -> KraftElectionRules | None:
+    """The rules of the active controller's release; None where it is not known."""
+    release = active_controller(image).release
+    if release is None:
+        return None
+    major, minor = release.name.split(".")[:2]
     is_elr = image.features.levels.get(_ELR, 0) > 0
     return KraftElectionRules((int(major), int(minor)), elr=is_elr)
 

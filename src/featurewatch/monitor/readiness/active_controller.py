@@ -2,11 +2,16 @@
 
 from typing import NamedTuple
 
-from featurewatch.controller.kraft.release_rules import compared
-from featurewatch.controller.kraft.releases import Release, release_of
+from featurewatch.controller.kraft.release_rules import rules_of
+from featurewatch.controller.kraft.releases import Release
 from featurewatch.controller.kraft.state import ControllerState
 from featurewatch.controller.kraft.state_from_image import active_controller_id, controller_state
-from featurewatch.controller.software import release_of_capabilities
+from featurewatch.controller.software import (
+    LEARN,
+    is_unknown_release,
+    release_of_capabilities,
+    software_name,
+)
 from featurewatch.streams.types import METADATA_VERSION, NodeId, NodeKey, Role
 from featurewatch.tables.image.cluster import ClusterImage
 
@@ -14,22 +19,37 @@ from featurewatch.tables.image.cluster import ClusterImage
 class ActiveController(NamedTuple):
     """The active controller (-1: not known) and its release.
 
-    ``assumed``: its release is unknown, and the oldest release in the cluster is assumed (below
+    ``assumed``: what it runs is not known, and the oldest release in the cluster is assumed (below
     metadata.version 15 controllers do not register). ``exact``: the model of its release was
-    compared with Kafka's own classes.
+    compared with Kafka's own classes. ``release`` is None if nothing may be assumed: no known
+    release has its ranges, or those of some node that may be it. ``software`` is what is known then.
     """
 
     node_id: NodeId
-    release: Release
+    release: Release | None
     assumed: bool
     exact: bool
+    software: str = "unknown"
+
+    @property
+    def doubt(self) -> str:
+        """Why its decisions are not known, as a sentence; empty where its release is known."""
+        if self.release is not None:
+            return ""
+        name = "The active controller" if self.node_id < 0 else f"Controller {self.node_id}"
+        if self.software == "unknown":
+            return f"{name} is active, and what it runs is not known, so neither are its decisions."
+        return (
+            f"{name} decides, and runs a release whose rules are not known here "
+            f"({self.software}): {LEARN}."
+        )
 
 
 def active_controller(image: ClusterImage) -> ActiveController:
     """The active controller, with the release of its registration or ApiVersions response.
 
     A combined node may also be known by its broker's registration. Otherwise the release is
-    assumed.
+    assumed, unless some node runs an unknown one.
     """
     leader = active_controller_id(image)
     for nodes, role in (
@@ -38,16 +58,28 @@ def active_controller(image: ClusterImage) -> ActiveController:
         (image.nodes, Role.BROKER),
     ):
         node = nodes.get(NodeKey(role, leader))
-        release = node and release_of_capabilities(node.capabilities)
+        if node is None:
+            continue
+        release = release_of_capabilities(node.capabilities)
         if release is not None:
-            return ActiveController(
-                leader, release, assumed=False, exact=release.name in compared()
-            )
-    candidates = [release_of_capabilities(key.capabilities) for key in image.nodes.classes]
-    known_releases = [release for release in candidates if release is not None]
-    oldest = min(known_releases, key=lambda release: release.newest(METADATA_VERSION), default=None)
-    release = oldest or release_of(compared()[-1])
-    return ActiveController(leader, release, assumed=True, exact=release.name in compared())
+            return _runs(leader, release, assumed=False)
+        if is_unknown_release(node.capabilities):
+            return _unknown(leader, software_name(node.capabilities))
+    candidates = [key.capabilities for key in image.nodes.classes]
+    unknown = sorted({software_name(item) for item in candidates if is_unknown_release(item)})
+    if unknown:
+        return _unknown(leader, ", ".join(unknown))
+    known = [release for item in candidates if (release := release_of_capabilities(item))]
+    oldest = min(known, key=lambda release: release.newest(METADATA_VERSION), default=None)
+    return _unknown(leader) if oldest is None else _runs(leader, oldest, assumed=True)
+
+
+def _runs(leader: NodeId, release: Release, *, assumed: bool) -> ActiveController:
+    return ActiveController(leader, release, assumed, rules_of(release.name).exact)
+
+
+def _unknown(leader: NodeId, software: str = "unknown") -> ActiveController:
+    return ActiveController(leader, None, assumed=False, exact=False, software=software)
 
 
 def active_state(image: ClusterImage, active: ActiveController) -> ControllerState:
@@ -56,4 +88,5 @@ def active_state(image: ClusterImage, active: ActiveController) -> ControllerSta
     ``active`` is the result of `active_controller` for the same image.
     """
     registered = NodeKey(Role.CONTROLLER, active.node_id) in image.nodes.nodes
-    return controller_state(image, None if registered else active.release.ranges())
+    local = None if registered or active.release is None else active.release.ranges()
+    return controller_state(image, local)

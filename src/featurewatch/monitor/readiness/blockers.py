@@ -14,7 +14,9 @@ from featurewatch.controller.compatibility import (
     target_incompatibilities,
 )
 from featurewatch.controller.software import (
+    LEARN,
     format_releases,
+    is_unknown_release,
     release_of_capabilities,
     startable_releases,
 )
@@ -87,14 +89,19 @@ class ReadinessContext:
 
 
 def blockers_of(context: ReadinessContext) -> tuple[Blocker, ...]:
-    """All blockers, brokers first. The cost follows their number, not the size of the cluster."""
+    """All blockers, brokers first. The cost follows their number, not the size of the cluster.
+
+    None while the log may be incomplete.
+    """
+    if context.image.incomplete:
+        return ()
     blockers = [*_registered_blockers(context), *_voter_blockers(context)]
     return tuple(sorted(blockers, key=lambda blocker: (blocker.role, blocker.node_id)))
 
 
 def ghosts_of(context: ReadinessContext) -> tuple[NodeKey, ...]:
     """All registrations without a living node, whether they are blockers or not."""
-    if context.image.authority is not Authority.LOG:
+    if context.image.authority is not Authority.LOG or context.image.incomplete:
         return ()
     ghosts = {key for key in context.times.offline if _is_ghost(context, key)}
     return tuple(sorted(ghosts | {*_nonvoters(context.image)}))
@@ -256,7 +263,12 @@ def _start(
     levels: tuple[Incompatibility, ...],
     releases: tuple[str, ...],
 ) -> str:
-    """How nodes of a class come to support the levels."""
+    """How nodes of a class come to support the levels.
+
+    No known release is recommended in place of an unknown one, which may be newer.
+    """
+    if is_unknown_release(key.capabilities):
+        return f"no known release has its ranges, so what it must run is not known: {LEARN}"
     if image.authority is not Authority.LOG or key.role is not Role.BROKER:
         return _start_on(levels, releases)
     if all(is_left_out(key.capabilities, item) for item in levels):

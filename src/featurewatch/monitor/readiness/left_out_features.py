@@ -36,7 +36,8 @@ def _registers_completely(controllers: Release) -> bool:
 
 def restart_remedy(image: ClusterImage) -> str:
     """What to do about a node whose software supports a level that its registration lacks."""
-    if _registers_completely(active_controller(image).release):
+    release = active_controller(image).release
+    if release is not None and _registers_completely(release):
         return (
             "restart it once more, now that the controllers are new: its software supports that, "
             "and it registered at older controllers, which do not register it"

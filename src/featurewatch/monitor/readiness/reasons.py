@@ -5,14 +5,14 @@ from typing import Final
 
 from featurewatch.controller.compatibility import Verdict, target_incompatibilities
 from featurewatch.controller.kraft.release_rules import rules_of
-from featurewatch.controller.kraft.releases import Release, release_of
+from featurewatch.controller.kraft.releases import Release
 from featurewatch.controller.kraft.voters import FIRST_REPORTING_RELEASE, voters_not_reporting
-from featurewatch.controller.software import startable_releases
+from featurewatch.controller.software import LEARN, startable_releases
 from featurewatch.monitor.migration import in_progress
 from featurewatch.monitor.readiness.active_controller import active_controller
 from featurewatch.monitor.readiness.blockers import ReadinessContext
 from featurewatch.monitor.readiness.divergence import applied_by_all
-from featurewatch.monitor.readiness.upgrade_state import is_kraft, newest_release
+from featurewatch.monitor.readiness.upgrade_state import is_kraft
 from featurewatch.streams.events import SourceState
 from featurewatch.streams.types import (
     KRAFT_VERSION,
@@ -23,6 +23,7 @@ from featurewatch.streams.types import (
     Role,
 )
 from featurewatch.tables.image.cluster import Authority, ClusterImage
+from featurewatch.tables.image.nodes import Capabilities
 from featurewatch.tables.image.sources import AHEAD
 
 Reason = tuple[Verdict, str]
@@ -34,8 +35,13 @@ STALE_AFTER_MS: Final = 60_000
 """A source is stale when its last report, due every few seconds, is older than this."""
 
 
-def reasons_of(context: ReadinessContext, target: Release | None) -> list[Reason]:
-    """The reasons for the target levels of ``context``, and for the target release, if any."""
+def reasons_of(
+    context: ReadinessContext, target: Release | None, newest: Capabilities | None
+) -> list[Reason]:
+    """The reasons for the target levels of ``context``, and for the target release, if any.
+
+    ``newest`` is the newest software that runs.
+    """
     image = context.image
     reasons: list[Reason] = [(Verdict.UNKNOWN, text) for text in _doubts(image, context.now_ms)]
     if in_progress(image):
@@ -56,9 +62,9 @@ def reasons_of(context: ReadinessContext, target: Release | None) -> list[Reason
                 "those that are gone too: give --bootstrap-controller."
             )
             reasons.append((Verdict.UNKNOWN, text))
-        case Authority.LOG:
+        case Authority.LOG if not image.incomplete:
             reasons += _voter_reasons(context)
-            reasons += _software_reasons(context, target) if target is not None else []
+            reasons += _software_reasons(context, target, newest) if target is not None else []
     return reasons
 
 
@@ -83,7 +89,13 @@ def _doubts(image: ClusterImage, now_ms: int) -> list[str]:
     if image.log.gap:
         doubts.append(f"A part of the metadata log was missed: {image.log.gap}.")
     for kind, records in sorted(image.sources.unreadable.items()):
-        if kind != AHEAD:
+        if records.hides_state:
+            doubts.append(
+                f"No known release has the record {kind}, first at {records.location}: it may be "
+                "about registrations, levels or voters, so these are not known to be complete "
+                f"until the next snapshot; {LEARN}."
+            )
+        elif kind != AHEAD:
             doubts.append(
                 f"{kind} could not be read, first at {records.location}: {records.reason}."
             )
@@ -114,7 +126,8 @@ def _voter_reasons(context: ReadinessContext) -> list[Reason]:
         levels.get(KRAFT_VERSION, off) for levels in (context.target, image.features.levels)
     )
     voters = image.log.quorum.voters
-    if level <= current or not rules_of(active_controller(image).release.name).raft_decides:
+    release = active_controller(image).release
+    if level <= current or release is None or not rules_of(release.name).raft_decides:
         return []
     registered = {voter: image.nodes.get(NodeKey(Role.CONTROLLER, voter)) for voter in voters}
     capabilities_by_voter = {voter: node.capabilities for voter, node in registered.items() if node}
@@ -153,7 +166,9 @@ def _controllers(ids: Iterable[NodeId]) -> str:
     return ", ".join(f"controller {node_id}" for node_id in ids)
 
 
-def _software_reasons(context: ReadinessContext, target: Release) -> list[Reason]:
+def _software_reasons(
+    context: ReadinessContext, target: Release, newest: Capabilities | None
+) -> list[Reason]:
     """Why the target's software may not start, whatever levels the nodes support.
 
     If the finalized levels already suit an older release, every node must have applied them first.
@@ -166,8 +181,7 @@ def _software_reasons(context: ReadinessContext, target: Release) -> list[Reason
             "raise it on the software that runs now, first."
         )
         return [(Verdict.NO, text)]
-    newest = newest_release(image)
-    running = release_of(newest).newest(METADATA_VERSION) if newest else 0
+    running = newest.ranges.of(METADATA_VERSION).maximum if newest else 0
     is_older = target.newest(METADATA_VERSION) < running
     is_raised = any(
         level > image.features.levels.get(name, 0) for name, level in context.target.items()

@@ -10,7 +10,6 @@ from featurewatch.controller.kraft.registration import (
     BrokerRegistrationRequest,
     decide_broker_registration,
 )
-from featurewatch.controller.kraft.release_rules import compared
 from featurewatch.controller.kraft.replay import replay_refusal
 from featurewatch.controller.kraft.requests import Errors
 from featurewatch.controller.kraft.state import KRAFT_VERSION_0, ControllerState
@@ -42,13 +41,13 @@ def restart_refusal(image: ClusterImage, key: NodeKey) -> str | None:
     """The error that would keep a node from starting again now; None if it could start.
 
     The active controller refuses a broker; a controller stops by itself when it replays a record.
-    All releases check ranges alike, so a broker's error has the text of the newest release. The
+    All releases check ranges alike, so a broker's error has the text of its own release. The
     ranges are those of the node's ApiVersions response, or of its registration if it does not
-    respond or is not polled any more. None too if they are unknown, for a broker that still runs
-    with ZooKeeper, and for a node that is registered with ranges that exclude a finalized level:
-    another rule reports that.
+    respond or is not polled any more. None too if they are unknown or no known release has them,
+    while the log may be incomplete, for a broker that still runs with ZooKeeper, and for a node
+    that is registered with ranges that exclude a finalized level: another rule reports that.
     """
-    if image.authority is not Authority.LOG:
+    if image.authority is not Authority.LOG or image.incomplete:
         return None
     # Reads the maps directly: this runs for each node that an event touches.
     node, answer = image.nodes.nodes.get(key), image.answers.nodes.nodes.get(key)
@@ -66,7 +65,8 @@ def _refusal_text(
     capabilities: Capabilities, levels: Levels, role: Role, is_registered: bool
 ) -> str | None:
     """The error for ranges; ``is_registered``: the node is registered with the same ranges."""
-    if not capabilities.complete or capabilities.broken:
+    release = release_of_capabilities(capabilities)
+    if release is None or not capabilities.complete:
         return None
     if is_registered and incompatibilities(capabilities, levels):
         return None
@@ -74,12 +74,10 @@ def _refusal_text(
     kraft = levels.get(KRAFT_VERSION, KRAFT_VERSION_0)
     state = ControllerState(_NOBODY, capabilities.ranges, others, kraft_version=kraft)
     if role is Role.CONTROLLER:
-        known_release = release_of_capabilities(capabilities)
-        release = known_release.name if known_release is not None else compared()[-1]
-        texts = (replay_refusal(release, state, *level) for level in sorted(others.items()))
+        texts = (replay_refusal(release.name, state, *level) for level in sorted(others.items()))
         return next((text for text in texts if text), None)
     offered = tuple((name, low, high) for name, (low, high) in sorted(capabilities.ranges.items()))
     request = BrokerRegistrationRequest(NodeId(0), "", "", offered, (_DIRECTORY,))
-    answer = decide_broker_registration(compared()[-1], state, request, 0).answer
+    answer = decide_broker_registration(release.name, state, request, 0).answer
     is_feature_error = answer.error in (Errors.UNSUPPORTED_VERSION, Errors.INVALID_REGISTRATION)
     return answer.text if is_feature_error else None

@@ -9,9 +9,10 @@ from immutables import Map
 from featurewatch.controller.compatibility import Verdict
 from featurewatch.controller.downgrade_path import DowngradePath, downgrade_path
 from featurewatch.controller.kraft.consequences import Consequence, between
-from featurewatch.controller.kraft.releases import Release, release_of
+from featurewatch.controller.kraft.releases import Release
 from featurewatch.controller.kraft.requests import LevelUpdate, UpdateRequest
 from featurewatch.controller.kraft.updates import decide_update
+from featurewatch.controller.software import LEARN, release_of_capabilities, software_name
 from featurewatch.monitor.readiness.active_controller import active_controller, active_state
 from featurewatch.monitor.readiness.blockers import (
     Blocker,
@@ -33,7 +34,7 @@ from featurewatch.monitor.readiness.upgrade_state import (
     FeatureUpgradeState,
     UpgradeState,
     is_kraft,
-    newest_release,
+    newest_running,
     upgrade_state_of,
 )
 from featurewatch.streams.types import (
@@ -45,6 +46,7 @@ from featurewatch.streams.types import (
     UpgradeType,
 )
 from featurewatch.tables.image.cluster import ClusterImage
+from featurewatch.tables.image.nodes import Capabilities
 
 Levels = Mapping[FeatureName, FeatureLevel]
 
@@ -109,8 +111,8 @@ class ReadinessReport:
 
     ``reasons`` explain a verdict of no or unknown that no single node causes; ``target`` is the
     name of the requested release. ``state`` is that of the cluster, since ``since_ms``.
-    ``controller_response`` is the controller's response, None in ZooKeeper mode and where nothing
-    would change. Times are in ms since the Unix epoch.
+    ``controller_response`` is the controller's response, None in ZooKeeper mode, where nothing
+    would change, and where it is not known, which a reason says. Times are in ms since the Unix epoch.
     """
 
     cluster: str
@@ -160,24 +162,30 @@ def assess_readiness(
     """Whether the levels of a release, or these levels, can be finalized in a cluster now.
 
     ``levels`` override those of the release. Without either, the target is the newest release that
-    some registered node runs. ``times`` has since when nodes are away; ``now_ms`` is the time in
+    some living node runs, unless that is unknown. ``times`` has since when nodes are away; ``now_ms`` is the time in
     milliseconds since the Unix epoch.
 
     The cost follows the number of node classes and of blockers.
     """
-    if target is None and levels is None and (newest := newest_release(image)):
-        target = release_of(newest)
+    ghosts = ghosts_of(ReadinessContext(image, Map(), times, limits, now_ms))
+    newest = newest_running(image.nodes.classes.items(), ghosts)
+    if target is None and levels is None and newest is not None:
+        target = release_of_capabilities(newest)
     target_levels = {**(_release_levels(image, target) if target else {}), **(levels or {})}
     upgrade_state = upgrade_state_of(image)
     context = ReadinessContext(image, Map(target_levels), times, limits, now_ms)
     blockers = blockers_of(context)
     response = _controller_response(image, target_levels)
-    reasons = reasons_of(context, target)
+    reasons = reasons_of(context, target, newest)
     if target is None and not target_levels:
-        reasons.append((Verdict.UNKNOWN, "No node tells which release it runs: give --target."))
+        reasons.append((Verdict.UNKNOWN, _no_target(newest)))
+    if response is None and _level_updates(image, target_levels) and is_kraft(image):
+        doubt = active_controller(image).doubt
+        reasons += [(Verdict.UNKNOWN, doubt)] if doubt else []
     if response is not None and not response.accepted:
         reasons.append((Verdict.NO, f"Kafka's controller refuses: {response.refusals[0]}"))
     verdict = _verdict(blockers, reasons)
+    is_whole = image.ready and not image.incomplete
     since = times.states.get(CLUSTER, StateSince(upgrade_state.state, -1))
     return ReadinessReport(
         cluster=image.cluster,
@@ -185,14 +193,23 @@ def assess_readiness(
         target=target.name if target else None,
         verdict=verdict,
         reasons=tuple(text for _, text in reasons),
-        state=upgrade_state.state if image.ready else UpgradeState.UNKNOWN,
-        since_ms=since.at_ms if image.ready and since.state is upgrade_state.state else -1,
+        state=upgrade_state.state if is_whole else UpgradeState.UNKNOWN,
+        since_ms=since.at_ms if is_whole and since.state is upgrade_state.state else -1,
         features=_features(context, upgrade_state.features, blockers),
         blockers=blockers,
-        ghosts=tuple(NodeRef(*key) for key in ghosts_of(context)),
+        ghosts=tuple(NodeRef(*key) for key in ghosts),
         divergences=divergences(image, now_ms),
         controller_response=response,
         downgrade_path=_downgrade_path(image, target_levels),
+    )
+
+
+def _no_target(newest: Capabilities | None) -> str:
+    if newest is None:
+        return "No node tells which release it runs: give --target."
+    return (
+        f"The newest release that runs is not known here ({software_name(newest)}), and so are "
+        f"neither its levels nor what they change: {LEARN}; or give --target."
     )
 
 
@@ -230,9 +247,9 @@ def _level_updates(image: ClusterImage, target_levels: Levels) -> tuple[LevelUpd
 
 def _controller_response(image: ClusterImage, target_levels: Levels) -> ControllerResponse | None:
     updates = _level_updates(image, target_levels)
-    if not is_kraft(image) or not updates:
-        return None
     active = active_controller(image)
+    if not is_kraft(image) or not updates or image.incomplete or active.release is None:
+        return None
     request = UpdateRequest(updates, dry_run=True)
     decision = decide_update(active.release.name, active_state(image, active), request)
     return ControllerResponse(
@@ -264,7 +281,8 @@ def _features(
             verdicts_by_feature.setdefault(incompatibility.feature, set()).add(
                 incompatibility.verdict
             )
-    is_unsure = any(not blocker.levels for blocker in blockers)
+    is_whole = image.ready and not image.incomplete
+    is_unsure = not is_whole or any(not blocker.levels for blocker in blockers)
     features = []
     for name in sorted({*states, *target}):
         feature_state = states.get(name) or FeatureUpgradeState(
@@ -272,16 +290,16 @@ def _features(
         )
         since = context.times.states.get(name)
         verdicts = verdicts_by_feature.get(name, set()) | (
-            {Verdict.UNKNOWN} if is_unsure or not image.ready else set()
+            {Verdict.UNKNOWN} if is_unsure else set()
         )
         level = target.get(name)
         order = (Verdict.NO, Verdict.UNKNOWN)
         features.append(
             FeatureReadiness(
                 feature=name,
-                state=feature_state.state if image.ready else UpgradeState.UNKNOWN,
+                state=feature_state.state if is_whole else UpgradeState.UNKNOWN,
                 since_ms=since.at_ms
-                if image.ready and since and since.state is feature_state.state
+                if is_whole and since and since.state is feature_state.state
                 else -1,
                 finalized=feature_state.finalized,
                 is_finalized=name in image.features.levels,

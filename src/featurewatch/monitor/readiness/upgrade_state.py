@@ -4,7 +4,7 @@ It follows from the classes of nodes and the finalized levels, and so does the c
 nodes of two releases are two classes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
@@ -13,10 +13,17 @@ from immutables import Map
 
 from featurewatch.controller.compatibility import Verdict, supports_finalized
 from featurewatch.controller.kraft.releases import production_levels, releases
-from featurewatch.controller.software import release_of_capabilities
-from featurewatch.streams.types import KRAFT_VERSION, METADATA_VERSION, FeatureLevel, FeatureName
+from featurewatch.controller.software import newest_software
+from featurewatch.streams.types import (
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    FeatureLevel,
+    FeatureName,
+    NodeId,
+    NodeKey,
+)
 from featurewatch.tables.image.cluster import Authority, ClusterImage
-from featurewatch.tables.image.nodes import CapabilityKey
+from featurewatch.tables.image.nodes import Capabilities, CapabilityKey
 
 
 class UpgradeState(StrEnum):
@@ -152,18 +159,16 @@ def is_kraft(image: ClusterImage) -> bool:
     return not classes or any(METADATA_VERSION in key.capabilities.ranges for key in classes)
 
 
-def newest_release(image: ClusterImage) -> str | None:
-    """The newest release that some registered node runs (None: none is known)."""
-    running = [release_of_capabilities(key.capabilities) for key in image.nodes.classes]
-    newest = max(
-        (release.newest(METADATA_VERSION) for release in running if release is not None),
-        default=None,
-    )
-    return next(
-        (
-            release.name
-            for release in running
-            if release and release.newest(METADATA_VERSION) == newest
-        ),
-        None,
+def newest_running(
+    classes: Iterable[tuple[CapabilityKey, Iterable[NodeId]]], ghosts: Collection[NodeKey] = ()
+) -> Capabilities | None:
+    """The capabilities of the newest software that some node runs; None: none tells.
+
+    ``classes`` are the ids of the registered nodes by class; registrations of ``ghosts`` do not
+    count. The release may be unknown: see `featurewatch.controller.software.newest_software`.
+    """
+    return newest_software(
+        key.capabilities
+        for key, ids in classes
+        if any(NodeKey(key.role, node_id) not in ghosts for node_id in ids)
     )

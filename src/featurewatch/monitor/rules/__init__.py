@@ -14,6 +14,7 @@ from featurewatch.monitor.rules.log import LOG_RULES
 from featurewatch.monitor.rules.migration import MIGRATION_RULES
 from featurewatch.monitor.rules.nodes import NODE_RULES
 from featurewatch.monitor.rules.partitions import PARTITION_RULES
+from featurewatch.monitor.rules.releases import RELEASE_RULES
 from featurewatch.monitor.rules.rule import (
     MAX_ALERTS,
     ROOM_AT,
@@ -41,6 +42,7 @@ RULES: Final[tuple[Rule, ...]] = (
     *UPGRADE_RULES,
     *PARTITION_RULES,
     *LEFT_OUT_RULES,
+    *RELEASE_RULES,
 )
 """Every rule."""
 

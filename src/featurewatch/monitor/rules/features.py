@@ -74,6 +74,7 @@ FEATURE_RULES: Final = (
         SubjectKind.FEATURE,
         _above_support,
         severities=(Severity.CRITICAL,),
+        needs_whole_log=True,
     ),
     Rule(
         "nodes-disagree",

@@ -7,6 +7,7 @@ from immutables import Map
 
 from featurewatch.controller.compatibility import Incompatibility, Verdict, incompatibilities
 from featurewatch.controller.levels import finalized_name
+from featurewatch.controller.software import LEARN, is_unknown_release
 from featurewatch.monitor.readiness.left_out_features import is_left_out, restart_remedy
 from featurewatch.monitor.rules.rule import (
     EITHER_SEVERITY,
@@ -101,6 +102,8 @@ def _incompatible(context: RuleContext, subject: Subject) -> Iterable[Finding]:
             if high < item.level
             else f"start it on an older release, or raise {item.feature} to {low} first"
         )
+        if is_unknown_release(node.capabilities):
+            remedy = f"no known release has its ranges, so what it must run is not known; {LEARN}"
         summary = (
             f"{_name(node)} supports {item.feature} {low}-{high}, and level {level} is finalized: "
             f"{remedy}."
@@ -169,6 +172,7 @@ NODE_RULES: Final = (
         _incompatible,
         grounds=incompatibilities,
         severities=EITHER_SEVERITY,
+        needs_whole_log=True,
     ),
     Rule(
         "missing-feature",
@@ -177,6 +181,7 @@ NODE_RULES: Final = (
         _missing,
         grounds=incompatibilities,
         severities=EITHER_SEVERITY,
+        needs_whole_log=True,
     ),
     Rule(
         "invalid-range",
@@ -184,5 +189,6 @@ NODE_RULES: Final = (
         SubjectKind.NODE,
         _broken_range,
         grounds=_has_invalid_range,
+        needs_whole_log=True,
     ),
 )

@@ -58,7 +58,8 @@ def _lasting(
 
 def _stale(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     """Reassignments that the controller's release never completes."""
-    if election_rules(context.image).completion is not CompletionRule.ALL:
+    rules = election_rules(context.image)
+    if rules is not None and rules.completion is not CompletionRule.ALL:
         yield from _find_stale(context, subject)
 
 
@@ -90,9 +91,10 @@ def _illegal(context: RuleContext, subject: Subject) -> Iterable[Finding]:
         return
     rule = PartitionInvariant[str(subject.key)]
     count = coarse(incident.times)
-    release = ".".join(map(str, election_rules(context.image).release))
+    rules = election_rules(context.image)
+    release = f"Kafka {'.'.join(map(str, rules.release))}" if rules else "its release"
     summary = (
-        f"{_times(count)} a partition was changed against a rule that every controller of Kafka "
+        f"{_times(count)} a partition was changed against a rule that every controller of "
         f"{release} keeps, first {_name(incident)} at offset {incident.offset}: {rule}. Keep the "
         "metadata log, and look for a controller with a fault or with other software."
     )

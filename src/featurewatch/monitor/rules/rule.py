@@ -28,6 +28,7 @@ class SubjectKind(StrEnum):
     UPGRADE = "upgrade"
     PARTITIONS = "partitions"
     ALERTS = "alerts"
+    RELEASE = "release"
 
 
 class Subject(NamedTuple):
@@ -115,6 +116,9 @@ class Rule:
     A rule with a ``timer`` is about a condition that exceeds its limit. Time is event time, that of
     the sources' heartbeats included, so all readers of the same events have the same alerts.
 
+    ``needs_whole_log``: it judges registrations or levels, so it has no findings while the image
+    is incomplete (`ClusterImage.incomplete`).
+
     ``severities`` are those that its findings may have. ``ends`` completes "an alert ends …", where
     its condition is over as soon as it is seen.
 
@@ -133,6 +137,7 @@ class Rule:
     timer: Timer | None = None
     severities: tuple[Severity, ...] = (Severity.WARNING,)
     ends: str = WITH_ITS_CONDITION
+    needs_whole_log: bool = False
 
     def __post_init__(self) -> None:
         timers: Mapping[SubjectKind, Collection[Timer]] = {

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from featurewatch.controller.software import LEARN
 from featurewatch.monitor.rules.rule import (
     AFTER_AN_HOUR,
     BY_ACKNOWLEDGEMENT,
@@ -58,13 +59,24 @@ def _unreadable(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     if records is not None and subject.key != AHEAD and not lost_topic(str(subject.key)):
         count = coarse_count(records.count)
         times = "once" if count == 1 else f"at least {count} times"
+        evidence = {"count": count, "location": records.location, "reason": records.reason}
+        if records.hides_state:
+            summary = (
+                f"No known release has the record {subject.key}, which was read {times}, first at "
+                f"{records.location}: it may be about registrations, levels or voters. What is "
+                "known of these may be incomplete, so neither ghosts nor blockers nor "
+                "incompatible nodes are derived until the source has read the next snapshot; "
+                f"{LEARN}. If you know that it changed nothing of that: `featurewatch alerts "
+                "acknowledge`."
+            )
+            yield Finding(summary, Severity.WARNING, {**evidence, "hides_state": True})
+            return
         summary = (
             f"{subject.key} could not be read, {times}, first at {records.location}: "
             f"{records.reason}. What is shown of the cluster may be incomplete; its bytes are in "
             "the dead letters. This ends when none came for "
             f"{format_duration(context.limits.quiet_ms)}, or by `featurewatch alerts acknowledge`."
         )
-        evidence = {"count": count, "location": records.location, "reason": records.reason}
         yield Finding(summary, Severity.WARNING, evidence)
 
 
@@ -142,7 +154,9 @@ RECORD_RULES: Final = (
         "a record, a snapshot or a message could not be read",
         SubjectKind.RECORD,
         _unreadable,
-        ends=AFTER_AN_HOUR + BY_ACKNOWLEDGEMENT,
+        ends=AFTER_AN_HOUR
+        + "; for a record that no known release has, when the log was read again from a snapshot "
+        "without it" + BY_ACKNOWLEDGEMENT,
     ),
     Rule(
         "clock-ahead",

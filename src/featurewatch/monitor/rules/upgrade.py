@@ -11,15 +11,16 @@ from featurewatch.controller.levels import level_name
 from featurewatch.controller.software import release_of_capabilities
 from featurewatch.monitor.readiness.refusals import restart_refusal
 from featurewatch.monitor.readiness.state_timers import CLUSTER, Timer
-from featurewatch.monitor.readiness.upgrade_state import (
-    FeatureUpgradeState,
-    UpgradeState,
-    upgrade_state_of,
-)
 from featurewatch.monitor.readiness.unregistration import (
     finalized_metadata_version,
     ghost_controller_advice,
     unregister_command,
+)
+from featurewatch.monitor.readiness.upgrade_state import (
+    FeatureUpgradeState,
+    UpgradeState,
+    newest_running,
+    upgrade_state_of,
 )
 from featurewatch.monitor.rules.rule import (
     Finding,
@@ -31,7 +32,7 @@ from featurewatch.monitor.rules.rule import (
     format_duration,
 )
 from featurewatch.streams.outputs import Severity
-from featurewatch.streams.types import METADATA_VERSION, NodeKey, Role
+from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, NodeKey, Role
 from featurewatch.tables.image.cluster import Authority
 from featurewatch.tables.image.nodes import Node
 
@@ -53,11 +54,15 @@ def _lasting(context: RuleContext, state: UpgradeState) -> FeatureUpgradeState |
 
 
 def _blocked(context: RuleContext, subject: Subject) -> Iterable[Finding]:
-    """Names the nodes below the highest level that any node supports."""
+    """Names the nodes below the highest level that any living node supports."""
     del subject
     feature_state = _lasting(context, UpgradeState.MIXED)
-    behind = sorted(_behind(context, feature_state)) if feature_state is not None else []
-    if feature_state is None or not behind:
+    newest = newest_running(context.image.nodes.classes.items(), _ghosts(context))
+    if feature_state is None or newest is None:
+        return
+    highest = FeatureLevel(newest.ranges.of(METADATA_VERSION).maximum)
+    behind = sorted(_behind(context, highest))
+    if not behind:
         return
     count = len(behind)
     shown = ", ".join(f"{key.role} {key.node_id}" for key in behind[:_NAMED])
@@ -68,12 +73,12 @@ def _blocked(context: RuleContext, subject: Subject) -> Iterable[Finding]:
         f"Nodes of two releases stand beside each other for more than "
         f"{format_duration(context.limits.upgrade_ms)}, and {nodes} "
         f"hold{'s' if count == 1 else ''} metadata.version "
-        f"{level_name(METADATA_VERSION, feature_state.supported_by_any)} back: restart "
+        f"{level_name(METADATA_VERSION, highest)} back: restart "
         f"{'it' if count == 1 else 'them'} on the newer release, or unregister what is gone; "
         "`featurewatch readiness` says what to do about each."
     )
     evidence: dict[str, Any] = {
-        "supported_by_any": feature_state.supported_by_any,
+        "supported_by_any": highest,
         "finalized": feature_state.finalized,
     }
     if count <= _NAMED:
@@ -81,9 +86,17 @@ def _blocked(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     yield Finding(summary, Severity.WARNING, evidence, METADATA_VERSION)
 
 
-def _behind(context: RuleContext, feature_state: FeatureUpgradeState) -> Iterator[NodeKey]:
+def _ghosts(context: RuleContext) -> set[NodeKey]:
+    return {
+        key
+        for key, since_ms in context.times.offline.items()
+        if context.now_ms - since_ms >= context.limits.ghost_ms
+    }
+
+
+def _behind(context: RuleContext, highest: FeatureLevel) -> Iterator[NodeKey]:
     for key, ids in context.image.nodes.classes.items():
-        if key.capabilities.ranges.of(METADATA_VERSION).maximum < feature_state.supported_by_any:
+        if key.capabilities.ranges.of(METADATA_VERSION).maximum < highest:
             yield from (NodeKey(key.role, node_id) for node_id in ids)
 
 
@@ -197,6 +210,7 @@ UPGRADE_RULES: Final = (
         SubjectKind.UPGRADE,
         _blocked,
         timer=Timer.UPGRADE,
+        needs_whole_log=True,
     ),
     Rule(
         "finalization-forgotten",
@@ -204,6 +218,7 @@ UPGRADE_RULES: Final = (
         SubjectKind.UPGRADE,
         _forgotten,
         timer=Timer.UPGRADE,
+        needs_whole_log=True,
     ),
     Rule(
         "finalization-partial",
@@ -211,6 +226,7 @@ UPGRADE_RULES: Final = (
         SubjectKind.UPGRADE,
         _partial,
         timer=Timer.UPGRADE,
+        needs_whole_log=True,
     ),
 )
 LASTING_NODE_RULES: Final = (
@@ -220,6 +236,7 @@ LASTING_NODE_RULES: Final = (
         SubjectKind.NODE,
         _ghost,
         timer=Timer.OFFLINE,
+        needs_whole_log=True,
     ),
     Rule(
         "registration-refused",
@@ -227,6 +244,7 @@ LASTING_NODE_RULES: Final = (
         SubjectKind.NODE,
         _refused,
         timer=Timer.REFUSED,
+        needs_whole_log=True,
         severities=(Severity.CRITICAL,),
     ),
 )

@@ -15,6 +15,7 @@ from featurewatch.pipeline.silver import tables
 from featurewatch.pipeline.silver.record_rows import RECORD_ROWS, UnreadableRecordError
 from featurewatch.streams.codec.events import MalformedEventError
 from featurewatch.streams.events import (
+    UNREADABLE,
     Disagreement,
     Event,
     LogCommit,
@@ -89,7 +90,7 @@ def _record_rows(message: InputMessage, event: LogCommit | SnapshotChunk) -> Ite
     for index, record in enumerate(event.records):
         type_ = record["type"]
         spec = RECORD_ROWS.get(type_)
-        if spec is None:
+        if spec is None or (type_ == UNREADABLE and record["data"].get("repeated") is True):
             continue
         try:
             columns = spec.columns(type_, record["data"])

@@ -131,6 +131,11 @@ class CommitAssembler:
         """Records that were skipped."""
 
     @property
+    def unknown_kinds(self) -> set[str]:
+        """The kinds of unknown records that have a dead letter (`RecordDecoder`)."""
+        return self._decoder.unknown_kinds
+
+    @property
     def position(self) -> LastRecord:
         """The last record that is finished: in a commit, skipped, or dropped.
 

@@ -15,15 +15,15 @@ from typing import Any, BinaryIO, Final, NamedTuple
 
 import orjson
 
+from featurewatch.common.text import shortened
 from featurewatch.streams.kraft.commits import CommitAssembler
-from featurewatch.streams.kraft.errors import RecordDecodeError
+from featurewatch.streams.kraft.errors import RecordDecodeError, UnknownRecordError
 from featurewatch.streams.kraft.records.batch import BatchScan, RecordBatch
 from featurewatch.streams.kraft.records.decoder import (
     DecodedBatch,
     Record,
     RecordDecoder,
     UndecodedRecord,
-    unreadable,
 )
 from featurewatch.streams.kraft.records.selection import (
     DEFAULT_RECORD_TYPES,
@@ -184,8 +184,8 @@ class DumpLogDecoder(RecordDecoder):
             try:
                 record = self._printed(line.rstrip(b"\r"), offset, control=batch.control)
             except RecordDecodeError as failure:
-                undecoded.append(UndecodedRecord(offset, failure.reason, b""))
-                records.append(unreadable(offset, failure.reason))
+                lost = UndecodedRecord(offset, failure.reason, b"")
+                self._lose(lost, failure, records, undecoded)
                 continue
             if isinstance(record, int):
                 skipped.append(record)
@@ -203,7 +203,8 @@ class DumpLogDecoder(RecordDecoder):
         kind = match[2].decode()
         key = _KEY_BY_TYPE.get(kind)
         if key is None:
-            raise RecordDecodeError("its type is not known")
+            name = shortened(kind, 60)
+            raise UnknownRecordError(name, f"record type {name} is not known")
         if kind not in self.wanted:
             return key
         content = _json(match[1])
@@ -224,7 +225,8 @@ class DumpLogDecoder(RecordDecoder):
             kind, data = _CONTROL_NAMES[match[1]], _json(match[2])
         key = _KEY_BY_TYPE.get(kind)
         if key is None:
-            raise RecordDecodeError("its control record type is not known")
+            name = shortened(kind, 60)
+            raise UnknownRecordError(name, f"control record type {name} is not known")
         if kind == _HEADER and data is None:
             data = {"version": 0, "lastContainedLogTimestamp": -1}
         if kind == "SNAPSHOT_FOOTER" and data is None:

@@ -7,7 +7,8 @@ class RecordDecodeError(ValueError):
     ::
 
         RecordDecodeError           a record, or a part of one
-        └── CorruptSnapshotError    a snapshot that must not be used
+        ├── CorruptSnapshotError    a snapshot that must not be used
+        └── UnknownRecordError      a record of a type or a version that no known release has
 
     ``reason`` is one clear phrase without a full stop.
     """
@@ -19,6 +20,19 @@ class RecordDecodeError(ValueError):
 
 class CorruptSnapshotError(RecordDecodeError):
     """A snapshot whose content cannot be trusted as a whole: nothing of it may be applied."""
+
+
+class UnknownRecordError(RecordDecodeError):
+    """A record of a type, or of a version of its type, that no known release of Kafka has.
+
+    ``kind`` names the type and the version in one word. ``hides_state``: it may be about
+    registrations, levels or voters, so that these are not known to be complete any more.
+    """
+
+    def __init__(self, kind: str, reason: str, *, hides_state: bool = True) -> None:
+        super().__init__(reason)
+        self.kind = kind
+        self.hides_state = hides_state
 
 
 class MalformedLogError(ValueError):

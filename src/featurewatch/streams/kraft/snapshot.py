@@ -63,10 +63,13 @@ class SnapshotReader:
         snapshot: OffsetAndEpoch,
         wanted: Collection[str] = DEFAULT_RECORD_TYPES,
         settings: Collection[str] = (),
+        unknown_kinds: set[str] | None = None,
     ) -> None:
         self._cluster = cluster
         self._snapshot = snapshot
-        self._decoder = RecordDecoder(frozenset(wanted) | {_HEADER, _FOOTER}, settings)
+        self._decoder = RecordDecoder(
+            frozenset(wanted) | {_HEADER, _FOOTER}, settings, unknown_kinds
+        )
         self._tail = b""
         self._position = 0
         self._append_ms: int | None = None
@@ -159,15 +162,16 @@ def read_snapshot(
     seen_ms: int,
     wanted: Collection[str] = DEFAULT_RECORD_TYPES,
     settings: Collection[str] = (),
+    unknown_kinds: set[str] | None = None,
 ) -> Iterator[SnapshotOutput]:
     """The chunks of a snapshot file, read in pieces; ``name`` is the file's name.
 
-    ``wanted`` and ``settings`` are those of `RecordDecoder`.
+    ``wanted``, ``settings`` and ``unknown_kinds`` are those of `RecordDecoder`.
 
     Raises `CorruptSnapshotError`; the chunk that is marked as the last comes only from a whole
     snapshot.
     """
-    reader = SnapshotReader(cluster, parse_name(name), wanted, settings)
+    reader = SnapshotReader(cluster, parse_name(name), wanted, settings, unknown_kinds)
     while data := file.read(_READ_BYTES):
         yield from reader.feed(data, seen_ms)
     yield reader.finish(seen_ms)

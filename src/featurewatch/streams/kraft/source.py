@@ -239,8 +239,11 @@ class KraftSource(SourceShell):
         file.seek(0)
         settings, seen_ms = self._settings, self._clock_ms()
         wanted, values = settings.wanted, settings.read_settings
+        kinds = self._assembler.unknown_kinds
         try:
-            for event in read_snapshot(file, settings.cluster, name, seen_ms, wanted, values):
+            for event in read_snapshot(
+                file, settings.cluster, name, seen_ms, wanted, values, kinds
+            ):
                 await self._publish(event)
         except CorruptSnapshotError as error:
             await self._reject_snapshot(name, str(error))

@@ -29,6 +29,7 @@ from featurewatch.tables.image.log import LogDelta, LogImage, Quorum, Resync
 from featurewatch.tables.image.nodes import NodeChanges
 from featurewatch.tables.image.provenance import NO_PROVENANCE, LogProvenance
 from featurewatch.tables.image.sources import (
+    MAX_UNKNOWN_KINDS,
     Unreadable,
     UnreadableRecords,
     count_unreadable,
@@ -228,8 +229,7 @@ def _replay_all(
     applied = [record for record in records if record["type"] in _APPLIED_TYPES]
     for index, record in enumerate(applied):
         if record["type"] == UNREADABLE:
-            reason = str(record["data"].get("reason", "no reason is given"))
-            unreadable = _count_record(unreadable, record, reason)
+            unreadable = _count_stand_in(unreadable, record)
             continue
         try:
             REPLAYS[record["type"]](replay, record["data"])
@@ -248,6 +248,18 @@ def _unregisters(records: Sequence[RecordJson], key: NodeKey) -> bool:
         and record["data"].get("brokerId") == key.node_id
         for record in records
     )
+
+
+def _count_stand_in(unreadable: Unreadable, record: RecordJson) -> Unreadable:
+    """Counts a record that its source could not read: by type and version if it knows neither."""
+    data = record["data"]
+    reason = str(data.get("reason", "no reason is given"))
+    kind = str(data.get("unknown", UNREADABLE))
+    if kind not in unreadable and len(unreadable) >= MAX_UNKNOWN_KINDS:
+        kind = UNREADABLE
+    location = f"offset {record['offset']}"
+    hides_state = data.get("hidesState") is True
+    return count_unreadable(unreadable, kind, location, reason, hides_state=hides_state)
 
 
 def _count_record(unreadable: Unreadable, record: RecordJson, reason: str) -> Unreadable:

@@ -71,6 +71,17 @@ class ClusterImage:
         return self.authority in self.sources.caught_up and self.log.resync is None
 
     @property
+    def incomplete(self) -> tuple[str, ...]:
+        """The kinds of unknown records that may have changed registrations, levels or voters.
+
+        If there are any, what the log says of the cluster is not known to be complete, until the
+        next snapshot. No ghost, no blocker and no readiness is derived from it until then.
+        """
+        if not self.sources.unreadable or self.authority is not Authority.LOG:
+            return ()
+        return self.sources.hiding
+
+    @property
     def brokers(self) -> NodesImage:
         """The live brokers of ``/brokers/ids``."""
         return self.nodes if self.authority is Authority.ZOOKEEPER else self.zookeeper.nodes

@@ -27,13 +27,15 @@ class UnreadableRecords:
     """The unreadable records of one kind: their number, and location and reason of the first.
 
     ``last_ms`` is when the bus received the newest one (ms since the Unix epoch; -1: with the
-    message that is being applied).
+    message that is being applied). ``hides_state``: no known release has the type or the version
+    of these records, which may be about registrations, levels or voters.
     """
 
     count: int
     location: str
     reason: str
     last_ms: int = field(default=-1, compare=False)
+    hides_state: bool = False
 
     def to_row(self) -> dict[str, Any]:
         """The fields of a row."""
@@ -42,17 +44,24 @@ class UnreadableRecords:
             "place": self.location,
             "reason": self.reason,
             "last_ms": self.last_ms,
+            **({"hides_state": True} if self.hides_state else {}),
         }
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Self:
         """The unreadable records that a row's fields hold."""
-        return cls(row["count"], row["place"], row["reason"], row.get("last_ms", -1))
+        return cls(
+            row["count"],
+            row["place"],
+            row["reason"],
+            row.get("last_ms", -1),
+            row.get("hides_state", False),
+        )
 
 
 Unreadable = Map[str, UnreadableRecords]
-"""Unreadable records by kind: a record type, ``SNAPSHOT``, ``MESSAGE``, ``ZNODES``, `AHEAD` or a
-`lost_kind`."""
+"""Unreadable records by kind: a record type, ``SNAPSHOT``, ``MESSAGE``, ``ZNODES``, `AHEAD`, a
+`lost_kind`, or of unknown records their type and version."""
 
 _LOST: Final = "LOST "
 
@@ -77,10 +86,21 @@ _LASTING: Final = frozenset(lost_kind(topic.short_name) for topic in INPUTS)
 """The kinds that no quiet time ends: what was lost is missing until it is published again."""
 
 
-def count_unreadable(unreadable: Unreadable, kind: str, location: str, reason: str) -> Unreadable:
-    """Counts one more of a kind; location and reason of the first one stay."""
-    first = unreadable.get(kind, UnreadableRecords(0, location, shortened(reason)))
-    return unreadable.set(kind, replace(first, count=first.count + 1, last_ms=-1))
+MAX_UNKNOWN_KINDS: Final = 100
+"""The kinds of unknown records that are counted one by one; any more are counted as `UNREADABLE`,
+so that a log of random bytes does not fill the image."""
+
+
+def count_unreadable(
+    unreadable: Unreadable, kind: str, location: str, reason: str, *, hides_state: bool = False
+) -> Unreadable:
+    """The unreadable records with one more of a kind; the arguments are its first one's."""
+    first = unreadable.get(
+        kind, UnreadableRecords(0, location, shortened(reason), hides_state=hides_state)
+    )
+    hides_state = hides_state or first.hides_state
+    counted = replace(first, count=first.count + 1, last_ms=-1, hides_state=hides_state)
+    return unreadable.set(kind, counted)
 
 
 def unreadable_to_row(unreadable: Unreadable) -> dict[str, Any]:
@@ -172,7 +192,11 @@ class SourcesImage:
         for kind, records in self.unreadable.items():
             if records.last_ms < 0:
                 unreadable = unreadable.set(kind, replace(records, last_ms=received_ms))
-            elif kind not in _LASTING and received_ms - records.last_ms >= quiet_ms:
+            elif (
+                kind not in _LASTING
+                and not records.hides_state
+                and received_ms - records.last_ms >= quiet_ms
+            ):
                 unreadable = unreadable.delete(kind)
         for source, since_ms in self.failing_since.items():
             if since_ms < 0:
@@ -216,6 +240,13 @@ class SourcesImage:
         if unreadable is self.unreadable:
             return self
         return replace(self, unreadable=unreadable)
+
+    @property
+    def hiding(self) -> tuple[str, ...]:
+        """The kinds of unknown records that may be about registrations, levels or voters."""
+        return tuple(
+            sorted(kind for kind, records in self.unreadable.items() if records.hides_state)
+        )
 
     def has_lost(self, topic: str) -> bool:
         """Whether the bus lost messages of an input topic, and its source's state is incomplete."""

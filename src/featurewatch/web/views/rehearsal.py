@@ -17,6 +17,7 @@ from featurewatch.controller.rehearsal.steps import (
     is_about_partitions,
     parse,
 )
+from featurewatch.controller.software import LEARN
 from featurewatch.monitor.readiness.active_controller import active_controller, active_state
 from featurewatch.monitor.readiness.upgrade_state import is_kraft
 from featurewatch.streams.types import NodeKey
@@ -79,10 +80,17 @@ def rehearse_steps(
         )
     if image.authority is Authority.ZOOKEEPER or not is_kraft(image):
         raise NotRehearsableError("The cluster has no KRaft controllers, which decide on levels.")
+    if image.incomplete:
+        raise NotRehearsableError(
+            f"No known release has the record {', '.join(image.incomplete)} in the log, so the "
+            f"cluster is not known to be complete: {LEARN}."
+        )
     if active_controller_id(image) < 0:
         raise NotRehearsableError("Which controller is active is not known: try again in a moment.")
     if release is None:
         active = active_controller(image)
+        if active.release is None:
+            raise NotRehearsableError(active.doubt)
         if active.assumed:
             raise NotRehearsableError(
                 f"What controller {active.node_id} runs is not known: name its release."

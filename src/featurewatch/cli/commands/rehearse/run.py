@@ -50,6 +50,7 @@ from featurewatch.controller.rehearsal.steps import (
     parse,
     parse_document,
 )
+from featurewatch.controller.software import LEARN
 from featurewatch.monitor.readiness.active_controller import active_controller, active_state
 from featurewatch.monitor.readiness.upgrade_state import is_kraft
 from featurewatch.tables.image.cluster import Authority, ClusterImage
@@ -176,6 +177,11 @@ def _check_led(image: ClusterImage) -> None:
             "no node offers metadata.version, as in ZooKeeper mode: what is rehearsed is KRaft's "
             "controller"
         )
+    if image.incomplete:
+        raise ClusterNotReadError(
+            f"no known release has the record {', '.join(image.incomplete)} in its log, so its "
+            f"registrations, levels and voters are not known to be complete: {LEARN}"
+        )
     if active_controller_id(image) < 0:
         raise ClusterNotReadError("which controller is active is not known: try again in a moment")
 
@@ -193,6 +199,8 @@ def _active(image: ClusterImage, release: str) -> tuple[str, ControllerState]:
         except UnknownReleaseError as error:
             raise UsageError(str(error)) from None
     active = active_controller(image)
+    if active.release is None:
+        raise ClusterNotReadError(f"{active.doubt} Or name its release with --release")
     if active.assumed:
         raise ClusterNotReadError(
             f"what controller {active.node_id} runs is not known: below metadata.version 15 "

@@ -7,7 +7,7 @@ begins with the version of its message. The JSON is that of Kafka's message conv
 from functools import cache
 from typing import Any
 
-from featurewatch.streams.kraft.errors import RecordDecodeError
+from featurewatch.streams.kraft.errors import RecordDecodeError, UnknownRecordError
 from featurewatch.streams.kraft.records.compiler import Decoder, compiled
 from featurewatch.streams.kraft.records.frames import RecordFrame
 from featurewatch.streams.kraft.records.schema import record_table
@@ -17,7 +17,9 @@ from featurewatch.streams.kraft.records.schema import record_table
 def _decoder(control_type: int, version: int) -> Decoder:
     schema = record_table().controls[control_type]
     if not 0 <= version <= schema.newest:
-        raise RecordDecodeError(f"version {version} of {schema.type} is not known")
+        raise UnknownRecordError(
+            f"{schema.type}-v{version}", f"version {version} of {schema.type} is not known"
+        )
     return compiled(schema, version)
 
 
@@ -29,7 +31,9 @@ def control_type(buffer: bytes, frame: RecordFrame) -> int:
         raise RecordDecodeError("a control record must have a key of four bytes")
     number = int.from_bytes(key[2:], "big")
     if number not in record_table().controls:
-        raise RecordDecodeError(f"control record type {number} is not known")
+        raise UnknownRecordError(
+            f"CONTROL_TYPE_{number}", f"control record type {number} is not known"
+        )
     return number
 
 

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from featurewatch.streams.events import UNREADABLE
-from featurewatch.streams.kraft.errors import RecordDecodeError
+from featurewatch.streams.kraft.errors import RecordDecodeError, UnknownRecordError
 from featurewatch.streams.kraft.records.batch import RecordBatch
 from featurewatch.streams.kraft.records.compiler import Decoder, compiled
 from featurewatch.streams.kraft.records.control import control_type, decode_control
@@ -32,6 +32,7 @@ from featurewatch.streams.kraft.records.selection import (
     DEFAULT_RECORD_TYPES,
     REDACTED_RECORD_TYPES,
     SECRET_KEYS,
+    STATE_RECORD_TYPES,
     TYPE_BY_KEY,
 )
 from featurewatch.streams.kraft.records.varint import uvarint
@@ -41,6 +42,10 @@ _CONFIG: Final = "CONFIG_RECORD"
 MAX_RECORD_BYTES: Final = 1 << 20
 """The largest record that is decoded. Those of large registrations have some KiB, and as JSON a
 record may take twelve times its bytes, which the bus must still accept."""
+
+MAX_UNKNOWN_KINDS: Final = 100
+"""The kinds of unknown records that have a dead letter; of more, as in a log of random bytes, none
+is kept."""
 
 _STREAK: Final = 4
 """After so many unwanted records of one size in a row it pays to look for a run of them."""
@@ -71,18 +76,35 @@ class DecodedBatch(NamedTuple):
     undecoded: list[UndecodedRecord]
 
 
-def unreadable(offset: int, reason: str) -> Record:
-    """The stand-in for a record that could not be read."""
-    return {"offset": offset, "type": UNREADABLE, "version": -1, "data": {"reason": reason}}
+def unreadable(
+    offset: int, reason: str, unknown: UnknownRecordError | None = None, *, repeated: bool = False
+) -> Record:
+    """The stand-in for a record that could not be read.
+
+    ``unknown`` is the failure, if its type or version is not known; ``repeated``: an earlier
+    record of the kind is in the dead letters already.
+    """
+    data: dict[str, Any] = {"reason": reason}
+    if unknown is not None:
+        data |= {"unknown": unknown.kind, "hidesState": unknown.hides_state}
+    if repeated:
+        data["repeated"] = True
+    return {"offset": offset, "type": UNREADABLE, "version": -1, "data": data}
 
 
 @cache
 def _decoder(key: int, version: int) -> Decoder:
     schema = record_table().records.get(key)
     if schema is None:
-        raise RecordDecodeError(f"record type {key} is not known")
+        raise UnknownRecordError(
+            f"RECORD_TYPE_{key}-v{version}", f"version {version} of record type {key} is not known"
+        )
     if version > schema.newest:
-        raise RecordDecodeError(f"version {version} of {schema.type} is not known")
+        raise UnknownRecordError(
+            f"{schema.type}-v{version}",
+            f"version {version} of {schema.type} is not known",
+            hides_state=schema.type in STATE_RECORD_TYPES,
+        )
     return compiled(schema, version, REDACTED_RECORD_TYPES.get(schema.type))
 
 
@@ -104,15 +126,22 @@ class RecordDecoder:
     ``settings`` are configuration names whose values are decoded too; without it no value is. If
     ConfigRecords are not wanted, only those of ``settings`` are kept. Raises ``ValueError`` for a
     type that no release has.
+
+    Of records with an unknown type or version only the first of each kind is in ``undecoded``.
+    ``unknown_kinds`` has those that were there before, and gets the others.
     """
 
     def __init__(
-        self, wanted: Collection[str] = DEFAULT_RECORD_TYPES, settings: Collection[str] = ()
+        self,
+        wanted: Collection[str] = DEFAULT_RECORD_TYPES,
+        settings: Collection[str] = (),
+        unknown_kinds: set[str] | None = None,
     ) -> None:
         if unknown := set(wanted) - ALL_RECORDS:
             raise ValueError(f"no such metadata record types: {', '.join(sorted(unknown))}")
         self.wanted = frozenset(wanted)
         self._settings = frozenset(settings)
+        self.unknown_kinds = set[str]() if unknown_kinds is None else unknown_kinds
         # By key, then version. None: step over. An unknown key has no versions and is not skipped.
         self._table: list[list[Decoder | None] | None] = [[] for _ in range(256)]
         for key, schema in record_table().records.items():
@@ -256,15 +285,34 @@ class RecordDecoder:
             read = self._control if batch.control else self._record
             record = read(batch.buffer, parts, offset)
         except FAILURES as failure:
-            reason = reason_of(failure)
-            records.append(unreadable(offset, reason))
-            undecoded.append(UndecodedRecord(offset, reason + withheld, payload))
+            lost = UndecodedRecord(offset, reason_of(failure) + withheld, payload)
+            self._lose(lost, failure, records, undecoded)
         else:
             if isinstance(record, int):
                 skipped.append(record)
             else:
                 records.append(record)
         return end
+
+    def _lose(
+        self,
+        lost: UndecodedRecord,
+        failure: Exception,
+        records: list[Record],
+        undecoded: list[UndecodedRecord],
+    ) -> None:
+        """Adds the stand-in of a record, and its bytes unless others of its kind are there."""
+        unknown = failure if isinstance(failure, UnknownRecordError) else None
+        repeated = unknown is not None and (
+            unknown.kind in self.unknown_kinds or len(self.unknown_kinds) >= MAX_UNKNOWN_KINDS
+        )
+        records.append(unreadable(lost.offset, reason_of(failure), unknown, repeated=repeated))
+        if unknown is not None and not repeated:
+            self.unknown_kinds.add(unknown.kind)
+            note = "; records like it that follow have no dead letter of their own"
+            lost = lost._replace(reason=lost.reason + note)
+        if not repeated:
+            undecoded.append(lost)
 
     def _record(self, buffer: bytes, parts: RecordFrame, offset: int) -> Record | int:
         """A record, or the key of an unwanted one."""

@@ -100,7 +100,10 @@ def _used(*uses: RecordUse) -> frozenset[str]:
 
 PUBLISHED_RECORD_TYPES: Final = _used(RecordUse.PUBLISHED)
 
-DEFAULT_RECORD_TYPES: Final = _used(RecordUse.PUBLISHED, RecordUse.CONSUMED)
+STATE_RECORD_TYPES: Final = _used(RecordUse.PUBLISHED, RecordUse.CONSUMED)
+"""The types that registrations, levels and voters depend on."""
+
+DEFAULT_RECORD_TYPES: Final = STATE_RECORD_TYPES
 """The types that a source decodes unless operations or every type are wanted."""
 
 PARTITION_RECORD_TYPES: Final = _used(RecordUse.OPERATIONS)
