@@ -161,7 +161,7 @@ def production_levels() -> tuple[MetadataLevel, ...]:
     return tuple(_level(entry, entry["since"]) for entry in levels)
 
 
-@lru_cache(maxsize=1)
+@from_releases
 def controller_unregistration() -> MetadataLevel | None:
     """The level of metadata.version from which a controller can be unregistered (KIP-1312).
 

@@ -75,7 +75,7 @@ def active_controller(image: ClusterImage) -> ActiveController:
 
 
 def _runs(leader: NodeId, release: Release, *, assumed: bool) -> ActiveController:
-    return ActiveController(leader, release, assumed, rules_of(release.name).exact)
+    return ActiveController(leader, release, assumed, rules_of(release.name).compared)
 
 
 def _unknown(leader: NodeId, software: str = "unknown") -> ActiveController:
