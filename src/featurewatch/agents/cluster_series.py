@@ -63,6 +63,10 @@ def quiet_group(state: MonitorState) -> Iterator[SeriesGroup]:
     yield SeriesGroup(len(values), values)
 
 
+def _is_judged(image: ClusterImage) -> bool:
+    return image.ready and not image.incomplete
+
+
 def node_group(state: MonitorState) -> Iterator[SeriesGroup]:
     """The series of single nodes: one group."""
     classes = state.image.nodes.classes.items()
@@ -109,7 +113,7 @@ def _firing(state: MonitorState) -> Counts[tuple[str, str]]:
 
 def _of_upgrade(state: MonitorState) -> Iterator[Value]:
     image = state.image
-    current = upgrade_state_of(image).state if image.ready else UpgradeState.UNKNOWN
+    current = upgrade_state_of(image).state if _is_judged(image) else UpgradeState.UNKNOWN
     for upgrade_state in UpgradeState:
         yield metric_defs.STATE, (upgrade_state,), float(upgrade_state is current)
     since = state.times.states.get(CLUSTER)
@@ -144,7 +148,7 @@ def _of_feature(
             )
     if status is None:
         return
-    is_unknown = status.state is UpgradeState.UNKNOWN or not image.ready
+    is_unknown = status.state is UpgradeState.UNKNOWN or not _is_judged(image)
     is_ready = -1 if is_unknown else float(status.state is not UpgradeState.MIXED)
     blocker_count = sum(
         len(members)

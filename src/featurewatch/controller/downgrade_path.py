@@ -12,6 +12,7 @@ from typing import Final
 from featurewatch.controller.kraft.releases import Release, production_levels, releases
 from featurewatch.controller.levels import level_name
 from featurewatch.controller.software import (
+    LEARN,
     Direction,
     format_releases,
     software_name,
@@ -55,11 +56,11 @@ class DowngradePath:
 
     ``before`` and ``after`` are the releases whose nodes can start with the current and with the
     target levels. ``lossless``: metadata.version can be lowered again to its current level, and all
-    of ``before`` can start then. ``floor`` is the lowest metadata.version that can be reached again
+    of ``before`` can start then; None where that is not known. ``floor`` is the lowest metadata.version that can be reached again
     without loss, and ``to`` are the releases that can start there. ``reason`` is a sentence.
     """
 
-    lossless: bool
+    lossless: bool | None
     before: tuple[str, ...]
     after: tuple[str, ...]
     floor: FeatureLevel
@@ -83,7 +84,9 @@ def downgrade_path(current: Levels, target: Levels) -> DowngradePath | None:
     before, to = startable_releases(current), startable_releases({**kraft, METADATA_VERSION: floor})
     startable = startable_releases({**kraft, METADATA_VERSION: low})
     crossed = bool(low) and (low >= high or _is_lossless(high, low))
-    lossless = crossed and {*before} <= {*startable}
+    lossless: bool | None = crossed and {*before} <= {*startable}
+    if low < high and lossless_floor(high) is None:
+        lossless = None
     reason = _reason(current, target, floor, startable=startable, to=to)
     return DowngradePath(lossless, before, startable_releases(target), floor, to, reason)
 
@@ -109,6 +112,11 @@ def _reason(
         return f"metadata.version can be raised to {level_name(METADATA_VERSION, low)} again."
     if high == low:
         return f"metadata.version stays at {level_name(METADATA_VERSION, low)}.{stays}"
+    if lossless_floor(high) is None:
+        return (
+            f"Whether there is a way back is not known: metadata.version {high} belongs to a "
+            f"release that is not known here; {LEARN}.{stays}"
+        )
     if _is_lossless(high, low):
         lost = [
             name for name in startable_releases(current) if name not in startable_releases(target)
@@ -127,7 +135,7 @@ def _reason(
         for level in _release_of_level(high).levels
         if low < level.level <= high and level.changes_metadata
     ]
-    changes = " and ".join(changing) or "a level that is newer than the table"
+    changes = " and ".join(changing)
     verb = "change" if len(changing) > 1 else "changes"
     floor_note = (
         f"; down to {level_name(METADATA_VERSION, floor)} it can go, "

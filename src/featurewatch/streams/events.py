@@ -49,9 +49,10 @@ class MetadataRecord(TypedDict):
     """A metadata record: ``type``, ``version`` and ``data`` are what ``kafka-dump-log
     --cluster-metadata-decoder`` prints for it. Control records have the types ``LEADER_CHANGE``,
     ``KRAFT_VERSION`` and ``KRAFT_VOTERS``. A record that could not be read has the type
-    ``UNREADABLE`` and ``data`` = ``{"reason": ...}``; its bytes are in the dead letters. If its type
-    or version is not known, ``unknown`` names both, ``hidesState`` says whether it may be about
-    registrations, levels or voters, and ``repeated`` that an earlier one is in the dead letters.
+    ``UNREADABLE`` and ``data`` = ``{"reason": ...}``; its bytes are in the dead letters. If its
+    type or version is not known, ``unknown`` names both, ``hidesState`` says whether it may be
+    about registrations, levels or voters, and ``repeated`` that an earlier one is in the dead
+    letters.
     """
 
     offset: int

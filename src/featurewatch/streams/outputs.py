@@ -265,7 +265,8 @@ class Snapshot:
     revision: Revision
     provenance: Provenance
     ready: bool
-    """Whether the source of authority has caught up; false: this may be a part of the cluster."""
+    """Whether the source of authority has caught up, and read no record that hides state; false:
+    this may be a part of the cluster."""
     leader_id: _Number
     """The leader of the controller quorum; -1: not known."""
     leader_epoch: _Number

@@ -6,14 +6,15 @@ as the worker's outputs. Times are milliseconds since the Unix epoch, -1 where n
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from immutables import Map
 
 from featurewatch.controller.levels import finalized_name
-from featurewatch.controller.software import release_of_capabilities, software_name
+from featurewatch.controller.software import newest_software, software_name
 from featurewatch.monitor.readiness.upgrade_state import UpgradeState, upgrade_state_of_classes
+from featurewatch.monitor.rules.upgrade import GHOST
 from featurewatch.streams.outputs import Alert, CapabilityClass, Severity, Snapshot
 from featurewatch.streams.types import METADATA_VERSION, NodeId
 from featurewatch.tables.image.cluster import Authority
@@ -41,11 +42,13 @@ class ClusterFacts:
     now_ms: int
 
 
-def unknown_reason(snapshot: Snapshot, now_ms: int) -> str | None:
+def unknown_reason(snapshot: Snapshot, now_ms: int, firing: Iterable[Alert] = ()) -> str | None:
     """Why the state of a cluster is not known now; None if it is."""
     if now_ms - snapshot.at_ms > STALE_AFTER_MS:
         return "no worker has published its state for more than a minute"
     if not snapshot.ready:
+        if any(alert.evidence.get("hides_state") is True for alert in firing):
+            return "its log has a record that no known release has"
         return "its sources have not caught up"
     return None
 
@@ -53,11 +56,12 @@ def unknown_reason(snapshot: Snapshot, now_ms: int) -> str | None:
 def summary(facts: ClusterFacts) -> dict[str, Any]:
     """A row of the list of clusters."""
     snapshot = facts.snapshot
-    reason = unknown_reason(snapshot, facts.now_ms)
+    reason = unknown_reason(snapshot, facts.now_ms, facts.firing)
     state = upgrade_state(snapshot)
     severities = Counter(alert.severity for alert in facts.firing)
-    releases = _releases(snapshot.classes)
-    newest = _newest_release(snapshot.classes)
+    living = _living(facts)
+    releases = {name: nodes for name, nodes in _releases(living).items() if nodes}
+    newest = _newest_release(living)
     return {
         "cluster": snapshot.cluster,
         "name": snapshot.name,
@@ -88,14 +92,14 @@ def summary(facts: ClusterFacts) -> dict[str, Any]:
 def cluster_document(facts: ClusterFacts) -> dict[str, Any]:
     """Everything of one cluster: the row, its classes of nodes, and the alerts that fire."""
     snapshot = facts.snapshot
-    newest = _newest_release(snapshot.classes)
+    newest, ghosts = _newest_release(_living(facts)), _ghosts(facts)
     return {
         **summary(facts),
         "leader_epoch": snapshot.leader_epoch,
         "provenance": snapshot.provenance,
         "controller": asdict(snapshot.controller),
         "migration": asdict(snapshot.migration),
-        "classes": [_class_document(item, newest, snapshot) for item in snapshot.classes],
+        "classes": [_class_document(item, newest, snapshot, ghosts) for item in snapshot.classes],
         "incompatible_nodes": [asdict(item) for item in snapshot.incompatible],
         "firing": [asdict(alert) for alert in sorted(facts.firing, key=_alert_order)],
     }
@@ -163,22 +167,39 @@ def _only_on(releases: Mapping[str, set[NodeId]], newest: str | None) -> set[Nod
 
 
 def _newest_release(classes: Iterable[CapabilityClass]) -> str | None:
-    """The newest release that some node runs; None: none is known."""
-    found = [
-        release
-        for item in classes
-        if (
-            release := release_of_capabilities(
-                intern_capabilities(item.ranges, complete=item.complete)
-            )
+    """The newest release that some node runs, known or not; None: no node tells."""
+    newest = newest_software(
+        intern_capabilities(item.ranges, complete=item.complete) for item in classes if item.nodes
+    )
+    return None if newest is None else software_name(newest)
+
+
+def _ghosts(facts: ClusterFacts) -> set[tuple[object, object]]:
+    """The role and id of each registration without a living node, by the firing alerts."""
+    return {
+        (alert.subject.get("role"), alert.subject.get("node"))
+        for alert in facts.firing
+        if alert.rule == GHOST
+    }
+
+
+def _living(facts: ClusterFacts) -> list[CapabilityClass]:
+    """The classes of nodes without ghosts, which neither define the newest release nor are left
+    to upgrade."""
+    ghosts = _ghosts(facts)
+    return [
+        replace(
+            item, nodes=tuple(node for node in item.nodes if (str(item.role), node) not in ghosts)
         )
+        for item in facts.snapshot.classes
     ]
-    newest = max(found, key=lambda release: release.newest(METADATA_VERSION), default=None)
-    return None if newest is None else newest.name
 
 
 def _class_document(
-    item: CapabilityClass, newest: str | None, snapshot: Snapshot
+    item: CapabilityClass,
+    newest: str | None,
+    snapshot: Snapshot,
+    ghosts: Collection[tuple[object, object]],
 ) -> dict[str, Any]:
     software = software_name(intern_capabilities(item.ranges, complete=item.complete))
     members = set(item.nodes)
@@ -192,4 +213,5 @@ def _class_document(
         "software": software,
         "is_newest": software == newest,
         "incompatible": sorted(excluded),
+        "ghosts": [node for node in item.nodes if (str(item.role), node) in ghosts],
     }

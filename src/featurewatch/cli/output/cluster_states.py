@@ -110,5 +110,5 @@ def staleness(snapshot: Snapshot, now_ms: int) -> str | None:
     if age_ms > STALE_AFTER_MS:
         return f"{snapshot.cluster}: last heard of {age_ms // 1000:,} s ago: does a worker run?"
     if not snapshot.ready:
-        return f"{snapshot.cluster}: its source has not caught up"
+        return f"{snapshot.cluster}: its source has not caught up, or read an unknown record"
     return None

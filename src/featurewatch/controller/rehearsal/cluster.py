@@ -16,11 +16,11 @@ from featurewatch.tables.image.nodes import intern_capabilities
 class RehearsedCluster:
     """The state of the cluster before a step.
 
-    ``release`` is that of the active controller (empty: no known one has its ranges), ``voters`` are the ids of the quorum, ``stopped``
-    the nodes that do not run. ``has_leader``: a majority of the voters runs. ``epoch`` is the
-    broker epoch of the next registration. ``software`` has the ranges of controllers that were
-    started in the rehearsal, whether they could register or not. ``partitions`` are None where no
-    step is about them. ``as_written``: the controller decides on levels as KIP-778 describes.
+    ``release`` is that of the active controller (empty: no known one has its ranges), ``voters``
+    are the ids of the quorum, ``stopped`` the nodes that do not run. ``has_leader``: a majority of
+    the voters runs. ``epoch`` is the broker epoch of the next registration. ``software`` has the
+    ranges of controllers that were started in the rehearsal, whether they could register or not.
+    ``partitions`` are None where no step is about them. ``as_written``: the controller decides on levels as KIP-778 describes.
     """
 
     release: str
@@ -60,10 +60,10 @@ class RehearsedCluster:
     @property
     def controller_label(self) -> str:
         """The active controller, as outcomes name it."""
-        return f"controller {self.state.id} ({self.software})"
+        return f"controller {self.state.id} ({self.active_software})"
 
     @property
-    def software(self) -> str:
+    def active_software(self) -> str:
         """What the active controller runs."""
         if self.release:
             return f"Kafka {self.release}"

@@ -50,7 +50,7 @@ class StepOutcome:
 
 def undecided(cluster: RehearsedCluster, step: Step) -> StepOutcome:
     """The outcome of a step that an active controller of an unknown release decides on."""
-    text = f"how a controller of {cluster.software} decides is not known: {LEARN}"
+    text = f"how a controller of {cluster.active_software} decides is not known: {LEARN}"
     return StepOutcome(step, StepVerdict.UNKNOWN, FEATUREWATCH, cluster, cluster, messages=(text,))
 
 

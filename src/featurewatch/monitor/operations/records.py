@@ -88,7 +88,8 @@ def apply_commit(
     """Applies the records of a commit, checks each change and finds the steps of operations. Pure.
 
     ``nodes`` are the registrations before the commit, ``rules`` those of the active controller's
-    release (None: not known, and changes are not checked). With ``migrates`` the partitions come from ZooKeeper, with the epochs they had there.
+    release (None: not known, and changes are not checked). With ``migrates`` the partitions come
+    from ZooKeeper, with the epochs they had there.
     """
     relevant = [record for record in records if record["type"] in _RELEVANT]
     if not relevant:
@@ -116,7 +117,7 @@ class _Commit:
         self._replay = PartitionReplay(image)
         self._brokers = UsableBrokers(nodes)
         leaving = _leaving(records, nodes)
-        self._detector = OperationDetector(context, leaving, rules and rules.completion)
+        self._detector = OperationDetector(context, leaving, rules.completion if rules else None)
         self._removals = {
             str(record["data"].get("topicId")): number
             for number, record in enumerate(records)

@@ -22,7 +22,8 @@ class ActiveController(NamedTuple):
     ``assumed``: what it runs is not known, and the oldest release in the cluster is assumed (below
     metadata.version 15 controllers do not register). ``exact``: the model of its release was
     compared with Kafka's own classes. ``release`` is None if nothing may be assumed: no known
-    release has its ranges, or those of some node that may be it. ``software`` is what is known then.
+    release has its ranges, or those of some node that may be it. ``software`` is what is known
+    then.
     """
 
     node_id: NodeId

@@ -112,7 +112,8 @@ class ReadinessReport:
     ``reasons`` explain a verdict of no or unknown that no single node causes; ``target`` is the
     name of the requested release. ``state`` is that of the cluster, since ``since_ms``.
     ``controller_response`` is the controller's response, None in ZooKeeper mode, where nothing
-    would change, and where it is not known, which a reason says. Times are in ms since the Unix epoch.
+    would change, and where it is not known, which a reason says. Times are in ms since the Unix
+    epoch.
     """
 
     cluster: str
@@ -162,8 +163,8 @@ def assess_readiness(
     """Whether the levels of a release, or these levels, can be finalized in a cluster now.
 
     ``levels`` override those of the release. Without either, the target is the newest release that
-    some living node runs, unless that is unknown. ``times`` has since when nodes are away; ``now_ms`` is the time in
-    milliseconds since the Unix epoch.
+    some living node runs, unless that is unknown. ``times`` has since when nodes are away;
+    ``now_ms`` is the time in milliseconds since the Unix epoch.
 
     The cost follows the number of node classes and of blockers.
     """

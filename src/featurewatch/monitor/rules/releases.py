@@ -78,8 +78,8 @@ def _unknown_nodes(image: ClusterImage) -> dict[NodeKey, Capabilities]:
     return found
 
 
-def _order(capabilities: Capabilities) -> list[tuple[str, tuple[int, int]]]:
-    return sorted((name, tuple(bounds)) for name, bounds in capabilities.ranges.items())
+def _order(capabilities: Capabilities) -> list[tuple[str, int, int]]:
+    return sorted((name, low, high) for name, (low, high) in capabilities.ranges.items())
 
 
 RELEASE_RULES: Final = (

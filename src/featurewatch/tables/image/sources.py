@@ -83,7 +83,8 @@ AHEAD: Final = "CLOCK"
 """The kind of the events whose time lies ahead of the bus's clock."""
 
 _LASTING: Final = frozenset(lost_kind(topic.short_name) for topic in INPUTS)
-"""The kinds that no quiet time ends: what was lost is missing until it is published again."""
+"""The kinds that no quiet time ends: what was lost is missing until it is published again. Nor
+does it end unknown records that hide state."""
 
 
 MAX_UNKNOWN_KINDS: Final = 100
@@ -192,11 +193,9 @@ class SourcesImage:
         for kind, records in self.unreadable.items():
             if records.last_ms < 0:
                 unreadable = unreadable.set(kind, replace(records, last_ms=received_ms))
-            elif (
-                kind not in _LASTING
-                and not records.hides_state
-                and received_ms - records.last_ms >= quiet_ms
-            ):
+            elif kind in _LASTING or records.hides_state:
+                continue
+            elif received_ms - records.last_ms >= quiet_ms:
                 unreadable = unreadable.delete(kind)
         for source, since_ms in self.failing_since.items():
             if since_ms < 0:

@@ -6,7 +6,7 @@ import { ALERT_COLUMNS, alertRows } from './lists.js';
 
 function Left({ cluster, ghosts }) {
   const left = new Set();
-  for (const item of cluster.classes) if (!item.is_newest) item.nodes.forEach((id) => left.add(id));
+  for (const item of cluster.classes) if (!item.is_newest) item.nodes.filter((id) => !item.ghosts.includes(id)).forEach((id) => left.add(id));
   const fenced = new Set(cluster.classes.flatMap((item) => item.fenced));
   const silent = new Set(cluster.classes.flatMap((item) => item.silent));
   return html`<dl class="facts" id="left">

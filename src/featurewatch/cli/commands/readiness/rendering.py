@@ -222,7 +222,8 @@ def _levels(features: Sequence[FeatureReadiness]) -> Table:
 
 
 def _way_back(way: DowngradePath) -> Iterator[Text]:
-    yield Text(plain(way.reason), style="green" if way.lossless else "red")
+    style = "yellow" if way.lossless is None else "green" if way.lossless else "red"
+    yield Text(plain(way.reason), style=style)
     now, then = format_releases(way.before), format_releases(way.after)
     if now == then:
         yield Text(f"Releases that can start, now and afterwards: {now}")
