@@ -19,6 +19,7 @@ from typing import Final
 from featurewatch.cli.config import reference_config
 from featurewatch.kafka.releases import release_files
 from featurewatch.stack.java.lock import jar_lock
+from scripts.generate_programs import program_sources
 from scripts.generators import ROOT, Texts
 from scripts.generators.chart import chart_files
 from scripts.generators.document_blocks import documents
@@ -89,6 +90,14 @@ FROM_JARS: Final = (
             "src/featurewatch/kafka/releases/schemas.py",
         ),
         _RELEASES,
+    ),
+    FromJars(
+        "scripts.generate_programs",
+        (
+            "scripts/java_source.py",
+            *(str(path.relative_to(ROOT)) for path in program_sources()),
+        ),
+        ("src/featurewatch/stack/learning/programs.jar",),
     ),
     FromJars(
         "scripts.generate_messages",

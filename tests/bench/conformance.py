@@ -22,7 +22,7 @@ from random import SystemRandom
 from typing import Any, Final
 
 from featurewatch.stack.java.jars import Cache, default_cache
-from tests.conformance.feature_control.compare import cases, differences, kinds
+from featurewatch.controller.kraft.conformance.compare import cases, differences, kinds
 from tests.conformance.feature_control.kafka import (
     ALL_RELEASES,
     ControllerHarness,
