@@ -23,9 +23,20 @@ from featurewatch.streams.types import (
     FeatureName,
     NodeId,
 )
-from featurewatch.controller.kraft.conformance.compare import Case, Json, Model, cases, differences, kinds
+from featurewatch.controller.kraft.conformance.compare import (
+    Case,
+    Json,
+    Model,
+    cases,
+    differences,
+    kinds,
+)
 from tests.conformance.feature_control.kafka import RELEASES, ControllerHarness, controller_harness
-from featurewatch.controller.kraft.conformance.questions import RequestInState, model_response, request_json
+from featurewatch.controller.kraft.conformance.questions import (
+    RequestInState,
+    model_response,
+    request_json,
+)
 from tests.plugins.nightly import case_count, case_seeds
 
 pytestmark = pytest.mark.stack

@@ -31,7 +31,9 @@ def read_learned(directory: Path, known: Sequence[ReleaseFile]) -> list[ReleaseF
     try:
         names = sorted(name for name in os.listdir(directory) if name.endswith(".json"))
     except OSError as error:
-        _log.warning("%s cannot be read (%s): no learned tables are used", directory, error.strerror)
+        _log.warning(
+            "%s cannot be read (%s): no learned tables are used", directory, error.strerror
+        )
         return used
     for name in sorted(filter(_NAME.fullmatch, names), key=_number)[:MAX_FILES]:
         try:
@@ -40,7 +42,9 @@ def read_learned(directory: Path, known: Sequence[ReleaseFile]) -> list[ReleaseF
             _log.warning("%s", error)
     for name in names:
         if not _NAME.fullmatch(name):
-            _log.warning("%s is ignored: its name is not a release, as in 4.5.json", directory / name)
+            _log.warning(
+                "%s is ignored: its name is not a release, as in 4.5.json", directory / name
+            )
     return used
 
 
@@ -61,6 +65,10 @@ def learned_file(path: Path, known: Sequence[ReleaseFile]) -> ReleaseFile:
         check_content(content, [file for file in known if file.has_levels])
         if content["release"] != release:
             raise ShapeError(f"it has the release {content['release']}")
+    except RecursionError:
+        raise ReleaseFileError(
+            f"{path} is ignored: it is nested too deep; delete the file"
+        ) from None
     except ShapeError as error:
         raise ReleaseFileError(
             f"{path} is ignored: {error}; learn Kafka {release} again, or delete the file"

@@ -5,7 +5,7 @@ what Kafka's names look like. A file that contradicts the releases that are know
 Pure.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from featurewatch.kafka.releases import ReleaseFile, release_number
@@ -258,10 +258,11 @@ def _check_records(rows: Sequence[Row], kind: str, known: Mapping[int, Row]) -> 
 def undecodable(row: Row, known: Row | None) -> str:
     """What keeps a record from being decoded, as the end of a sentence; empty if nothing does.
 
-    Fields of bytes are not decoded. Records of Kafka that have them hold secrets; a release may
-    keep those that are known.
+    Fields of bytes are not decoded: known records that have them hold secrets, and a type that is
+    not ``known`` is counted without a look at its fields.
     """
-    allowed = {field["name"] for field in (known or {}).get("fields", ()) if _has_bytes(field)}
+    rows = row["fields"] if known is None else known["fields"]
+    allowed = set(_names_of_bytes(rows))
     return _undecodable(row["fields"], allowed, 1)
 
 
@@ -285,8 +286,11 @@ def _undecodable(fields: Iterable[Row], allowed: set[str], depth: int) -> str:
     return ""
 
 
-def _has_bytes(field: Row) -> bool:
-    return field["type"] == "bytes" or any(map(_has_bytes, field.get("fields", ())))
+def _names_of_bytes(fields: Iterable[Row]) -> Iterator[str]:
+    for field in fields:
+        if field["type"] == "bytes":
+            yield field["name"]
+        yield from _names_of_bytes(field.get("fields", ()))
 
 
 def _count(fields: Iterable[Row]) -> int:
