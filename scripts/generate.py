@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from featurewatch.cli.config import reference_config
-from featurewatch.kafka.releases import release_files
+from featurewatch.kafka.releases import package_files
 from featurewatch.stack.java.lock import jar_lock
 from scripts.generate_programs import program_sources
 from scripts.generators import ROOT, Texts
@@ -78,7 +78,7 @@ def _script_path(module: str) -> str:
 
 _LOCKS: Final = ("src/featurewatch/stack/java/jars.lock.json",)
 _RELEASES: Final = tuple(
-    f"src/featurewatch/kafka/releases/{file.release}.json" for file in release_files()
+    f"src/featurewatch/kafka/releases/{file.release}.json" for file in package_files()
 )
 FROM_JARS: Final = (
     FromJars(
@@ -127,7 +127,7 @@ def stale() -> Iterator[Path]:
 
 def _patches() -> list[str]:
     """Returns the patch of each release whose jars its file is read from."""
-    return [file.content["kafka"] for file in release_files()]
+    return [file.content["kafka"] for file in package_files()]
 
 
 def without_lock(releases: Iterable[str], locked: Container[str]) -> Iterator[str]:

@@ -18,7 +18,7 @@ import zipfile
 from pathlib import Path
 from typing import Final
 
-from featurewatch.kafka.releases import newest_release
+from featurewatch.kafka.releases import package_files
 from featurewatch.stack.java.jars import Cache, default_cache
 from featurewatch.stack.learning.programs import PROGRAMS
 from scripts.java_source import compile_java
@@ -37,7 +37,10 @@ def archive(cache: Cache) -> bytes:
     with tempfile.TemporaryDirectory() as name:
         classes = Path(name)
         compile_java(
-            program_sources(), classes, cache, cache.class_path(newest_release().content["kafka"])
+            program_sources(),
+            classes,
+            cache,
+            cache.class_path(package_files()[-1].content["kafka"]),
         )
         content = io.BytesIO()
         with zipfile.ZipFile(content, "w", zipfile.ZIP_STORED) as programs:

@@ -71,6 +71,13 @@ class ReleaseFile(NamedTuple):
         return "learned" in self.content
 
     @property
+    def learned_note(self) -> str:
+        """Where learned tables come from, for what rests on them; empty for the package's own."""
+        if not self.is_learned:
+            return ""
+        return f"by tables learned from {self.content['learned']['from']} ({self.content['kafka']})"
+
+    @property
     def has_levels(self) -> bool:
         """Whether it has levels: a learned file may have the records alone."""
         return "supported" in self.content
@@ -109,6 +116,12 @@ def release_files() -> tuple[ReleaseFile, ...]:
 
 
 @from_releases
+def package_files() -> tuple[ReleaseFile, ...]:
+    """The file of every release that is part of the package, oldest first."""
+    return tuple(sorted(_read(DIRECTORY), key=lambda file: file.number))
+
+
+@from_releases
 def record_files() -> tuple[ReleaseFile, ...]:
     """The file of every release whose records are known, oldest first.
 
@@ -116,10 +129,10 @@ def record_files() -> tuple[ReleaseFile, ...]:
     """
     from featurewatch.kafka.releases.directory import releases_directory
 
-    files = sorted(_read(DIRECTORY), key=lambda file: file.number)
+    files = package_files()
     learned = releases_directory()
     if not os.path.isdir(learned):
-        return tuple(files)
+        return files
     # Here, since most processes have no learned tables.
     from featurewatch.kafka.releases.learned import read_learned
 

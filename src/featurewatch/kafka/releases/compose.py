@@ -122,12 +122,12 @@ def _records(found: Iterable[Row], known: Mapping[int, Row], kafka: str) -> list
         previous = known.get(row["key"])
         if previous is not None and row["type"] not in CHANGED_IN_PLACE:
             version = int(previous["versions"].split("-")[-1])
-            if layout(previous, version) != layout(row, version):
+            if _layout(previous, version) != _layout(row, version):
                 raise SchemaError(f"{row['type']} changed in place in Kafka {kafka}")
     return changed
 
 
-def layout(record: Row, newest_version: int) -> str:
+def _layout(record: Row, newest_version: int) -> str:
     """The byte layout of a record up to a version, as comparable text without field names."""
 
     def lay(fields: Iterable[Row]) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Reads the tables that a user has learned: each file is checked, and used or ignored as a whole."""
+"""Reads the tables that a user has learned; each file is used or ignored as a whole."""
 
 import json
 import logging

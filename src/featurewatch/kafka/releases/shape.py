@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 Check = Callable[[Any, str], None]
-"""Raises `ShapeError` if a value, found at a place such as ``levels[3].name``, has another shape."""
+"""Raises `ShapeError` if a value, at a place such as ``levels[3].name``, has another shape."""
 
 
 class ShapeError(ValueError):

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from featurewatch.kafka.releases import ReleaseFile, release_number
-from featurewatch.kafka.releases.compose import CHANGED_IN_PLACE, layout
 from featurewatch.kafka.releases.merge import METADATA_VERSION, Row, production_levels, records
 from featurewatch.kafka.releases.shape import (
     Check,
@@ -247,10 +246,6 @@ def _check_records(rows: Sequence[Row], kind: str, known: Mapping[int, Row]) -> 
             raise ShapeError(f"{kind}: {name} has the key {key_of[name]}, and not {row['key']}")
         if first := undecodable(row, previous):
             raise ShapeError(f"{kind}: {name}.{first}")
-        if previous is not None and name not in CHANGED_IN_PLACE:
-            version = int(previous["versions"].rpartition("-")[2])
-            if layout(previous, version) != layout(row, version):
-                raise ShapeError(f"{kind}: {name} has another layout up to version {version}")
     if sum(_count(row["fields"]) for row in rows) > MAX_FIELDS:
         raise ShapeError(f"{kind} has more than {MAX_FIELDS} fields")
 
@@ -258,12 +253,38 @@ def _check_records(rows: Sequence[Row], kind: str, known: Mapping[int, Row]) -> 
 def undecodable(row: Row, known: Row | None) -> str:
     """What keeps a record from being decoded, as the end of a sentence; empty if nothing does.
 
-    Fields of bytes are not decoded: known records that have them hold secrets, and a type that is
-    not ``known`` is counted without a look at its fields.
+    Versions that are ``known`` must be laid out as they were, under the same names. Fields of bytes
+    are not decoded: known records that have them hold secrets, and a type that is not known is
+    counted without a look at its fields.
     """
+    if known is not None:
+        version = _newest(known)
+        if _newest(row) < version:
+            return f"versions end at {_newest(row)}, and at {version} before"
+        if _laid_out(row["fields"], version) != _laid_out(known["fields"], version):
+            return f"fields are not those of version {version} before"
     rows = row["fields"] if known is None else known["fields"]
-    allowed = set(_names_of_bytes(rows))
-    return _undecodable(row["fields"], allowed, 1)
+    return _undecodable(row["fields"], set(_names_of_bytes(rows)), 1)
+
+
+def _newest(row: Row) -> int:
+    return int(row["versions"].rpartition("-")[2])
+
+
+def _laid_out(fields: Iterable[Row], newest: int) -> list[Any]:
+    """The fields up to a version, in the order of their bytes."""
+    rows = [field for field in fields if _since(field) <= newest]
+    return [
+        [
+            *(field["name"], field["type"], _since(field), field.get("tag")),
+            _laid_out(field.get("fields", ()), newest),
+        ]
+        for field in sorted(rows, key=lambda field: "tag" in field)
+    ]
+
+
+def _since(field: Row) -> int:
+    return int(field.get("versions", "0+").rstrip("+"))
 
 
 def _undecodable(fields: Iterable[Row], allowed: set[str], depth: int) -> str:

@@ -52,7 +52,7 @@ def released_kafka(
             with suppress(ArtifactError):  # modules come and go
                 _fetch(release, [path], cache, remotes)
     jars = {name: cache.repository / path for name, path in zip(READ, read, strict=True)}
-    jars |= {LOGGING: cache.repository / path for path in logging}
+    jars[LOGGING] = cache.repository / logging[0]
     present = [cache.repository / path for path in (*read, *others, *third_party)]
     kafka = InstalledKafka(release, jars, tuple(path for path in present if path.exists()))
     for name, digest in kafka.digests().items():

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from featurewatch.kafka.messages.table import request_names
 from featurewatch.kafka.releases import ReleaseFile
-from featurewatch.kafka.releases.compose import CHANGED_IN_PLACE, compose_records, layout
 from featurewatch.kafka.releases.compose import compose as compose_whole
+from featurewatch.kafka.releases.compose import compose_records
 from featurewatch.kafka.releases.merge import Row, records, requests
 from featurewatch.kafka.releases.schemas import (
     COMMENT,
@@ -107,7 +107,7 @@ def _decodable(
     for name, schema in by_name.items():
         try:
             key = _CONTROLS.get(name, schema.get("apiKey", -1))
-            reason = _obstacle(schema, known.get(key))
+            reason = undecodable(record(schema), known.get(key))
         except (SchemaError, KeyError, TypeError, ValueError, AttributeError) as error:
             reason = f"its schema has an unknown form ({error})"
         if reason:
@@ -115,15 +115,3 @@ def _decodable(
         else:
             kept[name] = schema
     return kept
-
-
-def _obstacle(schema: Schema, previous: Row | None) -> str:
-    """Why a record cannot be decoded; empty if it can."""
-    row = record(schema)
-    if reason := undecodable(row, previous):
-        return reason
-    if previous is not None and previous["type"] not in CHANGED_IN_PLACE:
-        version = int(previous["versions"].rpartition("-")[2])
-        if layout(previous, version) != layout(row, version):
-            return f"it has another layout up to version {version} than before"
-    return ""

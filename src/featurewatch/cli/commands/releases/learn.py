@@ -11,7 +11,13 @@ from typing import Any, Final
 from featurewatch.cli.command_line import Exit
 from featurewatch.cli.errors import ExitCode, UsageError
 from featurewatch.cli.output.terminal import print_json_text, print_line, print_note
-from featurewatch.kafka.releases import ReleaseFile, record_files, release_number, reread
+from featurewatch.kafka.releases import (
+    ReleaseFile,
+    package_files,
+    record_files,
+    release_number,
+    reread,
+)
 from featurewatch.kafka.releases.compose import text
 from featurewatch.kafka.releases.directory import releases_directory
 from featurewatch.kafka.releases.merge import METADATA_VERSION
@@ -46,7 +52,7 @@ def run(request: LearnRequest, *, as_json: bool) -> None:
         raise UsageError("pass --libs DIRECTORY, or --release RELEASE to fetch the jars")
     kafka = _installed(request)
     place = str(request.libs.absolute()) if request.libs else _CENTRAL
-    own = next((file for file in _own_files() if file.release == kafka.minor), None)
+    own = next((file for file in package_files() if file.release == kafka.minor), None)
     document: dict[str, Any] = {"release": kafka.minor, "kafka": kafka.release, "file": None}
     if own is not None:
         _say(
@@ -81,10 +87,6 @@ def _installed(request: LearnRequest) -> InstalledKafka:
     pinned: Mapping[str, str] = learned.content["sources"] if learned else {}
     cache = Cache(default_cache())
     return released_kafka(release, cache, pinned, whole=request.cases > 0)
-
-
-def _own_files() -> list[ReleaseFile]:
-    return [file for file in record_files() if not file.is_learned]
 
 
 def _before(release: str) -> list[ReleaseFile]:

@@ -8,6 +8,7 @@ from base64 import urlsafe_b64encode
 from dataclasses import replace
 from random import Random
 
+from featurewatch.controller.kraft.conformance.questions import ControllerRequest, RequestInState
 from featurewatch.controller.kraft.registration import BrokerRegistrationRequest, Offered
 from featurewatch.controller.kraft.releases import release_of, releases
 from featurewatch.controller.kraft.requests import LevelUpdate, UpdateRequest
@@ -28,7 +29,6 @@ from featurewatch.streams.types import (
     SupportedRanges,
     UpgradeType,
 )
-from featurewatch.controller.kraft.conformance.questions import ControllerRequest, RequestInState
 
 Ranges = dict[FeatureName, SupportedRange]
 

@@ -28,7 +28,7 @@ class Controller(Protocol):
 
 
 class ChangedClassesError(Exception):
-    """The release has other classes than those that can be asked; the text names what is missing."""
+    """The release has other classes than those that can be asked; the text says which."""
 
 
 class Case(NamedTuple):
