@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Final
 
 from featurewatch.cli.config import reference_config
-from featurewatch.kafka.releases import release_files
+from featurewatch.kafka.releases import package_files
 from featurewatch.stack.java.lock import jar_lock
+from scripts.generate_programs import program_sources
 from scripts.generators import ROOT, Texts
 from scripts.generators.chart import chart_files
 from scripts.generators.document_blocks import documents
@@ -77,7 +78,7 @@ def _script_path(module: str) -> str:
 
 _LOCKS: Final = ("src/featurewatch/stack/java/jars.lock.json",)
 _RELEASES: Final = tuple(
-    f"src/featurewatch/kafka/releases/{file.release}.json" for file in release_files()
+    f"src/featurewatch/kafka/releases/{file.release}.json" for file in package_files()
 )
 FROM_JARS: Final = (
     FromJars(
@@ -89,6 +90,14 @@ FROM_JARS: Final = (
             "src/featurewatch/kafka/releases/schemas.py",
         ),
         _RELEASES,
+    ),
+    FromJars(
+        "scripts.generate_programs",
+        (
+            "scripts/java_source.py",
+            *(str(path.relative_to(ROOT)) for path in program_sources()),
+        ),
+        ("src/featurewatch/stack/learning/programs.jar",),
     ),
     FromJars(
         "scripts.generate_messages",
@@ -118,7 +127,7 @@ def stale() -> Iterator[Path]:
 
 def _patches() -> list[str]:
     """Returns the patch of each release whose jars its file is read from."""
-    return [file.content["kafka"] for file in release_files()]
+    return [file.content["kafka"] for file in package_files()]
 
 
 def without_lock(releases: Iterable[str], locked: Container[str]) -> Iterator[str]:

@@ -20,12 +20,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from featurewatch.kafka.releases import release_files
+from featurewatch.kafka.releases import package_files
 from featurewatch.kafka.releases.schemas import MESSAGES, Schema, schemas
 from featurewatch.stack.java.jars import Cache, default_cache, java_command
 from scripts.java_source import compile_java, jar
 
-RELEASES = tuple(file.content["kafka"] for file in release_files())
+RELEASES = tuple(file.content["kafka"] for file in package_files())
 
 APIS = {
     "AllocateProducerIds": "0",

@@ -22,7 +22,7 @@ from featurewatch.kafka.messages.table import request_names
 from featurewatch.kafka.releases import (
     DIRECTORY,
     ReleaseFile,
-    release_files,
+    package_files,
     release_number,
 )
 from featurewatch.kafka.releases.compose import compose, text
@@ -107,7 +107,7 @@ def texts(releases: Sequence[str], cache: Cache) -> dict[Path, str]:
     Raises:
         SystemExit: A release's jars say something that cannot be written; the error says what.
     """
-    files = {file.release: file for file in release_files() if not file.is_learned}
+    files = {file.release: file for file in package_files()}
     written: dict[Path, str] = {}
     with tempfile.TemporaryDirectory() as name:
         compile_java([_PROGRAM], Path(name), cache)
@@ -146,7 +146,7 @@ def main(arguments: list[str]) -> int:
     if any(not it.replace(".", "").isdigit() or it.count(".") != 2 for it in releases):
         sys.stderr.write("usage: python -m scripts.release [--check] [4.4.0 …]\n")
         return 2
-    releases = releases or [file.content["kafka"] for file in release_files()]
+    releases = releases or [file.content["kafka"] for file in package_files()]
     for kafka in releases:
         if kafka not in jar_lock().class_paths and not check:
             _lock(kafka)

@@ -25,6 +25,7 @@ CHART_DECIDES: Final = {
         "notify_port",
     },
     "WorkerSection": {"id", "data_directory"},
+    "ReleasesSection": {"directory"},
 }
 """Settings that the chart makes, by section: values may not have them."""
 

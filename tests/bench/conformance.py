@@ -21,8 +21,8 @@ from pathlib import Path
 from random import SystemRandom
 from typing import Any, Final
 
+from featurewatch.controller.kraft.conformance.compare import cases, differences, kinds
 from featurewatch.stack.java.jars import Cache, default_cache
-from tests.conformance.feature_control.compare import cases, differences, kinds
 from tests.conformance.feature_control.kafka import (
     ALL_RELEASES,
     ControllerHarness,

@@ -1,11 +1,10 @@
 """One cluster has a bounded number of alerts, whatever its log says."""
 
-import time
 from collections import Counter
 from typing import Any
 
-from featurewatch.monitor.rules import MAX_ALERTS, ROOM_AT
 from featurewatch.monitor.rows import rows_of_state, states_of_rows
+from featurewatch.monitor.rules import MAX_ALERTS, ROOM_AT
 from featurewatch.streams.outputs import AlertState
 from featurewatch.tables.image.limits import MAX_CLASSES, MAX_FEATURES, MAX_NODES
 from tests.simulation import records as r
@@ -98,7 +97,9 @@ def test_a_source_that_stalls_fires_beside_a_flood() -> None:
 
 def test_what_an_image_holds_is_bounded() -> None:
     """Nodes, classes of nodes and levels beyond the limits are unreadable records."""
-    engine = watching(*levels(MAX_FEATURES + 5), r.register(1, {f"f{n}": (0, 1) for n in range(201)}))
+    engine = watching(
+        *levels(MAX_FEATURES + 5), r.register(1, {f"f{n}": (0, 1) for n in range(201)})
+    )
     image = engine.state.image
     assert len(image.features.levels) == MAX_FEATURES
     assert image.sources.unreadable["FEATURE_LEVEL_RECORD"].count == 5
@@ -112,6 +113,8 @@ def test_what_an_image_holds_is_bounded() -> None:
     engine = watching(*(r.register(n, NEW) for n in range(MAX_NODES + 5)))
     assert len(engine.state.image.nodes) == MAX_NODES
     # A registration of a known node is accepted, and so is another one after a node left.
-    engine.apply(r.commit(20, r.register(1, NEW, epoch=9), r.unregister(2), r.register(MAX_NODES, NEW)))
+    engine.apply(
+        r.commit(20, r.register(1, NEW, epoch=9), r.unregister(2), r.register(MAX_NODES, NEW))
+    )
     assert len(engine.state.image.nodes) == MAX_NODES
     assert engine.state.image.sources.unreadable["REGISTER_BROKER_RECORD"].count == 5

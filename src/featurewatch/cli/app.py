@@ -1,5 +1,7 @@
 """The command ``featurewatch``: its options, and the names of its commands."""
 
+import os
+from pathlib import Path
 from typing import Annotated, Final
 
 from featurewatch.cli.command_line import Exit, LazyGroup, Option, parameters
@@ -41,6 +43,7 @@ SUMMARIES: Final = {
     "fleet": "Show all clusters of a lake: how each is, and where levels differ from the desired "
     "ones.",
     "rehearse": "Rehearse changes and operations: what the controllers would answer and do.",
+    "releases": "Show the releases of Kafka that are known, and learn others from their jars.",
     "storage": "Format a log directory with Kafka's own tool, or show what one was formatted with.",
 }
 """Each command's own help begins with its summary."""
@@ -77,8 +80,11 @@ def _options(
     ] = False,
 ) -> None:
     from featurewatch.cli import logs  # here: help needs none
+    from featurewatch.cli.config.learned_releases import choose_releases_of
 
     logs.set_up(verbose=verbose)
+    # Also for commands that take no other settings, such as `features describe`.
+    choose_releases_of(Path(named) if (named := os.environ.get("FEATUREWATCH_CONFIG")) else None)
 
 
 _PARAMS, _CALLBACK = parameters(_options)

@@ -10,8 +10,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from featurewatch.controller.kraft.conformance.compare import cases, differences, kinds
 from featurewatch.stack.java.jars import Cache, default_cache
-from tests.conformance.feature_control.compare import cases, differences, kinds
 from tests.conformance.feature_control.kafka import ALL_RELEASES, controller_harness
 
 

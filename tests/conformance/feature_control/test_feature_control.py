@@ -11,6 +11,19 @@ from pathlib import Path
 
 import pytest
 
+from featurewatch.controller.kraft.conformance.compare import (
+    Case,
+    Json,
+    Model,
+    cases,
+    differences,
+    kinds,
+)
+from featurewatch.controller.kraft.conformance.questions import (
+    RequestInState,
+    model_response,
+    request_json,
+)
 from featurewatch.controller.kraft.map_order import hash_map_order
 from featurewatch.controller.kraft.releases import release_of
 from featurewatch.controller.kraft.requests import LevelUpdate, UpdateRequest
@@ -23,9 +36,7 @@ from featurewatch.streams.types import (
     FeatureName,
     NodeId,
 )
-from tests.conformance.feature_control.compare import Case, Json, Model, cases, differences, kinds
 from tests.conformance.feature_control.kafka import RELEASES, ControllerHarness, controller_harness
-from tests.conformance.feature_control.questions import RequestInState, model_response, request_json
 from tests.plugins.nightly import case_count, case_seeds
 
 pytestmark = pytest.mark.stack

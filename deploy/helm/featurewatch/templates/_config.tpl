@@ -7,6 +7,9 @@
 {{- $_ := set $config "web" (merge $listen (default dict $config.web)) -}}
 {{- $worker := dict "data_directory" "/var/lib/featurewatch" -}}
 {{- $_ := set $config "worker" (merge $worker (default dict $config.worker)) -}}
+{{- if .Values.releases -}}
+{{- $_ := set $config "releases" (dict "directory" "/etc/featurewatch/releases") -}}
+{{- end -}}
 {{- toYaml $config -}}
 {{- end -}}
 

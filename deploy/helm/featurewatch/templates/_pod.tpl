@@ -15,6 +15,9 @@ metadata:
     {{- end }}
   annotations:
     checksum/config: {{ include "featurewatch.config" $root | sha256sum }}
+    {{- with $root.Values.releases }}
+    checksum/releases: {{ toJson . | sha256sum }}
+    {{- end }}
     {{- with $root.Values.podAnnotations }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
@@ -74,6 +77,11 @@ spec:
           mountPath: /etc/featurewatch/featurewatch.yaml
           subPath: featurewatch.yaml
           readOnly: true
+        {{- if $root.Values.releases }}
+        - name: releases
+          mountPath: /etc/featurewatch/releases
+          readOnly: true
+        {{- end }}
         - name: tmp
           mountPath: /tmp
         {{- if .state }}
@@ -94,6 +102,11 @@ spec:
     - name: config
       configMap:
         name: {{ include "featurewatch.fullname" $root }}
+    {{- if $root.Values.releases }}
+    - name: releases
+      configMap:
+        name: {{ include "featurewatch.fullname" $root }}-releases
+    {{- end }}
     - name: tmp
       emptyDir:
         sizeLimit: {{ default "64Mi" .temporary }}

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 from featurewatch.cli.command_line import Option
+from featurewatch.cli.config.learned_releases import choose_releases_of
 
 ADDRESSES: Final = "HOST:PORT,..."
 
@@ -15,6 +16,7 @@ ConfigFile = Annotated[
         metavar="FILE",
         help="YAML file with settings.",
         envvar="FEATUREWATCH_CONFIG",
+        check=choose_releases_of,
     ),
 ]
 BusServers = Annotated[

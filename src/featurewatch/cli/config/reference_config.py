@@ -14,7 +14,10 @@ _HEAD = """\
 # A flag goes over an environment variable, and that over this file. The variable of a setting is
 # FEATUREWATCH_<SECTION>__<NAME>: FEATUREWATCH_BUS__BOOTSTRAP_SERVERS."""
 
-_COMPUTED = {"data_directory": "$XDG_STATE_HOME/featurewatch, or ~/.local/state/featurewatch"}
+_COMPUTED = {
+    "data_directory": "$XDG_STATE_HOME/featurewatch, or ~/.local/state/featurewatch",
+    "directory": "$XDG_DATA_HOME/featurewatch/releases, or ~/.local/share/featurewatch/releases",
+}
 
 
 def render() -> str:

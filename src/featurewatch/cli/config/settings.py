@@ -38,6 +38,11 @@ from featurewatch.common.text import plain, shortened
 from featurewatch.integrations.notify.settings import DEFAULT_PORT as DEFAULT_NOTIFY_PORT
 from featurewatch.integrations.notify.settings import NotifySettings
 from featurewatch.kafka.address import parse_addresses
+from featurewatch.kafka.releases.directory import (
+    VARIABLE,
+    default_releases_directory,
+    releases_directory,
+)
 from featurewatch.monitor.readiness.state_timers import Limits
 from featurewatch.pipeline.replay.bundle_limits import DEFAULT_BUNDLE_LIMITS, BundleLimits
 from featurewatch.streams.bus.settings import BusSettings
@@ -256,6 +261,13 @@ class ReplaySection(_Section):
     """archives in archives; 1 is the bundle itself"""
 
 
+class ReleasesSection(_Section):
+    """The tables of releases that this version of featurewatch does not have: `releases learn`."""
+
+    directory: Path = Field(default_factory=default_releases_directory)
+    """files that `featurewatch releases learn` wrote; every process reads them when it starts"""
+
+
 class Settings(BaseSettings):
     """All settings, with their defaults."""
 
@@ -272,6 +284,7 @@ class Settings(BaseSettings):
     web: WebSection = Field(default_factory=WebSection)
     notify: NotifySection = Field(default_factory=NotifySection)
     replay: ReplaySection = Field(default_factory=ReplaySection)
+    releases: ReleasesSection = Field(default_factory=ReleasesSection)
 
     def bus_settings(self) -> BusSettings:
         """The bus as the streams take it; the embedded one where none is named.
@@ -388,6 +401,11 @@ def load(file: Path | None, **flags: dict[str, Any] | list[dict[str, Any]]) -> S
     except SettingsError as error:
         cause = f": {error.__cause__}" if error.__cause__ else ""
         raise UsageError(f"the environment cannot be read: {error}{cause}: write JSON") from None
+    if loaded.releases.directory.expanduser().absolute() != releases_directory().absolute():
+        raise UsageError(
+            "releases.directory must be in a regular file, since tables are read before the "
+            f"settings: set {VARIABLE} instead"
+        )
     # Of the one class, so that equal settings compare equal.
     return Settings.model_construct(loaded.model_fields_set, **dict(loaded))
 

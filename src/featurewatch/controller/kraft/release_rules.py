@@ -16,6 +16,7 @@ from featurewatch.streams.types import FeatureLevel
 class ReleaseRules:
     """How the controllers of one release decide.
 
+    ``source`` is the release whose rules these are: of a learned release, the newest before it.
     ``compared``: tests compare the decisions with the classes of that release; otherwise they are
     those of the nearest compared release. ``all_or_nothing``: one failure refuses the whole
     request, and dependencies are checked. ``raft_decides``: raft sets kraft.version, not a
@@ -28,6 +29,7 @@ class ReleaseRules:
     """
 
     release: Release
+    source: str
     compared: bool
     all_or_nothing: bool
     raft_decides: bool
@@ -58,7 +60,10 @@ def compared() -> tuple[str, ...]:
 def _rules() -> Mapping[str, ReleaseRules]:
     found: dict[str, ReleaseRules] = {}
     flags: dict[str, Any] = {}
+    source = ""
     for file in release_files():
-        flags = file.content.get("rules") or {**flags, "compared": False}
-        found[file.release] = ReleaseRules(release_of(file.release), **flags)
+        own = file.content.get("rules")
+        source = file.release if own else source
+        flags = own or {**flags, "compared": False}
+        found[file.release] = ReleaseRules(release_of(file.release), source, **flags)
     return found

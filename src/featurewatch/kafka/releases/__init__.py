@@ -27,8 +27,13 @@ versions; see `streams.kraft.records.schema`.
 `controller.kraft.consequences`.
 ``sources``: ``{name of a jar: SHA-256}`` of what the file was read from.
 
+``learned``: only in a file that is not part of the package; `releases learn` wrote it. ``from``:
+the directory or the repository of the jars, ``at``: when, ``left_out``: what of the jars could not
+be taken over, ``check``: how its decisions compare with its classes. It has everything, and neither
+``rules`` nor ``consequences``; without Java it has no levels, but the records.
+
 `release_files` returns the files; its callers merge them: a later file's level, gate or record
-replaces an earlier one's. `add_directory` adds files that are not part of the package.
+replaces an earlier one's. Files of `directory.releases_directory` come after those of the package.
 """
 
 import os
@@ -48,7 +53,7 @@ class ReleaseFileError(ValueError):
 class ReleaseFile(NamedTuple):
     """The file of one release, parsed.
 
-    ``directory`` is where it was found: `DIRECTORY`, or one that was given to `add_directory`.
+    ``directory`` is where it was found: `DIRECTORY`, or the one with learned tables.
     """
 
     release: str
@@ -63,10 +68,21 @@ class ReleaseFile(NamedTuple):
     @property
     def is_learned(self) -> bool:
         """Whether it is not part of the package."""
-        return self.directory != DIRECTORY
+        return "learned" in self.content
+
+    @property
+    def learned_note(self) -> str:
+        """Where learned tables come from, for what rests on them; empty for the package's own."""
+        if not self.is_learned:
+            return ""
+        return f"by tables learned from {self.content['learned']['from']} ({self.content['kafka']})"
+
+    @property
+    def has_levels(self) -> bool:
+        """Whether it has levels: a learned file may have the records alone."""
+        return "supported" in self.content
 
 
-_added: list[str] = []
 _derived: list[Callable[[], None]] = []
 
 
@@ -81,46 +97,46 @@ def release_number(release: str) -> tuple[int, ...]:
 
 
 def from_releases(function: Callable[[], _T]) -> Callable[[], _T]:
-    """Caches what a function returns until another directory is added."""
+    """Caches what a function returns, until `reread`."""
     cached = lru_cache(maxsize=1)(function)
     _derived.append(cached.cache_clear)
     return cached
 
 
-def add_directory(directory: str | os.PathLike[str]) -> None:
-    """Adds the files of a directory, which may be empty, to those of the package.
-
-    Where both have a release, that of the package is used; of two directories, the first.
-
-    Raises:
-        ReleaseFileError: A file of the directory cannot be used. Then nothing is added.
-    """
-    path = os.fspath(directory)
-    if path not in _added:
-        _read(path)
-        _added.append(path)
-        _forget()
-
-
-def remove_directory(directory: str | os.PathLike[str]) -> None:
-    """Undoes `add_directory`."""
-    _added.remove(os.fspath(directory))
-    _forget()
-
-
-def _forget() -> None:
+def reread() -> None:
+    """Reads the files again when they are needed next; for tests, since values are kept."""
     for clear in _derived:
         clear()
 
 
 @from_releases
 def release_files() -> tuple[ReleaseFile, ...]:
-    """The file of every release, oldest first."""
-    files: dict[str, ReleaseFile] = {}
-    for directory in (DIRECTORY, *_added):
-        for file in _read(directory):
-            files.setdefault(file.release, file)
-    return tuple(sorted(files.values(), key=lambda file: file.number))
+    """The file of every release with its levels, oldest first."""
+    return tuple(file for file in record_files() if file.has_levels)
+
+
+@from_releases
+def package_files() -> tuple[ReleaseFile, ...]:
+    """The file of every release that is part of the package, oldest first."""
+    return tuple(sorted(_read(DIRECTORY), key=lambda file: file.number))
+
+
+@from_releases
+def record_files() -> tuple[ReleaseFile, ...]:
+    """The file of every release whose records are known, oldest first.
+
+    A learned file that cannot be used is a line in the log, and changes nothing.
+    """
+    from featurewatch.kafka.releases.directory import releases_directory
+
+    files = package_files()
+    learned = releases_directory()
+    if not os.path.isdir(learned):
+        return files
+    # Here, since most processes have no learned tables.
+    from featurewatch.kafka.releases.learned import read_learned
+
+    return tuple(sorted((*files, *read_learned(learned, files)), key=lambda file: file.number))
 
 
 def newest_patch() -> str:

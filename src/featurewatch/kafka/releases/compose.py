@@ -67,6 +67,22 @@ def compose(
         ],
         "gates": _gates(table, before),
         "features": table["features"],
+        **compose_records(kafka, metadata, messages, sources, before, apis),
+    }
+
+
+def compose_records(
+    kafka: str,
+    metadata: Mapping[str, Row],
+    messages: Mapping[str, Row],
+    sources: Mapping[str, str],
+    before: Sequence[ReleaseFile],
+    apis: Iterable[str],
+) -> dict[str, Any]:
+    """The part of a release's file that needs no classes; parameters and errors as of `compose`."""
+    return {
+        "release": ".".join(kafka.split(".")[:2]),
+        "kafka": kafka,
         "requests": _requests(request_versions(messages, apis), before),
         "records": _records(metadata_records(metadata), records(before), kafka),
         "controls": _records(control_records(messages), records(before, "controls"), kafka),

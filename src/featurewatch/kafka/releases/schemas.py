@@ -13,6 +13,8 @@ from typing import Any, Final
 
 Schema = dict[str, Any]
 
+COMMENT: Final = re.compile(r"^\s*//.*$", re.MULTILINE)
+
 METADATA: Final = "common/metadata/"
 MESSAGES: Final = "common/message/"
 
@@ -36,7 +38,7 @@ def schemas(jar: Path, folder: str) -> dict[str, Schema]:
     with zipfile.ZipFile(jar) as archive:
         for entry in archive.namelist():
             if entry.startswith(folder) and entry.endswith(".json"):
-                text = re.sub(r"^\s*//.*$", "", archive.read(entry).decode(), flags=re.MULTILINE)
+                text = COMMENT.sub("", archive.read(entry).decode())
                 schema = json.loads(text)
                 by_name[schema["name"]] = schema
     return by_name
@@ -45,7 +47,7 @@ def schemas(jar: Path, folder: str) -> dict[str, Schema]:
 def metadata_records(by_name: Mapping[str, Schema]) -> list[Schema]:
     """The metadata records, by their keys."""
     rows = [
-        {"key": schema["apiKey"], "type": _upper_snake_case(name), **record(schema)}
+        {"key": schema["apiKey"], "type": upper_snake_case(name), **record(schema)}
         for name, schema in by_name.items()
     ]
     return sorted(rows, key=lambda row: int(row["key"]))
@@ -112,7 +114,7 @@ def camel_case(name: str) -> str:
     return name[0].lower() + name[1:]
 
 
-def _upper_snake_case(name: str) -> str:
+def upper_snake_case(name: str) -> str:
     """Kafka's name of a record type: ``NoOpRecord`` is ``NO_OP_RECORD``."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).upper()
 

@@ -37,8 +37,10 @@ class MavenCentral:
         busy = Retry(_ATTEMPTS, status_forcelist=(429, 502, 503), backoff_factor=0.5)
         self._session.mount("https://", HTTPAdapter(pool_maxsize=32, max_retries=busy))
 
-    def fetch(self, path: str, sha256: str) -> None:
+    def fetch(self, path: str, sha256: str | None) -> None:
         """Fetches the jar at ``path`` in the repository. A connection that breaks is tried again.
+
+        ``sha256`` is what it must have; None accepts any.
 
         Raises:
             UnlockedJarError: if what arrives each time has another SHA-256.
@@ -54,7 +56,7 @@ class MavenCentral:
             else:
                 return
 
-    def _fetch(self, path: str, sha256: str) -> None:
+    def _fetch(self, path: str, sha256: str | None) -> None:
         for remote in self._remotes:
             with self._session.get(f"{remote}/{path}", stream=True, timeout=_TIMEOUT_S) as response:
                 if response.ok:
@@ -62,7 +64,7 @@ class MavenCentral:
                     return
         raise RuntimeError(f"there is no {path}")
 
-    def _store(self, response: requests.Response, target: Path, sha256: str) -> None:
+    def _store(self, response: requests.Response, target: Path, sha256: str | None) -> None:
         """Writes beside the repository, checks, and moves."""
         self._repository.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".part-", dir=self._repository) as directory:
@@ -73,7 +75,7 @@ class MavenCentral:
                     file.write(chunk)
                     digest.update(chunk)
                     self._reporter.on_received(len(chunk))
-            if digest.hexdigest() != sha256:
+            if sha256 is not None and digest.hexdigest() != sha256:
                 raise UnlockedJarError(
                     f"{target.name} has the SHA-256 {digest.hexdigest()} and not {sha256}, to "
                     "which this version of featurewatch is locked"

@@ -105,7 +105,12 @@ def _decoder(key: int, version: int) -> Decoder:
             f"version {version} of {schema.type} is not known",
             hides_state=schema.type in STATE_RECORD_TYPES,
         )
-    return compiled(schema, version, REDACTED_RECORD_TYPES.get(schema.type))
+    try:
+        return compiled(schema, version, REDACTED_RECORD_TYPES.get(schema.type))
+    except KeyError as kind:  # of a learned record
+        raise RecordDecodeError(
+            f"version {version} of {schema.type} has fields of type {kind}, which are not decoded"
+        ) from None
 
 
 def _setting_decoder(key: int, version: int, settings: frozenset[str]) -> Decoder:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from featurewatch.kafka.releases import from_releases, release_files
+from featurewatch.kafka.releases import from_releases, record_files
 from featurewatch.kafka.releases.merge import records
 
 
@@ -77,7 +77,7 @@ class RecordTable:
 @from_releases
 def record_table() -> RecordTable:
     """The records of every release, each in its newest layout."""
-    files = release_files()
+    files = record_files()
     return RecordTable(
         records={key: _record(row) for key, row in records(files).items()},
         controls={key: _record(row) for key, row in records(files, "controls").items()},

@@ -120,9 +120,10 @@ REDACTED_RECORD_TYPES: Final[Mapping[str, tuple[str, ...]]] = {
     record_type.name: record_type.shown
     for record_type in RECORD_TYPES
     if record_type.use is RecordUse.WITHHELD
-}
+} | dict.fromkeys(ALL_RECORDS - {record_type.name for record_type in RECORD_TYPES}, ())
 """Record types that carry secrets, and the leading fields that are shown; the rest is never read.
-These fields are first in every release that wrote such records."""
+These fields are first in every release that wrote such records. A type that was learned and is not
+in the registry may carry a secret too: none of its fields is shown."""
 
 SECRET_KEYS: Final = frozenset(
     key for key, name in TYPE_BY_KEY.items() if name in REDACTED_RECORD_TYPES

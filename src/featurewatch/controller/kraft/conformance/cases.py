@@ -8,6 +8,7 @@ from base64 import urlsafe_b64encode
 from dataclasses import replace
 from random import Random
 
+from featurewatch.controller.kraft.conformance.questions import ControllerRequest, RequestInState
 from featurewatch.controller.kraft.registration import BrokerRegistrationRequest, Offered
 from featurewatch.controller.kraft.releases import release_of, releases
 from featurewatch.controller.kraft.requests import LevelUpdate, UpdateRequest
@@ -28,7 +29,6 @@ from featurewatch.streams.types import (
     SupportedRanges,
     UpgradeType,
 )
-from tests.conformance.feature_control.questions import ControllerRequest, RequestInState
 
 Ranges = dict[FeatureName, SupportedRange]
 
@@ -142,7 +142,7 @@ def _levels(
         if name == METADATA_VERSION:
             if chance.random() < 0.02:
                 continue  # a log without a level
-            top = min(high, 31 if high < 40 else newest)
+            top = min(high, newest)
             level = chance.randint(low, top) if chance.random() < 0.6 else top
         elif chance.random() < 0.5:
             level = chance.randint(low, max(low, min(high, 3)))
@@ -166,7 +166,8 @@ def _update(state: ControllerState, chance: Random) -> UpdateRequest:
 def _one_update(state: ControllerState, name: FeatureName, chance: Random) -> LevelUpdate:
     current = state.levels.get(name, FeatureLevel(0))
     low, high = state.local.of(name)
-    inside = [chance.randint(low, max(low, min(high, 31))) for _ in range(5)]
+    newest = [*releases().values()][-1].levels[-1].level
+    inside = [chance.randint(low, max(low, min(high, newest))) for _ in range(5)]
     near = (current - 1, current, current + 1, low, high)
     level = chance.choice((*inside, *near, 1))
     if chance.random() < 0.05:

@@ -3,16 +3,32 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from tests.conformance.feature_control.cases import question
-from tests.conformance.feature_control.kafka import ControllerHarness
-from tests.conformance.feature_control.questions import RequestInState, model_response, request_json
+from featurewatch.controller.kraft.conformance.cases import question
+from featurewatch.controller.kraft.conformance.questions import (
+    RequestInState,
+    model_response,
+    request_json,
+)
 
 Json = dict[str, Any]
 Model = Callable[[str, RequestInState], Json]
+
+
+class Controller(Protocol):
+    """Kafka's controller classes; ``java`` is the version of Java that they run on."""
+
+    java: int
+
+    def responses(self, questions: Iterable[Json]) -> Iterator[Json]:
+        """An answer for each question, in order."""
+
+
+class ChangedClassesError(Exception):
+    """The release has other classes than those that can be asked; the text says which."""
 
 
 class Case(NamedTuple):
@@ -24,13 +40,19 @@ class Case(NamedTuple):
     answer: Json
 
 
-def cases(kafka: ControllerHarness, release: str, seeds: Iterable[int]) -> list[Case]:
-    """Asks Kafka the questions with these seeds."""
+def cases(kafka: Controller, release: str, seeds: Iterable[int]) -> list[Case]:
+    """Asks Kafka the questions with these seeds.
+
+    Raises:
+        ChangedClassesError: if the release's classes differ from those that can be asked.
+    """
     compared = []
     for seed in seeds:
         request = question(release, seed)
         request = replace(request, state=replace(request.state, java=kafka.java))
         (answer,) = kafka.responses([request_json(request)])
+        if "linkage" in answer:
+            raise ChangedClassesError(answer["linkage"])
         compared.append(Case(release, seed, request, answer))
     return compared
 

@@ -10,6 +10,7 @@ from featurewatch.controller.kraft.registration import (
     decide_broker_registration,
     decide_controller_registration,
 )
+from featurewatch.controller.kraft.release_rules import rules_of
 from featurewatch.controller.kraft.replay import replay_refusal
 from featurewatch.controller.kraft.requests import (
     ApiError,
@@ -58,7 +59,7 @@ def model_response(release: str, question: RequestInState) -> Json:
             update = decide_update(release, state, request)
             if update.answer.error < 0:
                 return {"answer": _pair(update.answer)}
-            own = not update.answer.accepted or release.startswith("4")
+            own = not update.answer.accepted or rules_of(release).all_or_nothing
             return {
                 "answer": _pair(update.answer),
                 "results": [] if own else [[name, _pair(error)] for name, error in update.results],

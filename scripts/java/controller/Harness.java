@@ -99,6 +99,9 @@ public final class Harness {
         } catch (ReplayException e) {
             out.removeAll();
             out.put("replay", e.getMessage());
+        } catch (LinkageError e) {
+            out.removeAll();
+            out.put("linkage", e.toString());  // this release has other classes than those known
         } catch (Exception e) {
             out.removeAll();
             Throwable cause = Errors.maybeUnwrapException(e);

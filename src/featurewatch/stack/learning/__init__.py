@@ -1,0 +1,1 @@
+"""Reads the levels and records of a release of Kafka from its own jars."""
