@@ -9,10 +9,14 @@ from typing import Any
 import pytest
 import trustme
 from aiohttp import ClientConnectionError, ClientError
+from aiohttp.test_utils import make_mocked_request
 
 from featurewatch.common.http import passwords
+from featurewatch.common.http.access import MAX_CHECKS_OF_CLIENT, AccessControl
+from featurewatch.common.http.access_rules import AccessSettings
 from featurewatch.common.http.errors import WebConfigError
 from featurewatch.common.http.passwords import PasswordChecker, TooManyChecksError
+from featurewatch.common.http.problems import ProblemError
 from featurewatch.common.tasks import start_background, troubles
 from tests.common.http.ports import (
     OTHER_TOKEN,
@@ -323,3 +327,31 @@ async def test_guessing_is_slowed_down(tmp_path: Path) -> None:
         assert set(found) == {401, 429}
         assert found[:10] == [401] * 10
         assert await status(metrics, **basic("ann")) == 200
+
+
+async def test_guesses_in_parallel_are_counted_like_others(tmp_path: Path) -> None:
+    """Ten of a client at first, then none before 5 s have passed, however many come at once; at
+    most two are checked at a time, and many requests with one password are one check."""
+    config = Files(tmp_path).write(basic_auth_users={"ann": hashed()})
+    clock = [0.0]
+    access = AccessControl(AccessSettings(config, max_requests_per_s=1e9), lambda: clock[0])
+
+    async def admitted(password: str) -> int:
+        request = make_mocked_request("GET", "/metrics", headers=basic("ann", password)["headers"])
+        try:
+            await access.admit(request)
+        except ProblemError as problem:
+            return problem.status
+        return 200
+
+    async def guess(name: str) -> list[int]:
+        return await asyncio.gather(*(admitted(f"{name}{number}") for number in range(32)))
+
+    assert set(await asyncio.gather(*(admitted(PASSWORD) for _ in range(50)))) == {200}
+    found = [status for number in range(8) for status in await guess(f"{number}-")]
+    assert found[:32].count(401) == MAX_CHECKS_OF_CLIENT
+    assert (found.count(401), found.count(429)) == (10, 8 * 32 - 10)
+    for number in range(3):
+        clock[0] += 5.2
+        assert (await guess(f"later {number}-")).count(401) == 1
+    assert await admitted(PASSWORD) == 200
