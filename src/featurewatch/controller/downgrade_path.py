@@ -57,7 +57,8 @@ class DowngradePath:
     ``before`` and ``after`` are the releases whose nodes can start with the current and with the
     target levels. ``lossless``: metadata.version can be lowered again to its current level, and all
     of ``before`` can start then; None where that is not known. ``floor`` is the lowest
-    metadata.version that can be reached again without loss, and ``to`` are the releases that can start there. ``reason`` is a sentence.
+    metadata.version that can be reached again without loss, and ``to`` are the releases that can
+    start there. ``reason`` is a sentence.
     """
 
     lossless: bool | None
