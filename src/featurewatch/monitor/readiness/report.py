@@ -12,6 +12,7 @@ from featurewatch.controller.kraft.consequences import Consequence, between
 from featurewatch.controller.kraft.releases import Release, release_of
 from featurewatch.controller.kraft.requests import LevelUpdate, UpdateRequest
 from featurewatch.controller.kraft.updates import decide_update
+from featurewatch.controller.software import notes_of_learned
 from featurewatch.monitor.readiness.active_controller import active_controller, active_state
 from featurewatch.monitor.readiness.blockers import (
     Blocker,
@@ -110,7 +111,8 @@ class ReadinessReport:
     ``reasons`` explain a verdict of no or unknown that no single node causes; ``target`` is the
     name of the requested release. ``state`` is that of the cluster, since ``since_ms``.
     ``controller_response`` is the controller's response, None in ZooKeeper mode and where nothing
-    would change. Times are in ms since the Unix epoch.
+    would change. ``learned`` says where learned tables come from that it rests on. Times are in ms
+    since the Unix epoch.
     """
 
     cluster: str
@@ -126,6 +128,7 @@ class ReadinessReport:
     divergences: tuple[NodeDivergence, ...]
     controller_response: ControllerResponse | None
     downgrade_path: DowngradePath | None
+    learned: tuple[str, ...] = ()
 
     @property
     def changes(self) -> bool:
@@ -193,6 +196,11 @@ def assess_readiness(
         divergences=divergences(image, now_ms),
         controller_response=response,
         downgrade_path=_downgrade_path(image, target_levels),
+        learned=notes_of_learned(
+            (key.capabilities for key in image.nodes.classes),
+            image.features.levels,
+            [target.name if target else None],
+        ),
     )
 
 
