@@ -11,7 +11,8 @@ from functools import lru_cache
 from typing import Final
 
 from featurewatch.controller.kraft import ControllerState, replay_refusal
-from featurewatch.controller.kraft.releases import Release, releases
+from featurewatch.controller.kraft.releases import Release, production_levels, releases
+from featurewatch.kafka.releases import learned_notes
 from featurewatch.streams.types import (
     KRAFT_VERSION,
     METADATA_VERSION,
@@ -207,6 +208,24 @@ def release_name_of_ranges(ranges: SupportedRanges) -> str | None:
     """The name of the release whose nodes advertise these ranges; None if the table has none."""
     release = release_of_capabilities(intern_capabilities(ranges))
     return release.name if release else None
+
+
+def notes_of_learned(
+    capabilities: Iterable[Capabilities] = (),
+    levels: Mapping[FeatureName, FeatureLevel] | None = None,
+    names: Iterable[str | None] = (),
+) -> tuple[str, ...]:
+    """Where learned tables come from that something rests on; empty if it rests on none.
+
+    ``capabilities`` are those of nodes, ``levels`` are finalized, ``names`` are releases.
+    """
+    notes = learned_notes()
+    if not notes:
+        return ()
+    used = {*names, *map(release_name, capabilities)}
+    level = (levels or {}).get(METADATA_VERSION, 0)
+    used |= {entry.since for entry in production_levels() if entry.level == level}
+    return tuple(note for name, note in notes.items() if name in used)
 
 
 def start_refusals(levels: Mapping[FeatureName, FeatureLevel]) -> dict[str, str | None]:

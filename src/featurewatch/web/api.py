@@ -14,6 +14,7 @@ from featurewatch.controller.kraft.releases import (
     releases,
 )
 from featurewatch.controller.levels import metadata_version_names
+from featurewatch.kafka.releases import learned_notes
 from featurewatch.monitor.rows import StateRowError
 from featurewatch.streams.outputs import Alert, AlertState, FeatureChange
 from featurewatch.streams.schemas import described, schema_of
@@ -202,7 +203,8 @@ class Api:
         """The releases that readiness takes as a target, and metadata.version's names of levels."""
         check_names(request.query, ())
         names = {METADATA_VERSION: metadata_version_names()}
-        return json_response(request, {"releases": [*releases()], "names": names})
+        levels = {"releases": [*releases()], "names": names, "learned": learned_notes()}
+        return json_response(request, levels)
 
     async def follow_events(self, request: web.Request) -> web.StreamResponse:
         """The event stream; it goes on after ``Last-Event-ID``, or the parameter ``after``."""

@@ -12,6 +12,7 @@ from rich.text import Text
 from featurewatch.cli.output import terminal
 from featurewatch.common.text import plain as plain
 from featurewatch.controller.levels import finalized_name
+from featurewatch.kafka.releases import learned_notes
 from featurewatch.streams.outputs import (
     Alert,
     AlertState,
@@ -138,11 +139,24 @@ def state_view(
         parts.append(
             Text(f"  and {hidden_count:,} more alerts: featurewatch alerts", style="bold red")
         )
+    parts += [Text(f"  {plain(note)}", style="dim") for note in _learned(snapshot)]
     if doubt:
         parts.append(Text(f"  {plain(doubt)}", style="bold yellow"))
     elif not firing:
         parts.append(Text("  no alert fires", style="green"))
     return parts
+
+
+def _learned(snapshot: Snapshot) -> tuple[str, ...]:
+    """Where learned tables come from that the state rests on, as this process knows them."""
+    if not learned_notes():
+        return ()
+    # Here, since few have learned tables.
+    from featurewatch.controller.software import notes_of_learned
+    from featurewatch.tables.image.nodes import intern_capabilities
+
+    classes = (intern_capabilities(item.ranges) for item in snapshot.classes)
+    return notes_of_learned(classes, snapshot.finalized)
 
 
 def _migration(migration: Migration) -> list[Text]:

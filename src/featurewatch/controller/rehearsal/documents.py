@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from featurewatch.controller.kraft import ControllerState, rules_of
+from featurewatch.controller.kraft import ControllerState, release_of, rules_of
 from featurewatch.controller.partitions.kraft_election import KraftPartition
 from featurewatch.controller.rehearsal.partitions.impact import PartitionEffect, PartitionImpact
 from featurewatch.controller.rehearsal.rehearse import StepOutcome, StepVerdict, all_levels
+from featurewatch.controller.software import notes_of_learned
 
 
 def rehearsal_document(
@@ -18,6 +19,7 @@ def rehearsal_document(
         "controller": state.id,
         "release": release,
         "exact": rules_of(release).compared,
+        "learned": list(notes_of_learned(names=[release_of(release).name])),
         "levels": dict(all_levels(state)),
         "verdict": str(overall(outcomes)),
         "steps": [step_document(outcome) for outcome in outcomes],

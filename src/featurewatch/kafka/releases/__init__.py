@@ -150,6 +150,12 @@ def newest_patch() -> str:
     return patch
 
 
+@from_releases
+def learned_notes() -> dict[str, str]:
+    """Where learned tables come from, for what rests on them, by release; usually empty."""
+    return {file.release: file.learned_note for file in record_files() if file.is_learned}
+
+
 def _read(directory: str) -> list[ReleaseFile]:
     """Reads the files of a directory whose names are those of releases."""
     names = [name for name in os.listdir(directory) if name.endswith(".json")]

@@ -12,7 +12,12 @@ from featurewatch.controller.kraft.consequences import Consequence, between
 from featurewatch.controller.kraft.releases import Release
 from featurewatch.controller.kraft.requests import LevelUpdate, UpdateRequest
 from featurewatch.controller.kraft.updates import decide_update
-from featurewatch.controller.software import LEARN, release_of_capabilities, software_name
+from featurewatch.controller.software import (
+    LEARN,
+    notes_of_learned,
+    release_of_capabilities,
+    software_name,
+)
 from featurewatch.monitor.readiness.active_controller import active_controller, active_state
 from featurewatch.monitor.readiness.blockers import (
     Blocker,
@@ -112,8 +117,8 @@ class ReadinessReport:
     ``reasons`` explain a verdict of no or unknown that no single node causes; ``target`` is the
     name of the requested release. ``state`` is that of the cluster, since ``since_ms``.
     ``controller_response`` is the controller's response, None in ZooKeeper mode, where nothing
-    would change, and where it is not known, which a reason says. Times are in ms since the Unix
-    epoch.
+    would change, and where it is not known, which a reason says. ``learned`` says where learned
+    tables come from that it rests on. Times are in ms since the Unix epoch.
     """
 
     cluster: str
@@ -129,6 +134,7 @@ class ReadinessReport:
     divergences: tuple[NodeDivergence, ...]
     controller_response: ControllerResponse | None
     downgrade_path: DowngradePath | None
+    learned: tuple[str, ...] = ()
 
     @property
     def changes(self) -> bool:
@@ -202,6 +208,11 @@ def assess_readiness(
         divergences=divergences(image, now_ms),
         controller_response=response,
         downgrade_path=_downgrade_path(image, target_levels),
+        learned=notes_of_learned(
+            (key.capabilities for key in image.nodes.classes),
+            image.features.levels,
+            [target.name if target else None],
+        ),
     )
 
 

@@ -106,7 +106,7 @@ def _decodable(
     kept: dict[str, Schema] = {}
     for name, schema in by_name.items():
         try:
-            key = _CONTROLS.get(name, schema.get("apiKey", -1))
+            key = _CONTROLS[name] if name in _CONTROLS else int(schema["apiKey"])
             reason = undecodable(record(schema), known.get(key))
         except (SchemaError, KeyError, TypeError, ValueError, AttributeError) as error:
             reason = f"its schema has an unknown form ({error})"

@@ -78,7 +78,8 @@ def _for(report: ReadinessReport) -> str:
 
 
 def _reasons(report: ReadinessReport) -> Iterator[RenderableType]:
-    return (_indented(line, 2) for line in _answers(report))
+    yield from (_indented(line, 2) for line in _answers(report))
+    yield from (_indented(Text(plain(note), style="dim"), 2) for note in report.learned)
 
 
 def _answers(report: ReadinessReport) -> Iterator[Text]:

@@ -14,6 +14,7 @@ from featurewatch.controller.levels import level_name
 from featurewatch.controller.rehearsal.documents import overall, rehearsal_document, step_document
 from featurewatch.controller.rehearsal.rehearse import StepOutcome, StepVerdict
 from featurewatch.controller.rehearsal.steps import RegisterNode, StopNode
+from featurewatch.controller.software import notes_of_learned
 from featurewatch.streams.types import NodeId, Role
 from featurewatch.tables.image.cluster import ClusterImage
 
@@ -46,6 +47,7 @@ def head(release: str, state: ControllerState) -> list[Text]:
             f"Kafka {release} is answered as the nearest release would: "
             "its words may differ (docs/reference/levels.md)"
         )
+    lines += notes_of_learned(names=[release])
     return [Text(plain(line), style="dim") for line in lines]
 
 
@@ -70,6 +72,7 @@ def zookeeper_document(image: ClusterImage, outcomes: Sequence[StepOutcome]) -> 
         "controller": controller.node_id if controller else -1,
         "release": None,
         "exact": True,
+        "learned": [],
         "levels": {},
         "verdict": str(overall(outcomes)),
         "steps": [step_document(outcome) for outcome in outcomes],

@@ -102,9 +102,7 @@ def _decisions(file: ReleaseFile) -> str:
         return "as its own controller classes decide"
     source = f"by the rules of Kafka {rules.source}"
     if check is None:
-        advice = (
-            "; compare them with featurewatch releases learn --check" if file.is_learned else ""
-        )
+        advice = "; featurewatch releases learn --check compares them" if file.is_learned else ""
         return f"{source}, not compared with its own classes{advice}"
     if "impossible" in check:
         return f"{source}, not compared: {check['impossible']}"

@@ -21,7 +21,7 @@ from featurewatch.cli.runtime.cluster_image import (
 from featurewatch.controller.kraft.kip_778 import first_record
 from featurewatch.controller.kraft.requests import FeatureLevelRecord
 from featurewatch.controller.levels import level_name
-from featurewatch.controller.software import start_refusals
+from featurewatch.controller.software import notes_of_learned, start_refusals
 from featurewatch.streams.kraft.directory.commit_rule import SETTLE_MS
 from featurewatch.streams.kraft.directory.formatted import FormattedDirectory, read_formatted
 from featurewatch.streams.kraft.errors import DamagedDirectoryError, NotALogDirectoryError
@@ -120,6 +120,7 @@ class _Info:
             },
             "uncommitted": self.uncommitted,
             "releases": start_refusals(self.levels) if self.levels else {},
+            "learned": list(self._learned),
         }
 
     def lines(self) -> list[Text]:
@@ -152,6 +153,11 @@ class _Info:
             Text(f"{name:<12}{rendering.plain(text)}") for name, text in rows
         ] + self._releases()
 
+    @property
+    def _learned(self) -> tuple[str, ...]:
+        """Where learned tables of the releases come from."""
+        return notes_of_learned(names=start_refusals(self.levels)) if self.levels else ()
+
     def _releases(self) -> list[Text]:
         """Which releases start on it, and why others do not: the newest of a run speaks for it."""
         if not self.levels:
@@ -165,7 +171,7 @@ class _Info:
                 first, (last, reason) = next(iter(names)), list(names.items())[-1]
                 names_text = first if first == last else f"{first} to {last}"
                 lines.append(Text(f"{'not with':<12}{names_text}: {reason}", style="yellow"))
-        return lines
+        return lines + [Text(f"{'':<12}{rendering.plain(note)}") for note in self._learned]
 
 
 def _initial(formatted: FormattedDirectory) -> str:
