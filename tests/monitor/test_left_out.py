@@ -5,6 +5,7 @@ from typing import Any
 
 from featurewatch.monitor.rows import rows_of_state, states_of_rows
 from featurewatch.monitor.rules import MAX_ALERTS, ROOM_AT
+from featurewatch.streams.events import SourceState
 from featurewatch.streams.outputs import AlertState
 from featurewatch.tables.image.limits import MAX_CLASSES, MAX_FEATURES, MAX_NODES
 from tests.simulation import records as r
@@ -91,7 +92,7 @@ def test_a_source_that_stalls_fires_beside_a_flood() -> None:
     """The bound is for nodes, features and znodes: other alerts of the cluster still fire."""
     nodes = [r.register(number, NEW) for number in range(100)]
     engine = watching(*levels(MAX_FEATURES), *nodes)
-    engine.apply(r.status(r.SourceState.STALLED))
+    engine.apply(r.status(SourceState.STALLED))
     assert firing(engine)["source-stalled"] == 1
 
 
