@@ -162,9 +162,7 @@ class _Evaluation:
             self._count = sum(len(alerts) for key, alerts in items if key.kind in _BOUNDED)
         return self._count
 
-    def _without_excess(
-        self, old: tuple[Alert, ...], new: tuple[Alert, ...]
-    ) -> tuple[Alert, ...]:
+    def _without_excess(self, old: tuple[Alert, ...], new: tuple[Alert, ...]) -> tuple[Alert, ...]:
         """The alerts of a subject for which there is room; those that fire already stay."""
         room = MAX_ALERTS - self._bounded_count()
         ids = {alert.id for alert in old}

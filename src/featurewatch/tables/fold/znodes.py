@@ -232,9 +232,7 @@ def _with_issue(issues: Map[str, ZnodeIssue], event: ZnodeChange) -> Map[str, Zn
     return issues.delete(event.path) if event.path in issues else issues
 
 
-def _set_issue(
-    issues: Map[str, ZnodeIssue], path: str, issue: ZnodeIssue
-) -> Map[str, ZnodeIssue]:
+def _set_issue(issues: Map[str, ZnodeIssue], path: str, issue: ZnodeIssue) -> Map[str, ZnodeIssue]:
     """Issues of brokers beyond the limit are left out: those before them fire already."""
     is_full = len(issues) >= MAX_ISSUES and path not in issues and path not in FEATURES_PATHS
     return issues if is_full else issues.set(path, issue)
