@@ -10,6 +10,8 @@ from featurewatch.cli.runtime.supervisor import DEFAULT_BACKOFF
 from featurewatch.common.http import access, listener, passwords, rate_limits
 from featurewatch.kafka import limits, sasl
 from featurewatch.kafka.address import Address
+from featurewatch.monitor.rules import rule
+from featurewatch.monitor.snapshot import MAX_INCOMPATIBLE
 from featurewatch.streams import events, types
 from featurewatch.streams.apiversions import node_features
 from featurewatch.streams.apiversions.settings import ApiVersionsSettings
@@ -19,6 +21,7 @@ from featurewatch.streams.kraft.records import batch, decoder
 from featurewatch.streams.zookeeper import bounded_socket, session
 from featurewatch.streams.zookeeper.settings import ZookeeperSettings
 from featurewatch.streams.zookeeper.watcher import changes
+from featurewatch.tables.image import limits as image_limits
 from featurewatch.web import live, login
 from tests.paths import ROOT
 
@@ -74,6 +77,15 @@ LIMITS = {
     "session timeout that a ZooKeeper server grants": f"{bounded_socket.MAX_SESSION_MS // 1000} s",
     "children of a znode": f"{session.MAX_CHILDREN:,}, with names that ZooKeeper allows",
     "znode": size(changes.MAX_ZNODE_BYTES),
+    "nodes of one cluster": (
+        f"{image_limits.MAX_NODES:,}, with {image_limits.MAX_CLASSES} different sets of ranges"
+    ),
+    "features of one cluster": (
+        f"{image_limits.MAX_FEATURES} finalized ones, and {image_limits.MAX_FEATURES} of each node"
+    ),
+    "alerts of one rule about one node": str(rule.MAX_FINDINGS),
+    "alerts about nodes, features and znodes of one cluster": str(rule.MAX_ALERTS),
+    "incompatible nodes in a snapshot, one for each level": f"{MAX_INCOMPATIBLE:,}",
     "event": size(MAX_EVENT_BYTES),
     "requests of one HTTP client": (
         f"{WebSection().max_requests_per_s:g} a second, and those of {access.BURST_S:g} s at once"

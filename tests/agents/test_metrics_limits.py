@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import aiohttp
+import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from featurewatch.agents.metrics import CLUSTER_CHANGE_SERIES, CLUSTER_SERIES, WorkerMetrics
@@ -62,6 +63,12 @@ def large_cluster(features: int, node_count: int) -> MonitorState:
         ]
     )
     return engine.state
+
+
+@pytest.fixture(autouse=True)
+def large_images(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bounds of the metrics hold whatever an image holds: here more features than allowed."""
+    monkeypatch.setattr("featurewatch.tables.fold.records.MAX_FEATURES", 10_000)
 
 
 def test_features_and_nodes_are_left_out_before_the_cluster() -> None:

@@ -59,8 +59,8 @@ def test_alerts_evaluate_each_kind_of_subject() -> None:
     """A rule about a subject that `monitor.alerts` does not yield would never fire."""
     tree = ast.parse(inspect.getsource(alerts))
     yielded = set()
-    for function in (node for node in tree.body if isinstance(node, ast.FunctionDef)):
-        for node in ast.walk(function):
+    for definition in (it for it in tree.body if isinstance(it, ast.FunctionDef | ast.ClassDef)):
+        for node in ast.walk(definition):
             match node:
                 case ast.Call(func=ast.Name("Subject"), args=[ast.Attribute(attr=kind), *_]):
                     yielded.add(SubjectKind[kind])

@@ -237,6 +237,8 @@ class Auditor:
                 assert alert.id in self.open, f"{alert.id} was resolved and never fired"
                 self.open.remove(alert.id)
         firing = firing_ids(result.state)
+        counted = [id_ for id_ in firing if id_.split("/")[2] in ("node", "feature", "znode")]
+        assert len(counted) <= 500, "one cluster has more alerts than it may have"
         assert self.open == firing, "the published alerts are not the firing ones"
         was_firing = {id_ for id_ in firing_ids(before) if not (is_timed(id_) or is_unchecked(id_))}
         expected = expected_ids(result.state.image, was_firing) | timed

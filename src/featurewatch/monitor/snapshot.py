@@ -1,8 +1,10 @@
 """Builds the snapshot of a cluster: nodes by class, so its size follows the classes."""
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from hashlib import sha256
-from typing import Any
+from itertools import islice
+from typing import Any, Final
 
 import orjson
 
@@ -18,6 +20,9 @@ from featurewatch.tables.image.cluster import ClusterImage
 from featurewatch.tables.image.nodes import CapabilityKey
 from featurewatch.tables.image.provenance import Provenance
 
+MAX_INCOMPATIBLE: Final = 50_000
+"""Pairs of an incompatible node and a level in a snapshot; nodes times features has no bound."""
+
 
 def snapshot(image: ClusterImage, at_ms: int) -> Snapshot:
     """The state of a cluster at ``at_ms``, with its digest. The cost follows the whole cluster."""
@@ -27,7 +32,7 @@ def snapshot(image: ClusterImage, at_ms: int) -> Snapshot:
             key=lambda item: (item.role, item.nodes),
         )
     )
-    incompatible = tuple(sorted(_incompatible(image), key=lambda item: (item.role, item.node_id)))
+    incompatible = tuple(islice(_incompatible(image), MAX_INCOMPATIBLE))
     finalized = dict(sorted(image.features.levels.items()))
     migration = migration_of(image)
     content = {
@@ -86,17 +91,21 @@ def _capability_class(image: ClusterImage, key: CapabilityKey) -> CapabilityClas
     )
 
 
-def _incompatible(image: ClusterImage) -> list[IncompatibleNode]:
-    return [
-        IncompatibleNode(
-            role=key.role,
-            node_id=node_id,
-            feature=item.feature,
-            level=item.level,
-            range=item.range,
-            verdict=str(item.verdict),
-        )
+def _incompatible(image: ClusterImage) -> Iterator[IncompatibleNode]:
+    """The incompatible nodes with each level that excludes them, by role and id."""
+    nodes = [
+        (key.role, node_id, unsupported)
         for key, unsupported in excluded_classes(image)
-        for node_id in sorted(image.nodes.classes[key])
-        for item in unsupported
+        for node_id in image.nodes.classes[key]
     ]
+    nodes.sort(key=lambda node: node[:2])
+    for role, node_id, unsupported in nodes:
+        for item in unsupported:
+            yield IncompatibleNode(
+                role=role,
+                node_id=node_id,
+                feature=item.feature,
+                level=item.level,
+                range=item.range,
+                verdict=str(item.verdict),
+            )

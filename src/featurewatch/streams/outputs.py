@@ -277,7 +277,7 @@ class Snapshot:
     classes: tuple[CapabilityClass, ...]
     """Nodes of one role that advertise the same ranges."""
     incompatible: tuple[IncompatibleNode, ...]
-    """Nodes that a finalized level excludes, or may exclude."""
+    """Nodes that a finalized level excludes, or may exclude: the first 50,000 by role and id."""
     sources: Mapping[
         Name,
         Annotated[str, Published(Literal["catching-up", "following", "stalled", "silent"])],

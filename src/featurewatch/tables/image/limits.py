@@ -18,7 +18,7 @@ MAX_CLASSES: Final = 500
 MAX_FEATURES: Final = 200
 """Finalized features, and the features that one node supports. Kafka 4.4 has fewer than ten."""
 
-MAX_NAME_CHARS: Final = 249
+MAX_NAME_CHARS: Final = 255
 """Characters of a feature's name and of an incarnation id."""
 
 MAX_VOTERS: Final = 1000
