@@ -34,10 +34,11 @@ replaces an earlier one's. `add_directory` adds files that are not part of the p
 import os
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
 
 DIRECTORY: Final = os.path.dirname(__file__)
 
+_P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
@@ -80,11 +81,11 @@ def release_number(release: str) -> tuple[int, ...]:
     return int(major), int(minor)
 
 
-def from_releases(function: Callable[[], _T]) -> Callable[[], _T]:
-    """Caches what a function returns until another directory is added."""
-    cached = lru_cache(maxsize=1)(function)
+def from_releases(function: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Caches what a function of the files returns until another directory is added."""
+    cached = lru_cache(maxsize=None)(function)
     _derived.append(cached.cache_clear)
-    return cached
+    return cached  # type: ignore[return-value]  # the arguments are hashable
 
 
 def add_directory(directory: str | os.PathLike[str]) -> None:
