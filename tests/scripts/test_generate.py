@@ -196,9 +196,9 @@ def test_a_release_without_locked_jars_is_an_error(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is written, and the error says which script to run."""
-    monkeypatch.setattr(generate, "RELEASES", {"3.3": "3.3.2", "9.9": "9.9.0"})
+    monkeypatch.setattr(generate, "_patches", lambda: ["3.3.2", "9.9.0"])
     monkeypatch.setattr(generate, "GENERATORS", (lambda: iter([(root / "a", "1")]),))
-    with pytest.raises(SystemExit, match=r"has Kafka 9\.9\.0.*scripts\.lock_jars"):
+    with pytest.raises(SystemExit, match=r"the jars of Kafka 9\.9\.0.*scripts\.release 9\.9\.0"):
         main([])
     assert not (root / "a").exists()
 

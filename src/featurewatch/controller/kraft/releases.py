@@ -140,7 +140,7 @@ _RELEASE: Final = re.compile(r"(\d+\.\d+)(?:\.\d+)?(?:-IV\d+)?")
 @from_releases
 def releases() -> Mapping[str, Release]:
     """Every release from 3.3 to the newest, by ``3.9``, oldest first."""
-    return {file.release: _release(file.release, file.content) for file in release_files()}
+    return {file.release: _release(file.release) for file in release_files()}
 
 
 @from_releases
@@ -185,13 +185,13 @@ def release_of(name: str) -> Release:
         UnknownReleaseError: if the table has no such release.
     """
     match = _RELEASE.fullmatch(name)
-    release = releases().get(match[1]) if match else None
-    if release is None:
-        first, *_, last = releases()
+    names = [file.release for file in release_files()]
+    if match is None or match[1] not in names:
+        first, *_, last = names
         raise UnknownReleaseError(
             f"Kafka {name!r} is not in the table of levels, which has {first} to {last}"
         )
-    return release
+    return _release(match[1])  # a tool needs one, and starts sooner without the others
 
 
 def _level(entry: Any, since: str | None) -> MetadataLevel:
@@ -205,7 +205,9 @@ def _level(entry: Any, since: str | None) -> MetadataLevel:
     )
 
 
-def _release(name: str, entry: Any) -> Release:
+@from_releases
+def _release(name: str) -> Release:
+    entry = next(file.content for file in release_files() if file.release == name)
     lowest, newest = entry["supported"][METADATA_VERSION]
     stable = [level for level in production_levels() if lowest <= level.level <= newest]
     return Release(

@@ -39,10 +39,11 @@ replaces an earlier one's. Files of `directory.releases_directory` come after th
 import os
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
 
 DIRECTORY: Final = os.path.dirname(__file__)
 
+_P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
@@ -96,11 +97,11 @@ def release_number(release: str) -> tuple[int, ...]:
     return int(major), int(minor)
 
 
-def from_releases(function: Callable[[], _T]) -> Callable[[], _T]:
+def from_releases(function: Callable[_P, _T]) -> Callable[_P, _T]:
     """Caches what a function returns, until `reread`."""
-    cached = lru_cache(maxsize=1)(function)
+    cached = lru_cache(maxsize=None)(function)
     _derived.append(cached.cache_clear)
-    return cached
+    return cached  # type: ignore[return-value]  # the arguments are hashable
 
 
 def reread() -> None:

@@ -1,0 +1,146 @@
+"""A release is one file: what a file that is dropped into a directory changes, and what is refused."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from featurewatch.controller.kraft.consequences import between
+from featurewatch.controller.kraft.release_rules import compared, rules_of
+from featurewatch.controller.kraft.releases import production_levels, release_of, releases
+from featurewatch.controller.levels import level_name
+from featurewatch.kafka.releases import (
+    ReleaseFileError,
+    add_directory,
+    newest_patch,
+    release_files,
+    remove_directory,
+)
+from featurewatch.kafka.releases.compose import text
+from featurewatch.streams.kraft.records.schema import record_table
+from featurewatch.streams.types import METADATA_VERSION, FeatureLevel
+
+NEWEST = release_files()[-1]
+LEVEL = NEWEST.content["supported"]["metadata.version"][1] + 5
+RELEASE = "99.1"
+
+
+def made_up(**changes: Any) -> dict[str, Any]:
+    """The file of a release that there is not: a level, a gate and a record that no other has."""
+    numbers = range(production_levels()[-1].level + 1, LEVEL + 1)
+    content = {key: value for key, value in NEWEST.content.items() if key != "rules"}
+    content |= {
+        "release": RELEASE,
+        "kafka": f"{RELEASE}.0",
+        "supported": {**content["supported"], "metadata.version": [7, LEVEL]},
+        "levels": [
+            {"level": it, "name": f"99.1-IV{it}", "release": RELEASE, "changes_metadata": True}
+            for it in numbers
+        ],
+        "gates": {"isOdd": {str(LEVEL): True}},
+        "records": [{"key": 999, "type": "ODD_RECORD", "versions": "0-3", "fields": []}],
+        "controls": [],
+        "requests": {},
+        "consequences": [
+            {
+                "feature": "metadata.version",
+                "level": LEVEL,
+                "change": "Odd",
+                "costs": [],
+                "sources": ["KIP-1"],
+            }
+        ],
+    }
+    return content | changes
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Iterator[Path]:
+    """A directory with the made-up release, in use."""
+    (tmp_path / f"{RELEASE}.json").write_text(text(made_up()))
+    (tmp_path / "notes.txt").write_text("")
+    add_directory(tmp_path)
+    yield tmp_path
+    remove_directory(tmp_path)
+
+
+def test_a_dropped_file_is_a_release_everywhere(directory: Path) -> None:
+    """Levels, names, ranges, gates, rules, records and consequences have it."""
+    release = release_of(RELEASE)
+    assert [*releases()][-1] == RELEASE
+    assert release is releases()[RELEASE]
+    assert release.ranges()[METADATA_VERSION] == (7, LEVEL)
+    assert level_name(METADATA_VERSION, FeatureLevel(LEVEL)) == f"{LEVEL} (99.1-IV{LEVEL})"
+    assert release.gate(LEVEL, "isOdd") and not release.gate(LEVEL - 1, "isOdd", False)
+    assert record_table().records[999].newest == 3
+    assert [it.change for it in between(METADATA_VERSION, LEVEL - 1, LEVEL)] == ["Odd"]
+    assert release_files()[-1].is_learned and not release_files()[-2].is_learned
+
+
+def test_a_learned_release_decides_as_the_newest_does(directory: Path) -> None:
+    """Its own rules are unknown, and so it does not count as compared."""
+    learned, newest = rules_of(RELEASE), rules_of(NEWEST.release)
+    assert (learned.all_or_nothing, learned.default_level) == (True, newest.default_level)
+    assert not learned.compared
+    assert RELEASE not in compared()
+
+
+def test_the_stack_does_not_start_what_was_learned(directory: Path) -> None:
+    """Its default is the newest release of the package, whose jars are locked."""
+    assert newest_patch() == NEWEST.content["kafka"]
+
+
+def test_a_removed_directory_is_forgotten(directory: Path) -> None:
+    """Nothing that was cached stays."""
+    remove_directory(directory)
+    assert RELEASE not in releases()
+    assert 999 not in record_table().records
+    assert level_name(METADATA_VERSION, FeatureLevel(LEVEL)).startswith(f"{LEVEL} (newer than")
+    add_directory(directory)
+
+
+def test_the_file_of_the_package_wins(tmp_path: Path) -> None:
+    """A directory cannot replace what the package knows."""
+    changed = {**NEWEST.content, "minimum": 1}
+    (tmp_path / f"{NEWEST.release}.json").write_text(json.dumps(changed))
+    add_directory(tmp_path)
+    try:
+        assert release_files()[-1] == NEWEST
+    finally:
+        remove_directory(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "[]",
+        "{",
+        "{}",
+        json.dumps({"release": "odd"}),
+        json.dumps({"release": 99.1}),
+        json.dumps({"release": "99.2"}),
+    ],
+)
+def test_a_file_that_is_none_is_an_error_and_changes_nothing(tmp_path: Path, content: str) -> None:
+    """The error is one line that names it."""
+    (tmp_path / f"{RELEASE}.json").write_text(content)
+    before = release_files()
+    with pytest.raises(ReleaseFileError, match=rf"{RELEASE}\.json is not the file of a release"):
+        add_directory(tmp_path)
+    assert release_files() == before
+
+
+def test_the_files_are_in_the_order_of_releases() -> None:
+    """Each has the whole range of levels that the levels of the files before lead up to."""
+    numbers = [file.number for file in release_files()]
+    assert numbers == sorted(numbers) and numbers[0] == (3, 3)
+
+
+def test_a_file_is_written_as_it_was_read() -> None:
+    """The text of each is what the script writes, and its jars have digests."""
+    for file in release_files():
+        assert Path(file.directory, f"{file.release}.json").read_text() == text(file.content)
+        assert len(file.content["sources"]) == 3
