@@ -2,23 +2,18 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from featurewatch.controller.kraft.consequences import between
 from featurewatch.controller.kraft.release_rules import compared, rules_of
 from featurewatch.controller.kraft.releases import production_levels, release_of, releases
 from featurewatch.controller.levels import level_name
-from featurewatch.kafka.releases import (
-    ReleaseFileError,
-    add_directory,
-    newest_patch,
-    release_files,
-    remove_directory,
-)
+from featurewatch.kafka.releases import newest_patch, release_files, reread
 from featurewatch.kafka.releases.compose import text
+from featurewatch.kafka.releases.directory import VARIABLE
 from featurewatch.streams.kraft.records.schema import record_table
 from featurewatch.streams.types import METADATA_VERSION, FeatureLevel
 
@@ -30,52 +25,56 @@ RELEASE = "99.1"
 def made_up(**changes: Any) -> dict[str, Any]:
     """The file of a release that there is not: a level, a gate and a record that no other has."""
     numbers = range(production_levels()[-1].level + 1, LEVEL + 1)
-    content = {key: value for key, value in NEWEST.content.items() if key != "rules"}
+    content = {key: value for key, value in NEWEST.content.items() if key not in ("rules", "consequences")}
     content |= {
         "release": RELEASE,
         "kafka": f"{RELEASE}.0",
         "supported": {**content["supported"], "metadata.version": [7, LEVEL]},
+        "unstable": {**content["unstable"], "metadata.version": [7, LEVEL]},
+        "floors": {**content["floors"], **{str(it): it for it in numbers}},
         "levels": [
             {"level": it, "name": f"99.1-IV{it}", "release": RELEASE, "changes_metadata": True}
             for it in numbers
         ],
         "gates": {"isOdd": {str(LEVEL): True}},
-        "records": [{"key": 999, "type": "ODD_RECORD", "versions": "0-3", "fields": []}],
+        "records": [{"key": 99, "type": "ODD_RECORD", "versions": "0-3", "fields": []}],
         "controls": [],
         "requests": {},
-        "consequences": [
-            {
-                "feature": "metadata.version",
-                "level": LEVEL,
-                "change": "Odd",
-                "costs": [],
-                "sources": ["KIP-1"],
-            }
-        ],
+        "learned": {"from": "a directory", "at": "2026-11-25T12:00:00Z", "left_out": []},
     }
     return content | changes
 
 
+@contextmanager
+def _uses(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The block has the learned tables of a directory; nothing of them stays afterwards."""
+    with monkeypatch.context() as changed:
+        changed.setenv(VARIABLE, str(directory))
+        reread()
+        yield
+    reread()
+    assert RELEASE not in releases()
+    assert level_name(METADATA_VERSION, FeatureLevel(LEVEL)).startswith(f"{LEVEL} (newer than")
+
+
 @pytest.fixture
-def directory(tmp_path: Path) -> Iterator[Path]:
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A directory with the made-up release, in use."""
     (tmp_path / f"{RELEASE}.json").write_text(text(made_up()))
     (tmp_path / "notes.txt").write_text("")
-    add_directory(tmp_path)
-    yield tmp_path
-    remove_directory(tmp_path)
+    with _uses(tmp_path, monkeypatch):
+        yield tmp_path
 
 
 def test_a_dropped_file_is_a_release_everywhere(directory: Path) -> None:
-    """Levels, names, ranges, gates, rules, records and consequences have it."""
+    """Levels, names, ranges, gates, rules and records have it."""
     release = release_of(RELEASE)
     assert [*releases()][-1] == RELEASE
     assert release is releases()[RELEASE]
     assert release.ranges()[METADATA_VERSION] == (7, LEVEL)
     assert level_name(METADATA_VERSION, FeatureLevel(LEVEL)) == f"{LEVEL} (99.1-IV{LEVEL})"
     assert release.gate(LEVEL, "isOdd") and not release.gate(LEVEL - 1, "isOdd", False)
-    assert record_table().records[999].newest == 3
-    assert [it.change for it in between(METADATA_VERSION, LEVEL - 1, LEVEL)] == ["Odd"]
+    assert record_table().records[99].newest == 3
     assert release_files()[-1].is_learned and not release_files()[-2].is_learned
 
 
@@ -92,45 +91,34 @@ def test_the_stack_does_not_start_what_was_learned(directory: Path) -> None:
     assert newest_patch() == NEWEST.content["kafka"]
 
 
-def test_a_removed_directory_is_forgotten(directory: Path) -> None:
-    """Nothing that was cached stays."""
-    remove_directory(directory)
-    assert RELEASE not in releases()
-    assert 999 not in record_table().records
-    assert level_name(METADATA_VERSION, FeatureLevel(LEVEL)).startswith(f"{LEVEL} (newer than")
-    add_directory(directory)
+@pytest.mark.parametrize(
+    "content",
+    ["", "[]", "{", "{}", json.dumps({"release": "odd"}), json.dumps({"release": 99.1})],
+)
+def test_a_file_that_is_none_changes_nothing(
+    tmp_path: Path,
+    content: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """One line in the log names it."""
+    (tmp_path / f"{RELEASE}.json").write_text(content)
+    before = release_files()
+    with _uses(tmp_path, monkeypatch):
+        assert release_files() == before
+    (line,) = caplog.messages
+    assert f"{RELEASE}.json is ignored: " in line
 
 
-def test_the_file_of_the_package_wins(tmp_path: Path) -> None:
+def test_the_file_of_the_package_wins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     """A directory cannot replace what the package knows."""
     changed = {**NEWEST.content, "minimum": 1}
     (tmp_path / f"{NEWEST.release}.json").write_text(json.dumps(changed))
-    add_directory(tmp_path)
-    try:
+    with _uses(tmp_path, monkeypatch):
         assert release_files()[-1] == NEWEST
-    finally:
-        remove_directory(tmp_path)
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        "",
-        "[]",
-        "{",
-        "{}",
-        json.dumps({"release": "odd"}),
-        json.dumps({"release": 99.1}),
-        json.dumps({"release": "99.2"}),
-    ],
-)
-def test_a_file_that_is_none_is_an_error_and_changes_nothing(tmp_path: Path, content: str) -> None:
-    """The error is one line that names it."""
-    (tmp_path / f"{RELEASE}.json").write_text(content)
-    before = release_files()
-    with pytest.raises(ReleaseFileError, match=rf"{RELEASE}\.json is not the file of a release"):
-        add_directory(tmp_path)
-    assert release_files() == before
+    assert "has its own tables" in caplog.text
 
 
 def test_the_files_are_in_the_order_of_releases() -> None:
