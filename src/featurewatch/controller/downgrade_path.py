@@ -56,8 +56,9 @@ class DowngradePath:
 
     ``before`` and ``after`` are the releases whose nodes can start with the current and with the
     target levels. ``lossless``: metadata.version can be lowered again to its current level, and all
-    of ``before`` can start then; None where that is not known. ``floor`` is the lowest metadata.version that can be reached again
-    without loss, and ``to`` are the releases that can start there. ``reason`` is a sentence.
+    of ``before`` can start then; None where that is not known. ``floor`` is the lowest
+    metadata.version that can be reached again without loss, and ``to`` are the releases that can
+    start there. ``reason`` is a sentence.
     """
 
     lossless: bool | None
@@ -135,7 +136,7 @@ def _reason(
         for level in _release_of_level(high).levels
         if low < level.level <= high and level.changes_metadata
     ]
-    changes = " and ".join(changing)
+    changes = " and ".join(changing) or "a level in between"
     verb = "change" if len(changing) > 1 else "changes"
     floor_note = (
         f"; down to {level_name(METADATA_VERSION, floor)} it can go, "
