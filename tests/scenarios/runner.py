@@ -11,7 +11,8 @@ leads to, in any order, separated by commas:
 
 Events, with levels as ``mv=21`` and nodes as ``b1`` (broker) or ``c1`` (controller):
 
-- ``commit 10 mv=21 kraft=1 b1:3.9 +b1 -b1 gone:b1 unreadable``: ``+b1`` unfences, ``-b1`` fences;
+- ``commit 10 mv=21 kraft=1 b1:3.9 +b1 -b1 gone:b1 unreadable unknown``: ``+b1`` unfences, ``-b1``
+  fences, ``unknown`` is a record that no release has;
   ``m1:3.9`` registers as migrating, and ``migration=2`` is the migration's state,
 - ``chunk 20.0 ...`` and ``chunk 20.1! ...``: part 0 of snapshot 20, and its last part,
 - ``gap 5-9``, ``reset 5-9``, ``catching-up 9``, ``following 9``, ``following 9 behind``,
@@ -54,6 +55,8 @@ SHORT = {name: short for short, name in NAMES.items()}
 def _record(word: str) -> RecordJson:
     if word == "unreadable":
         return r.unreadable()
+    if word == "unknown":
+        return r.unknown_record()
     if word.startswith("gone:b"):
         return r.unregister(int(word[6:]))
     if word[0] in "+-":

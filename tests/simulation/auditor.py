@@ -5,6 +5,7 @@ It calls none of the rules' own helpers: it reads images and implements KIP-584 
 
 from collections import defaultdict
 
+from featurewatch.controller.kraft.releases import releases
 from featurewatch.monitor.readiness import DEFAULT_LIMITS, Limits
 from featurewatch.monitor.step import MonitorState, StepResult
 from featurewatch.streams.events import Event, SourceState
@@ -22,7 +23,7 @@ def expected_ids(image: ClusterImage, firing: set[str]) -> set[str]:
     ids = {f"{image.cluster}/{tail}" for tail in _of_the_log(image)}
     if image.ready:
         return ids | {f"{image.cluster}/{tail}" for tail in _of_the_cluster(image)}
-    subjects = ("node", "feature", "migration")
+    subjects = ("node", "feature", "migration", "release")
     return ids | {id_ for id_ in firing if id_.split("/")[2] in subjects}
 
 
@@ -84,8 +85,48 @@ def _of_a_migration(image: ClusterImage) -> set[str]:
     return tails | ({"migration-incomplete/migration"} if missing else set())
 
 
+def hides_state(image: ClusterImage) -> bool:
+    """Whether an unknown record may have changed what the log says of nodes and levels."""
+    return image.authority == "kraft" and any(
+        records.hides_state for records in image.sources.unreadable.values()
+    )
+
+
+def _of_releases(image: ClusterImage) -> set[str]:
+    """Nodes whose ranges are those of no release, compared range by range."""
+    known = [
+        dict(ranges)
+        for release in releases().values()
+        for ranges in (release.supported, release.unstable)
+    ]
+    for node in (*image.nodes.nodes.values(), *image.answers.nodes.nodes.values()):
+        ranges = dict(node.capabilities.ranges)
+        if "metadata.version" not in ranges or image.authority == "zookeeper":
+            continue
+        if any(low > high or low < 0 for low, high in ranges.values()):
+            continue
+        # Old controllers leave out what has a minimum of 0.
+        if not any(
+            all(of.get(name) == bounds for name, bounds in ranges.items())
+            and all(name in ranges or low == 0 for name, (low, _) in of.items())
+            for of in known
+        ):
+            return {"release-unknown/release"}
+    return set()
+
+
 def _of_the_cluster(image: ClusterImage) -> set[str]:
-    tails = _of_a_migration(image)
+    tails = _of_a_migration(image) | _of_releases(image)
+    if not hides_state(image):
+        tails |= _of_nodes(image)
+    for feature, views in image.answers.disagreements.items():
+        if len(views) > 1:
+            tails.add(f"nodes-disagree/feature/{feature}")
+    return tails
+
+
+def _of_nodes(image: ClusterImage) -> set[str]:
+    tails: set[str] = set()
     levels = dict(image.features.levels.items())
     for node in image.nodes.nodes.values():
         role, node_id = node.key
@@ -105,9 +146,6 @@ def _of_the_cluster(image: ClusterImage) -> set[str]:
                 tails.add(f"incompatible-node/{subject}/{feature}")
             if 0 <= low <= high < level:
                 tails.add(f"level-above-support/feature/{feature}")
-    for feature, views in image.answers.disagreements.items():
-        if len(views) > 1:
-            tails.add(f"nodes-disagree/feature/{feature}")
     return tails
 
 

@@ -34,6 +34,7 @@ def run(seed: int) -> tuple[list[Event], Engine]:
     }
     assert nodes == expected_nodes(world)
     assert ("UNREADABLE" in image.sources.unreadable) == world.unreadable
+    assert bool(image.incomplete) == world.unknown
     held = Engine(engine.rows).state
     assert held == engine.state, "rows hold another state"
     return events, engine

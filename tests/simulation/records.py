@@ -131,6 +131,12 @@ def unreadable(reason: str = "unknown type 99") -> RecordJson:
     return record(UNREADABLE, {"reason": reason})
 
 
+def unknown_record(kind: str = "RECORD_TYPE_77-v0", *, hides_state: bool = True) -> RecordJson:
+    """A record of a type and version that no known release has."""
+    data = {"reason": f"{kind} is not known", "unknown": kind, "hidesState": hides_state}
+    return record(UNREADABLE, data)
+
+
 def commit(last: int, *records: RecordJson, epoch: int = 1, first: int | None = None) -> LogCommit:
     """A commit up to ``last``; it is appended and seen at ``last`` × 10 ms."""
     return LogCommit(

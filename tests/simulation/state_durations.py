@@ -37,7 +37,11 @@ class TimedAlerts:
             at_ms = _time_ms(event)
             self._check(before.image, new, at_ms)
             if new.ready:
-                self._expected = self._overdue = set(self._too_long(new, at_ms, before))
+                is_hidden = new.authority == "kraft" and any(
+                    records.hides_state for records in new.sources.unreadable.values()
+                )
+                found = set() if is_hidden else set(self._too_long(new, at_ms, before))
+                self._expected = self._overdue = found
         return self._expected
 
     def _check(self, old: ClusterImage, new: ClusterImage, at_ms: int) -> None:
@@ -74,7 +78,10 @@ class TimedAlerts:
         alert = _of_upgrade(image, state)
         now_ms = newest.get("upgrade", at_ms)
         is_overdue = now_ms - since_ms >= self._limits.upgrade_ms or alert in self._overdue
-        if (state == READY or (state == MIXED and _behind(image))) and is_overdue:
+        ghosts = {
+            key for key, since in self._away.items() if now_ms - since >= self._limits.ghost_ms
+        }
+        if (state == READY or (state == MIXED and _behind(image, ghosts))) and is_overdue:
             yield alert
 
 
@@ -138,6 +145,11 @@ def _state(image: ClusterImage) -> str:
     return READY if ranges[0][1] > level else OTHER
 
 
-def _behind(image: ClusterImage) -> bool:
-    highs = [high for _, high in _ranges(image)]
-    return min(highs) < max(highs)
+def _behind(image: ClusterImage, ghosts: set[NodeKey]) -> bool:
+    """Whether some node is below the newest one that lives."""
+    living = [
+        ranges[METADATA_VERSION][1]
+        for key, node in image.nodes.nodes.items()
+        if key not in ghosts and METADATA_VERSION in (ranges := node.capabilities.ranges)
+    ]
+    return bool(living) and min(high for _, high in _ranges(image)) < max(living)

@@ -20,8 +20,9 @@ RELEASES: dict[str, Ranges] = {
     "4.0": {MV: (7, 25), KV: (0, 1), TV: (0, 2), GV: (0, 1)},
     "4.3": {MV: (7, 30), KV: (0, 1), TV: (0, 2), GV: (0, 1)},
     "odd": {MV: (9, 3)},
+    "new": {MV: (7, 40), KV: (0, 2), TV: (0, 2), GV: (0, 1)},
 }
-"""Supported ranges as the releases advertise them; the last is invalid."""
+"""Supported ranges as the releases advertise them; "odd" is invalid, "new" belongs to none."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class World:
         self.nodes: dict[int, Broker] = {}
         self.controllers: dict[int, Ranges] = {}
         self.levels: dict[str, int] = {}
-        self.unreadable = False
+        self.unreadable = self.unknown = False
         self.now_ms = 1000
         self._batches: list[LogCommit] = []
         self._end = 0
@@ -128,7 +129,10 @@ class World:
                 case "KRAFT_VERSION":
                     self._set_level(KV, data["kRaftVersion"])
                 case "UNREADABLE":
-                    self.unreadable = True
+                    if "unknown" in data:
+                        self.unknown = True
+                    else:
+                        self.unreadable = True
 
     def _set_level(self, name: str, value: int) -> None:
         self.levels.pop(name, None)
@@ -212,7 +216,7 @@ class World:
 
     def _unreadable_record(self) -> Iterator[Event]:
         if self.random.random() < 0.3:
-            yield self._append(r.unreadable())
+            yield self._append(self.random.choice((r.unreadable(), r.unknown_record())))
 
     # -- actions on the source -------------------------------------------------------------------
 
@@ -249,7 +253,7 @@ class World:
             yield from self._chunks()[:-1]  # the source crashes in the middle and restarts
             if self.random.random() < 0.7:
                 list(self._finalize())
-        self.unreadable = False
+        self.unreadable = self.unknown = False
         yield from self._chunks()
 
     def _chunks(self) -> list[Event]:
@@ -274,7 +278,7 @@ class World:
         kept = self._batches[:good]
         yield r.gap(kept[-1].last_offset + 1, self._end, reset=True, seen_ms=self._tick())
         self.nodes, self.controllers, self.levels, self._batches = {}, {}, {}, []
-        self.unreadable = False
+        self.unreadable = self.unknown = False
         self._end = kept[-1].last_offset + 1
         for batch in kept:
             self._batches.append(batch)

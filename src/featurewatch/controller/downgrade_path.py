@@ -136,7 +136,7 @@ def _reason(
         for level in _release_of_level(high).levels
         if low < level.level <= high and level.changes_metadata
     ]
-    changes = " and ".join(changing)
+    changes = " and ".join(changing) or "a level in between"
     verb = "change" if len(changing) > 1 else "changes"
     floor_note = (
         f"; down to {level_name(METADATA_VERSION, floor)} it can go, "

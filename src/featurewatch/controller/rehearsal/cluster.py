@@ -20,8 +20,8 @@ class RehearsedCluster:
     are the ids of the quorum, ``stopped`` the nodes that do not run. ``has_leader``: a majority of
     the voters runs. ``epoch`` is the broker epoch of the next registration. ``software`` has the
     ranges of controllers that were started in the rehearsal, whether they could register or not.
-    ``partitions`` are None where no step is about them. ``as_written``: the controller
-    decides on levels as KIP-778 describes.
+    ``partitions`` are None where no step is about them. ``as_written``: the controller decides on
+    levels as KIP-778 describes.
     """
 
     release: str
