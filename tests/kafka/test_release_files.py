@@ -25,7 +25,9 @@ RELEASE = "99.1"
 def made_up(**changes: Any) -> dict[str, Any]:
     """The file of a release that there is not: a level, a gate and a record that no other has."""
     numbers = range(production_levels()[-1].level + 1, LEVEL + 1)
-    content = {key: value for key, value in NEWEST.content.items() if key not in ("rules", "consequences")}
+    content = {
+        key: value for key, value in NEWEST.content.items() if key not in ("rules", "consequences")
+    }
     content |= {
         "release": RELEASE,
         "kafka": f"{RELEASE}.0",
