@@ -97,7 +97,8 @@ LIMITS = {
     ),
     "login sent by a browser": f"{login.MAX_FORM_BYTES:,} bytes in {login.FORM_S:g} s",
     "wrong passwords of one HTTP client": (
-        f"{access.MAX_FAILED_LOGINS}, then one in {access._FAILED_LOGIN_S:g} s"
+        f"{access.MAX_FAILED_LOGINS}, then one in {access._FAILED_LOGIN_S:g} s; "
+        f"{access.MAX_CHECKS_OF_CLIENT} checked at a time"
     ),
     "passwords that are checked or wait for it": str(passwords.MAX_WAITING),
     "request to publish anew": size(resync.MAX_REQUEST_BYTES),

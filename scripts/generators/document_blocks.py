@@ -182,8 +182,14 @@ def _metrics(rows: Iterable[tuple[str, str, Iterable[str], str]]) -> str:
 
 
 def _process_metrics() -> str:
-    labels = source_metrics.BUILD_INFO_LABELS
-    return _metrics([(source_metrics.BUILD_INFO, "gauge", labels, source_metrics.BUILD_INFO_HELP)])
+    it = source_metrics
+    return _metrics(
+        [
+            (it.BUILD_INFO, "gauge", it.BUILD_INFO_LABELS, it.BUILD_INFO_HELP),
+            (it.TASK_FAILURES, "counter", it.TASK_FAILURES_LABELS, it.TASK_FAILURES_HELP),
+            (it.OLD_RULES, "gauge", (), it.OLD_RULES_HELP),
+        ]
+    )
 
 
 def _source_metrics() -> str:

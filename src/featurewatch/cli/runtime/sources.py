@@ -25,7 +25,7 @@ from featurewatch.cli.runtime.supervisor import (
     run_restarting,
 )
 from featurewatch.cli.runtime.unreached import report_unreached
-from featurewatch.common.tasks import run_all
+from featurewatch.common.tasks import run_all, start_background
 from featurewatch.common.text import error_line
 from featurewatch.streams.apiversions.source import ApiVersionsSource
 from featurewatch.streams.bus.errors import BusError
@@ -269,12 +269,16 @@ class SourceRunner:
         bus = self.settings.bus_settings()
         await wait_for_topics(bus)
         publisher = Publisher(bus, on_error=_tell)
+        keeper = TopicKeeper(bus)
+        keeping = start_background(
+            "looking after the topics", lambda: keeper.run(lambda: publisher.waits_for_topic)
+        )
         try:
             async with publisher:
-                keeping = TopicKeeper(bus).run(lambda: publisher.waits_for_topic)
-                beside = [follow_resync_requests(bus, self._supervisors), keeping]
-                await run_all([*beside, *(cluster.run(publisher) for cluster in self.clusters)])
+                clusters = (cluster.run(publisher) for cluster in self.clusters)
+                await run_all([follow_resync_requests(bus, self._supervisors), *clusters])
         finally:
+            await keeping.close()
             self._has_published |= publisher.published > 0
 
     def _supervisors(self) -> Iterable[SourceSupervisor[Any]]:
