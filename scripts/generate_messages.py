@@ -29,7 +29,7 @@ APIS = {
     "AlterPartition": "0-3",
     "AlterPartitionReassignments": "0-1",
     "AlterReplicaLogDirs": "2",
-    "ApiVersions": "0-4",
+    "ApiVersions": "0-5",
     "BrokerHeartbeat": "1",
     "BrokerRegistration": "4",
     "ControlledShutdown": "0-3",
@@ -55,6 +55,7 @@ APIS = {
     "SaslHandshake": "1",
     "StopReplica": "0-4",
     "UnregisterBroker": "0",
+    "UnregisterController": "0",
     "UpdateFeatures": "0-2",
     "UpdateMetadata": "0-8",
 }

@@ -29,7 +29,7 @@ _DOWNLOADS: Final = 6
 _TIMEOUT_S: Final = 60.0
 _GROUP: Final = "org.apache.kafka"
 _SLF4J_BINDING: Final = "org.slf4j:slf4j-simple:1.7.36"
-"""Releases 3.3 to 4.3 log through slf4j 1.7; this binding needs no configuration file."""
+"""Releases 3.3 to 4.4 log through slf4j 1.7; this binding needs no configuration file."""
 _NEEDED: Final = (None, "compile", "runtime")
 
 

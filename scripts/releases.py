@@ -14,5 +14,6 @@ RELEASES: Final = {
     "4.1": "4.1.0",
     "4.2": "4.2.0",
     "4.3": "4.3.0",
+    "4.4": "4.4.0",
 }
 """The release that each table is taken from. Bug-fix releases do not change levels or records."""

@@ -2,7 +2,7 @@
 
 ``conformance_cases`` and ``conformance_mismatches`` are about features.
 
-Updates, registrations and replays by chance go to the classes of each release from 3.9 to 4.3, and
+Updates, registrations and replays by chance go to the classes of each release from 3.9 to 4.4, and
 to the model: any other code, text, record or order is a mismatch. Seeds are new at each run, and
 the first of them is printed, so that a case can be asked again with ``python -m
 tests.conformance.feature_control 1 SEED RELEASE``.

@@ -21,7 +21,7 @@ from tests.streams.kraft.encoding import data_batch, record_of, snapshot_batches
 
 CLUSTER = "k3nkSGPhQsiT8EDDBw8qVg"
 META = f"#Mon Nov 21\nversion=1\ncluster.id={CLUSTER}\nnode.id=7\ndirectory.id=AbC\\=\n"
-LATEST_PRODUCTION = {"3.9.1": 21, "4.3.0": 30}
+LATEST_PRODUCTION = {"3.9.1": 21, "4.3.0": 30, "4.4.0": 33}
 
 
 def level(value: int, name: str = "metadata.version") -> bytes:
@@ -54,7 +54,7 @@ def test_a_directory_that_was_never_started(formatted: Path) -> None:
         f"belongs to  cluster {CLUSTER}, node 7, directory id AbC= (KRaft)",
         "formatted   metadata.version 19 (3.7-IV4), transaction.version 2",
         "now         there is no metadata log yet: the node was never started",
-        "starts with 4.0, 4.1, 4.2, 4.3",
+        "starts with 4.0, 4.1, 4.2, 4.3, 4.4",
         "not with    3.3 to 3.9: Tried to apply FeatureLevelRecord FeatureLevelRecord(name="
         "'transaction.version', featureLevel=2), but this controller only supports versions 0",
     ]
@@ -109,7 +109,7 @@ def test_what_is_at_the_end_of_a_log_may_not_be_committed(formatted: Path) -> No
     lines = info(str(formatted / "__cluster_metadata-0")).output.splitlines()
     assert lines[3] == "now         metadata.version 20 (3.8-IV0), at offset 1"
     assert lines[4] == "after that  metadata.version 21 (3.9-IV0): perhaps not committed"
-    assert lines[5] == "starts with 3.9, 4.0, 4.1, 4.2, 4.3"
+    assert lines[5] == "starts with 3.9, 4.0, 4.1, 4.2, 4.3, 4.4"
     document = json.loads(info(str(formatted), "--json").output)
     assert document["uncommitted"] == {"metadata.version": 21}
 
@@ -146,7 +146,7 @@ def test_a_directory_of_zookeeper_mode(formatted: Path) -> None:
     (formatted / "bootstrap.checkpoint").unlink()
     assert info(str(formatted)).output.splitlines()[1:] == [
         "belongs to  cluster not named, node 3 (ZooKeeper mode)",
-        "formatted   it has no bootstrap.checkpoint, so no initial levels",
+        "formatted   it has no snapshot of a format, so no initial levels",
     ]
 
 
@@ -260,13 +260,20 @@ def test_format_is_kafkas_own(
 
 
 @pytest.mark.stack
-def test_a_quorum_of_dynamic_voters(make_cluster: MakeCluster) -> None:
-    """Its voters and kraft.version stand in a second snapshot; the levels of now in its log."""
-    node = NodeSpec(1, "4.3.0", Roles.CONTROLLER)
+@pytest.mark.parametrize(
+    ("release", "level", "able"), [("4.3.0", 30, ["4.3", "4.4"]), ("4.4.0", 33, ["4.4"])]
+)
+def test_a_quorum_of_dynamic_voters(
+    release: str, level: int, able: list[str], make_cluster: MakeCluster
+) -> None:
+    """Its voters and kraft.version are in the log's first snapshot, where 4.4 has the initial
+    levels, too; the current levels are in its log."""
+    node = NodeSpec(1, release, Roles.CONTROLLER)
     cluster = make_cluster(ClusterSpec([node], dynamic_voters=True))
     document = json.loads(info(str(cluster.node(1).data), "--json").output)
     assert (document["formatted"]["kraft_version"], document["formatted"]["voters"]) == (1, [1])
+    assert document["formatted"]["levels"]["metadata.version"] == level
     assert document["committed"]["levels"]["kraft.version"] == 1
-    assert document["committed"]["levels"]["metadata.version"] == 30
-    able = [name for name, reason in document["releases"].items() if reason is None]
-    assert able == ["4.3"]
+    assert document["committed"]["levels"]["metadata.version"] == level
+    starts = [name for name, reason in document["releases"].items() if reason is None]
+    assert starts == able

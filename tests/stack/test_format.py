@@ -18,7 +18,7 @@ from featurewatch.streams.types import ClusterId
 
 pytestmark = pytest.mark.stack
 
-LATEST_PRODUCTION = {"3.9.1": 21, "4.3.0": 30}
+LATEST_PRODUCTION = {"3.9.1": 21, "4.3.0": 30, "4.4.0": 33}
 """``MetadataVersion.LATEST_PRODUCTION`` of each release."""
 
 
@@ -61,10 +61,11 @@ class Formatter:
 
     @property
     def levels(self) -> dict[str, int]:
-        """The levels in ``bootstrap.checkpoint``."""
-        name = "bootstrap.checkpoint"
-        with (self.data / name).open("rb") as file:
-            (chunk,) = read_snapshot(file, ClusterId(self.cluster_id), name, seen_ms=1)
+        """The levels in the snapshot that a format writes."""
+        (path,) = self.data.rglob("*.checkpoint")
+        assert (path.name == "bootstrap.checkpoint") == (self.release != "4.4.0")
+        with path.open("rb") as file:
+            (chunk,) = read_snapshot(file, ClusterId(self.cluster_id), path.name, seen_ms=1)
         assert isinstance(chunk, SnapshotChunk)
         return {
             record["data"]["name"]: record["data"]["featureLevel"]
@@ -101,8 +102,8 @@ def test_the_default_level_is_that_of_the_tools_release(formatter: Formatter) ->
 
 
 def test_the_initial_level_is_stored_in_the_directory(formatter: Formatter) -> None:
-    """The level is in ``bootstrap.checkpoint`` (M-27 as released; the KIP has it in
-    meta.properties)."""
+    """The level is in a snapshot, ``bootstrap.checkpoint`` or from 4.4 on the metadata log's first
+    one (M-27 as released; the KIP has it in meta.properties)."""
     output = formatter.format("--release-version", "3.7-IV4")
     assert "metadata.version 3.7-IV4" in output or "metadata.version 19" in output
     assert formatter.levels["metadata.version"] == 19

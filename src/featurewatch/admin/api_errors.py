@@ -26,6 +26,8 @@ _RIGHTS: Final = {
     (44, CLUSTER_NO_RIGHT): "AlterConfigs on the cluster",
     (45, CLUSTER_NO_RIGHT): "Alter on the cluster",
     (46, CLUSTER_NO_RIGHT): "Describe on the cluster",
+    (64, CLUSTER_NO_RIGHT): "Alter on the cluster",
+    (94, CLUSTER_NO_RIGHT): "Alter on the cluster",
     (75, TOPIC_NO_RIGHT): "Describe on the topic",
 }
 """What a login lacks where a request, by its key, is refused with a number (``KafkaApis``)."""

@@ -46,7 +46,7 @@ CASES: dict[str, list[str]] = {
     "topics describe --topic 'ord": ["orders", "orders.eu"],
     "topics describe --topic ord --j": ["--json"],
     "topics create --topic ord": [],
-    "topics list --compat ": ["3.9", "4.3"],
+    "topics list --compat ": ["3.9", "4.3", "4.4"],
     "features --json describe --node-id 1": ["1", "12"],
     "reassign generate --broker-list ": ["1", "2", "12"],
     "reassign generate --broker-list 1,2,": ["12"],

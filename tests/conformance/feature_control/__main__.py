@@ -1,4 +1,4 @@
-"""Compares the model with Kafka, releases from 3.9 to 4.3.
+"""Compares the model with Kafka, releases from 3.9 to 4.4.
 
 ``python -m tests.conformance.feature_control [CASES [SEED [RELEASE]]]``
 

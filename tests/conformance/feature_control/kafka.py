@@ -7,11 +7,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from featurewatch.stack.java.jars import Cache, java_command
+from featurewatch.stack.java.jars import Cache, java_command, parse_release
 from scripts.java_source import compile_java
 
+_SHARED = Path(__file__).resolve().parents[1] / "java"
+_LOGS_MOVED = (4, 4)
 _SOURCES = Path(__file__).resolve().parent / "java"
-RELEASES = ("3.9.1", "4.3.0")
+RELEASES = ("3.9.1", "4.3.0", "4.4.0")
 """The releases that the tests ask."""
 
 ALL_RELEASES = {
@@ -20,6 +22,7 @@ ALL_RELEASES = {
     "4.1.0": "v430",
     "4.2.0": "v430",
     "4.3.0": "v430",
+    "4.4.0": "v430",
 }
 """The releases that can be asked, and the folder of what differs between them."""
 
@@ -50,6 +53,12 @@ class ControllerHarness:
 def _opened(pipe: IO[str] | None) -> IO[str]:
     assert pipe is not None
     return pipe
+
+
+def logs_source(release: str) -> Path:
+    """The class that makes Kafka's ``LogContext``, whose package 4.4 has moved."""
+    is_moved = parse_release(release)[:2] >= _LOGS_MOVED
+    return _SHARED / ("v440" if is_moved else "v391") / "Logs.java"
 
 
 @contextmanager
@@ -84,6 +93,7 @@ def controller_harness(release: str, cache: Cache, directory: Path) -> Iterator[
     sources = [
         _SOURCES / "Harness.java",
         *sorted((_SOURCES / ALL_RELEASES[release]).glob("*.java")),
+        logs_source(release),
     ]
     main_class = "org.apache.kafka.controller.Harness"
     with java_harness(sources, main_class, release, cache, directory) as harness:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from featurewatch.stack.java.jars import Cache
-from tests.conformance.feature_control.kafka import ControllerHarness, java_harness
+from tests.conformance.feature_control.kafka import ControllerHarness, java_harness, logs_source
 from tests.conformance.partitions import questions
 from tests.conformance.partitions.changes import change_question, our_change
 from tests.conformance.partitions.kraft_questions import (
@@ -21,7 +21,7 @@ Release = tuple[int, int]
 
 _JAVA: Final = Path(__file__).with_name("java")
 ZOOKEEPER_RELEASE: Final = "3.9.1"
-KRAFT_RELEASES: Final = {"3.9.1": "v391", "4.3.0": "v430"}
+KRAFT_RELEASES: Final = {"3.9.1": "v391", "4.3.0": "v430", "4.4.0": "v430"}
 """The releases, and the folder of what differs between them."""
 
 
@@ -89,6 +89,7 @@ def kraft_rules(release: str, cache: Cache, directory: Path) -> Iterator[Control
     names = ("PartitionChanges", "Placements", "Reassignments")
     sources = [_JAVA / f"{name}.java" for name in names]
     sources += sorted((_JAVA / KRAFT_RELEASES[release]).glob("*.java"))
+    sources.append(logs_source(release))
     main_class = "org.apache.kafka.controller.PartitionChanges"
     with java_harness(sources, main_class, release, cache, directory) as kafka:
         yield kafka

@@ -220,8 +220,8 @@ def test_an_impossible_step_is_an_error() -> None:
         "broker-9 has no registration: say of which release it is, register:broker-9@4.3",
         "controller-9 has not registered: say of which release it is, register:controller-9@4.3",
         "Broker ID 9 is not currently registered",
-        "up to Kafka 4.3 nothing removes the registration of a controller (KIP-1312 does, from "
-        "metadata.version 4.4 on): start a controller 3 that supports the level",
+        "Kafka 4.3 cannot remove the registration of a controller (Kafka 4.4 can, from "
+        "metadata.version 33 (4.4-IV2) on): start a controller 3 that supports the level",
         "fences broker 3 when its session ends",
         "broker-3 was lost before",
     ]

@@ -201,3 +201,37 @@ def test_4_3_0_says_what_the_model_says(stack_cache: Cache) -> None:
         *("accepted", "refused", "accepted", "accepted", "accepted", "refused", "accepted"),
         *("unknown", "refused"),
     ]
+
+
+ON_440 = (
+    "add-controller:9@4.3",
+    "upgrade:metadata.version=4.4-IV2",
+    "unregister:controller-9",
+    "unregister:controller-1",
+    "register:controller-9@4.4",
+    "upgrade:metadata.version=4.4-IV2",
+    "unregister:controller-8",
+    "unregister:controller-1",
+    "unregister:controller-9",
+    "unregister:controller-9",
+)
+
+
+def test_4_4_0_says_what_the_model_says_of_a_ghost_controller(stack_cache: Cache) -> None:
+    """A ghost of 4.3 blocks the level that permits to unregister it; a registration of 4.4 with its
+    id is the way out. Only the active controller is never unregistered (KIP-1312)."""
+    ranges = release_of("4.4").ranges()
+    state = ControllerState(
+        NodeId(1), ranges, {METADATA_VERSION: FeatureLevel(30)}, (), (), (NodeId(1),)
+    )
+    rehearsal = rehearse_on_real_controller(
+        "4.4", state, [parse(step) for step in ON_440], stack_cache
+    )
+    assert differences_of(rehearsal.steps) == {}
+    assert all(step.compared for step in rehearsal.steps)
+    assert [str(step.outcome.verdict) for step in rehearsal.steps] == [
+        *("accepted", "refused", "refused", "refused", "accepted"),
+        *("accepted", "refused", "refused", "accepted", "refused"),
+    ]
+    (way_out,) = rehearsal.steps[2].outcome.notes
+    assert "start a controller 9 on Kafka 4.4" in way_out

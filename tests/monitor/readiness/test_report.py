@@ -95,11 +95,16 @@ def test_every_blocker_is_named_with_its_remedy() -> None:
         (Role.CONTROLLER, 2): ("3.9", NodeCondition.RUNNING),
         (Role.CONTROLLER, 9): ("3.7", NodeCondition.GHOST),
     }
-    assert blockers[Role.BROKER, 2].remedy == "start it on Kafka 4.3"
+    assert blockers[Role.BROKER, 2].remedy == "start it on Kafka 4.3 to 4.4"
     assert blockers[Role.BROKER, 7].remedy.endswith(
-        "kafka-cluster.sh unregister --bootstrap-server HOST:PORT --id 7"
+        "featurewatch cluster unregister-broker --bootstrap-server HOST:PORT --id 7"
     )
-    assert "node.id 9 on Kafka 4.3 once more" in blockers[Role.CONTROLLER, 9].remedy
+    assert blockers[Role.CONTROLLER, 9].remedy == (
+        "Kafka can unregister a controller only from metadata.version 33 (4.4-IV2) on: (1) start a "
+        "controller with node.id 9 on Kafka 4.3 to 4.4, in an empty directory formatted for this "
+        "cluster (kafka-storage.sh format --no-initial-controllers), so that it replaces the "
+        "registration; (2) finalize the levels; (3) stop it"
+    )
     assert {item.feature for item in blockers[Role.BROKER, 2].levels} >= {MV, TV}
     assert [(ghost.role, ghost.node_id) for ghost in report.ghosts] == [(Role.CONTROLLER, 9)]
     assert (
@@ -270,8 +275,39 @@ def test_a_ghost_voter_has_to_be_started_again() -> None:
     assert (ghost.node_id, ghost.condition, ghost.remedy) == (
         2,
         NodeCondition.GHOST,
-        "start it on Kafka 4.3",
+        "start it on Kafka 4.3 to 4.4",
     )
+
+
+@pytest.mark.parametrize(
+    ("ghost_software", "level", "target", "last_step"),
+    [
+        ("4.3", 30, 33, "(4) featurewatch cluster unregister-controller --bootstrap-server HOST:"),
+        ("4.3", 31, 32, "(3) stop it"),
+        ("4.3", 32, 33, "(4) featurewatch cluster unregister-controller --bootstrap-server HOST:"),
+        ("4.4", 33, 34, "featurewatch cluster unregister-controller --bootstrap-server HOST:PORT"),
+    ],
+)
+def test_a_ghost_controller_is_removed_as_the_finalized_level_permits(
+    ghost_software: str, level: int, target: int, last_step: str
+) -> None:
+    """Below 33 nothing removes it, and it blocks 33, which could: it is replaced, and unregistered
+    after. From 33 on it is unregistered at once (KIP-1312)."""
+    living = {MV: (7, 34)}
+    cluster_image = image(
+        *(r.register_controller(voter, living) for voter in VOTERS),
+        r.register_controller(9, ranges(ghost_software)),
+        r.register(1, living),
+        level=level,
+    )
+    report = assess_readiness(cluster_image, None, {MV: FeatureLevel(target)})
+    (blocker,) = report.blockers
+    assert (blocker.node_id, blocker.condition) == (9, NodeCondition.GHOST)
+    *steps, last = blocker.remedy.split("; ")
+    assert last.startswith(last_step)
+    assert bool(steps) == (level < 33)
+    if steps:
+        assert "(1) start a controller with node.id 9 on " in steps[0]
 
 
 def test_an_unknown_state_has_no_beginning() -> None:

@@ -12,10 +12,14 @@ from featurewatch.cli.config.options import ADDRESSES
 
 
 class Compat(StrEnum):
-    """The release whose tool gives the texts."""
+    """The release whose tool gives the texts.
+
+    Those of 4.4 are 4.3's with the tables of 4.4: its own tool is not compared.
+    """
 
     V3_9 = "3.9"
     V4_3 = "4.3"
+    V4_4 = "4.4"
 
 
 Server = Annotated[
@@ -41,7 +45,7 @@ Config = Annotated[
 Json = Annotated[bool | None, Option("--json", help="One JSON document on stdout.")]
 CompatOption = Annotated[
     Compat | None,
-    Option("--compat", help="The release whose tool is followed.", default="4.3"),
+    Option("--compat", help="The release whose tool is followed.", default="4.4"),
 ]
 Timeout = Annotated[
     float | None,

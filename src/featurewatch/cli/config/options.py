@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 from featurewatch.cli.command_line import Option
 
 ADDRESSES: Final = "HOST:PORT,..."
-NEWEST_KAFKA: Final = "4.3.0"
+NEWEST_KAFKA: Final = "4.4.0"
 """`stack.kafka.specs.NEWEST_TESTED`, for help: a test compares them, an import would take long."""
 
 ConfigFile = Annotated[

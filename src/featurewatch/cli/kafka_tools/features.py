@@ -1,7 +1,7 @@
 """The texts and tables of ``kafka-features`` of a release (``FeatureCommand``); pure.
 
-Its texts are Kafka's own, to the byte. Two releases are followed: 3.9, the last of its line, and
-4.3. They differ in what they call an unknown release, and in that 3.9 has neither
+Its texts are Kafka's own, to the byte. Two tools are followed: that of 3.9, the last of its line,
+and that of 4.3, also with the tables of 4.4. They differ in what they call an unknown release, and in that 3.9 has neither
 ``--release-version`` nor the two lookup commands.
 """
 
@@ -38,17 +38,19 @@ _BEFORE_KRAFT: Final = {
 }
 _LOWEST_SHORT, _HIGHEST_SHORT = -(2**15), 2**15 - 1
 
-_DESCRIBED: Final = {
-    "3.9": "Feature: {}\tSupportedMinVersion: {}\tSupportedMaxVersion: {}\t"
-    "FinalizedVersionLevel: {}\tEpoch: {}",
-    "4.3": "Feature: {:<40}  SupportedMinVersion: {:<15}  SupportedMaxVersion: {:<15}  "
-    "FinalizedVersionLevel: {:<15}  Epoch: {}",
-}
-"""A line of ``describe``, by release."""
+_DESCRIBED_3_9: Final = (
+    "Feature: {}\tSupportedMinVersion: {}\tSupportedMaxVersion: {}\t"
+    "FinalizedVersionLevel: {}\tEpoch: {}"
+)
+_DESCRIBED: Final = (
+    "Feature: {:<40}  SupportedMinVersion: {:<15}  SupportedMaxVersion: {:<15}  "
+    "FinalizedVersionLevel: {:<15}  Epoch: {}"
+)
+"""A line of ``describe``."""
 
 
 class KafkaFeaturesTool:
-    """The tool of a release, ``3.9`` or ``4.3``; ``is_strict``: it takes nothing else than it."""
+    """The tool of a release, ``3.9``, ``4.3`` or ``4.4``; ``is_strict``: it takes nothing else than it."""
 
     def __init__(self, release: str, *, is_strict: bool = False) -> None:
         self._name = release
@@ -91,7 +93,8 @@ class KafkaFeaturesTool:
         for name, bounds in sorted(metadata.supported.items()):
             levels = (*bounds, metadata.finalized.get(name, 0))
             texts = (self._level_text(name, level) for level in levels)
-            yield _DESCRIBED[self._name].format(name, *texts, epoch)
+            line = _DESCRIBED_3_9 if self._old else _DESCRIBED
+            yield line.format(name, *texts, epoch)
 
     def version_mapping(self, version: str | None) -> Iterator[str]:
         """What ``version-mapping`` prints; raises `KafkaToolError`."""

@@ -54,6 +54,9 @@ TOPICS: Final = Tool(
     "what there is now",
     prefix="Error while executing topic command : ",
 )
+CLUSTER: Final = Tool(
+    "featurewatch readiness", "which nodes are registered now", to_stderr=True, has_documents=True
+)
 REASSIGN: Final = Tool("featurewatch reassign list", has_documents=True)
 ELECT: Final = Tool(
     "featurewatch elect preferred --all-topic-partitions --dry-run",
@@ -75,7 +78,7 @@ class AdminTarget:
     controllers: str
     command_config: Path | None
     as_json: bool
-    compat: Compat = Compat.V4_3
+    compat: Compat = Compat.V4_4
     timeout_s: float | None = None
     _session: "ClientSession | None" = field(default=None, init=False, repr=False)
     _is_changing: bool = field(default=False, init=False, repr=False)

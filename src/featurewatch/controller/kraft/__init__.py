@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         RegistrationDecision,
         decide_broker_registration,
         decide_controller_registration,
+        decide_controller_unregistration,
     )
     from featurewatch.controller.kraft.release_rules import COMPARED, ReleaseRules, rules_of
     from featurewatch.controller.kraft.replay import replay_refusal
@@ -68,6 +69,7 @@ __all__ = [
     "controller_state",
     "decide_broker_registration",
     "decide_controller_registration",
+    "decide_controller_unregistration",
     "decide_update",
     "decide_update_as_written",
     "release_of",
@@ -83,6 +85,7 @@ _MODULES: Final = {
     "RegistrationDecision": "controller.kraft.registration",
     "decide_broker_registration": "controller.kraft.registration",
     "decide_controller_registration": "controller.kraft.registration",
+    "decide_controller_unregistration": "controller.kraft.registration",
     "COMPARED": "controller.kraft.release_rules",
     "ReleaseRules": "controller.kraft.release_rules",
     "rules_of": "controller.kraft.release_rules",

@@ -6,7 +6,10 @@ from dataclasses import dataclass
 
 from featurewatch.controller.kraft.map_order import hash_map_order, string_hash, timeline_map_order
 from featurewatch.controller.kraft.release_rules import ReleaseRules, rules_of
-from featurewatch.controller.kraft.releases import CONTROLLER_REGISTRATION
+from featurewatch.controller.kraft.releases import (
+    CONTROLLER_REGISTRATION,
+    can_unregister_controllers,
+)
 from featurewatch.controller.kraft.requests import ACCEPTED, ApiError, Errors, rejected
 from featurewatch.controller.kraft.state import ControllerState, RegisteredBroker, ZkMigrationState
 from featurewatch.streams.types import (
@@ -22,6 +25,10 @@ Offered = tuple[FeatureName, int, int]
 
 _DIRECTORIES = 17  # 3.7-IV2, KIP-858
 _MIGRATION = 8  # 3.4-IV0, KIP-866
+_ACTIVE = "Controller cannot unregister itself while it is active."
+_TOO_OLD_TO_UNREGISTER = (
+    "The current MetadataVersion is too old to support controller unregistration."
+)
 _NO_LEVEL = "Unknown metadata version for FeatureControlManager"
 _RESERVED_DIRECTORIES = 100
 
@@ -231,4 +238,26 @@ def decide_controller_registration(release: str, state: ControllerState) -> ApiE
     if level < CONTROLLER_REGISTRATION:
         text = "The current MetadataVersion is too old to support controller registrations."
         return rejected(Errors.UNSUPPORTED_VERSION, text)
+    return ACCEPTED
+
+
+def decide_controller_unregistration(
+    release: str, state: ControllerState, node_id: NodeId
+) -> ApiError:
+    """Whether a controller's registration is removed (KIP-1312), by a release that serves that.
+
+    A voter is not refused, nor one that runs; only the active controller is
+    (``QuorumController.unregisterController``, ``ClusterControlManager.unregisterController``).
+
+    Raises:
+        UnknownReleaseError: if the release is unknown.
+    """
+    level = state.metadata_version(rules_of(release).default_level)
+    if node_id == state.id:
+        return rejected(Errors.INVALID_REQUEST, _ACTIVE)
+    if level is None or not can_unregister_controllers(level):
+        return rejected(Errors.UNSUPPORTED_VERSION, _TOO_OLD_TO_UNREGISTER)
+    if all(controller.id != node_id for controller in state.controllers):
+        text = f"Controller ID {node_id} is not currently registered."
+        return rejected(Errors.CONTROLLER_ID_NOT_REGISTERED, text)
     return ACCEPTED

@@ -18,6 +18,8 @@ from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, FeatureNa
 CONTROLLER_REGISTRATION: Final = FeatureLevel(15)
 """The metadata.version (3.7-IV0) from which controllers register and are checked (KIP-919)."""
 
+_UNREGISTRATION: Final = "isControllerUnregistrationSupported"
+
 Gate = bool | int | None
 """Whether something is supported, or which version of a request or record is used."""
 
@@ -158,6 +160,23 @@ def intended_feature(name: str) -> str:
 def production_levels() -> tuple[MetadataLevel, ...]:
     """The levels of metadata.version that some release has in production, starting with 1."""
     return tuple(_level(entry, entry["since"]) for entry in _table()[METADATA_VERSION])
+
+
+@lru_cache(maxsize=1)
+def controller_unregistration() -> MetadataLevel | None:
+    """The level of metadata.version from which a controller can be unregistered (KIP-1312).
+
+    None if no release of the table has it: nothing removes a controller's registration then.
+    """
+    return next(
+        (level for level in production_levels() if level.gates.get(_UNREGISTRATION) is True), None
+    )
+
+
+def can_unregister_controllers(metadata_version: int) -> bool:
+    """Whether a controller can be unregistered while this level is finalized."""
+    first = controller_unregistration()
+    return first is not None and metadata_version >= first.level
 
 
 def release_of(name: str) -> Release:

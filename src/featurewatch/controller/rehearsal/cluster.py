@@ -119,6 +119,13 @@ class RehearsedCluster:
         )
         return replace(after, state=replace(after.state, voters_support_kraft=is_reported))
 
+    def without_controller(self, node_id: NodeId) -> Self:
+        """The cluster without a controller's registration."""
+        controllers = tuple(
+            controller for controller in self.state.controllers if controller.id != node_id
+        )
+        return replace(self, state=replace(self.state, controllers=controllers))
+
     def with_stopped(self, key: NodeKey) -> Self:
         """The cluster after a node stopped; another voter replaces the active controller."""
         after = replace(self, stopped=self.stopped | {key})

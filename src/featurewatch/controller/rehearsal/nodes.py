@@ -2,6 +2,7 @@
 
 from base64 import urlsafe_b64encode
 from dataclasses import replace
+from typing import Final
 from uuid import NAMESPACE_OID, uuid5
 
 from featurewatch.controller.kraft import (
@@ -11,10 +12,16 @@ from featurewatch.controller.kraft import (
     RegisteredBroker,
     decide_broker_registration,
     decide_controller_registration,
+    decide_controller_unregistration,
+    release_of,
     rules_of,
 )
 from featurewatch.controller.kraft.registration import RegisterBrokerRecord
-from featurewatch.controller.kraft.releases import CONTROLLER_REGISTRATION
+from featurewatch.controller.kraft.releases import (
+    CONTROLLER_REGISTRATION,
+    MetadataLevel,
+    controller_unregistration,
+)
 from featurewatch.controller.rehearsal.cluster import RehearsedCluster
 from featurewatch.controller.rehearsal.descriptions import ranges_text
 from featurewatch.controller.rehearsal.result import (
@@ -31,7 +38,16 @@ from featurewatch.controller.rehearsal.steps import (
     is_about_partitions,
 )
 from featurewatch.controller.software import release_name_of_ranges, start_refusal
-from featurewatch.streams.types import KRAFT_VERSION, NodeId, NodeKey, Role, SupportedRanges
+from featurewatch.streams.types import (
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    NodeId,
+    NodeKey,
+    Role,
+    SupportedRanges,
+)
+
+_TOO_OLD: Final = Errors.UNSUPPORTED_VERSION
 
 
 def register_broker(cluster: RehearsedCluster, step: RegisterNode) -> StepOutcome:
@@ -103,12 +119,7 @@ def unregister_node(cluster: RehearsedCluster, step: UnregisterNode) -> StepOutc
     """The outcome of a request to remove a registration."""
     node_id = step.node.node_id
     if step.node.role is Role.CONTROLLER:
-        return impossible(
-            cluster,
-            step,
-            "up to Kafka 4.3 nothing removes the registration of a controller (KIP-1312 does, from "
-            f"metadata.version 4.4 on): start a controller {node_id} that supports the level",
-        )
+        return _unregister_controller(cluster, step)
     existing = cluster.broker(node_id)
     if existing is None:
         text = f"Broker ID {node_id} is not currently registered"
@@ -137,6 +148,68 @@ def unregister_node(cluster: RehearsedCluster, step: UnregisterNode) -> StepOutc
         ),
         notes=notes,
     )
+
+
+def _unregister_controller(cluster: RehearsedCluster, step: UnregisterNode) -> StepOutcome:
+    """The outcome for a controller, by the release of the active one (KIP-1312)."""
+    node_id, first = step.node.node_id, controller_unregistration()
+    if first is None or release_of(cluster.release).metadata_level(first.level) is None:
+        since = f" (Kafka {first.since} can, from {_level(first)} on)" if first else ""
+        return impossible(
+            cluster,
+            step,
+            f"Kafka {cluster.release} cannot remove the registration of a controller{since}: start "
+            f"a controller {node_id} that supports the level",
+        )
+    answer = decide_controller_unregistration(cluster.release, cluster.state, node_id)
+    if not answer.accepted:
+        return StepOutcome(
+            step,
+            StepVerdict.REFUSED,
+            cluster.controller_label,
+            cluster,
+            cluster,
+            answer=answer,
+            messages=(answer.text or "",),
+            notes=_way_out(cluster, node_id, first) if answer.error is _TOO_OLD else (),
+        )
+    is_stopped = step.node in cluster.stopped
+    is_voter = node_id in cluster.voters
+    notes = []
+    if is_voter:
+        notes.append("it is a voter: remove it from the quorum first, or levels are refused again")
+    if not is_stopped:
+        notes.append("if it still runs, stop it first: it registers again")
+    return StepOutcome(
+        step,
+        StepVerdict.ACCEPTED,
+        cluster.controller_label,
+        cluster,
+        cluster.without_controller(node_id),
+        answer=answer,
+        effects=(
+            f"removes controller {node_id} (UnregisterControllerRecord): it counts for no level "
+            "any more",
+        ),
+        notes=tuple(notes),
+    )
+
+
+def _way_out(
+    cluster: RehearsedCluster, node_id: NodeId, first: MetadataLevel
+) -> tuple[str, ...]:
+    """How to get to the level from which the controller can be unregistered, if it blocks it."""
+    registered = cluster.controller(node_id)
+    if registered is None or registered.ranges.of(METADATA_VERSION).includes(first.level):
+        return (f"raise {_level(first)} first",)
+    return (
+        f"it blocks {_level(first)}, which it needs: start a controller {node_id} on Kafka "
+        f"{first.since}, raise, stop it, then unregister it",
+    )
+
+
+def _level(level: MetadataLevel) -> str:
+    return f"{METADATA_VERSION} {level.level} ({level.name})"
 
 
 def stop_node(

@@ -20,7 +20,19 @@ from featurewatch.controller.software import (
 )
 from featurewatch.monitor.readiness.left_out_features import is_left_out, restart_remedy
 from featurewatch.monitor.readiness.state_timers import Limits, StateTimers
-from featurewatch.streams.types import FeatureLevel, FeatureName, NodeId, NodeKey, Role
+from featurewatch.monitor.readiness.unregistration import (
+    finalized_metadata_version,
+    ghost_controller_remedy,
+    unregister_command,
+)
+from featurewatch.streams.types import (
+    METADATA_VERSION,
+    FeatureLevel,
+    FeatureName,
+    NodeId,
+    NodeKey,
+    Role,
+)
 from featurewatch.tables.image.cluster import Authority, ClusterImage
 from featurewatch.tables.image.nodes import CapabilityKey, Node
 from featurewatch.tables.image.provenance import LogProvenance
@@ -134,7 +146,8 @@ def _class_blockers(
     releases = _supporting_releases(context)
     start = _start(context.image, key, levels, releases)
     remedies = {
-        condition: _remedy(key.role, condition, start, releases) for condition in NodeCondition
+        condition: _remedy(context, key.role, condition, start, releases)
+        for condition in NodeCondition
     }
     offline, voters = context.times.offline, context.image.log.quorum.voters
     for node in context.image.nodes.members(key):
@@ -213,6 +226,7 @@ def _voter_blockers(context: ReadinessContext) -> Iterator[Blocker]:
                 levels,
             ),
             _remedy(
+                context,
                 Role.CONTROLLER,
                 condition,
                 _start_on(levels, _supporting_releases(context)),
@@ -257,9 +271,14 @@ def _start_on(levels: tuple[Incompatibility, ...], releases: tuple[str, ...]) ->
     return start
 
 
-def _remedy(role: Role, condition: NodeCondition, start: str, releases: tuple[str, ...]) -> str:
+def _remedy(
+    context: ReadinessContext,
+    role: Role,
+    condition: NodeCondition,
+    start: str,
+    releases: tuple[str, ...],
+) -> str:
     """What to do about a node, with ``{id}`` in place of its id; ``start``: if it comes back."""
-    unregister = "kafka-cluster.sh unregister --bootstrap-server HOST:PORT --id {id}"
     match condition:
         case NodeCondition.UNREGISTERED:
             return (
@@ -272,14 +291,15 @@ def _remedy(role: Role, condition: NodeCondition, start: str, releases: tuple[st
                 "runs, and give --bootstrap-server or its address, so that it is asked"
             )
         case NodeCondition.GHOST | NodeCondition.FENCED if role is Role.BROKER:
+            unregister = unregister_command(role, "{id}")
             is_gone = condition is NodeCondition.GHOST
             return unregister if is_gone else f"{start}; if it is gone for good: {unregister}"
         case NodeCondition.GHOST:
-            return (
-                f"start a controller with node.id {{id}} on {_release_choice(releases)} once more, "
-                "so that it registers anew, and stop it when the levels are finalized; no release "
-                "up to 4.3 can unregister a controller (KIP-1312 brings that, from its own level "
-                "of metadata.version on)"
+            return ghost_controller_remedy(
+                "{id}",
+                _release_choice(releases),
+                finalized_metadata_version(context.image),
+                context.target.get(METADATA_VERSION),
             )
     return start
 

@@ -16,6 +16,11 @@ from featurewatch.monitor.readiness.upgrade_state import (
     UpgradeState,
     upgrade_state_of,
 )
+from featurewatch.monitor.readiness.unregistration import (
+    finalized_metadata_version,
+    ghost_controller_advice,
+    unregister_command,
+)
 from featurewatch.monitor.rules.rule import (
     Finding,
     Rule,
@@ -133,12 +138,7 @@ def _ghost(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     what = "is fenced" if key.role is Role.BROKER else _controller_is(context, key)
     release = release_of_capabilities(node.capabilities)
     runs = f" on Kafka {release.name}" if release else ""
-    remedy = (
-        f"if it is gone for good: kafka-cluster.sh unregister --bootstrap-server HOST:PORT --id "
-        f"{key.node_id}"
-        if key.role is Role.BROKER
-        else "no release up to 4.3 can unregister it, so start it again before the next upgrade"
-    )
+    remedy = _ghost_remedy(context, node)
     summary = (
         f"{key.role} {key.node_id}{runs} is registered and {what} for more than "
         f"{format_duration(context.limits.ghost_ms)}: "
@@ -146,6 +146,20 @@ def _ghost(context: RuleContext, subject: Subject) -> Iterable[Finding]:
         f"same; {remedy}."
     )
     yield Finding(summary, Severity.WARNING, _evidence(node))
+
+
+def _ghost_remedy(context: RuleContext, node: Node) -> str:
+    key = node.key
+    if key.role is Role.BROKER:
+        return f"if it is gone for good: {unregister_command(key.role, key.node_id)}"
+    if key.node_id in context.image.log.quorum.voters:
+        return "it is a voter, so start it again before the next upgrade"
+    supported = node.capabilities.ranges.get(METADATA_VERSION)
+    return ghost_controller_advice(
+        key.node_id,
+        finalized_metadata_version(context.image),
+        None if supported is None else supported.maximum,
+    )
 
 
 def _controller_is(context: RuleContext, key: NodeKey) -> str:

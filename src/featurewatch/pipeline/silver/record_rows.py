@@ -80,9 +80,9 @@ def _registration(type_: str, data: Data) -> Row:
         raise _lacking(type_)
     migrating = _flag(data, "isMigratingZkBroker")
     return (
-        "controller" if type_ == "REGISTER_CONTROLLER_RECORD" else "broker",
+        "controller" if type_ in _CONTROLLER_TYPES else "broker",
         node_id,
-        type_ != "UNREGISTER_BROKER_RECORD",
+        type_ not in _UNREGISTRATIONS,
         _text(data, "incarnationId"),
         _long(data, "brokerEpoch"),
         _flag(data, "fenced"),
@@ -126,6 +126,8 @@ def _unreadable(_: str, data: Data) -> Row:
     raise UnreadableRecordError(_text(data, "reason") or "no reason")
 
 
+_CONTROLLER_TYPES: Final = frozenset({"REGISTER_CONTROLLER_RECORD", "UNREGISTER_CONTROLLER_RECORD"})
+_UNREGISTRATIONS: Final = ("UNREGISTER_BROKER_RECORD", "UNREGISTER_CONTROLLER_RECORD")
 _FENCES: Final = {"FENCE_BROKER_RECORD": True, "UNFENCE_BROKER_RECORD": False}
 _FENCING_CHANGES: Final[Mapping[int | None, bool]] = {1: True, -1: False}
 """What ``fenced`` of a change of a registration says; anything else: it stays."""
@@ -135,7 +137,7 @@ RECORD_ROWS: Final[Mapping[str, RecordSpec]] = {
         (
             "REGISTER_BROKER_RECORD",
             "REGISTER_CONTROLLER_RECORD",
-            "UNREGISTER_BROKER_RECORD",
+            *_UNREGISTRATIONS,
         ),
         RecordSpec(tables.REGISTRATIONS, _registration),
     ),

@@ -23,7 +23,7 @@ from featurewatch.stack.java.lock import LOCK_FILE, jar_lock
 from featurewatch.stack.java.progress import on_stderr
 from featurewatch.stack.java.runtime import java
 
-OLDEST, NEWEST = (3, 3), (4, 3)
+OLDEST, NEWEST = (3, 3), (4, 4)
 """The range of releases that the stack knows how to configure."""
 
 _RELEASE = re.compile(r"(\d+)\.(\d+)\.(\d+)")

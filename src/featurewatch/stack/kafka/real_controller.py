@@ -149,6 +149,10 @@ class RealController:
         """Stops the heartbeats of brokers, so that their sessions expire."""
         self._nodes.forget(broker_ids)
 
+    def unregister_controller(self, controller_id: int) -> ApiResult:
+        """Removes a controller's registration; needs 4.4."""
+        return _result_of(lambda: self._nodes.unregister_controller(controller_id))
+
     def unregister(self, broker_id: int) -> ApiResult:
         """Removes a broker's registration; up to 3.9 the text comes from the controller's log."""
         log_start = self._log.stat().st_size

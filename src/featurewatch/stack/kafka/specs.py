@@ -8,7 +8,7 @@ from typing import Final
 from featurewatch.stack.errors import StackError
 from featurewatch.stack.java.jars import OLDEST, parse_release
 
-NEWEST_TESTED = "4.3.0"
+NEWEST_TESTED = "4.4.0"
 KAFKA_WITH_ZOOKEEPER: Final = "3.9.1"
 """From the last release line with ZooKeeper mode and with ZooKeeper on its class path."""
 

@@ -189,6 +189,19 @@ class LightNodes:
             ),
         )
 
+    def unregister_controller(self, controller_id: int) -> None:
+        """Removes a controller's registration (KIP-1312).
+
+        Raises:
+            RefusedError: with Kafka's text, e.g. below metadata.version 33.
+        """
+        self._pool.request(
+            messages.UnregisterControllerRequestV0(controller_id=controller_id),
+            lambda r: check(
+                f"unregistering controller {controller_id}", r.error_code, r.error_message
+            ),
+        )
+
     def create_topic(self, name: str, partitions: int, replicas: int = 1) -> None:
         """Creates a topic on the light brokers, which writes one PartitionRecord per partition.
 

@@ -142,6 +142,11 @@ def _unregister_broker(replay: RecordReplay, data: Data) -> None:
     replay.nodes[_broker_key(data, "brokerId")] = None
 
 
+def _unregister_controller(replay: RecordReplay, data: Data) -> None:
+    """Accepts an unknown controller, as `_unregister_broker` does (KIP-1312)."""
+    replay.nodes[NodeKey(Role.CONTROLLER, NodeId(_int(data, "controllerId")))] = None
+
+
 def _fence(replay: RecordReplay, data: Data) -> None:
     replay.set(replay.broker(data, "id")._replace(fenced=True))
 
@@ -194,6 +199,7 @@ REPLAYS: Final[Mapping[str, Callable[[RecordReplay, Data], None]]] = {
     "UNFENCE_BROKER_RECORD": _unfence,
     "BROKER_REGISTRATION_CHANGE_RECORD": _change_registration,
     "REGISTER_CONTROLLER_RECORD": _register_controller,
+    "UNREGISTER_CONTROLLER_RECORD": _unregister_controller,
     "FEATURE_LEVEL_RECORD": _set_level,
     "ZK_MIGRATION_STATE_RECORD": _migration,
     "LEADER_CHANGE": _leader_change,

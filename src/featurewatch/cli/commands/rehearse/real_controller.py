@@ -303,6 +303,8 @@ def _ask(
             if step.node.role is Role.CONTROLLER:
                 return True, real.register_controller(step.node.node_id, ranges)
             return True, real.register_broker(step.node.node_id, ranges)
+        case UnregisterNode() if step.node.role is Role.CONTROLLER:
+            return True, real.unregister_controller(step.node.node_id)
         case UnregisterNode():
             return True, real.unregister(step.node.node_id)
         case _:

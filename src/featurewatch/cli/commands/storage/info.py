@@ -85,7 +85,7 @@ class _Info:
     def _first(self) -> FeatureLevelRecord | None:
         """What a controller of KIP-778 as written would write first.
 
-        Released Kafka writes ``bootstrap.checkpoint``, and no level where there is none.
+        Released Kafka writes the levels of its snapshot, and none where there is no snapshot.
         """
         if self.formatted.meta.level is None:
             return None
@@ -170,7 +170,7 @@ class _Info:
 
 def _initial(formatted: FormattedDirectory) -> str:
     if formatted.levels is None:
-        return "it has no bootstrap.checkpoint, so no initial levels"
+        return "it has no snapshot of a format, so no initial levels"
     voters = f"; voters {rendering.ids(formatted.voters)}" if formatted.voters else ""
     kraft = f", kraft.version {formatted.kraft_version}" if formatted.kraft_version else ""
     return f"{_levels(formatted.levels)}{kraft}{voters}"

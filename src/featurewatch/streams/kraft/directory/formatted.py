@@ -1,10 +1,11 @@
 """What a log directory was formatted with, read from its files alone.
 
 ``kafka-storage format`` leaves two things: ``meta.properties``, which names the node and cluster,
-and ``bootstrap.checkpoint``, a snapshot with the levels that a new cluster begins with. KIP-778 as
-written has the initial metadata.version in ``meta.properties``, which is read too. A controller of
-a quorum of dynamic voters has a second snapshot, with the voters and kraft.version, that ends at
-offset 0 (KIP-853).
+and a snapshot with the levels that a new cluster begins with. Up to 4.3 that is
+``bootstrap.checkpoint``; from 4.4 on it is the snapshot of the metadata log that ends at offset 0
+(KIP-1170), which before had only the voters and kraft.version of a quorum of dynamic voters
+(KIP-853). KIP-778 as written has the initial metadata.version in ``meta.properties``, which is read
+too.
 """
 
 import re
@@ -35,7 +36,7 @@ from featurewatch.streams.types import (
 )
 
 BOOTSTRAP: Final = "bootstrap.checkpoint"
-_VOTERS: Final = "00000000000000000000-0000000000.checkpoint"
+_FIRST: Final = "00000000000000000000-0000000000.checkpoint"
 _MAX_LEVEL: Final = 2**15 - 1
 _WANTED: Final = ("FEATURE_LEVEL_RECORD", "KRAFT_VERSION", "KRAFT_VOTERS")
 
@@ -60,10 +61,10 @@ class MetaProperties:
 class FormattedDirectory:
     """A log directory.
 
-    ``levels`` are those it was formatted with, in the order of the file (None: neither
-    ``bootstrap.checkpoint``, which counts, nor ``meta.properties`` has any; only a controller needs
-    them). ``kraft_version`` and ``voters`` are
-    of a quorum with dynamic voters, None and empty elsewhere. ``log`` is the directory of the
+    ``levels`` are those it was formatted with, in the order of the file: that of
+    ``bootstrap.checkpoint``, else of the log's first snapshot, else of ``meta.properties`` (None:
+    none of them has any; only a controller needs them). ``kraft_version`` and ``voters`` are of a
+    quorum with dynamic voters, None and empty elsewhere. ``log`` is the directory of the
     metadata log, None where there is none yet.
     """
 
@@ -90,9 +91,9 @@ def read_formatted(directory: Path) -> FormattedDirectory:
     except OSError as error:
         raise DamagedDirectoryError(f"{log} cannot be read: {error.strerror}") from None
     initial = _records(node_directory / BOOTSTRAP, meta)
-    quorum = _records(log / _VOTERS, meta) or []
+    quorum = _records(log / _FIRST, meta) or []
     written = None if meta.level is None else {METADATA_VERSION: meta.level}
-    levels = written if initial is None else _levels(initial)
+    levels = (_levels(quorum) or written) if initial is None else _levels(initial)
     kraft = [
         record["data"]["kRaftVersion"] for record in quorum if record["type"] == "KRAFT_VERSION"
     ]

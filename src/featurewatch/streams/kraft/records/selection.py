@@ -83,6 +83,7 @@ RECORD_TYPES: Final = (
     RecordType("REMOVE_DELEGATION_TOKEN_RECORD", RecordUse.WITHHELD),
     RecordType("REGISTER_CONTROLLER_RECORD", RecordUse.PUBLISHED),
     RecordType("CLEAR_ELR_RECORD", RecordUse.OPERATIONS),
+    RecordType("UNREGISTER_CONTROLLER_RECORD", RecordUse.PUBLISHED),
     RecordType("LEADER_CHANGE", RecordUse.PUBLISHED),
     RecordType("SNAPSHOT_HEADER", RecordUse.CONSUMED),
     RecordType("SNAPSHOT_FOOTER", RecordUse.CONSUMED),

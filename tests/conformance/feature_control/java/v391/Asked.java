@@ -8,7 +8,6 @@ import org.apache.kafka.clients.admin.FeatureUpdate;
 import org.apache.kafka.common.metadata.FeatureLevelRecord;
 import org.apache.kafka.common.metadata.ZkMigrationStateRecord;
 import org.apache.kafka.common.requests.ApiError;
-import org.apache.kafka.common.utils.LogContext;
 import org.apache.kafka.metadata.FinalizedControllerFeatures;
 import org.apache.kafka.metadata.VersionRange;
 import org.apache.kafka.server.common.MetadataVersion;
@@ -27,7 +26,7 @@ final class Asked {
 
     Asked(JsonNode state) {
         this.state = state;
-        LogContext log = new LogContext();
+        var log = Logs.context();
         SnapshotRegistry snapshots = new SnapshotRegistry(log);
         ClusterControlManager[] later = new ClusterControlManager[1];
         features = new FeatureControlManager.Builder()

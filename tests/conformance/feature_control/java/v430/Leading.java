@@ -5,8 +5,8 @@ import org.apache.kafka.common.compress.Compression;
 import org.apache.kafka.common.memory.MemoryPool;
 import org.apache.kafka.common.message.VotersRecord;
 import org.apache.kafka.common.metrics.Metrics;
-import org.apache.kafka.common.utils.LogContext;
 import org.apache.kafka.common.utils.Time;
+import org.apache.kafka.controller.Logs;
 import org.apache.kafka.raft.internals.BatchAccumulator;
 import org.apache.kafka.raft.internals.KRaftVersionUpgrade;
 import org.apache.kafka.raft.internals.KafkaRaftMetrics;
@@ -39,7 +39,7 @@ public final class Leading {
         leader = new LeaderState<>(time, local, 5, 10L, voters, OptionalLong.empty(), persisted,
             Set.of(id), new BatchAccumulator<>(5, 11L, 0, 10_000, 10, MemoryPool.NONE, time,
                 Compression.NONE, null),
-            2_000, new LogContext(), METRICS);
+            2_000, Logs.context(), METRICS);
         METRICS.removeLeaderMetrics();  // the next leader adds them again
     }
 

@@ -4,7 +4,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Random;
 
-import org.apache.kafka.common.utils.LogContext;
 import org.apache.kafka.metadata.placement.StripedReplicaPlacer;
 import org.apache.kafka.server.common.MetadataVersion;
 import org.apache.kafka.timeline.SnapshotRegistry;
@@ -18,7 +17,7 @@ final class Managers {
     ReplicationControlManager replication;
 
     Managers(boolean elr) {
-        SnapshotRegistry snapshots = new SnapshotRegistry(new LogContext());
+        SnapshotRegistry snapshots = new SnapshotRegistry(Logs.context());
         // 3.9 has eligible leader replicas only at a version that is not for production.
         MetadataVersion version = elr
             ? MetadataVersion.latestTesting()

@@ -5,7 +5,6 @@ import java.util.Map;
 import java.util.Random;
 
 import org.apache.kafka.common.metadata.FeatureLevelRecord;
-import org.apache.kafka.common.utils.LogContext;
 import org.apache.kafka.metadata.placement.StripedReplicaPlacer;
 import org.apache.kafka.server.common.KRaftVersion;
 import org.apache.kafka.server.common.MetadataVersion;
@@ -20,7 +19,7 @@ final class Managers {
     ReplicationControlManager replication;
 
     Managers(boolean elr) {
-        SnapshotRegistry snapshots = new SnapshotRegistry(new LogContext());
+        SnapshotRegistry snapshots = new SnapshotRegistry(Logs.context());
         FeatureControlManager features = new FeatureControlManager.Builder()
             .setSnapshotRegistry(snapshots)
             .setQuorumFeatures(new QuorumFeatures(

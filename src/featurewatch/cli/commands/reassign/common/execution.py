@@ -39,7 +39,7 @@ from featurewatch.controller.partitions.assignment import ReplicaAssignment, Top
 from featurewatch.controller.software import release_name_of_ranges
 
 _FOR_EVER_S: Final = 10 * 365 * 86_400.0
-_NEWEST: Final = (4, 3)
+_NEWEST: Final = (4, 4)
 
 Running = dict[TopicPartition, ReplicaAssignment]
 
