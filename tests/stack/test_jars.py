@@ -119,7 +119,7 @@ def test_the_lock_has_all_that_is_wanted() -> None:
     lock = jar_lock()
     assert {".".join(release.split(".")[:2]) for release in lock.class_paths} == {
         *(f"3.{minor}" for minor in range(3, 10)),
-        *(f"4.{minor}" for minor in range(4)),
+        *(f"4.{minor}" for minor in range(5)),
     }
     assert {*RELEASES.values()} <= set(lock.class_paths)
     for release in (NEWEST_TESTED, KAFKA_WITH_ZOOKEEPER):
@@ -156,7 +156,7 @@ def test_the_cache_of_this_machine_is_as_locked(stack_cache: Cache) -> None:
 
 @pytest.mark.parametrize(
     ("release", "words"),
-    [("4.4.0", "from 3.3 to 4.3"), ("3.2.3", "from 3.3 to 4.3"), ("4", "like 4.3.0"), ("", "like")],
+    [("4.5.0", "from 3.3 to 4.4"), ("3.2.3", "from 3.3 to 4.4"), ("4", "like 4.3.0"), ("", "like")],
 )
 def test_unknown_releases(release: str, words: str) -> None:
     """An unsupported release is rejected before anything is fetched."""
