@@ -70,7 +70,7 @@ def test_the_verdict_comes_first_and_then_the_blockers(
     assert "  ✗ brokers 2-3  Kafka 3.9  metadata.version 1-21 only, and lacks 5 more" in block
     assert "      → start them on Kafka 4.3 to 4.4" in block
     assert any("controller 9  Kafka 3.7, ghost" in line for line in block)
-    assert any("unregister --bootstrap-server HOST:PORT --id 7" in line for line in block)
+    assert any("unregister-broker --bootstrap-server HOST:PORT --id 7" in line for line in block)
     assert any("now 3.7 to 4.4, afterwards 4.3 to 4.4" in line for line in lines)
     assert any(line.startswith("  ! min.insync.replicas of single brokers") for line in lines)
 
