@@ -86,10 +86,10 @@ def test_each_kind_of_event_has_its_table(lake: Lake) -> None:
     assert indexed_rows(
         tables.REGISTRATIONS, "role", "node_id", "registered", "node_epoch", "fenced", "features"
     ) == [
+        (0, "controller", 2, False, None, None, None),
         (1, "broker", 1, True, 9, True, {MV: (1, 21), KV: (0, 1)}),
         (1, "broker", 4, False, 1, None, None),
         (2, "controller", 2, True, None, None, {MV: (7, 25)}),
-        (0, "controller", 2, False, None, None, None),
     ]
     assert indexed_rows(tables.FENCING, "node_id", "fenced", "shutting_down", "from_snapshot") == [
         (2, 5, True, None, True),
