@@ -72,10 +72,7 @@ LOOKED_UP = (
         f"version-mapping --release-version {version}"
         for version in ("3.3", "3.9", "4.0-IV1", "4.3.0")
     ),
-    *(
-        f"version-mapping --release-version {version}"
-        for version in ("3.0", "4", "x")
-    ),
+    *(f"version-mapping --release-version {version}" for version in ("3.0", "4", "x")),
     "feature-dependencies --feature eligible.leader.replicas.version=1 --feature group.version=1",
     "feature-dependencies --feature metadata.version=30 --feature metadata.version=29",
     "feature-dependencies --feature metadata.version=35",
