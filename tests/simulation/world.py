@@ -124,6 +124,8 @@ class World:
                     self.nodes[data["brokerId"]] = after
                 case "REGISTER_CONTROLLER_RECORD":
                     self.controllers[data["controllerId"]] = _ranges(data)
+                case "UNREGISTER_CONTROLLER_RECORD":
+                    self.controllers.pop(data["controllerId"], None)
                 case "FEATURE_LEVEL_RECORD":
                     self._set_level(data["name"], data["featureLevel"])
                 case "KRAFT_VERSION":

@@ -2,7 +2,6 @@
 
 from base64 import urlsafe_b64encode
 from dataclasses import replace
-from typing import Final
 from uuid import NAMESPACE_OID, uuid5
 
 from featurewatch.controller.kraft import (
@@ -54,8 +53,6 @@ from featurewatch.streams.types import (
     SupportedRanges,
 )
 from featurewatch.tables.image.nodes import intern_capabilities
-
-_TOO_OLD: Final = Errors.UNSUPPORTED_VERSION
 
 
 def register_broker(cluster: RehearsedCluster, step: RegisterNode) -> StepOutcome:
@@ -132,15 +129,7 @@ def unregister_node(cluster: RehearsedCluster, step: UnregisterNode) -> StepOutc
     if existing is None:
         text = f"Broker ID {node_id} is not currently registered"
         answer = ApiError(Errors.BROKER_ID_NOT_REGISTERED, text)
-        return StepOutcome(
-            step,
-            StepVerdict.REFUSED,
-            cluster.controller_label,
-            cluster,
-            cluster,
-            answer=answer,
-            messages=(text,),
-        )
+        return _refused(cluster, step, answer)
     notes = (
         () if existing.fenced else ("it runs still: stop it first, or a restart brings it back",)
     )
@@ -158,6 +147,22 @@ def unregister_node(cluster: RehearsedCluster, step: UnregisterNode) -> StepOutc
     )
 
 
+def _refused(
+    cluster: RehearsedCluster, step: UnregisterNode, answer: ApiError, notes: tuple[str, ...] = ()
+) -> StepOutcome:
+    """The outcome of a refused request, which changes nothing."""
+    return StepOutcome(
+        step,
+        StepVerdict.REFUSED,
+        cluster.controller_label,
+        cluster,
+        cluster,
+        answer=answer,
+        messages=(answer.text or "",),
+        notes=notes,
+    )
+
+
 def _unregister_controller(cluster: RehearsedCluster, step: UnregisterNode) -> StepOutcome:
     """The outcome for a controller, by the release of the active one (KIP-1312)."""
     node_id, first = step.node.node_id, controller_unregistration()
@@ -171,15 +176,9 @@ def _unregister_controller(cluster: RehearsedCluster, step: UnregisterNode) -> S
         )
     answer = decide_controller_unregistration(cluster.release, cluster.state, node_id)
     if not answer.accepted:
-        return StepOutcome(
-            step,
-            StepVerdict.REFUSED,
-            cluster.controller_label,
-            cluster,
-            cluster,
-            answer=answer,
-            messages=(answer.text or "",),
-            notes=_way_out(cluster, node_id, first) if answer.error is _TOO_OLD else (),
+        is_too_old = answer.error is Errors.UNSUPPORTED_VERSION
+        return _refused(
+            cluster, step, answer, _way_out(cluster, node_id, first) if is_too_old else ()
         )
     is_stopped = step.node in cluster.stopped
     is_voter = node_id in cluster.voters

@@ -105,7 +105,7 @@ TYPE = "FEATURE_LEVEL_RECORD version 0"
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
-        (b"\x01\x1d\x00", "record type 29 is not known"),
+        (b"\x01\x7f\x00", "record type 127 is not known"),
         (b"\x01\xff\xff\x03\x00", "record type 65535 is not known"),
         (b"\x01\x0c\x01", "version 1 of FEATURE_LEVEL_RECORD is not known"),
         (b"\x01\x0c\xff\x01", "version 255 of FEATURE_LEVEL_RECORD is not known"),
@@ -218,6 +218,7 @@ RUNS = {
     "removed topic": record_of("REMOVE_TOPIC_RECORD", {"topicId": "A" * 22}),
     "as long as a removed topic": b"\x01\x05\x00" + b"\x00" * 17,
     "broker": record_of("UNREGISTER_BROKER_RECORD", {"brokerId": 1, "brokerEpoch": 1}),
+    "controller": record_of("UNREGISTER_CONTROLLER_RECORD", {"controllerId": 9}),
     "level": GOOD,
     "unknown": b"\x01\x7e\x00" + b"\x00" * 17,
     "frame": b"\x02\x09\x00" + b"\x00" * 17,
