@@ -19,6 +19,7 @@ records: st.SearchStrategy[RecordJson] = st.one_of(
     st.builds(r.register, ids, ranges),
     st.builds(r.register_controller, ids, ranges),
     st.builds(r.unregister, ids),
+    st.builds(r.unregister_controller, ids),
     st.builds(r.fence, ids),
     st.builds(r.unfence, ids),
     st.builds(r.change, ids, st.sampled_from((-1, 0, 1)), st.sampled_from((0, 1))),

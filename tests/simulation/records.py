@@ -83,6 +83,11 @@ def unregister(node_id: int) -> RecordJson:
     return record("UNREGISTER_BROKER_RECORD", {"brokerId": node_id, "brokerEpoch": 1})
 
 
+def unregister_controller(node_id: int) -> RecordJson:
+    """A controller is unregistered (KIP-1312)."""
+    return record("UNREGISTER_CONTROLLER_RECORD", {"controllerId": node_id})
+
+
 def fence(node_id: int) -> RecordJson:
     """A broker is fenced, by the record type of releases before 3.3-IV2."""
     return record("FENCE_BROKER_RECORD", {"id": node_id, "epoch": 1})

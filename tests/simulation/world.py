@@ -123,6 +123,8 @@ class World:
                     self.nodes[data["brokerId"]] = after
                 case "REGISTER_CONTROLLER_RECORD":
                     self.controllers[data["controllerId"]] = _ranges(data)
+                case "UNREGISTER_CONTROLLER_RECORD":
+                    self.controllers.pop(data["controllerId"], None)
                 case "FEATURE_LEVEL_RECORD":
                     self._set_level(data["name"], data["featureLevel"])
                 case "KRAFT_VERSION":
@@ -184,6 +186,7 @@ class World:
                 (r.change(node_id, 1), unregistration),
                 (unregistration, r.register(node_id, RELEASES["4.3"])),
                 (unregistration, r.level(MV, 25)),
+                (unregistration, r.unregister_controller(self.random.choice((1, 2, 3, 9)))),
             )
             yield self._append(*self.random.choice(variants))
 

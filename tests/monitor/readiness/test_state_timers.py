@@ -87,7 +87,7 @@ def test_a_restarted_process_gets_the_whole_limit_again() -> None:
 
 
 def test_a_controller_that_is_no_voter() -> None:
-    """Such a node cannot be unregistered; as a voter, or with a response, it is alive."""
+    """Such a node counts for every level; as a voter, or with a response, it is alive."""
     gone = r.register_controller(9, ranges("3.7"))
     engine = watching(*cluster(*CONTROLLERS, gone, *nodes("4.3"), level=19))
     beat(engine, 500 + HOUR)
@@ -99,6 +99,49 @@ def test_a_controller_that_is_no_voter() -> None:
     engine.apply(r.silent(9, 2 * HOUR + 1, role=Role.CONTROLLER))
     assert beat(engine, 3 * HOUR + 1) == [("ghost-registration", AlertState.FIRING)]
     assert "does not answer" in next(iter(firing(engine).values())).summary
+
+
+def test_a_ghost_controller_that_blocks_the_level_which_would_remove_it() -> None:
+    """The alert names the way out, step by step, and ends with UnregisterControllerRecord."""
+    living = [r.register_controller(voter, ranges("4.4")) for voter in (1, 2, 3)]
+    gone = r.register_controller(9, ranges("4.3"))
+    engine = watching(*cluster(*living, gone, *nodes("4.4"), level=30))
+    beat(engine, 500 + HOUR)
+    (alert,) = firing(engine).values()
+    steps = [
+        "only from metadata.version 33 (4.4-IV2) on, which it blocks itself",
+        "(1) start a controller with node.id 9 on Kafka 4.4, in an empty directory",
+        "(2) finalize metadata.version 33",
+        "(3) stop it",
+        "(4) featurewatch cluster unregister-controller --bootstrap-server HOST:PORT --id 9",
+    ]
+    places = [alert.summary.find(step) for step in steps]
+    assert -1 not in places, alert.summary
+    assert places == sorted(places)
+    engine.apply(r.commit(120, r.unregister_controller(9)))
+    assert firing(engine) == {}
+
+
+def test_a_ghost_controller_that_can_be_unregistered() -> None:
+    """From metadata.version 33 on the alert names one command, and below it if the ghost supports
+    33, the level that comes first; a voter is started again."""
+    living = [r.register_controller(voter, ranges("4.4")) for voter in (1, 2, 3)]
+    gone = r.register_controller(9, ranges("4.4"))
+    command = "featurewatch cluster unregister-controller --bootstrap-server HOST:PORT --id 9"
+    for level, advice in (
+        (33, f"if it is gone for good: {command}"),
+        (31, f"only from metadata.version 33 (4.4-IV2) on; finalize that, then: {command}"),
+    ):
+        engine = watching(*cluster(*living, gone, *nodes("4.4"), level=level))
+        beat(engine, 500 + HOUR)
+        ghost = firing(engine)["ghost-registration/node/controller-9"]
+        assert ghost.summary.endswith(f"{advice}.")
+    engine.apply(r.commit(120, r.leader_change(1, (1, 2, 3, 9)), epoch=2))
+    engine.apply(r.answer(9, ranges("4.4"), {}, 9, 2 * HOUR, role=Role.CONTROLLER))
+    engine.apply(r.silent(9, 2 * HOUR + 1, role=Role.CONTROLLER))
+    beat(engine, 3 * HOUR + 1)
+    voter = firing(engine)["ghost-registration/node/controller-9"]
+    assert voter.summary.endswith("it is a voter, so start it again before the next upgrade.")
 
 
 def test_a_forgotten_finalization() -> None:

@@ -56,6 +56,7 @@ def test_each_kind_of_event_has_its_table(lake: Lake) -> None:
                 r.level(MV, 19),
             ),
             r.chunk(20, 0, r.kraft_version(1), r.unregister(4), r.fence(5), last=True),
+            r.commit(21, r.unregister_controller(2)),
             r.gap(30, 39, reset=True),
             r.following(40),
         ]
@@ -88,6 +89,7 @@ def test_each_kind_of_event_has_its_table(lake: Lake) -> None:
         (1, "broker", 1, True, 9, True, {MV: (1, 21), KV: (0, 1)}),
         (1, "broker", 4, False, 1, None, None),
         (2, "controller", 2, True, None, None, {MV: (7, 25)}),
+        (0, "controller", 2, False, None, None, None),
     ]
     assert indexed_rows(tables.FENCING, "node_id", "fenced", "shutting_down", "from_snapshot") == [
         (2, 5, True, None, True),

@@ -218,6 +218,7 @@ RUNS = {
     "removed topic": record_of("REMOVE_TOPIC_RECORD", {"topicId": "A" * 22}),
     "as long as a removed topic": b"\x01\x05\x00" + b"\x00" * 17,
     "broker": record_of("UNREGISTER_BROKER_RECORD", {"brokerId": 1, "brokerEpoch": 1}),
+    "controller": record_of("UNREGISTER_CONTROLLER_RECORD", {"controllerId": 9}),
     "level": GOOD,
     "unknown": b"\x01\x7e\x00" + b"\x00" * 17,
     "frame": b"\x02\x09\x00" + b"\x00" * 17,
