@@ -13,7 +13,14 @@ import pytest
 from featurewatch.pipeline.spark.session import JARS
 from featurewatch.stack.errors import ArtifactError
 from featurewatch.stack.java import jars, maven
-from featurewatch.stack.java.jars import Cache, Jars, default_cache, parse_release, tool_command
+from featurewatch.stack.java.jars import (
+    Cache,
+    Jars,
+    default_cache,
+    newest_tools,
+    parse_release,
+    tool_command,
+)
 from featurewatch.stack.java.lock import LOCK_FILE, JarLock, jar_lock, path_of
 from featurewatch.stack.kafka.specs import KAFKA_WITH_ZOOKEEPER, NEWEST_TESTED
 from scripts.java_source import COMPILER
@@ -119,11 +126,12 @@ def test_the_lock_has_all_that_is_wanted() -> None:
     lock = jar_lock()
     assert {".".join(release.split(".")[:2]) for release in lock.class_paths} == {
         *(f"3.{minor}" for minor in range(3, 10)),
-        *(f"4.{minor}" for minor in range(4)),
+        *(f"4.{minor}" for minor in range(5)),
     }
     assert {*RELEASES.values()} <= set(lock.class_paths)
-    for release in (NEWEST_TESTED, KAFKA_WITH_ZOOKEEPER):
+    for release in (newest_tools(), KAFKA_WITH_ZOOKEEPER):
         assert set(lock.class_paths[release]) == set(Jars)
+    assert Jars.SERVER in lock.class_paths[NEWEST_TESTED]
     for release, of in lock.class_paths.items():
         for name, paths in of.items():
             assert path_of(f"org.apache.kafka:kafka_2.13:{release}") in paths, (release, name)
@@ -144,7 +152,7 @@ def test_the_cache_of_this_machine_is_as_locked(stack_cache: Cache) -> None:
     """Every byte of the jars that the tests start."""
     paths = {
         path
-        for release in (NEWEST_TESTED, KAFKA_WITH_ZOOKEEPER)
+        for release in (newest_tools(), KAFKA_WITH_ZOOKEEPER)
         for path in jar_lock().class_paths[release]["tools"]
         if (stack_cache.repository / path).is_file()
     }
@@ -156,7 +164,7 @@ def test_the_cache_of_this_machine_is_as_locked(stack_cache: Cache) -> None:
 
 @pytest.mark.parametrize(
     ("release", "words"),
-    [("4.4.0", "from 3.3 to 4.3"), ("3.2.3", "from 3.3 to 4.3"), ("4", "like 4.3.0"), ("", "like")],
+    [("4.5.0", "from 3.3 to 4.4"), ("3.2.3", "from 3.3 to 4.4"), ("4", "like 4.3.0"), ("", "like")],
 )
 def test_unknown_releases(release: str, words: str) -> None:
     """An unsupported release is rejected before anything is fetched."""
