@@ -140,7 +140,9 @@ def test_a_broker_may_be_unregistered_twice() -> None:
 def test_an_unregistered_controller_leaves_the_image() -> None:
     """UnregisterControllerRecord removes the controller alone, and one that is unknown is no error
     (KIP-1312)."""
-    before = fold_all([r.commit(2, r.level(MV, 33), r.register(9, NEW), r.register_controller(9, NEW))])
+    before = fold_all(
+        [r.commit(2, r.level(MV, 33), r.register(9, NEW), r.register_controller(9, NEW))]
+    )
     image, delta = fold(before, r.commit(3, r.unregister_controller(9), r.unregister_controller(8)))
     assert [*image.nodes.nodes] == [NodeKey(Role.BROKER, NodeId(9))]
     assert dict(delta.nodes)[NodeKey(Role.CONTROLLER, NodeId(9))] is None

@@ -32,7 +32,7 @@ SUMMARIES: Final = {
     "features": "Read and change the finalized feature levels of a cluster, as kafka-features "
     "does.",
     "topics": "Create, change, delete and show topics, as kafka-topics does.",
-    "cluster": "Show who is in a cluster.",
+    "cluster": "Show who is in a cluster, and remove registrations of nodes that are gone.",
     "reassign": "Move partitions between brokers, as kafka-reassign-partitions does.",
     "elect": "Elect leaders of partitions, as kafka-leader-election does.",
     "shell": "Run commands of one cluster one after another, with completion and a history.",

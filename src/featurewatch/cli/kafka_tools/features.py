@@ -1,8 +1,8 @@
 """The texts and tables of ``kafka-features`` of a release (``FeatureCommand``); pure.
 
 Its texts are Kafka's own, to the byte. Two tools are followed: that of 3.9, the last of its line,
-and that of 4.3, also with the tables of 4.4. They differ in what they call an unknown release, and in that 3.9 has neither
-``--release-version`` nor the two lookup commands.
+and that of 4.3, also with the tables of 4.4. They differ in what they call an unknown release, and
+in that 3.9 has neither ``--release-version`` nor the two lookup commands.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -50,7 +50,8 @@ _DESCRIBED: Final = (
 
 
 class KafkaFeaturesTool:
-    """The tool of a release, ``3.9``, ``4.3`` or ``4.4``; ``is_strict``: it takes nothing else than it."""
+    """The tool of a release, ``3.9``, ``4.3`` or ``4.4``; ``is_strict``: it takes what that takes
+    alone."""
 
     def __init__(self, release: str, *, is_strict: bool = False) -> None:
         self._name = release

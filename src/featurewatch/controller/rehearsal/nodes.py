@@ -195,9 +195,7 @@ def _unregister_controller(cluster: RehearsedCluster, step: UnregisterNode) -> S
     )
 
 
-def _way_out(
-    cluster: RehearsedCluster, node_id: NodeId, first: MetadataLevel
-) -> tuple[str, ...]:
+def _way_out(cluster: RehearsedCluster, node_id: NodeId, first: MetadataLevel) -> tuple[str, ...]:
     """How to get to the level from which the controller can be unregistered, if it blocks it."""
     registered = cluster.controller(node_id)
     if registered is None or registered.ranges.of(METADATA_VERSION).includes(first.level):

@@ -938,6 +938,14 @@ class UnregisterBrokerResponseV0(Message):
     error_code: int
     error_message: str | None
 
+class UnregisterControllerRequestV0(Request[UnregisterControllerResponseV0]):
+    controller_id: int
+
+class UnregisterControllerResponseV0(Message):
+    throttle_time_ms: int
+    error_code: int
+    error_message: str | None
+
 class UpdateFeaturesRequestV1(Request[UpdateFeaturesResponseV1]):
     class FeatureUpdateKey(Message):
         feature: str

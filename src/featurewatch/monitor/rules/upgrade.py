@@ -11,15 +11,15 @@ from featurewatch.controller.levels import level_name
 from featurewatch.controller.software import release_of_capabilities
 from featurewatch.monitor.readiness.refusals import restart_refusal
 from featurewatch.monitor.readiness.state_timers import CLUSTER, Timer
-from featurewatch.monitor.readiness.upgrade_state import (
-    FeatureUpgradeState,
-    UpgradeState,
-    upgrade_state_of,
-)
 from featurewatch.monitor.readiness.unregistration import (
     finalized_metadata_version,
     ghost_controller_advice,
     unregister_command,
+)
+from featurewatch.monitor.readiness.upgrade_state import (
+    FeatureUpgradeState,
+    UpgradeState,
+    upgrade_state_of,
 )
 from featurewatch.monitor.rules.rule import (
     Finding,

@@ -184,7 +184,7 @@ class _DemoScript:
             self._narrator.did(f"Kafka accepted {request}")
 
     def _unregister(self) -> None:
-        """Asks Kafka to remove the ghost's registration, as `cluster unregister-controller` does."""
+        """Asks Kafka to remove the ghost's registration."""
         bootstrap = Bootstrap(parse_addresses(self._cluster.bootstrap_servers))
 
         async def ask() -> None:

@@ -45,7 +45,8 @@ def levels_on_disk(cluster: Cluster) -> list[tuple[str, int]]:
     """The changes of levels in the log of the first node, in order: (feature, level)."""
     segments = sorted(cluster.nodes[0].metadata_log.glob("*.log"))
     files = ",".join(map(str, segments))
-    command = tool_command(newest_tools(), _DUMP_LOG, "--cluster-metadata-decoder", "--files", files)
+    decoding = ("--cluster-metadata-decoder", "--files", files)
+    command = tool_command(newest_tools(), _DUMP_LOG, *decoding)
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     levels: dict[str, int] = {}
     found = []
