@@ -16,28 +16,32 @@ unexport PYTHONDONTWRITEBYTECODE
 UV := $(shell command -v uv 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-matrix monitoring-tools fuzz faults nightly lint types format generate generate-check bench requirements mutants screenshots first-minute clean
+.PHONY: help environment demo test test-fast test-matrix monitoring-tools fuzz faults nightly lint types format generate generate-check docs bench requirements mutants screenshots first-minute clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(VENV)/ready: EXTRA := dev
-$(DEMO_VENV)/ready: EXTRA := stack
+$(VENV)/ready: WANTED := -e '.[stack,rocksdb,pipeline,shell]' --group dev
+$(DEMO_VENV)/ready: WANTED := -e '.[stack]'
 $(VENV)/ready $(DEMO_VENV)/ready: pyproject.toml constraints.txt
 	@echo "Setting up an environment in $(@D)."
 ifdef UV
 	@$(UV) venv --quiet --clear --python $(or $(PYTHON),3.11) $(@D)
-	$(UV) pip install --python $(@D)/bin/python -c constraints.txt -e '.[$(EXTRA)]'
+	$(UV) pip install --python $(@D)/bin/python -c constraints.txt $(WANTED)
 else
 	@test -n "$(PYTHON)" || { echo "featurewatch needs Python 3.11 or newer on the PATH." >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 		echo "$(PYTHON) has no venv module: install it (on Debian: python3-venv), or uv." >&2; exit 1; }
 	@$(PYTHON) -m venv --clear $(@D)
+# Groups of dependencies need pip 25.1, and Python 3.11 comes with an older one.
+	$(if $(findstring --group,$(WANTED)),$(@D)/bin/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1')
 # Nine tenths of what it would compile is never imported.
 	$(@D)/bin/python -m pip install --disable-pip-version-check --no-compile \
-		-c constraints.txt -e '.[$(EXTRA)]'
+		-c constraints.txt $(WANTED)
 endif
 	@touch $@
+
+environment: $(VENV)/ready ## Create the developers' environment.
 
 demo: $(DEMO_VENV)/ready ## Roll a real Kafka cluster from 3.9.1 to 4.3.0 and watch it (KEEP=1: leave it up).
 	@$(DEMO_VENV)/bin/featurewatch demo $(if $(KEEP),--keep) $(DEMO)
@@ -81,7 +85,7 @@ RELEASES ?=
 nightly: $(VENV)/ready ## Run every test with all random cases and new seeds, on more RELEASES of Kafka.
 	@$(BIN)/python -m pytest -n 2 $(DEADLINES) --nightly --releases '$(RELEASES)' --durations=20 $(PYTEST)
 
-faults: $(VENV)/ready ## Break a running stack in every way (FAULTS="kill-* clock-*" REPEAT=20); see docs/faults.md.
+faults: $(VENV)/ready ## Break a running stack in every way (FAULTS="kill-* clock-*" REPEAT=20); see docs/explanation/faults.md.
 	@$(BIN)/python -m tests.faults $(foreach row,$(FAULTS),'$(row)') --repeat $(or $(REPEAT),1)
 
 # Where there is one Python alone, it says so and ends well.
@@ -112,7 +116,10 @@ generate-check: $(VENV)/ready ## Name the generated files that are stale, as CI 
 bench: $(VENV)/ready ## Measure speed and memory, each against a peer in the same run; one JSON line each.
 	@$(BIN)/python -m tests.bench $(BENCH)
 
-requirements: $(VENV)/ready ## Say which rows of the specification tests show; update docs/requirements.md.
+docs: $(VENV)/ready ## Build the site of the documents in build/site; any warning fails it.
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+requirements: $(VENV)/ready ## Say which rows of the specification tests show; update docs/reference/requirements.md.
 	@$(BIN)/python -m scripts.requirements --write
 
 # Which: MUTANTS="M-45 reference/zookeeper/machines", rows or parts of paths.

@@ -1,4 +1,4 @@
-"""Reports which rows of ``docs/requirements.md`` are covered by tests, and which are open.
+"""Reports which rows of ``requirements.md`` are covered by tests, and which are open.
 
 A test covers a row if its docstring names the row's id (``M-12``, or ``M-34 to M-37``). The
 docstring of a test module and the comment lines of a scenario file count too. ``M-12 as released``
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple, TypedDict
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENT = ROOT / "docs" / "requirements.md"
+DOCUMENT = ROOT / "docs" / "reference" / "requirements.md"
 TESTS = ROOT / "tests"
 
 _ID = r"[A-Z]-\d{1,3}"

@@ -87,7 +87,7 @@ def test_links_between_documents_lead_somewhere() -> None:
 
 def test_the_documents_import_what_exists() -> None:
     """Each import in the Python examples of the documents works as it is written."""
-    pages = sorted((ROOT / "docs").glob("*.md"))
+    pages = sorted((ROOT / "docs").rglob("*.md"))
     examples = [
         (page.name, ast.parse(code))
         for page in pages

@@ -1,4 +1,4 @@
-"""The table of limits in docs/security.md, beside the code that has them."""
+"""The table of limits in docs/explanation/security.md, beside the code that has them."""
 
 import re
 
@@ -24,7 +24,7 @@ from tests.paths import ROOT
 
 ROWS = {
     cells[0]: cells[1:]
-    for line in (ROOT / "docs" / "security.md").read_text().splitlines()
+    for line in (ROOT / "docs" / "explanation" / "security.md").read_text().splitlines()
     if len(cells := [cell.strip() for cell in line.strip("|").split("|")]) == 4
 }
 
@@ -97,7 +97,8 @@ LIMITS = {
     ),
     "login sent by a browser": f"{login.MAX_FORM_BYTES:,} bytes in {login.FORM_S:g} s",
     "wrong passwords of one HTTP client": (
-        f"{access.MAX_FAILED_LOGINS}, then one in {access._FAILED_LOGIN_S:g} s"
+        f"{access.MAX_FAILED_LOGINS}, then one in {access._FAILED_LOGIN_S:g} s; "
+        f"{access.MAX_CHECKS_OF_CLIENT} checked at a time"
     ),
     "passwords that are checked or wait for it": str(passwords.MAX_WAITING),
     "request to publish anew": size(resync.MAX_REQUEST_BYTES),
@@ -119,7 +120,7 @@ def test_the_settings_of_the_table_exist() -> None:
 
 def test_the_restarts_are_as_documented() -> None:
     """How soon a source that failed is started again, and a refused snapshot fetched."""
-    text = " ".join((ROOT / "docs" / "security.md").read_text().split())
+    text = " ".join((ROOT / "docs" / "explanation" / "security.md").read_text().split())
     assert f"started again after {DEFAULT_BACKOFF.first_s:g} s, then" in text
     assert f"up to {DEFAULT_BACKOFF.max_s:g} s." in text
     assert f"every {source.REFUSED_RETRY_MS // 1000} s" in text

@@ -4,11 +4,14 @@ A document has ``<!-- generated: NAME -->`` before such a part and ``<!-- end of
 after it; `BLOCKS` has what stands between them.
 """
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from functools import partial
 from typing import Final, TypeVar
+
+import click
 
 from featurewatch.agents import metrics as worker_metrics
 from featurewatch.agents.metric_defs import WorkerMetricDef
@@ -36,6 +39,8 @@ _BLOCK: Final = re.compile(
     r"(?<=<!-- generated: )([\w-]+)( -->\n)(.*?)(?=<!-- end of generated -->)", re.DOTALL
 )
 
+COMMANDS_PAGE: Final = ROOT / "docs" / "reference" / "commands.md"
+
 State = TypeVar("State", bound=StrEnum)
 Trigger = TypeVar("Trigger", bound=StrEnum)
 
@@ -47,7 +52,7 @@ def documents() -> Texts:
         ValueError: A document names a part that `BLOCKS` does not have, or a part is in none.
     """
     unused = set(BLOCKS)
-    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
         text = path.read_text()
         names = [name for name, _, _ in _BLOCK.findall(text)]
         if unknown := set(names) - BLOCKS.keys():
@@ -69,10 +74,6 @@ def _table(heading: str, rows: Iterable[Iterable[str]]) -> str:
     cells = ((cell.replace("|", r"\|") for cell in row) for row in rows)
     lines = (f"| {' | '.join(row)} |".replace("|  |", "| |") for row in cells)
     return "\n".join((heading, "|" + "---|" * columns, *lines)) + "\n"
-
-
-def _topics() -> str:
-    return _table("| topic | content |", ((f"`{topic.name()}`", topic.about) for topic in ALL))
 
 
 def _topics_with_keys() -> str:
@@ -119,7 +120,7 @@ _FORGOTTEN: Final = ("all of a cluster", "when it is forgotten (`featurewatch re
 _PAGES: Final = {
     "web": ("page",),
     "notify": ("alerts",),
-    "rules": ("runbooks/README",),
+    "rules": ("runbooks",),
     "dashboards": ("metrics",),
     "topics": ("admin",),
     "cluster": ("admin",),
@@ -139,10 +140,40 @@ def _commands() -> str:
         if isinstance(command, LazyGroup):
             parts = "|".join(names(command))
             usage += f" [{parts}]" if command.invoke_without_command else f" {parts}"
-        pages = (f"docs/{page}.md" for page in _PAGES.get(name, (name,)))
-        links = ", ".join(f"[{page}]({page})" for page in pages if (ROOT / page).exists())
+        links = ", ".join(_links(_PAGES.get(name, (name,))))
         rows.append((f"`{usage}`", summary_of(command), links))
     return _table("| command | | more |", rows)
+
+
+def _links(pages: Iterable[str]) -> Iterator[str]:
+    """Yields links from `COMMANDS_PAGE` to the pages of these names that exist."""
+    for page in pages:
+        if page == "runbooks":
+            yield "[runbooks](../runbooks/README.md)"
+        for path in sorted((ROOT / "docs").glob(f"*/{page}.md")):
+            target = os.path.relpath(path, COMMANDS_PAGE.parent)
+            yield f"[{path.name}]({target})"
+
+
+def _help_of_commands() -> str:
+    """Returns the help of every command, a section each."""
+    root = _context(app, "featurewatch", None)
+    return "\n".join(_sections(app, root))
+
+
+def _sections(group: LazyGroup, above: click.Context) -> Iterator[str]:
+    for name in names(group):
+        if command := command_of(group, name):
+            context = _context(command, name, above)
+            help_text = command.get_help(context).strip()
+            yield f"## {context.command_path}\n\n```\n{help_text}\n```\n"
+            if isinstance(command, LazyGroup):
+                yield from _sections(command, context)
+
+
+def _context(command: click.Command, name: str, above: click.Context | None) -> click.Context:
+    settings = {**command.context_settings, "terminal_width": 100}
+    return command.context_class(command, info_name=name, parent=above, **settings)
 
 
 def _metrics(rows: Iterable[tuple[str, str, Iterable[str], str]]) -> str:
@@ -151,8 +182,14 @@ def _metrics(rows: Iterable[tuple[str, str, Iterable[str], str]]) -> str:
 
 
 def _process_metrics() -> str:
-    labels = source_metrics.BUILD_INFO_LABELS
-    return _metrics([(source_metrics.BUILD_INFO, "gauge", labels, source_metrics.BUILD_INFO_HELP)])
+    it = source_metrics
+    return _metrics(
+        [
+            (it.BUILD_INFO, "gauge", it.BUILD_INFO_LABELS, it.BUILD_INFO_HELP),
+            (it.TASK_FAILURES, "counter", it.TASK_FAILURES_LABELS, it.TASK_FAILURES_HELP),
+            (it.OLD_RULES, "gauge", (), it.OLD_RULES_HELP),
+        ]
+    )
 
 
 def _source_metrics() -> str:
@@ -211,7 +248,6 @@ def diagram(start: State, transitions: Mapping[tuple[State, Trigger], State]) ->
 
 
 BLOCKS: Final[dict[str, Callable[[], str]]] = {
-    "topics": _topics,
     "topics-with-keys": _topics_with_keys,
     **{
         f"kinds-of-{topic.short_name}": partial(_kinds, topic)
@@ -222,6 +258,7 @@ BLOCKS: Final[dict[str, Callable[[], str]]] = {
     "delayed-rules": _delayed_rules,
     "ends-of-alerts": _ends,
     "commands": _commands,
+    "help-of-commands": _help_of_commands,
     "process-metrics": _process_metrics,
     "source-metrics": _source_metrics,
     "worker-metrics": lambda: _registered(worker_metrics.METRICS),

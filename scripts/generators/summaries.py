@@ -1,6 +1,6 @@
 """The summaries of commands beside their groups, so that help shows them without any import.
 
-A command is declared by its function. The order of ``SUMMARIES``, which is that of the help, is
+A command is declared by its function. The order of ``SUMMARIES`` is
 kept; a module whose command is not there yet is added at its end, and a command whose module was
 removed is left out.
 """

@@ -17,7 +17,7 @@ from featurewatch.streams.topics import METADATA_LOG
 from featurewatch.streams.types import ClusterId, FeatureLevel, FeatureName
 from tests.agents.events import CLUSTER, following, levels, registration
 
-DOC = Path(__file__).parents[2] / "docs" / "metrics.md"
+DOC = Path(__file__).parents[2] / "docs" / "reference" / "metrics.md"
 ROW = re.compile(r"^\| `(\w+)` \| (\w+) \| ([\w, ]*) \| (.+) \|$", re.MULTILINE)
 
 

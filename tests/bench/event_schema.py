@@ -1,71 +1,53 @@
 """The fields of the messages of the input topics, as Spark types: what a bare read parses.
 
-One schema covers all kinds of events: fields with the same name have the same type.
+They follow from the topics' JSON Schemas. One type covers all kinds of events: fields with the same
+name have the same type. What has several shapes, or any fields, is left as its JSON.
 """
 
-from collections.abc import Mapping
-from typing import Final
+from typing import Any
 
-_RECORD: Final = "struct<offset: bigint, type: string, version: int, data: string>"
-_ZNODE: Final = (
-    "struct<path: string, czxid: bigint, mzxid: bigint, version: int, owner: bigint,"
-    " content: string>"
-)
-
-EVENT: Final[Mapping[str, str]] = {
-    "kind": "string",
-    "cluster": "string",
-    "seen_ms": "bigint",
-    # metadata-log; ``data`` of a record is JSON that depends on its type
-    "first_offset": "bigint",
-    "last_offset": "bigint",
-    "leader_epoch": "int",
-    "append_ms": "bigint",
-    "checksum": "bigint",
-    "records": f"array<{_RECORD}>",
-    "skipped": "map<string, bigint>",
-    "end_offset": "bigint",
-    "index": "int",
-    "last": "boolean",
-    "from_offset": "bigint",
-    "to_offset": "bigint",
-    "reason": "string",
-    "reset": "boolean",
-    "finished": "boolean",
-    "alert": "string",
-    "by": "string",
-    # status of sources, on every topic
-    "source": "string",
-    "state": "string",
-    "offset": "bigint",
-    "offset_epoch": "int",
-    "offset_checksum": "bigint",
-    "high_watermark": "bigint",
-    "leader_id": "int",
-    "detail": "string",
-    # api-versions
-    "role": "string",
-    "node_id": "int",
-    "address": "string",
-    "supported": "map<string, array<int>>",
-    "finalized": "map<string, int>",
-    "epoch": "bigint",
-    "complete": "boolean",
-    "gone": "boolean",
-    "feature": "string",
-    "views": "array<struct<level: int, nodes: array<string>>>",
-    # zookeeper; ``content`` of a znode is JSON that depends on its type
-    "path": "string",
-    "znode": _ZNODE,
-    "missed": "bigint",
-    "recreated": "boolean",
-    "zxid": "bigint",
-    "resync": "string",
-    "znodes": f"array<{_ZNODE}>",
-}
-"""The fields of all events, as name and type."""
+from featurewatch.streams.fields import INT32_MAX
+from featurewatch.streams.schemas import schema_of
+from featurewatch.streams.topics import INPUTS
 
 
-def ddl(fields: Mapping[str, str]) -> str:
-    """Returns fields as the DDL that `from_json` takes."""
-    return ", ".join(f"`{name}` {type_}" for name, type_ in fields.items())
+def event_ddl() -> str:
+    """Returns the fields of all events as the DDL that `from_json` takes."""
+    types: dict[str, str] = {}
+    for topic in INPUTS:
+        schema = schema_of(topic)
+        for event in schema["oneOf"]:
+            for name, type_ in _fields(_resolved(event, schema["$defs"]), schema["$defs"]).items():
+                if types.setdefault(name, type_) != type_:
+                    raise TypeError(f"{name} is {types[name]} in one event and {type_} in another")
+    return ", ".join(f"`{name}` {type_}" for name, type_ in types.items())
+
+
+def _resolved(schema: Any, definitions: Any) -> Any:
+    reference = schema.get("$ref")
+    return schema if reference is None else definitions[reference.removeprefix("#/$defs/")]
+
+
+def _fields(schema: Any, definitions: Any) -> dict[str, str]:
+    return {name: _type(value, definitions) for name, value in schema["properties"].items()}
+
+
+def _type(schema: Any, definitions: Any) -> str:
+    schema = _resolved(schema, definitions)
+    choices = [choice for choice in schema.get("oneOf", ()) if choice.get("type") != "null"]
+    match schema.get("type"):
+        case "integer":
+            return "int" if schema.get("maximum", INT32_MAX + 1) <= INT32_MAX else "bigint"
+        case "array":
+            return f"array<{_type(schema['items'], definitions)}>"
+        case "object" if "properties" in schema:
+            members = _fields(schema, definitions).items()
+            return f"struct<{', '.join(f'{name}: {type_}' for name, type_ in members)}>"
+        case "object" if "additionalProperties" in schema:
+            return f"map<string, {_type(schema['additionalProperties'], definitions)}>"
+        case None if len(choices) == 1:
+            return _type(choices[0], definitions)
+        case "boolean":
+            return "boolean"
+        case _:
+            return "string"

@@ -4,7 +4,7 @@ The first is from the production of a cluster's state on its topic to the cell t
 in a list of 1,000 clusters that is open; the baseline is the same message at a bare consumer. The
 second is from the request of the page by a browser that has stored nothing to the first row of that
 list; the baseline is the request of the list alone, from the API. Both are medians. They need
-Chromium on the PATH and the extra ``web-dev``.
+Chromium on the PATH and the dependency group ``web``.
 """
 
 import random

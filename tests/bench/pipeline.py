@@ -61,7 +61,7 @@ from featurewatch.streams.events import CommitKind, LogCommit, SourceState, Sour
 from featurewatch.streams.topics import METADATA_LOG
 from featurewatch.streams.types import ClusterId
 from tests.bench import first_batch
-from tests.bench.event_schema import EVENT, ddl
+from tests.bench.event_schema import event_ddl
 from tests.bench.turns import FEATUREWATCH, medians
 from tests.bench.worker import level, records
 from tests.pipeline.filling import Messages, put
@@ -119,7 +119,7 @@ def fill(lake: Lake, clusters: int, total: int, *, everything: bool = True) -> i
 
 def bare(lake: Lake) -> None:
     """What Spark needs at least to look into each message: it parses only the kind."""
-    event = fn.from_json(fn.col("value").cast("string"), ddl(EVENT)).alias("event")
+    event = fn.from_json(fn.col("value").cast("string"), event_ddl()).alias("event")
     input_messages(lake.read(MESSAGES)).select(event).groupBy("event.kind").count().collect()
 
 

@@ -159,7 +159,7 @@ def test_yes_and_dry_run_need_no_confirmation(
     [
         ("metadata.version", 21, 30, "none: 21 (3.9-IV0) cannot hold what 30 (4.3-IV0) writes"),
         ("metadata.version", 21, 25, "to 23 (4.0-IV1) at the least; 21 (3.9-IV0) is out of reach"),
-        ("metadata.version", 21, 77, "unknown: the level is newer than 4.3"),
+        ("metadata.version", 21, 77, "unknown: the level is newer than 4.4"),
         ("transaction.version", 1, 2, "a downgrade to 1"),
         ("kraft.version", 0, 1, "none: Kafka refuses a downgrade of it"),
     ],

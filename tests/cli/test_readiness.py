@@ -68,10 +68,10 @@ def test_the_verdict_comes_first_and_then_the_blockers(
     assert at == sorted(at)
     block = lines[at[0] : at[1]]
     assert "  ✗ brokers 2-3  Kafka 3.9  metadata.version 1-21 only, and lacks 5 more" in block
-    assert "      → start them on Kafka 4.3" in block
+    assert "      → start them on Kafka 4.3 to 4.4" in block
     assert any("controller 9  Kafka 3.7, ghost" in line for line in block)
-    assert any("unregister --bootstrap-server HOST:PORT --id 7" in line for line in block)
-    assert any("now 3.7 to 4.3, afterwards 4.3" in line for line in lines)
+    assert any("unregister-broker --bootstrap-server HOST:PORT --id 7" in line for line in block)
+    assert any("now 3.7 to 4.4, afterwards 4.3 to 4.4" in line for line in lines)
     assert any(line.startswith("  ! min.insync.replicas of single brokers") for line in lines)
 
 
@@ -124,7 +124,7 @@ def test_single_levels(run_readiness: Callable[..., Result]) -> None:
     ("arguments", "words"),
     [
         (("--target", "3.7-IV1"), "--target 3.7, or --feature metadata.version=3.7-IV1"),
-        (("--target", "9.9"), "'9.9' is not in the table of levels, which has 3.3 to 4.3"),
+        (("--target", "9.9"), "'9.9' is not in the table of levels, which has 3.3 to 4.4"),
         (("--feature", "metadata.version"), "is not NAME=LEVEL"),
         (("--feature", "group.version=x"), "'x' is no level of group.version: it is a whole"),
         (("--feature", "a=1", "--feature", "a=2"), "names a twice"),

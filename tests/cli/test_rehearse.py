@@ -201,7 +201,7 @@ WRONG = (
     ((*AT, "-s", "stop:broker-1", "--release", "9.9"), "Kafka '9.9' is not in the table"),
     (("-s", "stop:broker-1"), "give --bootstrap-controller"),
     (("-s", "stop:broker-1", "--bootstrap-controller", "nonsense"), "write host:port"),
-    ((*AT, "-s", "stop:broker-1", "--on-real-controller", "3.8"), "choose one of 3.9 to 4.3"),
+    ((*AT, "-s", "stop:broker-1", "--on-real-controller", "3.8"), "choose one of 3.9 to 4.4"),
     ((*AT, "-s", "stop:broker-1", "--on-real-controller", "new"), "not in the table of levels"),
 )
 

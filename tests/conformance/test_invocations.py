@@ -15,7 +15,7 @@ def test_the_page_counts_the_invocations() -> None:
     of_reassignments = len(reassign_lines.invocations(Path()))
     of_elections = len(election_lines.KINDS) * len(election_lines.invocations(Path(), "t"))
     assert of_topics + of_reassignments + of_elections >= 150
-    text = " ".join((ROOT / "docs" / "admin.md").read_text().split())
+    text = " ".join((ROOT / "docs" / "how-to" / "admin.md").read_text().split())
     assert (
         f"{of_topics} invocations of `kafka-topics`, {of_reassignments} of "
         f"`kafka-reassign-partitions` and {of_elections} of `kafka-leader-election`"

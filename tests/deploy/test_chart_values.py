@@ -96,7 +96,7 @@ def test_the_schema_refuses(path: str, value: object, place: str, reason: str) -
 
 def documented_values() -> list[str]:
     """The examples of values in the section about Helm."""
-    page = (ROOT / "docs/install.md").read_text()
+    page = (ROOT / "docs/how-to/install.md").read_text()
     section = page.partition("## Kubernetes, with Helm\n")[2].partition("\n## ")[0]
     return re.findall(r"^```yaml\n(.*?)^```", section, re.DOTALL | re.MULTILINE)
 

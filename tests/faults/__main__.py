@@ -27,7 +27,9 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="the rows that `make test` runs")
     parser.add_argument("--list", action="store_true", help="print the rows' names, and end")
     parser.add_argument("--json", action="store_true", help="a JSON document a row")
-    parser.add_argument("--markdown", action="store_true", help="a table for docs/faults.md")
+    parser.add_argument(
+        "--markdown", action="store_true", help="a table for docs/explanation/faults.md"
+    )
     parser.add_argument(
         "--table",
         nargs="+",

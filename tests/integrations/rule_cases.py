@@ -60,6 +60,16 @@ CASES = {
         {f"featurewatch_worker_restarts_total{WORKER}": "0x10 2x50"},
         labels='{instance="a"}',
     ),
+    "FeaturewatchTaskFailing": RuleCase(
+        {'featurewatch_task_failures_total{instance="a",task="reading the login files"}': "0 1x59"},
+        {'featurewatch_task_failures_total{instance="a",task="reading the login files"}': "3x60"},
+        labels='{instance="a",task="reading the login files"}',
+    ),
+    "FeaturewatchWebConfigFailed": RuleCase(
+        {'featurewatch_web_config_failed{instance="a"}': "1x60"},
+        {'featurewatch_web_config_failed{instance="a"}': "0x60"},
+        labels='{instance="a"}',
+    ),
     "FeaturewatchLagGrowing": RuleCase(
         {f"featurewatch_source_lag_records{SOURCE}": "2000+100x60"},
         {f"featurewatch_source_lag_records{SOURCE}": "9000-100x60"},

@@ -1,4 +1,4 @@
-"""The recipes in docs/receivers.md: Alertmanager accepts them, and they use what alerts have."""
+"""The recipes in receivers.md: Alertmanager accepts them, and they use what alerts have."""
 
 import re
 import subprocess
@@ -22,7 +22,7 @@ from tests.integrations.tools import alertmanager_templates, tool
 from tests.paths import ROOT
 from tests.web.samples import NOW_MS, alert_of
 
-TEXT = (ROOT / "docs" / "receivers.md").read_text()
+TEXT = (ROOT / "docs" / "how-to" / "receivers.md").read_text()
 RECIPES = dict(re.findall(r"^## ([^\n]+)\n(?:(?!^## ).)*?```yaml\n(.*?)```", TEXT, re.M | re.S))
 LINKS = AlertLinks("https://runbooks", "https://page/", {"a-cluster": "orders"})
 ALERT = alert_of(evidence={"range": [1, 7]})

@@ -1,7 +1,7 @@
 """A pytest plugin: Hypothesis for the suite, and fuzzing for as long as ``--fuzz-minutes`` says.
 
 The tests of entries, what takes bytes from outside, are marked ``fuzz``. In the suite they try as
-many examples as they are written with. With the option each test function runs again and again
+many examples as other tests do. With the option each test function runs again and again
 until its share of the minutes is over, and the end of the output has the examples of each.
 What fails is stored in ``tests/corpus``, which the suite reads too.
 """

@@ -1,17 +1,19 @@
 """A pytest plugin: what a run by day leaves to the night.
 
-By day, tests marked ``nightly`` are deselected, tests with random cases try a tenth of them with
-fixed seeds, and tests marked ``releases("4.1.2")`` run on these releases of Kafka: two runs of one
-commit run the same. ``make nightly`` (``--nightly``) runs everything, with all cases and new seeds,
-on the oldest and the newest patch of each release line that operators run (`RELEASES`).
-``--releases`` names other releases, as a comma list.
+By day, tests marked ``nightly`` are deselected, tests with random cases try a tenth of them and
+those of Hypothesis a third of their examples, with fixed seeds, and tests marked
+``releases("4.1.2")`` run on these releases of Kafka: two runs of one commit run the same.
+``make nightly`` (``--nightly``) runs everything, with all cases and examples and new seeds, on the
+oldest and the newest patch of each release line that operators run (`RELEASES`). ``--releases``
+names other releases, as a comma list.
 """
 
 from random import SystemRandom
-from typing import Final
+from typing import Any, Final
 
 import hypothesis.core
 import pytest
+from hypothesis import settings
 
 RELEASES: Final = (
     *("3.3.0", "3.3.2"),
@@ -20,6 +22,10 @@ RELEASES: Final = (
     *("4.1.0", "4.1.2"),
     *("4.3.0", "4.3.1"),
 )
+_SETTINGS: Final = "_hypothesis_internal_use_settings"
+"""There is no public way to change what a decorator has set."""
+_FEWEST_EXAMPLES: Final = 20
+"""A test with fewer tries all of them by day."""
 _run = {"nightly": False}
 
 
@@ -32,6 +38,11 @@ def case_seeds(full: int) -> range:
     """The seeds of this run: by night ones that were never used before."""
     first = SystemRandom().randrange(1 << 40) if _run["nightly"] else 0
     return range(first, first + case_count(full))
+
+
+def _example_count(full: int) -> int:
+    """How many of ``full`` examples of Hypothesis are tried by day."""
+    return max(full // 3, min(full, _FEWEST_EXAMPLES))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -59,8 +70,19 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselects the nightly tests by day."""
-    if not config.getoption("nightly"):
-        nightly = [item for item in items if item.get_closest_marker("nightly")]
-        items[:] = [item for item in items if not item.get_closest_marker("nightly")]
-        config.hook.pytest_deselected(items=nightly)
+    """Deselects the nightly tests by day, and gives those of Hypothesis fewer examples."""
+    if config.getoption("nightly"):
+        return
+    nightly = [item for item in items if item.get_closest_marker("nightly")]
+    items[:] = [item for item in items if not item.get_closest_marker("nightly")]
+    config.hook.pytest_deselected(items=nightly)
+    tests: dict[int, Any] = {}  # a function is the test of each of its parameters
+    for item in items:
+        test = getattr(item, "obj", None)
+        test = getattr(test, "__func__", test)
+        if hasattr(test, _SETTINGS):
+            tests[id(test)] = test
+    for test in tests.values():
+        written: settings = getattr(test, _SETTINGS)
+        fewer = settings(written, max_examples=_example_count(written.max_examples))
+        setattr(test, _SETTINGS, fewer)

@@ -1,4 +1,4 @@
-"""A pytest plugin: which rows of ``docs/requirements.md`` this run has shown.
+"""A pytest plugin: which rows of ``docs/reference/requirements.md`` this run has shown.
 
 A row is shown by a test that ran and passed, and that names it: in its docstring, in that of its
 module, or by the mark ``rows`` (`with_rows`). A skipped test shows nothing, nor does one that is
@@ -135,8 +135,8 @@ class ShownRows:
             return
         for name in self._lost:
             terminalreporter.write_line(
-                f"NOT SHOWN {name}: no test that names it passed, and docs/requirements.md has it "
-                "as shown",
+                f"NOT SHOWN {name}: no test that names it passed, and "
+                "docs/reference/requirements.md has it as shown",
                 red=True,
             )
         terminalreporter.write_line(total(report(rows_of(self._document), self._shown)))

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from tests.plugins.nightly import RELEASES
 
 TESTS = """
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 from tests.plugins.nightly import case_count, case_seeds
 
 @pytest.fixture(scope="module")
@@ -31,9 +32,15 @@ def test_of_the_night():
 def test_seeds():
     print("seeds", case_count(50), case_seeds(20))
 
+@pytest.mark.parametrize("case", "ab")
 @given(st.integers(0, 10**9))
-def test_drawn(number):
-    print("drawn", number)
+def test_drawn(case, number):
+    print("drawn", case, number)
+
+@settings(max_examples=24)
+@given(st.integers(0, 10**9))
+def test_drawn_rarely(number):
+    print("drawn rarely", number)
 """
 
 
@@ -55,7 +62,7 @@ def test_a_marked_test_runs_once_on_each_release(
 
 
 def test_two_runs_by_day_are_the_same_and_one_by_night_is_larger(tmp_path: Path) -> None:
-    """A tenth of the cases is tried by day, with the same seeds and examples each time."""
+    """By day a tenth of the cases and a third of the examples are tried, with the same seeds."""
     day, again, night = (_session(tmp_path, "-s", *more) for more in ((), (), ("--nightly",)))
     chosen = [line for line in day.splitlines() if "drawn" in line or "seeds" in line]
     assert "seeds 5 range(0, 2)" in day
@@ -64,6 +71,9 @@ def test_two_runs_by_day_are_the_same_and_one_by_night_is_larger(tmp_path: Path)
     assert "seeds 50 range(" in night
     assert "range(0, 20)" not in night
     assert "deselected" not in night
+    for output, examples, rare in ((day, 33, 20), (night, 100, 24)):
+        drawn = Counter(line.split()[1] for line in output.splitlines() if "drawn" in line)
+        assert drawn == {"a": examples, "b": examples, "rarely": rare}
 
 
 def _session(directory: Path, *options: str) -> str:

@@ -58,7 +58,7 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_what_shares_a_fixture_runs_in_one_process(pytester: pytest.Pytester, suite: Path) -> None:
-    """Groups come first, each in one process, with their whole files; then come short files."""
+    """Groups come first, each in one process, with their whole files."""
     pytester.makepyfile(test_a=SHORT, test_b=STACK, test_x=QUORUM, test_y=QUORUM, test_z=SPARK)
     assert pytester.runpytest_subprocess("-n", "2").ret == 0
     lines = [line.split() for line in suite.read_text().splitlines()]
@@ -70,8 +70,14 @@ def test_what_shares_a_fixture_runs_in_one_process(pytester: pytest.Pytester, su
     first = sorted(names[: 1 + ("test_x" in names)] for names in files.values())
     assert first == [["test_x", "test_y"], ["test_z"]]
     assert {nodeid[:6] for _, nodeid in lines} == {f"test_{name}" for name in "abxyz"}
-    names = [nodeid[:6] for _, nodeid in lines]
-    assert names.index("test_b") < names.index("test_a")
+
+
+def test_short_files_are_handed_out_last(pytester: pytest.Pytester, suite: Path) -> None:
+    """Groups come first, then what needs a stack. One process, as those of two are in no order."""
+    pytester.makepyfile(test_a=SHORT, test_b=STACK, test_z=SPARK)
+    assert pytester.runpytest_subprocess("-n", "1").ret == 0
+    names = [line.split()[1][:6] for line in suite.read_text().splitlines()]
+    assert [*dict.fromkeys(names)] == ["test_z", "test_b", "test_a"]
 
 
 def test_two_tests_of_one_name_end_the_run(pytester: pytest.Pytester, suite: Path) -> None:

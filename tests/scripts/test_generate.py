@@ -115,22 +115,24 @@ def test_the_text_around_a_generated_part_stays(document: Path) -> None:
     """And what was generated once is generated alike again."""
     ((path, text),) = document_blocks.documents()
     assert path == document
-    assert text.startswith("before\n<!-- generated: topics -->\n| topic | content |\n|---|---|\n")
+    assert text.startswith(
+        "before\n<!-- generated: topics-with-keys -->\n| topic | content | key | cleanup |\n"
+    )
     assert text.endswith("```\n<!-- end of generated -->\nafter\n")
     assert with_blocks(text) == text
 
 
 def test_an_unknown_part_of_a_document_is_an_error(document: Path) -> None:
     """It names the document and the part."""
-    document.write_text(document.read_text().replace("generated: topics ", "generated: topic "))
-    with pytest.raises(ValueError, match=r"README\.md has unknown generated parts: topic$"):
+    document.write_text(document.read_text().replace("generated: rules ", "generated: rule "))
+    with pytest.raises(ValueError, match=r"README\.md has unknown generated parts: rule$"):
         [*document_blocks.documents()]
 
 
 def test_a_part_that_no_document_has_is_an_error(document: Path) -> None:
     """Otherwise a marker that was lost would leave its table as it was."""
-    document.write_text(document.read_text().replace("<!-- generated: topics -->\n", ""))
-    with pytest.raises(ValueError, match="no document has the generated parts topics"):
+    document.write_text(document.read_text().replace("<!-- generated: rules -->\n", ""))
+    with pytest.raises(ValueError, match="no document has the generated parts rules"):
         [*document_blocks.documents()]
 
 

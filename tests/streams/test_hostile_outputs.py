@@ -1,6 +1,5 @@
 """Outputs that somebody else wrote: they are refused, or whoever reads them can show them."""
 
-from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -13,21 +12,13 @@ from featurewatch.streams.codec.events import MalformedEventError
 from featurewatch.streams.codec.outputs import (
     Output,
     decode_alert,
-    decode_change,
-    decode_operation,
-    decode_snapshot,
     encode_output,
 )
-from featurewatch.streams.outputs import Alert, FeatureChange, Operation, Snapshot
+from featurewatch.streams.outputs import Alert, FeatureChange, Operation
 from tests.forging import forge
 from tests.simulation.engine import simulated_outputs
+from tests.streams.encoded import DECODERS
 
-DECODERS: dict[type[Output], Callable[[bytes | None], Output]] = {
-    FeatureChange: decode_change,
-    Alert: decode_alert,
-    Snapshot: decode_snapshot,
-    Operation: decode_operation,
-}
 SAMPLES: dict[type[Output], list[dict[str, Any]]] = {shape: [] for shape in DECODERS}
 for _output in simulated_outputs(range(6)):
     SAMPLES[type(_output)].append(orjson.loads(encode_output(_output).value or b""))

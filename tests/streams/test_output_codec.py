@@ -8,16 +8,12 @@ import pytest
 from featurewatch.streams.codec.events import MalformedEventError, encode
 from featurewatch.streams.codec.outputs import (
     Output,
-    decode_alert,
-    decode_change,
-    decode_operation,
-    decode_snapshot,
     encode_output,
     encode_state,
     topic_of,
 )
 from featurewatch.streams.events import DeadLetter
-from featurewatch.streams.outputs import Alert, FeatureChange, Operation, Snapshot
+from featurewatch.streams.outputs import Alert, FeatureChange, Snapshot
 from featurewatch.streams.topics import (
     ALERTS,
     DEAD_LETTERS,
@@ -28,13 +24,7 @@ from featurewatch.streams.topics import (
 )
 from tests.simulation.engine import simulated_outputs
 from tests.streams.dead_letters import decode_dead_letter
-
-DECODERS = {
-    FeatureChange: decode_change,
-    Alert: decode_alert,
-    Snapshot: decode_snapshot,
-    Operation: decode_operation,
-}
+from tests.streams.encoded import DECODERS
 
 
 def test_outputs_survive_encoding_and_decoding() -> None:

@@ -5,6 +5,7 @@ import pytest
 from featurewatch.streams.events import SourceState
 from featurewatch.streams.source_status import (
     GracePeriods,
+    RecentTexts,
     SourceProgress,
     StallReason,
     StatusReporter,
@@ -73,3 +74,20 @@ def test_the_detail_is_the_stall_reason() -> None:
     saying.reported(STALLED, 1000)
     assert saying.due(True, None, 1001) is FOLLOWING
     assert (saying.detail, saying.last_error) == ("", "nobody answers")
+
+
+def test_a_text_that_repeats_or_alternates_is_logged_once() -> None:
+    """A text is new again a minute after it was last seen; others are forgotten from 100 on."""
+    texts = RecentTexts()
+    new = [
+        (at, text)
+        for at in range(0, 300_000, 1000)
+        for text in ("a", "b")
+        if texts.is_new(text, at)
+    ]
+    assert new == [(0, "a"), (0, "b")]
+    assert not texts.is_new("a", 359_000)
+    assert texts.is_new("b", 360_000)
+    for number in range(100):
+        texts.is_new(str(number), 360_000)
+    assert texts.is_new("a", 360_000)

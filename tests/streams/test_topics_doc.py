@@ -1,4 +1,4 @@
-"""``docs/topics.md``: its headers and its examples are checked; its tables are generated."""
+"""``topics.md``: its headers and its examples are checked; its tables are generated."""
 
 import re
 from collections.abc import Callable
@@ -29,7 +29,7 @@ from featurewatch.streams.topics import (
 )
 from tests.streams.encoded import value_of
 
-DOC = (Path(__file__).parents[2] / "docs" / "topics.md").read_text()
+DOC = (Path(__file__).parents[2] / "docs" / "reference" / "topics.md").read_text()
 
 DECODERS: dict[str, Callable[[bytes], FeatureChange | Alert | Snapshot | Operation]] = {
     FEATURE_CHANGES.short_name: decode_change,

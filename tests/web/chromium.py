@@ -1,4 +1,4 @@
-"""Chromium, as Debian has it, driven by Playwright of the extra ``web-dev``."""
+"""Chromium, as Debian has it, driven by Playwright of the dependency group ``web``."""
 
 import shutil
 from collections.abc import AsyncIterator
@@ -7,7 +7,7 @@ from typing import Any, Final
 
 CHROMIUM: Final = shutil.which("chromium") or shutil.which("chromium-browser")
 NO_CHROMIUM: Final = "there is no chromium on the PATH"
-NO_PLAYWRIGHT: Final = "playwright is missing: install the extra web-dev"
+NO_PLAYWRIGHT: Final = "playwright is missing: install the dependency group web"
 ARGUMENTS: Final = ("--no-sandbox",)
 """Without it Chromium does not run as root."""
 

@@ -349,7 +349,8 @@ async def test_a_client_that_takes_nothing_is_cut_off(monkeypatch: pytest.Monkey
 async def test_the_description_is_valid() -> None:
     """By the rules of OpenAPI 3.1."""
     validator = pytest.importorskip(
-        "openapi_spec_validator", reason="the validator is missing: install the extra web-dev"
+        "openapi_spec_validator",
+        reason="the validator is missing: install the dependency group web",
     )
     validator.validate(document())
 

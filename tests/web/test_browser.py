@@ -1,6 +1,6 @@
 """The page in Chromium: its views, live changes, the keyboard, hostile names, both schemes.
 
-Needs Chromium on the PATH (Debian: chromium) and the extra ``web-dev``; left out without them.
+Needs Chromium on the PATH (Debian: chromium) and the group ``web``; left out without them.
 """
 
 import time
@@ -147,7 +147,7 @@ async def test_every_view_shows_its_content_and_the_console_stays_empty(browser:
         for text in (
             "1 of 3 nodes on 4.0",
             "not ready",
-            "start it on Kafka 4.0 to 4.3",
+            "start it on Kafka 4.0 to 4.4",
             "Controller 1 (Kafka 4.0) would refuse, with this text:",
             "Broker 2 must be upgraded.",
             "19 (3.7-IV4) → 25 (4.0-IV3)",

@@ -1,6 +1,6 @@
 """The page in Chromium behind a proxy with TLS and a path of its own, with each way to log in.
 
-Needs Chromium on the PATH (Debian: chromium) and the extra ``web-dev``; left out without them.
+Needs Chromium on the PATH (Debian: chromium) and the group ``web``; left out without them.
 """
 
 import base64

@@ -53,7 +53,7 @@ def test_a_real_roll_is_followed_without_a_reload(
 ) -> None:
     """Each node, the verdict that turns to ready, the level that is raised, and its change."""
     api = pytest.importorskip(
-        "playwright.sync_api", reason="playwright is missing: install the extra web-dev"
+        "playwright.sync_api", reason="playwright is missing: install the dependency group web"
     )
     cluster = make_cluster(combined([OLD] * 3, "3.9-IV0"))
     with followed(cluster, bus, tmp_path) as address, api.sync_playwright() as playwright:

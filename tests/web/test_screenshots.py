@@ -20,7 +20,7 @@ def test_each_picture_is_there_and_small() -> None:
     assert all(path.stat().st_size < MAX_BYTES for path in pictures.values())
 
 
-@pytest.mark.parametrize("document", ["README.md", "docs/page.md"])
+@pytest.mark.parametrize("document", ["README.md", "docs/how-to/page.md"])
 def test_documents_show_them_in_the_scheme_of_the_reader(document: str) -> None:
     """Each picture of a document has its dark form, and both exist."""
     text = (ROOT / document).read_text()

@@ -38,11 +38,7 @@ from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topic_keeper import TopicIds
 from featurewatch.streams.topics import (
     ALERTS,
-    DEAD_LETTERS,
-    EPOCHS,
-    FEATURE_CHANGES,
     INPUTS,
-    OPERATIONS,
     WORKER_OUTPUTS,
     Topic,
 )
@@ -52,7 +48,7 @@ from featurewatch.tables.rows import cluster_of
 LOG: Final = logging.getLogger("featurewatch.worker")
 
 _ROW: Final = "topic-ids/"
-_HISTORIES: Final = (FEATURE_CHANGES, EPOCHS, DEAD_LETTERS, OPERATIONS)
+_HISTORIES: Final = tuple(topic for topic in WORKER_OUTPUTS if not topic.is_compacted)
 """The outputs whose earlier messages cannot be published again."""
 
 _ROWS_LOST: Final = "the changelog of the worker's tables was deleted, and its rows are lost"

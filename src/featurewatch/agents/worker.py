@@ -26,6 +26,7 @@ from featurewatch.agents.timers import (
     publish_states,
 )
 from featurewatch.agents.topic_changes import TopicChanges, changed_topics, split_rows
+from featurewatch.common.tasks import start_background
 from featurewatch.common.text import error_line
 from featurewatch.streams.bus.errors import BusUnavailableError, TopicsChangedError
 from featurewatch.streams.bus.positions import partition_of
@@ -202,7 +203,9 @@ class Worker:
                 return publisher.waits_for_topic or app.reader.take_stale_metadata()
 
             report_changes = partial(_report_changes, failure, ids)
-            watching = asyncio.ensure_future(keeper.run(is_hinted, report_changes))
+            watching = start_background(
+                "looking after the topics", partial(keeper.run, is_hinted, report_changes)
+            )
             end = app.stop
             try:
                 await self._until_end(app, failure)
@@ -212,8 +215,7 @@ class Worker:
                 end = partial(_end_failed, app, error)
                 raise
             finally:
-                watching.cancel()
-                await asyncio.gather(watching, return_exceptions=True)
+                await watching.close()
                 await end()
                 await writer.close()
 

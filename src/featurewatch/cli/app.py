@@ -43,7 +43,16 @@ SUMMARIES: Final = {
     "rehearse": "Rehearse changes and operations: what the controllers would answer and do.",
     "storage": "Format a log directory with Kafka's own tool, or show what one was formatted with.",
 }
-"""In the order of the help; each command's own help begins with its summary."""
+"""Each command's own help begins with its summary."""
+
+_SECTIONS: Final = {
+    "Run": ("up", "watch", "worker", "web", "notify"),
+    "Ask": ("state", "changes", "operations", "alerts", "epochs", "readiness", "rehearse"),
+    "Change": ("features", "topics", "reassign", "elect", "cluster", "shell", "retire", "resync"),
+    "History": ("history", "fleet", "pipeline", "replay"),
+    "This machine": ("demo", "stack", "storage", "rules", "dashboards"),
+}
+"""The sections of the help, and the order of the commands in it."""
 
 _SHARED: Final = {
     **dict.fromkeys(("state", "changes", "operations", "epochs"), "outputs"),
@@ -78,6 +87,7 @@ app = LazyGroup(
     SUMMARIES,
     "featurewatch.cli.commands.{}",
     shared=_SHARED,
+    sections=_SECTIONS,
     help="Follow the feature levels of Kafka clusters live: what changed, which node is "
     "incompatible, what blocks the next level.",
     params=_PARAMS,

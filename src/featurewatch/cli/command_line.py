@@ -263,7 +263,8 @@ class LazyGroup(click.Group):
     """A group of commands, by name with their summaries.
 
     ``module`` names the module of each: ``{}`` stands for the command's name, or for that in
-    ``shared`` where a module has several. One of its attributes is the command, or a group. With
+    ``shared`` where a module has several. One of its attributes is the command, or a group. The
+    help lists commands by ``sections``: names of commands by title. With
     ``invoke_without_command`` the callback runs, and `is_alone` tells it whether no command was
     named.
     """
@@ -277,6 +278,7 @@ class LazyGroup(click.Group):
         module: str,
         *,
         shared: Mapping[str, str] = MappingProxyType({}),
+        sections: Mapping[str, Sequence[str]] = MappingProxyType({}),
         **others: Any,
     ) -> None:
         settings = {**_SETTINGS, **others.pop("context_settings", {})}
@@ -285,6 +287,7 @@ class LazyGroup(click.Group):
         self.summaries = summaries
         self._module = module
         self._shared = shared
+        self._sections = sections
 
     def list_commands(
         self,
@@ -334,9 +337,14 @@ class LazyGroup(click.Group):
         ctx: click.Context,  # noqa: ARG002 - Click calls it so
         formatter: click.HelpFormatter,
     ) -> None:
-        """The names and summaries, whole."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(self.summaries.items()))
+        """Writes each section's names and whole summaries; commands in no section come last."""
+        sectioned = {name for names in self._sections.values() for name in names}
+        others = [name for name in self.summaries if name not in sectioned]
+        for title, names in {**self._sections, "Commands": others}.items():
+            rows = [(name, self.summaries[name]) for name in names if name in self.summaries]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
 
 
 def is_alone() -> bool:

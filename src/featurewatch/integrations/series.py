@@ -33,6 +33,9 @@ class SeriesDef(NamedTuple):
 
 def _series() -> Iterator[tuple[str, SeriesDef]]:
     yield sources.BUILD_INFO, SeriesDef(sources.BUILD_INFO_LABELS, sources.BUILD_INFO_HELP)
+    failures = SeriesDef(sources.TASK_FAILURES_LABELS, sources.TASK_FAILURES_HELP)
+    yield sources.TASK_FAILURES, failures
+    yield sources.OLD_RULES, SeriesDef((), sources.OLD_RULES_HELP)
     yield sources.CLUSTER_INFO, SeriesDef(sources.CLUSTER_INFO_LABELS, sources.CLUSTER_INFO_HELP)
     state = SeriesDef((*sources.LABELS, "state"), "1 for the source's current state, else 0.")
     yield sources.SOURCE_STATE, state

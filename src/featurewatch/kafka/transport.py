@@ -1,7 +1,8 @@
 """How frames reach a node and come back: a length of four bytes, then as many bytes.
 
 It runs on asyncio, also in a command that sends one request: without an event loop such a command
-would save 25 of 100 ms, and Kafka's tools take five times as long as it is (docs/bench.md).
+would save 25 of 100 ms, and Kafka's tools take five times as long as it is (docs/reference,
+bench.md).
 """
 
 import asyncio

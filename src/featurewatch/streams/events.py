@@ -3,7 +3,7 @@
 Times are milliseconds since the Unix epoch. Each event has an ``id`` that follows from its cause
 alone, so that an event published twice is recognized (it is the ``ce_id`` header on the topic).
 ``KIND`` is its ``kind`` on the topic. `streams.fields` has the types of fields and what is derived
-from them; the first paragraph of a class is its row in ``docs/topics.md``.
+from them; the first paragraph of a class is its row in ``docs/reference/topics.md``.
 """
 
 from collections.abc import Mapping, Sequence

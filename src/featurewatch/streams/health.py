@@ -10,7 +10,7 @@ import orjson
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from featurewatch.common.http.access import AccessControl
+from featurewatch.common import tasks
 from featurewatch.common.http.access_rules import AccessSettings
 from featurewatch.common.http.listener import HttpListener
 from featurewatch.common.http.problems import ProblemError
@@ -91,12 +91,17 @@ class _SharedRendering:
         return await asyncio.shield(self._running)
 
 
-def make_app(views: HealthViews, access: AccessControl) -> web.Application:
-    """The web application of the three views; only the metrics may need a login."""
+def make_app(views: HealthViews, listener: HttpListener) -> web.Application:
+    """The web application of the three views; only the metrics may need a login.
+
+    Background tasks of the process that fail make it unready, whichever view it has.
+    """
+    access = listener.access
     rendering = _SharedRendering(views.metrics)
 
     async def show_metrics(_: web.Request) -> web.Response:
         text = await rendering.text()
+        text += metrics.process_exposition(has_old_rules=bool(listener.rules_error))
         return web.Response(body=text, headers={"Content-Type": metrics.CONTENT_TYPE})
 
     async def show_health(_: web.Request) -> web.Response:
@@ -104,7 +109,9 @@ def make_app(views: HealthViews, access: AccessControl) -> web.Application:
 
     async def show_readiness(_: web.Request) -> web.Response:
         ready, body = views.readiness()
-        return _json(body, status=200 if ready else 503)
+        if troubles := tasks.troubles():
+            ready, body = False, body | {"ready": False, "tasks": troubles}
+        return _json(body | listener.warnings, status=200 if ready else 503)
 
     @web.middleware
     async def admit(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -148,7 +155,7 @@ class HealthServer:
     ) -> None:
         self.host = host
         self._listener = HttpListener(host, port, access, _MAX_CONNECTIONS, _END_S)
-        self._app = make_app(views, self._listener.access)
+        self._app = make_app(views, self._listener)
 
     @property
     def port(self) -> int:

@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST as CONTENT_TYPE
 
+from featurewatch.common.tasks import failure_counts
 from featurewatch.streams.events import SourceState
 
 
@@ -71,6 +72,16 @@ CLUSTER_INFO_HELP: Final = "1; the name of a cluster in the configuration, or it
 BUILD_INFO: Final = "featurewatch_build_info"
 BUILD_INFO_LABELS: Final = ("process", "version")
 BUILD_INFO_HELP: Final = "1; the version that runs, and whether it is watch, worker or notify."
+
+TASK_FAILURES: Final = "featurewatch_task_failures_total"
+TASK_FAILURES_LABELS: Final = ("task",)
+TASK_FAILURES_HELP: Final = "Times a background task of the process failed and was started again."
+
+OLD_RULES: Final = "featurewatch_web_config_failed"
+OLD_RULES_HELP: Final = (
+    "1 if the web configuration or the tokens have changed and cannot be used, so that older TLS "
+    "and logins hold; else 0."
+)
 
 METRICS: Final = (
     MetricDef(
@@ -191,6 +202,28 @@ def exposition(reports: Collection[SourceReport]) -> bytes:
     return generate_latest(registry)
 
 
+def process_exposition(*, has_old_rules: bool) -> bytes:
+    """What every process exposes beside its own metrics, in the same format."""
+    registry = CollectorRegistry()
+    registry.register(_ProcessMetrics(has_old_rules))
+    return generate_latest(registry)
+
+
+class _ProcessMetrics:
+    """A collector of the process' background tasks and of the rules of its port."""
+
+    def __init__(self, has_old_rules: bool) -> None:
+        self._has_old_rules = has_old_rules
+
+    def collect(self) -> Iterator[Metric]:
+        """One series for each task, and one for the rules."""
+        tasks = CounterMetricFamily(TASK_FAILURES, TASK_FAILURES_HELP, labels=TASK_FAILURES_LABELS)
+        for name, count in sorted(failure_counts().items()):
+            tasks.add_metric([name], count)
+        yield tasks
+        yield GaugeMetricFamily(OLD_RULES, OLD_RULES_HELP, value=float(self._has_old_rules))
+
+
 __all__ = [
     "BUILD_INFO",
     "BUILD_INFO_HELP",
@@ -201,8 +234,13 @@ __all__ = [
     "CONTENT_TYPE",
     "LABELS",
     "METRICS",
+    "OLD_RULES",
+    "OLD_RULES_HELP",
     "SOURCE_STATE",
     "SOURCE_STATE_HELP",
+    "TASK_FAILURES",
+    "TASK_FAILURES_HELP",
+    "TASK_FAILURES_LABELS",
     "BuildInfo",
     "MetricDef",
     "SourceMetrics",
@@ -210,4 +248,5 @@ __all__ = [
     "SourceReporter",
     "exposition",
     "own_version",
+    "process_exposition",
 ]

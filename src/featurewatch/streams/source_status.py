@@ -1,6 +1,7 @@
 """When a source is catching up, following or stalled, and when its status is to be published."""
 
 from dataclasses import dataclass
+from typing import Final
 
 from featurewatch.streams.events import SourceState
 
@@ -103,3 +104,24 @@ class StatusReporter:
     def fell_behind(self) -> None:
         """The source is behind, whatever its last status; that is due at once."""
         self.state, self._reported_ms = SourceState.CATCHING_UP, None
+
+
+class RecentTexts:
+    """Decides which lines of a log are new: one that repeats within a minute is not.
+
+    Texts that alternate are not new either. Times are milliseconds of one clock.
+    """
+
+    _QUIET_MS: Final = 60_000
+    _MAX_TEXTS: Final = 100
+
+    def __init__(self) -> None:
+        self._seen_ms: dict[str, int] = {}
+
+    def is_new(self, text: str, now_ms: int) -> bool:
+        """Whether the last call with this text is more than a minute ago."""
+        last_ms = self._seen_ms.pop(text, None)
+        self._seen_ms[text] = now_ms
+        if len(self._seen_ms) > self._MAX_TEXTS:
+            del self._seen_ms[next(iter(self._seen_ms))]
+        return last_ms is None or now_ms - last_ms > self._QUIET_MS

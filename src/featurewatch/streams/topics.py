@@ -20,6 +20,11 @@ class Topic:
     source: str = ""
     key: str = "cluster id"
 
+    @property
+    def is_compacted(self) -> bool:
+        """Whether the bus keeps the newest message of each key alone."""
+        return self.config.get("cleanup.policy") == "compact"
+
     def name(self, prefix: str = PREFIX) -> str:
         """The full name under a prefix."""
         return f"{prefix}.{self.short_name}"

@@ -9,7 +9,9 @@ from typing import Final
 import orjson
 from aiohttp import web
 
+from featurewatch.common import tasks
 from featurewatch.common.http.listener import HttpListener
+from featurewatch.common.tasks import start_background
 from featurewatch.web.api import Api
 from featurewatch.web.live import EventStreams
 from featurewatch.web.login import LoginPage
@@ -113,8 +115,11 @@ class PageServer:
             return _status(HTTPStatus.OK, {"status": "ok"})
 
         async def show_readiness(_: web.Request) -> web.Response:
-            ready = self.model.is_complete
-            body = {"ready": ready, "reason": "" if ready else self.model.error}
+            reasons = tasks.troubles()
+            if not self.model.is_complete:
+                reasons.insert(0, self.model.error or "the topics are being read")
+            ready = not reasons
+            body = {"ready": ready, "reason": "; ".join(reasons), **self._listener.warnings}
             return _status(HTTPStatus.OK if ready else HTTPStatus.SERVICE_UNAVAILABLE, body)
 
         app.router.add_get("/", show_page)
@@ -132,10 +137,9 @@ class PageServer:
                 self.model.tick(self.now_ms())
                 self.streams.wake()
 
-        task = asyncio.ensure_future(tick())
+        task = start_background("the page's clock", tick)
         yield
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        await task.close()
 
 
 def _file(file: StaticFile, stored: str) -> web.Response:

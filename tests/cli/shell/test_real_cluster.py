@@ -1,6 +1,7 @@
 """The shell against a real cluster: a script of changes, and its names at a terminal."""
 
 import asyncio
+import uuid
 from pathlib import Path
 
 import pytest
@@ -19,23 +20,24 @@ def test_topics_are_made_shown_completed_and_deleted(bus: Cluster, tmp_path: Pat
     """One script for the changes; Tab knows the new topic, and forgets the deleted one."""
     pytest.importorskip("prompt_toolkit", reason="install the extra shell")
     server = ("--bootstrap-server", bus.bootstrap_servers)
+    topic = f"shell-{uuid.uuid4().hex[:12]}"  # the bus is shared, and a failed test runs again
     target = shell_target(bus.bootstrap_servers, None, None)
     made = shell(
         tmp_path,
         *server,
         lines=(
-            "topics create --topic shell-made --partitions 2 --replication-factor 1\n"
-            "topics describe --topic shell-made\n"
-            "elect preferred --topic shell-made --partition 0\n"
+            f"topics create --topic {topic} --partitions 2 --replication-factor 1\n"
+            f"topics describe --topic {topic}\n"
+            f"elect preferred --topic {topic} --partition 0\n"
             "reassign list\n"
             "cluster metadata\n"
             "features describe\n"
-            "topics create --topic shell-made\n"
+            f"topics create --topic {topic}\n"
             "topics list\n"
         ),
     )
     assert made.returncode == 1, made.stderr
-    assert "Created topic shell-made." in made.stdout
+    assert f"Created topic {topic}." in made.stdout
     assert "PartitionCount: 2" in made.stdout
     assert "Valid replica already elected" in made.stdout
     assert f"Cluster: {bus.cluster_id}" in made.stdout
@@ -44,27 +46,27 @@ def test_topics_are_made_shown_completed_and_deleted(bus: Cluster, tmp_path: Pat
     assert "line 7 failed with exit code 1: nothing after it ran" in made.stderr
 
     names = asyncio.run(read_names(target))
-    assert "shell-made" in names.topics
+    assert topic in names.topics
     assert [broker.node_id for broker in names.brokers] == ["1"]
     assert "metadata.version" in [feature.name for feature in names.features]
 
     with shell_terminal(tmp_path, *server) as terminal:
         terminal.prompts(f"{bus.bootstrap_servers}>")
-        terminal.type("topics describe --topic shell-m")
+        terminal.type(f"topics describe --topic {topic[:-8]}")
 
         def is_completed() -> bool:
             terminal.type("\t")
-            return "ade" in terminal.text  # what of the name was not typed
+            return topic[-8:] in terminal.text  # what of the name was not typed
 
         assert eventually(is_completed)
         terminal.enter("")
         terminal.shows("PartitionCount: 2")
         terminal.prompts(f"{bus.bootstrap_servers}>")
-        terminal.enter("topics delete --topic shell-made --yes")
+        terminal.enter(f"topics delete --topic {topic} --yes")
         terminal.prompts(f"{bus.bootstrap_servers}>")
         terminal.enter("exit")
         assert terminal.ends() == 0
-    assert eventually(lambda: "shell-made" not in asyncio.run(read_names(target)).topics)
+    assert eventually(lambda: topic not in asyncio.run(read_names(target)).topics)
 
 
 def test_a_shell_of_controllers_reads_features(quorum_430: Cluster, tmp_path: Path) -> None:

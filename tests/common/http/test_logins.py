@@ -9,10 +9,15 @@ from typing import Any
 import pytest
 import trustme
 from aiohttp import ClientConnectionError, ClientError
+from aiohttp.test_utils import make_mocked_request
 
 from featurewatch.common.http import passwords
+from featurewatch.common.http.access import MAX_CHECKS_OF_CLIENT, AccessControl
+from featurewatch.common.http.access_rules import AccessSettings
 from featurewatch.common.http.errors import WebConfigError
 from featurewatch.common.http.passwords import PasswordChecker, TooManyChecksError
+from featurewatch.common.http.problems import ProblemError
+from featurewatch.common.tasks import start_background, troubles
 from tests.common.http.ports import (
     OTHER_TOKEN,
     PASSWORD,
@@ -184,6 +189,68 @@ async def test_changed_files_hold_without_a_restart(
         assert await status(metrics, files.client_context(), **bearer(OTHER_TOKEN)) == 200
 
 
+async def test_files_that_nobody_foresaw_end_no_reading(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither a value of a wrong type nor a defect: the repaired files hold, and meanwhile
+    `/readyz` and a metric say that older ones do."""
+    files = Files(tmp_path)
+    config, tokens = files.write(), files.write_tokens(TOKEN)
+    async with served(config_file=config, token_file=tokens) as server, client() as session:
+        metrics = f"{server.url}/metrics"
+
+        async def shown(token: str) -> tuple[int, list[str], str]:
+            async with session.get(f"{server.url}/readyz") as response:
+                warnings = (await response.json()).get("warnings", [])
+                ready = response.status
+            async with session.get(metrics, **bearer(token)) as response:
+                lines = (await response.text()).splitlines()
+            (value,) = (it for it in lines if it.startswith("featurewatch_web_config_failed "))
+            return ready, warnings, value.split()[1]
+
+        assert await shown(TOKEN) == (200, [], "0.0")
+        files.write(tls_server_config=files.tls(min_version=["TLS12"]))
+        await until(lambda: "min_version must be one of" in caplog.text)
+        ready, (warning,), failed = await shown(TOKEN)
+        assert (ready, failed) == (200, "1.0")
+        assert "min_version must be one of" in warning
+        files.write()
+        files.write_tokens(OTHER_TOKEN)
+        await until(lambda: _is(401, metrics, **bearer(TOKEN)))
+        assert await shown(OTHER_TOKEN) == (200, [], "0.0")
+
+        with monkeypatch.context() as patched:
+            patched.setattr("featurewatch.common.http.access_rules.read_tokens", len)
+            files.write_tokens(TOKEN, OTHER_TOKEN)
+            await until(lambda: "has no len()" in caplog.text)
+            assert (await shown(OTHER_TOKEN))[2] == "1.0"
+        files.write_tokens(TOKEN)
+        await until(lambda: _is(200, metrics, **bearer(TOKEN)))
+        assert await status(metrics, **bearer(OTHER_TOKEN)) == 401
+
+
+async def test_a_background_task_that_fails_is_on_readyz_and_counted() -> None:
+    """Whichever task of the process it is: work that does not run is not ready."""
+
+    async def fail() -> None:
+        raise RuntimeError("out of luck")
+
+    async with served() as server, client() as session:
+        task = start_background("a task of this test", fail)
+        try:
+            await until(troubles)
+            async with session.get(f"{server.url}/readyz") as response:
+                assert response.status == 503
+                expected = "a task of this test failed (RuntimeError: out of luck)"
+                assert (await response.json())["tasks"] == [expected]
+            async with session.get(f"{server.url}/metrics") as response:
+                expected = 'featurewatch_task_failures_total{task="a task of this test"} 1.0'
+                assert expected in await response.text()
+        finally:
+            await task.close()
+        assert await status(f"{server.url}/readyz") == 200
+
+
 async def _is(expected: int, *arguments: Any, **more: Any) -> bool:
     try:
         return await status(*arguments, **more) == expected
@@ -260,3 +327,31 @@ async def test_guessing_is_slowed_down(tmp_path: Path) -> None:
         assert set(found) == {401, 429}
         assert found[:10] == [401] * 10
         assert await status(metrics, **basic("ann")) == 200
+
+
+async def test_guesses_in_parallel_are_counted_like_others(tmp_path: Path) -> None:
+    """Ten of a client at first, then none before 5 s have passed, however many come at once; at
+    most two are checked at a time, and many requests with one password are one check."""
+    config = Files(tmp_path).write(basic_auth_users={"ann": hashed()})
+    clock = [0.0]
+    access = AccessControl(AccessSettings(config, max_requests_per_s=1e9), lambda: clock[0])
+
+    async def admitted(password: str) -> int:
+        request = make_mocked_request("GET", "/metrics", headers=basic("ann", password)["headers"])
+        try:
+            await access.admit(request)
+        except ProblemError as problem:
+            return problem.status
+        return 200
+
+    async def guess(name: str) -> list[int]:
+        return await asyncio.gather(*(admitted(f"{name}{number}") for number in range(32)))
+
+    assert set(await asyncio.gather(*(admitted(PASSWORD) for _ in range(50)))) == {200}
+    found = [status for number in range(8) for status in await guess(f"{number}-")]
+    assert found[:32].count(401) == MAX_CHECKS_OF_CLIENT
+    assert (found.count(401), found.count(429)) == (10, 8 * 32 - 10)
+    for number in range(3):
+        clock[0] += 5.2
+        assert (await guess(f"later {number}-")).count(401) == 1
+    assert await admitted(PASSWORD) == 200

@@ -97,6 +97,10 @@ MISTAKES: dict[str, tuple[Any, str]] = {
         {"tls_server_config": {**TLS, "min_version": "TLS10"}},
         "tls_server_config.min_version must be one of TLS12, TLS13",
     ),
+    "version list": (
+        {"tls_server_config": {**TLS, "min_version": ["TLS12"]}},
+        "tls_server_config.min_version must be one of TLS12, TLS13",
+    ),
     "versions": (
         {"tls_server_config": {**TLS, "min_version": "TLS13", "max_version": "TLS12"}},
         "min_version is above max_version",

@@ -1,4 +1,4 @@
-"""The rights that docs/admin.md lists, each with an authorizer: with them, and without each one."""
+"""The rights that admin.md lists, each with an authorizer: with them, and without each one."""
 
 import asyncio
 import re
@@ -42,7 +42,7 @@ class Without(NamedTuple):
     """What a command does without a right: its exit code, and what it prints or does not."""
 
     code: int = 1
-    shows: str = "this login lacks {right}: docs/admin.md lists"
+    shows: str = "this login lacks {right}: docs/how-to/admin.md lists"
     hides: str = ""
 
 
@@ -198,8 +198,8 @@ ALL: Final = (*CASES, *CANCELED)
 
 
 def test_the_page_has_these_rights() -> None:
-    """The table of docs/admin.md lists just the commands and rights that are tested here."""
-    page = (ROOT / "docs" / "admin.md").read_text()
+    """The table of docs/how-to/admin.md lists just the commands and rights that are tested here."""
+    page = (ROOT / "docs" / "how-to" / "admin.md").read_text()
     lines = [line for line in page.split("## Rights")[1].splitlines() if line.startswith("|")]
     listed, command = set(), ""
     for first, right, _ in (line.strip("|").split("|") for line in lines[2:]):

@@ -112,14 +112,14 @@ def test_releases_are_found_by_several_names() -> None:
     it."""
     assert release_of("4.3.0") is release_of("4.3") is release_of("4.3-IV0")
     for name in ("4.9", "2.8.0", "new", ""):
-        with pytest.raises(UnknownReleaseError, match=r"which has 3\.3 to 4\.3"):
+        with pytest.raises(UnknownReleaseError, match=r"which has 3\.3 to 4\.4"):
             release_of(name)
 
 
 def test_a_newer_level_is_no_error() -> None:
     """A level beyond the table is formatted as such, and no downgrade from it counts as
     lossless."""
-    assert level_name(METADATA_VERSION, FeatureLevel(99)) == "99 (newer than 4.3-IV0)"
+    assert level_name(METADATA_VERSION, FeatureLevel(99)) == "99 (newer than 4.4-IV2)"
     newest = release_of("4.3")
     assert newest.metadata_level(99) is None
     assert not newest.lossless(99, 98)

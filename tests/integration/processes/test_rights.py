@@ -1,4 +1,4 @@
-"""The rights that docs/security.md grants are those that each role needs, on a real authorizer."""
+"""The rights that security.md grants are those that each role needs, on a real authorizer."""
 
 import argparse
 import re
@@ -44,7 +44,7 @@ from tests.waiting import eventually
 
 ROLES = ("source", "worker", "reader", "pipeline")
 TIME_TYPE = "message.timestamp.type"
-DOCUMENT = ROOT / "docs" / "security.md"
+DOCUMENT = ROOT / "docs" / "explanation" / "security.md"
 _KINDS = {
     ResourceType.TOPIC: "topic",
     ResourceType.GROUP: "group",

@@ -1,4 +1,4 @@
-"""Every way to watch a cluster, with the rights that docs/security.md promises, on each release.
+"""Every way to watch a cluster, with the rights that security.md promises, on each release.
 
 Controllers and brokers are apart, their listeners have names of their own, TLS and SASL, with other
 logins for controllers than for brokers, and an authorizer runs on each node.
@@ -156,7 +156,7 @@ def guarded(
 
 
 def _grant_cluster_action(cluster: Cluster) -> None:
-    """What docs/security.md grants to a source on a watched cluster."""
+    """What docs/explanation/security.md grants to a source on a watched cluster."""
     binding = AclBinding(
         ResourceType.BROKER,
         "kafka-cluster",

@@ -23,10 +23,10 @@ def levels(name: str) -> dict[str, int]:
 @pytest.mark.parametrize(
     ("low", "high", "lossless", "after", "to"),
     [
-        ("3.7", "3.9", True, "3.9 to 4.3", "3.7 to 4.3"),
-        ("3.9", "4.0", False, "4.0 to 4.3", "4.0 to 4.3"),
-        ("4.0", "4.2", True, "4.2 to 4.3", "4.0 to 4.3"),
-        ("4.2", "4.3", False, "4.3", "4.3"),
+        ("3.7", "3.9", True, "3.9 to 4.4", "3.7 to 4.4"),
+        ("3.9", "4.0", False, "4.0 to 4.4", "4.0 to 4.4"),
+        ("4.0", "4.2", True, "4.2 to 4.4", "4.0 to 4.4"),
+        ("4.2", "4.3", False, "4.3 to 4.4", "4.3 to 4.4"),
     ],
 )
 def test_the_downgrade_path_of_an_upgrade(
@@ -57,7 +57,7 @@ def test_a_finalized_kraft_version_rules_out_older_software() -> None:
 
 def test_a_level_newer_than_the_table_never_counts_as_lossless() -> None:
     """An unknown level is formatted as such and raises no error."""
-    path = downgrade_path({MV: FeatureLevel(30)}, {MV: FeatureLevel(31)})
+    path = downgrade_path({MV: FeatureLevel(33)}, {MV: FeatureLevel(34)})
     assert path is not None
     assert (path.lossless, path.after) == (False, ())
     assert downgrade_path({}, {}) is None

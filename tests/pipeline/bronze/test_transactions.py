@@ -93,8 +93,10 @@ def level(number: int) -> Event:
     return levels(number * 10, {"metadata.version": number})
 
 
-def committed_reads(transactions: Transactions) -> list[Read]:
+def committed_reads(bus: BusSettings, transactions: Transactions) -> list[Read]:
     """Publishes levels 1 to 5 with aborted ones between them; returns the committed messages.
+
+    The last marker is on the topic when this returns: what somebody else publishes comes after it.
 
     The offsets: 0 and 1 committed, 2 the marker; 3 and 4 aborted, 5 the marker; 6 to 8 committed, 9
     the marker.
@@ -106,6 +108,7 @@ def committed_reads(transactions: Transactions) -> list[Read]:
     with transactions.open() as produce:
         for number in (3, 4, 5):
             produce(METADATA_LOG, encode(METADATA_LOG, level(number)))
+    settle(bus)
     return [
         Read(offset, (0, METADATA_LOG, level(number)), 0)
         for offset, number in ((0, 1), (1, 2), (6, 3), (7, 4), (8, 5))
@@ -121,7 +124,7 @@ def test_what_was_aborted_never_happened_and_markers_are_no_gaps(
     missing all the same, and not unknown.
     """
     transactions = Transactions(bus)
-    reads = committed_reads(transactions)
+    reads = committed_reads(bus, transactions)
     put(bus, [level(6)])
     reads.append(Read(10, (0, METADATA_LOG, level(6)), 0))
     outputs = [output for output, _ in work(reads)]
@@ -167,6 +170,7 @@ def test_an_open_transaction_is_waited_for(
         assert any(message.startswith(line) for message in caplog.messages)
         caplog.clear()
         assert rows(lake, MESSAGES, "offset") == [(0,)]
+    settle(bus)
     run_once(lake, stages(lake, bus)[:1])
     assert not any("a transaction is open" in message for message in caplog.messages)
     assert rows(lake, MESSAGES, "offset") == [(0,), (1,), (2,)]
@@ -180,14 +184,13 @@ def test_deleted_messages_between_transactions_are_a_gap_of_their_own(
     deletes later are not, although the next start looks at the last round again."""
     name, admin = bus.topic(METADATA_LOG), AdminClient(bus.client())
     transactions = Transactions(bus)
-    committed_reads(transactions)
+    committed_reads(bus, transactions)
     put(bus, [level(6)])
 
     def delete(below: int) -> None:
         place = TopicPartition(name, 0, below)
         admin.delete_records([place])[TopicPartition(name, 0)].result()
 
-    settle(bus)
     delete(5)
     run_once(lake, stages(lake, bus)[:1])
     assert {offset for (offset,) in rows(lake, MESSAGES, "offset")} == {6, 7, 8, 10}

@@ -117,7 +117,7 @@ def test_a_feature_of_ones_own_has_a_number() -> None:
             "environments: {e: {levels: {f: -1}}}",
             "environments.e.levels is wrong: f '-1' is neither",
         ),
-        ("environments: {e: {levels: {f: 4.10}}}", "'4.10' is neither a number nor .*4.3"),
+        ("environments: {e: {levels: {f: 4.10}}}", "'4.10' is neither a number nor .*4.4"),
         ("environments: {e: {levels: {metadata.version: 4.0-IV9}}}", "Kafka 4.0 has no level"),
         ("environments: {e: {levels: {f: 99999}}}", "environments.e.levels.f is wrong: .* 32767"),
         ("environments: {e: {clusters: [a]}}", "environments.e.levels is wrong: field required"),

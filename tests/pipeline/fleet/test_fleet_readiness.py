@@ -122,4 +122,4 @@ def test_a_fleet_of_which_nothing_is_known_is_unknown(tmp_path: Path) -> None:
 def test_a_release_must_be_one(flags: list[str]) -> None:
     """A missing or unknown release is wrong usage; the line lists the releases."""
     result = CliRunner().invoke(fleet, ["readiness", "--lake", "nowhere", *flags])
-    assert "which has 3.3 to 4.3; give one with --target" in str(result.exception)
+    assert "which has 3.3 to 4.4; give one with --target" in str(result.exception)

@@ -212,7 +212,7 @@ def test_the_settings_are_the_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_document_has_the_settings_and_their_defaults() -> None:
-    """docs/security.md lists each with its default."""
-    text = (ROOT / "docs" / "security.md").read_text()
+    """docs/explanation/security.md lists each with its default."""
+    text = (ROOT / "docs" / "explanation" / "security.md").read_text()
     rows = re.findall(r"^\| `replay\.(\w+)` \| (\d+) \|", text, re.MULTILINE)
     assert {name: float(value) for name, value in rows} == asdict(DEFAULT_BUNDLE_LIMITS)

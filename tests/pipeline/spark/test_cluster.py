@@ -218,7 +218,7 @@ def test_driver_and_executors_on_kubernetes_authenticate_each_other(
     assert options[f"spark.kubernetes.executor.secrets.{secret}"] == directory
     key = options["spark.authenticate.secret.file"].removeprefix(f"{directory}/")
     create = f"kubectl create secret generic {secret} --from-literal={key}="
-    assert create in (ROOT / "docs" / "spark-cluster.md").read_text()
+    assert create in (ROOT / "docs" / "how-to" / "spark-cluster.md").read_text()
     assert not any(manifest["kind"] == "Secret" for manifest in manifests)
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import pytest
 
 from featurewatch.kafka.address import Address
-from featurewatch.kafka.connection import open_connection
+from featurewatch.kafka.connection import NodeError, open_connection
 from featurewatch.streams.apiversions import (
     ApiVersionsSettings,
     ApiVersionsSource,
@@ -227,6 +227,32 @@ async def test_the_source_is_stalled_while_no_node_listens():
         states = [e.state for e in sink.events if isinstance(e, SourceStatus)]
         assert states == [SourceState.STALLED, SourceState.FOLLOWING]
         await source._peers.retain(())
+
+
+async def test_an_outage_of_all_nodes_has_one_reason(caplog: pytest.LogCaptureFixture):
+    """However many rounds find nobody: one status text, one line in the log, no earlier status."""
+    nodes, sink = [ScriptedNode(), ScriptedNode()], ApiVersionsSink()
+    async with listening(nodes):
+        source = source_of(nodes, sink, misses=1, heartbeat_s=1e-6)
+        await source.round()
+        advertised = str(nodes[1].address)
+        await source._peers.retain(())
+    sink.events.clear()
+    for _ in range(5):
+        await source.round()
+    stalled = [it for it in sink.of(SourceStatus) if it.state is SourceState.STALLED]
+    (detail,) = {status.detail for status in stalled}
+    assert len(stalled) > 5
+    assert detail.startswith("no node answers, of 2 known ones; broker-1: ")
+    assert detail.count("no node answers") == 1
+    assert len([it for it in caplog.records if "no node answers" in it.message]) == 1
+    only_second = {key: it for key, it in source._addresses.items() if str(it) == advertised}
+    source._addresses = only_second
+    silent = {key: NodeError("nobody listens there") for key in only_second}
+    assert source._outage(silent) == (
+        "no node answers, of 1 known ones; broker-2 by its advertised address: nobody listens there"
+    )
+    await source._peers.retain(())
 
 
 async def test_a_stalled_source_follows_again_at_the_first_response():

@@ -282,10 +282,10 @@ class Settings(BaseSettings):
         servers = self.bus.bootstrap_servers or embedded_bus(self.worker.data_directory)
         return BusSettings(
             servers,
-            read_client_config(self.bus.command_config).properties,
-            self.bus.prefix,
-            self.bus.partitions,
-            self.bus.replication_factor,
+            properties=read_client_config(self.bus.command_config).properties,
+            prefix=self.bus.prefix,
+            partitions=self.bus.partitions,
+            replication_factor=self.bus.replication_factor,
         )
 
     def worker_settings(self) -> WorkerSettings:
@@ -315,12 +315,12 @@ class Settings(BaseSettings):
                 "behind a proxy that has one, or set web.page_without_login"
             )
         return PageSettings(
-            web.page_host,
-            web.page_port,
-            web.external_url,
-            web.max_streams,
-            web.max_streams_per_client,
-            web.access(must_have_login=must_have_login),
+            host=web.page_host,
+            port=web.page_port,
+            external_url=web.external_url,
+            max_streams=web.max_streams,
+            max_streams_per_client=web.max_streams_per_client,
+            access=web.access(must_have_login=must_have_login),
         )
 
     def notify_settings(self) -> NotifySettings:

@@ -11,7 +11,7 @@ _VALUE = TypeVar("_VALUE")
 
 def lacking(right: str) -> str:
     """The line about a right that is missing."""
-    return f"this login lacks {right}: docs/admin.md lists the rights that commands need"
+    return f"this login lacks {right}: docs/how-to/admin.md lists the rights that commands need"
 
 
 class KafkaToolError(Exception):

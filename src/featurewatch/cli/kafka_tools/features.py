@@ -50,8 +50,7 @@ _DESCRIBED: Final = (
 
 
 class KafkaFeaturesTool:
-    """The tool of a release, ``3.9``, ``4.3`` or ``4.4``; ``is_strict``: it takes what that takes
-    alone."""
+    """The tool of a release; ``is_strict``: it takes nothing else than that tool."""
 
     def __init__(self, release: str, *, is_strict: bool = False) -> None:
         self._name = release

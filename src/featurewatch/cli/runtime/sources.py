@@ -25,7 +25,7 @@ from featurewatch.cli.runtime.supervisor import (
     run_restarting,
 )
 from featurewatch.cli.runtime.unreached import report_unreached
-from featurewatch.common.tasks import run_all
+from featurewatch.common.tasks import run_all, start_background
 from featurewatch.common.text import error_line
 from featurewatch.streams.apiversions.source import ApiVersionsSource
 from featurewatch.streams.bus.errors import BusError
@@ -35,16 +35,15 @@ from featurewatch.streams.events import SourceState
 from featurewatch.streams.health import HealthServer, source_views
 from featurewatch.streams.kraft.source import KraftSource
 from featurewatch.streams.metrics import SourceReport, SourceReporter
+from featurewatch.streams.source import monotonic_ms
 from featurewatch.streams.source_shell import SourceShell
+from featurewatch.streams.source_status import RecentTexts
 from featurewatch.streams.types import ClusterId
 from featurewatch.streams.zookeeper.source import ZookeeperSource
 
 LOG: Final = logging.getLogger("featurewatch.watch")
 
 _CATCHING_UP_POLL_S: Final = 0.1
-_REPEAT_S: Final = 60.0
-"""Between two log lines that say for the same reason that a cluster's id is not known."""
-
 _Source = TypeVar("_Source", bound=SourceShell)
 _ZookeeperSupervisor = SourceSupervisor[ZookeeperSource] | None
 
@@ -206,17 +205,16 @@ class WatchedCluster:
             cluster_id = cluster_id_in_files(cluster.log_directory)
             if cluster_id is not None:
                 return cluster_id
-        logged_s = 0.0
+        warned = RecentTexts()
         while True:
             if znodes is not None and znodes.source.cluster is not None:
                 return znodes.source.cluster
             search = await find_cluster_id(cluster, self._logins)
             if search.cluster is not None:
                 return search.cluster
-            now_s = asyncio.get_running_loop().time()
-            if search.reason != self._trouble or now_s - logged_s >= _REPEAT_S:
+            self._trouble = search.reason
+            if warned.is_new(search.reason, monotonic_ms()):
                 LOG.warning("%s: %s", self.name, search.reason)
-                self._trouble, logged_s = search.reason, now_s
             await asyncio.sleep(search.retry_s)
 
 
@@ -269,12 +267,16 @@ class SourceRunner:
         bus = self.settings.bus_settings()
         await wait_for_topics(bus)
         publisher = Publisher(bus, on_error=_tell)
+        keeper = TopicKeeper(bus)
+        keeping = start_background(
+            "looking after the topics", lambda: keeper.run(lambda: publisher.waits_for_topic)
+        )
         try:
             async with publisher:
-                keeping = TopicKeeper(bus).run(lambda: publisher.waits_for_topic)
-                beside = [follow_resync_requests(bus, self._supervisors), keeping]
-                await run_all([*beside, *(cluster.run(publisher) for cluster in self.clusters)])
+                clusters = (cluster.run(publisher) for cluster in self.clusters)
+                await run_all([follow_resync_requests(bus, self._supervisors), *clusters])
         finally:
+            await keeping.close()
             self._has_published |= publisher.published > 0
 
     def _supervisors(self) -> Iterable[SourceSupervisor[Any]]:

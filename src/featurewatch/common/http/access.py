@@ -6,6 +6,7 @@ import binascii
 import logging
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Set
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -35,6 +36,9 @@ BURST_S: Final = 5.0
 
 MAX_FAILED_LOGINS: Final = 10
 """Wrong passwords of one client at once; then one in `_FAILED_LOGIN_S`."""
+
+MAX_CHECKS_OF_CLIENT: Final = 2
+"""Passwords of one client that are checked at the same time: they keep no other client out."""
 
 _FAILED_LOGIN_S: Final = 5.0
 _HOLD_S: Final = 0.5
@@ -77,6 +81,7 @@ class AccessControl:
         self._max_per_s = per_s
         self._requests = RateLimits(per_s, max(per_s * BURST_S, 1), clock)
         self._failed_logins = RateLimits(1 / _FAILED_LOGIN_S, MAX_FAILED_LOGINS, clock)
+        self._checks: Counter[str] = Counter()
         self._held = 0
 
     async def admit(self, request: web.Request, open_paths: Set[str] = HEALTH) -> None:
@@ -190,18 +195,29 @@ class AccessControl:
             return False
         if rules.passwords.is_verified(user, password):
             return True
-        if wait_s := self._failed_logins.wait_s(client):
+        if rules.passwords.is_running(user, password):
+            return await rules.passwords.check(user, password)
+        if self._checks[client] >= MAX_CHECKS_OF_CLIENT:
+            raise _too_many("Other passwords of your address are being checked.", 1)
+        # Before the check: guesses that are made in parallel are counted like others.
+        if wait_s := self._failed_logins.take(client):
             raise _too_many("Too many wrong passwords come from your address.", wait_s)
+        self._checks[client] += 1
         try:
             is_right = await rules.passwords.check(user, password)
         except TooManyChecksError:
+            self._failed_logins.give_back(client)
             raise ProblemError(
                 HTTPStatus.SERVICE_UNAVAILABLE,
                 "Too many passwords are being checked: try again.",
                 headers={"Retry-After": "5"},
             ) from None
-        if not is_right:
-            self._failed_logins.take(client)
+        finally:
+            self._checks[client] -= 1
+            if not self._checks[client]:
+                del self._checks[client]
+        if is_right:
+            self._failed_logins.give_back(client)
         return is_right
 
 

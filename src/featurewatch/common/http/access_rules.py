@@ -12,6 +12,7 @@ from featurewatch.common.http.passwords import PasswordChecker
 from featurewatch.common.http.tls import server_context
 from featurewatch.common.http.tokens import TokenSet, read_tokens
 from featurewatch.common.http.web_config import ClientAuth, WebConfig, read_web_config
+from featurewatch.common.text import error_line
 
 _LOG: Final = logging.getLogger("featurewatch.http")
 
@@ -104,6 +105,8 @@ class AccessRulesReader:
         self._files = files
         self._paths = self._all_paths(rules)
         self._seen = _fingerprint(self._paths)
+        self.error = ""
+        """Why the files as they are now cannot be used; empty: they are what holds."""
 
     @property
     def has_files(self) -> bool:
@@ -111,16 +114,26 @@ class AccessRulesReader:
         return bool(self._paths)
 
     def read_changed(self) -> AccessRules | None:
-        """New rules; None: nothing has changed, or what has cannot be used, which one line says."""
+        """New rules; None: nothing has changed, or what has cannot be used, which one line says.
+
+        Whatever the files make their readers raise, they are read again at their next change.
+        """
         now = _fingerprint(self._paths)
         if now == self._seen:
             return None
         self._seen = now
         try:
             rules = self._files.read()
-        except WebConfigError as error:
-            _LOG.error("TLS and logins stay as they were: %s", error)
+        except Exception as error:
+            is_expected = isinstance(error, WebConfigError)
+            self.error = str(error) if is_expected else error_line(error)
+            _LOG.error(
+                "TLS and logins stay as they were: %s",
+                self.error,
+                exc_info=None if is_expected else error,
+            )
             return None
+        self.error = ""
         self._paths = self._all_paths(rules)
         self._seen = _fingerprint(self._paths)
         _LOG.info("TLS and logins were read anew: %s", ", ".join(map(str, self._files.named())))

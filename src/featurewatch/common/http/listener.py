@@ -12,6 +12,7 @@ from featurewatch.common.http.access import AccessControl
 from featurewatch.common.http.access_rules import AccessRulesReader, AccessSettings
 from featurewatch.common.http.clients import client_key, is_loopback
 from featurewatch.common.http.errors import PortTakenError
+from featurewatch.common.tasks import BackgroundTask, start_background
 
 _LOG: Final = logging.getLogger("featurewatch.http.requests")
 
@@ -70,12 +71,24 @@ class HttpListener:
         self._handshakes: set[asyncio.Task[None]] = set()
         self._runner: web.AppRunner | None = None
         self._server: asyncio.Server | None = None
-        self._reading: asyncio.Task[None] | None = None
+        self._reading: BackgroundTask | None = None
 
     @property
     def scheme(self) -> str:
         """How addresses begin."""
         return "http" if self.access.rules.context is None else "https"
+
+    @property
+    def rules_error(self) -> str:
+        """Why older TLS and logins hold than the files have; empty: they are those of the files."""
+        return self._reader.error
+
+    @property
+    def warnings(self) -> dict[str, list[str]]:
+        """What ``/readyz`` says beside its verdict: a wrong file takes no process out of service,
+        since all of them would go at once."""
+        error = self.rules_error
+        return {"warnings": [f"TLS and logins stay as they were: {error}"]} if error else {}
 
     async def start(self, app: web.Application) -> None:
         """Begins to listen; raises `PortTakenError`."""
@@ -111,13 +124,15 @@ class HttpListener:
                 *(self.host, self.port),
             )
         if self._reader.has_files:
-            self._reading = asyncio.ensure_future(self._read_changes())
+            self._reading = start_background("reading the login files", self._read_changes)
 
     async def close(self) -> None:
         """Stops listening, and ends what is being served."""
-        ending = [*self._handshakes, *filter(None, [self._reading])]
         if self._server is not None:
             self._server.close()
+        if self._reading is not None:
+            await self._reading.close()
+        ending = list(self._handshakes)
         for task in ending:
             task.cancel()
         await asyncio.gather(*ending, return_exceptions=True)
@@ -175,9 +190,11 @@ class HttpListener:
         except BaseException as error:
             transport.abort()
             connection.connection_lost(None)
+            if not isinstance(error, Exception):
+                raise
             # Plain HTTP, another version or a foreign certificate: the client's error.
             if not isinstance(error, OSError):
-                raise
+                _LOG.error("a TLS handshake failed", exc_info=error)
         else:
             connection.begin(secured)
 

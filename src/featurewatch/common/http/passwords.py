@@ -45,6 +45,10 @@ class PasswordChecker:
         """Whether this pair was checked before, and is right."""
         return self._digest(user, password) in self._verified
 
+    def is_running(self, user: str, password: str) -> bool:
+        """Whether this pair is being checked: one more `check` of it costs nothing."""
+        return self._digest(user, password) in self._running
+
     async def check(self, user: str, password: str) -> bool:
         """Whether this is the user's password; raises `TooManyChecksError`."""
         digest = self._digest(user, password)

@@ -30,10 +30,6 @@ class RateLimits:
     def __len__(self) -> int:
         return len(self._buckets)
 
-    def wait_s(self, client: str) -> float:
-        """In how many seconds a client may go on; 0: now."""
-        return max(0.0, 1 - self._level(client)) / self._per_s
-
     def take(self, client: str) -> float:
         """Takes one from a client's bucket; if there is none, in how many seconds there is."""
         level = self._level(client)
@@ -43,6 +39,10 @@ class RateLimits:
         if len(self._buckets) > MAX_CLIENTS:
             self._buckets.popitem(last=False)
         return wait
+
+    def give_back(self, client: str) -> None:
+        """Puts back what was taken in vain."""
+        self._buckets[client] = (min(self._burst, self._level(client) + 1), self._clock())
 
     def _level(self, client: str) -> float:
         known = self._buckets.get(client)

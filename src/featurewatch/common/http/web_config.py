@@ -194,7 +194,7 @@ def _client_auth(text: Any) -> ClientAuth:
 
 def _version(given: Mapping[str, Any], key: str) -> ssl.TLSVersion:
     text = given.get(key, "TLS12" if key == "min_version" else "TLS13")
-    if text not in _VERSIONS:
+    if not isinstance(text, str) or text not in _VERSIONS:
         raise ValueError(f"tls_server_config.{key} must be one of {_listed(_VERSIONS)}")
     return _VERSIONS[text]
 

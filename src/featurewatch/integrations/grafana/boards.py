@@ -159,6 +159,15 @@ _WORKERS: Final = (
         unit="ops",
     ),
     Panel(
+        "Background tasks",
+        _SERIES,
+        {
+            "{{instance}} {{task}}": "sum by (instance, task) "
+            "(increase(featurewatch_task_failures_total[$__rate_interval]))",
+            "{{instance}} login files": "max by (instance) (featurewatch_web_config_failed)",
+        },
+    ),
+    Panel(
         "Notifications",
         _SERIES,
         {

@@ -89,6 +89,26 @@ PROCESS_RULES: Final = (
         for_s=0,
     ),
     AlertingRule(
+        f"{PREFIX}TaskFailing",
+        "warning",
+        "increase(featurewatch_task_failures_total[1h]) > 0",
+        "A background task of featurewatch fails.",
+        "On {{ $labels.instance }}, {{ $labels.task }} failed about {{ $value | humanize }} times "
+        "in an hour, and is started again each time; the log has the reason.",
+        "an hour after the last failure",
+        for_s=0,
+    ),
+    AlertingRule(
+        f"{PREFIX}WebConfigFailed",
+        "warning",
+        "featurewatch_web_config_failed == 1",
+        "Changed TLS or logins are not in use.",
+        "On {{ $labels.instance }}, the web configuration or the tokens have changed and cannot be "
+        "used: what was revoked there still opens the port.",
+        "when the files can be used",
+        for_s=60,
+    ),
+    AlertingRule(
         f"{PREFIX}LagGrowing",
         "warning",
         f"{without_target('min', 'featurewatch_source_lag_records')} > {_LAG} and "

@@ -14,8 +14,9 @@ from pyspark.sql import functions as fn
 
 from featurewatch.pipeline.bronze.kafka import COMPLETE_TOPICS
 from featurewatch.pipeline.bronze.offsets import StoredRange, stored_range
+from featurewatch.pipeline.fold.messages import OUTPUT_KINDS
+from featurewatch.pipeline.gold.output_rows import SPECS
 from featurewatch.pipeline.gold.spark_fold import by_cluster
-from featurewatch.pipeline.gold.tables import ALERTS, EPOCHS, FEATURE_CHANGES, OPERATIONS
 from featurewatch.pipeline.lake.lake import Lake
 from featurewatch.pipeline.lake.tables import (
     EXPIRED,
@@ -28,13 +29,14 @@ from featurewatch.pipeline.lake.tables import (
 from featurewatch.pipeline.silver.query import short_topic
 from featurewatch.pipeline.spark.checkpoints import batch_end
 from featurewatch.streams import topics
+from featurewatch.streams.codec.outputs import TOPICS
 
-AUDITED: Final[Mapping[str, Table]] = {
-    topics.FEATURE_CHANGES.short_name: FEATURE_CHANGES,
-    topics.ALERTS.short_name: ALERTS,
-    topics.EPOCHS.short_name: EPOCHS,
-    topics.OPERATIONS.short_name: OPERATIONS,
+KINDS: Final[Mapping[str, str]] = {
+    TOPICS[output].short_name: kind for output, kind in OUTPUT_KINDS.items()
 }
+"""The kind of the rows of the worker's outputs, by the short name of the output topic."""
+
+AUDITED: Final[Mapping[str, Table]] = {topic: SPECS[kind].table for topic, kind in KINDS.items()}
 """The tables of gold that hold the worker's outputs, by the short name of the output topic."""
 
 _SHORT_INPUTS: Final = frozenset(topic.short_name for topic in topics.INPUTS)

@@ -11,8 +11,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 
 from featurewatch.pipeline.audit.canonical import content
-from featurewatch.pipeline.audit.lake_view import AUDITED
-from featurewatch.pipeline.audit.live_tables import KINDS, TYPED
+from featurewatch.pipeline.audit.lake_view import AUDITED, KINDS
+from featurewatch.pipeline.audit.live_tables import TYPED
 from featurewatch.pipeline.gold.spark_fold import partitioned_by_cluster
 from featurewatch.pipeline.gold.tables import ALERTS, FEATURE_CHANGES, OPERATIONS
 from featurewatch.pipeline.lake.tables import Table
@@ -51,11 +51,7 @@ def live_outputs(messages: DataFrame) -> DataFrame:
     ``id`` is a struct: the ``ce_id`` (the message's position if it has none), and where and when
     the output was published. Tombstones are left out.
     """
-    kinds = [
-        part
-        for topic, table in AUDITED.items()
-        for part in (fn.lit(topic), fn.lit(KINDS[table.name]))
-    ]
+    kinds = [fn.lit(part) for item in KINDS.items() for part in item]
     outputs = messages.where(short_topic().isin([*AUDITED]) & fn.col("value").isNotNull())
     return outputs.select(
         output_cluster().alias("cluster"),

@@ -74,11 +74,3 @@ TYPED: Final[Mapping[str, Callable[[DataFrame], DataFrame]]] = {
     OPERATIONS.name: operations,
 }
 """For each audited table, the function from outputs to its rows."""
-
-KINDS: Final[Mapping[str, str]] = {
-    EPOCHS.name: SNAPSHOT,
-    FEATURE_CHANGES.name: CHANGE,
-    ALERTS.name: ALERT,
-    OPERATIONS.name: OPERATION,
-}
-"""The kind of the outputs of each audited table."""

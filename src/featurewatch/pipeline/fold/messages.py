@@ -30,12 +30,13 @@ from featurewatch.tables.rows import cluster_of, row_key
 
 CHANGE, ALERT, SNAPSHOT, OPERATION, STATE_ROW = "change", "alert", "snapshot", "operation", "row"
 
-_KINDS: Final[Mapping[type[Output], str]] = {
+OUTPUT_KINDS: Final[Mapping[type[Output], str]] = {
     FeatureChange: CHANGE,
     Alert: ALERT,
     Snapshot: SNAPSHOT,
     Operation: OPERATION,
 }
+"""The kind of the rows of each output of the worker."""
 
 
 class FoldOutput(NamedTuple):
@@ -134,5 +135,5 @@ def _history_outputs(cluster: str, rows: list[HistoryRow]) -> list[FoldOutput]:
 
 def encoded_output(output: Output) -> FoldOutput:
     """An output of the worker as a row, with the id and the value that its topic has."""
-    kind = _KINDS[type(output)]
+    kind = OUTPUT_KINDS[type(output)]
     return FoldOutput(output.cluster, kind, event_id(output), encode_value(output))

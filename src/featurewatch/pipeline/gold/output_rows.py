@@ -69,13 +69,14 @@ TABLES: Final = (
     GoldTableSpec(READINESS_BY_DAY, READINESS, "TRUE"),
 )
 
-_SPECS: Final = {spec.kind: spec for spec in TABLES}
+SPECS: Final = {spec.kind: spec for spec in TABLES}
+"""The tables by the kind of their rows."""
 
 
 def add_outputs(builder: RowBuilder, outputs: Iterable[FoldOutput]) -> None:
     """Adds the row of each output to a builder that has gold's tables."""
     for output in outputs:
-        spec = _SPECS[output.kind]
+        spec = SPECS[output.kind]
         document = orjson.loads(output.value)
         columns = (convert(document) for convert in _COLUMNS[spec.kind])
         builder.add(spec.table, (output.cluster, output.id, *columns), spec.rank(document))

@@ -1,4 +1,4 @@
-"""The registry of the lake's tables; docs/pipeline.md is checked against it.
+"""The registry of the lake's tables; docs/how-to/pipeline.md is checked against it.
 
 Types are Spark's DDL. Timestamps are UTC, and a ``day`` is a UTC day.
 """

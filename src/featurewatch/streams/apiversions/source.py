@@ -2,8 +2,7 @@
 
 import asyncio
 import logging
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from featurewatch.common.text import error_line
@@ -18,7 +17,7 @@ from featurewatch.streams.events import DeadLetter, NodeSilent
 from featurewatch.streams.metrics import SourceReport
 from featurewatch.streams.source import Sink, monotonic_ms, wall_clock_ms
 from featurewatch.streams.source_shell import ProtocolState, SourceShell
-from featurewatch.streams.source_status import GracePeriods, StallReason
+from featurewatch.streams.source_status import GracePeriods, RecentTexts, StallReason
 from featurewatch.streams.topics import API_VERSIONS
 from featurewatch.streams.types import ClusterId, LeaderAndEpoch, NodeKey
 
@@ -63,7 +62,7 @@ class ApiVersionsSource(SourceShell):
         self._stalled: str | None = None
         self._has_followed = False
         self._status.detail = self._detail = "no node was asked yet"
-        self._warned: deque[str] = deque(maxlen=100)
+        self._warned = RecentTexts()
         self._next_listing_ms = 0
         self._cluster = settings.cluster
         self._response_count = 0
@@ -154,8 +153,8 @@ class ApiVersionsSource(SourceShell):
         await self._peers.retain([(key.role, address) for key, address in self._addresses.items()])
         await self._publish_all(events)
 
-    async def _request_all(self, tracker: NodeTracker) -> list[NodeKey]:
-        """The nodes that did not respond. Events are published as responses arrive.
+    async def _request_all(self, tracker: NodeTracker) -> dict[NodeKey, NodeError]:
+        """The nodes that did not respond, and why. Events are published as responses arrive.
 
         Raises `LocalResourceError` once all requests are over, if one of them lacked a resource.
         """
@@ -173,11 +172,13 @@ class ApiVersionsSource(SourceShell):
         for result in responded:
             if isinstance(result, LocalResourceError):
                 raise result
-        return [key for (key, _), is_live in zip(nodes, responded, strict=True) if not is_live]
+        results = zip(nodes, responded, strict=True)
+        return {key: result for (key, _), result in results if result is not None}
 
     async def _request(
         self, tracker: NodeTracker, key: NodeKey, address: Address, delay_s: float
-    ) -> bool | LocalResourceError:
+    ) -> NodeError | None:
+        """Requests one node's features; returns why there are none."""
         await asyncio.sleep(delay_s)
         async with self._concurrent:
             response: NodeFeatures | NodeError
@@ -190,26 +191,24 @@ class ApiVersionsSource(SourceShell):
             except Exception as error:
                 # An unexpected failure, too, counts against this node alone.
                 response = NodeError(f"{address}: its answer failed with {error_line(error)}")
-                if str(response) not in self._warned:
+                if self._warned.is_new(str(response), self._monotonic_ms()):
                     LOG.exception("%s: %s", self._cluster, response)
-                    self._warned.append(str(response))
         if isinstance(response, NodeError):
             self._status.last_error = str(response)
             await self._publish_all(tracker.on_no_response(key, str(response), self._clock_ms()))
             await self._publish_status()
-            return False
+            return response
         self._response_count += 1
         await self._publish_all(tracker.on_response(key, response, self._clock_ms()))
         if self._has_followed and self._stalled is not None:
             self._stalled, self._detail = None, f"{key} answers again"
         await self._publish_status()
-        return True
+        return None
 
-    def _evaluate(self, silent: list[NodeKey]) -> None:
+    def _evaluate(self, silent: Mapping[NodeKey, NodeError]) -> None:
         count = len(self._addresses)
         if len(silent) == count:
-            last_error = self._status.last_error or "none of them answers"
-            self._stall(f"no node answers, of {count} known ones ({last_error})")
+            self._stall(self._outage(silent))
             return
         self._stalled, self._has_followed = None, True
         self._detail = "; ".join(
@@ -220,6 +219,17 @@ class ApiVersionsSource(SourceShell):
             ]
         )
 
+    def _outage(self, silent: Mapping[NodeKey, NodeError]) -> str:
+        """Why no node responds, by the first of them: the same text in each round."""
+        first = min(silent, default=None)
+        if first is None:
+            return "no node is known"
+        settings, address = self._settings, self._addresses[first]
+        configured = {it.address for it in settings.bootstrap_controllers}
+        is_advertised = address not in configured.union(settings.bootstrap_servers)
+        by = " by its advertised address" if is_advertised else ""
+        return f"no node answers, of {len(silent)} known ones; {first}{by}: {silent[first]}"
+
     def _stall(self, reason: str, level: int = logging.WARNING) -> None:
         self._stalled = reason
         self._warn(reason, level)
@@ -227,9 +237,8 @@ class ApiVersionsSource(SourceShell):
     def _warn(self, text: str, level: int = logging.WARNING) -> None:
         """Log a warning when it is new, not in every round."""
         self._status.last_error = text
-        if text not in self._warned:
+        if self._warned.is_new(text, self._monotonic_ms()):
             LOG.log(level, "%s: %s", self._cluster or "unknown cluster", text)
-            self._warned.append(text)
 
     async def _publish_all(self, events: Iterable[TrackerEvent]) -> None:
         for event in events:

@@ -9,6 +9,7 @@ the topic was made again (`streams.bus.topic_keeper`); messages of other topics 
 """
 
 import asyncio
+import contextlib
 import threading
 import time
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from typing import Any, Final, NamedTuple, Self
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from featurewatch.common.text import error_line
 from featurewatch.kafka.shortage import can_open_files
 from featurewatch.streams.bus.client_errors import NO_TOPIC, no_answer
 from featurewatch.streams.bus.errors import (
@@ -405,6 +407,16 @@ class Publisher:
     # In the thread
 
     def _poll(self) -> None:
+        try:
+            self._poll_until_stopped()
+        except Exception as error:
+            # Nothing would be delivered any more, and nobody would be told.
+            LOG.exception("the thread of the producer failed")
+            failure = PublishError(f"the thread of the producer failed ({error_line(error)})")
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(self._fail, failure)
+
+    def _poll_until_stopped(self) -> None:
         while not self._stopping.is_set():
             now_s = self._monotonic()
             if self._max_pause_s is not None and now_s - self._alive_s > self._max_pause_s:

@@ -15,6 +15,7 @@ from featurewatch.streams.events import DeadLetter, Event
 from featurewatch.streams.metrics import SourceReport
 from featurewatch.streams.source import Sink, monotonic_ms, wall_clock_ms
 from featurewatch.streams.source_shell import ProtocolState, SourceShell
+from featurewatch.streams.source_status import RecentTexts
 from featurewatch.streams.topics import ZOOKEEPER
 from featurewatch.streams.types import ClusterId, LastRecord
 from featurewatch.streams.zookeeper.event_queue import (
@@ -68,6 +69,7 @@ class ZookeeperSource(SourceShell):
         self._down_since_ms: int | None = monotonic_ms()
         self._reopen_ms: int | None = None
         self._answered_ms = monotonic_ms()
+        self._warned = RecentTexts()
 
     @classmethod
     def on_bus(cls, settings: ZookeeperSettings, publisher: Publisher) -> "ZookeeperSource":
@@ -119,7 +121,7 @@ class ZookeeperSource(SourceShell):
         self._watcher.tick(self._monotonic_ms())
         self._send()
         reason = self._watcher.stall_reason
-        if reason is not None and reason.message != self._status.last_error:
+        if reason is not None and self._warned.is_new(reason.message, self._monotonic_ms()):
             LOG.warning("%s", reason.message)
 
     def _keep_open(self, queue: EventQueue) -> None:

@@ -74,7 +74,7 @@ def rehearse(
         Option(
             "--on-real-controller",
             metavar="RELEASE",
-            help="Compare with a real controller of this release (3.9 to 4.3), started for it.",
+            help="Compare with a real controller of this release (3.9 to 4.4), started for it.",
         ),
     ] = "",
     as_written: Annotated[

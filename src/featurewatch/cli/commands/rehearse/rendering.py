@@ -44,7 +44,7 @@ def head(release: str, state: ControllerState) -> list[Text]:
     if not rules_of(release).exact:
         lines.append(
             f"Kafka {release} is answered as the nearest release would: "
-            "its words may differ (docs/levels.md)"
+            "its words may differ (docs/reference/levels.md)"
         )
     return [Text(plain(line), style="dim") for line in lines]
 

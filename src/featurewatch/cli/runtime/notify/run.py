@@ -5,6 +5,7 @@ import contextlib
 import logging
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, Final
 
 from confluent_kafka import Message
@@ -15,7 +16,7 @@ from featurewatch.cli.runtime.notify.alert_messages import alert_of
 from featurewatch.cli.runtime.notify.webhook_delivery import WebhookDelivery
 from featurewatch.cli.runtime.supervisor import STEADY_BACKOFF, must_be_set_up, run_restarting
 from featurewatch.common.http.errors import PortTakenError
-from featurewatch.common.tasks import run_all
+from featurewatch.common.tasks import run_all, start_background
 from featurewatch.common.text import error_line
 from featurewatch.integrations.notify.alert_book import AlertBook
 from featurewatch.integrations.notify.alertmanager import AlertmanagerMember, links_of, send_trial
@@ -81,14 +82,17 @@ async def run_notify(settings: Settings, topics_exist: asyncio.Event | None = No
     async with (
         _serve_health(book, metrics, settings, has_members=bool(members)) as health,
         _senders(targets.webhooks, metrics) as senders,
+        contextlib.AsyncExitStack() as stack,
     ):
         LOG.info("health and metrics of the notifications: %s", health.url)
+        ticking = start_background("the book's clock", partial(_tick, book))
+        stack.push_async_callback(ticking.close)
         if topics_exist is not None:
             await topics_exist.wait()
         bus = settings.bus_settings()
         work: list[Any] = [_restarting(member.url, member.run) for member in members]
         if members:
-            work += [follow_feed(_AlertFeed(book, members), bus, (ALERTS,)), _tick(book)]
+            work.append(follow_feed(_AlertFeed(book, members), bus, (ALERTS,)))
         for target, sender in zip(targets.webhooks, senders, strict=True):
             delivery = WebhookDelivery(bus, target, sender, links_of(targets), wall_clock_ms)
             work.append(_restarting(target.name, delivery.run))

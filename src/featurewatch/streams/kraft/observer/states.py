@@ -86,7 +86,7 @@ TRANSITIONS: Final[Mapping[tuple[ObserverState, ResponseKind], ObserverState]] =
     }
 )
 """The state after each response. Pairs not listed are unreachable: that request never gets that
-response. `scripts/draw_states.py` draws the diagram in ``docs/observer.md`` from this table."""
+response. `scripts/draw_states.py` draws the diagram in ``observer.md`` from this table."""
 
 
 @dataclass(frozen=True, slots=True)

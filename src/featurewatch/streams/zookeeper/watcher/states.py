@@ -68,5 +68,5 @@ TRANSITIONS: Final[Mapping[tuple[WatcherState, WatcherTrigger], WatcherState]] =
     }
 )
 """The state after each trigger. Pairs not listed are unreachable: requests of an earlier state are
-forgotten when it is left. `scripts/draw_states.py` draws the diagram in ``docs/zookeeper.md`` from
+forgotten when it is left. `scripts/draw_states.py` draws the diagram in ``zookeeper.md`` from
 this table."""
