@@ -21,6 +21,7 @@ RELEASES: Final = (
     *("3.9.0", "3.9.2"),
     *("4.1.0", "4.1.2"),
     *("4.3.0", "4.3.1"),
+    "4.4.0",
 )
 _SETTINGS: Final = "_hypothesis_internal_use_settings"
 """There is no public way to change what a decorator has set."""

@@ -190,6 +190,7 @@ class World:
                 (r.change(node_id, 1), unregistration),
                 (unregistration, r.register(node_id, RELEASES["4.3"])),
                 (unregistration, r.level(MV, 25)),
+                (unregistration, r.unregister_controller(self.random.choice((1, 2, 3, 9)))),
             )
             yield self._append(*self.random.choice(variants))
 

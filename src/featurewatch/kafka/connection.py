@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NoReturn, TypeVar, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn, TypeVar, cast
 
 from featurewatch.common.text import quoted
 from featurewatch.kafka import messages
@@ -35,10 +35,16 @@ if TYPE_CHECKING:
         ApiVersionsResponseV0,
         ApiVersionsResponseV3,
         ApiVersionsResponseV4,
+        ApiVersionsResponseV5,
     )
     from featurewatch.kafka.sasl import Exchange
 
-    AnyApiVersionsResponse = ApiVersionsResponseV0 | ApiVersionsResponseV3 | ApiVersionsResponseV4
+    AnyApiVersionsResponse = (
+        ApiVersionsResponseV0
+        | ApiVersionsResponseV3
+        | ApiVersionsResponseV4
+        | ApiVersionsResponseV5
+    )
 
 # Classes of messages are built by what first names them, so they are named where they are used.
 
@@ -47,6 +53,7 @@ CLIENT_VERSION: Final = "0.1"
 API_VERSIONS_KEY: Final = 18
 
 _UNSUPPORTED_VERSION: Final = 35
+_REBOOTSTRAP_REQUIRED: Final = 129
 _LENGTH = struct.Struct(">i")
 _HEADER = struct.Struct(">hhih")
 _KNOWN: Final = KnownListeners()
@@ -68,6 +75,21 @@ class ResponseTimeoutError(NodeError):
 
 class LocalResourceError(NodeError):
     """This process lacks what a connection takes: nothing follows from it about the node."""
+
+
+class OtherNodeError(NodeError):
+    """Another node, or a node of another cluster, listens at the address."""
+
+
+class ExpectedNode(NamedTuple):
+    """The broker that should listen at an address, by its cluster's id and its own.
+
+    Brokers of 4.4 and later refuse the request if one of them is wrong (KIP-1242); controllers do
+    not compare them.
+    """
+
+    cluster: str
+    node_id: int
 
 
 class Connection:
@@ -115,9 +137,18 @@ class Connection:
         body = await self._exchange(request, timeout_s, limit.max_bytes)
         return self._parse(body, response_class(request), limit.max_items)
 
-    async def request_api_versions(self, timeout_s: float) -> "AnyApiVersionsResponse":
-        """Requests the node's APIs and features, by the highest version that it has."""
+    async def request_api_versions(
+        self, timeout_s: float, expected: ExpectedNode | None = None
+    ) -> "AnyApiVersionsResponse":
+        """Requests the node's APIs and features, by the highest version that it has.
+
+        Raises:
+            OtherNodeError: The node is not the ``expected`` one. Older nodes do not say so.
+        """
         client = {"client_software_name": CLIENT_ID, "client_software_version": CLIENT_VERSION}
+        if expected is not None and await self._has_compared(expected, client, timeout_s):
+            assert self.last_api_versions is not None  # noqa: S101 - it was compared by that
+            return self.last_api_versions
         body = await self._exchange(messages.ApiVersionsRequestV4(**client), timeout_s)
         form: type[AnyApiVersionsResponse] = messages.ApiVersionsResponseV4
         # A node that does not know the version answers in the form of version 0 (KIP-511).
@@ -125,6 +156,33 @@ class Connection:
             body = await self._exchange(messages.ApiVersionsRequestV3(**client), timeout_s)
             is_refused = _error_of(body) == _UNSUPPORTED_VERSION
             form = messages.ApiVersionsResponseV0 if is_refused else messages.ApiVersionsResponseV3
+        return self._with_api_versions(body, form)
+
+    async def _has_compared(
+        self, expected: ExpectedNode, client: Mapping[str, str], timeout_s: float
+    ) -> bool:
+        """Whether the node has version 5, which was requested then; raises `OtherNodeError`."""
+        if self.api_versions and self.version_of(API_VERSIONS_KEY, (5, 5)) is None:
+            return False
+        request = messages.ApiVersionsRequestV5(
+            **client, cluster_id=expected.cluster, node_id=expected.node_id
+        )
+        body = await self._exchange(request, timeout_s)
+        code = _error_of(body)
+        if code == _REBOOTSTRAP_REQUIRED:
+            await self.close()
+            raise OtherNodeError(
+                f"{self.address} is not broker {expected.node_id} of cluster {expected.cluster}: "
+                "another node or cluster listens there, so correct what advertises the address"
+            )
+        if code == _UNSUPPORTED_VERSION:
+            return False
+        self._with_api_versions(body, messages.ApiVersionsResponseV5)
+        return True
+
+    def _with_api_versions(
+        self, body: memoryview, form: "type[AnyApiVersionsResponse]"
+    ) -> "AnyApiVersionsResponse":
         limit = response_limit(API_VERSIONS_KEY)
         response: AnyApiVersionsResponse = self._parse(body, form, limit.max_items)
         self.api_versions = MappingProxyType(
@@ -242,13 +300,16 @@ async def open_connection(
     timeout_s: float = 5.0,
     client_id: str = CLIENT_ID,
     connect: Connect = connect_asyncio,
+    expected: ExpectedNode | None = None,
 ) -> Connection:
     """Connects, requests the node's API versions, and logs in.
 
-    Each step may take ``timeout_s`` seconds. ``connect`` opens the transport.
+    Each step may take ``timeout_s`` seconds. ``connect`` opens the transport. ``expected`` is the
+    broker that should listen there.
 
     Raises:
         NodeError: The node is unreachable, closed the connection, or is no Kafka.
+        OtherNodeError: It is not the expected one.
         AuthenticationError: TLS or SASL failed.
         LocalResourceError: This process is out of file descriptors or memory.
     """
@@ -258,7 +319,7 @@ async def open_connection(
     worked = _KNOWN.has(*_listener(address, security))
     advice = silence_advice(uses_tls=security.tls is not None, worked=worked)
     try:
-        await connection.request_api_versions(timeout_s)
+        await connection.request_api_versions(timeout_s, expected)
         if security.mechanism is not None:
             await connection.authenticate(security, timeout_s)
         elif not worked:
@@ -270,7 +331,7 @@ async def open_connection(
     except ResponseTimeoutError as error:
         await connection.close()
         raise ResponseTimeoutError(f"{error}: {advice}") from error
-    except AuthenticationError:
+    except (AuthenticationError, OtherNodeError):
         raise
     except NodeError as error:
         await connection.close()

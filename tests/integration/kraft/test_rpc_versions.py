@@ -7,11 +7,20 @@ import pytest
 
 from featurewatch.admin.features.client import FeatureUpdate, update_features
 from featurewatch.kafka.address import parse_addresses
-from featurewatch.kafka.connection import Connection, open_connection
+from featurewatch.kafka.connection import Connection, OtherNodeError, open_connection
 from featurewatch.kafka.security import PLAINTEXT
-from featurewatch.stack.kafka.cluster import Cluster
+from featurewatch.stack.kafka.cluster import Cluster, random_id
 from featurewatch.stack.kafka.specs import ClusterSpec, NodeSpec, Roles
-from featurewatch.streams.types import METADATA_VERSION, FeatureLevel
+from featurewatch.streams.apiversions.connections import ConnectionPool
+from featurewatch.streams.apiversions.settings import ApiVersionsSettings
+from featurewatch.streams.types import (
+    METADATA_VERSION,
+    ClusterId,
+    FeatureLevel,
+    NodeId,
+    NodeKey,
+    Role,
+)
 
 FORWARDED = {19, 20, 30, 31, 37, 43, 44, 45, 57}
 """Creating and deleting topics and ACLs, partitions, elections, configurations, reassignments and
@@ -56,3 +65,22 @@ async def test_forwarded_requests_have_versions_of_both(
     finally:
         for connection in (controller, kept, new):
             await connection.close()
+
+
+@pytest.mark.stack
+async def test_a_broker_says_that_another_one_was_expected(bus: Cluster) -> None:
+    """From 4.4 on it compares the cluster and the node that an address should lead to (KIP-1242):
+    at the first request and at each later one over the same connection."""
+    (address,) = parse_addresses(bus.bootstrap_servers)
+    settings = ApiVersionsSettings(bootstrap_servers=(address,))
+    peers = ConnectionPool(settings)
+    broker, cluster = NodeKey(Role.BROKER, NodeId(1)), ClusterId(bus.cluster_id)
+    other = NodeKey(Role.BROKER, NodeId(2))
+    for wrong_key, wrong_cluster in ((other, cluster), (broker, ClusterId(random_id()))):
+        with pytest.raises(OtherNodeError, match="another node or cluster listens there"):
+            await peers.request_features(wrong_key, address, wrong_cluster)
+        known = await peers.request_features(broker, address, cluster)
+        assert known == await peers.request_features(broker, address)
+        with pytest.raises(OtherNodeError):
+            await peers.request_features(wrong_key, address, wrong_cluster)
+    await peers.retain(())

@@ -128,6 +128,12 @@ class ApiVersionsRequestV4(Request[ApiVersionsResponseV4]):
     client_software_name: str
     client_software_version: str
 
+class ApiVersionsRequestV5(Request[ApiVersionsResponseV5]):
+    client_software_name: str
+    client_software_version: str
+    cluster_id: str | None = ...
+    node_id: int = ...
+
 class ApiVersionsResponseV0(Message):
     class ApiVersion(Message):
         api_key: int
@@ -183,6 +189,30 @@ class ApiVersionsResponseV4(Message):
     supported_features: tuple[ApiVersionsResponseV4.SupportedFeatureKey, ...] = ...
     finalized_features_epoch: int = ...
     finalized_features: tuple[ApiVersionsResponseV4.FinalizedFeatureKey, ...] = ...
+    zk_migration_ready: bool = ...
+
+class ApiVersionsResponseV5(Message):
+    class ApiVersion(Message):
+        api_key: int
+        min_version: int
+        max_version: int
+
+    class SupportedFeatureKey(Message):
+        name: str
+        min_version: int
+        max_version: int
+
+    class FinalizedFeatureKey(Message):
+        name: str
+        max_version_level: int
+        min_version_level: int
+
+    error_code: int
+    api_keys: tuple[ApiVersionsResponseV5.ApiVersion, ...]
+    throttle_time_ms: int
+    supported_features: tuple[ApiVersionsResponseV5.SupportedFeatureKey, ...] = ...
+    finalized_features_epoch: int = ...
+    finalized_features: tuple[ApiVersionsResponseV5.FinalizedFeatureKey, ...] = ...
     zk_migration_ready: bool = ...
 
 class BrokerHeartbeatRequestV1(Request[BrokerHeartbeatResponseV1]):

@@ -177,6 +177,12 @@ class Cache:
             yield
 
 
+def newest_tools() -> str:
+    """The newest release whose tools are locked: Maven Central may lack those of a newer one."""
+    with_tools = (release for release, of in jar_lock().class_paths.items() if Jars.TOOLS in of)
+    return max(with_tools, key=parse_release)
+
+
 def tool_command(
     release: str, main_class: str, *args: str, cache: Cache | None = None, heap_mb: int = 256
 ) -> list[str]:

@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING
 from featurewatch.kafka.address import Address
 from featurewatch.kafka.connection import (
     Connection,
+    ExpectedNode,
     NodeError,
+    OtherNodeError,
     ResponseTimeoutError,
     open_connection,
 )
 from featurewatch.kafka.security import Security
 from featurewatch.streams.apiversions.node_features import NodeFeatures, read_node_features
 from featurewatch.streams.apiversions.settings import ApiVersionsSettings
-from featurewatch.streams.types import NodeKey, Role
+from featurewatch.streams.types import ClusterId, NodeKey, Role
 
 if TYPE_CHECKING:
     from featurewatch.kafka.connection import AnyApiVersionsResponse
@@ -31,32 +33,47 @@ class ConnectionPool:
         """How long one request may take."""
         return self._settings.timeout_s
 
-    async def request_features(self, key: NodeKey, address: Address) -> NodeFeatures:
-        """A node's features; raises `NodeError` with one line that says why there are none."""
+    async def request_features(
+        self, key: NodeKey, address: Address, cluster: ClusterId | None = None
+    ) -> NodeFeatures:
+        """The features of a node of this cluster.
+
+        Raises `NodeError` with one line that says why there are none, and `OtherNodeError` if
+        another node listens there.
+        """
+        expected = None
+        if cluster is not None and key.role is Role.BROKER:
+            expected = ExpectedNode(cluster, key.node_id)
         reused = self._reusable(key.role, address)
         if reused is not None:
             try:
-                response = await reused.request_api_versions(self._settings.timeout_s)
+                response = await reused.request_api_versions(self._settings.timeout_s, expected)
                 return _features(address, response)
-            except ResponseTimeoutError:
+            except (ResponseTimeoutError, OtherNodeError):
                 raise
             except NodeError:
                 # A restarted node closed its end of the old connection: that alone is no miss.
                 await reused.close()
-        connection = await self.connection(key.role, address)
+        connection = await self.connection(key.role, address, expected)
         # A new connection begins with an ApiVersions request anyway.
         first = connection.last_api_versions
         return _features(
-            address, first or await connection.request_api_versions(self._settings.timeout_s)
+            address,
+            first or await connection.request_api_versions(self._settings.timeout_s, expected),
         )
 
-    async def connection(self, role: Role, address: Address) -> Connection:
+    async def connection(
+        self, role: Role, address: Address, expected: ExpectedNode | None = None
+    ) -> Connection:
         """The connection to an address, a new one if need be; raises `NodeError`."""
         reused = self._reusable(role, address)
         if reused is not None:
             return reused
         connection = await open_connection(
-            address, self._security(role), timeout_s=self._settings.timeout_s
+            address,
+            self._security(role),
+            timeout_s=self._settings.timeout_s,
+            expected=expected,
         )
         self._open[role, address] = connection
         return connection

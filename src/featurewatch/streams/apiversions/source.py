@@ -7,7 +7,7 @@ from typing import Final
 
 from featurewatch.common.text import error_line
 from featurewatch.kafka.address import Address
-from featurewatch.kafka.connection import LocalResourceError, NodeError
+from featurewatch.kafka.connection import LocalResourceError, NodeError, OtherNodeError
 from featurewatch.streams.apiversions.connections import ConnectionPool
 from featurewatch.streams.apiversions.discovery import DiscoveredNodes, discover_nodes
 from featurewatch.streams.apiversions.node_features import NodeFeatures
@@ -183,7 +183,7 @@ class ApiVersionsSource(SourceShell):
         async with self._concurrent:
             response: NodeFeatures | NodeError
             try:
-                response = await self._peers.request_features(key, address)
+                response = await self._peers.request_features(key, address, tracker.cluster)
             except LocalResourceError as error:
                 return error
             except NodeError as error:
@@ -193,6 +193,8 @@ class ApiVersionsSource(SourceShell):
                 response = NodeError(f"{address}: its answer failed with {error_line(error)}")
                 if self._warned.is_new(str(response), self._monotonic_ms()):
                     LOG.exception("%s: %s", self._cluster, response)
+        if isinstance(response, OtherNodeError):
+            self._warn(str(response))
         if isinstance(response, NodeError):
             self._status.last_error = str(response)
             await self._publish_all(tracker.on_no_response(key, str(response), self._clock_ms()))

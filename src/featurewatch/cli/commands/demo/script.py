@@ -9,6 +9,9 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NoReturn
 
+from featurewatch.admin.cluster.registrations import RegistrationAdmin
+from featurewatch.admin.connections import Bootstrap
+from featurewatch.admin.errors import KafkaApiError
 from featurewatch.admin.features.client import FeatureUpdate, UpdateRefusedError, update_features
 from featurewatch.cli.commands.demo.blockers import blockers_of_level, now_ms
 from featurewatch.cli.commands.demo.monitor import Monitor
@@ -25,7 +28,7 @@ from featurewatch.controller.levels import level_name
 from featurewatch.kafka.address import parse_addresses
 from featurewatch.monitor.readiness import assess_readiness, downgrade_path
 from featurewatch.monitor.snapshot import snapshot
-from featurewatch.stack.java.jars import Cache, Jars, default_cache
+from featurewatch.stack.java.jars import Cache, Jars, default_cache, newest_tools
 from featurewatch.stack.kafka.cluster import Cluster
 from featurewatch.stack.kafka.specs import KAFKA_WITH_ZOOKEEPER, combined, single_bus
 from featurewatch.stack.wire.light_nodes import LightNodes
@@ -42,9 +45,9 @@ from featurewatch.streams.types import (
 )
 from featurewatch.tables.image.cluster import ClusterImage
 
-OLD, NEW = "3.9.1", "4.3.0"
-START, TARGET = FeatureLevel(19), FeatureLevel(30)
-OLD_RANGE, NEW_RANGE = (1, 19), (7, 30)
+OLD, NEW = "3.9.1", "4.4.0"
+START, TARGET = FeatureLevel(19), FeatureLevel(33)
+OLD_RANGE, NEW_RANGE = (1, 19), (7, 33)
 GHOST = NodeId(9)
 
 
@@ -54,8 +57,8 @@ def play(directory: Path, narrator: DemoPrinter, *, keep: bool) -> dict[str, Any
         narrator.step(f"Starting a bus, and three nodes of Kafka {OLD} formatted at 3.7-IV4")
         cache = Cache(default_cache())
         # With the tools: all that either act needs is fetched here, under one progress bar.
-        releases = (OLD, NEW, KAFKA_WITH_ZOOKEEPER)
-        cache.class_paths(list(dict.fromkeys(product(releases, Jars))))
+        tools = product((OLD, newest_tools(), KAFKA_WITH_ZOOKEEPER), Jars)
+        cache.class_paths(list(dict.fromkeys([(NEW, Jars.SERVER), *tools])))
         bus = Cluster(single_bus(), directory / "bus", temporary=True)
         cluster = Cluster(combined([OLD] * 3, "3.7-IV4"), directory / "cluster", temporary=True)
         with ThreadPoolExecutor(2) as pool:
@@ -133,22 +136,29 @@ class _DemoScript:
         self._roll([2, 3])
         self._narrator.step("All nodes are new, and it is refused again")
         self._update(TARGET)
+        self._narrator.step(f"Controller {GHOST} blocks the level that would remove it")
+        self._unregister()
         self._narrator.did(f"the way out: controller {GHOST} is started once more, on {NEW}")
         self._ghost_says(NEW_RANGE)
         self._update(TARGET)
         self._wait(lambda image: image.features.levels.get(METADATA_VERSION) == TARGET)
         self._show()
         self._old_controller()
-        self._narrator.step("No way back: 4.3-IV0 writes records that 3.7-IV4 cannot say")
+        self._narrator.step("No way back: 4.4-IV2 writes records that 3.7-IV4 cannot say")
         self._update(START, UpgradeType.SAFE_DOWNGRADE)
         self._way_back()
         self._kill()
         self._burst(25)
+        self._narrator.step(f"Controller {GHOST} stops for good, and is unregistered")
+        self._unregister()
+        ghost = NodeKey(Role.CONTROLLER, GHOST)
+        self._wait(lambda image: image.nodes.get(ghost) is None)
+        self._show()
 
     def _haunt(self) -> None:
         self._narrator.step(f"Controller {GHOST} registers and is never seen again")
         self._ghost_says(OLD_RANGE)
-        self._narrator.did("it supports metadata.version 1-19; Kafka has no way to unregister it")
+        self._narrator.did(f"it supports metadata.version 1-19; Kafka {OLD} cannot unregister it")
 
     def _roll(self, nodes: list[int]) -> None:
         for node_id in nodes:
@@ -170,6 +180,22 @@ class _DemoScript:
             image = self._monitor.image(self.id)
             blockers = blockers_of_level(image, METADATA_VERSION, level) if image else []
             self._narrator.refused(request, str(refusal), blockers)
+        else:
+            self._narrator.did(f"Kafka accepted {request}")
+
+    def _unregister(self) -> None:
+        """Asks Kafka to remove the ghost's registration."""
+        bootstrap = Bootstrap(parse_addresses(self._cluster.bootstrap_servers))
+
+        async def ask() -> None:
+            async with RegistrationAdmin(bootstrap) as admin:
+                await admin.unregister(NodeKey(Role.CONTROLLER, GHOST))
+
+        request = f"unregister-controller {GHOST}"
+        try:
+            asyncio.run(ask())
+        except KafkaApiError as refusal:
+            self._narrator.refused(request, str(refusal), [])
         else:
             self._narrator.did(f"Kafka accepted {request}")
 

@@ -8,12 +8,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from featurewatch.cli.commands.demo.output_log import OutputLog
-from featurewatch.stack.java.jars import tool_command
+from featurewatch.stack.java.jars import newest_tools, tool_command
 from featurewatch.stack.kafka.cluster import Cluster
 from featurewatch.streams.outputs import AlertState
 
 _DUMP_LOG = "org.apache.kafka.tools.DumpLogSegments"
-_RELEASE = "4.3.0"
 _LEVEL = "FEATURE_LEVEL_RECORD"
 
 
@@ -46,7 +45,8 @@ def levels_on_disk(cluster: Cluster) -> list[tuple[str, int]]:
     """The changes of levels in the log of the first node, in order: (feature, level)."""
     segments = sorted(cluster.nodes[0].metadata_log.glob("*.log"))
     files = ",".join(map(str, segments))
-    command = tool_command(_RELEASE, _DUMP_LOG, "--cluster-metadata-decoder", "--files", files)
+    decoding = ("--cluster-metadata-decoder", "--files", files)
+    command = tool_command(newest_tools(), _DUMP_LOG, *decoding)
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     levels: dict[str, int] = {}
     found = []
