@@ -1,4 +1,4 @@
-"""A release is one file: what a file that is dropped into a directory changes, and what is refused."""
+"""A release is one file: what a further file changes, and which files are refused."""
 
 import json
 from collections.abc import Iterator

@@ -105,7 +105,7 @@ TYPE = "FEATURE_LEVEL_RECORD version 0"
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
-        (b"\x01\x1d\x00", "record type 29 is not known"),
+        (b"\x01\x7f\x00", "record type 127 is not known"),
         (b"\x01\xff\xff\x03\x00", "record type 65535 is not known"),
         (b"\x01\x0c\x01", "version 1 of FEATURE_LEVEL_RECORD is not known"),
         (b"\x01\x0c\xff\x01", "version 255 of FEATURE_LEVEL_RECORD is not known"),
