@@ -145,9 +145,8 @@ def newest_patch() -> str:
 
     One file is read, because help texts have it.
     """
-    names = [name[: -len(".json")] for name in os.listdir(DIRECTORY) if name.endswith(".json")]
-    newest = max(names, key=release_number)
-    patch: str = read_file(os.path.join(DIRECTORY, f"{newest}.json")).content["kafka"]
+    path = os.path.join(DIRECTORY, f"{newest_release()}.json")
+    patch: str = read_file(path).content["kafka"]
     return patch
 
 
@@ -155,6 +154,12 @@ def newest_patch() -> str:
 def learned_notes() -> dict[str, str]:
     """Where learned tables come from, for what rests on them, by release; usually empty."""
     return {file.release: file.learned_note for file in record_files() if file.is_learned}
+
+
+def newest_release() -> str:
+    """The newest release of the package, ``4.4``, by the names of the files."""
+    names = [name[: -len(".json")] for name in os.listdir(DIRECTORY) if name.endswith(".json")]
+    return max(names, key=release_number)
 
 
 def _read(directory: str) -> list[ReleaseFile]:

@@ -12,6 +12,7 @@ from featurewatch.cli.errors import ExitCode, UsageError
 from featurewatch.cli.output.terminal import print_line
 from featurewatch.cli.runtime.lake_reader import open_reader
 from featurewatch.common.text import plain
+from featurewatch.kafka.releases import newest_release
 
 if TYPE_CHECKING:
     from featurewatch.pipeline.fleet.clusters import ClusterSummary, Fleet
@@ -89,7 +90,10 @@ def drift(desired: DesiredFile = None, lake: LakeRoot = "", as_json: AsJson = Fa
 @command()
 def readiness(
     target: Annotated[
-        str, Option("--target", metavar="RELEASE", help="A release of Kafka, as in 4.3.")
+        str,
+        Option(
+            "--target", metavar="RELEASE", help=f"A release of Kafka, as in {newest_release()}."
+        ),
     ] = "",
     lake: LakeRoot = "",
     days: Annotated[bool, Option("--by-day", help="Count clusters, day by day.")] = False,

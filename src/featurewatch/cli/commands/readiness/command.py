@@ -18,6 +18,7 @@ from featurewatch.cli.config.options import (
     Zookeeper,
     ZookeeperConfig,
 )
+from featurewatch.kafka.releases import newest_release
 
 
 @command()
@@ -28,7 +29,7 @@ def readiness(
             "--target",
             "-t",
             metavar="RELEASE",
-            help="A release of Kafka, as in 4.3: all levels that it brings.",
+            help=f"A release of Kafka, as in {newest_release()}: all levels that it brings.",
             default="the newest release that some node runs",
         ),
     ] = "",

@@ -20,6 +20,7 @@ from featurewatch.cli.config.cluster_options import (
 from featurewatch.cli.errors import UsageError
 from featurewatch.cli.kafka_tools.options import BROKERS, target_values
 from featurewatch.cli.kafka_tools.target import FEATURES, AdminTarget
+from featurewatch.kafka.releases import newest_release
 
 DialectOption = Annotated[
     FeatureDialect | None,
@@ -59,7 +60,7 @@ ReleaseVersion = Annotated[
     Option(
         "--release-version",
         metavar="RELEASE",
-        help="Every feature's level of a release, as in 4.3.",
+        help=f"Every feature's level of a release, as in {newest_release()}.",
     ),
 ]
 
