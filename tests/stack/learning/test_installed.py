@@ -1,4 +1,4 @@
-"""Which Kafka is in a directory: one release of Apache Kafka, or one line that says what is wrong."""
+"""Which Kafka is in a directory: one release of Apache Kafka, or one line that says why not."""
 
 import zipfile
 from collections.abc import Mapping
