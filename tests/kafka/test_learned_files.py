@@ -104,7 +104,7 @@ def _fewer_versions(content: Content) -> None:
 
 
 def _nested(depth: int) -> list[Content]:
-    fields = [{"name": "end", "type": "int8"}]
+    fields: list[Content] = [{"name": "end", "type": "int8"}]
     for _ in range(depth):
         fields = [{"name": "inner", "type": "struct", "fields": fields}]
     return fields

@@ -120,7 +120,7 @@ def test_the_directory_is_a_setting(tmp_path: Path) -> None:
 
     def last(*arguments: str, **own: str) -> str:
         own = {"XDG_DATA_HOME": str(tmp_path / "data"), **own}
-        run = featurewatch(tmp_path, "releases", "list", *arguments, **own)
+        run = featurewatch(tmp_path, "releases", "list", *arguments, timeout_s=180, **own)
         return run.stdout.splitlines()[-1].split()[0]
 
     assert last() == NEWEST.release
