@@ -20,7 +20,7 @@ from featurewatch.stack.learning.installed import InstalledKafka, installed_kafk
 from featurewatch.stack.learning.learn import Learned, learn
 from featurewatch.streams.kraft.records.schema import record_table
 from tests.learned_releases import Hide, hiding, libs_of
-from tests.stack.test_maven import Files, served
+from tests.stack.served_files import Files, served
 
 __all__ = ["served"]
 
