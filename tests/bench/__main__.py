@@ -73,6 +73,7 @@ BENCHES: dict[str, Callable[[], Measures]] = {
     "controller-changes": lambda: _module("controller").changes(),
     "unavailability": lambda: _module("unavailability").run(),
     "features": lambda: _module("features").run(),
+    "releases": lambda: _module("releases").run(),
     "topics": lambda: _module("topics").run(),
     "startup": lambda: _module("startup").run(),
     "page": lambda: on_a_bus(_module("page").run, partitions=8),

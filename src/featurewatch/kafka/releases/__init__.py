@@ -73,10 +73,9 @@ class ReleaseFile(NamedTuple):
 
     @property
     def learned_note(self) -> str:
-        """Where learned tables come from, for what rests on them; empty for the package's own."""
-        if not self.is_learned:
-            return ""
-        return f"by tables learned from {self.content['learned']['from']} ({self.content['kafka']})"
+        """Where a learned file comes from, for what rests on it."""
+        learned, kafka = self.content["learned"], self.content["kafka"]
+        return f"by tables learned from {learned['from']} (Kafka {kafka})"
 
     @property
     def has_levels(self) -> bool:

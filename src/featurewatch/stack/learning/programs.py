@@ -88,7 +88,9 @@ class ControllerProcess:
     def _line(self) -> str:
         line: str = self._out.readline()
         if not line:
-            raise StartError(f"the controller classes ended with {self._process.wait()}")
+            errors = self._process.stderr
+            reason = f": {_error_of(errors.read(_MAX_OUTPUT))}" if errors else ""
+            raise StartError(f"Java ended with {self._process.wait()}{reason}")
         return line
 
 
@@ -103,6 +105,8 @@ def controller_process(
 ) -> Iterator[ControllerProcess]:
     """Runs a program that answers one question a line, until the block ends.
 
+    ``is_quiet``: errors of Java are part of a `StartError` and not printed.
+
     Raises:
         JavaError: if no Java runtime is found.
         StartError: if the program does not start, such as where a class that it uses has changed.
@@ -112,7 +116,7 @@ def controller_process(
         command,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL if is_quiet else None,
+        stderr=subprocess.PIPE if is_quiet else None,  # Kafka's own log is off: it is short
         text=True,
         encoding="utf-8",
     )
@@ -121,7 +125,7 @@ def controller_process(
     finally:
         process.kill()
         process.wait()
-        for pipe in (process.stdin, process.stdout):
+        for pipe in (process.stdin, process.stdout, process.stderr):
             if pipe is not None:
                 pipe.close()
 

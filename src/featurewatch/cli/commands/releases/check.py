@@ -31,12 +31,11 @@ def compare(kafka: InstalledKafka, count: int) -> dict[str, Any]:
     except UnknownReleaseError:
         return {"impossible": f"the levels of Kafka {kafka.minor} are not known"}
     except ChangedClassesError as error:
-        return {
-            "impossible": f"the controller classes of Kafka {kafka.release} have changed "
-            f"({shortened(plain(error))}): a newer featurewatch may know them"
-        }
-    except (JavaError, StartError) as error:
+        return {"impossible": _changed(kafka, error)}
+    except JavaError as error:
         return {"impossible": shortened(plain(error))}
+    except StartError as error:
+        return {"impossible": _changed(kafka, error)}
     different = [" ".join(plain(text).split()) for text in differences(compared)]
     return {
         "cases": count,
@@ -46,3 +45,10 @@ def compare(kafka: InstalledKafka, count: int) -> dict[str, Any]:
         "different": different[:SHOWN],
         **({"first_mismatch": shortened(different[0])} if different else {}),
     }
+
+
+def _changed(kafka: InstalledKafka, error: Exception) -> str:
+    return (
+        f"the controller classes of Kafka {kafka.release} cannot be asked "
+        f"({shortened(plain(error), 200)}): a newer featurewatch may know them"
+    )
