@@ -23,7 +23,7 @@ from featurewatch.monitor.snapshot import snapshot
 from featurewatch.monitor.step import MonitorState, step
 from featurewatch.streams.events import Event, LogCommit, RecordJson
 from featurewatch.streams.outputs import Alert, Snapshot
-from featurewatch.streams.types import METADATA_VERSION, FeatureLevel
+from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, FeatureName
 from featurewatch.tables.image.cluster import ClusterImage
 from featurewatch.tables.image.nodes import intern_capabilities
 from featurewatch.tables.image.sources import MessagePosition
@@ -35,7 +35,7 @@ from tests.simulation.records import CLUSTER, MV
 
 NEWEST = newest_known_release()
 LEVEL = NEWEST.levels[-1].level + 6
-NEXT = {**NEWEST.ranges(), MV: (9, LEVEL), "made.up.version": (0, 3)}
+NEXT: r.Ranges = {**NEWEST.ranges(), MV: (9, LEVEL), "made.up.version": (0, 3)}
 OLD = release_of("4.3").ranges()
 LIMITS = Limits(ghost_ms=1000, upgrade_ms=1000, refusal_ms=1000)
 
@@ -184,15 +184,15 @@ def test_a_roll_to_an_unknown_release_is_an_upgrade() -> None:
     [
         ({}, True),
         ({MV: NEWEST.unstable[MV]}, False),
-        ({**NEWEST.unstable}, True),
-        ({**NEWEST.unstable, "share.version": (0, 9)}, False),
+        (dict(NEWEST.unstable), True),
+        ({**NEWEST.unstable, FeatureName("share.version"): (0, 9)}, False),
         ({"share.version": (0, 9)}, False),
         ({"made.up.version": (0, 1)}, False),
     ],
 )
-def test_a_release_has_exactly_its_ranges(changed: dict[str, tuple[int, int]], known: bool) -> None:
+def test_a_release_has_exactly_its_ranges(changed: r.Ranges, known: bool) -> None:
     """With unstable levels the newest release may have the same highest level as the next one."""
-    ranges = {**NEWEST.ranges(), **changed}
+    ranges: r.Ranges = {**NEWEST.ranges(), **changed}
     if set(changed) == {MV}:
         ranges = {MV: changed[MV]}
     assert (release_of_capabilities(intern_capabilities(ranges)) is not None) == known
