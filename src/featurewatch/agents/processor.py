@@ -30,7 +30,7 @@ from featurewatch.monitor.input_messages import (
     set_aside,
 )
 from featurewatch.monitor.readiness.state_timers import DEFAULT_LIMITS, Limits
-from featurewatch.monitor.rows import rows_of_step, states_of_rows
+from featurewatch.monitor.rows import StateRowError, restore_states, rows_of_step
 from featurewatch.monitor.snapshot import snapshot
 from featurewatch.monitor.step import MonitorState, StepResult, step_lost, step_lost_outputs
 from featurewatch.streams.bus.errors import EventTooLargeError, PublishError
@@ -122,20 +122,22 @@ class EventProcessor:
 
     def restore(
         self, rows: Iterable[tuple[bytes, bytes]], owned: Callable[[ClusterId], bool]
-    ) -> None:
+    ) -> dict[ClusterId, StateRowError]:
         """Restores the states of the clusters for which ``owned`` is true from a recovered table.
 
-        Resets the offsets: each partition continues at its last commit.
+        Resets the offsets: each partition continues at its last commit. Returns why the states of
+        some of these clusters cannot be restored.
         """
         self._tracker.reset()
-        restored = states_of_rows((key.decode(), value) for key, value in rows)
+        restored = restore_states((key.decode(), value) for key, value in rows)
         self.states.clear()
-        self.states.update((name, state) for name, state in restored.items() if owned(name))
+        self.states.update((name, state) for name, state in restored.states.items() if owned(name))
         inputs = ((name, topic.short_name) for name in self.states for topic in INPUTS)
         self.last_seen = dict.fromkeys(inputs, self._monotonic())
         self.dirty = set(self.states)
         nodes = sum(len(state.image.nodes) for state in self.states.values())
         LOG.info("recovered %d clusters with %d nodes", len(self.states), nodes)
+        return {name: error for name, error in restored.errors.items() if owned(name)}
 
     def partition(self, topic: Topic, cluster: ClusterId) -> tuple[str, int]:
         """The full name of an input topic, and the partition that has a cluster's messages."""
