@@ -21,6 +21,9 @@ Brokers = tuple[int, ...]
 MAX_PARTITIONS: Final = 2_000_000
 """Partitions of a cluster; what comes beyond is not readable. Kafka's clusters have fewer."""
 
+MAX_LISTED_IDS: Final = 12_000_000
+"""The ids in all lists of brokers of a cluster's partitions; six for each possible partition."""
+
 NO_LEADER: Final = -1
 
 
@@ -67,6 +70,18 @@ class Partition(NamedTuple):
     move: Move | None = None
 
     @property
+    def listed_ids(self) -> int:
+        """The number of ids in all of its lists."""
+        return (
+            len(self.replicas)
+            + len(self.isr)
+            + len(self.adding)
+            + len(self.removing)
+            + len(self.elr)
+            + len(self.last_known_elr)
+        )
+
+    @property
     def reassigns(self) -> bool:
         """Whether a reassignment goes on."""
         return bool(self.adding or self.removing)
@@ -91,7 +106,7 @@ class PartitionsImage:
     """All topics by id, and all partitions; ``conditions`` follows from ``partitions``.
 
     ``ids`` has the topics' ids by name; it follows from ``topics``. ``min_isrs`` are the minimums
-    of the ISR that were set.
+    of the ISR that were set. ``listed_ids`` is the sum of the partitions'.
     """
 
     topics: Map[str, TopicEntry] = field(default_factory=Map)
@@ -99,6 +114,7 @@ class PartitionsImage:
     ids: Map[str, str] = field(default_factory=Map)
     conditions: Conditions = NO_CONDITIONS
     min_isrs: MinIsrs = NO_MIN_ISRS
+    listed_ids: int = 0
 
     def name_of(self, key: PartitionKey) -> str:
         """A partition as people call it, ``orders-3``."""
@@ -125,6 +141,7 @@ class PartitionsImage:
                 {condition: Map(since.items()) for condition, since in members.items()}
             ),
             min_isrs,
+            sum(partition.listed_ids for partition in partitions.values()),
         )
 
 
