@@ -14,9 +14,9 @@ MAX_WEIGHT: Final = 50_000
 class WeightedCache(Generic[_P, _T]):
     """A function that keeps its results by its positional arguments, which must be hashable.
 
-    ``weigh`` gives the weight of an entry, such as the items in its arguments. A cache that is full
-    is emptied, and what weighs more than a hundredth of it is not kept: large arguments are rare where
-    they are honest, and would take the place of all others where they are not.
+    ``weigh`` gives the weight of an entry, such as the items in its arguments. A full cache is
+    emptied. What weighs more than a hundredth of it is not kept, since large arguments are rare
+    where they are honest, and would displace all others where they are not.
     """
 
     def __init__(self, function: Callable[_P, _T], weigh: Callable[..., int]) -> None:
