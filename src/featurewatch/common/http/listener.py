@@ -7,6 +7,7 @@ from typing import Any, Final, cast
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.typedefs import Handler
 
 from featurewatch.common.http.access import AccessControl
 from featurewatch.common.http.access_rules import AccessRulesReader, AccessSettings
@@ -68,6 +69,7 @@ class HttpListener:
         self._max_connections = max_connections
         self._max_streams_of_client = max_streams_of_client
         self._end_s = end_s
+        self._open: set[_Connection] = set()
         self._handshakes: set[asyncio.Task[None]] = set()
         self._runner: web.AppRunner | None = None
         self._server: asyncio.Server | None = None
@@ -92,6 +94,7 @@ class HttpListener:
 
     async def start(self, app: web.Application) -> None:
         """Begins to listen; raises `PortTakenError`."""
+        app.middlewares.insert(0, self._track)
         self._runner = web.AppRunner(
             app,
             access_log=None,
@@ -146,7 +149,7 @@ class HttpListener:
             raise RuntimeError("a connection came before the server was set up")
         return cast("asyncio.Protocol", make())
 
-    def open(self, peer: str) -> bool:
+    def open(self, connection: "_Connection", peer: str) -> bool:
         """Counts a connection, if there may be one more."""
         client = client_key(peer)
         allowed = MAX_CONNECTIONS_OF_CLIENT + self._max_streams_of_client
@@ -158,10 +161,12 @@ class HttpListener:
             self.access.refusals.note("too many connections of all clients", client)
             return False
         self._connections[client] += 1
+        self._open.add(connection)
         return True
 
-    def release(self, peer: str) -> None:
+    def release(self, connection: "_Connection", peer: str) -> None:
         """A connection that was counted has ended."""
+        self._open.discard(connection)
         client = client_key(peer)
         self._connections[client] -= 1
         if not self._connections[client]:
@@ -174,7 +179,7 @@ class HttpListener:
         task.add_done_callback(self._handshakes.discard)
 
     async def _shake_hands(self, connection: "_Connection", transport: asyncio.Transport) -> None:
-        context = self.access.rules.context
+        context = connection.context
         try:
             if context is None:
                 raise ConnectionAbortedError
@@ -204,12 +209,54 @@ class HttpListener:
             rules = await asyncio.to_thread(self._reader.read_changed)
             if rules is not None:
                 self.access.rules = rules
+                self._close_outdated()
+
+    def _close_outdated(self) -> None:
+        """Ends connections with another TLS than the present one: their clients' certificates are
+        of an authority that may not count any more. What is being served is served to its end."""
+        for connection in [*self._open]:
+            if self._is_outdated(connection) and not connection.is_serving:
+                connection.abort()
+
+    def _is_outdated(self, connection: "_Connection") -> bool:
+        return connection.context is not self.access.rules.context
+
+    @web.middleware
+    async def _track(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Notes which connections serve a request, and ends outdated ones after it."""
+        connection = _served_by(request)
+        if connection is None:  # it was lost meanwhile
+            return await handler(request)
+        connection.is_serving = True
+        try:
+            response = await handler(request)
+        except web.HTTPException as error:
+            self._end_outdated(connection, error)
+            raise
+        finally:
+            connection.is_serving = False
+        self._end_outdated(connection, response)
+        return response
+
+    def _end_outdated(self, connection: "_Connection", response: web.StreamResponse) -> None:
+        if self._is_outdated(connection):
+            response.force_close()
+
+
+def _served_by(request: web.Request) -> "_Connection | None":
+    transport = request.transport
+    protocol = None if transport is None else transport.get_protocol()
+    return protocol if isinstance(protocol, _Connection) else None
 
 
 class _Connection(asyncio.Protocol):
     """One connection: counted, with TLS where it is set up, and cut off if it takes nothing."""
 
     def __init__(self, listener: HttpListener) -> None:
+        self.context = listener.access.rules.context
+        """TLS as it was set up when the connection was made."""
+        self.is_serving = False
+        """Whether a request is being served."""
         self._listener = listener
         self._handler: asyncio.Protocol | None = None
         self._peer: str | None = None
@@ -220,11 +267,12 @@ class _Connection(asyncio.Protocol):
 
     def connection_made(self, transport: Any) -> None:
         peer = str((transport.get_extra_info("peername") or ("",))[0])
-        if not self._listener.open(peer):
+        if not self._listener.open(self, peer):
             transport.abort()
             return
         self._peer = peer
-        if self._listener.access.rules.context is None:
+        self._transport = transport
+        if self.context is None:
             self.begin(transport)
         else:
             transport.pause_reading()
@@ -241,6 +289,11 @@ class _Connection(asyncio.Protocol):
         early, self._early = self._early, []
         for data in early:
             self._handler.data_received(data)
+
+    def abort(self) -> None:
+        """Ends the connection at once."""
+        if self._transport is not None:
+            self._transport.abort()
 
     def data_received(self, data: bytes) -> None:
         if self._handler is None:
@@ -268,7 +321,7 @@ class _Connection(asyncio.Protocol):
             return
         self._is_lost = True
         if self._peer is not None:
-            self._listener.release(self._peer)
+            self._listener.release(self, self._peer)
         if self._handler is not None:
             self._handler.connection_lost(error)
 
