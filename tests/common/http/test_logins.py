@@ -169,13 +169,13 @@ async def test_a_replaced_authority_reaches_the_connections_that_exist(
             running = asyncio.ensure_future(session.get(metrics))
             async with session.get(f"{server.url}/healthz") as response:
                 assert response.status == 200
-            connections = server._listener._open
+            connections = server._listener._connections
             assert len(connections) == 2
             new.cert_pem.write_to_path(tmp_path / "clients.pem")
             await until(lambda: len(connections) == 1)
             rendering.set()
             assert (await running).status == 200
-            await until(lambda: not connections)
+            await until(lambda: not len(connections))
             with pytest.raises(ClientError):
                 await session.get(metrics)
         assert await status(metrics, files.client_context("prometheus", new)) == 200

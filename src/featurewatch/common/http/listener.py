@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from collections import Counter
 from typing import Any, Final, cast
 
 from aiohttp import web
@@ -12,6 +11,7 @@ from aiohttp.typedefs import Handler
 from featurewatch.common.http.access import AccessControl
 from featurewatch.common.http.access_rules import AccessRulesReader, AccessSettings
 from featurewatch.common.http.clients import client_key, is_loopback
+from featurewatch.common.http.connections import ConnectionTable
 from featurewatch.common.http.errors import PortTakenError
 from featurewatch.common.tasks import BackgroundTask, start_background
 
@@ -27,7 +27,7 @@ WRITE_S: Final = 30.0
 MAX_LINE_BYTES: Final = 8_190
 MAX_HEADERS: Final = 64
 MAX_CONNECTIONS_OF_CLIENT: Final = 100
-"""Beside those of its event streams."""
+"""Beside those of its event streams: for one more, the longest idle one is closed."""
 
 _LOOK_S: Final = 1.0
 _LINGER_S: Final = 2.0
@@ -65,11 +65,12 @@ class HttpListener:
         self.port = port
         self.access = AccessControl(settings)
         self._reader = AccessRulesReader(settings.files, self.access.rules)
-        self._connections: Counter[str] = Counter()
-        self._max_connections = max_connections
-        self._max_streams_of_client = max_streams_of_client
+        self._connections: ConnectionTable[_Connection] = ConnectionTable(
+            max_connections,
+            MAX_CONNECTIONS_OF_CLIENT + max_streams_of_client,
+            self.access.refusals.note,
+        )
         self._end_s = end_s
-        self._open: set[_Connection] = set()
         self._handshakes: set[asyncio.Task[None]] = set()
         self._runner: web.AppRunner | None = None
         self._server: asyncio.Server | None = None
@@ -151,26 +152,16 @@ class HttpListener:
 
     def open(self, connection: "_Connection", peer: str) -> bool:
         """Counts a connection, if there may be one more."""
-        client = client_key(peer)
-        allowed = MAX_CONNECTIONS_OF_CLIENT + self._max_streams_of_client
-        has_too_many = self._connections[client] >= allowed
-        if has_too_many and not self.access.addresses.is_proxy(peer):
-            self.access.refusals.note("too many connections", client)
-            return False
-        if self._connections.total() >= self._max_connections:
-            self.access.refusals.note("too many connections of all clients", client)
-            return False
-        self._connections[client] += 1
-        self._open.add(connection)
-        return True
+        is_proxy = self.access.addresses.is_proxy(peer)
+        return self._connections.add(connection, client_key(peer), is_proxy=is_proxy)
+
+    def use(self, connection: "_Connection", peer: str) -> None:
+        """A connection that was counted is in use."""
+        self._connections.use(connection, client_key(peer))
 
     def release(self, connection: "_Connection", peer: str) -> None:
         """A connection that was counted has ended."""
-        self._open.discard(connection)
-        client = client_key(peer)
-        self._connections[client] -= 1
-        if not self._connections[client]:
-            del self._connections[client]
+        self._connections.remove(connection, client_key(peer))
 
     def shake_hands(self, connection: "_Connection", transport: asyncio.Transport) -> None:
         """Begins TLS on a new connection."""
@@ -214,8 +205,8 @@ class HttpListener:
     def _close_outdated(self) -> None:
         """Ends connections with another TLS than the present one: their clients' certificates are
         of an authority that may not count any more. What is being served is served to its end."""
-        for connection in [*self._open]:
-            if self._is_outdated(connection) and not connection.is_serving:
+        for connection in self._connections:
+            if self._is_outdated(connection) and connection.is_idle:
                 connection.abort()
 
     def _is_outdated(self, connection: "_Connection") -> bool:
@@ -235,6 +226,7 @@ class HttpListener:
             raise
         finally:
             connection.is_serving = False
+            connection.note_use()
         self._end_outdated(connection, response)
         return response
 
@@ -290,12 +282,23 @@ class _Connection(asyncio.Protocol):
         for data in early:
             self._handler.data_received(data)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether it serves no request, and writes no response."""
+        return not self.is_serving and self._writing is None
+
+    def note_use(self) -> None:
+        """Notes that it is in use now."""
+        if self._peer is not None:
+            self._listener.use(self, self._peer)
+
     def abort(self) -> None:
         """Ends the connection at once."""
         if self._transport is not None:
             self._transport.abort()
 
     def data_received(self, data: bytes) -> None:
+        self.note_use()
         if self._handler is None:
             self._early.append(data)
         else:
