@@ -20,6 +20,7 @@ from featurewatch.agents.changelog import ChangelogWriter
 from featurewatch.agents.delivery import GapDetector, input_message, reversal_reason
 from featurewatch.agents.metrics import WorkerMetrics
 from featurewatch.agents.run_failure import RunFailure
+from featurewatch.common.limited_log import LimitedLog
 from featurewatch.monitor.alerts import Cause
 from featurewatch.monitor.input_messages import (
     InputMessage,
@@ -117,6 +118,8 @@ class EventProcessor:
         self._monotonic = monotonic
         self._limits = limits
         self._gaps = GapDetector(app)
+        # Whoever writes an input topic determines how many lines there are about its messages.
+        self._input_log = LimitedLog(LOG, monotonic)
         # The agents of all topics share the states: one message at a time.
         self._lock = asyncio.Lock()
 
@@ -262,7 +265,7 @@ class EventProcessor:
             self._gaps.late_reason(message, encoded.result),
         ):
             if reason is not None:
-                LOG.error("%s: %s", _place(message), reason)
+                self._input_log.note("losses", "%s: %s", _place(message), reason)
                 await self._report_loss(cluster, message, reason, table)
         self._metrics.observe(topic, encoded.result.step, self._monotonic() - began_s)
 
@@ -274,7 +277,9 @@ class EventProcessor:
         try:
             return encode_result(self._bus, process(message, self._state_of, self._limits))
         except Exception as error:  # its content is foreign, and this has no side effects
-            LOG.exception("%s: cannot be processed", _place(message))
+            self._input_log.note(
+                "defects", "%s: cannot be processed", _place(message), exc_info=error
+            )
             reason = f"it cannot be processed: {type(error).__name__}: {error}"
             return encode_result(
                 self._bus, set_aside(message, reason, self._state_of, self._limits)
@@ -290,7 +295,11 @@ class EventProcessor:
     async def _publish(self, encoded: EncodedResult) -> None:
         dead_letter = encoded.result.dead_letter
         if dead_letter is not None:
-            LOG.error("%s: %s: kept in the dead letters", dead_letter.location, dead_letter.reason)
+            self._input_log.note(
+                "dead letters",
+                "%s: %s: kept in the dead letters",
+                *(dead_letter.location, dead_letter.reason),
+            )
         deliveries = [
             await self._publisher.send(topic, message) for topic, message in encoded.messages
         ]
