@@ -37,6 +37,17 @@ RESOLVED: Final = "Resolved"
 """The beginning of the summary of an alert whose condition ended."""
 
 
+REPEAT_MS: Final = 60_000
+"""An alert whose state and severity stay is published again after this at the earliest: its text
+may change with each event."""
+
+HeldSubjects = Map[Subject, int]
+"""Subjects whose newest texts are not published yet, and when they are to be (Unix ms)."""
+
+
+NO_HELD: Final[HeldSubjects] = Map()
+
+
 class Cause(NamedTuple):
     """The event by which alerts begin or end: its id, and when its own cause happened.
 
@@ -66,8 +77,11 @@ def evaluate(
     context: RuleContext,
     due: Iterable[NodeKey] = (),
     partitions: Iterable[str] = (),
-) -> tuple[FiringAlerts, AlertChanges]:
-    """The firing alerts after an event, and the alerts that changed by it, by subject.
+    held: HeldSubjects = NO_HELD,
+) -> tuple[FiringAlerts, AlertChanges, HeldSubjects]:
+    """The firing alerts after an event, the alerts that changed by it by subject, and ``held``.
+
+    A subject that was held or is held now is among the changes, maybe without an alert.
 
     ``context`` is the cluster after the event; ``due`` are the nodes with a condition that has
     exceeded its limit, ``partitions`` the conditions and incidents of partitions to evaluate.
@@ -81,27 +95,34 @@ def evaluate(
     subjects = dict.fromkeys(_touched_subjects(before, after, delta, firing))
     subjects |= dict.fromkeys(_overdue_subjects(before, delta, firing, context, due))
     subjects |= {Subject(SubjectKind.PARTITIONS, name): None for name in partitions}
+    subjects |= {subject: None for subject, due_ms in held.items() if context.now_ms >= due_ms}
     if not subjects and not renamed:
-        return firing, {}
+        return firing, {}, held
     changes: dict[Subject, tuple[Alert, ...]] = {}
     for subject in subjects:
         if not after.ready and subject.kind not in _ALWAYS:
             continue
         old = firing.get(subject, ())
-        new = tuple(_alerts(context, subject, old, cause))
-        if new == old:
+        found = list(_alerts(context, subject, old, cause))
+        new = tuple(alert for alert, _ in found)
+        due_ms = min((due_ms for _, due_ms in found if due_ms is not None), default=None)
+        if new == old and due_ms == held.get(subject):
             continue
         still_firing = {alert.id for alert in new}
         began = (alert for alert in new if alert not in old)
         ended = (_resolved(alert, cause) for alert in old if alert.id not in still_firing)
         changes[subject] = (*began, *ended)
+        if due_ms is not None:
+            held = held.set(subject, due_ms)
+        elif subject in held:
+            held = held.delete(subject)
         firing = firing.set(subject, new) if new else firing.delete(subject)
     for subject, alerts in renamed.items():
         unchanged = tuple(alert for alert in alerts if alert in firing.get(subject, ()))
         if unchanged:
             changes[subject] = (*changes.get(subject, ()), *unchanged)
     # Some subjects come from sets, whose order must not reach the output.
-    return firing, dict(sorted(changes.items(), key=lambda item: str(item[0])))
+    return firing, dict(sorted(changes.items(), key=lambda item: str(item[0]))), held
 
 
 def _renamed(
@@ -132,8 +153,11 @@ def resolve_all(firing: FiringAlerts, cause: Cause) -> AlertChanges:
 
 def _alerts(
     context: RuleContext, subject: Subject, old: tuple[Alert, ...], cause: Cause
-) -> Iterator[Alert]:
+) -> Iterator[tuple[Alert, int | None]]:
     """The alerts of one subject; an unchanged alert is returned as the same object.
+
+    An alert is unchanged too if only its text changes within `REPEAT_MS`; the second value is then
+    the time of its next publication (ms since the Unix epoch).
 
     Clocks of sources differ. An event may be older than the subject's newest alert; conditions are
     then evaluated at the time of that alert, so that none ends by a clock that runs behind.
@@ -162,20 +186,19 @@ def _alerts(
             cause=cause.id,
             name=context.image.sources.cluster_name,
         )
-        yield before if before is not None and _same(before, alert) else alert
+        if before is None or before.severity is not alert.severity:
+            yield alert, None
+        elif (before.summary, before.evidence) == (alert.summary, alert.evidence):
+            yield before, None
+        elif context.now_ms - before.at_ms < REPEAT_MS:
+            yield before, before.at_ms + REPEAT_MS
+        else:
+            yield alert, None
 
 
 def _findings(context: RuleContext, subject: Subject) -> Iterator[tuple[Rule, Finding]]:
     for rule in RULES_BY_KIND[subject.kind]:
         yield from ((rule, finding) for finding in rule.find(context, subject))
-
-
-def _same(before: Alert, after: Alert) -> bool:
-    return (before.summary, before.severity, before.evidence) == (
-        after.summary,
-        after.severity,
-        after.evidence,
-    )
 
 
 def _resolved(alert: Alert, cause: Cause) -> Alert:
@@ -217,13 +240,17 @@ def _touched_subjects(
 def _changed_sources(
     before: ClusterImage, after: ClusterImage, firing: FiringAlerts
 ) -> Iterator[Subject]:
-    """The sources whose report changed; most heartbeats repeat the previous one."""
+    """The sources whose report changed, and those that fail: that they do may become an alert.
+
+    Most other heartbeats repeat the previous one.
+    """
     for name in sorted({*before.sources.statuses, *after.sources.statuses}):
         old, new = before.sources.statuses.get(name), after.sources.statuses.get(name)
         if old is new:
             continue
         subject = Subject(SubjectKind.SOURCE, name)
-        if _report(old) != _report(new) or subject in firing:
+        is_failing = name in after.sources.failing_since
+        if _report(old) != _report(new) or is_failing or subject in firing:
             yield subject
 
 

@@ -113,17 +113,19 @@ def restoring(cluster: ClusterId) -> Iterator[None]:
 
 def _state(cluster: ClusterId, rows: Mapping[str, bytes]) -> MonitorState:
     firing: dict[Subject, tuple[Alert, ...]] = {}
+    held: dict[Subject, int] = {}
     image, times = image_of_rows(cluster, rows), timers_of_rows(rows)
     for name, value in rows.items():
         family = name.partition("/")[0]
         if family == "alerts":
-            subject, alerts = orjson.loads(value)
+            subject, alerts, *due_ms = orjson.loads(value)
             firing[_subject(subject)] = tuple(
                 _alert(item, image.sources.cluster_name) for item in alerts
             )
+            held.update((_subject(subject), it) for it in due_ms)
         elif family not in IMAGE_ROWS and family not in _OTHER_ROWS:
             raise KeyError(name)
-    return MonitorState(image, Map(firing), times, state_of_rows(rows))
+    return MonitorState(image, Map(firing), times, state_of_rows(rows), Map(held))
 
 
 def _alert_row(state: MonitorState, subject: Subject) -> Row:
@@ -134,7 +136,8 @@ def _alert_row(state: MonitorState, subject: Subject) -> Row:
         return key, None
     # The name is that of the image; rows without it are those that older workers read.
     contents = [{name: getattr(alert, name) for name in _ALERT_FIELDS} for alert in alerts]
-    return key, orjson.dumps(((subject.kind, subject_key), contents))
+    due_ms = [state.held[subject]] if subject in state.held else []
+    return key, orjson.dumps(((subject.kind, subject_key), contents, *due_ms))
 
 
 def _subject(fields: list[Any]) -> Subject:
