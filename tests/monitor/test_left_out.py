@@ -93,7 +93,8 @@ def test_a_source_that_stalls_fires_beside_a_flood() -> None:
     """The bound is for nodes, features and znodes: other alerts of the cluster still fire."""
     nodes = [r.register(number, NEW) for number in range(100)]
     engine = watching(*levels(MAX_FEATURES), *nodes)
-    engine.apply(r.status(SourceState.STALLED))
+    for seen_ms in (1000, 5000):
+        engine.apply(r.status(SourceState.STALLED, seen_ms=seen_ms))
     assert firing(engine)["source-stalled"] == 1
 
 

@@ -8,14 +8,14 @@ from collections import defaultdict
 from featurewatch.controller.kraft.releases import releases
 from featurewatch.monitor.readiness import DEFAULT_LIMITS, Limits
 from featurewatch.monitor.step import MonitorState, StepResult
-from featurewatch.streams.events import Event, SourceState
+from featurewatch.streams.events import Event
 from featurewatch.streams.outputs import AlertState
 from featurewatch.streams.types import NodeId, Role
 from featurewatch.streams.znodes import FeaturesZnode, MigrationZnode, UnreadableZnode, Znode
 from featurewatch.tables.image.cluster import ClusterImage
 from featurewatch.tables.image.provenance import LogProvenance, ZnodeProvenance
 from featurewatch.tables.image.zookeeper import ZookeeperImage
-from tests.simulation.state_durations import TimedAlerts, is_timed, is_unchecked
+from tests.simulation.state_durations import SourceAlerts, TimedAlerts, is_timed, is_unchecked
 
 
 def expected_ids(image: ClusterImage, firing: set[str]) -> set[str]:
@@ -29,9 +29,6 @@ def expected_ids(image: ClusterImage, firing: set[str]) -> set[str]:
 
 def _of_the_log(image: ClusterImage) -> set[str]:
     tails: set[str] = set()
-    for name, status in image.sources.statuses.items():
-        if status.state in (SourceState.STALLED, SourceState.SILENT):
-            tails.add(f"source-stalled/source/{name}")
     for kind in image.sources.unreadable:
         tails.add(f"unreadable/record/{kind}")
     if image.log.provenance.offset < image.log.max_offset:
@@ -170,6 +167,7 @@ class Auditor:
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self.timers = TimedAlerts(limits)
+        self.sources = SourceAlerts(limits)
         self.open: set[str] = set()
         self.peaks: dict[str, int] = {}
 
@@ -179,7 +177,8 @@ class Auditor:
         self._levels(old, new, result)
         self._offsets(old, new)
         self._zookeeper(old, new)
-        self._alerts(before, result, self.timers.after(before, result, event))
+        timed = self.timers.after(before, result, event) | self.sources.after(result, event)
+        self._alerts(before, result, timed)
         capabilities = {
             (key.role, tuple(sorted(key.capabilities.ranges.items())), key.capabilities.complete)
             for key in new.nodes.classes

@@ -43,6 +43,27 @@ NOT_KNOWN: Final = "Not known any more, since a record was read that no known re
 """The same where the log is not known to be complete (`Rule.needs_whole_log`)."""
 
 
+REPEAT_MS: Final = 60_000
+"""An alert whose state and severity stay is published again after this at the earliest: its text
+may change with each event."""
+
+
+class Held(NamedTuple):
+    """The alerts of a subject whose newest texts wait to be published, and when the first may.
+
+    ``due_ms`` is in milliseconds since the Unix epoch; ``ids`` are those of the alerts.
+    """
+
+    due_ms: int
+    ids: tuple[str, ...]
+
+
+HeldTexts = Map[Subject, Held]
+"""The texts that are not published yet, by subject."""
+
+NO_HELD: Final[HeldTexts] = Map()
+
+
 class Cause(NamedTuple):
     """The event by which alerts begin or end: its id, and when its own cause happened.
 
@@ -55,7 +76,8 @@ class Cause(NamedTuple):
 
 
 AlertChanges = Mapping[Subject, tuple[Alert, ...]]
-"""Alerts that began, changed or ended, by subject."""
+"""Alerts to publish, as they began, changed or ended, by subject: every subject of which something
+changed, without an alert where its newest text is held."""
 
 _LOG: Final = Subject(SubjectKind.LOG, "")
 _MIGRATION: Final = Subject(SubjectKind.MIGRATION, "")
@@ -64,6 +86,7 @@ _LEFT_OUT: Final = Subject(SubjectKind.ALERTS, "")
 _BOUNDED: Final = (SubjectKind.FEATURE, SubjectKind.ZNODE, SubjectKind.NODE)
 """Subjects that a cluster may have any number of, in the order in which they are evaluated."""
 _RELEASE: Final = Subject(SubjectKind.RELEASE, "")
+_NEED_WHOLE_LOG: Final = frozenset(rule.name for rule in RULES if rule.needs_whole_log)
 _ALWAYS: Final = (SubjectKind.SOURCE, SubjectKind.RECORD, SubjectKind.LOG, SubjectKind.ZNODE)
 """Subjects that are evaluated before the source has caught up: they are not cluster state."""
 
@@ -76,8 +99,9 @@ def evaluate(
     context: RuleContext,
     due: Iterable[NodeKey] = (),
     partitions: Iterable[str] = (),
-) -> tuple[FiringAlerts, AlertChanges]:
-    """The firing alerts after an event, and the alerts that changed by it, by subject.
+    held: HeldTexts = NO_HELD,
+) -> tuple[FiringAlerts, AlertChanges, HeldTexts]:
+    """The firing alerts after an event, what it changed of them by subject, and the held texts.
 
     ``context`` is the cluster after the event; ``due`` are the nodes with a condition that has
     exceeded its limit, ``partitions`` the conditions and incidents of partitions to evaluate.
@@ -92,24 +116,33 @@ def evaluate(
     subjects = dict.fromkeys(_touched_subjects(before, after, delta, firing))
     subjects |= dict.fromkeys(_overdue_subjects(before, delta, firing, context, due))
     subjects |= {Subject(SubjectKind.PARTITIONS, name): None for name in partitions}
-    if not subjects and not renamed:
-        return firing, {}
+    waiting = [subject for subject, texts in held.items() if context.now_ms >= texts.due_ms]
+    if not (subjects or renamed or waiting):
+        return firing, {}, held
     evaluation = _Evaluation(context, cause, firing)
     evaluation.add(subjects)
     if after.ready and evaluation.has_room_again:
         evaluation.add_left_out(dict.fromkeys(_every_subject(context, evaluation.firing)))
     evaluation.add_collecting()
-    firing, changes = evaluation.firing, evaluation.changes
-    for subject, alerts in renamed.items():
-        unchanged = tuple(alert for alert in alerts if alert in firing.get(subject, ()))
-        if unchanged:
-            changes[subject] = (*changes.get(subject, ()), *unchanged)
+    changes: dict[Subject, tuple[Alert, ...]] = {}
     # Some subjects come from sets, whose order must not reach the output.
-    return firing, dict(sorted(changes.items(), key=lambda item: str(item[0])))
+    for subject in sorted({*evaluation.changed, *renamed, *waiting}, key=str):
+        old, new = firing.get(subject, ()), evaluation.firing.get(subject, ())
+        ended = _ended(after, old, new, cause)
+        known = () if subject in renamed else old
+        new, texts, published = _published(known, new, held.get(subject), cause)
+        changes[subject] = (*published, *ended)
+        if new or old:
+            firing = firing.set(subject, new) if new else firing.delete(subject)
+        if texts is not None:
+            held = held.set(subject, texts)
+        elif subject in held:
+            held = held.delete(subject)
+    return firing, changes, held
 
 
 class _Evaluation:
-    """The evaluation of subjects at one event: what fires after it, and what changed.
+    """The evaluation of subjects at one event: what holds after it, and for which it changed.
 
     Of the kinds of subjects that a cluster may have any number of, at most `MAX_ALERTS` begin to
     fire. Whether others are left out is an alert, so it is remembered with the firing ones.
@@ -117,7 +150,7 @@ class _Evaluation:
 
     def __init__(self, context: RuleContext, cause: Cause, firing: FiringAlerts) -> None:
         self.firing = firing
-        self.changes: dict[Subject, tuple[Alert, ...]] = {}
+        self.changed: set[Subject] = set()
         self._context = context
         self._cause = cause
         self._leaves_out = _LEFT_OUT in firing
@@ -185,17 +218,51 @@ class _Evaluation:
             new = self._without_excess(old, new)
         if new == old:
             return
-        still_firing = {alert.id for alert in new}
-        began = (alert for alert in new if alert not in old)
-        ended = (
-            _resolved(alert, _cause_of_end(self._context.image, alert, self._cause))
-            for alert in old
-            if alert.id not in still_firing
-        )
-        self.changes[subject] = (*began, *ended)
+        self.changed.add(subject)
         self.firing = self.firing.set(subject, new) if new else self.firing.delete(subject)
         if self._count is not None and subject.kind in _BOUNDED:
             self._count += len(new) - len(old)
+
+
+def _published(
+    old: tuple[Alert, ...], new: tuple[Alert, ...], held: Held | None, cause: Cause
+) -> tuple[tuple[Alert, ...], Held | None, list[Alert]]:
+    """The alerts of a subject as they fire, those whose texts are held, and those to publish.
+
+    A firing alert has its newest text, and the time and cause of its newest message. It is
+    published when it begins and when its severity changes, and where only its text changes,
+    `REPEAT_MS` after the last message at the earliest.
+    """
+    by_id = {alert.id: alert for alert in old}
+    waiting = () if held is None else held.ids
+    fired: list[Alert] = []
+    published: list[Alert] = []
+    due_ms: dict[str, int] = {}
+    for alert in new:
+        before = by_id.get(alert.id)
+        if before is None or before.severity is not alert.severity:
+            fired.append(alert)
+            published.append(alert)
+        elif alert is before and alert.id not in waiting:
+            fired.append(alert)
+        elif cause.at_ms >= before.at_ms + REPEAT_MS:
+            fired.append(replace(alert, at_ms=cause.at_ms, cause=cause.id))
+            published.append(fired[-1])
+        else:
+            fired.append(replace(alert, at_ms=before.at_ms, cause=before.cause))
+            due_ms[alert.id] = before.at_ms + REPEAT_MS
+    still_held = Held(min(due_ms.values()), tuple(due_ms)) if due_ms else None
+    return tuple(fired), still_held, published
+
+
+def _ended(
+    image: ClusterImage, old: tuple[Alert, ...], new: tuple[Alert, ...], cause: Cause
+) -> Iterator[Alert]:
+    still_firing = {alert.id for alert in new}
+    for alert in old:
+        if alert.id not in still_firing:
+            is_unknown = image.incomplete and alert.rule in _NEED_WHOLE_LOG
+            yield _resolved(alert, cause._replace(ending=NOT_KNOWN) if is_unknown else cause)
 
 
 def _renamed(
@@ -259,28 +326,20 @@ def _alerts(
         yield before if before is not None and _same(before, alert) else alert
 
 
-def _findings(context: RuleContext, subject: Subject) -> Iterator[tuple[Rule, Finding]]:
-    is_whole = not context.image.incomplete
-    for rule in RULES_BY_KIND[subject.kind]:
-        if rule.needs_whole_log and not is_whole:
-            continue
-        yield from ((rule, finding) for finding in rule.find(context, subject))
-
-
-def _cause_of_end(image: ClusterImage, alert: Alert, cause: Cause) -> Cause:
-    is_unknown = image.incomplete and alert.rule in _NEED_WHOLE_LOG
-    return cause._replace(ending=NOT_KNOWN) if is_unknown else cause
-
-
-_NEED_WHOLE_LOG: Final = frozenset(rule.name for rule in RULES if rule.needs_whole_log)
-
-
 def _same(before: Alert, after: Alert) -> bool:
     return (before.summary, before.severity, before.evidence) == (
         after.summary,
         after.severity,
         after.evidence,
     )
+
+
+def _findings(context: RuleContext, subject: Subject) -> Iterator[tuple[Rule, Finding]]:
+    is_whole = not context.image.incomplete
+    for rule in RULES_BY_KIND[subject.kind]:
+        if rule.needs_whole_log and not is_whole:
+            continue
+        yield from ((rule, finding) for finding in rule.find(context, subject))
 
 
 def _resolved(alert: Alert, cause: Cause) -> Alert:
@@ -327,13 +386,17 @@ def _judges_again(before: ClusterImage, after: ClusterImage) -> bool:
 def _changed_sources(
     before: ClusterImage, after: ClusterImage, firing: FiringAlerts
 ) -> Iterator[Subject]:
-    """The sources whose report changed; most heartbeats repeat the previous one."""
+    """The sources whose report changed, and those that fail: that they do may become an alert.
+
+    Most other heartbeats repeat the previous one.
+    """
     for name in sorted({*before.sources.statuses, *after.sources.statuses}):
         old, new = before.sources.statuses.get(name), after.sources.statuses.get(name)
         if old is new:
             continue
         subject = Subject(SubjectKind.SOURCE, name)
-        if _report(old) != _report(new) or subject in firing:
+        is_failing = name in after.sources.failing_since
+        if _report(old) != _report(new) or is_failing or subject in firing:
             yield subject
 
 
