@@ -9,7 +9,7 @@ from featurewatch.controller.kraft.releases import releases
 from featurewatch.monitor.readiness import DEFAULT_LIMITS, Limits
 from featurewatch.monitor.step import MonitorState, StepResult
 from featurewatch.streams.events import Event
-from featurewatch.streams.outputs import AlertState
+from featurewatch.streams.outputs import Alert, AlertState, Severity
 from featurewatch.streams.types import NodeId, Role
 from featurewatch.streams.znodes import FeaturesZnode, MigrationZnode, UnreadableZnode, Znode
 from featurewatch.tables.image.cluster import ClusterImage
@@ -151,6 +151,10 @@ def firing_ids(state: MonitorState) -> set[str]:
     return {alert.id for alerts in state.firing.values() for alert in alerts}
 
 
+def _kept(alert: Alert) -> tuple[Severity, str, int]:
+    return alert.severity, alert.name, alert.since_ms
+
+
 def _classes(image: ClusterImage) -> dict[tuple[Role, object], set[int]]:
     classes: dict[tuple[Role, object], set[int]] = defaultdict(set)
     for key, node in image.nodes.nodes.items():
@@ -169,6 +173,7 @@ class Auditor:
         self.timers = TimedAlerts(limits)
         self.sources = SourceAlerts(limits)
         self.open: set[str] = set()
+        self.messages: dict[str, Alert] = {}
         self.peaks: dict[str, int] = {}
 
     def check(self, before: MonitorState, result: StepResult, event: Event | None) -> None:
@@ -179,6 +184,7 @@ class Auditor:
         self._zookeeper(old, new)
         timed = self.timers.after(before, result, event) | self.sources.after(result, event)
         self._alerts(before, result, timed)
+        self._texts(result)
         capabilities = {
             (key.role, tuple(sorted(key.capabilities.ranges.items())), key.capabilities.complete)
             for key in new.nodes.classes
@@ -262,6 +268,26 @@ class Auditor:
         if znode is None or (provenance.path, provenance.czxid) != (znode.path, znode.czxid):
             return False
         return provenance.version > znode.version
+
+    def _texts(self, result: StepResult) -> None:
+        """A text alone is published once a minute; a firing alert has another one no longer."""
+        for alert in result.alerts:
+            before = self.messages.pop(alert.id, None)
+            if alert.state is AlertState.RESOLVED:
+                continue
+            self.messages[alert.id] = alert
+            if before is not None and _kept(before) == _kept(alert):
+                assert before.at_ms + 60_000 <= alert.at_ms, f"{alert.id} again within a minute"
+        for alerts in result.state.firing.values():
+            for alert in alerts:
+                message = self.messages[alert.id]
+                assert _kept(message) == _kept(alert), f"{alert.id} differs from its message"
+                is_held = result.delta.skipped or result.cause.at_ms < message.at_ms + 60_000
+                is_published = (message.summary, message.evidence) == (
+                    alert.summary,
+                    alert.evidence,
+                )
+                assert is_held or is_published, f"{alert.id}: its newest text was not published"
 
     def _alerts(self, before: MonitorState, result: StepResult, timed: set[str]) -> None:
         for alert in result.alerts:
