@@ -13,7 +13,7 @@ from featurewatch.streams.outputs import AlertState
 from featurewatch.tables.image.limits import MAX_CLASSES, MAX_FEATURES, MAX_NODES
 from tests.simulation import records as r
 from tests.simulation.engine import Engine
-from tests.simulation.records import MV, NEW, OLD
+from tests.simulation.records import MV, NEW
 
 
 def watching(*records: Any) -> Engine:
@@ -70,8 +70,9 @@ def test_nodes_and_features_do_not_multiply() -> None:
 
 def test_alerts_that_were_left_out_fire_when_there_is_room() -> None:
     """Nothing is lost: what was left out is evaluated once enough has ended."""
+    bad = {MV: (1, 7)}
     nodes = MAX_ALERTS + 100
-    engine = watching(r.level(MV, 25), *(r.register(number, OLD) for number in range(nodes)))
+    engine = watching(r.level(MV, 25), *(r.register(number, bad) for number in range(nodes)))
     assert firing(engine)["incompatible-node"] == MAX_ALERTS - 1  # the feature has one, too
     ending = MAX_ALERTS - ROOM_AT
     still = engine.apply(r.commit(20, *(r.register(number, NEW) for number in range(ending - 1))))
