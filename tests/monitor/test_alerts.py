@@ -171,6 +171,45 @@ def test_a_text_that_waits_is_published_by_whatever_comes_next() -> None:
     assert not engine.state.held
 
 
+def test_a_text_that_waits_holds_at_once() -> None:
+    """The state has what is true now, also after a restart; only the message waits."""
+    engine = watching(r.level(MV, 25))
+    engine.apply(r.commit(20, r.register(1, OLD)))
+    assert engine.apply(r.commit(30, r.level(MV, 26))).alerts == ()
+    assert engine.apply(r.commit(40, r.level(MV, 27))).alerts == ()
+    for _ in range(2):
+        (alert,) = (
+            alert
+            for alerts in engine.state.firing.values()
+            for alert in alerts
+            if alert.rule == "incompatible-node"
+        )
+        assert (alert.evidence["level"], alert.at_ms) == (27, 200)
+        held = engine.state.held
+        assert len(held) == 2
+        engine.restart()
+        assert engine.state.held == held
+    assert engine.apply(r.following(40, seen_ms=60_199)).alerts == ()
+    result = engine.apply(r.following(40, seen_ms=60_200))
+    assert {(a.rule, a.since_ms, a.at_ms) for a in result.alerts} == {
+        ("incompatible-node", 200, 60_200),
+        ("level-above-support", 200, 60_200),
+    }
+    assert "level 27" in result.alerts[-1].summary
+    assert not engine.state.held
+
+
+def test_a_text_that_waits_ends_with_its_alert() -> None:
+    """Nothing is published after the end, and the end has the newest text."""
+    engine = watching(r.level(MV, 25), r.register(1, OLD))
+    engine.apply(r.commit(20, r.level(MV, 26)))
+    assert engine.state.held
+    ended = engine.apply(r.commit(30, r.register(1, NEW))).alerts
+    assert all(a.state is AlertState.RESOLVED and "26" in a.summary for a in ended)
+    assert not engine.state.held
+    assert engine.apply(r.following(30, seen_ms=90_000)).alerts == ()
+
+
 def test_a_log_that_went_backwards_is_one_alert() -> None:
     """It fires once while the log is read again, and is resolved when the new log is followed."""
     engine = watching(r.level(MV, 21))
