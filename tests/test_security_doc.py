@@ -59,7 +59,8 @@ LIMITS = {
     ),
     "iterations of SCRAM that a node requires": f"4,096 to {sasl.MAX_ITERATIONS:,}",
     "addresses of a cluster's nodes that are remembered beside the configured ones": (
-        f"{node_addresses.MAX_NODES} nodes of each role, with {node_addresses.MAX_LISTENERS} listeners"
+        f"{node_addresses.MAX_NODES} nodes of each role, "
+        f"with {node_addresses.MAX_LISTENERS} listeners"
     ),
     "cluster id": f"{types.MAX_CLUSTER_ID_CHARS} printable characters",
     "features of a node": f"{node_features.MAX_FEATURES:,}",

@@ -5,6 +5,7 @@ from typing import Any
 
 from featurewatch.kafka.address import Address
 from featurewatch.kafka.security import PLAINTEXT, Security
+from featurewatch.streams.events import RecordJson
 from featurewatch.streams.node_addresses import MAX_NODES, NodeAddresses
 from featurewatch.streams.types import NodeId, NodeKey, Role
 from tests.simulation import records as r
@@ -18,13 +19,13 @@ def endpoint(host: str, port: int = 9092, protocol: int = 0) -> dict[str, Any]:
     return {"name": "L", "host": host, "port": port, "securityProtocol": protocol}
 
 
-def registered(node_id: int, *endpoints: dict[str, Any], role: Role = Role.BROKER) -> r.RecordJson:
+def registered(node_id: int, *endpoints: dict[str, Any], role: Role = Role.BROKER) -> RecordJson:
     """A registration with these listeners."""
     kind = f"REGISTER_{role.name}_RECORD"
     return r.record(kind, {f"{role}Id": node_id, "endPoints": [*endpoints]})
 
 
-def learned(*records: r.RecordJson) -> NodeAddresses:
+def learned(*records: RecordJson) -> NodeAddresses:
     """What a part of a log says."""
     addresses = NodeAddresses()
     addresses.apply(r.commit(9, *records))
