@@ -12,7 +12,7 @@ from featurewatch.kafka import limits, sasl
 from featurewatch.kafka.address import Address
 from featurewatch.monitor.rules import rule
 from featurewatch.monitor.snapshot import MAX_INCOMPATIBLE
-from featurewatch.streams import events, health, types
+from featurewatch.streams import events, health, node_addresses, types
 from featurewatch.streams.apiversions import node_features
 from featurewatch.streams.apiversions.settings import ApiVersionsSettings
 from featurewatch.streams.bus.settings import MAX_EVENT_BYTES
@@ -58,6 +58,10 @@ LIMITS = {
         f"{ApiVersionsSettings((Address('h', 1),)).timeout_s:g} s"
     ),
     "iterations of SCRAM that a node requires": f"4,096 to {sasl.MAX_ITERATIONS:,}",
+    "addresses of a cluster's nodes that are remembered beside the configured ones": (
+        f"{node_addresses.MAX_NODES} nodes of each role, "
+        f"with {node_addresses.MAX_LISTENERS} listeners"
+    ),
     "cluster id": f"{types.MAX_CLUSTER_ID_CHARS} printable characters",
     "features of a node": f"{node_features.MAX_FEATURES:,}",
     "name of a feature": f"{node_features.MAX_NAME_CHARS} printable characters",

@@ -14,9 +14,12 @@ from featurewatch.streams.bus.errors import BusError, EventTooLargeError, Publis
 from featurewatch.streams.events import DeadLetter, Event, NodeAnswer, SourceState, SourceStatus
 from featurewatch.streams.source_status import RecentTexts
 from featurewatch.streams.topics import Topic
-from featurewatch.streams.types import Role
-from tests.hostile import HostileZookeeper, no_file_descriptors, serving
+from featurewatch.streams.types import ClusterId, Role
+from tests.hostile import HostileZookeeper, answering, no_file_descriptors, serving
 from tests.streams.apiversions.scripted_node import ScriptedNode, listening
+from tests.streams.kraft.encoding import data_batch
+from tests.streams.kraft.test_hostile_controller import HostileController
+from tests.streams.kraft.test_moved_controllers import registration
 from tests.streams.recording_sink import RecordingSink
 from tests.waiting import until_async
 
@@ -65,6 +68,33 @@ async def test_a_source_that_fails_is_started_again_and_the_others_go_on(
             await task
     states = {(s.cluster, s.state) for s in sink.of(SourceStatus)}
     assert ("good", SourceState.STALLED) not in states
+
+
+class Bus(RecordingSink):
+    """A sink of which a source on the bus can ask where it was."""
+
+    bus = None
+
+
+async def test_the_sources_of_a_cluster_share_the_addresses_that_it_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No configured broker is there any more: the log that another source reads has another one."""
+
+    async def nothing(*_: object) -> None:
+        return None
+
+    monkeypatch.setattr("featurewatch.streams.kraft.source.last_log_position", nothing)
+    node, sink, controller = ScriptedNode(cluster="c"), Bus(), HostileController()
+    async with listening([node]), serving(answering(controller.answer)) as address:
+        controller.records = data_batch([registration(node.address, Role.BROKER)])
+        section = ClusterSection(cluster_id="c", controllers=str(address), servers="127.0.0.1:1")
+        task = await watch(sink, WatchedCluster(section))
+        await until_async(lambda: bool(sink.of(NodeAnswer)))
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+    assert sink.of(NodeAnswer)[0].address == str(node.address)
 
 
 async def test_a_source_that_failed_in_a_later_round_says_so_on_the_bus() -> None:

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 from immutables import Map
 
+from featurewatch.monitor.alerts import Held
 from featurewatch.monitor.operations.rows import FAMILIES as PARTITION_FAMILIES
 from featurewatch.monitor.operations.rows import rows_after, rows_before
 from featurewatch.monitor.operations.state import state_of_rows
@@ -131,17 +132,19 @@ def restoring(cluster: ClusterId) -> Iterator[None]:
 
 def _state(cluster: ClusterId, rows: Mapping[str, bytes]) -> MonitorState:
     firing: dict[Subject, tuple[Alert, ...]] = {}
+    held: dict[Subject, Held] = {}
     image, times = image_of_rows(cluster, rows), timers_of_rows(rows)
     for name, value in rows.items():
         family = name.partition("/")[0]
         if family == "alerts":
-            subject, alerts = orjson.loads(value)
+            subject, alerts, *texts = orjson.loads(value)
             firing[_subject(subject)] = tuple(
                 _alert(item, image.sources.cluster_name) for item in alerts
             )
+            held.update((_subject(subject), Held(due_ms, tuple(ids))) for due_ms, ids in texts)
         elif family not in IMAGE_ROWS and family not in _OTHER_ROWS:
             raise KeyError(name)
-    return MonitorState(image, Map(firing), times, state_of_rows(rows))
+    return MonitorState(image, Map(firing), times, state_of_rows(rows), Map(held))
 
 
 def _alert_row(state: MonitorState, subject: Subject) -> Row:
@@ -152,7 +155,8 @@ def _alert_row(state: MonitorState, subject: Subject) -> Row:
         return key, None
     # The name is that of the image; rows without it are those that older workers read.
     contents = [{name: getattr(alert, name) for name in _ALERT_FIELDS} for alert in alerts]
-    return key, orjson.dumps(((subject.kind, subject_key), contents))
+    texts = [tuple(state.held[subject])] if subject in state.held else []
+    return key, orjson.dumps(((subject.kind, subject_key), contents, *texts))
 
 
 def _subject(fields: list[Any]) -> Subject:

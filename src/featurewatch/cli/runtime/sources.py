@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from featurewatch.cli.config.settings import ClusterSection, Settings
@@ -36,6 +37,7 @@ from featurewatch.streams.events import SourceState
 from featurewatch.streams.health import HealthServer, source_views
 from featurewatch.streams.kraft.source import KraftSource
 from featurewatch.streams.metrics import SourceReport, SourceReporter
+from featurewatch.streams.node_addresses import NodeAddresses
 from featurewatch.streams.source import monotonic_ms
 from featurewatch.streams.source_shell import SourceShell
 from featurewatch.streams.source_status import RecentTexts
@@ -208,14 +210,17 @@ class WatchedCluster:
         """Runs the sources of a cluster whose id is known."""
         cluster = self._cluster
         running = []
+        addresses = NodeAddresses()
         if cluster.controllers or cluster.log_directory:
             log = kraft_settings(cluster, cluster_id, self._logins.controllers)
+            log = replace(log, addresses=addresses)
             self.sources.append(
                 self._supervise(KraftSource.name, lambda: KraftSource.on_bus(log, publisher))
             )
             running.append(self.sources[-1].run())
         if cluster.servers or cluster.polled_controllers:
             nodes = api_versions_settings(cluster, cluster_id, self._logins)
+            nodes = replace(nodes, addresses=addresses)
             polling = self._supervise(
                 ApiVersionsSource.name, lambda: ApiVersionsSource(nodes, publisher)
             )

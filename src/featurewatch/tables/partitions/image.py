@@ -101,9 +101,32 @@ Conditions = Map[Condition, Map[PartitionKey, int]]
 NO_CONDITIONS: Final[Conditions] = Map({condition: Map() for condition in Condition})
 
 
+EligiblePartitions = Map[str, Map[int, None]]
+"""The partitions with eligible leader replicas, or last known ones, by topic."""
+
+NO_ELIGIBLE: Final[EligiblePartitions] = Map()
+
+
+def with_eligible(
+    eligible: EligiblePartitions,
+    key: PartitionKey,
+    before: Partition | None,
+    after: Partition | None,
+) -> EligiblePartitions:
+    """``eligible`` after a partition changed."""
+    had = before is not None and bool(before.elr or before.last_known_elr)
+    has = after is not None and bool(after.elr or after.last_known_elr)
+    if had is has:
+        return eligible
+    topic_id, index = key
+    numbers: Map[int, None] = eligible.get(topic_id, Map())
+    numbers = numbers.set(index, None) if has else numbers.delete(index)
+    return eligible.set(topic_id, numbers) if numbers else eligible.delete(topic_id)
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionsImage:
-    """All topics by id, and all partitions; ``conditions`` follows from ``partitions``.
+    """All topics by id, and all partitions; ``conditions`` and ``eligible`` follow from them.
 
     ``ids`` has the topics' ids by name; it follows from ``topics``. ``min_isrs`` are the minimums
     of the ISR that were set. ``listed_ids`` is the sum of the partitions'.
@@ -115,6 +138,7 @@ class PartitionsImage:
     conditions: Conditions = NO_CONDITIONS
     min_isrs: MinIsrs = NO_MIN_ISRS
     listed_ids: int = 0
+    eligible: EligiblePartitions = NO_ELIGIBLE
 
     def name_of(self, key: PartitionKey) -> str:
         """A partition as people call it, ``orders-3``."""
@@ -130,7 +154,9 @@ class PartitionsImage:
     ) -> Self:
         """The image of these topics and partitions."""
         members: dict[Condition, dict[PartitionKey, int]] = {name: {} for name in Condition}
+        eligible = NO_ELIGIBLE
         for key, partition in partitions.items():
+            eligible = with_eligible(eligible, key, None, partition)
             for condition, since_ms in partition.since:
                 members[condition][key] = since_ms
         return cls(
@@ -142,6 +168,7 @@ class PartitionsImage:
             ),
             min_isrs,
             sum(partition.listed_ids for partition in partitions.values()),
+            eligible,
         )
 
 
