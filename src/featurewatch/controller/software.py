@@ -12,7 +12,7 @@ from typing import Final
 
 from featurewatch.controller.kraft import ControllerState, replay_refusal
 from featurewatch.controller.kraft.releases import Release, production_levels, releases
-from featurewatch.kafka.releases import learned_notes
+from featurewatch.kafka.releases import from_releases, learned_notes
 from featurewatch.streams.types import (
     KRAFT_VERSION,
     METADATA_VERSION,
@@ -142,7 +142,7 @@ def _sign(number: int) -> int:
     return (number > 0) - (number < 0)
 
 
-@lru_cache(maxsize=4096)
+@from_releases
 def release_of_capabilities(capabilities: Capabilities) -> Release | None:
     """The release that advertises these ranges; None if no known release does.
 

@@ -97,8 +97,8 @@ def release_number(release: str) -> tuple[int, ...]:
 
 
 def from_releases(function: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Caches what a function returns, until `reread`."""
-    cached = lru_cache(maxsize=None)(function)
+    """Caches what a function that reads releases returns, until `reread`."""
+    cached = lru_cache(maxsize=4096)(function)
     _derived.append(cached.cache_clear)
     return cached  # type: ignore[return-value]  # the arguments are hashable
 

@@ -1,6 +1,5 @@
 """Which nodes could not start again now, and Kafka's error for each."""
 
-from functools import lru_cache
 from typing import Final
 
 from immutables import Map
@@ -14,6 +13,7 @@ from featurewatch.controller.kraft.replay import replay_refusal
 from featurewatch.controller.kraft.requests import Errors
 from featurewatch.controller.kraft.state import KRAFT_VERSION_0, ControllerState
 from featurewatch.controller.software import release_of_capabilities
+from featurewatch.kafka.releases import from_releases
 from featurewatch.streams.types import (
     KRAFT_VERSION,
     FeatureLevel,
@@ -60,7 +60,7 @@ def restart_refusal(image: ClusterImage, key: NodeKey) -> str | None:
     return _refusal_text(advertised.capabilities, image.features.levels, key.role, is_registered)
 
 
-@lru_cache(maxsize=4096)
+@from_releases
 def _refusal_text(
     capabilities: Capabilities, levels: Levels, role: Role, is_registered: bool
 ) -> str | None:

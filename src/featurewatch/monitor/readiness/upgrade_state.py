@@ -6,7 +6,6 @@ nodes of two releases are two classes.
 
 from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
-from functools import lru_cache
 from typing import NamedTuple
 
 from immutables import Map
@@ -14,6 +13,7 @@ from immutables import Map
 from featurewatch.controller.compatibility import Verdict, supports_finalized
 from featurewatch.controller.kraft.releases import production_levels, releases
 from featurewatch.controller.software import newest_software
+from featurewatch.kafka.releases import from_releases
 from featurewatch.streams.types import (
     KRAFT_VERSION,
     METADATA_VERSION,
@@ -74,7 +74,7 @@ def upgrade_state_of(image: ClusterImage) -> ClusterUpgradeState:
     )
 
 
-@lru_cache(maxsize=4096)
+@from_releases
 def upgrade_state_of_classes(
     classes: frozenset[CapabilityKey], levels: Map[FeatureName, FeatureLevel], authority: Authority
 ) -> ClusterUpgradeState:
