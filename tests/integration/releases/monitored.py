@@ -37,7 +37,7 @@ def main(controllers: str) -> None:
     firing = tuple(alert for alerts in state.firing.values() for alert in alerts)
     page = cluster_document(ClusterFacts(shown, firing, {}, shown.at_ms))
     alerts = {alert.rule: alert.summary for alert in fired}
-    print(orjson.dumps({"alerts": alerts, "page": page}, default=list).decode())
+    sys.stdout.buffer.write(orjson.dumps({"alerts": alerts, "page": page}, default=list))
 
 
 if __name__ == "__main__":
