@@ -9,6 +9,8 @@ from typing import Final, NamedTuple
 
 from immutables import Map
 
+from featurewatch.controller.software import notes_of_learned
+from featurewatch.kafka.releases import learned_notes
 from featurewatch.monitor.migration import in_progress
 from featurewatch.monitor.readiness.state_timers import CLUSTER, affected_beyond_delta, take_due
 from featurewatch.monitor.readiness.upgrade_state import UpgradeState
@@ -264,7 +266,27 @@ def _findings(context: RuleContext, subject: Subject) -> Iterator[tuple[Rule, Fi
     for rule in RULES_BY_KIND[subject.kind]:
         if rule.needs_whole_log and not is_whole:
             continue
-        yield from ((rule, finding) for finding in rule.find(context, subject))
+        notes = _learned(context.image) if rule.needs_whole_log else ()
+        yield from ((rule, _with_notes(finding, notes)) for finding in rule.find(context, subject))
+
+
+def _learned(image: ClusterImage) -> tuple[str, ...]:
+    """Where learned tables come from by which registrations and levels are judged."""
+    if not learned_notes():
+        return ()
+    return notes_of_learned(
+        (key.capabilities for key in image.nodes.classes), image.features.levels
+    )
+
+
+def _with_notes(finding: Finding, notes: tuple[str, ...]) -> Finding:
+    if not notes:
+        return finding
+    return replace(
+        finding,
+        summary=f"{finding.summary} ({'; '.join(notes)})",
+        evidence={**finding.evidence, "learned": [*notes]},
+    )
 
 
 def _cause_of_end(image: ClusterImage, alert: Alert, cause: Cause) -> Cause:
