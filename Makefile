@@ -43,7 +43,7 @@ endif
 
 environment: $(VENV)/ready ## Create the developers' environment.
 
-demo: $(DEMO_VENV)/ready ## Roll a real Kafka cluster from 3.9.1 to 4.4.0 and watch it (KEEP=1: leave it up).
+demo: $(DEMO_VENV)/ready ## Roll a real Kafka cluster from 3.9.1 to the newest release and watch it (KEEP=1: leave it up).
 	@$(DEMO_VENV)/bin/featurewatch demo $(if $(KEEP),--keep) $(DEMO)
 
 # A test that takes ten minutes fails with the stacks of its threads. One that cannot even fail, since
@@ -79,7 +79,7 @@ FUZZ_MINUTES ?= 60
 fuzz: $(VENV)/ready ## Try random input on every entry, for FUZZ_MINUTES (60); findings go to tests/corpus.
 	@$(BIN)/python -m pytest -m 'fuzz and not stack' --fuzz-minutes $(FUZZ_MINUTES) $(PYTEST)
 
-# Other releases than the oldest and the newest patch of 3.3, 3.7, 3.9, 4.1, 4.3 and 4.4: RELEASES=3.7.2,4.1.2.
+# Other releases than those of tests/plugins/nightly.py: RELEASES=3.7.2,4.1.2.
 RELEASES ?=
 
 nightly: $(VENV)/ready ## Run every test with all random cases and new seeds, on more RELEASES of Kafka.

@@ -16,6 +16,7 @@ from featurewatch.controller.levels import finalized_name
 from featurewatch.controller.software import newest_software, software_name
 from featurewatch.monitor.readiness.upgrade_state import UpgradeState, upgrade_state_of_classes
 from featurewatch.monitor.rules.upgrade import GHOST
+from featurewatch.monitor.snapshot import notes_of_snapshot
 from featurewatch.streams.outputs import Alert, CapabilityClass, Severity, Snapshot
 from featurewatch.streams.types import METADATA_VERSION, NodeId
 from featurewatch.tables.image.cluster import Authority
@@ -99,6 +100,7 @@ def cluster_document(facts: ClusterFacts) -> dict[str, Any]:
     newest, ghosts = _newest_release(_living(facts)), _ghosts(facts)
     return {
         **summary(facts),
+        "learned": notes_of_snapshot(snapshot),
         "leader_epoch": snapshot.leader_epoch,
         "provenance": snapshot.provenance,
         "controller": asdict(snapshot.controller),

@@ -26,6 +26,7 @@ from featurewatch.cli.config.settings import ClusterSection as WatchedCluster
 from featurewatch.controller.kraft.releases import release_of
 from featurewatch.controller.levels import level_name
 from featurewatch.kafka.address import parse_addresses
+from featurewatch.kafka.releases import newest_patch
 from featurewatch.monitor.readiness import assess_readiness, downgrade_path
 from featurewatch.monitor.snapshot import snapshot
 from featurewatch.stack.java.jars import Cache, Jars, default_cache, newest_tools
@@ -45,9 +46,10 @@ from featurewatch.streams.types import (
 )
 from featurewatch.tables.image.cluster import ClusterImage
 
-OLD, NEW = "3.9.1", "4.4.0"
-START, TARGET = FeatureLevel(19), FeatureLevel(33)
-OLD_RANGE, NEW_RANGE = (1, 19), (7, 33)
+OLD, NEW = "3.9.1", newest_patch()
+START, OLD_RANGE = FeatureLevel(19), (1, 19)
+NEW_RANGE = release_of(NEW).supported.of(METADATA_VERSION)
+TARGET = NEW_RANGE.maximum
 GHOST = NodeId(9)
 
 
@@ -144,7 +146,8 @@ class _DemoScript:
         self._wait(lambda image: image.features.levels.get(METADATA_VERSION) == TARGET)
         self._show()
         self._old_controller()
-        self._narrator.step("No way back: 4.4-IV2 writes records that 3.7-IV4 cannot say")
+        name = level_name(METADATA_VERSION, TARGET)
+        self._narrator.step(f"No way back: {name} has records that 3.7-IV4 cannot say")
         self._update(START, UpgradeType.SAFE_DOWNGRADE)
         self._way_back()
         self._kill()

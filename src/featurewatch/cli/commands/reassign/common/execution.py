@@ -36,10 +36,10 @@ from featurewatch.cli.output.progress import shown_progress
 from featurewatch.cli.output.terminal import print_error
 from featurewatch.common.progress import Progress
 from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
+from featurewatch.controller.partitions.release_rules import NEWEST
 from featurewatch.controller.software import release_name_of_ranges
 
 _FOR_EVER_S: Final = 10 * 365 * 86_400.0
-_NEWEST: Final = (4, 4)
 
 Running = dict[TopicPartition, ReplicaAssignment]
 
@@ -129,7 +129,7 @@ class Execution:
         if "metadata.version" not in ranges:
             return  # a cluster in ZooKeeper mode completes them all
         name = release_name_of_ranges(ranges)
-        release = _release(name) if name else _NEWEST
+        release = _release(name) if name else NEWEST
         stuck = list(endless(self._targets, running, release))
         if stuck:
             partition, why = stuck[0]
