@@ -14,7 +14,7 @@ from featurewatch.streams.bus.errors import BusError, EventTooLargeError, Publis
 from featurewatch.streams.events import DeadLetter, Event, NodeAnswer, SourceState, SourceStatus
 from featurewatch.streams.source_status import RecentTexts
 from featurewatch.streams.topics import Topic
-from featurewatch.streams.types import ClusterId, Role
+from featurewatch.streams.types import Role
 from tests.hostile import HostileZookeeper, answering, no_file_descriptors, serving
 from tests.streams.apiversions.scripted_node import ScriptedNode, listening
 from tests.streams.kraft.encoding import data_batch
