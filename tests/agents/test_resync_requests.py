@@ -77,7 +77,8 @@ async def test_records_of_a_learned_release_are_requested_and_the_tables_stay(
     """A worker that starts with the learned file asks for what it could not read before."""
     records = [r.level(MV, 29), r.register(1, release_of("4.2").ranges(), fenced=False)]
     unknown = "RECORD_TYPE_90-v1"
-    events: list[Event] = [r.commit(9, *records), r.following(9), r.commit(10, r.unknown_record(unknown))]
+    last = r.commit(10, r.unknown_record(unknown))
+    events: list[Event] = [r.commit(9, *records), r.following(9), last]
     state = MonitorState.of(r.CLUSTER)
     for event in events:
         state = step(state, event).state
