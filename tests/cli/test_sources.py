@@ -119,7 +119,9 @@ async def test_the_name_of_a_cluster_is_in_every_status() -> None:
         watched = WatchedCluster(ClusterSection(servers=str(node.address), name="orders"))
         task = await watch(sink, watched)
         await until_async(lambda: SourceState.FOLLOWING in [s.state for s in sink.of(SourceStatus)])
-        assert {(s.cluster, s.name) for s in sink.of(SourceStatus)} == {("found", "orders")}
+        assert {(s.cluster, s.name, s.addresses) for s in sink.of(SourceStatus)} == {
+            ("found", "orders", str(node.address))
+        }
         assert {report.report().name for report in watched.reports()} == {"orders"}
         task.cancel()
         with suppress(asyncio.CancelledError):

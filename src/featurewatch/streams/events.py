@@ -186,6 +186,9 @@ class SourceStatus:
     offset_checksum: Checksum = NO_CHECKSUM
     """The CRC-32C of the record batch that holds ``offset``; -1 or missing: not known."""
     name: ClusterName = ""
+    addresses: Detail = ""
+    """The addresses of the cluster in the configuration of the source's process; empty: not known.
+    Two processes that publish one source from different addresses may follow different clusters."""
 
     @property
     def id(self) -> str:

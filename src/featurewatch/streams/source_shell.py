@@ -79,6 +79,8 @@ class SourceShell(ABC):
     ) -> None:
         self.cluster_name = ""
         """What the configuration calls the cluster; empty: nothing."""
+        self.addresses = ""
+        """The cluster's addresses in the configuration, for statuses."""
         self._sink = sink
         self._clock_ms = clock_ms
         self._monotonic_ms = monotonic_ms
@@ -217,6 +219,7 @@ class SourceShell(ABC):
                 seen_ms=self._clock_ms(),
                 offset_checksum=progress.last.checksum,
                 name=self.cluster_name,
+                addresses=shortened(self.addresses),
             ),
         )
 

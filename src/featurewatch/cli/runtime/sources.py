@@ -163,7 +163,18 @@ class WatchedCluster:
             make,
             restart_count=self._restart_counts.get(name, 0),
             cluster_name=self._cluster.name,
+            addresses=self._addresses(name),
         )
+
+    def _addresses(self, source: str) -> str:
+        """The configured addresses of a source, in an order that does not depend on theirs."""
+        cluster = self._cluster
+        given = {
+            KraftSource.name: cluster.controllers or f"{cluster.log_directory}",
+            ApiVersionsSource.name: f"{cluster.servers},{cluster.polled_controllers}",
+            ZookeeperSource.name: cluster.zookeeper,
+        }[source]
+        return ",".join(sorted(filter(None, map(str.strip, given.split(",")))))
 
     async def _follow_nodes(self, publisher: Publisher, znodes: _ZookeeperSupervisor) -> None:
         """Follows what speaks Kafka's protocol, and the log's files, while the id is this one's."""

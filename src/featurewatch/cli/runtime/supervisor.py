@@ -93,7 +93,7 @@ class SourceSupervisor(Generic[_SOURCE]):
     """One source; ``make`` gives a new one for each start, so that nothing of a failure stays.
 
     ``restart_count`` is how often the source was started again before, ``cluster_name`` what the
-    configuration calls the cluster (empty: nothing).
+    configuration calls the cluster (empty: nothing), and ``addresses`` are the cluster's there.
     """
 
     def __init__(
@@ -102,9 +102,11 @@ class SourceSupervisor(Generic[_SOURCE]):
         backoff: RestartBackoff = DEFAULT_BACKOFF,
         restart_count: int = 0,
         cluster_name: str = "",
+        addresses: str = "",
     ) -> None:
         self._make_source = make
         self._cluster_name = cluster_name
+        self._addresses = addresses
         self._backoff = backoff
         self.restart_count = restart_count
         self._failure = ""
@@ -114,6 +116,7 @@ class SourceSupervisor(Generic[_SOURCE]):
     def _make(self) -> _SOURCE:
         source = self._make_source()
         source.cluster_name = self._cluster_name
+        source.addresses = self._addresses
         return source
 
     def report(self) -> SourceReport:

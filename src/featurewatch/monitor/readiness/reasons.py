@@ -24,7 +24,7 @@ from featurewatch.streams.types import (
 )
 from featurewatch.tables.image.cluster import Authority, ClusterImage
 from featurewatch.tables.image.nodes import Capabilities
-from featurewatch.tables.image.sources import AHEAD
+from featurewatch.tables.image.sources import is_unreadable, rivaling
 
 Reason = tuple[Verdict, str]
 """A verdict and the sentence that explains it; with yes the sentence is a note."""
@@ -95,7 +95,12 @@ def _doubts(image: ClusterImage, now_ms: int) -> list[str]:
                 "about registrations, levels or voters, so these are not known to be complete "
                 f"until the next snapshot; {LEARN}."
             )
-        elif kind != AHEAD:
+        elif source := rivaling(kind, records):
+            doubts.append(
+                f"Two processes publish the source {source} of this cluster, from "
+                f"{records.reason}, so that the state may be that of two clusters."
+            )
+        elif is_unreadable(kind):
             doubts.append(
                 f"{kind} could not be read, first at {records.location}: {records.reason}."
             )

@@ -25,7 +25,9 @@ from featurewatch.tables.image.sources import (
     FLAP_WINDOW_MS,
     FLAPS,
     Stalls,
+    is_unreadable,
     lost_topic,
+    rivaling,
 )
 
 
@@ -85,7 +87,7 @@ SOURCE_RULES: Final = (
 
 def _unreadable(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     records = context.image.sources.unreadable.get(str(subject.key))
-    if records is not None and subject.key != AHEAD and not lost_topic(str(subject.key)):
+    if records is not None and is_unreadable(str(subject.key)):
         count = coarse_count(records.count)
         times = "once" if count == 1 else f"at least {count} times"
         evidence = {"count": count, "location": records.location, "reason": records.reason}
@@ -141,6 +143,20 @@ def _ahead(context: RuleContext, subject: Subject) -> Iterable[Finding]:
         yield Finding(summary, Severity.WARNING, evidence)
 
 
+def _rivals(context: RuleContext, subject: Subject) -> Iterable[Finding]:
+    records = context.image.sources.unreadable.get(str(subject.key))
+    source = "" if records is None else rivaling(str(subject.key), records)
+    if records is not None and source:
+        summary = (
+            f"Two processes publish the source {source} of this cluster, from the addresses "
+            f"{records.reason}. If these are not of one cluster, what is shown mixes two clusters: "
+            "stop one of the processes, and set cluster_id in the configuration of each. If they "
+            "are, give both processes the same addresses."
+        )
+        evidence = {"location": records.location, "addresses": records.reason}
+        yield Finding(summary, Severity.WARNING, evidence)
+
+
 def _outputs_lost(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     records = context.image.sources.unreadable.get(str(subject.key))
     topic = lost_topic(str(subject.key))
@@ -192,6 +208,13 @@ RECORD_RULES: Final = (
         "an event's time lies ahead of the bus's clock",
         SubjectKind.RECORD,
         _ahead,
+        ends=AFTER_AN_HOUR + BY_ACKNOWLEDGEMENT,
+    ),
+    Rule(
+        "source-rivals",
+        "two processes publish one source from different addresses",
+        SubjectKind.RECORD,
+        _rivals,
         ends=AFTER_AN_HOUR + BY_ACKNOWLEDGEMENT,
     ),
 )

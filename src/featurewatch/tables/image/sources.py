@@ -82,6 +82,28 @@ def lost_topic(kind: str) -> str:
 AHEAD: Final = "CLOCK"
 """The kind of the events whose time lies ahead of the bus's clock."""
 
+_RIVALS: Final = "SOURCES "
+
+
+def rivals_kind(source: str) -> str:
+    """The kind of the changes of the addresses from which a source is published."""
+    return _RIVALS + source
+
+
+def rivaling(kind: str, records: UnreadableRecords) -> str:
+    """The source that two processes publish from different addresses, if ``records`` show that.
+
+    One change of the addresses does not: the configuration may have changed.
+    """
+    is_rivals = kind.startswith(_RIVALS) and records.count > 1
+    return kind.removeprefix(_RIVALS) if is_rivals else ""
+
+
+def is_unreadable(kind: str) -> bool:
+    """Whether a kind is of records or messages that could not be read."""
+    return kind != AHEAD and not lost_topic(kind) and not kind.startswith(_RIVALS)
+
+
 _LASTING: Final = frozenset(lost_kind(topic.short_name) for topic in INPUTS)
 """The kinds that no quiet time ends: what was lost is missing until it is published again. Nor
 does it end unknown records that hide state."""
@@ -254,8 +276,9 @@ class SourcesImage:
         elif status.state is SourceState.CATCHING_UP:
             caught_up = caught_up - {status.source}
         if status.state is SourceState.SILENT and status.source in self.statuses:
-            # It is not from the source, which knows the name.
-            status = replace(status, name=self.statuses[status.source].name)
+            # It is not from the source, which knows these.
+            before = self.statuses[status.source]
+            status = replace(status, name=before.name, addresses=before.addresses)
         statuses, failing_since = self.statuses.set(status.source, status), self.failing_since
         stalls = self.stalls
         if status.state not in FAILED_STATES:
