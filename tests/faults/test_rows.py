@@ -46,6 +46,7 @@ def running() -> Iterator[Runner]:
 
 
 @pytest.mark.stack
+@pytest.mark.nightly
 def test_a_real_loss_is_noticed(running: Runner) -> None:
     """A worker that leaves changes out fails its row by that and nothing else."""
     path = os.pathsep.join([str(PLANTED), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])

@@ -424,7 +424,7 @@ async def test_it_is_used_by_the_keyboard(browser: Any) -> None:
         await shown.shows("Broker 1 must be upgraded.")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.nightly)])
 async def test_axe_finds_nothing(browser: Any, scheme: str) -> None:
     """WCAG's rules hold in every view, in both schemes, and with forced colours."""
     axe = pytest.importorskip("axe_playwright_python.async_playwright")

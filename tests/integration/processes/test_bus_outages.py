@@ -325,6 +325,7 @@ async def test_a_worker_stops_while_a_fetch_waits_to_be_tried_again(
     await until_ended(running, STOPPED_S)
 
 
+@pytest.mark.nightly
 def test_a_worker_that_starts_while_the_bus_is_away_waits_for_it(
     bus: LinkedBus, tmp_path: Path
 ) -> None:

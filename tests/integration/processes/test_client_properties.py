@@ -278,6 +278,7 @@ def test_it_serves_source_worker_and_readers(secured: Secured, login: Path) -> N
             process.kill()
 
 
+@pytest.mark.nightly
 def test_it_serves_the_pipeline(
     secured: Secured, certificates: Certificates, tmp_path: Path
 ) -> None:

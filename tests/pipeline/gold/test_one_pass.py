@@ -18,6 +18,7 @@ from tests.simulation.records import MV
 pytestmark = pytest.mark.stack
 
 
+@pytest.mark.nightly
 def test_silver_follows_whatever_happened_to_either(
     lake: Lake, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -87,6 +87,7 @@ def test_files_become_fewer_and_queries_go_on(filled: tuple[Lake, Messages]) -> 
     assert changes == [(1, 0, 1), (2, 1, 2), (3, 2, 3), (4, 3, 9)]
 
 
+@pytest.mark.nightly
 def test_what_is_too_old_is_deleted_and_gold_stays(lake: Lake) -> None:
     """Rows of earlier days are deleted, except the newest message of a partition; gold is kept.
     Rebuilding gold from the rest is refused."""
@@ -175,6 +176,7 @@ def test_a_table_of_an_older_release_gets_its_new_columns(lake: Lake) -> None:
     assert lake.read(tables.LEVELS).schema["leader_epoch"].dataType.simpleString() == "int"
 
 
+@pytest.mark.nightly
 def test_tables_with_renamed_columns_are_filled_again(filled: tuple[Lake, Messages]) -> None:
     """A run says what to do; maintenance removes them, and the next run fills them again. Without
     the beginning of bronze they stay, with nulls in the new columns."""

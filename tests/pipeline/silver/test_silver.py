@@ -146,6 +146,7 @@ def test_a_cause_that_comes_twice_is_one_row(lake: Lake) -> None:
     assert rows(lake, tables.LEVELS, "level", "index") == expected
 
 
+@pytest.mark.nightly
 def test_tables_that_were_deleted_are_made_anew(
     lake: Lake, caplog: pytest.LogCaptureFixture
 ) -> None:
