@@ -248,7 +248,7 @@ class TopicChanges:
                 if topic in _HISTORIES:
                     reason = f"{self._bus.topic(topic)} was deleted and made anew"
                     await self._processor.lose_output(cluster, topic, reason, self._cause(topic))
-            await self._processor.publish_again(cluster, outputs, self._clock_ms())
+            await self._processor.publish_again(cluster, outputs, self._cause(outputs[0]))
 
     def _cause(self, topic: Topic) -> Cause:
         name = self._bus.topic(topic)

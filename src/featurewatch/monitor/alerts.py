@@ -274,6 +274,21 @@ def _renamed(
     }
 
 
+def with_held_published(
+    firing: FiringAlerts, held: HeldTexts, cause: Cause
+) -> dict[Subject, tuple[Alert, ...]]:
+    """The alerts of the subjects with held texts, which are published now, by ``cause``."""
+    return {
+        subject: tuple(
+            replace(alert, at_ms=max(alert.at_ms, cause.at_ms), cause=cause.id)
+            if alert.id in texts.ids
+            else alert
+            for alert in firing.get(subject, ())
+        )
+        for subject, texts in held.items()
+    }
+
+
 def resolve_all(firing: FiringAlerts, cause: Cause) -> AlertChanges:
     """The end of every alert of a cluster that is forgotten."""
     return {

@@ -25,8 +25,8 @@ def acknowledge(
     """End alerts about what is over: it was lost, or could not be read.
 
     These are unreadable, messages-lost, clock-ahead, source-rivals, log-gap, epoch-regression,
-    znode-missed and znode-regression. All other alerts end when their condition does. The alert fires again if it
-    happens again. Exits with 4 if no worker has applied it after 15 s.
+    znode-missed and znode-regression. All other alerts end when their condition does. The alert
+    fires again if it happens again. Exits with 4 if no worker has applied it after 15 s.
     """
     # Here, so that help needs no settings and no engines.
     import getpass
