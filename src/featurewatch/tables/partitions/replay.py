@@ -21,6 +21,7 @@ from featurewatch.tables.partitions.image import (
     advance_since,
     conditions_of,
     with_eligible,
+    with_number,
 )
 from featurewatch.tables.partitions.minimums import (
     CONFIG_RECORD,
@@ -101,6 +102,7 @@ class PartitionReplay:
         self._ids = image.ids.mutate()
         self._min_isrs = image.min_isrs
         self._eligible = image.eligible
+        self._sparse = image.sparse
         self._oldest_eligible: dict[str, int] = {}
         self._at_ms = 0
         self.min_isrs: dict[str, None] = {}
@@ -154,7 +156,8 @@ class PartitionReplay:
             {condition: mutation.finish() for condition, mutation in members.items()}
         )
         topics, ids = self._topics.finish(), self._ids.finish()
-        return PartitionsImage(topics, partitions, ids, conditions, self._min_isrs, self._eligible)
+        indexes = (self._eligible, self._sparse)
+        return PartitionsImage(topics, partitions, ids, conditions, self._min_isrs, *indexes)
 
     def _put(self, key: PartitionKey, before: Partition | None, after: Partition | None) -> None:
         if key not in self.partitions:
@@ -195,6 +198,7 @@ class PartitionReplay:
             data, offset, at_ms, min_isr_of(self._min_isrs, topic.name, data["leader"])
         )
         self._put(key, before, after)
+        self._sparse = with_number(self._sparse, topic_id, topic.partitions, index)
         if index >= topic.partitions:
             self._topics[topic_id] = topic._replace(partitions=index + 1)
             self.topics[topic_id] = None
@@ -220,11 +224,11 @@ class PartitionReplay:
         topic = self._topics.get(topic_id)
         if topic is None:
             return None  # before a crash this very record may have removed it
-        for index in range(topic.partitions):
-            key = (topic_id, index)
-            if (partition := self._partitions.get(key)) is not None:
-                self._put(key, partition, None)
+        for key, partition in self._partitions_of([topic_id]):
+            self._put(key, partition, None)
         del self._topics[topic_id]
+        if topic_id in self._sparse:
+            self._sparse = self._sparse.delete(topic_id)
         if self._ids.get(topic.name) == topic_id:
             del self._ids[topic.name]
         self.topics[topic_id] = None
@@ -300,7 +304,9 @@ class PartitionReplay:
 
     def _partitions_of(self, topics: Iterable[str]) -> Iterator[tuple[PartitionKey, Partition]]:
         for topic_id in topics:
-            for index in range(self._topics[topic_id].partitions):
+            known = self._sparse.get(topic_id)
+            count = self._topics[topic_id].partitions
+            for index in range(count) if known is None else sorted(known):
                 key = (topic_id, index)
                 if (partition := self._partitions.get(key)) is not None:
                     yield key, partition
