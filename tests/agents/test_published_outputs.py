@@ -1,5 +1,6 @@
 """What is read back of outputs where a worker's own tables are lost. Pure."""
 
+import contextlib
 from dataclasses import replace
 
 import pytest
@@ -7,9 +8,11 @@ import pytest
 from featurewatch.agents.published_outputs import PublishedOutputs
 from featurewatch.monitor.snapshot import snapshot
 from featurewatch.monitor.step import MonitorState, StepResult, step
+from featurewatch.streams.codec.events import MalformedEventError
 from featurewatch.streams.codec.outputs import encode_output, topic_of
 from featurewatch.streams.outputs import Alert, AlertState
 from featurewatch.streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES, STATE
+from featurewatch.tables.image.provenance import NO_PROVENANCE
 from tests.agents.events import CLUSTER, following, levels, registration
 
 EVENTS = (
@@ -19,6 +22,9 @@ EVENTS = (
     levels(3, {"metadata.version": 11, "transaction.version": 1}),
     levels(5, {"transaction.version": 0}),
 )
+
+COUNTS: tuple[object, ...] = ("many", -1, [[]], None)
+"""What is no number of records."""
 
 
 def applied() -> list[StepResult]:
@@ -86,8 +92,30 @@ def test_an_older_snapshot_changes_nothing() -> None:
 def test_what_cannot_be_read_is_passed_over(topic: object, value: bytes | None) -> None:
     """Nobody but the worker should write outputs, and whatever is there ends nothing."""
     outputs = published()
-    outputs.add(topic, value)  # type: ignore[arg-type]
+    with contextlib.suppress(MalformedEventError):
+        outputs.add(topic, value)  # type: ignore[arg-type]
     assert outputs.state(CLUSTER).image.features.revision == 3
+
+
+@pytest.mark.parametrize(
+    "provenance", [{"offset": "x", "leader_epoch": 1, "append_ms": 1}, {"offset": [[]]}, {}]
+)
+def test_fields_that_this_version_cannot_use_end_nothing(provenance: dict[str, object]) -> None:
+    """A worker that could not be rebuilt would begin again for ever: the levels count, and only
+    what cannot be used is left out."""
+    outputs, state = published(), applied()[-1].state
+    newest = replace(snapshot(state.image, 10**12), revision=9, provenance=provenance)
+    outputs.add(STATE, encode_output(newest).value)
+    firing = next(iter(state.firing.values()))[0]
+    for count in COUNTS:
+        odd = replace(
+            firing, id=f"unreadable-{count}", subject={"record": "7"}, evidence={"count": count}
+        )
+        outputs.add(ALERTS, encode_output(odd).value)
+    rebuilt = outputs.state(CLUSTER).image
+    assert (rebuilt.features.revision, rebuilt.features.provenance) == (9, NO_PROVENANCE)
+    assert rebuilt.features.levels == state.image.features.levels
+    assert rebuilt.sources.unreadable["7"].count == 1
 
 
 def test_an_alert_of_an_unknown_rule_or_subject_is_left_alone() -> None:

@@ -13,6 +13,7 @@ from featurewatch.controller.rehearsal.steps import parse
 from featurewatch.controller.software import (
     LEARN,
     is_newer_than_known,
+    is_unknown_release,
     newest_known_release,
     release_of_capabilities,
     software_name,
@@ -31,7 +32,7 @@ from featurewatch.web.documents import ClusterFacts, cluster_document
 from featurewatch.web.views.rehearsal import NotRehearsableError, rehearse_steps
 from tests.monitor.readiness.clusters import VOTERS, cluster
 from tests.simulation import records as r
-from tests.simulation.records import CLUSTER, MV
+from tests.simulation.records import CLUSTER, KV, MV
 
 NEWEST = newest_known_release()
 LEVEL = NEWEST.levels[-1].level + 6
@@ -198,6 +199,14 @@ def test_a_release_has_exactly_its_ranges(changed: r.Ranges, known: bool) -> Non
     if set(changed) == {MV}:
         ranges = {MV: changed[MV]}
     assert (release_of_capabilities(intern_capabilities(ranges)) is not None) == known
+
+
+def test_a_broker_that_migrates_from_zookeeper_is_of_no_unknown_release() -> None:
+    """It advertises its inter.broker.protocol.version as the one level of metadata.version."""
+    migrating = intern_capabilities({MV: (20, 20), KV: (0, 1)})
+    assert release_of_capabilities(migrating) is None
+    assert not is_unknown_release(migrating)
+    assert is_unknown_release(intern_capabilities({MV: (LEVEL, LEVEL)}))
 
 
 def test_ranges_that_are_no_ranges_belong_to_no_release() -> None:

@@ -27,7 +27,8 @@ SUMMARIES: Final = {
     "retire": "Retire a source that was taken out of the configuration, with what only it "
     "reported.",
     "resync": "Request that the sources of a cluster publish its whole state anew.",
-    "demo": "Start a real cluster of Kafka 3.9.1, roll it to 4.4.0, and watch it happen.",
+    "demo": "Start a real cluster of Kafka 3.9.1, roll it to the newest release, and watch it "
+    "happen.",
     "stack": "Run real Kafka and ZooKeeper on this machine.",
     "pipeline": "Fill, maintain and audit the history of the topics as Delta tables, by Spark.",
     "replay": "Ingest metadata logs, snapshots and support bundles into the lake, offline.",

@@ -9,6 +9,8 @@ from typing import Final, NamedTuple
 
 from immutables import Map
 
+from featurewatch.controller.software import notes_of_learned
+from featurewatch.kafka.releases import learned_notes
 from featurewatch.monitor.rules import (
     MAX_ALERTS,
     ROOM_AT,
@@ -328,7 +330,27 @@ def _findings(context: RuleContext, subject: Subject) -> Iterator[tuple[Rule, Fi
     for rule in RULES_BY_KIND[subject.kind]:
         if rule.needs_whole_log and not is_whole:
             continue
-        yield from ((rule, finding) for finding in rule.find(context, subject))
+        notes = _learned(context.image) if rule.needs_whole_log else ()
+        yield from ((rule, _with_notes(finding, notes)) for finding in rule.find(context, subject))
+
+
+def _learned(image: ClusterImage) -> tuple[str, ...]:
+    """Where learned tables come from by which registrations and levels are judged."""
+    if not learned_notes():
+        return ()
+    return notes_of_learned(
+        (key.capabilities for key in image.nodes.classes), image.features.levels
+    )
+
+
+def _with_notes(finding: Finding, notes: tuple[str, ...]) -> Finding:
+    if not notes:
+        return finding
+    return replace(
+        finding,
+        summary=f"{finding.summary} ({'; '.join(notes)})",
+        evidence={**finding.evidence, "learned": [*notes]},
+    )
 
 
 def _resolved(alert: Alert, cause: Cause) -> Alert:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 from immutables import Map
@@ -38,6 +38,13 @@ _OTHER_ROWS: Final = frozenset({TIMERS, *PARTITION_FAMILIES})
 
 class StateRowError(ValueError):
     """The rows of a cluster are not those that this version writes."""
+
+
+class RestoredStates(NamedTuple):
+    """The states of clusters, and why those of other clusters cannot be restored."""
+
+    states: dict[ClusterId, MonitorState]
+    errors: dict[ClusterId, StateRowError]
 
 
 def rows_of_step(before: MonitorState, result: StepResult) -> list[Row]:
@@ -88,15 +95,26 @@ def states_of_rows(rows: Iterable[tuple[str, bytes]]) -> dict[ClusterId, Monitor
     Raises:
         StateRowError: A row has an unknown name or shape.
     """
+    states, errors = restore_states(rows)
+    for error in errors.values():
+        raise error
+    return states
+
+
+def restore_states(rows: Iterable[tuple[str, bytes]]) -> RestoredStates:
+    """The states of all clusters that have rows, as far as this version can read these."""
     by_cluster: dict[ClusterId, dict[str, bytes]] = {}
     for key, value in rows:
         cluster, name = cluster_of(key)
         by_cluster.setdefault(cluster, {})[name] = value
-    states: dict[ClusterId, MonitorState] = {}
+    restored = RestoredStates({}, {})
     for cluster, cluster_rows in by_cluster.items():
-        with restoring(cluster):
-            states[cluster] = _state(cluster, cluster_rows)
-    return states
+        try:
+            with restoring(cluster):
+                restored.states[cluster] = _state(cluster, cluster_rows)
+        except StateRowError as error:
+            restored.errors[cluster] = error
+    return restored
 
 
 @contextmanager

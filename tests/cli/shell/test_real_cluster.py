@@ -52,11 +52,11 @@ def test_topics_are_made_shown_completed_and_deleted(bus: Cluster, tmp_path: Pat
 
     with shell_terminal(tmp_path, *server) as terminal:
         terminal.prompts(f"{bus.bootstrap_servers}>")
-        terminal.type(f"topics describe --topic {topic[:-8]}")
 
         def is_completed() -> bool:
-            terminal.type("\t")
-            return topic[-8:] in terminal.text  # what of the name was not typed
+            # From an empty line (Ctrl-U): a second Tab would take back what the first completed.
+            terminal.type(f"\x15topics describe --topic {topic[:-8]}\t")
+            return eventually(lambda: topic[-8:] in terminal.text, 2)  # what was not typed
 
         assert eventually(is_completed)
         terminal.enter("")

@@ -28,9 +28,9 @@ pytestmark = pytest.mark.stack
 
 
 @pytest.fixture
-def hide(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hide]:
+def hide(tmp_path: Path) -> Iterator[Hide]:
     """Leaves releases out of the package."""
-    yield from hiding(monkeypatch, tmp_path)
+    yield from hiding(tmp_path)
 
 
 @pytest.fixture

@@ -9,17 +9,19 @@ from typing import Annotated, Any
 
 from featurewatch.cli.command_line import Option
 from featurewatch.cli.config.options import ADDRESSES
+from featurewatch.kafka.releases import newest_release
 
 
 class Compat(StrEnum):
     """The release whose tool gives the texts.
 
-    Those of 4.4 are 4.3's with the tables of 4.4: its own tool is not compared.
+    Those of the newest release are 4.3's with the tables of that release: its own tool is not
+    compared.
     """
 
     V3_9 = "3.9"
     V4_3 = "4.3"
-    V4_4 = "4.4"
+    NEWEST = newest_release()
 
 
 Server = Annotated[
@@ -45,7 +47,7 @@ Config = Annotated[
 Json = Annotated[bool | None, Option("--json", help="One JSON document on stdout.")]
 CompatOption = Annotated[
     Compat | None,
-    Option("--compat", help="The release whose tool is followed.", default="4.4"),
+    Option("--compat", help="The release whose tool is followed.", default=newest_release()),
 ]
 Timeout = Annotated[
     float | None,

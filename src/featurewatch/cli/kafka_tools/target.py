@@ -78,7 +78,7 @@ class AdminTarget:
     controllers: str
     command_config: Path | None
     as_json: bool
-    compat: Compat = Compat.V4_4
+    compat: Compat = Compat.NEWEST
     timeout_s: float | None = None
     _session: "ClientSession | None" = field(default=None, init=False, repr=False)
     _is_changing: bool = field(default=False, init=False, repr=False)

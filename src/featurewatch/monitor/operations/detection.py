@@ -7,7 +7,8 @@ and the first of them named. A reassignment has steps of its own for each partit
 from collections.abc import Mapping, Set
 from typing import Any, Final, NamedTuple
 
-from featurewatch.controller.partitions.kraft_election import NO_LEADER, CompletionRule
+from featurewatch.controller.partitions.kraft_election import NO_LEADER
+from featurewatch.controller.partitions.release_rules import CompletionRule
 from featurewatch.monitor.operations.brokers import BrokerChanged, UsableBrokers
 from featurewatch.streams.outputs import (
     ElectionReason,

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from featurewatch.common.text import shortened
-from featurewatch.controller.partitions.kraft_election import CompletionRule
 from featurewatch.controller.partitions.kraft_invariants import PartitionInvariant
+from featurewatch.controller.partitions.release_rules import CompletionRule
 from featurewatch.monitor.operations.conditions import EXACT, coarse, limits_of, overdue
 from featurewatch.monitor.operations.state import UNCLEAN, Incident
 from featurewatch.monitor.operations.tracker import election_rules
@@ -164,7 +164,7 @@ PARTITION_RULES: Final = (
     ),
     Rule(
         "reassignment-cannot-complete",
-        "a reassignment adds and removes the same replica, which 3.3 to 3.7 and 4.3 never complete",
+        "a reassignment adds and removes the same replica, and its release never completes that",
         SubjectKind.PARTITIONS,
         _stale,
     ),

@@ -12,6 +12,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from featurewatch.kafka.releases import record_files
+from featurewatch.kafka.releases.directory import VARIABLE, releases_directory
 from featurewatch.pipeline.errors import SparkMissingError, SparkStartError
 from featurewatch.pipeline.spark.java import java_home
 
@@ -130,9 +132,26 @@ def spark_session(
     python_path = worker_environment.get("PYTHONPATH", "").split(os.pathsep)
     if _WORKER not in python_path:
         worker_environment["PYTHONPATH"] = os.pathsep.join(filter(None, [_WORKER, *python_path]))
+    share_releases(session, is_local=master.startswith("local"))
     if not is_submitted():
         _log_uncaught(session)
     return session
+
+
+def share_releases(session: "SparkSession", *, is_local: bool) -> None:
+    """Gives Spark's Python processes the learned tables of releases that this process has.
+
+    They run here (``is_local``) and read the same directory, or on other machines, which get the
+    files: an executor puts them where its processes run.
+    """
+    context = session.sparkContext
+    if is_local:
+        context.environment[VARIABLE] = str(releases_directory().absolute())
+        return
+    for file in record_files():
+        if file.is_learned:
+            context.addFile(os.path.join(file.directory, f"{file.release}.json"))
+    context.environment[VARIABLE] = os.curdir
 
 
 def _log_uncaught(session: "SparkSession") -> None:

@@ -23,6 +23,9 @@ Brokers = tuple[int, ...]
 MAX_PARTITIONS: Final = 2_000_000
 """Partitions of a cluster; what comes beyond is not readable. Kafka's clusters have fewer."""
 
+MAX_LISTED_IDS: Final = 12_000_000
+"""The ids in all lists of brokers of a cluster's partitions; six for each possible partition."""
+
 NO_LEADER: Final = -1
 
 
@@ -67,6 +70,18 @@ class Partition(NamedTuple):
     offset: int = -1
     since: Since = ()
     move: Move | None = None
+
+    @property
+    def listed_ids(self) -> int:
+        """The number of ids in all of its lists."""
+        return (
+            len(self.replicas)
+            + len(self.isr)
+            + len(self.adding)
+            + len(self.removing)
+            + len(self.elr)
+            + len(self.last_known_elr)
+        )
 
     @property
     def reassigns(self) -> bool:
@@ -140,9 +155,9 @@ def with_eligible(
 class PartitionsImage:
     """All topics by id, and all partitions; ``min_isrs`` are the minimums of the ISR that were set.
 
-    The others follow from these: ``ids`` are the topics' ids by name, ``eligible`` the partitions
-    with eligible leader replicas, or last known ones, and ``sparse`` all partitions of the topics
-    that lack some.
+    The others follow from these: ``ids`` are the topics' ids by name, ``listed_ids`` is the sum of
+    the partitions', ``eligible`` has the partitions with eligible leader replicas, or last known
+    ones, and ``sparse`` all partitions of the topics that lack some.
     """
 
     topics: Map[str, TopicEntry] = field(default_factory=Map)
@@ -150,6 +165,7 @@ class PartitionsImage:
     ids: Map[str, str] = field(default_factory=Map)
     conditions: Conditions = NO_CONDITIONS
     min_isrs: MinIsrs = NO_MIN_ISRS
+    listed_ids: int = 0
     eligible: Numbers = NO_NUMBERS
     sparse: Numbers = NO_NUMBERS
 
@@ -180,6 +196,7 @@ class PartitionsImage:
                 {condition: Map(since.items()) for condition, since in members.items()}
             ),
             min_isrs,
+            sum(partition.listed_ids for partition in partitions.values()),
             eligible,
             _sparse(topics, partitions),
         )

@@ -12,6 +12,7 @@ from immutables import MapMutation
 
 from featurewatch.streams.kraft.records.selection import PARTITION_RECORD_TYPES
 from featurewatch.tables.partitions.image import (
+    MAX_LISTED_IDS,
     MAX_PARTITIONS,
     Condition,
     Partition,
@@ -101,6 +102,7 @@ class PartitionReplay:
         self._partitions = image.partitions.mutate()
         self._ids = image.ids.mutate()
         self._min_isrs = image.min_isrs
+        self._listed_ids = image.listed_ids
         self._eligible = image.eligible
         self._sparse = image.sparse
         self._oldest_eligible: dict[str, int] = {}
@@ -156,10 +158,32 @@ class PartitionReplay:
             {condition: mutation.finish() for condition, mutation in members.items()}
         )
         topics, ids = self._topics.finish(), self._ids.finish()
-        indexes = (self._eligible, self._sparse)
-        return PartitionsImage(topics, partitions, ids, conditions, self._min_isrs, *indexes)
+        return PartitionsImage(
+            topics,
+            partitions,
+            ids,
+            conditions,
+            self._min_isrs,
+            self._listed_ids,
+            self._eligible,
+            self._sparse,
+        )
 
     def _put(self, key: PartitionKey, before: Partition | None, after: Partition | None) -> None:
+        """Replaces a partition.
+
+        Raises:
+            ValueError: The lists of brokers of all partitions would become too long.
+        """
+        listed_ids = self._listed_ids
+        listed_ids += (after.listed_ids if after else 0) - (before.listed_ids if before else 0)
+        if listed_ids > MAX_LISTED_IDS and listed_ids > self._listed_ids:
+            topic = self._topics.get(key[0])
+            raise ValueError(
+                f"partition {key[1]} of {topic.name if topic else key[0]} is beyond what can be "
+                f"followed: all lists of replicas have {MAX_LISTED_IDS} ids"
+            )
+        self._listed_ids = listed_ids
         if key not in self.partitions:
             self.partitions[key] = before
         self._eligible = with_eligible(self._eligible, key, before, after)

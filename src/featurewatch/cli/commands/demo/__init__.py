@@ -19,7 +19,7 @@ def demo(
         Option(metavar="DIRECTORY", help="Where the nodes live.", default="a temporary directory"),
     ] = None,
 ) -> None:
-    """Start a real cluster of Kafka 3.9.1, roll it to 4.4.0, and watch it happen.
+    """Start a real cluster of Kafka 3.9.1, roll it to the newest release, and watch it happen.
 
     Exits with 1 if a change was lost or published twice.
     """

@@ -18,6 +18,7 @@ from featurewatch.cli.config.options import (
     Zookeeper,
     ZookeeperConfig,
 )
+from featurewatch.kafka.releases import newest_release
 
 
 class _WithSteps(Command):
@@ -74,7 +75,8 @@ def rehearse(
         Option(
             "--on-real-controller",
             metavar="RELEASE",
-            help="Compare with a real controller of this release (3.9 to 4.4), started for it.",
+            help="Compare with a real controller of this release (3.9 to "
+            f"{newest_release()}), started for it.",
         ),
     ] = "",
     as_written: Annotated[

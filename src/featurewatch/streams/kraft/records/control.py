@@ -4,16 +4,16 @@ A control record has a key, int16 version and int16 type (``ControlRecordType``)
 begins with the version of its message. The JSON is that of Kafka's message converters.
 """
 
-from functools import cache
 from typing import Any
 
+from featurewatch.kafka.releases import from_releases
 from featurewatch.streams.kraft.errors import RecordDecodeError, UnknownRecordError
 from featurewatch.streams.kraft.records.compiler import Decoder, compiled
 from featurewatch.streams.kraft.records.frames import RecordFrame
 from featurewatch.streams.kraft.records.schema import record_table
 
 
-@cache
+@from_releases
 def _decoder(control_type: int, version: int) -> Decoder:
     schema = record_table().controls[control_type]
     if not 0 <= version <= schema.newest:

@@ -8,10 +8,10 @@ careful way, which reads every part and reports errors.
 import hashlib
 from collections.abc import Collection
 from contextlib import suppress
-from functools import cache
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
+from featurewatch.kafka.releases import from_releases
 from featurewatch.streams.events import UNREADABLE
 from featurewatch.streams.kraft.errors import RecordDecodeError, UnknownRecordError
 from featurewatch.streams.kraft.records.batch import RecordBatch
@@ -95,7 +95,7 @@ def unreadable(
     return {"offset": offset, "type": UNREADABLE, "version": -1, "data": data}
 
 
-@cache
+@from_releases
 def _decoder(key: int, version: int) -> Decoder:
     schema = record_table().records.get(key)
     if schema is None:

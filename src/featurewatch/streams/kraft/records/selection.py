@@ -95,7 +95,8 @@ schemas, the folds and the silver tables."""
 
 
 def _used(*uses: RecordUse) -> frozenset[str]:
-    return frozenset(record_type.name for record_type in RECORD_TYPES if record_type.use in uses)
+    names = {record_type.name for record_type in RECORD_TYPES if record_type.use in uses}
+    return ALL_RECORDS & names
 
 
 PUBLISHED_RECORD_TYPES: Final = _used(RecordUse.PUBLISHED)
