@@ -55,6 +55,7 @@ def _module(name: str) -> Any:
 BENCHES: dict[str, Callable[[], Measures]] = {
     "decode": lambda: _module("decode").run(),
     "event-cost": lambda: iter([_module("event_cost").measure()]),
+    "hostile": lambda: iter([_module("hostile").measure()]),
     "worker": lambda: on_a_bus(lambda bus, _: _module("worker").run(bus)),
     "operations": lambda: on_a_bus(lambda bus, _: _module("operations").fold(bus)),
     "operations-memory": lambda: on_a_bus(_module("operations").memory, partitions=8),
