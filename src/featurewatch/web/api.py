@@ -25,7 +25,15 @@ from featurewatch.web.documents import HEALTHS, urgency
 from featurewatch.web.live import EventStreams
 from featurewatch.web.model import FleetModel
 from featurewatch.web.openapi import ROOT, document
-from featurewatch.web.parameters import Page, SortKey, check_names, choice, page
+from featurewatch.web.parameters import (
+    Page,
+    SortKey,
+    check_names,
+    choice,
+    page,
+    page_of_sorted,
+    sorted_by,
+)
 from featurewatch.web.problems import ProblemError, not_read
 from featurewatch.web.views.checks import (
     cluster_of_request,
@@ -66,6 +74,8 @@ class Api:
         self._now_ms = now_ms
         self._computed = ComputedViews(model, rows, now_ms)
         self._past = PastViews(model)
+        self._alerts: list[tuple[SortKey, Alert]] = []
+        self._alerts_sequence = -1
         self._assessing = asyncio.Lock()
         self._reports: dict[tuple[str, str, int], bytes] = {}
         self._openapi = orjson.dumps(document(), option=orjson.OPT_INDENT_2)
@@ -168,13 +178,23 @@ class Api:
         query = request.query
         check_names(query, ("state", "cluster", "limit", "cursor"))
         state, cluster = choice(query, "state", tuple(AlertState)), query.get("cluster")
+        etag = self._etag(request, self._model.index.content_sequence)
+        if is_current(request, etag):
+            return not_modified(etag)
         alerts = [
-            alert
-            for alert in self._model.alerts()
+            (key, alert)
+            for key, alert in self._sorted_alerts()
             if state in (None, alert.state) and cluster in (None, alert.cluster)
         ]
-        found = page(alerts, _most_severe_first, query, "alerts")
-        return self._list(request, found)
+        return self._list(request, page_of_sorted(alerts, query, "alerts"), etag)
+
+    def _sorted_alerts(self) -> list[tuple[SortKey, Alert]]:
+        """All alerts, sorted once for all requests until something changes."""
+        sequence = self._model.index.sequence
+        if self._alerts_sequence != sequence:
+            self._alerts = sorted_by(self._model.alerts(), _most_severe_first)
+            self._alerts_sequence = sequence
+        return self._alerts
 
     async def list_sources(self, request: web.Request) -> web.Response:
         """Every source of every cluster with its state, those that do not follow first."""

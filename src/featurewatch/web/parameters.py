@@ -6,7 +6,7 @@ or removed before it. It is bound to its query: under another one it is refused.
 
 import base64
 import binascii
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -68,8 +68,22 @@ def page(
     resource: str,
 ) -> Page:
     """The page of all ``items`` that a query wants, sorted; raises `ProblemError`."""
+    return page_of_sorted(sorted_by(items, sort_key), query, resource)
+
+
+def sorted_by(
+    items: Iterable[_ItemT], sort_key: Callable[[_ItemT], SortKey]
+) -> list[tuple[SortKey, _ItemT]]:
+    """Items with their keys, sorted."""
+    return sorted(((sort_key(item), item) for item in items), key=lambda pair: pair[0])
+
+
+def page_of_sorted(
+    keyed: Sequence[tuple[SortKey, Any]], query: Mapping[str, str], resource: str
+) -> Page:
+    """The page of what `sorted_by` returned, or of a part of it, that a query wants; raises
+    `ProblemError`."""
     limit = limit_of(query)
-    keyed = sorted(((sort_key(item), item) for item in items), key=lambda pair: pair[0])
     start = 0
     if "cursor" in query:
         after = _decode(query["cursor"], _fingerprint(query, resource))
@@ -80,7 +94,7 @@ def page(
     chosen = keyed[start : start + limit]
     more = start + limit < len(keyed)
     cursor = _encode(chosen[-1][0], _fingerprint(query, resource)) if more and chosen else None
-    return Page([item for _, item in chosen], len(items), cursor)
+    return Page([item for _, item in chosen], len(keyed), cursor)
 
 
 def _fingerprint(query: Mapping[str, str], resource: str) -> str:

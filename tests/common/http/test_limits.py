@@ -276,6 +276,22 @@ def test_the_longest_idle_connection_of_the_largest_client_makes_room() -> None:
 
 
 @pytest.mark.parametrize(
+    ("host", "expected"),
+    [("evil.example:9584", 421), ("localhost:9584", 200), ("10.0.0.1", 200), ("worker", 200)],
+)
+async def test_health_on_loopback_answers_to_no_foreign_name(host: str, expected: int) -> None:
+    """A site in a browser could read the metrics, and the reasons on ``/readyz``, through a name of
+    its own. ``/healthz`` says nothing of this process."""
+    async with served() as server, client() as session:
+        for path in ("metrics", "readyz", "healthz"):
+            async with session.get(f"{server.url}/{path}", headers={"Host": host}) as response:
+                assert response.status == (200 if path == "healthz" else expected)
+                assert response.headers["X-Content-Type-Options"] == "nosniff"
+                assert response.headers["Cache-Control"] == "no-store"
+                assert "Server" not in response.headers
+
+
+@pytest.mark.parametrize(
     "request_line",
     [
         "GET /metrics?" + "x" * 9_000 + " HTTP/1.1\r\nHost: a",

@@ -1,5 +1,6 @@
 """The file with TLS, headers and users: what is accepted, and how each mistake is named."""
 
+import hmac
 from pathlib import Path
 from typing import Any
 
@@ -194,6 +195,11 @@ def test_a_session_ends() -> None:
     assert TokenSet([TOKEN]).accepts_session(session, 999.0 + SESSION_S)
     assert not tokens.accepts_session(session, 1_000.0 + SESSION_S)
     assert not TokenSet([OTHER_TOKEN]).accepts_session(session, 1_000.0)
+    ends, _, seal = session.partition(".")
+    text = b"featurewatch session until " + ends.encode()
+    quick = hmac.digest(TOKEN.encode(), text, "sha256").hex()
+    assert seal != quick, "whoever has a cookie could try millions of tokens a second"
+    assert not tokens.accepts_session(f"{ends}.{quick}", 1_000.0)
     ends, _, seal = session.partition(".")
     for forged in (f"{int(ends) + 1}.{seal}", f"{ends}.{seal[:-1]}", seal, "", ".", f"{ends}."):
         assert not tokens.accepts_session(forged, 1_000.0)

@@ -4,7 +4,6 @@ import asyncio
 import ssl
 from collections.abc import Mapping
 from typing import Final, NamedTuple
-from urllib.parse import urlsplit
 
 from aiohttp import (
     ClientConnectorError,
@@ -17,6 +16,7 @@ from aiohttp import (
 )
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.resolver import ThreadedResolver
+from yarl import URL
 
 from featurewatch.common.text import quoted
 from featurewatch.integrations.notify.settings import is_public_address
@@ -120,8 +120,9 @@ class TargetClient:
         return quoted(content.decode(errors="replace"))
 
     def _check_literal(self) -> None:
-        """Addresses in the URL are not resolved, so they are checked here."""
-        host = urlsplit(self._url).hostname or ""
+        """Addresses in the URL are not resolved, so they are checked here, as they are used: with
+        the dots of other scripts as dots."""
+        host = URL(self._url).raw_host or ""
         if not self._allow_private and (":" in host or host.replace(".", "").isdigit()):
             check_public(host, host)
 

@@ -54,7 +54,8 @@ class WebhookSender:
         await self._client.close()
 
     async def deliver(self, event: WebhookEvent, received_ms: int) -> None:
-        """Delivers one event, or gives it up; ``received_ms`` is when the bus received it.
+        """Delivers one event, or gives it up after a day; ``received_ms`` is when the bus received
+        it. There is one attempt at least.
 
         Raises:
             TargetStoppedError: The target wants nothing any more.
@@ -80,6 +81,11 @@ class WebhookSender:
                 self.drop(event)
                 return
             await self._sleep(wait)
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether the last attempt failed."""
+        return self._target.name in self._metrics.errors
 
     def drop(self, event: WebhookEvent) -> None:
         """Gives an event up; of many in a row the 1st, 10th, 100th and so on is logged."""

@@ -117,7 +117,10 @@ class WebhookDelivery:
         event = self._event_of(message)
         if event is None or self._is_history(message, received_ms):
             return True
-        if received_ms < now_ms - GIVE_UP_MS or len(event.body) > MAX_BODY_BYTES:
+        # What is too old is tried once while the receiver takes anything: this process may have
+        # been away, or its clock may be ahead.
+        is_late = received_ms < now_ms - GIVE_UP_MS
+        if (is_late and self._sender.is_failing) or len(event.body) > MAX_BODY_BYTES:
             self._sender.drop(event)
             return True
         future = asyncio.run_coroutine_threadsafe(
