@@ -13,7 +13,7 @@ from featurewatch.kafka.releases import reread
 from featurewatch.monitor.alerts import Cause
 from featurewatch.monitor.rows import rows_of_state, states_of_rows
 from featurewatch.monitor.step import MonitorState, step, step_lost
-from featurewatch.streams.events import ResyncRequest
+from featurewatch.streams.events import Event, ResyncRequest
 from featurewatch.streams.kraft.records.schema import is_known
 from featurewatch.streams.topics import METADATA_LOG, RESYNC_REQUESTS, ZOOKEEPER, Topic
 from tests.agents.events import CLUSTER
@@ -77,7 +77,8 @@ async def test_records_of_a_learned_release_are_requested_and_the_tables_stay(
     """A worker that starts with the learned file asks for what it could not read before."""
     records = [r.level(MV, 29), r.register(1, release_of("4.2").ranges(), fenced=False)]
     unknown = "RECORD_TYPE_90-v1"
-    events = [r.commit(9, *records), r.following(9), r.commit(10, r.unknown_record(unknown))]
+    last = r.commit(10, r.unknown_record(unknown))
+    events: list[Event] = [r.commit(9, *records), r.following(9), last]
     state = MonitorState.of(r.CLUSTER)
     for event in events:
         state = step(state, event).state
@@ -100,7 +101,8 @@ async def test_records_of_a_learned_release_are_requested_and_the_tables_stay(
         (request,) = published.requests
         assert (request.cluster, request.source) == (r.CLUSTER, "kraft")
         assert request.reason == f"{unknown} was not known when it was read, and is known now"
-        for event in (r.resync(), r.commit(9, *records), r.commit(10), r.following(10)):
+        events = [r.resync(), r.commit(9, *records), r.commit(10), r.following(10)]
+        for event in events:
             state = step(state, event).state
         assert (state.image.nodes, state.image.incomplete) == (restarted().image.nodes, ())
         states[r.CLUSTER] = state
