@@ -49,7 +49,7 @@ from featurewatch.tables.image.cluster import ClusterImage
 OLD, NEW = "3.9.1", newest_patch()
 START, OLD_RANGE = FeatureLevel(19), (1, 19)
 NEW_RANGE = release_of(NEW).supported.of(METADATA_VERSION)
-TARGET = NEW_RANGE.maximum
+TARGET = FeatureLevel(NEW_RANGE.maximum)
 GHOST = NodeId(9)
 
 
