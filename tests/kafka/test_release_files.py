@@ -176,6 +176,6 @@ def test_without_learned_files_notes_of_them_read_no_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every printed state asks for them."""
-    with _uses(tmp_path / "missing", monkeypatch):
-        monkeypatch.setattr(kafka_releases, "read_file", pytest.fail)
+    with _uses(tmp_path / "missing", monkeypatch), monkeypatch.context() as patch:
+        patch.setattr(kafka_releases, "read_file", pytest.fail)
         assert learned_notes() == {}
