@@ -56,7 +56,10 @@ async def worker(bus: Cluster, tmp_path: Path) -> AsyncIterator[Worker]:
     prefix = f"hostile-{uuid.uuid4().hex[:8]}"
     settings = BusSettings(bus.bootstrap_servers, prefix=prefix, partitions=1, replication_factor=1)
     ensure_topics(settings)
-    worker = Worker(WorkerSettings(settings, data_directory=tmp_path, silent_after_s=600))
+    # No supervisor starts this worker again, so a slow machine must not make it end.
+    worker = Worker(
+        WorkerSettings(settings, data_directory=tmp_path, silent_after_s=600, stuck_after_s=600)
+    )
     running = asyncio.ensure_future(worker.run())
     try:
         await asyncio.wait_for(worker.ready.wait(), 60)

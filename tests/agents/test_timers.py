@@ -1,6 +1,7 @@
 """The worker's periodic work, with clock readings as arguments."""
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -10,6 +11,7 @@ import pytest
 from featurewatch.agents import timers
 from featurewatch.agents.processor import EventProcessor
 from featurewatch.agents.timers import StuckCommitsError, Watchdog, publish_states, silent_statuses
+from featurewatch.monitor.input_messages import InputMessage
 from featurewatch.monitor.step import MonitorState, step
 from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.bus.settings import BusSettings
@@ -17,7 +19,7 @@ from featurewatch.streams.codec.events import Message
 from featurewatch.streams.codec.outputs import decode_snapshot
 from featurewatch.streams.events import SourceState, SourceStatus
 from featurewatch.streams.outputs import Severity
-from featurewatch.streams.topics import Topic
+from featurewatch.streams.topics import METADATA_LOG, Topic
 from tests.agents.events import CLUSTER, following, levels, registration, status
 
 BUS = BusSettings("127.0.0.1:9092")
@@ -158,8 +160,11 @@ class _Recorder:
     def __init__(self) -> None:
         self.sent: list[tuple[str, Message]] = []
 
-    async def send(self, topic: str, message: Message) -> None:
+    async def send(self, topic: str, message: Message) -> Awaitable[None]:
         self.sent.append((topic, message))
+        delivered = asyncio.get_running_loop().create_future()
+        delivered.set_result(None)
+        return delivered
 
 
 async def test_the_newest_state_is_published_once_for_many_events() -> None:
@@ -173,6 +178,49 @@ async def test_the_newest_state_is_published_once_for_many_events() -> None:
     assert topic == "featurewatch.state"
     snapshot = decode_snapshot(message.value)
     assert (snapshot.revision, dict(snapshot.finalized)) == (1, {"metadata.version": 21})
+
+
+async def test_a_state_that_is_too_large_is_logged_ten_times_at_once(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever changes in the cluster: a line at each change would fill the log."""
+    monkeypatch.setattr(timers, "MAX_EVENT_BYTES", 10)
+    state = _state(registration(1, 1, (1, 30)))
+    for _ in range(50):
+        processor = SimpleNamespace(dirty={CLUSTER}, states={CLUSTER: state})
+        await publish_states(cast("EventProcessor", processor), BUS, cast("Publisher", None), 7)
+    assert len(caplog.records) == 10
+    assert "too large for the bus" in caplog.text
+
+
+class _NoChangelog:
+    async def write(self, *_: Any) -> None:
+        """Stores nothing."""
+
+
+async def test_lines_about_messages_that_cannot_be_read_are_limited(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Each is a dead letter, and the log has the first of them."""
+    bus, now_s = _Recorder(), 0.0
+    tracker = SimpleNamespace(fail=lambda: None)
+    processor = EventProcessor(
+        cast("Any", SimpleNamespace(tracker=tracker)),
+        BUS,
+        cast("Publisher", bus),
+        cast("Any", _NoChangelog()),
+        cast("Any", None),
+        cast("Any", None),
+        lambda: now_s,
+    )
+    for offset in range(500):
+        message = InputMessage(BUS.topic(METADATA_LOG), 0, offset, 7, b"k", b"{")
+        await processor._publish(processor._step(message))
+    assert len(bus.sent) >= 500
+    assert sum("kept in the dead letters" in line for line in caplog.messages) == 10
+    now_s = 61.0
+    await processor._publish(processor._step(message))
+    assert "(and 490 more since the last such line)" in caplog.messages[-1]
 
 
 async def test_the_state_of_a_forgotten_cluster_is_deleted() -> None:

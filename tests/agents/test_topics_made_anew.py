@@ -37,7 +37,7 @@ from featurewatch.streams.topics import (
     STATE,
     Topic,
 )
-from featurewatch.tables.rows import changelog_topic
+from featurewatch.tables.rows import changelog_topic, row_key
 from tests.agents.events import CLUSTER
 from tests.agents.publishing import FEATURE, PublishingSource, publishing
 from tests.waiting import until_ended
@@ -356,6 +356,33 @@ async def test_rows_that_were_written_for_another_changelog_do_not_count(run: Ru
     await run.until_whole()
     assert run.source.resyncs
     run.check_changes(earlier)
+
+
+async def test_rows_of_another_version_are_rebuilt(run: Run) -> None:
+    """A worker that cannot read a cluster's rows keeps its levels, revisions and firing alerts, and
+    gets the rest from its source again."""
+    (fired,) = run.firing("incompatible-node")
+    earlier = run.changes()
+    await run.stop()
+    producer = Producer(run.bus.client())
+    newer = row_key(CLUSTER, "of-another-version/1").encode()
+    producer.produce(run.changelog, b"{}", newer, partition=0)
+    assert producer.flush(20) == 0
+    await run.source.change()
+    await run.start()
+    await run.until(lambda: any(alert.rule == "messages-lost" for alert in run.alerts()))
+    await run.until_whole()
+    await run.source.change()
+    await run.until_whole()
+    assert run.source.resyncs
+    assert run.firing("incompatible-node")[0].since_ms == fired.since_ms
+    run.check_changes(earlier)
+    resyncs = len(run.source.resyncs)
+    await run.stop()
+    assert newer not in run.rows()
+    await run.start()
+    await run.until_whole()
+    assert len(run.source.resyncs) == resyncs
 
 
 @pytest.mark.parametrize(

@@ -103,8 +103,10 @@ def test_a_migration_warns_of_metadata_version() -> None:
     assert warning.evidence == {"state": "pre-migration"}
     assert alerts["migration-incomplete/migration"].evidence == {"missing": 3, "nodes": [0, 1, 2]}
     engine.apply(r.commit(9, *(r.register(i, OLD, migrating=True) for i in (0, 2))))
+    engine.apply(r.following(9, seen_ms=100_000))  # the text of an alert changes once a minute
     assert firing(engine)["migration-incomplete/migration"].evidence["nodes"] == [1]
     engine.apply(r.commit(10, r.register(1, OLD)))  # a KRaft broker of the same id is another
+    engine.apply(r.following(10, seen_ms=200_000))
     assert firing(engine)["migration-incomplete/migration"].evidence["nodes"] == [1]
     engine.apply(r.commit(11, r.migration_state(3)))
     assert firing(engine) == {}

@@ -20,6 +20,7 @@ Events, with levels as ``mv=21`` and nodes as ``b1`` (broker) or ``c1`` (control
 - ``answer b1:4.3 @50 mv=25``, ``old-answer ...`` (below version 4), ``mute b1``, ``unlisted b1``,
 - ``read``, ``znode``, ``gone``: see `tests.scenarios.zookeeper`,
 - ``disagree mv``, ``agree mv``, ``poison`` (a message that is no event),
+- ``wait 60``: this many seconds pass,
 - ``again 2``: the last two events are taken in again, ``crash``: the state is loaded from its rows.
 """
 
@@ -115,6 +116,8 @@ class Scenario:
             self.engine.restart()
         elif verb == "poison":
             yield self._poison()
+        elif verb == "wait":
+            self._now_ms += int(words[0]) * 1000
         elif verb in ("read", "znode", "gone"):
             for event in zookeeper.events(verb, words, NAMES, self._now_ms):
                 self.taken.append(event)

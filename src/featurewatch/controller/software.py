@@ -7,12 +7,12 @@ has are those of an unknown release: nothing that another release does is assume
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from functools import lru_cache
 from typing import Final
 
+from featurewatch.common.weighted_cache import weighted_cache
 from featurewatch.controller.kraft import ControllerState, replay_refusal
 from featurewatch.controller.kraft.releases import Release, production_levels, releases
-from featurewatch.kafka.releases import from_releases, learned_notes
+from featurewatch.kafka.releases import learned_notes, on_reread
 from featurewatch.streams.types import (
     KRAFT_VERSION,
     METADATA_VERSION,
@@ -115,7 +115,7 @@ def identifies_software(capabilities: Capabilities) -> bool:
     return not capabilities.broken and (bool(capabilities.ranges) or capabilities.complete)
 
 
-@lru_cache(maxsize=65536)
+@weighted_cache(lambda before, after: len(before.ranges) + len(after.ranges))
 def direction_of(before: Capabilities, after: Capabilities) -> Direction | None:
     """The direction from one node's capabilities to another's; None if there is none.
 
@@ -142,7 +142,7 @@ def _sign(number: int) -> int:
     return (number > 0) - (number < 0)
 
 
-@from_releases
+@weighted_cache(lambda capabilities: len(capabilities.ranges))
 def release_of_capabilities(capabilities: Capabilities) -> Release | None:
     """The release that advertises these ranges; None if no known release does.
 
@@ -168,6 +168,9 @@ def release_of_capabilities(capabilities: Capabilities) -> Release | None:
         )
     )
     return next(stable, None) or next(unstable, None)
+
+
+on_reread(release_of_capabilities.cache_clear)
 
 
 def _advertises(capabilities: Capabilities, ranges: SupportedRanges) -> bool:

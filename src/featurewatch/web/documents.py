@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from immutables import Map
 
+from featurewatch.common.text import quoted
 from featurewatch.controller.levels import finalized_name
 from featurewatch.controller.software import newest_software, software_name
 from featurewatch.monitor.readiness.upgrade_state import UpgradeState, upgrade_state_of_classes
@@ -51,6 +52,9 @@ def unknown_reason(snapshot: Snapshot, now_ms: int, firing: Iterable[Alert] = ()
         if any(alert.evidence.get("hides_state") is True for alert in firing):
             return "its log has a record that no known release has"
         return "its sources have not caught up"
+    if snapshot.authority not in list(Authority):
+        source = quoted(snapshot.authority)
+        return f"its levels are from a source that this version does not know: {source}"
     return None
 
 
@@ -121,8 +125,10 @@ def levels(snapshot: Snapshot) -> list[dict[str, Any]]:
 
 
 def upgrade_state(snapshot: Snapshot) -> UpgradeState:
-    """The upgrade state of the whole cluster; unknown where the cluster is not ready."""
-    if not snapshot.ready:
+    """The upgrade state of the whole cluster; unknown where the cluster is not ready, or where
+    it is not known from which source its levels are."""
+    # A newer worker may take levels from a source that this version does not know.
+    if not snapshot.ready or snapshot.authority not in list(Authority):
         return UpgradeState.UNKNOWN
     classes = frozenset(
         CapabilityKey(item.role, intern_capabilities(item.ranges, complete=item.complete))

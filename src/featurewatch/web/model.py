@@ -149,7 +149,7 @@ class FleetModel:
 
     def cluster(self, cluster: str, now_ms: int) -> dict[str, Any]:
         """Everything of a cluster that has a state."""
-        return cluster_document(self._facts(cluster, now_ms))
+        return cluster_document(self._facts(self._snapshots[cluster], now_ms))
 
     def alerts(self) -> list[Alert]:
         """The alerts that fire, and those that were resolved lately."""
@@ -165,9 +165,8 @@ class FleetModel:
             self._remove_cluster(key)
             return
         snapshot = decode_snapshot(value)
+        self._show(snapshot, now_ms)
         self._note(DocumentKey("state", snapshot.cluster))
-        self._snapshots[snapshot.cluster] = snapshot
-        self._refresh(snapshot.cluster, now_ms)
 
     def _apply_alert(self, alert: Alert, now_ms: int) -> None:
         before = self._alerts.get(alert.id)
@@ -199,18 +198,23 @@ class FleetModel:
 
     def _refresh(self, cluster: str, now_ms: int) -> None:
         """Makes a cluster's row anew, and counts it as changed if clients have to know."""
-        if cluster not in self._snapshots:
-            return
-        document, before = summary(self._facts(cluster, now_ms)), self._summaries.get(cluster)
+        if cluster in self._snapshots:
+            self._show(self._snapshots[cluster], now_ms)
+
+    def _show(self, snapshot: Snapshot, now_ms: int) -> None:
+        cluster = snapshot.cluster
+        # First: a snapshot of which no row follows changes nothing.
+        document, before = summary(self._facts(snapshot, now_ms)), self._summaries.get(cluster)
+        self._snapshots[cluster] = snapshot
         is_content = before is None or _without_times(document) != _without_times(before)
         if is_content or before is None or document["at_ms"] - before["at_ms"] >= _REFRESH_MS:
             self._summaries[cluster] = document
             self.index.mark_changed(DocumentKey("state", cluster), is_content=is_content)
 
-    def _facts(self, cluster: str, now_ms: int) -> ClusterFacts:
-        firing = tuple(self._firing.get(cluster, {}).values())
-        since = self._since.get(cluster, {})
-        return ClusterFacts(self._snapshots[cluster], firing, since, now_ms)
+    def _facts(self, snapshot: Snapshot, now_ms: int) -> ClusterFacts:
+        firing = tuple(self._firing.get(snapshot.cluster, {}).values())
+        since = self._since.get(snapshot.cluster, {})
+        return ClusterFacts(snapshot, firing, since, now_ms)
 
     def _remove_cluster(self, cluster: str) -> None:
         if self._snapshots.pop(cluster, None) is not None:

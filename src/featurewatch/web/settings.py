@@ -6,7 +6,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from featurewatch.common.http.access_rules import AccessSettings
-from featurewatch.common.http.clients import is_loopback
+from featurewatch.common.http.clients import is_address, is_loopback
 
 DEFAULT_PORT: Final = 9780
 _LOCAL_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -33,20 +33,34 @@ class PageSettings:
         """Whether only this machine can connect."""
         return is_loopback(self.host)
 
-    def accepts_host(self, header: str) -> bool:
+    def accepts_host(self, header: str, *, has_login: bool) -> bool:
         """Whether a request with this ``Host`` may be answered.
 
         A page on loopback answers to its own names only: a site that a browser shows could
-        otherwise point a name of its own to 127.0.0.1 and read the page (DNS rebinding).
+        otherwise point a name of its own to 127.0.0.1 and read the page (DNS rebinding). The same
+        holds for any page without a login, whose port may be published on a loopback address.
         """
-        return not self.is_local or _is_own_name(header, self.host, self.external_url)
+        if self.is_local:
+            return _is_own_name(header, self.host, self.external_url)
+        return has_login or _is_own_name(header, self.host, self.external_url) or _is_inner(header)
+
+
+def _name_in(header: str) -> str | None:
+    try:
+        return urlsplit(f"//{header}").hostname
+    except ValueError:
+        return None
+
+
+@lru_cache(maxsize=64)
+def _is_inner(header: str) -> bool:
+    """Whether no site can have this name: an address, or a name without a dot, as of a service."""
+    name = _name_in(header)
+    return name is not None and ("." not in name or is_address(name))
 
 
 @lru_cache(maxsize=64)
 def _is_own_name(header: str, host: str, external_url: str) -> bool:
-    try:
-        name = urlsplit(f"//{header}").hostname
-    except ValueError:
-        return False
+    name = _name_in(header)
     outside = urlsplit(external_url).hostname or host
     return name is not None and name in {host.lower(), outside, *_LOCAL_NAMES}

@@ -20,6 +20,8 @@ from tests.streams.bus.mock_bus import MockBus
 from tests.waiting import until_async
 
 DAY_MS = GIVE_UP_MS
+DEEP = b'"evidence": ' + b'{"a":' * 300 + b"1" + b"}" * 300
+"""What orjson reads and does not write."""
 
 
 def put_at(bus: MockBus, each: Alert, time_ms: int) -> None:
@@ -45,7 +47,7 @@ def garbage() -> list[bytes]:
     return [
         b"",
         b"\xff\x00",
-        b"[]",
+        json.dumps(good | {"evidence": 0}).encode().replace(b'"evidence": 0', DEEP),
         b'{"a":' * 5000,
         b'{"id": 1}',
         json.dumps(good | {"severity": "fatal"}).encode(),

@@ -109,6 +109,25 @@ async def test_beside_other_work_it_waits_for_the_topics(tmp_path: Path) -> None
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
+async def test_beside_other_work_a_failure_is_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Sources, worker and page of ``up`` go on, and the notifications are started again."""
+
+    async def fail(*_: object) -> None:
+        raise TypeError("a fault")
+
+    monkeypatch.setattr("featurewatch.cli.runtime.notify.run.run_notify", fail)
+    settings = settings_of(MockBus(), tmp_path)
+    task = asyncio.ensure_future(run_notify_beside(settings, asyncio.Event()))
+    try:
+        await until_async(lambda: "started again in 15 s (TypeError: a fault)" in caplog.text)
+        assert not task.done()
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
 async def answers(http: aiohttp.ClientSession, url: str) -> bool:
     """Whether somebody listens."""
     try:

@@ -10,6 +10,7 @@ from featurewatch.controller.partitions.legality import kraft_partition
 from featurewatch.monitor.operations.state import UNCLEAN
 from featurewatch.streams.events import Event
 from featurewatch.tables.partitions.image import Condition, PartitionsImage
+from tests.monitor.operations.handwritten import Worker, change, partitions
 from tests.plugins.nightly import case_count, case_seeds
 from tests.simulation import records as r
 from tests.simulation.controller_log import LIMITS, ControllerLog
@@ -198,3 +199,28 @@ def test_conditions_count_their_partitions() -> None:
     conditions = image_of(worker).conditions[Condition.NOT_PREFERRED]
     others = {k for k, p in partitions_of(log).items() if p.leader not in (p.replicas[0], -1)}
     assert {*conditions} == others
+
+
+def test_the_ids_in_all_lists_of_replicas_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Partitions, and changes that lengthen lists, beyond the bound are unreadable; what makes
+    room is applied."""
+    monkeypatch.setattr("featurewatch.tables.partitions.replay.MAX_LISTED_IDS", 13)
+    worker = Worker("4.3", [1, 2, 3], [1, 2, 3])
+    worker.commit(*partitions(2, [1, 2]))  # 12 ids before, 16 with it
+
+    def state() -> tuple[int, int, int]:
+        image = image_of(worker.engine)
+        assert image == PartitionsImage.of(image.topics, image.partitions, image.min_isrs)
+        return (
+            len(image.partitions),
+            image.listed_ids,
+            len(worker.engine.state.image.sources.unreadable),
+        )
+
+    assert state() == (2, 12, 1)
+    worker.commit(change(0, isr=[1]))
+    assert state()[:2] == (2, 10)
+    worker.commit(change(1, replicas=[1, 2, 3, 4, 5], addingReplicas=[4, 5]))
+    assert state()[:2] == (2, 10)
+    worker.commit(*partitions(2, [1]))
+    assert state()[:2] == (3, 12)

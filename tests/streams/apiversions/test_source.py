@@ -10,6 +10,7 @@ import pytest
 
 from featurewatch.kafka.address import Address
 from featurewatch.kafka.connection import NodeError, open_connection
+from featurewatch.kafka.security import PLAINTEXT
 from featurewatch.streams.apiversions import (
     ApiVersionsSettings,
     ApiVersionsSource,
@@ -25,8 +26,10 @@ from featurewatch.streams.events import (
     SourceState,
     SourceStatus,
 )
+from featurewatch.streams.node_addresses import NodeAddresses
 from featurewatch.streams.topics import API_VERSIONS, DEAD_LETTERS, Topic
 from featurewatch.streams.types import NodeId, Role
+from tests.simulation import records as r
 from tests.streams.apiversions.scripted_node import ScriptedNode, listening
 from tests.streams.recording_sink import RecordingSink
 
@@ -81,6 +84,24 @@ async def test_all_listed_nodes_get_requests_and_only_changes_are_published():
             (20, ("broker-1",)),
             (21, ("broker-2",)),
         ]
+
+
+async def test_brokers_that_moved_are_found_where_the_log_says():
+    """The configured address is gone: a registered one lists the nodes, and the listing counts for
+    the other sources of the cluster."""
+    nodes, sink = [ScriptedNode(), ScriptedNode()], ApiVersionsSink()
+    async with listening(nodes):
+        gone = Address("127.0.0.1", 1)
+        addresses = NodeAddresses()
+        source = source_of(nodes, sink, bootstrap_servers=(gone,), addresses=addresses)
+        await source.round()
+        assert sink.take(NodeAnswer) == []
+        listener = {"host": "127.0.0.1", "port": nodes[1].address.port, "securityProtocol": 0}
+        registration = {"brokerId": 2, "endPoints": [listener]}
+        addresses.apply(r.commit(9, r.record("REGISTER_BROKER_RECORD", registration)))
+        await source.round()
+        assert {answer.node_id for answer in sink.take(NodeAnswer)} == {1, 2}
+        assert {*addresses.of(Role.BROKER, PLAINTEXT)} == {node.address for node in nodes}
 
 
 async def test_connections_are_kept():

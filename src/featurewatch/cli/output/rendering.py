@@ -48,7 +48,12 @@ def console() -> Console:
 
 def print_json(value: Any) -> None:
     """One JSON document on one line."""
-    terminal.print_json_text(orjson.dumps(value, default=list).decode())
+    terminal.print_json_text(json_line(value))
+
+
+def json_line(value: Any) -> str:
+    """A JSON document as one line."""
+    return orjson.dumps(value, default=list).decode()
 
 
 def clock(time_ms: int) -> str:

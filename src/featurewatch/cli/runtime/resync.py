@@ -82,9 +82,8 @@ class _RequestFeed(TopicFeed):
         self._requests = requests
         self._monotonic = monotonic
 
-    def apply(self, messages: Iterable[Message]) -> None:
-        for message in messages:
-            self._requests.add(message.value(), message.key())
+    def apply_message(self, message: Message) -> None:
+        self._requests.add(message.value(), message.key())
 
     def report(self, error: str | None) -> None:
         super().report(error)

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from featurewatch.cli.config.settings import ClusterSection, Settings
@@ -16,6 +17,7 @@ from featurewatch.cli.config.source_settings import (
 )
 from featurewatch.cli.errors import UsageError
 from featurewatch.cli.runtime.bus import wait_for_topics
+from featurewatch.cli.runtime.cluster_claims import Claim, ClusterClaims
 from featurewatch.cli.runtime.cluster_id import find_cluster_id
 from featurewatch.cli.runtime.resync import follow_resync_requests
 from featurewatch.cli.runtime.supervisor import (
@@ -35,6 +37,7 @@ from featurewatch.streams.events import SourceState
 from featurewatch.streams.health import HealthServer, source_views
 from featurewatch.streams.kraft.source import KraftSource
 from featurewatch.streams.metrics import SourceReport, SourceReporter
+from featurewatch.streams.node_addresses import NodeAddresses
 from featurewatch.streams.source import monotonic_ms
 from featurewatch.streams.source_shell import SourceShell
 from featurewatch.streams.source_status import RecentTexts
@@ -44,6 +47,9 @@ from featurewatch.streams.zookeeper.source import ZookeeperSource
 LOG: Final = logging.getLogger("featurewatch.watch")
 
 _CATCHING_UP_POLL_S: Final = 0.1
+_LEARN_AGAIN_S: Final = 30.0
+"""Between two looks at the id of a cluster that another entry has too."""
+
 _Source = TypeVar("_Source", bound=SourceShell)
 _ZookeeperSupervisor = SourceSupervisor[ZookeeperSource] | None
 
@@ -51,16 +57,14 @@ _ZookeeperSupervisor = SourceSupervisor[ZookeeperSource] | None
 class WatchedCluster:
     """One configured cluster: first its id is learned, then its sources run.
 
-    ``watched`` has the clusters of this process by id, as far as they are known.
+    ``claims`` are those of all clusters of this process to their ids.
 
     Raises `UsageError` for settings that are wrong, before any request.
     """
 
-    def __init__(
-        self, cluster: ClusterSection, watched: dict[ClusterId, "WatchedCluster"] | None = None
-    ) -> None:
+    def __init__(self, cluster: ClusterSection, claims: ClusterClaims | None = None) -> None:
         self._cluster = cluster
-        self._watched = {} if watched is None else watched
+        self._claims = claims or ClusterClaims()
         if not (self._has_nodes or cluster.zookeeper):
             raise UsageError(
                 "a cluster has neither controllers nor servers nor polled controllers nor a log "
@@ -72,6 +76,7 @@ class WatchedCluster:
         self._znodes = zookeeper_settings(cluster) if cluster.zookeeper else None
         self._trouble = "its cluster id is not known yet"
         self._learning = self._has_nodes
+        self._is_unreached = asyncio.Event()
         self.sources: list[SourceSupervisor[Any]] = []
         self._restart_counts: dict[str, int] = {}
 
@@ -137,9 +142,15 @@ class WatchedCluster:
             running.append(znodes.run())
         if self._has_nodes:
             running.append(self._follow_nodes(publisher, znodes))
-        if not self._cluster.cluster_id:
-            running.append(report_unreached(self, publisher))
+        running.append(self._report_unreached(publisher))
         await run_all(running)
+
+    async def _report_unreached(self, publisher: Publisher) -> None:
+        """Reports that the cluster is not followed, whenever that begins."""
+        while True:
+            await report_unreached(self, publisher)
+            self._is_unreached.clear()
+            await self._is_unreached.wait()
 
     def note_failure(self, reason: str) -> None:
         """Reports all sources as stalled: they have ended, and ``reason`` says why."""
@@ -155,39 +166,77 @@ class WatchedCluster:
         )
 
     async def _follow_nodes(self, publisher: Publisher, znodes: _ZookeeperSupervisor) -> None:
-        """Follows what speaks Kafka's protocol, and the log's files."""
+        """Follows what speaks Kafka's protocol, and the log's files, while the id is this one's."""
+        others = [*self.sources]
+        claim: Claim | None = None
+        try:
+            while True:
+                cluster_id = await self._learned(znodes)
+                if claim is None or claim.cluster_id != cluster_id:
+                    if claim is not None:
+                        claim.release()
+                    is_configured = bool(self._cluster.cluster_id)
+                    claim = self._claims.claim(cluster_id, self.name, is_configured=is_configured)
+                if (refusal := claim.refusal()) is not None:
+                    self._refuse(refusal)
+                    await claim.wait(refused=False, timeout_s=_LEARN_AGAIN_S)
+                    continue
+                self._learning = False
+                running = [
+                    asyncio.ensure_future(self._run_sources(cluster_id, publisher)),
+                    asyncio.ensure_future(claim.wait(refused=True)),
+                ]
+                try:
+                    done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+                    for task in done:
+                        task.result()
+                finally:
+                    for task in running:
+                        task.cancel()
+                    await asyncio.gather(*running, return_exceptions=True)
+                self.sources = [*others]
+        finally:
+            if claim is not None:
+                claim.release()
+
+    def _refuse(self, reason: str) -> None:
+        """Reports that the cluster is not followed, since its id is another's too."""
+        if reason != self._trouble or not self._learning:
+            LOG.error("%s: %s", self.name, reason)
+        self._trouble, self._learning = reason, True
+        self._is_unreached.set()
+
+    async def _run_sources(self, cluster_id: ClusterId, publisher: Publisher) -> None:
+        """Runs the sources of a cluster whose id is known."""
         cluster = self._cluster
-        learned: list[ClusterId] = []
-
-        async def learn() -> None:
-            learned.append(await self._learn(znodes))
-
-        await run_restarting(learn, self._on_failure, is_bus_error)
-        (cluster_id,) = learned
-        first = self._watched.setdefault(cluster_id, self)
-        if first is not self:
-            self._trouble = (
-                f"it is the cluster {cluster_id}, which is watched already as {first.name}: write "
-                "one entry for a cluster, with all its addresses"
-            )
-            LOG.error("%s: %s", self.name, self._trouble)
-            await asyncio.Event().wait()
-        self._learning = False
         running = []
+        addresses = NodeAddresses()
         if cluster.controllers or cluster.log_directory:
             log = kraft_settings(cluster, cluster_id, self._logins.controllers)
+            log = replace(log, addresses=addresses)
             self.sources.append(
                 self._supervise(KraftSource.name, lambda: KraftSource.on_bus(log, publisher))
             )
             running.append(self.sources[-1].run())
         if cluster.servers or cluster.polled_controllers:
             nodes = api_versions_settings(cluster, cluster_id, self._logins)
+            nodes = replace(nodes, addresses=addresses)
             polling = self._supervise(
                 ApiVersionsSource.name, lambda: ApiVersionsSource(nodes, publisher)
             )
             running.append(_run_after(self.sources[-1:] if running else [], polling))
             self.sources.append(polling)
         await run_all(running)
+
+    async def _learned(self, znodes: _ZookeeperSupervisor) -> ClusterId:
+        """The cluster's id, whatever learning it fails of meanwhile."""
+        learned: list[ClusterId] = []
+
+        async def learn() -> None:
+            learned.append(await self._learn(znodes))
+
+        await run_restarting(learn, self._on_failure, is_bus_error)
+        return learned[0]
 
     async def _on_failure(self, error: Exception, wait_s: float) -> None:
         """The cluster's id could not be learned for a reason that nobody expected."""
@@ -236,8 +285,8 @@ class SourceRunner:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        watched: dict[ClusterId, WatchedCluster] = {}
-        self.clusters = [WatchedCluster(cluster, watched) for cluster in settings.clusters]
+        claims = ClusterClaims()
+        self.clusters = [WatchedCluster(cluster, claims) for cluster in settings.clusters]
         if not self.clusters:
             raise UsageError(
                 "there is no cluster to watch: give --controllers, --servers, --log-directory or "

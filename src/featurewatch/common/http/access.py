@@ -108,7 +108,11 @@ class AccessControl:
             await self._check_login(request, rules, request[CLIENT])
             by_session = rules.needs_credentials and "Authorization" not in request.headers
             request[ADMISSION] = Admission(
-                lambda: self.rules is rules and (not by_session or self.has_session(request))
+                lambda: (
+                    self.rules is rules
+                    and self._is_certified(request, rules)
+                    and (not by_session or self.has_session(request))
+                )
             )
 
     async def add_headers(self, _: web.Request, response: web.StreamResponse) -> None:
@@ -153,15 +157,12 @@ class AccessControl:
         )
 
     async def _check_login(self, request: web.Request, rules: AccessRules, client: str) -> None:
-        if rules.config.tls is not None:
-            transport = request.transport
-            certificate = None if transport is None else transport.get_extra_info("peercert")
-            if not is_client_allowed(rules.config.tls, certificate):
-                self.refusals.note("no certificate that is allowed", client)
-                raise ProblemError(
-                    HTTPStatus.FORBIDDEN,
-                    "Your client has sent no certificate that is allowed here.",
-                )
+        if not self._is_certified(request, rules):
+            self.refusals.note("no certificate that is allowed", client)
+            raise ProblemError(
+                HTTPStatus.FORBIDDEN,
+                "Your client has sent no certificate that is allowed here.",
+            )
         if rules.needs_credentials and not await self._has_credentials(request, rules, client):
             raise ProblemError(
                 HTTPStatus.UNAUTHORIZED,
@@ -169,6 +170,14 @@ class AccessControl:
                 "gets it from the page: load that anew.",
                 headers={"WWW-Authenticate": rules.challenge},
             )
+
+    def _is_certified(self, request: web.Request, rules: AccessRules) -> bool:
+        """Whether the client has a certificate as it is required, at this moment."""
+        if rules.config.tls is None:
+            return True
+        transport = request.transport
+        certificate = None if transport is None else transport.get_extra_info("peercert")
+        return is_client_allowed(rules.config.tls, certificate, self._wall_clock_s())
 
     async def _has_credentials(self, request: web.Request, rules: AccessRules, client: str) -> bool:
         authorization = request.headers.get("Authorization")

@@ -134,8 +134,9 @@ class AccessRulesReader:
             )
             return None
         self.error = ""
-        self._paths = self._all_paths(rules)
-        self._seen = _fingerprint(self._paths)
+        paths = self._all_paths(rules)
+        if paths != self._paths:  # else what was replaced during the reading would not be noticed
+            self._paths, self._seen = paths, _fingerprint(paths)
         _LOG.info("TLS and logins were read anew: %s", ", ".join(map(str, self._files.named())))
         return rules
 

@@ -62,6 +62,11 @@ def is_loopback(host: str) -> bool:
         return host.lower() == "localhost"
 
 
+def is_address(text: str) -> bool:
+    """Whether a text is an IP address, and no name."""
+    return _address(text) is not None
+
+
 def _address(text: str) -> IPv4Address | IPv6Address | None:
     if len(text) > _MAX_ADDRESS_CHARS:
         return None

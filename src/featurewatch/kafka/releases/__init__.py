@@ -101,8 +101,13 @@ def release_number(release: str) -> tuple[int, ...]:
 def from_releases(function: Callable[_P, _T]) -> Callable[_P, _T]:
     """Caches what a function that reads releases returns, until `reread`."""
     cached = lru_cache(maxsize=4096)(function)
-    _derived.append(cached.cache_clear)
+    on_reread(cached.cache_clear)
     return cached  # type: ignore[return-value]  # the arguments are hashable
+
+
+def on_reread(clear: Callable[[], None]) -> None:
+    """Registers what else forgets values that follow from the files, for `reread`."""
+    _derived.append(clear)
 
 
 def reread() -> None:

@@ -4,6 +4,7 @@ from typing import Final
 
 from immutables import Map
 
+from featurewatch.common.weighted_cache import weighted_cache
 from featurewatch.controller.compatibility import incompatibilities
 from featurewatch.controller.kraft.registration import (
     BrokerRegistrationRequest,
@@ -13,7 +14,7 @@ from featurewatch.controller.kraft.replay import replay_refusal
 from featurewatch.controller.kraft.requests import Errors
 from featurewatch.controller.kraft.state import KRAFT_VERSION_0, ControllerState
 from featurewatch.controller.software import release_of_capabilities
-from featurewatch.kafka.releases import from_releases
+from featurewatch.kafka.releases import on_reread
 from featurewatch.streams.types import (
     KRAFT_VERSION,
     FeatureLevel,
@@ -60,7 +61,7 @@ def restart_refusal(image: ClusterImage, key: NodeKey) -> str | None:
     return _refusal_text(advertised.capabilities, image.features.levels, key.role, is_registered)
 
 
-@from_releases
+@weighted_cache(lambda capabilities, levels, *_: len(capabilities.ranges) + len(levels))
 def _refusal_text(
     capabilities: Capabilities, levels: Levels, role: Role, is_registered: bool
 ) -> str | None:
@@ -81,3 +82,6 @@ def _refusal_text(
     answer = decide_broker_registration(release.name, state, request, 0).answer
     is_feature_error = answer.error in (Errors.UNSUPPORTED_VERSION, Errors.INVALID_REGISTRATION)
     return answer.text if is_feature_error else None
+
+
+on_reread(_refusal_text.cache_clear)

@@ -19,16 +19,44 @@ from featurewatch.monitor.rules.rule import (
 from featurewatch.streams.events import SourceState
 from featurewatch.streams.outputs import Alert, Severity
 from featurewatch.streams.topics import INPUTS
-from featurewatch.tables.image.sources import AHEAD, FAILED_STATES, lost_topic
+from featurewatch.tables.image.sources import (
+    AHEAD,
+    FAILED_STATES,
+    FLAP_WINDOW_MS,
+    FLAPS,
+    Stalls,
+    lost_topic,
+)
 
 
 def _stalled(context: RuleContext, subject: Subject) -> Iterable[Finding]:
-    """A warning at first: a node that restarts, and an election, take less than the limit."""
+    """A warning at first: a node that restarts, and an election, take less than the limit.
+
+    A source that stalls for less than ``hold_ms`` is no alert. One that does so again and again
+    flaps, which is one alert until it has read without a break for a while.
+    """
     sources = context.image.sources
     status = sources.statuses.get(str(subject.key))
-    if status is not None and status.state in FAILED_STATES:
-        since_ms = sources.failing_since.get(status.source, context.received_ms)
-        is_long = context.received_ms - since_ms >= context.limits.source_ms
+    if status is None:
+        return
+    stalls, limits = sources.stalls.get(status.source, Stalls()), context.limits
+    is_failed, failed_ms = status.state in FAILED_STATES, 0
+    if is_failed:
+        failed_ms = context.received_ms - sources.failing_since.get(
+            status.source, context.received_ms
+        )
+    is_long = is_failed and failed_ms >= limits.source_ms
+    if stalls.is_flapping and not is_long and status.state is not SourceState.SILENT:
+        summary = (
+            f"The source {status.source} flaps: it stalled {FLAPS} times within "
+            f"{format_duration(FLAP_WINDOW_MS)}, the last of them with: {stalls.reason}. Changes "
+            "arrive late. Look for nodes that restart, or a network that fails, again and again. "
+            f"This ends when it has not stalled for {format_duration(FLAP_WINDOW_MS)}."
+        )
+        yield Finding(summary, Severity.WARNING, {"state": "flapping"})
+    elif (
+        is_long or status.state is SourceState.SILENT or (is_failed and failed_ms >= limits.hold_ms)
+    ):
         summary = f"The source {status.source} is {status.state}: {status.detail}"
         if status.state is SourceState.SILENT:
             summary += " If it was taken out of the configuration: featurewatch retire."
@@ -50,6 +78,7 @@ SOURCE_RULES: Final = (
         SubjectKind.SOURCE,
         _stalled,
         severities=EITHER_SEVERITY,
+        ends="when the source reads again; of one that flaps, 10 minutes after it last stalled",
     ),
 )
 

@@ -12,7 +12,6 @@ from featurewatch.kafka.connection import (
     ResponseTimeoutError,
     open_connection,
 )
-from featurewatch.kafka.security import Security
 from featurewatch.streams.apiversions.node_features import NodeFeatures, read_node_features
 from featurewatch.streams.apiversions.settings import ApiVersionsSettings
 from featurewatch.streams.types import ClusterId, NodeKey, Role
@@ -71,7 +70,7 @@ class ConnectionPool:
             return reused
         connection = await open_connection(
             address,
-            self._security(role),
+            self._settings.security_of(role),
             timeout_s=self._settings.timeout_s,
             expected=expected,
         )
@@ -89,14 +88,6 @@ class ConnectionPool:
             return connection
         del self._open[role, address]
         return None
-
-    def _security(self, role: Role) -> Security:
-        controllers_security = self._settings.controllers_security
-        return (
-            controllers_security
-            if role is Role.CONTROLLER and controllers_security is not None
-            else self._settings.security
-        )
 
 
 def _features(address: Address, response: "AnyApiVersionsResponse") -> NodeFeatures:

@@ -134,6 +134,7 @@ class ApiVersionsSource(SourceShell):
             self._tracker, self._addresses, self._has_followed = None, {}, False
             return
         self._cluster = self._cluster or cluster
+        self._settings.addresses.add_listing(discovered.nodes)
         if self._cluster is None or not (discovered.nodes or self._addresses):
             self._stall("; ".join(discovered.warnings[:3]) or "no node is known")
             return

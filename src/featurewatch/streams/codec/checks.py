@@ -16,6 +16,9 @@ from featurewatch.streams.types import SupportedRange, SupportedRanges
 
 Check = Callable[[Any], Any]
 
+MAX_DEPTH: Final = 100
+"""Of an object whose values may be anything: orjson reads 1,024 levels, and writes 254."""
+
 
 def brief(value: object) -> str:
     """A value for an error message: one line, at most 60 characters."""
@@ -176,6 +179,17 @@ def an_object(value: Any) -> dict[str, Any]:
     if type(value) is dict:
         return value
     raise ValueError(f"is not an object: {brief(value)}")
+
+
+def a_tree(value: Any) -> dict[str, Any]:
+    """An object, with values of any kind that are nested at most `MAX_DEPTH` deep."""
+    tree, level = an_object(value), [value]
+    for _ in range(MAX_DEPTH):
+        parts = (part.values() if type(part) is dict else part for part in level)
+        level = [item for part in parts for item in part if type(item) in (dict, list)]
+        if not level:
+            return tree
+    raise ValueError(f"is nested more than {MAX_DEPTH} deep")
 
 
 INT64: Final = integer(*INT64_BOUNDS)

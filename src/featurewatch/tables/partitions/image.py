@@ -21,6 +21,9 @@ Brokers = tuple[int, ...]
 MAX_PARTITIONS: Final = 2_000_000
 """Partitions of a cluster; what comes beyond is not readable. Kafka's clusters have fewer."""
 
+MAX_LISTED_IDS: Final = 12_000_000
+"""The ids in all lists of brokers of a cluster's partitions; six for each possible partition."""
+
 NO_LEADER: Final = -1
 
 
@@ -67,6 +70,18 @@ class Partition(NamedTuple):
     move: Move | None = None
 
     @property
+    def listed_ids(self) -> int:
+        """The number of ids in all of its lists."""
+        return (
+            len(self.replicas)
+            + len(self.isr)
+            + len(self.adding)
+            + len(self.removing)
+            + len(self.elr)
+            + len(self.last_known_elr)
+        )
+
+    @property
     def reassigns(self) -> bool:
         """Whether a reassignment goes on."""
         return bool(self.adding or self.removing)
@@ -86,12 +101,35 @@ Conditions = Map[Condition, Map[PartitionKey, int]]
 NO_CONDITIONS: Final[Conditions] = Map({condition: Map() for condition in Condition})
 
 
+EligiblePartitions = Map[str, Map[int, None]]
+"""The partitions with eligible leader replicas, or last known ones, by topic."""
+
+NO_ELIGIBLE: Final[EligiblePartitions] = Map()
+
+
+def with_eligible(
+    eligible: EligiblePartitions,
+    key: PartitionKey,
+    before: Partition | None,
+    after: Partition | None,
+) -> EligiblePartitions:
+    """``eligible`` after a partition changed."""
+    had = before is not None and bool(before.elr or before.last_known_elr)
+    has = after is not None and bool(after.elr or after.last_known_elr)
+    if had is has:
+        return eligible
+    topic_id, index = key
+    numbers: Map[int, None] = eligible.get(topic_id, Map())
+    numbers = numbers.set(index, None) if has else numbers.delete(index)
+    return eligible.set(topic_id, numbers) if numbers else eligible.delete(topic_id)
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionsImage:
-    """All topics by id, and all partitions; ``conditions`` follows from ``partitions``.
+    """All topics by id, and all partitions; ``conditions`` and ``eligible`` follow from them.
 
     ``ids`` has the topics' ids by name; it follows from ``topics``. ``min_isrs`` are the minimums
-    of the ISR that were set.
+    of the ISR that were set. ``listed_ids`` is the sum of the partitions'.
     """
 
     topics: Map[str, TopicEntry] = field(default_factory=Map)
@@ -99,6 +137,8 @@ class PartitionsImage:
     ids: Map[str, str] = field(default_factory=Map)
     conditions: Conditions = NO_CONDITIONS
     min_isrs: MinIsrs = NO_MIN_ISRS
+    listed_ids: int = 0
+    eligible: EligiblePartitions = NO_ELIGIBLE
 
     def name_of(self, key: PartitionKey) -> str:
         """A partition as people call it, ``orders-3``."""
@@ -114,7 +154,9 @@ class PartitionsImage:
     ) -> Self:
         """The image of these topics and partitions."""
         members: dict[Condition, dict[PartitionKey, int]] = {name: {} for name in Condition}
+        eligible = NO_ELIGIBLE
         for key, partition in partitions.items():
+            eligible = with_eligible(eligible, key, None, partition)
             for condition, since_ms in partition.since:
                 members[condition][key] = since_ms
         return cls(
@@ -125,6 +167,8 @@ class PartitionsImage:
                 {condition: Map(since.items()) for condition, since in members.items()}
             ),
             min_isrs,
+            sum(partition.listed_ids for partition in partitions.values()),
+            eligible,
         )
 
 

@@ -50,6 +50,30 @@ def test_without_addresses_the_bootstrap_controllers_are_tried_in_turn() -> None
     )
 
 
+def test_learned_addresses_are_tried_where_no_configured_one_leads_to_the_leader() -> None:
+    """All controllers moved: those that the cluster named since are tried after the configured
+    ones, and earlier leaders too."""
+    playing = script(bootstrap="ab")
+    playing.play(
+        """
+        a 0@0 e0 w0   | FENCED_LEADER_EPOCH leader=1@5 at 1=x |
+        x 0@0 e5 w0   | ok leader=1@5 hw=1 0@5                | commit 0-0, following
+        x 1@5 e5 w500 | FENCED_LEADER_EPOCH leader=2@6 at 2=y |
+        """
+    )
+    playing.observer.learn(nodes("zx"))
+    playing.play(
+        """
+        y 1@5 e6 w0   | gone                                  | trouble y:9093 is gone
+        a 0@5 e6 w0   | gone                                  |
+        b 0@5 e6 w0   | gone                                  |
+        x 0@5 e6 w0   | gone                                  |
+        z 0@5 e6 w0   | FENCED_LEADER_EPOCH leader=3@7 at 3=w |
+        w 0@5 e7 w0   | ok leader=3@7 hw=1 0@5                | following, trouble none
+        """
+    )
+
+
 def test_an_address_that_cannot_be_reached_is_passed_by() -> None:
     """Where the named address is not reachable from here the bootstrap address serves."""
     script(bootstrap="ab").play(

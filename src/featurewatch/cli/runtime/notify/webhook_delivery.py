@@ -19,11 +19,17 @@ from featurewatch.cli.runtime.notify.alert_messages import alert_of
 from featurewatch.common.threads import run_in_thread
 from featurewatch.integrations.notify.alert_labels import AlertLinks
 from featurewatch.integrations.notify.settings import WebhookTarget
-from featurewatch.integrations.notify.webhook import GIVE_UP_MS, MAX_BODY_BYTES, event_of
+from featurewatch.integrations.notify.webhook import (
+    GIVE_UP_MS,
+    MAX_BODY_BYTES,
+    WebhookEvent,
+    event_of,
+)
 from featurewatch.integrations.notify.webhook_target import TargetStoppedError, WebhookSender
 from featurewatch.streams.bus.client_errors import read_failure
 from featurewatch.streams.bus.errors import BusError, BusPropertiesError
 from featurewatch.streams.bus.feed import FailureLog
+from featurewatch.streams.bus.passed_over import PassedOver
 from featurewatch.streams.bus.reader import open_consumer
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.topics import ALERTS
@@ -58,6 +64,7 @@ class WebhookDelivery:
         self._sender = sender
         self._links = links
         self._now_ms = now_ms
+        self._passed_over = PassedOver(LOG)
         self._new: dict[int, int] = {}
         self._loop = asyncio.get_running_loop()
 
@@ -107,10 +114,9 @@ class WebhookDelivery:
         now_ms = self._now_ms()
         # A time in the future would keep a message for as long.
         received_ms = min(message.timestamp()[1], now_ms) if message.timestamp()[0] else now_ms
-        alert = alert_of(message)
-        if alert is None or self._is_history(message, received_ms):
+        event = self._event_of(message)
+        if event is None or self._is_history(message, received_ms):
             return True
-        event = event_of(alert, self._target.name, self._links.generator(alert))
         if received_ms < now_ms - GIVE_UP_MS or len(event.body) > MAX_BODY_BYTES:
             self._sender.drop(event)
             return True
@@ -124,6 +130,17 @@ class WebhookDelivery:
         if is_done:
             future.result()
         return is_done
+
+    def _event_of(self, message: Message) -> WebhookEvent | None:
+        """What is delivered of a message; None: nothing."""
+        try:
+            alert = alert_of(message)
+            if alert is None:
+                return None
+            return event_of(alert, self._target.name, self._links.generator(alert))
+        except Exception as error:  # the message's: those after it are delivered
+            self._passed_over.note(message, error)
+            return None
 
     def _wait(
         self,

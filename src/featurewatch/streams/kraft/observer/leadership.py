@@ -50,6 +50,10 @@ class Leadership:
         """The address of the next request; None: all were tried, and a new round is due."""
         return self._controllers.next_address()
 
+    def learn(self, addresses: Sequence[Address]) -> None:
+        """Use these addresses beside the configured ones."""
+        self._controllers.learn(addresses)
+
     def new_round(self) -> None:
         """Every address may be tried again."""
         self._controllers.new_round()

@@ -125,6 +125,10 @@ class Observer:
             leadership.stall_reason,
         )
 
+    def learn(self, addresses: Sequence[Address]) -> None:
+        """Use these addresses of controllers beside the configured ones, after them."""
+        self._leadership.learn(addresses)
+
     def next_action(self, now_ms: int) -> ObserverRequest | Backoff:
         """The request to send now, or how long to wait; ``now_ms`` is of any monotonic clock."""
         if now_ms < self._not_before_ms:

@@ -93,7 +93,12 @@ class Execution:
             await clear_leftovers(self._admin)
         await self._print_rollback(present)
         if not self._options.waits:
-            await self._start(running, present)
+            try:
+                await self._start(running, present)
+            except (AdminError, KafkaToolError):
+                if self._has_throttles:
+                    print_error("the throttles stay: run featurewatch reassign verify")
+                raise
             return
         try:
             await self._start(running, present)
@@ -219,21 +224,30 @@ class Execution:
 
         While other reassignments run, theirs stay: the next ``verify`` takes them away.
         """
-        options = self._options
-        if options.throttle < 0 and options.directory_throttle < 0:
+        if not self._has_throttles:
             return
         if {*running} - {*self._targets}:
             print_error("other reassignments ran before: verify takes the throttles away")
             return
         try:
-            await remove_throttles(self._admin, self._requested.topics, time.monotonic)
+            others = await remove_throttles(self._admin, self._targets, time.monotonic)
         except (AdminError, KafkaToolError) as error:
             print_error(
                 f"the throttles could not be taken away: {error}: run featurewatch reassign verify"
             )
             return
-        if await self._still_moves():
+        if others:
+            named = ", ".join(map(str, sorted(others)[:5]))
+            print_error(
+                f"other reassignments run, and the throttles of brokers are theirs too ({named}): "
+                "run featurewatch reassign verify once they have ended"
+            )
+        elif await self._still_moves():
             print_error("the throttles are taken away; the reassignment goes on without them")
+
+    @property
+    def _has_throttles(self) -> bool:
+        return self._options.throttle >= 0 or self._options.directory_throttle >= 0
 
     async def _still_moves(self) -> bool:
         try:
