@@ -23,13 +23,13 @@ NOTE = "by tables learned from /opt/kafka/libs (Kafka 9.1.0)"
 
 
 @pytest.fixture(autouse=True)
-def learned(tmp_path: Path) -> Iterator[None]:
+def learned(tmp_path: Path) -> Iterator[Path]:
     """Kafka 9.1 is learned."""
     with without("99.0", tmp_path) as directory:
         directory.mkdir()
         (directory / "9.1.json").write_text(json.dumps(made_up()))
         reread()
-        yield
+        yield directory
 
 
 def run(*names: str, level: int) -> tuple[MonitorState, tuple[Alert, ...]]:
@@ -68,3 +68,27 @@ def test_state_page_and_readiness_name_them(capsys: pytest.CaptureFixture[str]) 
         assert assess_readiness(state.image).learned == (NOTE,)
     shown = snapshot(run("4.3", level=29)[0].image, 0)
     assert cluster_document(ClusterFacts(shown, (), {}, 0))["learned"] == ()
+
+
+def test_what_a_worker_said_of_an_unknown_release_ends_when_it_starts_with_the_file(
+    learned: Path,
+) -> None:
+    """With the next heartbeat: nothing of the cluster changes."""
+    file = learned / "9.1.json"
+    content, ranges = file.read_text(), releases()["9.1"].ranges()
+    file.unlink()
+    reread()
+    state = MonitorState.of(CLUSTER)
+    records = [r.register(node, ranges, fenced=False) for node in (1, 2)]
+    for event in [*cluster(*records, level=29), r.following(100_000)]:
+        state = step(state, event).state
+    assert {alert.rule for alerts in state.firing.values() for alert in alerts} == {
+        "release-unknown"
+    }
+    file.write_text(content)
+    reread()
+    result = step(state, r.following(200_000))
+    assert [(alert.rule, str(alert.state)) for alert in result.alerts] == [
+        ("release-unknown", "resolved")
+    ]
+    assert not result.state.firing
