@@ -8,7 +8,7 @@ import pytest
 
 from featurewatch.cli.output import state_view
 from featurewatch.controller.kraft.releases import releases
-from featurewatch.kafka.releases import reread
+from featurewatch.kafka.releases import package_files, reread
 from featurewatch.monitor.readiness import Limits, assess_readiness
 from featurewatch.monitor.snapshot import snapshot
 from featurewatch.monitor.step import MonitorState, step
@@ -23,13 +23,13 @@ NOTE = "by tables learned from /opt/kafka/libs (Kafka 9.1.0)"
 
 
 @pytest.fixture(autouse=True)
-def learned(tmp_path: Path) -> Iterator[Path]:
+def learned(tmp_path: Path) -> Iterator[None]:
     """Kafka 9.1 is learned."""
     with without("99.0", tmp_path) as directory:
         directory.mkdir()
         (directory / "9.1.json").write_text(json.dumps(made_up()))
         reread()
-        yield directory
+        yield
 
 
 def run(*names: str, level: int) -> tuple[MonitorState, tuple[Alert, ...]]:
@@ -71,22 +71,19 @@ def test_state_page_and_readiness_name_them(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_what_a_worker_said_of_an_unknown_release_ends_when_it_starts_with_the_file(
-    learned: Path,
+    tmp_path: Path,
 ) -> None:
     """With the next heartbeat: nothing of the cluster changes."""
-    file = learned / "9.1.json"
-    content, ranges = file.read_text(), releases()["9.1"].ranges()
-    file.unlink()
-    reread()
-    state = MonitorState.of(CLUSTER)
-    records = [r.register(node, ranges, fenced=False) for node in (1, 2)]
-    for event in [*cluster(*records, level=29), r.following(100_000)]:
-        state = step(state, event).state
-    assert {alert.rule for alerts in state.firing.values() for alert in alerts} == {
-        "release-unknown"
-    }
-    file.write_text(content)
-    reread()
+    newest = package_files()[-1].release
+    records = [r.register(node, releases()[newest].ranges(), fenced=False) for node in (1, 2)]
+    (tmp_path / "before").mkdir()
+    with without(newest, tmp_path / "before"):
+        state = MonitorState.of(CLUSTER)
+        for event in [*cluster(*records, level=29), r.following(100_000)]:
+            state = step(state, event).state
+        assert [alert.rule for alerts in state.firing.values() for alert in alerts] == [
+            "release-unknown"
+        ]
     result = step(state, r.following(200_000))
     assert [(alert.rule, str(alert.state)) for alert in result.alerts] == [
         ("release-unknown", "resolved")
