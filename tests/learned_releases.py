@@ -20,6 +20,9 @@ from tests.paths import ROOT
 
 Hide = Callable[[str], Path]
 
+HIDDEN = str(ROOT / "tests/cli/releases/hidden.py")
+"""A program whose first argument is the release before which the package ends."""
+
 
 @contextmanager
 def without(first: str, directory: Path) -> Iterator[Path]:
@@ -50,10 +53,9 @@ def hidden(
     directory: Path, first: str, *arguments: str, **own: str
 ) -> "subprocess.CompletedProcess[str]":
     """The command of a featurewatch whose package ends before ``first``."""
-    program = str(ROOT / "tests/cli/releases/hidden.py")
     own = {"XDG_DATA_HOME": str(directory / "data"), **own}
     return subprocess.run(
-        [sys.executable, program, first, *arguments],
+        [sys.executable, HIDDEN, first, *arguments],
         cwd=ROOT,
         env=environment(directory, **own),
         capture_output=True,

@@ -22,7 +22,7 @@ _PORTS = Ports()
 class Process:
     """A command of featurewatch that is started again whenever it ends; stderr goes to a file.
 
-    ``wrapper`` is a command that runs it.
+    ``wrapper`` is a command that runs it, ``program`` what Python runs before its arguments.
     """
 
     def __init__(
@@ -32,12 +32,13 @@ class Process:
         directory: Path,
         environment: Mapping[str, str] | None = None,
         wrapper: Sequence[str] = (),
+        program: Sequence[str] = ("-m", "featurewatch"),
     ) -> None:
         self.name = name
         self.starts = 0
         self.port = free_port()
         self.log = directory / f"{name}.log"
-        self._command = [*wrapper, sys.executable, "-m", "featurewatch", *arguments]
+        self._command = [*wrapper, sys.executable, *program, *arguments]
         self.environment: dict[str, str] = {
             **os.environ,
             "FEATUREWATCH_WORKER__DATA_DIRECTORY": str(directory / name),

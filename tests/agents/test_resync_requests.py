@@ -101,7 +101,8 @@ async def test_records_of_a_learned_release_are_requested_and_the_tables_stay(
         (request,) = published.requests
         assert (request.cluster, request.source) == (r.CLUSTER, "kraft")
         assert request.reason == f"{unknown} was not known when it was read, and is known now"
-        for event in (r.resync(), r.commit(9, *records), r.commit(10), r.following(10)):
+        events = [r.resync(), r.commit(9, *records), r.commit(10), r.following(10)]
+        for event in events:
             state = step(state, event).state
         assert (state.image.nodes, state.image.incomplete) == (restarted().image.nodes, ())
         states[r.CLUSTER] = state

@@ -8,7 +8,7 @@ import pytest
 
 from featurewatch.cli.output import state_view
 from featurewatch.controller.kraft.releases import releases
-from featurewatch.kafka.releases import reread
+from featurewatch.kafka.releases import package_files, reread
 from featurewatch.monitor.readiness import Limits, assess_readiness
 from featurewatch.monitor.snapshot import snapshot
 from featurewatch.monitor.step import MonitorState, step
@@ -68,3 +68,24 @@ def test_state_page_and_readiness_name_them(capsys: pytest.CaptureFixture[str]) 
         assert assess_readiness(state.image).learned == (NOTE,)
     shown = snapshot(run("4.3", level=29)[0].image, 0)
     assert cluster_document(ClusterFacts(shown, (), {}, 0))["learned"] == ()
+
+
+def test_what_a_worker_said_of_an_unknown_release_ends_when_it_starts_with_the_file(
+    tmp_path: Path,
+) -> None:
+    """With the next heartbeat: nothing of the cluster changes."""
+    newest = package_files()[-1].release
+    records = [r.register(node, releases()[newest].ranges(), fenced=False) for node in (1, 2)]
+    (tmp_path / "before").mkdir()
+    with without(newest, tmp_path / "before"):
+        state = MonitorState.of(CLUSTER)
+        for event in [*cluster(*records, level=29), r.following(100_000)]:
+            state = step(state, event).state
+        assert [alert.rule for alerts in state.firing.values() for alert in alerts] == [
+            "release-unknown"
+        ]
+    result = step(state, r.following(200_000))
+    assert [(alert.rule, str(alert.state)) for alert in result.alerts] == [
+        ("release-unknown", "resolved")
+    ]
+    assert not result.state.firing

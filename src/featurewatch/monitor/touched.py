@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
+from featurewatch.controller.software import is_unknown_release
 from featurewatch.monitor.migration import in_progress
 from featurewatch.monitor.readiness.state_timers import CLUSTER, affected_beyond_delta, take_due
 from featurewatch.monitor.readiness.upgrade_state import UpgradeState
@@ -47,11 +48,23 @@ def touched_subjects(
         )
     if in_progress(after) or _MIGRATION in firing:
         subjects[_MIGRATION] = None
-    if after.ready and _judges_again(before, after):
+    is_learned = _is_learned(before, after, firing)
+    if after.ready and (_judges_again(before, after) or is_learned):
         subjects.update(_all_subjects(after, firing))
     elif after.ready:
         subjects.update(_subjects_of_delta(before, after, delta, firing))
     return subjects
+
+
+def _is_learned(before: ClusterImage, after: ClusterImage, firing: Firing) -> bool:
+    """Whether a release is known that was unknown: the worker started with a learned file.
+
+    With heartbeats only: nothing of the cluster changed.
+    """
+    if _RELEASE not in firing or before.sources.statuses is after.sources.statuses:
+        return False
+    keys = (*after.nodes.classes, *after.answers.nodes.classes)
+    return not any(is_unknown_release(key.capabilities) for key in keys)
 
 
 def _judges_again(before: ClusterImage, after: ClusterImage) -> bool:

@@ -22,8 +22,10 @@ from featurewatch.stack.wire import requests
 from featurewatch.stack.wire.connection import BlockingConnection
 from featurewatch.stack.wire.light_nodes import LightNodes
 from featurewatch.streams.types import KRAFT_VERSION, METADATA_VERSION
-from tests.learned_releases import hidden, libs_of
+from tests.integration.published import PublishedOutputs
+from tests.learned_releases import HIDDEN, hidden, libs_of
 from tests.process_logs import started
+from tests.processes import Process, free_port
 
 pytestmark = pytest.mark.stack
 
@@ -83,6 +85,13 @@ def set_levels(cluster: Cluster, levels: dict[str, int], kind: int = UPGRADE) ->
             assert response.error_code == 0, response
 
 
+def upgrade(cluster: Cluster) -> None:
+    """Ends the roll, and finalizes the newest levels."""
+    cluster.roll(PATCH, [2])
+    levels = {feature: high for feature, (_, high) in RANGES.items() if feature != KRAFT_VERSION}
+    set_levels(cluster, {METADATA_VERSION: levels.pop(METADATA_VERSION), **levels})
+
+
 def unregister_a_controller(cluster: Cluster) -> None:
     """Has a record written that only the newest release has."""
     with LightNodes(cluster.controllers, cluster.cluster_id) as nodes:
@@ -102,9 +111,7 @@ def test_without_its_file_nothing_false_is_said_until_it_is_learned(
     assert {*rolling["alerts"]} == {"release-unknown", "upgrade-blocked"}
     assert "broker 2 holds" in rolling["alerts"]["upgrade-blocked"]
 
-    cluster.roll(PATCH, [2])
-    levels = {feature: high for feature, (_, high) in RANGES.items() if feature != KRAFT_VERSION}
-    set_levels(cluster, {METADATA_VERSION: levels.pop(METADATA_VERSION), **levels})
+    upgrade(cluster)
     rolled = ignorant.monitored()
     assert [*rolled["alerts"]] == ["release-unknown"]
     assert LEARN in rolled["alerts"]["release-unknown"]
@@ -132,6 +139,41 @@ def test_without_its_file_nothing_false_is_said_until_it_is_learned(
     (code, expected), (learned_code, learned) = own.readiness(), ignorant.readiness()
     assert (code, learned_code) == (0, 0)
     assert learned == {**expected, "at_ms": learned["at_ms"], "learned": [note]}
+
+
+@pytest.mark.nightly
+def test_a_worker_that_starts_with_the_learned_file_has_the_record_read_again(
+    cluster: Cluster, bus: Cluster, stack_cache: Cache, tmp_path: Path
+) -> None:
+    """It keeps its tables, and the alerts about what was not known end."""
+    if cluster.node(2).release != PATCH:
+        upgrade(cluster)
+        unregister_a_controller(cluster)
+    outputs = PublishedOutputs(bus, "learned")
+    learned = {VARIABLE: str(tmp_path / "learned")}
+    ports = ("FEATUREWATCH_WEB__SOURCE_PORT", "FEATUREWATCH_WEB__PAGE_PORT")
+    up = Process(
+        "up",
+        ["up", "--controllers", cluster.controllers, *outputs.flags],
+        tmp_path,
+        {**learned, **{name: str(free_port()) for name in ports}},
+        program=(HIDDEN, NEWEST.release),
+    )
+    try:
+        up.start()
+        not_known = {"release-unknown", "unreadable"}
+        before = outputs.state(cluster.cluster_id, lambda _, rules: rules == not_known, [up])
+        up.kill()
+        libs = libs_of(stack_cache, PATCH, tmp_path / "libs")
+        learn = ("releases", "learn", "--libs", str(libs))
+        assert hidden(tmp_path, NEWEST.release, *learn, **learned).returncode == 0
+        up.start()
+        after = outputs.state(cluster.cluster_id, lambda _, rules: not rules, [up])
+    finally:
+        up.kill()
+    assert (before.ready, after.ready) == (False, True)
+    assert (after.finalized, after.revision) == (before.finalized, before.revision)
+    assert "was not known when it was read, and is known now" in up.log.read_text()
 
 
 @pytest.mark.nightly
