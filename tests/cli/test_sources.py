@@ -17,9 +17,8 @@ from featurewatch.streams.topics import Topic
 from featurewatch.streams.types import Role
 from tests.hostile import HostileZookeeper, answering, no_file_descriptors, serving
 from tests.streams.apiversions.scripted_node import ScriptedNode, listening
-from tests.streams.kraft.encoding import data_batch
-from tests.streams.kraft.test_hostile_controller import HostileController
-from tests.streams.kraft.test_moved_controllers import registration
+from tests.streams.kraft.encoding import data_batch, registration
+from tests.streams.kraft.hostile_controller import HostileController
 from tests.streams.recording_sink import RecordingSink
 from tests.waiting import until_async
 

@@ -18,6 +18,7 @@ from featurewatch.streams.fields import (
     Checksum,
     ClusterName,
     Detail,
+    DetailOrNone,
     Int32,
     Int32OrNone,
     LevelRange,
@@ -186,7 +187,7 @@ class SourceStatus:
     offset_checksum: Checksum = NO_CHECKSUM
     """The CRC-32C of the record batch that holds ``offset``; -1 or missing: not known."""
     name: ClusterName = ""
-    addresses: Detail = ""
+    addresses: DetailOrNone = ""
     """The addresses of the cluster in the configuration of the source's process; empty: not known.
     Two processes that publish one source from different addresses may follow different clusters."""
 

@@ -95,6 +95,7 @@ AppendMs = Annotated[
 
 Name = Annotated[str, Rule.NAME]
 Detail = Annotated[str, Rule.DETAIL]
+DetailOrNone = Annotated[str, Rule.DETAIL, Rule.OPTIONAL]
 ClusterName = Annotated[
     str,
     Rule.CLUSTER_NAME,

@@ -10,8 +10,10 @@ from typing import Any
 
 from crc32c import crc32c
 
+from featurewatch.kafka.address import Address
 from featurewatch.streams.kraft.records.schema import Field, RecordSchema, record_table
 from featurewatch.streams.kraft.records.varint import write_uvarint, write_varint
+from featurewatch.streams.types import Role
 
 _FIXED = {
     "bool": "?",
@@ -140,3 +142,19 @@ def snapshot_batches(values: list[bytes], batch_size: int = 100) -> list[bytes]:
         offset += len(some)
     foot = [control_framed(4, {"version": 0}, 0)]
     return [*out, batch_of(foot, offset, leader_epoch=7, control=True)]
+
+
+def registration(address: Address, role: Role) -> bytes:
+    """The record of node 1, which listens at an address."""
+    endpoint = {"name": "L", "host": address.host, "port": address.port, "securityProtocol": 0}
+    data = {
+        f"{role}Id": 1,
+        "incarnationId": "A" * 22,
+        "brokerEpoch": 1,
+        "endPoints": [endpoint],
+        "features": [],
+        "zkMigrationReady": False,
+        "rack": None,
+        "fenced": False,
+    }
+    return record_of(f"REGISTER_{role.name}_RECORD", data)

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
@@ -193,18 +194,8 @@ class WatchedCluster:
                     await claim.wait(refused=False, timeout_s=_LEARN_AGAIN_S)
                     continue
                 self._learning = False
-                running = [
-                    asyncio.ensure_future(self._run_sources(cluster_id, publisher)),
-                    asyncio.ensure_future(claim.wait(refused=True)),
-                ]
-                try:
-                    done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-                    for task in done:
-                        task.result()
-                finally:
-                    for task in running:
-                        task.cancel()
-                    await asyncio.gather(*running, return_exceptions=True)
+                with suppress(_RefusedError):
+                    await run_all([self._run_sources(cluster_id, publisher), _until_refused(claim)])
                 self.sources = [*others]
         finally:
             if claim is not None:
@@ -276,6 +267,15 @@ class WatchedCluster:
             if warned.is_new(search.reason, monotonic_ms()):
                 LOG.warning("%s: %s", self.name, search.reason)
             await asyncio.sleep(search.retry_s)
+
+
+class _RefusedError(Exception):
+    """Another entry has the cluster's id too."""
+
+
+async def _until_refused(claim: Claim) -> None:
+    await claim.wait(refused=True)
+    raise _RefusedError
 
 
 async def _run_after(
