@@ -384,4 +384,5 @@ def _status(row: Mapping[str, Any]) -> SourceStatus:
         detail=row["detail"],
         seen_ms=row["seen_ms"],
         name=row.get("name", ""),
+        addresses=row.get("addresses", ""),
     )
