@@ -11,6 +11,7 @@ from featurewatch.cli.runtime.sources import WatchedCluster
 from featurewatch.common.tasks import run_all
 from featurewatch.streams.bus.errors import BusError, EventTooLargeError, PublishError
 from featurewatch.streams.events import DeadLetter, Event, NodeAnswer, SourceState, SourceStatus
+from featurewatch.streams.source_status import RecentTexts
 from featurewatch.streams.topics import Topic
 from featurewatch.streams.types import ClusterId, Role
 from tests.hostile import HostileZookeeper, no_file_descriptors, serving
@@ -131,7 +132,7 @@ async def test_a_cluster_id_that_is_not_known_is_logged_again(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not once alone: whoever looks later finds the reason too."""
-    monkeypatch.setattr("featurewatch.cli.runtime.sources._REPEAT_S", 0.0)
+    monkeypatch.setattr(RecentTexts, "_QUIET_MS", -1)
     monkeypatch.setattr("featurewatch.cli.runtime.cluster_id.RETRY_S", 0.01)
     watched = WatchedCluster(ClusterSection(controllers="127.0.0.1:1"))
     task = await watch(RecordingSink(), watched)

@@ -54,7 +54,7 @@ def test_unknown_is_not_healthy() -> None:
     """A response that may omit features leads to a warning."""
     engine = Engine()
     engine.apply(r.following(0, source="api-versions", seen_ms=1))
-    alerts = engine.apply(r.answer(1, {MV: (1, 30)}, {MV: 25, TV: 1}, 5, 10, complete=False)).alerts
+    alerts = engine.apply(r.answer(1, {MV: (7, 30)}, {MV: 25, TV: 1}, 5, 10, complete=False)).alerts
     assert [(a.rule, a.severity) for a in alerts] == [("missing-feature", Severity.WARNING)]
     assert "ApiVersions version 4" in alerts[0].summary
 

@@ -70,7 +70,7 @@ def test_nodes_and_features_do_not_multiply() -> None:
 
 def test_alerts_that_were_left_out_fire_when_there_is_room() -> None:
     """Nothing is lost: what was left out is evaluated once enough has ended."""
-    bad = {MV: (1, 5)}
+    bad = {MV: (1, 7)}
     nodes = MAX_ALERTS + 100
     engine = watching(r.level(MV, 25), *(r.register(number, bad) for number in range(nodes)))
     assert firing(engine)["incompatible-node"] == MAX_ALERTS - 1  # the feature has one, too

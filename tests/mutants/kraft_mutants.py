@@ -101,8 +101,10 @@ KRAFT_MUTANTS: Final = (
         "M-40 as released",
         "a log without a level has level 4",
         "controller/kraft/release_rules.py",
-        "    if release.minimum == 1:\n        return release.minimum\n",
-        "    if release.minimum == 1:\n        return FeatureLevel(4)\n",
+        "ReleaseRules(release_of(file.release), source, **flags)\n",
+        "ReleaseRules(\n            release_of(file.release),\n            source,\n"
+        '            **{**flags, "default_level": flags["default_level"] and FeatureLevel(4)},\n'
+        "        )\n",
     ),
     Mutant(
         "M-06 as released",
@@ -277,7 +279,7 @@ KRAFT_MUTANTS: Final = (
         "M-47",
         "a broker that unregisters is kept",
         "tables/fold/records.py",
-        '    replay.nodes[_broker_key(data, "brokerId")] = None\n',
+        '    replay.unregister(_broker_key(data, "brokerId"))\n',
         '    _broker_key(data, "brokerId")\n',
     ),
     Mutant(

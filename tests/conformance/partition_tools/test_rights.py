@@ -193,6 +193,13 @@ CANCELED: Final = (
         },
         shows="Clearing topic-level throttles",
     ),
+    # The broker that is down, since it would register again.
+    Case(
+        "cluster unregister-broker, unregister-controller",
+        "cluster unregister-broker --id 2",
+        {ALTER_CLUSTER: REFUSED},
+        shows="Broker 2 is no longer registered",
+    ),
 )
 ALL: Final = (*CASES, *CANCELED)
 

@@ -7,12 +7,18 @@ from random import Random
 import pytest
 
 from featurewatch.controller.downgrade_path import rollback_path
-from featurewatch.controller.software import Direction, direction_of, release_name, software_name
+from featurewatch.controller.software import (
+    Direction,
+    direction_of,
+    newest_known_release,
+    release_name,
+    software_name,
+)
 from featurewatch.monitor.alerts import Cause
 from featurewatch.monitor.rolls.roll import NO_ROLLS, Roll, RollHistory, capability_changes
 from featurewatch.monitor.rolls.tracker import track_rolls
 from featurewatch.monitor.step import MonitorState, step
-from featurewatch.streams.events import Event, LogCommit
+from featurewatch.streams.events import Event, LogCommit, LogGap
 from featurewatch.tables.image.nodes import Capabilities, intern_capabilities
 from tests.simulation import records as r
 from tests.simulation import znodes as z
@@ -218,7 +224,9 @@ def test_releases_by_their_ranges() -> None:
         for bounds in ((1, 7), (1, 21), (7, 29), (7, 30))
     ] == [*("3.3", "3.9", "4.2", "4.3")]
     assert release_name(capabilities_of({MV: (7, 31)})) == "4.3"
-    assert software_name(capabilities_of({MV: (7, 99)})) == "metadata.version 7-99"
+    assert software_name(capabilities_of({MV: (7, 99)})) == (
+        f"unknown, newer than {newest_known_release().name} (metadata.version 7-99)"
+    )
     assert (release_name(capabilities_of({})), software_name(capabilities_of({}))) == (
         None,
         "unknown",
@@ -247,21 +255,26 @@ def test_the_way_back(
 
 
 def test_histories_keep_the_order_of_the_steps() -> None:
-    """In any history the steps of a roll are in order, an id is used once, and an ended roll keeps
-    its state or continues as the previous roll."""
+    """In any history the steps of a roll are in order, an id is used once in a log, and an ended
+    roll keeps its state or continues as the previous roll."""
     roll_count = 0
     for seed in range(60):
         events = World(Random(seed)).history(60)
-        rolls: dict[tuple[str, str], Roll] = {}
-        for state, ended in rolls_after(events):
+        rolls: dict[tuple[str, str, int], Roll] = {}
+        ids = set[tuple[str, str]]()
+        for event, (state, ended) in zip(events, rolls_after(events), strict=True):
+            if isinstance(event, LogGap) and event.reset:
+                ids.clear()  # the records that follow have the offsets of those that were lost
             for roll in (*ended, *((state.current,) if state.current else ())):
-                first = rolls.setdefault((roll.direction, roll.cause), roll)
-                assert first.started_ms == roll.started_ms
+                id_ = (roll.direction, roll.cause)
+                if (*id_, roll.started_ms) not in rolls:
+                    assert id_ not in ids
+                    ids.add(id_)
                 times = (roll.rolled_ms, roll.finalized_ms, roll.ended_ms)
                 assert all(at is None or at >= roll.started_ms for at in times)
                 assert all(node.at_ms >= roll.started_ms for node in roll.nodes)
                 assert (roll.state == "abandoned") == (not roll.nodes)
-                rolls[roll.direction, roll.cause] = roll
+                rolls[*id_, roll.started_ms] = roll
         roll_count += len(rolls)
     assert roll_count > 60
 

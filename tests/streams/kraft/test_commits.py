@@ -1,7 +1,7 @@
 """Commits out of batches: transactions, what cannot be read, and where to resume."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pytest
 from hypothesis import given, settings
@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from featurewatch.streams.events import DeadLetter, LogCommit
 from featurewatch.streams.kraft.commits import AssemblerEvent, CommitAssembler
 from featurewatch.streams.kraft.records.batch import scan_batches
+from featurewatch.streams.kraft.records.decoder import FIRST_OF_KIND
 from featurewatch.streams.kraft.records.selection import ALL_RECORDS, DEFAULT_RECORD_TYPES
 from featurewatch.streams.types import ClusterId, LastRecord
 from tests.streams.kraft.encoding import batch_of, control_framed, data_batch, record_of
@@ -149,7 +150,7 @@ def test_dead_letter_has_the_bytes_and_the_reason() -> None:
     digest = hashlib.sha256(VALUES["?"]).hexdigest()
     assert first.payload == b""
     shown = f"(version 0, {len(VALUES['?'])} bytes, SHA-256 {digest})"
-    assert first.reason == f"record type 126 is not known {shown}"
+    assert first.reason == f"record type 126 is not known {shown}{FIRST_OF_KIND}"
     assert isinstance(second, DeadLetter)
     assert second.reason == "the checksum of the record batch does not match its content"
     assert second.payload == log[scan_batches(log).batches[1].at :]
@@ -235,17 +236,30 @@ def test_every_split_into_reads_gives_the_same(batches: list[str], data: st.Data
     assert pieced.position == whole.position
 
 
+def without_repetitions(events: Iterable[AssemblerEvent]) -> list[AssemblerEvent]:
+    """The events without what depends on the unknown records that one process saw before."""
+    kept = []
+    for event in events:
+        if isinstance(event, DeadLetter) and event.reason.endswith(FIRST_OF_KIND):
+            continue
+        if isinstance(event, LogCommit):
+            for record in event.records:
+                record["data"].pop("repeated", None)
+        kept.append(event)
+    return kept
+
+
 @settings(max_examples=300)
 @given(batches=LOGS)
 def test_resuming_after_any_batch_loses_nothing(batches: list[str]) -> None:
     """Stopped after any batch and resumed at the position, every commit has come once or again."""
     log = log_of(batches)
-    everything = run(log)
+    everything = without_repetitions(run(log))
     assembler = CommitAssembler(CLUSTER)
     before: list[AssemblerEvent] = []
     for batch in scan_batches(log).batches:
-        before += assembler.add(batch, SEEN_MS)
-        after = run(log, CommitAssembler(CLUSTER, position=assembler.position))
+        before += without_repetitions(assembler.add(batch, SEEN_MS))
+        after = without_repetitions(run(log, CommitAssembler(CLUSTER, position=assembler.position)))
         ids = [event.id for event in before]
         # Dead letters of an open transaction come again: their id tells it.
         assert before + [event for event in after if event.id not in ids] == everything

@@ -96,7 +96,10 @@ def test_a_text_that_is_cut_off_has_a_batch_that_is_damaged() -> None:
     ("line", "reason"),
     [
         ("payload: Error at offset 3, skipping. Unknown key", "could not print"),
-        ('payload: {"type":"NEWER_RECORD","version":0,"data":{}}', "type is not known"),
+        (
+            'payload: {"type":"NEWER_RECORD","version":0,"data":{}}',
+            "NEWER_RECORD is not known",
+        ),
         ('payload: {"type":"FEATURE_LEVEL_RECORD","version":0,"da', "cut off or no JSON"),
         ('payload: {"type":"FEATURE_LEVEL_RECORD","version":0}', "without a version and data"),
     ],

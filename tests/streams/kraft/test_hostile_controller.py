@@ -37,6 +37,8 @@ from featurewatch.streams.events import (
 )
 from featurewatch.streams.kraft.observer.fetch_api import METADATA_TOPIC_ID
 from featurewatch.streams.kraft.observer.quorum_reader import QuorumSettings
+from featurewatch.streams.kraft.records.decoder import MAX_UNKNOWN_KINDS
+from featurewatch.streams.kraft.records.varint import write_uvarint
 from featurewatch.streams.kraft.snapshot_spool import MEMORY_BYTES, RESERVED_BYTES
 from featurewatch.streams.kraft.source import KraftSettings, KraftSource
 from featurewatch.streams.source_status import GracePeriods
@@ -304,14 +306,28 @@ async def test_a_credential_of_a_later_release_does_not_leak() -> None:
     assert "hunter2" not in repr(sink.events)
 
 
-async def test_a_batch_of_many_unreadable_records_is_few_dead_letters() -> None:
-    """Thousands of records of unknown types do not become as many dead letters."""
-    values = [b"\x01\x63\x00"] * 5_000
+@pytest.mark.parametrize(
+    ("values", "letters"),
+    [
+        ([b"\x01\x63\x00"] * 5_000, 1),  # of one unknown type
+        # of ever other types, as in random bytes
+        (
+            [b"\x01" + write_uvarint(200 + number) + b"\x00" for number in range(5_000)],
+            MAX_UNKNOWN_KINDS,
+        ),
+        ([b"\x01\x0c\x00"] * 5_000, 101),  # of a known type, cut off
+    ],
+)
+async def test_a_batch_of_many_unreadable_records_is_few_dead_letters(
+    values: list[bytes], letters: int
+) -> None:
+    """Thousands of records do not become as many dead letters."""
     controller, sink = HostileController(records=data_batch(values), end=5_000), RecordingSink()
     async with following(controller, sink):
         await until_async(lambda: bool(sink.of(LogCommit)))
-    assert len(sink.of(DeadLetter)) == 101
-    assert "4900 more of its records" in sink.of(DeadLetter)[-1].reason
+    assert len(sink.of(DeadLetter)) == letters
+    if letters == 101:
+        assert "4900 more of its records" in sink.of(DeadLetter)[-1].reason
 
 
 @pytest.mark.fuzz

@@ -13,6 +13,7 @@ from featurewatch.streams.codec.events import encode
 from featurewatch.streams.events import DeadLetter, SnapshotChunk
 from featurewatch.streams.kraft.errors import CorruptSnapshotError
 from featurewatch.streams.kraft.records.batch import scan_batches
+from featurewatch.streams.kraft.records.decoder import FIRST_OF_KIND
 from featurewatch.streams.kraft.snapshot import (
     CHUNK_BYTES,
     SnapshotOutput,
@@ -144,7 +145,7 @@ def test_unreadable_record_goes_to_the_dead_letters() -> None:
     digest = hashlib.sha256(b"\x01\x7e\x00").hexdigest()
     assert dead_letter.payload == b""
     expected = f"record type 126 is not known (version 0, 3 bytes, SHA-256 {digest})"
-    assert dead_letter.reason == expected
+    assert dead_letter.reason == expected + FIRST_OF_KIND
     assert isinstance(chunk, SnapshotChunk)
     assert [record["type"] for record in chunk.records[1:]] == [
         "REGISTER_BROKER_RECORD",

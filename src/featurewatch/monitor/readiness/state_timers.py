@@ -216,8 +216,8 @@ def affected_nodes(
 ) -> Iterable[NodeKey]:
     """The nodes for which an event may have changed whether they are offline or would be refused.
 
-    These are all nodes if another source became the authority, or if there are no timers yet, as in
-    a state that an older release persisted.
+    These are all nodes if another source became the authority, if the image became incomplete or
+    complete, or if there are no timers yet, as in a state that an older release persisted.
     """
     return dict.fromkeys((*delta.nodes, *affected_beyond_delta(times, before, after, delta)))
 
@@ -227,7 +227,11 @@ def affected_beyond_delta(
 ) -> Iterable[NodeKey]:
     """The `affected_nodes` beyond the delta's own nodes: mostly none."""
     keys: dict[NodeKey, None] = dict.fromkeys(delta.answers.nodes)
-    if not times.states or before.authority is not after.authority:
+    if (
+        not times.states
+        or before.authority is not after.authority
+        or bool(before.incomplete) is not bool(after.incomplete)
+    ):
         keys |= dict.fromkeys((*after.nodes.nodes, *after.answers.nodes.nodes))
     if before.has_current_answers is not after.has_current_answers:
         keys |= dict.fromkeys(after.answers.nodes.nodes)

@@ -212,7 +212,7 @@ def _unregister_broker(replay: RecordReplay, data: Data) -> None:
 
 def _unregister_controller(replay: RecordReplay, data: Data) -> None:
     """Accepts an unknown controller, as `_unregister_broker` does (KIP-1312)."""
-    replay.nodes[NodeKey(Role.CONTROLLER, NodeId(_int(data, "controllerId")))] = None
+    replay.unregister(NodeKey(Role.CONTROLLER, NodeId(_int(data, "controllerId"))))
 
 
 def _fence(replay: RecordReplay, data: Data) -> None:

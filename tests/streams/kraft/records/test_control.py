@@ -8,7 +8,7 @@ import pytest
 
 from featurewatch.streams.events import UNREADABLE
 from featurewatch.streams.kraft.records.batch import scan_batches
-from featurewatch.streams.kraft.records.decoder import RecordDecoder
+from featurewatch.streams.kraft.records.decoder import FIRST_OF_KIND, RecordDecoder
 from featurewatch.streams.kraft.records.selection import ALL_RECORDS, count_types
 from tests.streams.kraft.encoding import batch_of, control_framed, framed
 
@@ -80,7 +80,8 @@ def test_unreadable_control_record_says_why(key: bytes | None, value: bytes, rea
     assert result.records[0]["data"]["reason"].endswith(reason)
     is_type_known = key is not None and key[-1:] == b"\x05" and len(key) == 4
     shown = f" ({len(value)} bytes, SHA-256 {hashlib.sha256(value).hexdigest()})"
-    assert result.undecoded[0].reason.endswith(reason + ("" if is_type_known else shown))
+    first = FIRST_OF_KIND if "unknown" in result.records[0]["data"] else ""
+    assert result.undecoded[0].reason.endswith(reason + ("" if is_type_known else shown) + first)
     assert result.undecoded[0].payload == (value if is_type_known else b"")
 
 

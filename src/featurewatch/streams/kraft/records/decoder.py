@@ -47,6 +47,9 @@ MAX_UNKNOWN_KINDS: Final = 100
 """The kinds of unknown records that have a dead letter; of more, as in a log of random bytes, none
 is kept."""
 
+FIRST_OF_KIND: Final = "; records like it that follow have no dead letter of their own"
+"""The end of the reason of the first record of an unknown type or version."""
+
 _STREAK: Final = 4
 """After so many unwanted records of one size in a row it pays to look for a run of them."""
 
@@ -96,9 +99,7 @@ def unreadable(
 def _decoder(key: int, version: int) -> Decoder:
     schema = record_table().records.get(key)
     if schema is None:
-        raise UnknownRecordError(
-            f"RECORD_TYPE_{key}-v{version}", f"version {version} of record type {key} is not known"
-        )
+        raise UnknownRecordError(f"RECORD_TYPE_{key}-v{version}", f"record type {key} is not known")
     if version > schema.newest:
         raise UnknownRecordError(
             f"{schema.type}-v{version}",
@@ -314,8 +315,7 @@ class RecordDecoder:
         records.append(unreadable(lost.offset, reason_of(failure), unknown, repeated=repeated))
         if unknown is not None and not repeated:
             self.unknown_kinds.add(unknown.kind)
-            note = "; records like it that follow have no dead letter of their own"
-            lost = lost._replace(reason=lost.reason + note)
+            lost = lost._replace(reason=lost.reason + FIRST_OF_KIND)
         if not repeated:
             undecoded.append(lost)
 
