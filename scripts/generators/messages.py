@@ -1,4 +1,4 @@
-"""The list of all texts that a user may see: log lines, errors, summaries, remedies, help, the page.
+"""The list of all texts that a user may see: log lines, errors, alerts, remedies, help, the page.
 
 A text is a literal of several plain words that is not a docstring. Whoever reads the list sees all
 of them at once, and `scripts.check_words` sees them as one more document.
@@ -18,8 +18,8 @@ PAGE: Final = ROOT / "docs" / "reference" / "messages.md"
 _HEAD: Final = """\
 # Messages
 
-Every text that featurewatch may show: log lines, errors, alerts, remedies, help, and the page. Values are in braces, by
-their names in the code. `make generate` writes this list.
+Every text that featurewatch may show: log lines, errors, alerts, remedies, help, and the page.
+Values are in braces, by their names in the code. `make generate` writes this list.
 """
 _WORD: Final = re.compile(r"(?<![\w./{<-])[A-Za-z][a-z']+(?![\w/}=(])")
 _PROSE_WORDS: Final = 3
