@@ -76,7 +76,7 @@ def _literal(node: ast.AST) -> str | None:
             return text
         case ast.JoinedStr(values=values):
             return "".join(
-                value.value if isinstance(value, ast.Constant) else f"{{{_name(value.value)}}}"
+                str(value.value) if isinstance(value, ast.Constant) else f"{{{_name(value.value)}}}"
                 for value in values
                 if isinstance(value, ast.Constant | ast.FormattedValue)
             )
