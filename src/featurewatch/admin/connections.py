@@ -119,8 +119,8 @@ class AdminConnections:
     async def controller(self) -> Connection:
         """A connection to the controller by a node's response.
 
-        Raises: UnreachableError: No node responds. ControllerUnavailableError: There is none now,
-            or it is unreachable: another may be elected.
+        Raises: UnreachableError: No node responds. ControllerUnavailableError: The cluster has no
+            controller now, or it is unreachable; another may be elected.
         """
         connection = await self.any_node()
         try:

@@ -117,7 +117,7 @@ def leftover_topics(configs: OwnConfigs) -> list[str]:
 
 
 def leftover_brokers(configs: OwnConfigs) -> list[int]:
-    """The brokers with a rate of their own, by id."""
+    """The brokers that have their own throttle rate, by id."""
     return sorted(
         int(owner.name)
         for owner, values in configs.items()
