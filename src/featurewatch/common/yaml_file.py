@@ -37,7 +37,7 @@ def parse(content: str, file: str, *, typed: bool = False) -> Any:
     except yaml.MarkedYAMLError as error:
         line = f" in line {error.problem_mark.line + 1}" if error.problem_mark else ""
         raise YamlError(f"{file} is no YAML{line}: {quoted(str(error.problem))}") from None
-    except (yaml.YAMLError, ValueError) as error:  # a time that is none is a ValueError
+    except (yaml.YAMLError, ValueError) as error:  # an invalid time is a ValueError
         reason = quoted(" ".join(str(error).split()))
         raise YamlError(f"{file} is no YAML: {reason}") from None
     except (LookupError, AttributeError, TypeError, ArithmeticError):
@@ -50,7 +50,7 @@ def parse(content: str, file: str, *, typed: bool = False) -> Any:
 class _Once(yaml.composer.Composer):
     """Rejects a key that occurs twice; yaml silently uses the last one.
 
-    It checks the text, before ``<<`` merges in keys that a mapping may have of its own.
+    It checks the text, before ``<<`` merges in keys that a mapping may override.
     """
 
     def compose_mapping_node(self, anchor: Any) -> Any:
@@ -62,7 +62,7 @@ class _Once(yaml.composer.Composer):
             name = (key.tag, key.value)
             if name in lines:
                 raise yaml.composer.ComposerError(
-                    problem=f"the key {key.value} stands there already, in line {lines[name]}",
+                    problem=f"the key {key.value} is already set in line {lines[name]}",
                     problem_mark=key.start_mark,
                 )
             lines[name] = key.start_mark.line + 1

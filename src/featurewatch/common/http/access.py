@@ -32,7 +32,7 @@ CLIENT: Final = web.RequestKey("client", str)
 """The key of the client that a request is counted for."""
 
 BURST_S: Final = 5.0
-"""A client may make the requests of so many seconds at once."""
+"""A client may make the requests of this many seconds at once."""
 
 MAX_FAILED_LOGINS: Final = 10
 """Wrong passwords of one client at once; then one in `_FAILED_LOGIN_S`."""
@@ -53,7 +53,7 @@ _SECRET_PARAMETERS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """A login that was accepted; a response that goes on ends when it ``holds`` no more."""
+    """An accepted login; a long response ends when the login no longer ``holds``."""
 
     holds: Callable[[], bool]
 
@@ -166,7 +166,7 @@ class AccessControl:
             raise ProblemError(
                 HTTPStatus.UNAUTHORIZED,
                 "A login is needed here: a user with a password, or a bearer token. A browser "
-                "gets it from the page: load that anew.",
+                "gets it from the page: reload the page.",
                 headers={"WWW-Authenticate": rules.challenge},
             )
 
@@ -222,7 +222,7 @@ class AccessControl:
 
 
 def _route(request: web.Request) -> str:
-    """The path of a route, with the names of its parts; empty: there is none."""
+    """The path of a route, with the names of its parts; empty if no route matches."""
     resource = request.match_info.route.resource
     return "" if resource is None else resource.canonical
 

@@ -99,7 +99,7 @@ class AccessSettings:
 
 
 class AccessRulesReader:
-    """Reads the rules anew when one of their files has changed."""
+    """Rereads the rules when one of their files has changed."""
 
     def __init__(self, files: AccessRulesFiles, rules: AccessRules) -> None:
         self._files = files
@@ -136,7 +136,7 @@ class AccessRulesReader:
         self.error = ""
         self._paths = self._all_paths(rules)
         self._seen = _fingerprint(self._paths)
-        _LOG.info("TLS and logins were read anew: %s", ", ".join(map(str, self._files.named())))
+        _LOG.info("TLS and logins were reloaded: %s", ", ".join(map(str, self._files.named())))
         return rules
 
     def _all_paths(self, rules: AccessRules) -> tuple[Path, ...]:

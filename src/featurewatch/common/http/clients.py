@@ -30,8 +30,8 @@ class ClientAddresses:
         """The key of a client: an address, or the network of one in IPv6.
 
         ``forwarded`` are the ``X-Forwarded-For`` headers. Proxies append to them: the last address
-        that is not that of a proxy is the client's, and what stands before it is the client's
-        own claim.
+        that is not that of a proxy is the client's; the client itself may have written those
+        before it.
         """
         if not forwarded:
             return client_key(peer)

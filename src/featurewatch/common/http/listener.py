@@ -21,7 +21,7 @@ IDLE_S: Final = 30.0
 
 HANDSHAKE_S: Final = 10.0
 WRITE_S: Final = 30.0
-"""A client that takes nothing of a response for so long is cut off."""
+"""A client that takes nothing of a response for this long is cut off."""
 
 MAX_LINE_BYTES: Final = 8_190
 MAX_HEADERS: Final = 64
@@ -45,7 +45,7 @@ class HttpListener:
     """Serves an application; use `start` and `close`.
 
     ``port`` 0 takes any free one, which `port` then is. ``end_s`` is how long what is being served
-    may go on at the end. `access` is also what its handlers use.
+    may continue during the shutdown. `access` is also what its handlers use.
 
     Raises:
         WebConfigError: TLS or logins cannot be used as they are set up.

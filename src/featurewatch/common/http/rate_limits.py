@@ -31,7 +31,7 @@ class RateLimits:
         return len(self._buckets)
 
     def take(self, client: str) -> float:
-        """Takes one from a client's bucket; if there is none, in how many seconds there is."""
+        """Takes one token from a client's bucket; returns the seconds to wait if it is empty."""
         level = self._level(client)
         wait = max(0.0, 1 - level) / self._per_s
         self._buckets[client] = (level if wait else level - 1, self._clock())
