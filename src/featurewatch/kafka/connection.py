@@ -115,7 +115,7 @@ class Connection:
         return self._transport.closed
 
     def version_of(self, api_key: int, ours: tuple[int, int]) -> int | None:
-        """The highest version of an API that both sides support; None: there is none."""
+        """The highest version of an API that both sides support, or None."""
         theirs = self.api_versions.get(api_key)
         if theirs is None:
             return None
@@ -223,7 +223,7 @@ class Connection:
             if response.error_code:
                 reason = quoted(response.error_message or f"error {response.error_code}")
                 raise SaslError(f"{reason}: check sasl.username and sasl.password")
-            # A login by SCRAM takes the processor for long; other connections go on.
+            # A SCRAM login needs the CPU for long: in a thread, other connections continue.
             message = await asyncio.to_thread(_next_message, exchange, response.auth_bytes)
 
     def abort(self) -> None:
@@ -273,7 +273,7 @@ class Connection:
     def _without_header(self, request: Message, body: bytes, correlation_id: int) -> memoryview:
         if _LENGTH.unpack_from(body)[0] != correlation_id:
             self._transport.close()
-            raise NodeError(f"{self.address} answered something that was not asked")
+            raise NodeError(f"{self.address} sent a response that was not asked for")
         start = _LENGTH.size
         # ApiVersions responses always have the old header; others a tag section if flexible.
         if request.__flexible__ and request.__api_key__ != API_VERSIONS_KEY:
@@ -281,7 +281,8 @@ class Connection:
                 start = skip_tags(body, start)
             except DecodeError as error:
                 self._transport.close()
-                raise NodeError(f"{self.address} sent a header that is none: {error}") from error
+                reason = f"{self.address} sent an invalid response header: {error}"
+                raise NodeError(reason) from error
         return memoryview(body)[start:]
 
     def _parse(self, body: memoryview, form: type[_RESPONSE], max_items: int) -> _RESPONSE:
@@ -290,7 +291,7 @@ class Connection:
         except DecodeError as error:
             self._transport.close()
             name = form.__name__
-            raise NodeError(f"{self.address} sent a {name} that is none: {error}") from error
+            raise NodeError(f"{self.address} sent an invalid {name}: {error}") from error
 
 
 async def open_connection(

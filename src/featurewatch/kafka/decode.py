@@ -41,7 +41,7 @@ class ByteReader:
         """The next ``size`` bytes."""
         end = self.at + size
         if size < 0 or end > len(self.data):
-            raise DecodeError(f"{size} bytes are said to follow, {self.left} do")
+            raise DecodeError(f"{size} bytes should follow, but only {self.left} do")
         content = self.data[self.at : end]
         self.at = end
         return content
@@ -61,7 +61,7 @@ def read_entity(
     """The message of a class of the table that begins at ``start``, and where it ends.
 
     Raises:
-        DecodeError: if there is none, or its arrays hold more than ``max_items`` items.
+        DecodeError: if it is invalid, or its arrays hold more than ``max_items`` items.
     """
     cursor = ByteReader(data, start, max_items)
     return _entity(kind)(cursor), cursor.at
@@ -209,9 +209,9 @@ def _check_null(nullable: bool, name: str) -> None:
 def _bounded(cursor: ByteReader, count: int) -> int:
     # Each item takes a byte at least.
     if count > cursor.left:
-        raise DecodeError(f"{count} items are said to follow, in {cursor.left} bytes")
+        raise DecodeError(f"{count} items should follow, but only {cursor.left} bytes do")
     if count > cursor.items_left:
-        raise DecodeError(f"{count} more items are said to follow, and {cursor.items_left} may")
+        raise DecodeError(f"{count} more items follow, but only {cursor.items_left} are allowed")
     cursor.items_left -= count
     return count
 

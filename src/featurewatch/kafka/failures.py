@@ -103,7 +103,7 @@ def tls_failure(address: Address, error: OSError) -> str:
 
 def unreachable(address: Address, error: OSError, *, worked: bool) -> str:
     """An error of the system while a connection was opened; ``worked``: it did before."""
-    # asyncio has texts of its own, and joins those of several addresses of a name.
+    # asyncio writes its own texts, and joins those of several addresses of a name.
     codes = [error.errno or 0, *map(int, re.findall(r"\[Errno (\d+)\]", str(error)))]
     code = codes[-1]
     reason = os.strerror(code) if code > 0 else error.strerror or str(error)

@@ -291,7 +291,7 @@ def test_tuning_does_not_weaken_the_guarantees_of_the_bus() -> None:
     [
         ("securty.protocol=SSL", "there is no setting securty.protocol: did you mean security."),
         ("reqest.timeout.ms=1", "did you mean request.timeout.ms?"),
-        ("nonsense=1", "there is no setting nonsense: Kafka has none of that name"),
+        ("nonsense=1", "there is no setting nonsense: Kafka has no setting of that name"),
         ("sasl.login.class=a.B", "names a Java class"),
         ("ssl.crl.location=/x", "is only for librdkafka"),
         ("config.providers=env\nssl.key.password=${env:X}", "comes from config.providers"),

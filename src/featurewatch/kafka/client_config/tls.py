@@ -1,7 +1,7 @@
 """The TLS of client properties: files in PEM, whatever form the properties have them in.
 
-Python's ``ssl`` and librdkafka both read PEM files. What stands in a Java key store or in the
-properties themselves is handed to them as a file in memory (`held_file`).
+Python's ``ssl`` and librdkafka both read PEM files. Contents of a Java key store or of the
+properties themselves are passed to them as a file in memory (`held_file`).
 """
 
 import re
@@ -30,11 +30,11 @@ _VERSIONS: Final = {
 
 @dataclass(frozen=True, slots=True, repr=False)
 class TlsFiles:
-    """Which certificates are trusted and which one is shown; paths of PEM files.
+    """The trusted certificates and the client's own one; paths of PEM files.
 
-    ``authorities`` None: those of the system. ``certificate`` None: none is shown. ``key`` None: it
-    stands with the certificate. ``authorities_key`` and ``certificate_key`` name the properties
-    that the files come from, for messages.
+    ``authorities`` None: those of the system. ``certificate`` None: the client presents no
+    certificate. ``key`` None: the key is in the certificate's file. ``authorities_key`` and
+    ``certificate_key`` name the properties that the files come from, for messages.
     """
 
     authorities: str | None = None
