@@ -132,4 +132,4 @@ async def test_410_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixtu
         assert len(gone.bodies) == 1
     (line,) = [record.getMessage() for record in caplog.records]
     assert "oncall answered 410 (gone)" in line
-    assert "take it out of the configuration" in line
+    assert "remove it from the configuration" in line

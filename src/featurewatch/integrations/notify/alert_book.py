@@ -1,7 +1,8 @@
 """Which alerts Alertmanager must know of, and what each of its members was sent. Pure.
 
-The topic holds the newest message of each alert, so there is no queue: a member that was away gets
-the present when it is back, and its size follows the alerts that exist. Times are milliseconds.
+The topic holds the newest message of each alert, so there is no queue: a member that was
+unreachable gets the current state when it recovers, and the book is as large as the set of alerts.
+Times are milliseconds.
 """
 
 from collections.abc import Iterator

@@ -21,7 +21,7 @@ from featurewatch.streams.outputs import Alert
 from featurewatch.streams.types import LATEST_MS
 
 LIFETIMES: Final = 4
-"""A firing alert ends by itself after so many resend intervals without another request."""
+"""A firing alert ends in Alertmanager after this many resend intervals without a request."""
 
 WATCHDOG: Final = "FeaturewatchNotifyWatchdog"
 WATCHDOG_SUMMARY: Final = "featurewatch reads alerts and reaches Alertmanager."
@@ -48,7 +48,7 @@ class AlertLinks:
         return f"{(self.runbooks or DEFAULT_RUNBOOKS).rstrip('/')}/{name}.md"
 
     def generator(self, alert: Alert) -> str:
-        """The page of the alert's cluster; empty: there is none."""
+        """The page of the alert's cluster; empty if no page is configured."""
         if not self.page:
             return ""
         cluster = quote(alert.cluster, safe="")
@@ -85,7 +85,7 @@ def with_bounded_evidence(alert: Alert, max_bytes: int) -> Alert:
 def firing_document(
     alert: Alert, labels: Labels, links: AlertLinks, now_ms: int, resend_ms: int
 ) -> AlertDocument:
-    """An alert that fires; it ends by itself if this process sends it no more."""
+    """An alert that fires; it ends in Alertmanager if this process stops sending it."""
     return _document(alert, labels, links, now_ms, now_ms + LIFETIMES * resend_ms)
 
 

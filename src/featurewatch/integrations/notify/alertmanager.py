@@ -1,8 +1,8 @@
 """Sends the alerts to each member of an Alertmanager cluster.
 
-Each member has a task of its own, as its members tell each other what they have notified of and
-each must know everything (Alertmanager's documentation: never through a load balancer). One that
-hangs holds up nobody else.
+Each member has its own task, because each must receive every alert: the members tell each other
+only which notifications they have sent (Alertmanager's documentation: never through a load
+balancer). A member that hangs holds up nobody else.
 """
 
 import asyncio

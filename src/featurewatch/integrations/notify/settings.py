@@ -22,7 +22,7 @@ class SecretError(ValueError):
 class WebhookTarget:
     """A webhook. Its name is a part of the consumer group that keeps its place on the topic.
 
-    ``secrets`` sign every request, each with a signature of its own, so that they can be rotated.
+    ``secrets`` each add their own signature to every request, so that they can be rotated.
     ``allow_private``: it may be reached at an address of a private network, and without TLS.
     """
 
@@ -54,7 +54,7 @@ def parse_secrets(text: str) -> tuple[bytes, ...]:
     """The secrets in a file, one a line: ``whsec_`` and base64 of 24 to 64 bytes.
 
     Raises:
-        SecretError: A line is none, or there is no line.
+        SecretError: A line is not a valid secret, or there is no line.
     """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines:

@@ -28,10 +28,10 @@ MAX_BODY_BYTES: Final = 20_000
 _MAX_EVIDENCE_BYTES: Final = 1000
 
 GIVE_UP_MS: Final = 24 * 3_600_000
-"""A message that could not be delivered for so long is dropped, and counted."""
+"""A message that could not be delivered for this long is dropped, and counted."""
 
 MAX_REFUSALS: Final = 5
-"""A message that the receiver refuses as it is, is dropped after so many attempts."""
+"""A message that the receiver rejects as such is dropped after this many attempts."""
 
 _WAITS_S: Final = (5, 30, 120, 300, 900, 1800, 3600)
 MAX_WAIT_S: Final = 7200.0
@@ -113,7 +113,7 @@ def delivery_of(status: int) -> Delivery:
 
 
 def wait_s(attempts: int, retry_after: str, jitter: float) -> float:
-    """Seconds until the next attempt, after so many; ``jitter`` is a number from 0 to 1.
+    """Seconds until the next attempt, after this many; ``jitter`` is a number from 0 to 1.
 
     ``retry_after`` is the header as the receiver sent it: a number of seconds counts, bounded.
     """

@@ -116,7 +116,7 @@ class WebhookSender:
         self._metrics.failed(self._target.name, "it answered 410")
         self._metrics.stopped(self._target.name)
         LOG.error(
-            "the webhook %s answered 410 (gone) and gets nothing more: take it out of the "
-            "configuration, or restart featurewatch when it is back",
+            "the webhook %s answered 410 (gone) and gets nothing more: remove it from the "
+            "configuration, or restart featurewatch when it works again",
             self._target.name,
         )
