@@ -259,7 +259,7 @@ def _fetch(repository: Path, paths: Sequence[str], label: str) -> None:
                     reporter.on_files(done, len(paths))
         except UnlockedJarError as error:
             raise ArtifactError(
-                f"{label} is not used: {error}; find out who changed it before you go on"
+                f"{label} is not used: {error}; find out who changed it before you continue"
             ) from error
         except OSError as error:  # requests' errors are OSErrors
             raise ArtifactError(
