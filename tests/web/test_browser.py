@@ -225,7 +225,7 @@ async def test_a_migration_warns_in_every_view_of_its_cluster(browser: Any) -> N
     async with tab(browser, moving) as shown:
         await shown.open("?view=cluster&cluster=moving")
         await shown.shows("do not change metadata.version now")
-        await shown.page.get_by_role("link", name="How far it is").click()
+        await shown.page.get_by_role("link", name="Progress of the migration").click()
         await shown.shows("pre-migration")
         await expect(shown.page.locator("dl").last).to_contain_text("2-3")
 
@@ -340,7 +340,7 @@ async def test_rows_stay_where_they_are_until_they_are_sorted(browser: Any) -> N
             "critical", timeout=DEADLINE_MS
         )
         assert await rows.all_text_contents() == before
-        await shown.page.get_by_role("button", name="sort anew").click()
+        await shown.page.get_by_role("button", name="sort again").click()
         await expect(rows.first).to_have_text("cluster-4", timeout=DEADLINE_MS)
 
 

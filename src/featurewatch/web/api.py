@@ -151,7 +151,7 @@ class Api:
         name = target.name if target else ""
         version = self._rows.version(cluster)
         etag = self._etag(request, version)
-        # What it says of nodes that are away also follows from the time.
+        # Its statements about unavailable nodes also depend on the time.
         key = cluster, name, version * 1_000_000_000 + self._now_ms() // 10_000
         # One at a time: restoring a large cluster takes long.
         async with self._assessing:
@@ -207,7 +207,7 @@ class Api:
         return json_response(request, levels)
 
     async def follow_events(self, request: web.Request) -> web.StreamResponse:
-        """The event stream; it goes on after ``Last-Event-ID``, or the parameter ``after``."""
+        """The event stream; it continues after ``Last-Event-ID``, or the parameter ``after``."""
         check_names(request.query, ("after",))
         position = request.headers.get("Last-Event-ID", request.query.get("after", ""))
         return await self._streams.serve(request, position)

@@ -1,4 +1,4 @@
-"""The documents that the API serves, made from what stands on the topics. Pure.
+"""The documents that the API serves, made from the contents of the topics. Pure.
 
 Their fields have the names that they have on the topics; what is added follows from the same rules
 as the worker's outputs. Times are milliseconds since the Unix epoch, -1 where not known.

@@ -31,7 +31,7 @@ RESOLVED_MS: Final = 3_600_000
 """How long a resolved alert is shown, in milliseconds."""
 
 _REFRESH_MS: Final = 10_000
-"""A cluster of which nothing but the time changes is sent to clients once in so long."""
+"""A cluster whose document changes only by the time is sent to clients once per this period."""
 
 FLEET: Final = DocumentKey("fleet", "")
 
@@ -79,7 +79,7 @@ class FleetModel:
             self._refresh(cluster, now_ms)
 
     def begin_reading(self) -> None:
-        """The topics are read from their beginning: what does not come again is gone."""
+        """Notes that the topics are read from the beginning; what is missing there was removed."""
         self._seen = set()
 
     def end_reading(self, now_ms: int) -> None:
@@ -120,7 +120,7 @@ class FleetModel:
         self._counted = self.index.content_sequence
 
     def document(self, key: DocumentKey, now_ms: int) -> dict[str, Any] | None:
-        """A document as clients get it; None: it is gone."""
+        """A document as clients get it, or None if it was removed."""
         match key:
             case DocumentKey("fleet"):
                 return self.fleet(now_ms)
@@ -198,7 +198,7 @@ class FleetModel:
             self.index.forget(DocumentKey("change", changes.popleft().id))
 
     def _refresh(self, cluster: str, now_ms: int) -> None:
-        """Makes a cluster's row anew, and counts it as changed if clients have to know."""
+        """Recomputes a cluster's row, and counts it as changed if clients have to know."""
         if cluster not in self._snapshots:
             return
         document, before = summary(self._facts(cluster, now_ms)), self._summaries.get(cluster)

@@ -1,7 +1,7 @@
 """Parameters of requests, and cursors of pages. Pure.
 
-A cursor holds the sort key of the last item of a page, so a page goes on there whatever was added
-or removed before it. It is bound to its query: under another one it is refused.
+A cursor holds the sort key of the last item of a page, so the next page continues there whatever
+was added or removed before it. It is bound to its query: under another one it is refused.
 """
 
 import base64
@@ -107,5 +107,5 @@ def _decode(text: str, fingerprint: str) -> SortKey:
 
 def _foreign_cursor() -> Exception:
     return wrong_parameter(
-        "cursor", "is not of this query: begin without one, and follow the links of its pages."
+        "cursor", "belongs to another query: begin without one, and follow the links of the pages."
     )

@@ -27,7 +27,7 @@ def wrong_parameter(name: str, detail: str) -> ProblemError:
 
 
 def unknown_cluster(cluster: str) -> ProblemError:
-    """404: no state of the cluster stands on the topic."""
+    """Returns a 404: the topic has no state of the cluster."""
     text = f"No cluster {quoted(cluster)} has a state: is it watched, and does a worker run?"
     return ProblemError(HTTPStatus.NOT_FOUND, text)
 

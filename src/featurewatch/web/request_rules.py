@@ -81,5 +81,5 @@ def _check_host(request: web.Request, settings: PageSettings) -> None:
         raise ProblemError(
             HTTPStatus.MISDIRECTED_REQUEST,
             f"This page does not answer to the name {host}: set web.external_url to the address "
-            "under which it is to be reached.",
+            "at which it can be reached.",
         )

@@ -71,7 +71,7 @@ export class Stream {
     source.onopen = () => { this.wait = FIRST_MS; this.setState('live'); };
     source.onerror = () => {
       this.setState('lost');
-      // An answer that is no stream ends it for good; a broken connection it opens again by itself.
+      // A response other than a stream ends it for good; it reopens broken connections on its own.
       if (source.readyState === EventSource.CLOSED) this.later();
     };
     for (const kind of KINDS) {
