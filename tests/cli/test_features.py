@@ -158,7 +158,7 @@ def test_yes_and_dry_run_need_no_confirmation(
     ("feature", "now", "wanted", "way_back"),
     [
         ("metadata.version", 21, 30, "none: 21 (3.9-IV0) cannot hold what 30 (4.3-IV0) writes"),
-        ("metadata.version", 21, 25, "to 23 (4.0-IV1) at the least; 21 (3.9-IV0) is out of reach"),
+        ("metadata.version", 21, 25, "to 23 (4.0-IV1) at the lowest; 21 (3.9-IV0) is out of reach"),
         ("metadata.version", 21, 77, "unknown: the level is newer than 4.4"),
         ("transaction.version", 1, 2, "a downgrade to 1"),
         ("kraft.version", 0, 1, "none: Kafka refuses a downgrade of it"),
@@ -224,7 +224,7 @@ def test_enable_latest_sends_nothing_where_a_node_is_silent(ours: OurCommand) ->
         result = ours(*by(cluster), "enable-latest")
         assert cluster.nodes[1].updates == []
     assert (result.code, result.out) == (4, "")
-    assert "what broker 2 supports is unknown: nobody listens at" in result.err
+    assert "the features of broker 2 are unknown: nobody listens at" in result.err
     assert "nothing was sent, nothing is changed" in result.err
 
 
@@ -418,9 +418,12 @@ d = C:\\dir
         ("sasl.nonsense=1", "no setting sasl.nonsense"),
         ("security.protocol=TLS", "security.protocol=TLS is unknown"),
         ("security.protocol=SASL_SSL", "sasl.mechanism=(none) is not supported"),
-        ("default.api.timeout.ms=soon", "default.api.timeout.ms=soon is no number"),
-        ("default.api.timeout.ms=2147483648", "is no number of milliseconds from 1 to 2147483647"),
-        ("default.api.timeout.ms=" + "9" * 5000, "is no number of milliseconds"),
+        ("default.api.timeout.ms=soon", "default.api.timeout.ms=soon is not a number"),
+        (
+            "default.api.timeout.ms=2147483648",
+            "is not a number of milliseconds from 1 to 2147483647",
+        ),
+        ("default.api.timeout.ms=" + "9" * 5000, "is not a number of milliseconds"),
         ("security.protocol=SSL\nssl.ca.location=/nowhere", "the TLS certificates cannot be read"),
     ],
 )

@@ -126,7 +126,7 @@ def test_single_levels(run_readiness: Callable[..., Result]) -> None:
         (("--target", "3.7-IV1"), "--target 3.7, or --feature metadata.version=3.7-IV1"),
         (("--target", "9.9"), "'9.9' is not in the table of levels, which has 3.3 to 4.4"),
         (("--feature", "metadata.version"), "is not NAME=LEVEL"),
-        (("--feature", "group.version=x"), "'x' is no level of group.version: it is a whole"),
+        (("--feature", "group.version=x"), "'x' is not a level of group.version: write a whole"),
         (("--feature", "a=1", "--feature", "a=2"), "names a twice"),
         (("--feature", "metadata.version=99999"), "0 to 32767, or a name as in 4.0-IV3"),
     ],

@@ -226,7 +226,7 @@ def test_wrong_usage_is_one_line(
         (b"", "no steps"),
         (b"- stop: 7", "'7'"),
         (b"- upgrade: {release: 4.10}", "'4.10'"),
-        (b"- upgrade: {metadata.version: 29, metadata.version: 30}", "stands there already"),
+        (b"- upgrade: {metadata.version: 29, metadata.version: 30}", "is already set in line"),
     ],
 )
 def test_a_file_without_steps_is_wrong_usage(

@@ -273,7 +273,7 @@ def test_an_invalid_properties_file_is_in_the_error(tmp_path: Path) -> None:
     """The file and the line are named; a missing file is, too."""
     file = tmp_path / "client.properties"
     write_private(file, "a=b\nnonsense\n")
-    with pytest.raises(UsageError, match=r"client\.properties line 2 is no property"):
+    with pytest.raises(UsageError, match=r"client\.properties line 2 is not a property"):
         read_properties(file)
     with pytest.raises(UsageError, match="cannot be read"):
         read_properties(tmp_path / "missing")

@@ -51,7 +51,7 @@ async def test_a_source_that_fails_is_started_again_and_the_others_go_on(
         task = await watch(sink, bad, good)
         await until_async(lambda: [s.report().restarts for s in bad.reports()] == [1])
         assert not task.done()
-        assert "is started again in 1 s" in caplog.text
+        assert "restarts in 1 s" in caplog.text
         await until_async(lambda: [s.report().state for s in good.reports()] == ["following"])
         await until_async(lambda: "failed" in next(iter(bad.reports())).report().detail)
         report = next(iter(bad.reports())).report()

@@ -160,7 +160,7 @@ async def test_it_can_be_stopped_between_two_workers(
     supervisor = supervise((False, RuntimeError("a bug")))
     supervisor._backoff = RestartBackoff(first_s=600, max_s=600)
     running = asyncio.ensure_future(supervisor.run())
-    await until_async(lambda: "begins anew in 600 s" in str(supervisor.not_ready_reasons()))
+    await until_async(lambda: "restarts in 600 s" in str(supervisor.not_ready_reasons()))
     supervisor.stop()
     await until_ended(running, 60)
 

@@ -120,7 +120,7 @@ def test_ctrl_c_ends_the_running_command_alone(tmp_path: Path) -> None:
             terminal.enter("features upgrade --feature metadata.version=21 --yes")
             assert is_sent.wait(120)
             terminal.type(CTRL_C)
-            terminal.shows("broken off; see whether anything was changed: featurewatch features")
+            terminal.shows("interrupted; check whether anything was changed: featurewatch features")
             terminal.prompts(f"{address} [130]>")
             is_over.set()
             terminal.enter("features describe")

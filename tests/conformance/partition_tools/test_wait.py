@@ -69,7 +69,7 @@ def test_a_killed_reassignment_is_found_and_finished(quorum_430: Cluster, tmp_pa
         process.send_signal(number)
         _, printed = process.communicate(timeout=60)
         assert process.returncode == code, printed
-        assert "goes on without them" in printed or "taken away" in printed
+        assert "continues without them" in printed or "removed" in printed
         assert eventually(lambda: throttles_of(servers, name) == {}, 60)  # noqa: B023
         assert eventually(lambda: moved(name), 120)  # noqa: B023
 
@@ -108,7 +108,7 @@ def test_a_killed_reassignment_is_found_and_finished(quorum_430: Cluster, tmp_pa
     assert eventually(is_idle, 120)
     found = featurewatch(tmp_path, "reassign", "execute", *where, FILE, files["killed"], "--wait")
     assert found.returncode == 0, found.stderr
-    assert "an earlier command left are taken away: topics left-behind" in found.stderr
+    assert "an earlier command left are removed: topics left-behind" in found.stderr
     assert eventually(lambda: throttles_of(servers, "left-behind") == {}, 60)
 
 

@@ -30,9 +30,7 @@ def replay(
     lake: LakeRoot = "",
     cluster: Annotated[
         str,
-        Option(
-            "--cluster", metavar="ID", help="The cluster's id, where no meta.properties has it."
-        ),
+        Option("--cluster", metavar="ID", help="Id of the cluster, if no meta.properties has it."),
     ] = "",
     master: Master = "local[*]",
     as_json: AsJson = False,

@@ -35,7 +35,7 @@ class NodeLogins(NamedTuple):
 def check_directory(directory: Path, cluster_id: str) -> None:
     """Raises `UsageError` if there is no log directory, or nothing gives its cluster's id.
 
-    ``cluster_id`` is the configured id; empty: there is none.
+    ``cluster_id`` is the configured id, or empty.
     """
     if not directory.is_dir():
         raise UsageError(
@@ -43,13 +43,13 @@ def check_directory(directory: Path, cluster_id: str) -> None:
         )
     if not cluster_id and cluster_id_in_files(directory) is None:
         raise UsageError(
-            f"{directory} has no meta.properties beside it that tells the cluster's id: is it a "
+            f"{directory} has no meta.properties with the cluster's id beside it: is it a "
             "__cluster_metadata-0? If so, give --cluster-id, or set cluster_id"
         )
 
 
 def cluster_id_in_files(directory: Path) -> ClusterId | None:
-    """The id in the ``meta.properties`` beside a log (None: there is none); raises `UsageError`."""
+    """The id in the ``meta.properties`` beside a log, or None; raises `UsageError`."""
     try:
         cluster_id = cluster_id_of(directory)
     except OSError as error:

@@ -204,7 +204,7 @@ def parse_level(text: str) -> tuple[FeatureName, FeatureLevel]:
     sign, digits = (level[:1], level[1:]) if level[:1] in ("+", "-") else ("", level)
     if digits.isdecimal():
         digits = digits.lstrip("0") or "0"
-    # Python's int refuses thousands of digits with an error of its own.
+    # Python's int refuses thousands of digits with another error.
     fits = digits.isdecimal() and len(digits) <= len(str(_HIGHEST_SHORT))
     if not (fits and _LOWEST_SHORT <= (number := int(sign + digits)) <= _HIGHEST_SHORT):
         raise KafkaToolError(f"{cannot} unable to parse {level} as a short.")

@@ -14,7 +14,7 @@ _VALUE = TypeVar("_VALUE")
 def parse_int(text: str) -> int | None:
     """``Integer.parseInt``; None: it is no such number."""
     digits = text[1:] if text[:1] in ("+", "-") else text
-    # Python's int refuses thousands of digits with an error of its own.
+    # Python's int refuses thousands of digits with another error.
     if not digits.isdecimal() or len(digits.lstrip("0")) > len(str(_MAX_INT)):
         return None
     number = int(text)

@@ -101,7 +101,7 @@ async def _until_terminated(work: Coroutine[Any, Any, _RESULT]) -> _RESULT:
 
 
 async def _cancel(tasks: set[asyncio.Task[Any]]) -> None:
-    """Cancels tasks and waits for their end; one that takes too long goes on."""
+    """Cancels tasks and waits for their end; one that takes too long keeps running."""
     for task in tasks:
         task.cancel()
     done, _ = await asyncio.wait(tasks, timeout=_END_S)

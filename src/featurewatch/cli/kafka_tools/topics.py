@@ -19,7 +19,7 @@ COLLISION_WARNING: Final = (
 )
 _MAX_SHORT: Final = 2**15 - 1
 _OUTSIDE: Final = r"(?=[^\]]*(?:\[|$))"
-"""What follows a sign that stands outside of square brackets."""
+"""Lookahead that holds for a character outside of square brackets."""
 
 _INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
@@ -121,7 +121,7 @@ def matching(names: Iterable[str], expression: str | None) -> list[str]:
     """The names that a list of expressions matches whole, in order (``IncludeList``).
 
     Raises:
-        KafkaToolError: The expression is none, or means something else in Java.
+        KafkaToolError: The expression is invalid, or means something else in Java.
     """
     names = sorted(names)
     if expression is None:

@@ -32,7 +32,7 @@ def open_lake(root: str, master: str, *, brief: bool = False) -> Iterator["Lake"
             or as Spark reports inside.
     """
     if not root.strip():
-        raise UsageError("the lake has no place: give a directory or a URI with --lake")
+        raise UsageError("no lake is given: pass --lake DIRECTORY or URI")
     place = absolute_root(root)
     # Who was submitted has the jars that spark-submit was given; for a session of our own they are
     # fetched.

@@ -191,7 +191,7 @@ class WatchedCluster:
 
     async def _on_failure(self, error: Exception, wait_s: float) -> None:
         """The cluster's id could not be learned for a reason that nobody expected."""
-        reason = f"learning its cluster id failed, again in {wait_s:g} s ({error_line(error)})"
+        reason = f"learning its cluster id failed; retry in {wait_s:g} s ({error_line(error)})"
         if error_line(error) not in self._trouble:
             LOG.error("%s: %s", self.name, reason, exc_info=error)
         self._trouble = reason
@@ -250,7 +250,7 @@ class SourceRunner:
         return [report for cluster in self.clusters for report in cluster.reports()]
 
     async def run(self) -> None:
-        """Watches until cancelled; all sources begin anew if the bus accepts no more of them.
+        """Watches until cancelled; all sources restart if the bus accepts no more of them.
 
         Raises:
             streams.bus.errors.BusSetupError: The bus cannot be used as it is set up.
@@ -269,7 +269,7 @@ class SourceRunner:
         publisher = Publisher(bus, on_error=_tell)
         keeper = TopicKeeper(bus)
         keeping = start_background(
-            "looking after the topics", lambda: keeper.run(lambda: publisher.waits_for_topic)
+            "maintaining the topics", lambda: keeper.run(lambda: publisher.waits_for_topic)
         )
         try:
             async with publisher:
@@ -286,7 +286,7 @@ class SourceRunner:
         return must_be_set_up(error) and not self._has_published
 
     async def _on_failure(self, error: Exception, wait_s: float) -> None:
-        reason = f"the sources begin anew in {wait_s:g} s ({error_line(error)})"
+        reason = f"the sources restart in {wait_s:g} s ({error_line(error)})"
         LOG.error("%s", reason, exc_info=None if isinstance(error, BusError) else error)
         for cluster in self.clusters:
             cluster.note_failure(reason)

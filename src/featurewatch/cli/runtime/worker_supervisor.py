@@ -117,7 +117,7 @@ class WorkerSupervisor:
 
     def _note_replaced(self, error: WorkerIdTakenError) -> None:
         self._is_replaced = True
-        self._failure = f"the worker begins anew when that one has ended ({error_line(error)})"
+        self._failure = f"standing by: restarts once the other worker exits ({error_line(error)})"
         LOG.error("%s", self._failure)
 
     def _is_final(self, error: Exception) -> bool:
@@ -129,7 +129,7 @@ class WorkerSupervisor:
         if isinstance(error, WorkerIdTakenError):
             self._note_replaced(error)
             return
-        self._failure = f"the worker begins anew in {wait_s:g} s ({error_line(error)})"
+        self._failure = f"the worker restarts in {wait_s:g} s ({error_line(error)})"
         is_expected = isinstance(error, BusError | StuckCommitsError | SkippedOffsetsError)
         LOG.error("%s", self._failure, exc_info=None if is_expected else error)
 

@@ -72,7 +72,7 @@ class OutputLog:
                 for message in self._reader.poll(0.1):
                     self._take(message.topic() or "", message.value(), time.time() * 1000)
         except BusError as error:
-            LOG.error("the demo reads no more outputs: %s", error)
+            LOG.error("the demo no longer reads outputs: %s", error)
 
     def _take(self, name: str, value: bytes | None, now_ms: float) -> None:
         if value is None:  # the state of a cluster that was forgotten

@@ -97,7 +97,7 @@ def _settings(bus: Cluster, cluster: Cluster, directory: Path) -> Settings:
 
 
 def _keep(narrator: DemoPrinter, monitor: Monitor, bus: BusSettings, cluster: Cluster) -> NoReturn:
-    narrator.step("Left up to play with; Ctrl-C stops everything")
+    narrator.step("Everything keeps running; Ctrl-C stops it")
     narrator.did(f"the cluster: {cluster.bootstrap_servers}, its controllers {cluster.controllers}")
     for command in ("state --follow", "changes --follow", "alerts"):
         narrator.did(f"featurewatch {command} --bus {bus.bootstrap_servers}")
@@ -144,7 +144,7 @@ class _DemoScript:
         self._wait(lambda image: image.features.levels.get(METADATA_VERSION) == TARGET)
         self._show()
         self._old_controller()
-        self._narrator.step("No way back: 4.4-IV2 writes records that 3.7-IV4 cannot say")
+        self._narrator.step("No way back: 4.4-IV2 writes records that 3.7-IV4 cannot express")
         self._update(START, UpgradeType.SAFE_DOWNGRADE)
         self._way_back()
         self._kill()
@@ -229,7 +229,7 @@ class _DemoScript:
         self._narrator.did(f"broker {leader.id} is fenced")
         leader.start()
         self._wait_alive(NodeId(leader.id))
-        self._narrator.did(f"broker {leader.id} is back")
+        self._narrator.did(f"broker {leader.id} has recovered")
 
     def _burst(self, times: int) -> None:
         self._narrator.step(f"Controller {GHOST} flaps between releases {times} times")

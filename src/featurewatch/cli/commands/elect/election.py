@@ -130,7 +130,7 @@ async def _wait(admin: ElectionAdmin, elected: Iterable[TopicPartition]) -> None
     try:
         statuses = await admin.wait(elected, max_wait_s=_SEEN_S)
     except (UnreachableError, KafkaApiError) as error:
-        print_error(f"who leads now is not known: {error}")
+        print_error(f"the current leaders are not known: {error}")
         if right := getattr(error, "right", ""):
             print_error(lacking(right))
         return
@@ -166,7 +166,7 @@ def _effect(kind: ElectionType, found: PartitionDetails | None) -> str:
     if found.leader == preferred:
         return ""
     if preferred not in found.isr:
-        return f"{preferred} is not in sync and cannot lead; {leader} does"
+        return f"{preferred} is not in sync and cannot lead; {leader} leads"
     return f"leader {leader} -> {preferred}"
 
 

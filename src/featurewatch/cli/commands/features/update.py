@@ -21,27 +21,37 @@ Repeated = list[str] | None
 async def update(
     target: FeaturesTarget,
     feature_upgrade: Annotated[
-        Repeated, Option("--feature-upgrade", metavar="NAME:LEVEL", help="Early draft. Repeatable.")
+        Repeated,
+        Option(
+            "--feature-upgrade",
+            metavar="NAME:LEVEL",
+            help="Raise a feature (early draft). Repeatable.",
+        ),
     ] = None,
     feature_force_downgrade: Annotated[
         Repeated,
-        Option("--feature-force-downgrade", metavar="NAME:LEVEL", help="Early draft. Repeatable."),
+        Option(
+            "--feature-force-downgrade",
+            metavar="NAME:LEVEL",
+            help="Lower a feature (early draft). Repeatable.",
+        ),
     ] = None,
     features: Annotated[
         str | None, Option("--features", metavar="NAME:LEVEL,...", help="Early draft, struck out.")
     ] = None,
     force_downgrade: Annotated[
-        bool, Option("--force-downgrade", help="Early draft: a downgrade of all in --features.")
+        bool, Option("--force-downgrade", help="Lower all features in --features (early draft).")
     ] = False,
     upgrade: Annotated[
-        str | None, Option("--upgrade", metavar="NAME:LEVEL,...", help="Later draft.")
+        str | None,
+        Option("--upgrade", metavar="NAME:LEVEL,...", help="Raise features (later draft)."),
     ] = None,
     allow_downgrade: Annotated[
         str | None, Option("--allow-downgrade", metavar="NAME:LEVEL,...", help="Later draft.")
     ] = None,
     yes: Yes = False,
 ) -> None:
-    """Raise and lower levels as the drafts of KIP-584 have it (reference cluster)."""
+    """Raise and lower levels as the drafts of KIP-584 do it (reference cluster)."""
     # Here, so that help needs no client.
     from featurewatch.cli.commands.features.common.drafts import update_by_draft
 

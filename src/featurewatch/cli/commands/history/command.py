@@ -30,21 +30,23 @@ def show(
         Option(
             "--at",
             metavar="TIME",
-            help="A time: ISO 8601, UTC without a zone; or '2 days ago'.",
+            help="State at this time: ISO 8601 (UTC without a zone), or '2 days ago'.",
             default="now",
         ),
     ] = "",
     offset: Annotated[
         int | None,
-        Option("--offset", min=0, metavar="OFFSET", help="After this offset of the metadata log."),
+        Option("--offset", min=0, metavar="OFFSET", help="State after this offset of the log."),
     ] = None,
     epoch: Annotated[
         int | None,
-        Option("--epoch", min=0, metavar="EPOCH", help="While this epoch was the cluster's."),
+        Option("--epoch", min=0, metavar="EPOCH", help="State at this epoch of the cluster."),
     ] = None,
     revision: Annotated[
         int | None,
-        Option("--revision", min=1, metavar="REVISION", help="When this revision began."),
+        Option(
+            "--revision", min=1, metavar="REVISION", help="State at the start of this revision."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -83,8 +85,10 @@ def show(
 
 @command()
 def diff(
-    before: Annotated[str, Argument(metavar="A", help=f"A moment: {_MOMENT}.")],
-    after: Annotated[str, Argument(metavar="[B]", help="Another.")] = "now",
+    before: Annotated[str, Argument(metavar="A", help=f"First moment to compare: {_MOMENT}.")],
+    after: Annotated[
+        str, Argument(metavar="[B]", help="Second moment to compare (default: now).")
+    ] = "now",
     lake: LakeRoot = "",
     cluster: OnlyCluster = "",
     as_json: AsJson = False,
@@ -120,7 +124,7 @@ def upgrades(
         str,
         Option("--since", metavar="TIME", help="Only those that lasted until this time or later."),
     ] = "",
-    nodes: Annotated[bool, Option("--nodes", help="With the time of each node's restart.")] = False,
+    nodes: Annotated[bool, Option("--nodes", help="Show when each node restarted.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show each roll of a cluster, or of all: when, how long, which levels, the downgrade path."""
@@ -187,7 +191,7 @@ def operations(
 def plot(
     out: Annotated[
         Path | None,
-        Option("--out", metavar="FILE", help="The file to write: .png, or .html for a page."),
+        Option("--out", metavar="FILE", help="File to write: .png, or .html for a page."),
     ] = None,
     lake: LakeRoot = "",
     cluster: OnlyCluster = "",
@@ -196,12 +200,12 @@ def plot(
         str, Option("--until", metavar="TIME", help="Up to this time.", default="now")
     ] = "",
 ) -> None:
-    """Draw levels and what nodes support over time, as an image or as a single HTML page.
+    """Draw finalized levels and supported ranges over time, as an image or a single HTML page.
 
     Exits with 4 where the history does not reach.
     """
     if out is None or out.suffix not in (".png", ".html"):
-        raise UsageError("say what to draw with --out FILE.png or --out FILE.html")
+        raise UsageError("name the file to write with --out FILE.png or --out FILE.html")
     now = datetime.now(UTC)
     from featurewatch.pipeline.history import point_in_time
     from featurewatch.pipeline.history.moments import parse_time

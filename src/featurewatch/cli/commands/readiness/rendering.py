@@ -95,7 +95,7 @@ def _answers(report: ReadinessReport) -> Iterator[Text]:
     if report.controller_response is not None and not report.controller_response.accepted:
         yield from _said(report.controller_response)
     elif report.verdict is Verdict.YES and not report.changes:
-        yield Text("Every level is where it shall be.", style="green")
+        yield Text("All levels are up to date.", style="green")
     elif report.verdict is Verdict.YES and report.controller_response is not None:
         yield Text(f"{_who(report.controller_response)} would accept it.", style="green")
     elif report.verdict is Verdict.UNKNOWN and report.controller_response is not None:

@@ -135,7 +135,7 @@ class _Decoder:
         return KraftPartition(replicas, isr, leader, adding, removing, is_recovering)
 
     def config(self, read: ReadData | None) -> dict[str, str]:
-        """A configuration; empty if there is none."""
+        """A configuration; empty if the znode is missing."""
         if read is None:
             return {}
         try:

@@ -139,9 +139,7 @@ def _lines(kafka: InstalledKafka, path: Path, learned: Learned) -> list[str]:
         low, high = content["supported"][METADATA_VERSION]
         name = next(level["name"] for level in content["levels"] if level["level"] == high)
         lines.append(f"Its nodes support {METADATA_VERSION} {low}-{high} ({name}).")
-    lines += [
-        f"Not learned, and unknown as before: {line}" for line in content["learned"]["left_out"]
-    ]
+    lines += [f"Not learned, and still unknown: {line}" for line in content["learned"]["left_out"]]
     lines.append(f"Written to {path}; running processes read it when they start again.")
     return lines
 

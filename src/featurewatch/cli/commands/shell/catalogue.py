@@ -61,7 +61,7 @@ def command_of(path: tuple[str, ...]) -> click.Command | None:
 
 @lru_cache(maxsize=256)
 def shape_of(path: tuple[str, ...]) -> CommandShape | None:
-    """The shape of a command; None: there is none, or a package that it needs is missing."""
+    """The shape of a command; None if it is unknown, or a package that it needs is missing."""
     if not path:
         return ROOT
     try:

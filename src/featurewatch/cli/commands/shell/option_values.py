@@ -21,7 +21,7 @@ NEW_TOPIC: Final = ("topics", "create")
 
 
 class Value(NamedTuple):
-    """A value, or the next part of one; ``kept`` is what of the typed text stands before it."""
+    """A value, or the next part of one; ``kept`` is the part of the typed text before it."""
 
     text: str
     note: str = ""

@@ -25,10 +25,9 @@ class Word(NamedTuple):
 
 
 class Words(NamedTuple):
-    """The words of a line; ``is_open``: a quotation, or an escape, goes on behind its end.
+    """The words of a line; ``is_open``: a quotation or an escape is unfinished at its end.
 
-    The last word goes on behind the end of the line unless ``is_ended``. ``is_comment``: the line
-    ends in one.
+    The last word is unfinished unless ``is_ended``. ``is_comment``: the line ends in a comment.
     """
 
     words: list[Word]

@@ -30,7 +30,7 @@ from featurewatch.tables.image.cluster import ClusterImage
 
 Levels = Mapping[FeatureName, FeatureLevel]
 _FILES_S: Final = SETTLE_MS / 1000 + 2
-"""Files of which nothing could be read for so long cannot be read; a record counts after a time."""
+"""Files are unreadable if nothing was read after this time; a record counts only after a while."""
 
 
 def print_info(directory: Path, *, as_json: bool) -> None:

@@ -21,7 +21,10 @@ async def create(
     topic: Topic = None,
     partitions: Partitions = None,
     replication_factor: Annotated[
-        Once, Option("--replication-factor", metavar="COUNT", help="Replicas of each partition.")
+        Once,
+        Option(
+            "--replication-factor", metavar="COUNT", help="Number of replicas of each partition."
+        ),
     ] = None,
     replica_assignment: ReplicaAssignment = None,
     config: Annotated[
@@ -29,7 +32,7 @@ async def create(
         Option("--config", metavar="NAME=VALUE", help="A setting of the topic. Repeatable."),
     ] = None,
     if_not_exists: Annotated[
-        bool, Option("--if-not-exists", help="An existing topic is no error.")
+        bool, Option("--if-not-exists", help="Do nothing if the topic exists.")
     ] = False,
     dry_run: DryRun = False,
 ) -> None:

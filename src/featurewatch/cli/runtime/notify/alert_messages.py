@@ -25,7 +25,7 @@ def alert_of(message: Message) -> Alert | None:
         return None
     try:
         if len(value) > _MAX_BYTES:
-            raise MalformedEventError(f"{len(value)} bytes are more than an alert has")
+            raise MalformedEventError(f"{len(value)} bytes are more than an alert can have")
         alert = decode_alert(value)
         subject = (str(part) for item in alert.subject.items() for part in item)
         if sum(map(len, (alert.id, alert.cluster, alert.rule, alert.cause, *subject))) > (

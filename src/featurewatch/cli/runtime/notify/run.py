@@ -117,7 +117,7 @@ async def _restarting(target: str, run: Callable[[], Awaitable[None]]) -> None:
 
     async def on_failure(error: Exception, wait_s: float) -> None:
         LOG.error(
-            "sending to %s failed and is started again in %g s (%s)",
+            "sending to %s failed and restarts in %g s (%s)",
             *(target, wait_s, error_line(error)),
             exc_info=error,
         )

@@ -1,8 +1,8 @@
 """Reads the alerts for one webhook, and keeps its place on the topic.
 
-Each webhook has a consumer group of its own, so a restart goes on where it was, several processes
-share the work, and a webhook that hangs holds up nobody else. A message is committed after it was
-delivered: it may be delivered twice, with the same id, and is never lost.
+Each webhook has its own consumer group, so a restart continues where it was, several processes
+share the work, and a webhook that hangs holds up nobody else. A message is committed after its
+delivery: it may be delivered twice, with the same id, but is never lost.
 """
 
 import asyncio

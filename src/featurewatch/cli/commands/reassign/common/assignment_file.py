@@ -79,7 +79,7 @@ def parse_assignment(text: str) -> RequestedAssignment:
 
 
 def check_assignment(requested: RequestedAssignment) -> None:
-    """Raises `KafkaToolError` for what ``--execute`` refuses of itself."""
+    """Raises `KafkaToolError` for what ``--execute`` refuses without asking the cluster."""
     entries = requested.entries
     if not entries:
         raise failure("Partition reassignment list cannot be empty")

@@ -48,7 +48,7 @@ async def cancel_assignment(
     if admin.names_controllers:
         target.line(NO_MOVES)
         if not preserve_throttles:
-            print_error("throttles stay: verify with --bootstrap-server takes them away")
+            print_error("throttles stay: verify with --bootstrap-server removes them")
         return
     brokers = (await admin.topics(())).brokers
     found = await located(admin, requested.directories, brokers)

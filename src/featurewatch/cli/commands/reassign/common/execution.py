@@ -223,17 +223,17 @@ class Execution:
         if options.throttle < 0 and options.directory_throttle < 0:
             return
         if {*running} - {*self._targets}:
-            print_error("other reassignments ran before: verify takes the throttles away")
+            print_error("other reassignments ran before: verify removes the throttles")
             return
         try:
             await remove_throttles(self._admin, self._requested.topics, time.monotonic)
         except (AdminError, KafkaToolError) as error:
             print_error(
-                f"the throttles could not be taken away: {error}: run featurewatch reassign verify"
+                f"the throttles could not be removed: {error}: run featurewatch reassign verify"
             )
             return
         if await self._still_moves():
-            print_error("the throttles are taken away; the reassignment goes on without them")
+            print_error("the throttles were removed; the reassignment continues without them")
 
     async def _still_moves(self) -> bool:
         try:

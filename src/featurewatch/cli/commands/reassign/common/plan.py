@@ -68,7 +68,7 @@ def endless(
 ) -> Iterator[tuple[TopicPartition, str]]:
     """The partitions whose replacement a KRaft controller of a release never completes, and why.
 
-    The controller keeps the old added and removed replicas where the new ones are none.
+    The controller keeps the old added or removed replicas if the new lists are empty.
     """
     rule = KraftElectionRules(release).completion
     for partition, replicas in sorted(targets.items()):

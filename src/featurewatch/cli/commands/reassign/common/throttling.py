@@ -85,7 +85,7 @@ async def clear_leftovers(admin: ReassignmentAdmin, *, but: Iterable[str] = ()) 
         print_error(f"throttles that an earlier command left are not looked for: {error}")
         return
     print_error(
-        "throttles that an earlier command left are taken away: "
+        "throttles that an earlier command left are removed: "
         f"topics {joined(topics)}; brokers {joined(rates) or 'none'}"
     )
 

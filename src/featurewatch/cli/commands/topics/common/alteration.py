@@ -110,4 +110,4 @@ def _preview(topics: Sequence[TopicDetails], request: AlterRequest) -> Iterator[
         for name in request.deleted:
             yield f"{topic.name}: {name} returns to its default"
     if request.partitions is not None:
-        yield "partitions can never be taken away; messages of a key may go to another one"
+        yield "partitions can never be removed; messages of a key may go to another one"

@@ -1,4 +1,4 @@
-"""Deletes topics for ``topics delete``, after a look at what hangs on them."""
+"""Deletes topics for ``topics delete``, after showing their partitions and size."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence

@@ -114,8 +114,8 @@ async def _topics(
 def _document(
     topic: TopicDetails, described: DescribedTopics, request: DescribeRequest
 ) -> dict[str, Any] | None:
-    """A topic with the partitions of the condition; None: it has none, or no settings of its own
-    where these are the condition."""
+    """A topic with the partitions that meet the condition, or None without any; also None if only
+    topics that override settings are requested, and it overrides nothing."""
     config = described.configs[topic.name]
     if config.error:
         raise KafkaToolError(config.text, right=config.right)
