@@ -27,7 +27,7 @@ Measures = Iterator[dict[str, Any]]
 
 
 def on_a_bus(measures: Callable[[BusSettings, Path], Measures], partitions: int = 1) -> Measures:
-    """Measures with a bus of their own, which ends with them."""
+    """Measures with a separate bus, which ends with them."""
     yield from on_a_cluster(lambda bus, directory, _: measures(bus, directory), partitions)
 
 

@@ -215,7 +215,7 @@ def test_wrong_usage_is_one_line_and_exit_code_2(
 
 
 def test_an_unreachable_bus_is_one_line_and_exit_code_1(tmp_path: Path) -> None:
-    """Nobody listens: the address and the reason stand in the only line there is."""
+    """Nobody listens: a single line has the address and the reason."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # and nobody listens
         address = f"127.0.0.1:{taken.getsockname()[1]}"

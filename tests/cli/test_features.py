@@ -50,8 +50,8 @@ def by(cluster: ScriptedCluster) -> tuple[str, str]:
 def test_a_change_is_confirmed_at_a_terminal(
     answer: str, ours: OurCommand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At a terminal: what goes from where to where, what it brings and the way back stand on
-    stderr, then the change is made and told on stdout."""
+    """At a terminal: stderr shows the old and new levels, what they bring and the way back; then
+    the change is made and reported on stdout."""
     monkeypatch.setattr(sys, "stdin", Terminal(answer))
     with ScriptedCluster(Node()) as cluster:
         result = ours(*by(cluster), *RAISE)
@@ -228,7 +228,7 @@ def test_enable_latest_sends_nothing_where_a_node_is_silent(ours: OurCommand) ->
     assert "nothing was sent, nothing is changed" in result.err
 
 
-def test_options_stand_before_the_command_or_after_it(ours: OurCommand) -> None:
+def test_options_come_before_the_command_or_after_it(ours: OurCommand) -> None:
     """As Kafka's tool takes them, and as KIP-584 writes them; the nearer one counts (M-18)."""
     with ScriptedCluster(Node()) as cluster:
         before = ours(*by(cluster), "describe")
@@ -395,7 +395,7 @@ retries 3
 
 
 def test_a_properties_file_is_read_as_java_reads_it(tmp_path: Path) -> None:
-    r"""Escapes, ``\u`` ones too, a backslash that is itself escaped, lines that go on."""
+    r"""Escapes, ``\u`` ones too, a backslash that is itself escaped, continued lines."""
     file = tmp_path / "client.properties"
     write_private(
         file,

@@ -199,7 +199,7 @@ def test_a_large_cluster_stays_on_one_screen() -> None:
     assert sum("✗ brokers" in line for line in lines) == 6
 
 
-def test_controllers_may_have_a_login_of_their_own(
+def test_controllers_may_have_their_own_login(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """--controllers-config beside --command-config, as in watch."""

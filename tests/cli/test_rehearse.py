@@ -290,7 +290,7 @@ def test_a_difference_to_the_real_controller_exits_with_1(
 
 
 def test_a_release_that_cannot_start_at_the_levels_is_wrong_usage() -> None:
-    """Its own words tell why it cannot stand in."""
+    """Its own text says why it cannot be used."""
     live = replace(controller_state(image()), levels={METADATA_VERSION: FeatureLevel(30)})
     with pytest.raises(UsageError, match="this controller only supports versions 1-21"):
         rehearse_real.rehearse_on_real_controller("3.9.1", live, [])

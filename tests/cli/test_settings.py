@@ -92,7 +92,7 @@ WRONG = (
 
 @pytest.mark.parametrize(("text", "says"), WRONG)
 def test_an_invalid_file_is_one_line_with_the_field(tmp_path: Path, text: str, says: str) -> None:
-    """A mistake in the file is told with its field and its file, and with what must stand there."""
+    """A mistake in the file is reported with its field, its file, and the expected value."""
     file = _file(tmp_path, text)
     with pytest.raises(UsageError, match=says) as caught:
         load(file)
@@ -225,7 +225,7 @@ def test_the_default_limits_are_those_of_the_rules() -> None:
 
 
 def test_the_reference_uncommented_is_the_defaults(tmp_path: Path) -> None:
-    """Every setting stands in the reference with the value that it has if nothing is said."""
+    """The reference has every setting with its default value."""
     text = re.sub(r"^#(?=  |[ ]\w+:$)", "", render(), flags=re.MULTILINE)
     content = yaml.safe_load(re.sub(r"^[ ](?=\S)", "", text, flags=re.MULTILINE))
     assert content["worker"].pop("data_directory") is None  # it depends on the user
@@ -257,7 +257,7 @@ empty=
 
 
 def test_properties_are_read_as_java_reads_them(tmp_path: Path) -> None:
-    """Comments, all three separators, lines that go on, and values with signs of their own."""
+    """Comments, all three separators, continued lines, and values with the same characters."""
     file = tmp_path / "client.properties"
     write_private(file, PROPERTIES)
     assert read_properties(file) == {
@@ -311,7 +311,7 @@ def test_a_polled_controller_needs_its_id(tmp_path: Path, value: str, reason: st
         load(_file(tmp_path, f"clusters: [{{polled_controllers: '{value}'}}]"))
 
 
-def test_controllers_may_have_a_login_of_their_own(tmp_path: Path) -> None:
+def test_controllers_may_have_their_own_login(tmp_path: Path) -> None:
     """A file for each role; without one for controllers, both have the same."""
     for name in ("brokers", "controllers"):
         write_private(

@@ -40,7 +40,7 @@ async def watch(sink: Any, *clusters: WatchedCluster) -> asyncio.Task[None]:
 
 
 @pytest.mark.parametrize("error", [EventTooLargeError("too large"), RuntimeError("\x1b[2J")])
-async def test_a_source_that_fails_is_started_again_and_the_others_go_on(
+async def test_a_source_that_fails_is_restarted_and_the_others_continue(
     error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It says so in the log, in its status on the bus, in its report and in a metric."""

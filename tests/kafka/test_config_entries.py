@@ -1,4 +1,4 @@
-"""Settings are read in a loop of their own: the same as by kio's layout, and as safely."""
+"""Settings are read in a separate loop: the same as by kio's layout, and as safely."""
 
 from collections.abc import Callable
 
@@ -73,7 +73,7 @@ def test_settings_are_read() -> None:
 
 
 def test_settings_of_created_topics_are_skipped() -> None:
-    """What follows is left; a missing list is none (KIP-525)."""
+    """What follows is left unread; a missing list counts as empty (KIP-525)."""
     for content in (created(), b"\0", b"\1"):
         cursor = ByteReader(content + b"next")
         skip_configs(cursor)

@@ -92,9 +92,9 @@ async def until_delivered(bus: MockBus, hook: Receiver, settings: Settings, node
 async def test_what_waited_for_a_day_is_given_up_and_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A webhook that is new has no past to get; one that was away for a day has lost something,
-    and the counter, of which a rule makes an alert, has it. The day of a message that claims to be
-    of the future begins when it is read."""
+    """A new webhook gets no past messages; one that was unreachable for a day has lost some, which
+    the counter shows and a rule turns into an alert. The day of a message that claims to be of the
+    future begins when it is read."""
     bus, received_ms = MockBus(), []
     deliver = WebhookSender.deliver
 
@@ -118,7 +118,7 @@ async def test_what_waited_for_a_day_is_given_up_and_counted(
 
 
 async def test_410_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """And says what to do; other targets go on."""
+    """And says what to do; other targets are unaffected."""
     bus = MockBus()
     put(bus, alert(1), alert(2))
     async with receiver(lambda _: web.Response(status=410)) as gone, receiver() as good:

@@ -112,7 +112,7 @@ def test_what_follows_from_a_status(status: int, delivery: Delivery) -> None:
 
 
 def test_messages_stay_for_as_long_as_they_are_tried() -> None:
-    """Compaction leaves each message of an alert to a webhook that is away."""
+    """Compaction keeps each message of an alert for an unreachable webhook."""
     assert int(ALERTS.config["min.compaction.lag.ms"]) >= GIVE_UP_MS
 
 

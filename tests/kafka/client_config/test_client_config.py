@@ -144,7 +144,7 @@ def test_tls_that_cannot_be_used_is_one_line(changed: dict[str, str], key: str, 
 
 
 def test_a_wrong_password_of_a_jks_key_is_named() -> None:
-    """A key in a JKS store may have a password of its own."""
+    """A key in a JKS store may have its own password."""
     with pytest.raises(SecurityError, match="the password does not open its key"):
         from_properties({**java_tls("jks"), "ssl.key.password": "wrong99"})
 
@@ -310,7 +310,7 @@ def test_a_wrong_line_is_named_with_its_file(tmp_path: Path, line: str, says: st
     assert "\n" not in str(raised.value)
 
 
-def test_a_property_that_goes_on_is_named_by_its_first_line(tmp_path: Path) -> None:
+def test_a_continued_property_is_named_by_its_first_line(tmp_path: Path) -> None:
     """As an editor shows it."""
     file = tmp_path / "client.properties"
     write_private(file, "a=1\\\n2\\\n3\nb=4\n")
