@@ -220,9 +220,9 @@ def test_wrong_usage_is_one_line(
 @pytest.mark.parametrize(
     ("content", "text"),
     [
-        (b"- [", "is no YAML"),
+        (b"- [", "is not YAML"),
         (b"[" * 3000, "is nested too deep"),
-        (b"\xff", "is no YAML"),
+        (b"\xff", "is not YAML"),
         (b"", "no steps"),
         (b"- stop: 7", "'7'"),
         (b"- upgrade: {release: 4.10}", "'4.10'"),

@@ -50,9 +50,7 @@ def add(requests: ResyncRequests, cluster: str = ONE, source: str = "", reason: 
     requests.add(message.value, message.key)
 
 
-def test_the_requested_sources_republish(
-    requests: ResyncRequests, sources: list[Source]
-) -> None:
+def test_the_requested_sources_republish(requests: ResyncRequests, sources: list[Source]) -> None:
     """One source of a cluster, or all of them, and those of no other cluster."""
     add(requests, ONE, "kraft", "lost")
     add(requests, "unknown-cluster")

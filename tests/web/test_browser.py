@@ -190,7 +190,7 @@ async def test_steps_are_rehearsed(browser: Any) -> None:
     """A form takes them, a result names each, and a step that is wrong is explained."""
     async with tab(browser) as shown:
         await shown.page.goto(f"{shown.server.url}?view=rehearsal{OF_CLUSTER}")
-        steps = shown.page.get_by_label("Steps, one a line")
+        steps = shown.page.get_by_label("Steps, one per line")
         await steps.fill("explode:broker-1")
         await shown.page.get_by_role("button", name="Rehearse", exact=True).click()
         await shown.shows("is wrong")

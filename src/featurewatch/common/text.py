@@ -8,7 +8,7 @@ MAX_DETAIL_CHARS: Final = 4_000
 """A detail of a status or a reason, in characters: what is longer lists thousands of nodes."""
 
 MAX_NAME_CHARS: Final = 100
-"""What people call a cluster, in characters."""
+"""The longest name of a cluster, in characters."""
 
 MAX_QUOTED_CHARS: Final = 200
 """A text of a peer that an error quotes, in characters."""

@@ -57,7 +57,7 @@ def names_in(expression: str) -> list[str]:
 
 
 def meanings(expression: str) -> Iterable[str]:
-    """What the metrics in an expression mean, a sentence each."""
+    """The meaning of the metrics in an expression, one sentence each."""
     for name in names_in(expression):
         about = SERIES[name].about.rstrip(".")
         yield f"{about[0].upper()}{about[1:]}."

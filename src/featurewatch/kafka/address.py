@@ -26,7 +26,7 @@ class Address(NamedTuple):
         """Reads ``host:port`` or ``[v6]:port``; raises `ValueError` with the reason."""
         host, colon, port = text.strip().rpartition(":")
         if not colon or not host:
-            raise ValueError(f"{text!r} is no address: write host:port")
+            raise ValueError(f"{text!r} is not an address: write host:port")
         if not port.isdecimal() or not 0 < int(port) <= _HIGHEST_PORT:
             raise ValueError(f"{text!r} has no port between 1 and {_HIGHEST_PORT}: write host:port")
         if host.startswith("[") and host.endswith("]"):
@@ -35,7 +35,7 @@ class Address(NamedTuple):
             raise ValueError(f"{text!r} is ambiguous: write an IPv6 address as [address]:port")
         address = cls(host, int(port))
         if (problem := address.problem()) is not None:
-            raise ValueError(f"{text!r} is no address, {problem}: write host:port")
+            raise ValueError(f"{text!r} is not an address, {problem}: write host:port")
         return address
 
     @classmethod

@@ -100,7 +100,7 @@ class Connection:
         self.api_versions: Mapping[int, tuple[int, int]] = MappingProxyType({})
         self.last_api_versions: AnyApiVersionsResponse | None = None
         self.hint = ""
-        """What it may mean if the node closes the connection on the next request."""
+        """A hint that explains why the node may close the connection on the next request."""
         self.is_open = False
         """Whether the login is over, if there is one; until then only short responses are read."""
         self.on_first_response: Callable[[], None] | None = None
@@ -315,7 +315,7 @@ async def open_connection(
         LocalResourceError: This process is out of file descriptors or memory.
     """
     if (problem := address.problem()) is not None:
-        raise NodeError(f"{address} is no address, {problem}: correct what advertises it")
+        raise NodeError(f"{address} is not an address, {problem}: correct what advertises it")
     connection = await _connect(address, security, timeout_s, client_id, connect)
     worked = _KNOWN.has(*_listener(address, security))
     advice = silence_advice(uses_tls=security.tls is not None, worked=worked)
@@ -363,7 +363,7 @@ async def _connect(
     except OSError as error:
         _raise_not_connected(address, security, error)
     except (ValueError, OverflowError) as error:
-        raise NodeError(f"{address} is no address that can be resolved: {error}") from error
+        raise NodeError(f"{address} is not an address that can be resolved: {error}") from error
     return Connection(address, transport, client_id)
 
 

@@ -35,7 +35,7 @@ class ByteReader:
         self.at = start
         self.items_left = max_items
         self.memo: Any = None
-        """What a reader with a way of its own keeps from one item of the message to the next."""
+        """State that a special reader keeps from one item of the message to the next."""
 
     def take(self, size: int) -> memoryview:
         """The next ``size`` bytes."""
@@ -162,7 +162,7 @@ def _field(field: Field, flexible: bool) -> FieldReader:
 
 
 def _nullable_entity(entity: FieldReader, cursor: ByteReader) -> Any:
-    """A structure that may be missing: a byte before it tells which (KIP-893)."""
+    """A structure that may be missing, as the byte before it shows (KIP-893)."""
     return None if _int8(cursor) < 0 else entity(cursor)
 
 

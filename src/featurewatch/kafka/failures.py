@@ -118,7 +118,7 @@ def unreachable(address: Address, error: OSError, *, worked: bool) -> str:
 
 
 def silence_advice(*, uses_tls: bool, worked: bool) -> str:
-    """What to check where a node accepts a connection and then ends it or sends nothing."""
+    """The advice for a node that accepts a connection and then ends it or sends nothing."""
     if worked:
         return "it worked before: is the node up, and not overloaded?"
     if uses_tls:

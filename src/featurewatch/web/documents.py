@@ -131,7 +131,7 @@ def upgrade_state(snapshot: Snapshot) -> UpgradeState:
 
 
 def urgency(document: Mapping[str, Any]) -> tuple[int, int, int, str]:
-    """The key by which summaries are sorted: worst first, then what has been so for longest."""
+    """The key by which summaries are sorted: worst first, then the longest in that state."""
     state = document["state"]
     rank = _URGENT_STATES.index(state) if state in _URGENT_STATES else len(_URGENT_STATES)
     since_ms = document["since_ms"]
@@ -167,7 +167,7 @@ def _only_on(releases: Mapping[str, set[NodeId]], newest: str | None) -> set[Nod
 
 
 def _newest_release(classes: Iterable[CapabilityClass]) -> str | None:
-    """The newest release that some node runs, known or not; None: no node tells."""
+    """The newest release that some node runs, known or not; None if no node reports one."""
     newest = newest_software(
         intern_capabilities(item.ranges, complete=item.complete) for item in classes if item.nodes
     )

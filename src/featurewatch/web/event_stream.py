@@ -58,7 +58,7 @@ class EventEncoder:
 
 
 class EventCursor:
-    """What one client has seen.
+    """The position of one client in the stream.
 
     ``position`` is the id of the last event that it has (empty: it has nothing).
     """

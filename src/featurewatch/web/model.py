@@ -1,4 +1,4 @@
-"""What the page shows: the newest state, alerts and changes of every cluster, folded from topics.
+"""The content of the page: newest state, alerts and changes of every cluster, folded from topics.
 
 Pure: messages and times go in, documents come out, and the numbers of what changed. Its size
 follows the clusters and alerts that exist: of changes it holds `MAX_CHANGES` a cluster, and

@@ -84,7 +84,7 @@ def page(
 
 
 def _fingerprint(query: Mapping[str, str], resource: str) -> str:
-    """What a cursor is bound to: the resource and the parameters that select and sort."""
+    """The query of a cursor: the resource and the parameters that select and sort."""
     given = sorted(item for item in query.items() if item[0] not in ("cursor", "limit"))
     return sha256(orjson.dumps([resource, given])).hexdigest()[:12]
 

@@ -1,4 +1,4 @@
-"""What holds for every request: methods, the Host header, and the headers of every response."""
+"""Rules for every request: methods, the Host header, and the headers of every response."""
 
 import logging
 from http import HTTPStatus

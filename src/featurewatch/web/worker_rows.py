@@ -17,7 +17,7 @@ from featurewatch.tables.image.cluster import ClusterImage
 from featurewatch.tables.rows import IMAGE_ROWS, cluster_of, image_of_rows
 
 _FAMILIES: Final = frozenset({*IMAGE_ROWS, TIMERS})
-"""What readiness depends on; partitions and alerts are not stored here."""
+"""The topics that readiness depends on; partitions and alerts are not stored here."""
 
 
 class WorkerRows:

@@ -66,7 +66,7 @@ def elections(*numbers: int) -> str:
     [
         ({}, "bootstrap.servers names no broker"),
         ({"bootstrap.servers": " , "}, "bootstrap.servers names no broker"),
-        ({"bootstrap.servers": "nowhere"}, "'nowhere' is no address"),
+        ({"bootstrap.servers": "nowhere"}, "'nowhere' is not an address"),
         ({"bootstrap.servers": "a:1", "request.timeout.ms": "0"}, "request.timeout.ms is '0'"),
         ({"bootstrap.servers": "a:1", "acks": "all"}, "unknown properties: acks"),
     ],

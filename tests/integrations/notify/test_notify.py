@@ -151,7 +151,7 @@ HOOK = "url: 'https://h/', secret_file: secret"
             "notify: {webhooks: [{name: a, url: 'https://h/', secret_file: missing}]}",
             "cannot be read",
         ),
-        ("notify: {webhooks: [{name: a, url: 'https://h/', secret_file: bad}]}", "is no secret"),
+        ("notify: {webhooks: [{name: a, url: 'https://h/', secret_file: bad}]}", "is not a secret"),
         (
             "notify: {alertmanagers: ['http://am'], authorization_file: /dev/null}",
             "does not hold one line",

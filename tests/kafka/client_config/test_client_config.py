@@ -66,8 +66,8 @@ def test_a_jaas_entry_is_the_login_of_every_client(jaas: str, login: tuple[str, 
 @pytest.mark.parametrize(
     ("jaas", "says"),
     [
-        (f'{PLAIN} required username="u" password="p"', "is no login entry: write"),
-        ("nonsense", "is no login entry"),
+        (f'{PLAIN} required username="u" password="p"', "is not a login entry: write"),
+        ("nonsense", "is not a login entry"),
         ("com.sun.security.auth.module.Krb5LoginModule required;", "Krb5LoginModule is not"),
         (f'{SCRAM} required username="u" password="p" tokenauth="true";', "delegation tokens"),
         (f"{PLAIN} required;", "SASL needs sasl.username"),

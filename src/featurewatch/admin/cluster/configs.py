@@ -13,7 +13,7 @@ _ALTER_CONFIGS = 44
 
 
 class ResourceKind(IntEnum):
-    """What a setting belongs to (``ConfigResource.Type``)."""
+    """The kind of resource that a setting belongs to (``ConfigResource.Type``)."""
 
     TOPIC = 2
     BROKER = 4
@@ -37,7 +37,7 @@ class ConfigOwner(NamedTuple):
 
 
 class ConfigOp(IntEnum):
-    """What happens to a setting (``AlterConfigOp.OpType``); append and subtract are of lists."""
+    """A change of a setting (``AlterConfigOp.OpType``); append and subtract apply to lists."""
 
     SET = 0
     DELETE = 1

@@ -140,7 +140,7 @@ class ClusterReader(AdminSession):
         return found
 
     async def supported_features(self) -> SupportedRanges:
-        """The feature levels that the first node supports, which tell its release."""
+        """The feature levels that the first node supports, which imply its release."""
         from featurewatch.admin.features.metadata import read_metadata
 
         connection = await self._connections.any_node()

@@ -28,7 +28,7 @@ _NOT_NEEDED: Final = 84
 
 
 class ElectionType(IntEnum):
-    """Who may be elected, with Kafka's numbers (``ElectionType``)."""
+    """The kind of an election, with Kafka's numbers (``ElectionType``)."""
 
     PREFERRED = 0
     """The first replica, if it is in sync."""

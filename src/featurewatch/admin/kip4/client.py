@@ -65,7 +65,7 @@ class DraftApiError(AdminError):
 
 
 class OperationState(IntEnum):
-    """What became of a reassignment or an election of one partition."""
+    """The outcome of a reassignment or an election of one partition."""
 
     FAILED = -1
     IN_PROGRESS = 0

@@ -1,4 +1,4 @@
-"""What throttles a reassignment: the settings of brokers and topics, as Kafka's tool sets them.
+"""The throttles of a reassignment: settings of brokers and topics, as Kafka's tool sets them.
 
 Follows ``ReassignPartitionsCommand``: a rate on each broker that sends or receives replicas, and on
 each topic the list of replicas that the rate holds for.

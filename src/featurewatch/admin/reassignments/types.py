@@ -1,4 +1,4 @@
-"""What a client of reassignments takes and returns; plain values."""
+"""The parameters and results of a client of reassignments; plain values."""
 
 from collections.abc import Mapping
 from enum import IntEnum

@@ -28,7 +28,7 @@ class TopicMetadataReader(ClusterReader):
     """Reads one cluster's topics; as `AdminSession`, whose exceptions every call raises."""
 
     async def list_topics(self) -> tuple[str, ...]:
-        """The names of all topics, sorted; those in deletion are not told apart (KIP-4)."""
+        """The names of all topics, sorted; those in deletion are not marked (KIP-4)."""
         return tuple(topic.name for topic in (await self.overview()).topics)
 
     async def describe_topic(self, name: str) -> TopicDetails:

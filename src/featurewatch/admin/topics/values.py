@@ -98,7 +98,7 @@ def topic_id_of(text: str) -> UUID | None:
     try:
         content = b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except ValueError:
-        raise RequestError(f"{text!r} is no topic id: it is not base64") from None
+        raise RequestError(f"{text!r} is not a topic id: it is not base64") from None
     if len(content) != _ID_BYTES:
         raise RequestError(
             f"Input string `{text}` decoded as {len(content)} bytes, which is not equal to the "

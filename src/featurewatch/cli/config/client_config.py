@@ -35,7 +35,7 @@ class Properties(dict[str, str]):
         return UsageError(f"{self.file}{line}: {reason}")
 
     def checked(self, read: Callable[["Properties"], _RESULT]) -> _RESULT:
-        """What ``read`` makes of the properties; its `SecurityError` becomes a `UsageError`."""
+        """Returns ``read`` of the properties; its `SecurityError` becomes a `UsageError`."""
         from featurewatch.kafka.client_config.errors import SecurityError
 
         try:
@@ -111,7 +111,7 @@ def read_client_config(file: Path | None) -> ClientConfig:
 
 
 def _file_state(value: str) -> tuple[int, int, int] | None:
-    """What changes with a file, if a property's value is the path of one."""
+    """A value that changes with a file, if a property's value is the path of one."""
     try:
         state = os.stat(value)
     except (OSError, ValueError):

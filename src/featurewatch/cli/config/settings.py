@@ -152,7 +152,7 @@ def _different_clusters(clusters: list[ClusterSection]) -> list[ClusterSection]:
 
 
 def _identities(cluster: ClusterSection) -> Iterator[tuple[str, str]]:
-    """What two clusters cannot have in common."""
+    """The values that must be unique to a cluster."""
     if cluster.cluster_id:
         yield "cluster_id", cluster.cluster_id
     if cluster.name:
@@ -191,7 +191,7 @@ class ReadinessSection(_Section):
     ghost_after_s: Lasting = 3600.0
     """a registration without a sign of life of its node"""
     upgrade_after_s: Lasting = 86_400.0
-    """nodes of two releases beside each other, or levels that could be finalized and are not"""
+    """nodes that run two releases, or levels that could be finalized and are not"""
     refusal_after_s: Lasting = 60.0
     """a node that would be refused at its next registration; a restart takes a moment"""
     source_critical_after_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 60.0
@@ -233,7 +233,7 @@ class WebSection(_Section):
     """the same limit for one client"""
 
     def access(self, *, must_have_login: bool = False) -> AccessSettings:
-        """Who may read a port; raises `UsageError` where a file of it cannot be used."""
+        """The access rules of a port; raises `UsageError` if one of their files cannot be used."""
         access = AccessSettings(
             self.config_file,
             self.token_file,

@@ -1,4 +1,4 @@
-"""What Kafka's tools have of Java: the order of sets, and how texts become numbers; pure."""
+"""Java semantics of Kafka's tools: the order of sets, and the parsing of numbers; pure."""
 
 from collections.abc import Callable, Iterable
 from typing import Final, TypeVar

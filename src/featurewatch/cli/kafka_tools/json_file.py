@@ -78,7 +78,7 @@ def as_list(value: Any) -> list[Any]:
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _shown(value: Any) -> str:

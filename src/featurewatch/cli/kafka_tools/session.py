@@ -1,4 +1,4 @@
-"""What the coroutines of commands run on: one event loop, with the connections of one cluster."""
+"""Runs the coroutines of commands on one event loop, with the connections of one cluster."""
 
 import asyncio
 import signal

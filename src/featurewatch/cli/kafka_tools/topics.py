@@ -96,7 +96,7 @@ def parse_setting_changes(
 ) -> tuple[dict[str, str], list[str]]:
     """Settings to set and to delete, as ``kafka-configs`` takes them; raises `KafkaToolError`.
 
-    ``a=1,b=[x,y]`` sets two; brackets keep commas and are taken away.
+    ``a=1,b=[x,y]`` sets two; brackets keep commas and are removed.
     """
     values: dict[str, str] = {}
     for text in added or ():

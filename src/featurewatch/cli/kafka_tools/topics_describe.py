@@ -1,4 +1,4 @@
-"""What ``kafka-topics --describe`` prints, to the byte, and in which order; pure.
+"""The output of ``kafka-topics --describe``, byte for byte and in its order; pure.
 
 The tool keeps topics and settings in Java's hash maps, and prints them in the order of these.
 """

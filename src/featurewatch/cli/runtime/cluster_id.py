@@ -59,7 +59,7 @@ async def find_cluster_id(cluster: ClusterSection, logins: NodeLogins) -> Cluste
     """Searches once for the id of a cluster, among its brokers and then its controllers.
 
     Raises:
-        LocalResourceError: This process lacks what a connection takes.
+        LocalResourceError: This process lacks resources for a connection.
     """
     reasons: list[str] = []
     retry_s = RETRY_S
@@ -86,8 +86,8 @@ async def find_cluster_id(cluster: ClusterSection, logins: NodeLogins) -> Cluste
         else:
             retry_s = _RETRY_WITH_LOG_S
             reasons.append(
-                "controllers tell it only with ALTER on the cluster, and of the brokers in the "
-                "metadata log: " + ("; ".join(found.warnings) or "none answers")
+                "controllers return it only with ALTER on the cluster; brokers in the metadata "
+                "log: " + ("; ".join(found.warnings) or "none answers")
             )
     why = "; ".join(dict.fromkeys(reasons))
     return ClusterIdSearch(

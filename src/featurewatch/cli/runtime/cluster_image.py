@@ -169,7 +169,7 @@ def _same(before: SourceStatus, after: SourceStatus) -> bool:
 
 
 class _Source(Protocol):
-    """What is followed until it has caught up."""
+    """The sources that are followed until they have caught up."""
 
     def run(self) -> Coroutine[Any, Any, None]: ...
 
@@ -231,7 +231,7 @@ async def _learn(cluster: ClusterSection, logins: NodeLogins, timeout_s: float) 
         return await _search(cluster, logins, deadline)
     if cluster.zookeeper:
         return await _from_znodes(cluster, timeout_s)
-    raise UsageError(f"{_name(cluster)} does not tell the cluster's id: give --cluster-id")
+    raise UsageError(f"{_name(cluster)} does not have the cluster's id: give --cluster-id")
 
 
 class _NullSink:

@@ -1,8 +1,8 @@
 """Reads requests that sources republish their whole state, and writes them for a person.
 
-Anybody with the right to write the topic may request anything, as often as he likes. So a message
-counts only if it is small and of the schema, and a source that this process runs begins at most one
-republication in `MIN_INTERVAL_S`.
+Anybody with the right to write the topic may request anything, as often as they like. Therefore a
+message counts only if it is small and matches the schema, and a source that this process runs
+begins at most one republication in `MIN_INTERVAL_S`.
 """
 
 import asyncio

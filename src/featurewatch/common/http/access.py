@@ -1,4 +1,4 @@
-"""Who may make a request to an HTTP port, and how often."""
+"""Decides which requests to an HTTP port are allowed, and how many."""
 
 import asyncio
 import base64
@@ -97,7 +97,7 @@ class AccessControl:
         """Counts a request of its client; raises `ProblemError` if it comes too early."""
         client = self.client_of(request)
         request[CLIENT] = client
-        # What floods the page does not keep a probe from its response.
+        # A flood of requests to the page must not delay the response to a probe.
         await self._limit(client + " probes" if _route(request) in HEALTH else client)
 
     async def authorize(self, request: web.Request, open_paths: Set[str] = HEALTH) -> None:

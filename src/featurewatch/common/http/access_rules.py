@@ -79,7 +79,7 @@ class AccessRulesFiles:
 
 @dataclass(frozen=True, slots=True)
 class AccessSettings:
-    """What holds for one port.
+    """The access rules of one port.
 
     ``config_file`` is a `web_config`, ``token_file`` has bearer tokens; without either there is no
     login. ``must_have_login`` refuses files without one. Of ``proxies`` the client's address is

@@ -1,4 +1,4 @@
-"""Who a client is: its address, or the one that a proxy in front states."""
+"""The identity of a client: its address, or the one that a proxy in front states."""
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -46,7 +46,7 @@ class ClientAddresses:
 
 @lru_cache(maxsize=4_096)
 def client_key(peer: str) -> str:
-    """What one client has in common: its IPv4 address, or its IPv6 network."""
+    """The key of one client: its IPv4 address, or its IPv6 network."""
     address = _address(peer)
     if isinstance(address, IPv6Address):
         return str(IPv6Network((address, _IPV6_PREFIX), strict=False))

@@ -140,7 +140,7 @@ class HttpListener:
             await self._runner.cleanup()
 
     def new_handler(self) -> asyncio.Protocol:
-        """What speaks HTTP on one connection."""
+        """The HTTP protocol of one connection."""
         make = None if self._runner is None else self._runner.server
         if make is None:
             raise RuntimeError("a connection came before the server was set up")

@@ -21,11 +21,11 @@ MAX_WAITING: Final = 32
 
 _MAX_REMEMBERED: Final = 1_000
 _MAX_PASSWORD_BYTES: Final = 72
-"""What bcrypt reads of a password."""
+"""The bytes of a password that bcrypt reads."""
 
 
 class TooManyChecksError(Exception):
-    """So many passwords are being checked that one more would wait for long."""
+    """Too many passwords are being checked: one more would wait for long."""
 
 
 class PasswordChecker:

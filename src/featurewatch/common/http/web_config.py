@@ -59,7 +59,7 @@ _UNVERIFIED: Final = ("RequestClientCert", "RequireAnyClientCert")
 
 
 class ClientAuth(StrEnum):
-    """What is required of a client's certificate (Go's tls.ClientAuthType)."""
+    """The requirements for a client's certificate (Go's tls.ClientAuthType)."""
 
     NONE = "NoClientCert"
     IF_GIVEN = "VerifyClientCertIfGiven"
@@ -225,7 +225,8 @@ def _users(content: Any) -> Mapping[str, bytes]:
         found = _BCRYPT.fullmatch(value) if isinstance(value, str) else None
         if found is None:
             raise ValueError(
-                f"basic_auth_users.{name} is no bcrypt hash: print one with htpasswd -nBC 10 {name}"
+                f"basic_auth_users.{name} is not a bcrypt hash: print one with "
+                f"htpasswd -nBC 10 {name}"
             )
         if not 4 <= int(found[1]) <= MAX_BCRYPT_COST:
             raise ValueError(

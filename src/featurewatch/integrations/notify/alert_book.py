@@ -115,7 +115,7 @@ class AlertBook:
 
 @dataclass(slots=True)
 class AlertBatch:
-    """What a member is sent, and under which labels each alert fires there afterwards."""
+    """The alerts to send to a member, and the labels under which each then fires there."""
 
     links: AlertLinks
     now_ms: int
@@ -143,7 +143,7 @@ class AlertBatch:
 
 
 class MemberState:
-    """What one member was sent: under which labels each alert may fire there, and what changed."""
+    """The alerts sent to one member: labels under which each may fire there, and changes."""
 
     def __init__(self, book: AlertBook) -> None:
         self._book = book

@@ -37,7 +37,7 @@ AlertDocument = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class AlertLinks:
-    """What alerts link to; as in `NotifySettings`."""
+    """The addresses that alerts link to; as in `NotifySettings`."""
 
     runbooks: str = ""
     page: str = ""
@@ -56,7 +56,7 @@ class AlertLinks:
 
 
 def labels_of(alert: Alert, links: AlertLinks) -> Labels:
-    """What identifies an alert, with its severity: no text and no number that moves."""
+    """The labels that identify an alert, and its severity: no texts or numbers that change."""
     subject = {
         name: shortened(str(value), _MAX_CHARS)
         for name, value in list(alert.subject.items())[:_MAX_LABELS]
@@ -109,7 +109,7 @@ def watchdog_document(now_ms: int, resend_ms: int, links: AlertLinks) -> AlertDo
 
 
 def trial_document(now_ms: int, lifetime_ms: int) -> AlertDocument:
-    """What ``featurewatch notify --test`` sends."""
+    """The message that ``featurewatch notify --test`` sends."""
     return {
         "labels": {"alertname": TEST, "severity": "none"},
         "annotations": {

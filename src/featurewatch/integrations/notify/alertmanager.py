@@ -34,7 +34,7 @@ _TRIAL_MS: Final = 60_000
 
 
 def links_of(settings: NotifySettings) -> AlertLinks:
-    """What alerts link to."""
+    """The addresses that alerts link to."""
     return AlertLinks(settings.runbooks, settings.page, settings.cluster_names)
 
 

@@ -70,7 +70,7 @@ def _secret(number: int, line: str) -> bytes:
     is_sized = MIN_SECRET_BYTES <= len(secret) <= MAX_SECRET_BYTES
     if not (line.startswith(_PREFIX) and is_sized):
         raise SecretError(
-            f"line {number} is no secret: write whsec_ and base64 of 24 to 64 random bytes"
+            f"line {number} is not a secret: write whsec_ and base64 of 24 to 64 random bytes"
         )
     return secret
 

@@ -42,21 +42,21 @@ _REFUSED: Final = frozenset({400, 411, 413, 414, 415, 422, 431})
 
 
 class WebhookEvent(NamedTuple):
-    """What is delivered: the receiver's key to tell duplicates, and the body."""
+    """A delivery: the key by which the receiver recognizes duplicates, and the body."""
 
     id: str
     body: bytes
 
 
 class Delivery(Enum):
-    """What follows from a response."""
+    """The consequence of a response."""
 
     DONE = auto()
     RETRY = auto()
     REFUSED = auto()
     """The receiver does not take this content."""
     GONE = auto()
-    """The receiver wants nothing any more."""
+    """The receiver wants no more messages."""
 
 
 def event_of(alert: Alert, target: str, page: str = "") -> WebhookEvent:
@@ -75,7 +75,7 @@ def event_of(alert: Alert, target: str, page: str = "") -> WebhookEvent:
 
 
 def trial_event(target: str, now_ms: int) -> WebhookEvent:
-    """What ``featurewatch notify --test`` sends."""
+    """The message that ``featurewatch notify --test`` sends."""
     event = {
         "specversion": "1.0",
         "id": f"test-{now_ms}",
@@ -104,7 +104,7 @@ def headers(event: WebhookEvent, secrets: Sequence[bytes], now_ms: int) -> Mappi
 
 
 def delivery_of(status: int) -> Delivery:
-    """What follows from a status: a redirect is not followed, and 410 ends the target."""
+    """The consequence of a status: a redirect is not followed, and 410 ends the target."""
     if 200 <= status < 300:
         return Delivery.DONE
     if status == HTTPStatus.GONE:

@@ -85,7 +85,7 @@ def tls_context(files: TlsFiles) -> ssl.SSLContext:
     except (OSError, ssl.SSLError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.errno else None
         raise SecurityError(
-            f"the TLS certificates cannot be read: {files.authorities_key} is no PEM file of "
+            f"the TLS certificates cannot be read: {files.authorities_key} is not a PEM file of "
             f"certificates ({reason or 'no certificate in it'})",
             files.authorities_key,
         ) from None
@@ -197,7 +197,7 @@ def _client_certificate(
 def _key_file(properties: Mapping[str, str]) -> str | None:
     path = properties.get("ssl.key.location")
     if path is not None and not Path(path).is_file():
-        raise SecurityError(f"ssl.key.location={path} is no file", "ssl.key.location")
+        raise SecurityError(f"ssl.key.location={path} is not a file", "ssl.key.location")
     return path
 
 

@@ -251,7 +251,7 @@ def _check_records(rows: Sequence[Row], kind: str, known: Mapping[int, Row]) -> 
 
 
 def undecodable(row: Row, known: Row | None) -> str:
-    """What keeps a record from being decoded, as the end of a sentence; empty if nothing does.
+    """The reason why a record cannot be decoded, as the end of a sentence; empty if it can.
 
     Versions that are ``known`` must be laid out as they were, under the same names. Fields of bytes
     are not decoded: known records that have them hold secrets, and a type that is not known is

@@ -44,13 +44,13 @@ export class Stream {
     this.pass({ isQuestion: true });
   }
 
-  // What another tab passes on.
+  // Messages that another tab passes on.
   onMessage(message) {
     if (message.isQuestion) {
       if (this.source) this.pass({ state: this.state, position: this.position });
     } else if (message.state) {
       this.onState(message.state);
-      // What came between the documents of this tab and now was passed on to others only.
+      // Events since the documents of this tab were passed on to other tabs only.
       if (message.position && message.position !== this.position) this.onEvent('reset', {});
       this.position = message.position || this.position;
     } else {

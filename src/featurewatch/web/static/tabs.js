@@ -1,4 +1,4 @@
-// What all views of one cluster begin with: its name, its state, and the ways to its other views.
+// The head of all views of one cluster: its name, its state, and links to its other views.
 import { Copy, Progress, Since, Word, html, link } from './parts.js';
 import { stateText } from './fleet.js';
 

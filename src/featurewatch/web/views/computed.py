@@ -77,7 +77,7 @@ class ComputedViews:
         return list_response(request, found, self._model.index.position(), more=more)
 
     async def list_views(self, request: web.Request) -> web.Response:
-        """What each node of a cluster reports of the levels, those that differ first."""
+        """The levels as each node of a cluster reports them, nodes that differ first."""
         check_names(request.query, ("limit", "cursor"))
         cluster = cluster_of_request(request, self._model)
         async with self._computing:

@@ -1,4 +1,4 @@
-"""What each node reports of a cluster's levels, beside what the log has. Pure."""
+"""A cluster's levels as each node reports them, compared with the log. Pure."""
 
 from collections.abc import Iterator
 from typing import Any

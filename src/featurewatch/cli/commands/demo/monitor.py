@@ -55,7 +55,7 @@ class Monitor:
             raise self._failure
 
     def image(self, cluster: ClusterId) -> ClusterImage | None:
-        """What is known of a cluster now; raises `StackError` as `check` does."""
+        """The known state of a cluster; raises `StackError` as `check` does."""
         self.check()
         return self._worker.image(cluster) if self._worker is not None else None
 

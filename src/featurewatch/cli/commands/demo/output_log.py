@@ -35,7 +35,7 @@ class OutputLog:
         self.dead_letters = 0
         self.delays_ms: list[float] = []
         self.live = False
-        """What came before this counts no delay: it was in the log before featurewatch started."""
+        """Earlier messages count no delay: they were in the log before featurewatch started."""
         self.quiet = False
         """Counts alerts without printing them: there are too many at the moment."""
         self._names = {bus.topic(topic): topic for topic in _TOPICS}

@@ -154,7 +154,7 @@ async def _preview(
 
 
 def _effect(kind: ElectionType, found: PartitionDetails | None) -> str:
-    """What an election does to a partition; nothing: empty."""
+    """The effect of an election on a partition; empty if nothing changes."""
     if found is None or not found.replicas:
         return "there is no such partition"
     if kind is ElectionType.UNCLEAN:

@@ -37,7 +37,12 @@ async def update(
         ),
     ] = None,
     features: Annotated[
-        str | None, Option("--features", metavar="NAME:LEVEL,...", help="Early draft, struck out.")
+        str | None,
+        Option(
+            "--features",
+            metavar="NAME:LEVEL,...",
+            help="Raise features; lower them with --force-downgrade (early draft, struck out there).",
+        ),
     ] = None,
     force_downgrade: Annotated[
         bool, Option("--force-downgrade", help="Lower all features in --features (early draft).")
@@ -47,7 +52,8 @@ async def update(
         Option("--upgrade", metavar="NAME:LEVEL,...", help="Raise features (later draft)."),
     ] = None,
     allow_downgrade: Annotated[
-        str | None, Option("--allow-downgrade", metavar="NAME:LEVEL,...", help="Later draft.")
+        str | None,
+        Option("--allow-downgrade", metavar="NAME:LEVEL,...", help="Lower features (later draft)."),
     ] = None,
     yes: Yes = False,
 ) -> None:
@@ -94,7 +100,7 @@ def _updates(texts: Iterable[str], *, allow_downgrade: bool) -> "Iterator[Featur
     for text in texts:
         name, colon, level = text.strip().rpartition(":")
         if not colon or not name or not level.lstrip("-").isdecimal():
-            raise UsageError(f"{text!r} is no level: write name:level")
+            raise UsageError(f"{text!r} is not a level: write name:level")
         if not -(2**63) <= int(level) < 2**63:
-            raise UsageError(f"{text!r}: {level} is no 64-bit number")
+            raise UsageError(f"{text!r}: {level} is not a 64-bit number")
         yield FeatureUpdate.of_boolean(FeatureName(name), FeatureLevel(int(level)), allow_downgrade)

@@ -52,8 +52,8 @@ def show(
 ) -> None:
     """Show a cluster as it was: levels, nodes and their releases, alerts.
 
-    Without a moment: by the newest message in the lake. Exits with 4 where the history does not
-    reach.
+    Without a moment, shows the state at the newest message in the lake. Exits with 4 if the history
+    does not reach the moment.
     """
     numbered = {"offset": offset, "epoch": epoch, "revision": revision}
     given = [at] if at else []
@@ -86,16 +86,14 @@ def show(
 @command()
 def diff(
     before: Annotated[str, Argument(metavar="A", help=f"First moment to compare: {_MOMENT}.")],
-    after: Annotated[
-        str, Argument(metavar="[B]", help="Second moment to compare (default: now).")
-    ] = "now",
+    after: Annotated[str, Argument(metavar="[B]", help="Second moment to compare.")] = "now",
     lake: LakeRoot = "",
     cluster: OnlyCluster = "",
     as_json: AsJson = False,
 ) -> None:
     """Show what differs between two moments of a cluster: levels, nodes, releases, alerts.
 
-    Exits with 4 where the history does not reach.
+    Exits with 4 if the history does not reach a moment.
     """
     now = datetime.now(UTC)
     moments = [_moment(before, now), _moment(after, now)]
@@ -122,7 +120,9 @@ def upgrades(
     cluster: OnlyCluster = "",
     since: Annotated[
         str,
-        Option("--since", metavar="TIME", help="Only those that lasted until this time or later."),
+        Option(
+            "--since", metavar="TIME", help="Only upgrades that lasted until this time or later."
+        ),
     ] = "",
     nodes: Annotated[bool, Option("--nodes", help="Show when each node restarted.")] = False,
     as_json: AsJson = False,
@@ -154,9 +154,12 @@ def upgrades(
 def operations(
     lake: LakeRoot = "",
     cluster: OnlyCluster = "",
-    since: Annotated[str, Option("--since", metavar="TIME", help="From this time on.")] = "",
+    since: Annotated[
+        str, Option("--since", metavar="TIME", help="Show operations from this time on.")
+    ] = "",
     until: Annotated[
-        str, Option("--until", metavar="TIME", help="Up to this time.", default="now")
+        str,
+        Option("--until", metavar="TIME", help="Show operations up to this time.", default="now"),
     ] = "",
     as_json: AsJson = False,
 ) -> None:
@@ -195,14 +198,14 @@ def plot(
     ] = None,
     lake: LakeRoot = "",
     cluster: OnlyCluster = "",
-    since: Annotated[str, Option("--since", metavar="TIME", help="From this time on.")] = "",
+    since: Annotated[str, Option("--since", metavar="TIME", help="Draw from this time on.")] = "",
     until: Annotated[
-        str, Option("--until", metavar="TIME", help="Up to this time.", default="now")
+        str, Option("--until", metavar="TIME", help="Draw up to this time.", default="now")
     ] = "",
 ) -> None:
     """Draw finalized levels and supported ranges over time, as an image or a single HTML page.
 
-    Exits with 4 where the history does not reach.
+    Exits with 4 if the history does not reach the time.
     """
     if out is None or out.suffix not in (".png", ".html"):
         raise UsageError("name the file to write with --out FILE.png or --out FILE.html")
@@ -240,7 +243,7 @@ def _moment(given: str, now: datetime) -> "Moment":
 
 
 def _usage(work: Callable[[], T]) -> T:
-    """What a function gives; what is no moment is wrong usage."""
+    """Returns the result of a function; an invalid moment is wrong usage."""
     from featurewatch.pipeline.history.moments import MomentError
 
     try:

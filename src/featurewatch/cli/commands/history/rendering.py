@@ -113,7 +113,7 @@ def _cell(bounds: Sequence[int] | None, is_bad: bool) -> Text:
 
 
 def diff_lines(diff: Diff) -> Iterator[Text]:
-    """What differs, a line each."""
+    """Yields one line for each difference."""
     ends = [f"{end['moment']} (revision {end['revision']})" for end in (diff.before, diff.after)]
     head = Text(plain(diff.cluster), style="bold")
     head.append(f"  {ends[0]} → {ends[1]}", style="not bold")

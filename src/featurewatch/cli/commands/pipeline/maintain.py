@@ -24,8 +24,8 @@ def maintain(
             metavar="DAYS",
             min=1,
             max=36_500,
-            help="Delete older rows of bronze and silver.",
-            default="none is deleted",
+            help="Delete rows of bronze and silver that are older.",
+            default="keep all",
         ),
     ] = None,
     vacuum_hours: Annotated[

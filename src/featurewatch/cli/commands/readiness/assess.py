@@ -38,8 +38,8 @@ _CODES: Final = {
 }
 _HIGHEST: Final = 32767
 _FROM_FILES: Final = (
-    "It was read from files: whether a controller is active, and what was written since, they do "
-    "not tell."
+    "It was read from files, which do not show whether a controller is active, nor what was "
+    "written since."
 )
 
 

@@ -253,7 +253,7 @@ def _consequences(features: Sequence[FeatureReadiness]) -> Iterator[Text]:
 
 
 def _change(text: str) -> str:
-    """What a level changes in a cluster that is there; what new ones get by it does not."""
+    """What a level changes in an existing cluster, without its defaults for new clusters."""
     if text.startswith("Nothing"):
         return ""
     return text.partition("; ")[2] if text.startswith("New clusters get") else text

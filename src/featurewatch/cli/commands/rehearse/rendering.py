@@ -31,7 +31,7 @@ LONG_RUN = 12
 
 
 def head(release: str, state: ControllerState) -> list[Text]:
-    """What the steps start from: the cluster, the controller, levels, nodes."""
+    """The initial state: the cluster, the controller, levels, nodes."""
     levels = ", ".join(f"{name} {level_name(name, level)}" for name, level in state.levels.items())
     fenced = [broker.id for broker in state.brokers if broker.fenced]
     nodes = f"brokers {ids([broker.id for broker in state.brokers]) or 'none'}"
@@ -52,7 +52,7 @@ def head(release: str, state: ControllerState) -> list[Text]:
 
 
 def zookeeper_head(image: ClusterImage, outcomes: Sequence[StepOutcome]) -> list[Text]:
-    """What the steps start from in ZooKeeper mode: the cluster, its controller and brokers."""
+    """The initial state in ZooKeeper mode: the cluster, its controller and brokers."""
     controller = image.zookeeper.controller
     partitions = outcomes[0].before.partitions if outcomes else None
     brokers = ids([NodeId(broker_id) for broker_id in partitions.brokers]) if partitions else ""

@@ -44,7 +44,11 @@ def learn(
     ] = None,
     release: Annotated[
         str | None,
-        Option("--release", metavar="RELEASE", help="Fetch the jars from Maven Central: 4.5.0."),
+        Option(
+            "--release",
+            metavar="RELEASE",
+            help="Release whose jars to fetch from Maven Central, as in 4.5.0.",
+        ),
     ] = None,
     check: Annotated[
         bool,

@@ -90,7 +90,7 @@ def _installed(request: LearnRequest) -> InstalledKafka:
 
 
 def _before(release: str) -> list[ReleaseFile]:
-    """What is known without the release itself: a file that is learned again says nothing."""
+    """The known releases without this one, since its own old file must not count."""
     number = release_number(release)
     known = [file for file in record_files() if file.has_levels]
     return [file for file in known if not file.is_learned or file.number < number]

@@ -1,4 +1,4 @@
-"""What may follow on a line that is being typed; pure but for the files that a path may name.
+"""Completions of a line that is being typed; pure, except that it lists files for paths.
 
 A candidate replaces the word before the cursor, from its first character on.
 """

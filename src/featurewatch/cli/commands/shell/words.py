@@ -81,9 +81,9 @@ def arguments_of(line: str) -> list[str]:
         UsageError: It is too long, a quotation has no end, or it needs another shell.
     """
     if len(line) > MAX_LINE_CHARS:
-        raise UsageError(f"a line of {len(line):,} characters is no command")
+        raise UsageError(f"a line of {len(line):,} characters is not a command")
     if "\0" in line:
-        raise UsageError("a line with a NUL character is no command")
+        raise UsageError("a line with a NUL character is not a command")
     words, is_open, *_ = split(line)
     if is_open:
         raise UsageError("the line has a quotation mark or a backslash with nothing after it")

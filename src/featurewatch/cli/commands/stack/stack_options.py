@@ -22,7 +22,7 @@ CHROOT: Final = "/kafka"
 EXAMPLE_FEATURES: Final = (
     "group_coordinator=1-2,transaction_coordinator=1-5,consumer_offsets_topic_schema=1-1"
 )
-"""What brokers support in the examples of KIP-584."""
+"""The features that brokers support in the examples of KIP-584."""
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ def info(
 ) -> None:
     """Show the format of a directory, its current levels, and the releases that start on it.
 
-    Only its files are read; the node may run or not.
+    Only its files are read; the node may be running.
     """
     from featurewatch.cli.commands.storage.info import print_info
 

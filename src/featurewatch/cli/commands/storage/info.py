@@ -1,4 +1,4 @@
-"""What a log directory was formatted with, its levels now, and the releases that start on it."""
+"""The format of a log directory, its current levels, and the releases that start on it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -83,7 +83,7 @@ class _Info:
 
     @property
     def _first(self) -> FeatureLevelRecord | None:
-        """What a controller of KIP-778 as written would write first.
+        """The first level record that a controller of KIP-778 as written would write.
 
         Released Kafka writes the levels of its snapshot, and none where there is no snapshot.
         """

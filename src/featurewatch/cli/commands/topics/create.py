@@ -38,7 +38,7 @@ async def create(
 ) -> None:
     """Create a topic, by counts or by an assignment.
 
-    A count that is not given is the cluster's default.
+    Counts that are not given default to the cluster's.
     """
     # Here, so that help needs no client.
     from featurewatch.admin.topics.values import TopicSpec

@@ -1,4 +1,4 @@
-"""What a change will do, before it is sent: levels, consequences, the downgrade path."""
+"""The preview of a change before it is sent: levels, consequences, the downgrade path."""
 
 from collections.abc import Iterable, Iterator
 

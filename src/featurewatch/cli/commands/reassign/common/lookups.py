@@ -1,4 +1,4 @@
-"""What ``execute`` and ``generate`` look up of the cluster, with the errors of the tool."""
+"""Lookups of ``execute`` and ``generate`` in the cluster, with the errors of the tool."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final

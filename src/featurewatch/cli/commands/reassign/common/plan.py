@@ -1,4 +1,4 @@
-"""What a reassignment moves and what it risks, before it is sent; pure."""
+"""The moves and risks of a reassignment before it is sent; pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple

@@ -27,7 +27,7 @@ _NO_RIGHT: Final = 31
 
 
 class DescribeRequest(NamedTuple):
-    """What is to be shown; an id goes before a name."""
+    """The topics and partitions to show; an id takes precedence over a name."""
 
     topic_id: str | None
     expression: str | None
