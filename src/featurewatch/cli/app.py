@@ -46,7 +46,7 @@ SUMMARIES: Final = {
     "releases": "Show the known Kafka releases, and learn others from their jars.",
     "storage": "Format a log directory with Kafka's own tool, or show what one was formatted with.",
 }
-"""Each command's own help begins with its summary."""
+"""The summary of each command, with which its own help begins."""
 
 _SECTIONS: Final = {
     "Run": ("up", "watch", "worker", "web", "notify"),
@@ -61,7 +61,7 @@ _SHARED: Final = {
     **dict.fromkeys(("state", "changes", "operations", "epochs"), "outputs"),
     "up": "watch",
 }
-"""The modules of commands that are not in one of their own name."""
+"""The modules of commands that are not in a module of the same name."""
 
 
 def _print_version(is_asked: bool) -> bool:

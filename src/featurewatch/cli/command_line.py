@@ -206,7 +206,7 @@ def _callback(kind: type, check: Check | None) -> Callable[..., Any] | None:
 
 
 class _Option(click.Option):
-    """An option whose help has the whole default, and no parentheses round it."""
+    """An option whose help has the whole default, without parentheses."""
 
     def get_help_extra(self, ctx: click.Context) -> Any:
         extra = super().get_help_extra(ctx)
@@ -251,7 +251,7 @@ class Command(click.Command):
     context_class = _Context
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The two lists."""
+        """Writes the two lists."""
         arguments = [param for param in self.params if isinstance(param, _Argument)]
         if arguments:
             with formatter.section("Arguments"):
@@ -313,7 +313,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command of the arguments; a misspelt one is an error that names what was meant."""
+        """The command of the arguments; a misspelt one is an error that names the intended one."""
         name = args[0]
         if name not in self.summaries and (close := closest(name, self.summaries, 0.6)):
             raise click.UsageError(f"No such command '{name}'. Did you mean '{close}'?", ctx)

@@ -58,7 +58,7 @@ class _Once(yaml.composer.Composer):
         lines: dict[tuple[str, str], int] = {}
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode):
-                continue  # no key that a mapping may have
+                continue  # not a key that a mapping may have
             name = (key.tag, key.value)
             if name in lines:
                 raise yaml.composer.ComposerError(

@@ -9,7 +9,7 @@ from featurewatch.common.text import plain, shortened
 _HIGHEST_PORT: Final = 65535
 _MAX_HOST_CHARS: Final = 253
 _MAX_LABEL_CHARS: Final = 63
-"""Of a host name and of a part of it (RFC 1035); resolvers raise for longer ones."""
+"""Limits of a host name and of a part of it (RFC 1035); resolvers raise for longer ones."""
 
 _IPV6: Final = re.compile(r"[0-9A-Fa-f:.]+(%[\w.-]+)?", re.ASCII)
 _NO_LABEL: Final = re.compile(r"[\x00-\x20\x7f/\\@\[\]:]")
@@ -44,7 +44,7 @@ class Address(NamedTuple):
         return cls(shortened(plain(host), _MAX_HOST_CHARS), port)
 
     def problem(self) -> str | None:
-        """Why nothing can be connected to at this address; None: it has the form of one."""
+        """Why this cannot be an address to connect to; None if its form is valid."""
         if not 0 < self.port <= _HIGHEST_PORT:
             return f"its port is not between 1 and {_HIGHEST_PORT}"
         if ":" in self.host:

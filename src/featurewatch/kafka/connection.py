@@ -66,7 +66,7 @@ class NodeError(ConnectionError):
 
 
 class AuthenticationError(NodeError):
-    """TLS or SASL did not accept us, or we not them: a matter of configuration."""
+    """TLS or SASL failed on either side: a matter of configuration."""
 
 
 class ResponseTimeoutError(NodeError):
@@ -74,7 +74,7 @@ class ResponseTimeoutError(NodeError):
 
 
 class LocalResourceError(NodeError):
-    """This process lacks what a connection takes: nothing follows from it about the node."""
+    """Out of local resources (such as file descriptors); says nothing about the node."""
 
 
 class OtherNodeError(NodeError):
@@ -102,7 +102,7 @@ class Connection:
         self.hint = ""
         """A hint that explains why the node may close the connection on the next request."""
         self.is_open = False
-        """Whether the login is over, if there is one; until then only short responses are read."""
+        """Whether the login, if any, is complete; until then only short responses are read."""
         self.on_first_response: Callable[[], None] | None = None
         """Called once, when the first request after the login is answered."""
         self._transport = transport
@@ -111,7 +111,7 @@ class Connection:
 
     @property
     def closed(self) -> bool:
-        """Whether requests are of no use any more."""
+        """Whether the connection can no longer take requests."""
         return self._transport.closed
 
     def version_of(self, api_key: int, ours: tuple[int, int]) -> int | None:
@@ -309,7 +309,7 @@ async def open_connection(
     broker that should listen there.
 
     Raises:
-        NodeError: The node is unreachable, closed the connection, or is no Kafka.
+        NodeError: The node is unreachable, closed the connection, or is not Kafka.
         OtherNodeError: It is not the expected one.
         AuthenticationError: TLS or SASL failed.
         LocalResourceError: This process is out of file descriptors or memory.

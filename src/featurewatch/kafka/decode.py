@@ -22,7 +22,7 @@ _ANY_NUMBER: Final = 2**31
 
 
 class DecodeError(ValueError):
-    """The bytes are not of the layout."""
+    """The bytes do not have the layout of the message."""
 
 
 class ByteReader:
@@ -121,7 +121,7 @@ def _entity(kind: Any) -> FieldReader:
             _tags(cursor, {})
         return message
 
-    # Most messages have no tagged fields, and take two thirds of the time so.
+    # Most messages have no tagged fields; this path takes them two thirds of the time.
     return read_all if tagged else read_in_order
 
 
@@ -207,7 +207,7 @@ def _check_null(nullable: bool, name: str) -> None:
 
 
 def _bounded(cursor: ByteReader, count: int) -> int:
-    # Each item takes a byte at least.
+    # Each item takes at least a byte.
     if count > cursor.left:
         raise DecodeError(f"{count} items should follow, but only {cursor.left} bytes do")
     if count > cursor.items_left:

@@ -1,4 +1,4 @@
-"""Why a node cannot be connected to, for the person who gave its address: what, where, what to do.
+"""Explains why a node cannot be connected to: what happened, where, and what to do.
 
 Pure: an exception of the system or of ``ssl`` in, a sentence out. What a listener that worked
 before has to be checked for is not its settings, so `KnownListeners` keeps which did.

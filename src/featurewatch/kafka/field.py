@@ -16,7 +16,7 @@ class Field(NamedTuple):
     is_array: bool
     is_nullable: bool
     is_optional: bool
-    """As KIP-4's draft marks a field that may be absent."""
+    """Whether KIP-4's draft marks the field as one that may be absent."""
     tag: int | None
     default: Any
     struct: Any

@@ -47,7 +47,7 @@ from featurewatch.web.worker_rows import WorkerRows
 
 _ORDERS: Final = ("id", "urgency")
 _MAX_REPORTS: Final = 64
-"""Reports of readiness that are held until their rows change."""
+"""Number of readiness reports that are cached until their rows change."""
 
 
 class Api:
@@ -95,14 +95,14 @@ class Api:
             app.router.add_get(ROOT + path, handler)
 
     async def show_fleet(self, request: web.Request) -> web.Response:
-        """The totals; also before the topics have been read."""
+        """The totals, even before the topics have been read."""
         check_names(request.query, ())
         return json_response(
             request, {**self._model.fleet(self._now_ms()), "position": self._position()}
         )
 
     async def list_clusters(self, request: web.Request) -> web.Response:
-        """The clusters, a page of them."""
+        """A page of the list of clusters."""
         require_read(self._model)
         query = request.query
         check_names(query, ("state", "health", "q", "order", "limit", "cursor"))
@@ -123,7 +123,7 @@ class Api:
         return self._list(request, found, etag)
 
     async def show_cluster(self, request: web.Request) -> web.Response:
-        """Everything of one cluster."""
+        """All data of one cluster."""
         check_names(request.query, ())
         cluster = cluster_of_request(request, self._model)
         number = self._model.index.content_number(DocumentKey("state", cluster))

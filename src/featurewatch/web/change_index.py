@@ -74,7 +74,7 @@ class ChangeIndex:
     def changed_since(self, sequence: int) -> list[DocumentKey] | None:
         """The documents that changed or were removed after a number, in the order of their numbers.
 
-        None: it is not known any more what was removed since.
+        None if the removals since then are no longer known.
         """
         if sequence < self._forgotten:
             return None
@@ -86,7 +86,7 @@ class ChangeIndex:
         return f"{self.boot}.{self.sequence if number is None else number}"
 
     def sequence_at(self, position: str) -> int | None:
-        """The number in an event's id; None: it is not one of this process."""
+        """The number in an event's id; None if the id is of another process."""
         boot, _, text = position.partition(".")
         is_number = text.isascii() and text.isdecimal() and len(position) <= _MAX_ID_CHARS
         if boot != self.boot or not is_number:

@@ -24,7 +24,7 @@ STALE_AFTER_MS: Final = 60_000
 """A worker publishes the state of a cluster every few seconds while its sources publish."""
 
 HEALTHS: Final = ("critical", "unknown", "warning", "good")
-"""Worst first. A cluster of which something critical is known is critical, known or not."""
+"""Worst first. A cluster with a critical alert is critical, whether its state is known or not."""
 
 _URGENT_STATES: Final = (UpgradeState.MIXED, UpgradeState.UNKNOWN, UpgradeState.READY)
 
@@ -43,7 +43,7 @@ class ClusterFacts:
 
 
 def unknown_reason(snapshot: Snapshot, now_ms: int, firing: Iterable[Alert] = ()) -> str | None:
-    """Why the state of a cluster is not known now; None if it is."""
+    """Why the state of a cluster is unknown; None if it is known."""
     if now_ms - snapshot.at_ms > STALE_AFTER_MS:
         return "no worker has published its state for more than a minute"
     if not snapshot.ready:

@@ -17,7 +17,7 @@ RETRY_MS: Final = 2_000
 """A client reconnects after this many milliseconds, and up to as many more at random."""
 
 PING: Final = b":\n\n"
-"""Keeps a connection open that nothing else is sent on."""
+"""Keeps an otherwise idle connection open."""
 
 MAX_EVENTS: Final = 500
 """Events that are written at once, before others get their turn."""

@@ -57,7 +57,7 @@ class EventStreams:
         self._is_closing = False
 
     def wake(self) -> None:
-        """Something changed."""
+        """Wakes all streams after a change."""
         self._changed.set()
         self._changed = asyncio.Event()
 

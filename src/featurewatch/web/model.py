@@ -48,7 +48,7 @@ class FleetModel:
         self.is_complete = False
         """Whether the topics have been read to their end once."""
         self.error: str | None = "the topics have not been read yet"
-        """Why nothing new arrives; None: nothing is known to prevent it."""
+        """Why nothing new arrives; None if no reason is known."""
         self._snapshots: dict[str, Snapshot] = {}
         self._alerts: dict[str, Alert] = {}
         self._firing: dict[str, dict[str, Alert]] = {}
@@ -98,7 +98,7 @@ class FleetModel:
         self.tick(now_ms)
 
     def tick(self, now_ms: int) -> None:
-        """Follows the time: states become stale, and resolved alerts end; call once a second."""
+        """Applies the passage of time: states go stale, resolved alerts end; call once a second."""
         for cluster, snapshot in self._snapshots.items():
             if unknown_reason(snapshot, now_ms) != self._summaries[cluster]["unknown_reason"]:
                 self._refresh(cluster, now_ms)
@@ -148,7 +148,7 @@ class FleetModel:
         return cluster in self._snapshots
 
     def cluster(self, cluster: str, now_ms: int) -> dict[str, Any]:
-        """Everything of a cluster that has a state."""
+        """All data of a cluster that has a state."""
         return cluster_document(self._facts(cluster, now_ms))
 
     def alerts(self) -> list[Alert]:

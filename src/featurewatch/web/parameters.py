@@ -17,7 +17,7 @@ from featurewatch.web.problems import wrong_parameter
 DEFAULT_LIMIT: Final = 100
 MAX_LIMIT: Final = 1_000
 MAX_TEXT_CHARS: Final = 300
-"""Of a parameter; a cluster's id has up to 249."""
+"""Longest parameter in characters; a cluster's id has up to 249."""
 
 _MAX_CURSOR_CHARS: Final = 2_000
 
@@ -51,7 +51,7 @@ def choice(query: Mapping[str, str], name: str, choices: Sequence[str]) -> str |
 
 
 def limit_of(query: Mapping[str, str]) -> int:
-    """How many items a page has at most."""
+    """The largest number of items on a page."""
     text = query.get("limit")
     if text is None:
         return DEFAULT_LIMIT

@@ -105,5 +105,5 @@ class WorkerRows:
             return image_of_rows(cluster, rows)
 
     def _rows_of(self, cluster: ClusterId) -> dict[str, bytes]:
-        """Rows that stay as they are, whoever reads the next ones meanwhile."""
+        """A copy of the rows, which later reads do not change."""
         return dict(self._rows.get(cluster, ()))

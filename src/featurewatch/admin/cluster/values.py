@@ -21,7 +21,7 @@ class BrokerNode(NamedTuple):
 
     @property
     def address(self) -> Address:
-        """Where it listens."""
+        """The address on which it listens."""
         return Address.of_peer(self.host, self.port)
 
 

@@ -1,4 +1,4 @@
-"""Topics to make and to change, and the results of that: plain values (KIP-4, KIP-195)."""
+"""Topics to create and change, and the results: plain values (KIP-4, KIP-195)."""
 
 from base64 import b64decode, urlsafe_b64encode
 from collections.abc import Iterable, Mapping, Sequence

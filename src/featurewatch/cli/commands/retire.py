@@ -1,4 +1,4 @@
-"""``featurewatch retire``: removes a source, or a whole cluster, that will not come back."""
+"""``featurewatch retire``: removes a source, or a whole cluster, that will not return."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Java properties files, as far as Kafka's tools are configured by them.
+"""Java properties files that configure Kafka's tools.
 
 The keys and what follows from them are `kafka.client_config`'s: here a file becomes properties,
 and whatever is wrong with one of them becomes a line that names file, line and key.
@@ -51,7 +51,7 @@ def read_properties(file: Path) -> Properties:
     ``\uXXXX`` and the like are escapes as in Java.
 
     Raises:
-        UsageError: The file cannot be read, or a line is no property.
+        UsageError: The file cannot be read, or a line is not a property.
     """
     from featurewatch.common.java_properties import lines_in, pair_in
 

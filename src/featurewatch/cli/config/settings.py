@@ -132,13 +132,13 @@ class ClusterSection(_Section):
 
     @property
     def provisional_id(self) -> str:
-        """How the cluster is called before its id is known."""
+        """The name of the cluster before its id is known."""
         addresses = (self.controllers, self.servers, self.polled_controllers, self.zookeeper)
         return next(filter(None, (self.cluster_id, *addresses)), str(self.log_directory))
 
 
 def _different_clusters(clusters: list[ClusterSection]) -> list[ClusterSection]:
-    """The clusters, if no two of them are one; raises `ValueError`."""
+    """The clusters, if all are different; raises `ValueError` otherwise."""
     first_by_value: dict[tuple[str, str], int] = {}
     for number, cluster in enumerate(clusters, start=1):
         for kind, value in _identities(cluster):
@@ -348,7 +348,7 @@ class Settings(BaseSettings):
         )
 
     def limits(self) -> Limits:
-        """How long something may last, for the worker and for all that judges as it does."""
+        """How long a condition may last, for the worker and all else that assesses as it does."""
         given = self.readiness
         return Limits(
             ghost_ms=round(given.ghost_after_s * 1000),

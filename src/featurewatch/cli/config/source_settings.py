@@ -1,4 +1,4 @@
-"""How the sources of a configured cluster follow it: the settings of each, and their logins."""
+"""The settings and logins of the sources of a configured cluster."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -60,7 +60,7 @@ def cluster_id_in_files(directory: Path) -> ClusterId | None:
 def kraft_settings(
     cluster: ClusterSection, cluster_id: ClusterId, security: Security
 ) -> KraftSettings:
-    """How the metadata log of a cluster is followed."""
+    """The settings of the source for the metadata log of a cluster."""
     record_types = OPERATIONS_RECORD_TYPES if cluster.operations else DEFAULT_RECORD_TYPES
     wanted = ALL_RECORDS if cluster.records == "all" else record_types
     settings = KraftSettings(
@@ -76,7 +76,7 @@ def kraft_settings(
 
 
 def zookeeper_settings(cluster: ClusterSection) -> ZookeeperSettings:
-    """How the znodes of a cluster are followed; raises `UsageError`."""
+    """The settings of the source for the znodes of a cluster; raises `UsageError`."""
     login = ZookeeperLogin()
     if (file := cluster.zookeeper_config) is not None:
         properties = read_properties(file)
@@ -95,7 +95,7 @@ def zookeeper_settings(cluster: ClusterSection) -> ZookeeperSettings:
 def api_versions_settings(
     cluster: ClusterSection, cluster_id: ClusterId, logins: NodeLogins
 ) -> ApiVersionsSettings:
-    """How the nodes of a cluster are polled."""
+    """The settings of the source that polls the nodes of a cluster."""
     return ApiVersionsSettings.parse(
         cluster.servers,
         cluster.polled_controllers,

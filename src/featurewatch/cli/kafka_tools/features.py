@@ -72,7 +72,7 @@ class KafkaFeaturesTool:
         """The metadata.version of a release or of a level by name; -1 before KRaft.
 
         Raises:
-            KafkaToolError: There is none of that name.
+            KafkaToolError: There is no level of that name.
         """
         parts = java.split(version, ".")
         count = 3 if self._old and version.startswith("0.") else 2

@@ -118,12 +118,12 @@ def rollback_lines(current_json: str) -> Iterator[str]:
 
 
 def started_line(partitions: Iterable[TopicPartition]) -> str:
-    """That reassignments were accepted."""
+    """The line that reassignments were accepted."""
     named = sorted(partitions)
     return f"Successfully started partition reassignment{plural(len(named))} for {joined(named)}"
 
 
 def cancelled_line(partitions: Iterable[TopicPartition]) -> str:
-    """That reassignments were canceled."""
+    """The line that reassignments were canceled."""
     named = sorted(partitions)
     return f"Successfully cancelled partition reassignment{plural(len(named))} for: {joined(named)}"

@@ -107,4 +107,4 @@ async def _cancel(tasks: set[asyncio.Task[Any]]) -> None:
     done, _ = await asyncio.wait(tasks, timeout=_END_S)
     for task in done:
         if not task.cancelled():
-            task.exception()  # the loop would report an exception that nobody has looked at
+            task.exception()  # the loop would report an exception that was never retrieved

@@ -184,7 +184,7 @@ class AdminTarget:
         raise Exit(ExitCode.FAILED)
 
     def lines(self, lines: Iterable[str]) -> None:
-        """Prints lines of the tool on stdout; none where a document is printed instead."""
+        """Prints lines of the tool on stdout, unless a document is printed instead."""
         for line in lines:
             self.line(line)
 

@@ -139,7 +139,7 @@ def matching(names: Iterable[str], expression: str | None) -> list[str]:
 
 
 def is_internal(name: str) -> bool:
-    """Whether Kafka itself writes the topic (``Topic.isInternal``)."""
+    """Whether the topic is internal to Kafka (``Topic.isInternal``)."""
     return name in _INTERNAL
 
 

@@ -38,7 +38,7 @@ class ClusterStates:
 
     @property
     def error(self) -> str | None:
-        """Why no message can arrive, if so."""
+        """Why no message can arrive, or None."""
         return self._reader.error
 
     def poll(self, wait_s: float) -> Iterator[Snapshot | Alert]:

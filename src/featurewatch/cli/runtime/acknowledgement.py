@@ -1,4 +1,4 @@
-"""Publishes that alerts are acknowledged, and waits until a worker has applied it."""
+"""Publishes acknowledgements of alerts, and waits until a worker has applied them."""
 
 import asyncio
 import contextlib

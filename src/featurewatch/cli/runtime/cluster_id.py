@@ -33,7 +33,7 @@ from featurewatch.streams.types import ClusterId
 
 RETRY_S: Final = 2.0
 _RETRY_WITH_LOG_S: Final = 30.0
-"""After the whole metadata log was read in vain."""
+"""The retry interval after the whole metadata log was read without success."""
 
 _READ_LOG_S: Final = 15.0
 _GRACE: Final = GracePeriods(transient_ms=1000, permanent_ms=500)
@@ -41,7 +41,7 @@ _MAX_BROKERS: Final = 5
 _REGISTER: Final = "REGISTER_BROKER_RECORD"
 _UNREGISTER: Final = "UNREGISTER_BROKER_RECORD"
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-"""By the number that a registration has (``SecurityProtocol``)."""
+"""Protocols by the number that a registration has (``SecurityProtocol``)."""
 
 
 class ClusterIdSearch(NamedTuple):
@@ -171,7 +171,7 @@ async def _brokers_in_log(cluster: ClusterSection, logins: NodeLogins) -> _Broke
 
 
 async def _from_the_beginning() -> None:
-    """Nothing was published before."""
+    """Returns None: nothing was published before."""
 
 
 def _protocol(security: Security) -> int:
@@ -203,7 +203,7 @@ class _ListenerCollector:
                 self.ended.set()
 
     async def flush(self) -> None:
-        """There is nothing to wait for."""
+        """Does nothing: there is nothing to wait for."""
 
     def _apply(self, kind: str, data: Any) -> None:
         if kind == _REGISTER:

@@ -158,7 +158,7 @@ class _Rows(TopicFeed):
 
 
 class _Past(TopicFeed):
-    """Folds the topics of what was: the rest of the page does not wait for them."""
+    """Folds the topics of the history; the rest of the page does not wait for them."""
 
     topics: Final = (EPOCHS, OPERATIONS)
 

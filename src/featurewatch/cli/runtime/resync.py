@@ -27,7 +27,7 @@ from featurewatch.streams.types import ClusterId
 LOG: Final = logging.getLogger("featurewatch.watch")
 
 MIN_INTERVAL_S: Final = 10.0
-"""Between two republications of one source, in seconds; what is requested earlier waits so long."""
+"""Between two republications of one source, in seconds; earlier requests wait this long."""
 
 MAX_REQUEST_BYTES: Final = 64 * 1024
 """A longer request is ignored."""
@@ -44,7 +44,7 @@ class ResyncRequests:
         self._begun_s: dict[SourceSupervisor[Any], float] = {}
 
     def add(self, value: bytes | None, key: bytes | None) -> None:
-        """Notes a request; one that cannot be read, or is for nobody here, changes nothing."""
+        """Notes a request; an invalid one, or one for no source here, changes nothing."""
         if value is None or len(value) > MAX_REQUEST_BYTES:
             return
         try:

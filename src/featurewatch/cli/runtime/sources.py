@@ -77,14 +77,14 @@ class WatchedCluster:
 
     @property
     def _has_nodes(self) -> bool:
-        """Whether there is more to follow than znodes."""
+        """Whether the cluster has more to follow than znodes."""
         cluster = self._cluster
         polled = cluster.servers or cluster.polled_controllers
         return bool(cluster.controllers or polled or cluster.log_directory)
 
     @property
     def name(self) -> str:
-        """How the cluster is called before its id is known."""
+        """The name of the cluster before its id is known."""
         return self._cluster.provisional_id
 
     @property
@@ -95,7 +95,7 @@ class WatchedCluster:
         return ApiVersionsSource.name if self._cluster.servers else ZookeeperSource.name
 
     def unreached_reason(self) -> str | None:
-        """Why its id is not known; None: it is known."""
+        """Why its id is not known; None if it is known."""
         if self._has_nodes:
             return self._trouble if self._learning else None
         reports = [source.report() for source in self.sources]
@@ -108,7 +108,7 @@ class WatchedCluster:
         return [*self.sources, *([self] if self._learning else [])]
 
     def report(self) -> SourceReport:
-        """That nothing can be read yet, and why."""
+        """The report that nothing can be read yet, and why."""
         return SourceReport(
             self.name,
             "none",
@@ -155,7 +155,7 @@ class WatchedCluster:
         )
 
     async def _follow_nodes(self, publisher: Publisher, znodes: _ZookeeperSupervisor) -> None:
-        """Follows what speaks Kafka's protocol, and the log's files."""
+        """Follows the sources that speak Kafka's protocol, and the log's files."""
         cluster = self._cluster
         learned: list[ClusterId] = []
 
@@ -190,7 +190,7 @@ class WatchedCluster:
         await run_all(running)
 
     async def _on_failure(self, error: Exception, wait_s: float) -> None:
-        """The cluster's id could not be learned for a reason that nobody expected."""
+        """Notes that the cluster's id could not be learned because of an unexpected error."""
         reason = f"learning its cluster id failed; retry in {wait_s:g} s ({error_line(error)})"
         if error_line(error) not in self._trouble:
             LOG.error("%s: %s", self.name, reason, exc_info=error)

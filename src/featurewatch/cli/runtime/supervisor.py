@@ -32,10 +32,10 @@ _SOURCE = TypeVar("_SOURCE", bound=SourceShell)
 
 @dataclass(frozen=True, slots=True)
 class RestartBackoff:
-    """Waits before work that failed is started again, in seconds."""
+    """The waits before failed work is restarted, in seconds."""
 
     first_s: float = 1.0
-    """Before the first restart; each further one waits twice as long."""
+    """The wait before the first restart; each further one waits twice as long."""
 
     max_s: float = 15.0
     """The longest wait: shorter than the 20 s after which a worker calls a source silent."""

@@ -25,7 +25,7 @@ from featurewatch.common.http.tls import is_client_allowed
 _LOG: Final = logging.getLogger("featurewatch.http")
 
 HEALTH: Final = frozenset({"/healthz", "/readyz"})
-"""Probes have no login."""
+"""Routes of probes, which need no login."""
 
 SESSION_COOKIE: Final = "featurewatch_session"
 CLIENT: Final = web.RequestKey("client", str)
@@ -38,11 +38,11 @@ MAX_FAILED_LOGINS: Final = 10
 """Wrong passwords of one client at once; then one in `_FAILED_LOGIN_S`."""
 
 MAX_CHECKS_OF_CLIENT: Final = 2
-"""Passwords of one client that are checked at the same time: they keep no other client out."""
+"""Passwords of one client that are checked at once, so that other clients are not kept out."""
 
 _FAILED_LOGIN_S: Final = 5.0
 _HOLD_S: Final = 0.5
-"""A refused client gets its response so much later: a connection can ask twice a second."""
+"""Delay of a response to a refused client: a connection can ask twice a second."""
 
 _MAX_HELD: Final = 500
 _MAX_AUTHORIZATION_CHARS: Final = 4_096
@@ -123,7 +123,7 @@ class AccessControl:
         return self.addresses.client_of(request.remote or "", forwarded)
 
     def new_session(self, request: web.Request, token: str) -> str | None:
-        """The session for a token that a browser shows; None: there is no such token."""
+        """The session for a token that a browser sends, or None for an unknown token."""
         found = self.rules.tokens.find(token)
         if found is None:
             self.refusals.note("wrong logins", self.client_of(request))
@@ -131,7 +131,7 @@ class AccessControl:
         return self.rules.tokens.new_session(found, self._wall_clock_s())
 
     def has_session(self, request: web.Request) -> bool:
-        """Whether a browser has shown a token before."""
+        """Whether a browser has sent a token before."""
         session = request.cookies.get(SESSION_COOKIE, "")
         return self.rules.tokens.accepts_session(session, self._wall_clock_s())
 

@@ -8,7 +8,7 @@ from typing import Final
 _MAX_HOPS: Final = 10
 _MAX_ADDRESS_CHARS: Final = 100
 _IPV6_PREFIX: Final = 64
-"""One customer of a network has so many bits of its addresses in common, and all the rest."""
+"""Bits that the addresses of one customer of a network share; the customer has all of the rest."""
 
 
 class ClientAddresses:
@@ -55,7 +55,7 @@ def client_key(peer: str) -> str:
 
 @lru_cache(maxsize=64)
 def is_loopback(host: str) -> bool:
-    """Whether an address to listen on is reached from this machine only."""
+    """Whether an address to listen on can be reached from this machine only."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

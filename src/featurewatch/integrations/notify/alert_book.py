@@ -22,7 +22,7 @@ from featurewatch.integrations.notify.alert_labels import (
 from featurewatch.streams.outputs import Alert, AlertState
 
 RESOLVED_MS: Final = 300_000
-"""How long the end of an alert is repeated."""
+"""How long the end of an alert is repeated, in milliseconds."""
 
 MAX_ALERTS: Final = 50_000
 """Alerts that fire at the same time; further ones are left out until the next reading."""
@@ -42,12 +42,12 @@ class AlertBook:
         self.is_complete = False
         """Whether the topic has been read to its end once."""
         self.error: str | None = "the alerts have not been read yet"
-        """Why nothing new arrives; None: nothing is known to prevent it."""
+        """Why nothing new arrives; None if no reason is known."""
         self.is_full = False
         """Whether alerts were left out, as there are too many."""
         self.firing: dict[str, Alert] = {}
         self.ended: dict[str, tuple[Alert, int]] = {}
-        """What ended, and when, by the clock of this process."""
+        """The alerts that ended, and when, by the clock of this process."""
         self._members: list[MemberState] = []
         self._seen: set[str] | None = None
 
@@ -59,7 +59,7 @@ class AlertBook:
 
     @property
     def trouble(self) -> str | None:
-        """Why members do not get every alert; None: they do."""
+        """Why members do not get every alert; None if they do."""
         if self.error is None and not self.is_complete:
             return "the alerts have not been read yet"
         if self.error is None and self.is_full:
@@ -126,7 +126,7 @@ class AlertBatch:
     _parts: list[tuple[Alert, Labels, bool]] = field(default_factory=list)
 
     def add(self, alert: Alert, labels: Labels, *, is_firing: bool) -> None:
-        """An alert that fires, or what ended under some labels."""
+        """An alert that fires, or that has ended under some labels."""
         self._parts.append((alert, labels, is_firing))
         self.labels[alert.id] = labels
 

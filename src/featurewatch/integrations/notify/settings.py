@@ -82,7 +82,7 @@ def is_public_address(address: str) -> bool:
 
 
 def _destinations(ip: IPv4Address | IPv6Address) -> Iterator[IPv4Address | IPv6Address]:
-    """Where packets to an address may arrive: some of IPv6 stand for one of IPv4."""
+    """The addresses that packets may reach: some IPv6 addresses represent an IPv4 address."""
     if isinstance(ip, IPv4Address):
         yield ip
     elif ip.ipv4_mapped is not None:

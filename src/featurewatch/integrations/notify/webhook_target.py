@@ -1,4 +1,4 @@
-"""Delivers alert messages to one webhook, in order, each until it is accepted or given up."""
+"""Delivers alert messages to one webhook, in order, each until it is accepted or dropped."""
 
 import asyncio
 import logging
@@ -54,10 +54,10 @@ class WebhookSender:
         await self._client.close()
 
     async def deliver(self, event: WebhookEvent, received_ms: int) -> None:
-        """Delivers one event, or gives it up; ``received_ms`` is when the bus received it.
+        """Delivers one event, or drops it; ``received_ms`` is when the bus received it.
 
         Raises:
-            TargetStoppedError: The target wants nothing any more.
+            TargetStoppedError: The target wants no more messages.
         """
         attempts = refusals = 0
         while True:
@@ -82,7 +82,7 @@ class WebhookSender:
             await self._sleep(wait)
 
     def drop(self, event: WebhookEvent) -> None:
-        """Gives an event up; of many in a row the 1st, 10th, 100th and so on is logged."""
+        """Drops an event; of many in a row the 1st, 10th, 100th and so on is logged."""
         self._metrics.dropped(self._target.name)
         self._dropped += 1
         if str(self._dropped).strip("0") != "1":

@@ -177,4 +177,4 @@ PROCESS_RULES: Final = (
         for_s=0,
     ),
 )
-"""Those about notifications fire only where ``featurewatch notify`` runs."""
+"""Rules about notifications fire only where ``featurewatch notify`` runs."""

@@ -17,7 +17,7 @@ from featurewatch.kafka.client_config.key_stores import KeyStoreContent, KeyStor
 from featurewatch.kafka.client_config.pem_files import held_file, pem_blocks
 
 MAX_STORE_BYTES: Final = 16 * 1024 * 1024
-"""A larger file is no store of keys or certificates."""
+"""A larger file is not a store of keys or certificates."""
 
 _STORE_TYPES: Final = ("JKS", "PKCS12", "PEM")
 _VERSIONS: Final = {
@@ -116,7 +116,7 @@ def _load_certificate(context: ssl.SSLContext, files: TlsFiles, certificate: str
 
 
 def _why_not(files: TlsFiles, certificate: str, error: Exception) -> tuple[str, str]:
-    """What a certificate or its key lacks, which OpenSSL often only calls ``PEM lib``; and the
+    """The defect of a certificate or its key, which OpenSSL often only calls ``PEM lib``, and the
     property to correct."""
     at = files.certificate_key
     texts = [_text_of(Path(path)) for path in (certificate, files.key or certificate)]

@@ -33,7 +33,7 @@ from featurewatch.web.views.responses import json_response, list_response
 from featurewatch.web.worker_rows import WorkerRows
 
 _BUDGET_MS: Final = 2_000
-"""A request works so long; what is left it leaves to the next one."""
+"""A request works this long; it leaves the rest to the next one."""
 
 
 class ComputedViews:

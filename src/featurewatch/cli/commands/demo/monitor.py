@@ -62,11 +62,11 @@ class Monitor:
     def wait(
         self, cluster: ClusterId, done: Callable[[ClusterImage], bool], timeout_s: float = 60.0
     ) -> ClusterImage:
-        """The image as soon as it is as wished.
+        """The image as soon as it meets a condition.
 
         Raises:
-            StackError: What would have to see it has ended.
-            TimeoutError: It was not in time.
+            StackError: A part of featurewatch has ended.
+            TimeoutError: It did not meet the condition in time.
         """
         pause = threading.Event()
         for _ in range(int(timeout_s / 0.02)):
@@ -103,7 +103,7 @@ class Monitor:
             await asyncio.gather(worker, watch, return_exceptions=True)
 
     def _fail(self, part: str, error: BaseException | None) -> None:
-        """Records what ended first, and why."""
+        """Records which part ended first, and why."""
         if self._failure is not None:
             return
         reason = "nothing failed"

@@ -1,4 +1,4 @@
-"""Reads the output topics as they come, and notes when."""
+"""Reads the output topics, and notes when messages arrive."""
 
 import logging
 import threading
@@ -60,7 +60,7 @@ class OutputLog:
 
     @property
     def duplicated(self) -> int:
-        """Changes and snapshots that came more than once."""
+        """Changes and snapshots that arrived more than once."""
         keys = Counter(
             [output.id for output in self.changes] + [output.id for output in self.snapshots]
         )

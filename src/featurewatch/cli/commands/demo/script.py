@@ -1,4 +1,4 @@
-"""The demo's script: what is done to the cluster, act by act."""
+"""The demo's script: the actions on the cluster, act by act."""
 
 import asyncio
 import time
@@ -184,7 +184,7 @@ class _DemoScript:
             self._narrator.did(f"Kafka accepted {request}")
 
     def _unregister(self) -> None:
-        """Asks Kafka to remove the ghost's registration."""
+        """Requests that Kafka remove the ghost's registration."""
         bootstrap = Bootstrap(parse_addresses(self._cluster.bootstrap_servers))
 
         async def ask() -> None:

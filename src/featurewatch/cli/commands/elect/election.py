@@ -1,4 +1,4 @@
-"""The work of ``elect``: checks of the options, the request, and who leads after it."""
+"""The work of ``elect``: checks of the options, the request, and the leaders after it."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
@@ -31,7 +31,7 @@ _DEPRECATED: Final = (
 
 
 async def run_election(kind: ElectionType, options: ElectionOptions) -> None:
-    """Elects, prints what the tool prints, and looks who leads; raises `KafkaToolError`."""
+    """Elects, prints the tool's output, and reads the new leaders; raises `KafkaToolError`."""
     target = options.target
     _check(options)
     partitions = _partitions(options)

@@ -41,7 +41,7 @@ async def update(
         Option(
             "--features",
             metavar="NAME:LEVEL,...",
-            help="Raise features; lower them with --force-downgrade (early draft, struck out there).",
+            help="Raise features, or lower with --force-downgrade (early draft, struck out).",
         ),
     ] = None,
     force_downgrade: Annotated[

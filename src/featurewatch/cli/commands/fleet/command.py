@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from featurewatch.pipeline.fleet.readiness import DailyCounts, TargetReadiness
 
 _NAMED = 5
-"""The nodes of a cluster that are named on its line."""
+"""The number of nodes of a cluster that are named on its line."""
 
 DesiredFile = Annotated[
     Path | None,
@@ -134,7 +134,7 @@ def readiness(
 
 @contextmanager
 def _right_usage() -> Iterator[None]:
-    """A file that is not what it must be is wrong usage."""
+    """Turns an invalid file into wrong usage."""
     from featurewatch.pipeline.fleet.desired import DesiredError
 
     try:
@@ -217,7 +217,7 @@ def _drift(item: "Drift") -> tuple[str, ...]:
 
 
 def _print(rows: Sequence[tuple[str, ...]]) -> None:
-    """Prints columns as wide as they must be, without empty ones."""
+    """Prints columns as narrow as possible, without empty ones."""
     cells = [[plain(cell) for cell in row] for row in rows]
     columns = [column for column in zip(*cells, strict=True) if any(column[1:])]
     widths = [max(map(len, column)) for column in columns]

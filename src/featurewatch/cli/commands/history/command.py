@@ -1,4 +1,4 @@
-"""``featurewatch history``: what was, from the tables of the lake, without a JVM."""
+"""``featurewatch history``: the past, from the tables of the lake, without a JVM."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

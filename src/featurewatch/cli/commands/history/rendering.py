@@ -1,4 +1,4 @@
-"""How the history is shown to people."""
+"""Renders the history for people."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta

@@ -83,7 +83,7 @@ def audit(
         _finish(report, as_json=as_json)
         return
     with open_lake(root, master) as opened:
-        # Here, since Spark has to be there for it.
+        # Here, since it needs Spark.
         from featurewatch.pipeline.audit.audit import audit as audit_lake
         from featurewatch.pipeline.audit.audit import follow as follow_lake
 
@@ -108,7 +108,7 @@ def audit(
 
 
 def _saved(root: str, late_s: float, limit: int, limits: "Limits") -> "SavedReport | None":
-    """The report of an earlier audit (None: the lake is no directory of this machine)."""
+    """The report of an earlier audit (None if the lake is not a directory of this machine)."""
     if find_spec("deltalake") is None:
         return None  # `open_lake` names what is missing
     from featurewatch.pipeline.audit.saved import SavedReport

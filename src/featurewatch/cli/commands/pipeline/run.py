@@ -62,7 +62,7 @@ def run(
     if once and _has_nothing_to_do(root, bus_settings):
         return
     with open_lake(root, master) as opened:
-        # Here, since Spark has to be there for it.
+        # Here, since it needs Spark.
         from featurewatch.pipeline.run import run_on, run_once, stages
 
         filling = stages(opened, bus_settings, settings.limits(), progress)

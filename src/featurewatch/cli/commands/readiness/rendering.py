@@ -30,7 +30,7 @@ _WORDS: Final = {
 _MARKS: Final = {Verdict.YES: "✓", Verdict.NO: "✗", Verdict.UNKNOWN: "?"}
 _STYLES: Final = {verdict: style for verdict, (_, style) in _WORDS.items()}
 _GROUPS: Final = 8
-"""Groups of nodes that are alike and are shown."""
+"""The number of groups of similar nodes that are shown."""
 
 _VIEWS: Final = 5
 

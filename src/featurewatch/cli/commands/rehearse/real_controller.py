@@ -96,7 +96,7 @@ class RealRehearsal:
 
     @property
     def difference_count(self) -> int:
-        """How many there are."""
+        """The number of differences."""
         return sum(len(step.differences) for step in self.steps)
 
 

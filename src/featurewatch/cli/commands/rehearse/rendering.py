@@ -1,4 +1,4 @@
-"""How a rehearsal is shown: a paragraph a step for people, one JSON document for programs."""
+"""Renders a rehearsal: a paragraph per step for people, one JSON document for programs."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -27,7 +27,7 @@ _INDENT = "   "
 
 _LEAD = re.compile("becomes active|no majority")
 LONG_RUN = 12
-"""Steps of restarts that are drawn together."""
+"""Runs of restart steps of at least this length are drawn together."""
 
 
 def head(release: str, state: ControllerState) -> list[Text]:
@@ -99,7 +99,7 @@ def _is_restart(outcome: StepOutcome) -> bool:
 
 
 def restarts(number: int, run: Sequence[StepOutcome]) -> list[Text]:
-    """Many nodes that are lost and started, in a paragraph."""
+    """A paragraph about many nodes that are lost and started."""
     nodes: dict[Role, set[int]] = {}
     for outcome in run:
         if isinstance(outcome.step, RegisterNode):
@@ -112,7 +112,7 @@ def restarts(number: int, run: Sequence[StepOutcome]) -> list[Text]:
 
 
 def paragraph(number: int, outcome: StepOutcome) -> list[Text]:
-    """One step: the verdict, whose words, what happens, what to know."""
+    """One step: the verdict, who responds, the effects, and notes."""
     first = Text(f"{number:>2} {plain(outcome.step.text)}  ")
     first.append(str(outcome.verdict), style=_STYLES[outcome.verdict])
     lines = [first]

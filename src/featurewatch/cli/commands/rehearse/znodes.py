@@ -35,7 +35,7 @@ _CLUSTER_CONFIG = "/config/brokers/<default>"
 def read_znodes(
     cluster: ClusterSection, default_min_isr: int | None
 ) -> tuple[RehearsedPartitions, int]:
-    """The brokers and partitions, and how many znodes could not be decoded.
+    """The brokers and partitions, and the number of znodes that could not be decoded.
 
     Topics that are being deleted are left out.
 

@@ -175,5 +175,5 @@ def _with_check(content: Mapping[str, Any], outcome: Mapping[str, Any]) -> dict[
 
 
 def _say(as_json: bool, line: str) -> None:
-    """For people on stdout, unless a JSON document goes there."""
+    """Prints for people on stdout, unless a JSON document goes there."""
     (print_note if as_json else print_line)(line)

@@ -52,7 +52,7 @@ class LineRunner:
         except SystemExit as error:
             return _code_of(error)
         except Exception:
-            # A defect of one command must not take the next one with it.
+            # A defect of one command must not affect the next one.
             for text in traceback.format_exc().splitlines():
                 print_note(text)
             return ExitCode.FAILED

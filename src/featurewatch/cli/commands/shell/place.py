@@ -19,7 +19,7 @@ class Place(NamedTuple):
 
 
 def place_behind(words: Sequence[str], shapes: Shapes) -> Place | None:
-    """The place behind whole words; None: no command begins with these."""
+    """The place behind whole words; None if no command begins with these."""
     root = shapes(())
     place = None if root is None else Place((), root)
     for word in words:

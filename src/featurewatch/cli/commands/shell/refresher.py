@@ -35,7 +35,7 @@ class NamesRefresher:
         self._read_at: float | None = None
         self._thread = threading.Thread(target=self._run, name="names", daemon=True)
         self.error = ""
-        """One line with the reason that the last read failed; empty: it did not."""
+        """One line with the reason why the last read failed; empty if it did not."""
 
     def start(self) -> None:
         """Reads for the first time, in the background."""
@@ -43,7 +43,7 @@ class NamesRefresher:
         self.request()
 
     def stop(self) -> None:
-        """Reads no more; a read that runs is not waited for."""
+        """Stops reading; does not wait for a running read."""
         self._is_ended.set()
         self._is_wanted.set()
 
@@ -52,11 +52,11 @@ class NamesRefresher:
         self._thread.join(timeout_s)
 
     def request(self) -> None:
-        """The names may have changed: reads them soon. Returns at once."""
+        """Reads the names soon, because they may have changed. Returns at once."""
         self._is_wanted.set()
 
     def names(self) -> ClusterNames:
-        """The names as they are known; if they are old, new ones are read meanwhile."""
+        """The known names; if they are old, new ones are read in the meantime."""
         if self._read_at is None or self._monotonic() - self._read_at > MAX_AGE_S:
             self.request()
         return self._names

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from featurewatch.cli.errors import UsageError
 
 MAX_LINE_CHARS: Final = 100_000
-"""A longer line is no command; Linux itself takes 131,072 bytes of one argument."""
+"""A longer line is not a command; Linux itself takes 131,072 bytes of one argument."""
 
 PROGRAM: Final = "featurewatch"
 _OPERATORS: Final = frozenset({"|", "||", "&", "&&", ";", "<", ">", ">>", "2>", "2>&1"})
@@ -75,7 +75,7 @@ def split(line: str) -> Words:
 
 
 def arguments_of(line: str) -> list[str]:
-    """The arguments of a whole line, without the name of the program; none: there is no command.
+    """The arguments of a whole line, without the name of the program; empty without a command.
 
     Raises:
         UsageError: It is too long, a quotation has no end, or it needs another shell.

@@ -37,7 +37,7 @@ def print_info(directory: Path, *, as_json: bool) -> None:
     """Prints what a directory was formatted with, as one JSON document or for people.
 
     Raises:
-        UsageError: It is no log directory.
+        UsageError: It is not a log directory.
         Exit: Its files cannot be read.
     """
     try:
@@ -95,7 +95,7 @@ class _Info:
         )
 
     def document(self) -> dict[str, Any]:
-        """As one JSON document."""
+        """Returns one JSON document."""
         formatted, meta, committed = self.formatted, self.formatted.meta, self.committed
         return {
             "directory": str(formatted.directory),
@@ -124,7 +124,7 @@ class _Info:
         }
 
     def lines(self) -> list[Text]:
-        """For people."""
+        """Returns the lines for people."""
         formatted, meta = self.formatted, self.formatted.meta
         mode = "KRaft" if meta.version else "ZooKeeper mode"
         node = "no node id" if meta.node is None else f"node {meta.node}"
@@ -155,7 +155,7 @@ class _Info:
 
     @property
     def _learned(self) -> tuple[str, ...]:
-        """Where learned tables of the releases come from."""
+        """The origins of the learned tables of the releases."""
         return notes_of_learned(names=start_refusals(self.levels)) if self.levels else ()
 
     def _releases(self) -> list[Text]:

@@ -113,7 +113,7 @@ async def run_notify_beside(settings: Settings, topics_exist: asyncio.Event) -> 
 
 
 async def _restarting(target: str, run: Callable[[], Awaitable[None]]) -> None:
-    """Runs what one target needs, again after an unexpected error."""
+    """Runs the delivery to one target, again after an unexpected error."""
 
     async def on_failure(error: Exception, wait_s: float) -> None:
         LOG.error(

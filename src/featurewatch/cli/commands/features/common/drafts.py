@@ -57,7 +57,7 @@ async def delete_by_draft(
 
 
 def warn_of_deletion() -> None:
-    """Prints what a deletion is for."""
+    """Prints the purpose of a deletion."""
     print_error(
         "deletion is for garbage collection: features that were finalized by accident, or that are "
         "retired and in nobody's use"

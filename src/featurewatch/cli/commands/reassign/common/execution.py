@@ -1,4 +1,4 @@
-"""The work of ``execute``: checks, plan, throttles, request, and with --wait the way to the end."""
+"""The work of ``execute``: checks, plan, throttles, request, and with --wait the rest."""
 
 import time
 from collections.abc import Callable
@@ -204,7 +204,7 @@ class Execution:
             )
 
     async def _follow(self) -> None:
-        """Waits for the end, and prints how far it is."""
+        """Waits for the end, and prints the progress."""
         limit = self._options.max_wait_s
         with shown_progress() as bar:
             await self._admin.wait(
@@ -215,9 +215,9 @@ class Execution:
             bar.end()
 
     async def _end_throttles(self, running: Running) -> None:
-        """Takes the throttles away, whatever ended the wait; they would slow replication for good.
+        """Removes the throttles, whatever ended the wait; they would slow replication permanently.
 
-        While other reassignments run, theirs stay: the next ``verify`` takes them away.
+        While other reassignments run, theirs stay until the next ``verify``, which removes them.
         """
         options = self._options
         if options.throttle < 0 and options.directory_throttle < 0:
@@ -243,7 +243,7 @@ class Execution:
 
 
 def _reported_to(bar: Progress) -> Callable[[ReassignmentProgress], None]:
-    """Reports bytes of those that were left at first; what brokers do not tell is left out."""
+    """Reports bytes of those that were left at first; what brokers do not report is left out."""
     total: int | None = None
 
     def report(progress: ReassignmentProgress) -> None:

@@ -1,4 +1,4 @@
-"""Takes throttles away, those of a file and those that an earlier command left.
+"""Removes throttles, those of a file and those that an earlier command left.
 
 A command that was killed leaves its throttles on the cluster. They are found there: while nothing
 is reassigned, a topic whose list of throttled replicas names partitions and brokers is a leftover.

@@ -1,6 +1,6 @@
 """The options of every command that manages topics.
 
-Options that may be given once are lists here, since the tool has an error of its own for two.
+Options that may be given once are lists here, since the tool has a special error for two.
 """
 
 from typing import Annotated
