@@ -111,7 +111,7 @@ def test_an_invalid_environment_variable_is_in_the_error(monkeypatch: pytest.Mon
 
 
 def test_an_unreadable_file_is_in_the_error(tmp_path: Path) -> None:
-    """A missing file, a directory and bytes that are no text are told, not raised."""
+    """A missing file, a directory and bytes that are not text are reported, not raised."""
     (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
     for name in ("missing", ".", "bytes"):
         with pytest.raises(UsageError, match=re.escape(str(tmp_path / name))):
