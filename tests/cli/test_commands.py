@@ -185,7 +185,7 @@ WRONG = (
     (["stack", "up", "--reference-topics"], "give both"),
     (["stack", "up", "--reference-brokers", "3", "--reference-topics"], "needs more than 3"),
     (["stack", "up", "--controlled-brokers", "0"], "--controlled-brokers"),
-    (["stack", "up", "--controlled-brokers", "1", "--zookeeper-kafka", "1"], "give one of both"),
+    (["stack", "up", "--controlled-brokers", "1", "--zookeeper-kafka", "1"], "give only one"),
     (["worker", "--store", "paper"], "worker.store"),
 )
 

@@ -267,7 +267,7 @@ WRONG = (
     (("update", "--dialect", "early", "--upgrade", "a:1"), "the later draft's flags"),
     (("upgrade", "--dialect", "late", "--feature", "a=1"), "have no upgrade: use update"),
     (("disable", "--dialect", "late", "--features", "a"), "use delete --features"),
-    (("delete", "--dialect", "late"), "name what to delete"),
+    (("delete", "--dialect", "late"), "name the features to delete"),
     (("delete", "--dialect", "late", "--features", "a", "--dry-run"), "no dry run"),
     (("enable-latest", "--dialect", "early"), "no enable-latest"),
 )

@@ -193,7 +193,7 @@ WRONG = (
     (("-s", "elect-preferred:a,,b"), "a topic has no name"),
     (("-s", "elect-prefered"), "write what to do and with what"),
     (("-s", "loose:1"), "did you mean lose?"),
-    (("-s", "lose:1", "--on-real-controller", "4.3"), "knows no partitions"),
+    (("-s", "lose:1", "--on-real-controller", "4.3"), "not partitions"),
 )
 
 
