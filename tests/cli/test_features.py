@@ -324,7 +324,7 @@ def test_an_interrupted_change_says_how_to_check_its_outcome(ours: OurCommand) -
     with ScriptedCluster(Node(script=interrupt)) as cluster:
         result = ours(*by(cluster), *RAISE)
     assert (result.code, result.out) == (130, "")
-    assert "see whether anything was changed: featurewatch features describe" in result.err
+    assert "check whether anything was changed: featurewatch features describe" in result.err
 
 
 @pytest.mark.parametrize("dialect", ["early", "late"])

@@ -84,7 +84,7 @@ WRONG = (
     ("clusters: 5", r"clusters .*list"),
     ("worker: {store: paper}", r"worker\.store .*'memory' or 'rocksdb'"),
     ("web: {worker_port: 70000}", r"web\.worker_port .*65535"),
-    ("bus: [", r"no YAML in line \d"),
+    ("bus: [", r"not YAML in line \d"),
     ("hello", r"sections on its first level: bus, clusters"),
     ("1: 2", r"sections on its first level"),
 )

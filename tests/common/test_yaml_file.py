@@ -22,7 +22,7 @@ def test_scalars_stay_as_they_are_written_unless_types_are_wanted() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("a: 1\nb:\n  c: 1\n  d: 2\n  c: 3\n", "in line 5: the key c .* already, in line 3"),
+        ("a: 1\nb:\n  c: 1\n  d: 2\n  c: 3\n", "in line 5: the key c .* already set in line 3"),
         ("{a: 1, 'a': 1}", "in line 1: the key a is already set in line 1"),
         ("{? [1, 2] : 3}", "in line 1: found unhashable key"),
         ("a: [", "in line 1: "),

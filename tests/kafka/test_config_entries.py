@@ -99,5 +99,5 @@ def test_settings_that_end_too_early_are_an_error(read: Callable[[ByteReader], o
 
 def test_more_settings_than_may_be_are_refused() -> None:
     """Before they are read."""
-    with pytest.raises(DecodeError, match="may"):
+    with pytest.raises(DecodeError, match="are allowed"):
         read_configs(ByteReader(described(), max_items=3))
