@@ -31,7 +31,7 @@ pytestmark = pytest.mark.stack
 
 
 def test_a_real_cluster_that_was_not_rolled_yet(quorum_391: Cluster, tmp_path: Path) -> None:
-    """Every node in both roles stands in the way; its own release is there already."""
+    """Every node in both roles is a blocker; the levels of its own release are finalized."""
     at = ("readiness", "--bootstrap-controller", quorum_391.controllers)
     done = featurewatch(tmp_path, *at, "--target", "4.3", "--json")
     assert (done.returncode, done.stderr) == (3, "")

@@ -87,7 +87,7 @@ def test_bootstrap_checkpoint_counts_before_meta_properties(formatted: Path) -> 
 
 
 @pytest.mark.parametrize("level", ["0", "-1", "32768", "3.7", ""])
-def test_a_level_in_meta_properties_that_is_none(formatted: Path, level: str) -> None:
+def test_an_invalid_level_in_meta_properties(formatted: Path, level: str) -> None:
     """It is in the error, with the file."""
     (formatted / "meta.properties").write_text(f"{META}metadata.version={level}\n")
     result = info(str(formatted))
@@ -210,7 +210,7 @@ def test_what_is_no_log_directory_is_wrong_usage(tmp_path: Path) -> None:
 
 def test_the_drafts_name_of_an_option() -> None:
     """``--metadata-version`` of KIP-778 (M-25) became ``--release-version`` (M-25 as released); all
-    else goes on as it is."""
+    else is passed unchanged."""
     given = ["-c", "x", "--metadata-version", "3.7", "--metadata-version=3.8", "-g", "--metadata"]
     assert passed_on(given) == [
         *("-c", "x", "--release-version", "3.7", "--release-version=3.8", "-g", "--metadata"),

@@ -37,7 +37,7 @@ MARKUP = "<img src=x onerror=alert(1)>"
 
 
 def many(count: int) -> FleetModel:
-    """A model of so many clusters, one in ten with a critical alert."""
+    """A model of this many clusters, one in ten with a critical alert."""
     names = [f"cluster-{number:04d}" for number in range(count)]
     return read_model([*map(state_of, names), *map(alert_of, names[::10])])
 
@@ -301,8 +301,8 @@ async def test_a_change_arrives_as_an_event() -> None:
         stream.close()
 
 
-async def test_a_stream_goes_on_after_the_last_event() -> None:
-    """What came while the client was away comes then, newest content only."""
+async def test_a_stream_continues_after_the_last_event() -> None:
+    """Changes made while the client was disconnected come then, newest content only."""
     async with site() as served:
         stream = await served.get("/events")
         served.apply(alert_of(node=1))

@@ -151,16 +151,16 @@ async def test_operations_are_listed_newest_first() -> None:
 async def test_history_that_is_not_read_yet_is_not_empty() -> None:
     """503 with the reason, while the rest of the page works."""
     async with site(read_model([state_of(ROLLED)])) as served:
-        served.server.model.history.error = "the bus is away"
+        served.server.model.history.error = "the bus is unreachable"
         for name in ("epochs", "operations", "differences?from=1&to=2"):
             response = await served.get(f"{PATH}/{name}")
             assert response.status == 503
-            assert "the bus is away" in await response.text()
+            assert "the bus is unreachable" in await response.text()
         assert (await served.get(PATH)).status == 200
 
 
-def test_history_is_bounded_and_read_anew() -> None:
-    """In count and in bytes; what does not come again at the next reading is gone."""
+def test_history_is_bounded_and_reread() -> None:
+    """In count and in bytes; what does not come again at the next reading is removed."""
     history = ClusterHistory(ChangeIndex("boot"))
     model = read_model()
     model.history = history

@@ -55,7 +55,7 @@ from featurewatch.web.worker_rows import WorkerRows
 
 _ORDERS: Final = ("id", "urgency")
 _MAX_REPORTS: Final = 64
-"""Reports of readiness that are held until their rows change."""
+"""Number of readiness reports that are cached until their rows change."""
 
 
 class Api:
@@ -105,14 +105,14 @@ class Api:
             app.router.add_get(ROOT + path, handler)
 
     async def show_fleet(self, request: web.Request) -> web.Response:
-        """The totals; also before the topics have been read."""
+        """The totals, even before the topics have been read."""
         check_names(request.query, ())
         return json_response(
             request, {**self._model.fleet(self._now_ms()), "position": self._position()}
         )
 
     async def list_clusters(self, request: web.Request) -> web.Response:
-        """The clusters, a page of them."""
+        """A page of the list of clusters."""
         require_read(self._model)
         query = request.query
         check_names(query, ("state", "health", "q", "order", "limit", "cursor"))
@@ -133,7 +133,7 @@ class Api:
         return self._list(request, found, etag)
 
     async def show_cluster(self, request: web.Request) -> web.Response:
-        """Everything of one cluster."""
+        """All data of one cluster."""
         check_names(request.query, ())
         cluster = cluster_of_request(request, self._model)
         number = self._model.index.content_number(DocumentKey("state", cluster))
@@ -161,7 +161,7 @@ class Api:
         name = target.name if target else ""
         version = self._rows.version(cluster)
         etag = self._etag(request, version)
-        # What it says of nodes that are away also follows from the time.
+        # Its statements about unavailable nodes also depend on the time.
         key = cluster, name, version * 1_000_000_000 + self._now_ms() // 10_000
         # One at a time: restoring a large cluster takes long.
         async with self._assessing:
@@ -227,7 +227,7 @@ class Api:
         return json_response(request, levels)
 
     async def follow_events(self, request: web.Request) -> web.StreamResponse:
-        """The event stream; it goes on after ``Last-Event-ID``, or the parameter ``after``."""
+        """The event stream; it continues after ``Last-Event-ID``, or the parameter ``after``."""
         check_names(request.query, ("after",))
         position = request.headers.get("Last-Event-ID", request.query.get("after", ""))
         return await self._streams.serve(request, position)

@@ -102,7 +102,7 @@ def test_the_client_behind_a_proxy(peer: str, forwarded: list[str], found: str) 
 async def test_too_many_requests_are_refused_and_probes_are_not(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """429 with Retry-After for one client, while others behind the same proxy go on."""
+    """429 with Retry-After for one client, while others behind the same proxy are served."""
     monkeypatch.setattr(access, "_HOLD_S", 0.0)
     async with (
         served(max_requests_per_s=0.01, proxies=("127.0.0.1",)) as server,

@@ -157,8 +157,8 @@ def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
     with pytest.raises(WebConfigError, match="cannot be read: No such file"):
         read_web_config(file)
     for text, reason in (
-        ("a: [", "no YAML"),
-        ("basic_auth_users: {}\nbasic_auth_users: {}\n", "stands there already"),
+        ("a: [", "not YAML"),
+        ("basic_auth_users: {}\nbasic_auth_users: {}\n", "is already set in line"),
         ("#" * (MAX_FILE_BYTES + 1), "is larger than"),
     ):
         file.write_text(text)

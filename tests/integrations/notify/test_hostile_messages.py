@@ -125,7 +125,7 @@ async def test_what_waited_for_a_day_is_given_up_and_counted(
 
 
 async def test_410_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """And says what to do; other targets go on."""
+    """And says what to do; other targets are unaffected."""
     bus = MockBus()
     put(bus, alert(1), alert(2))
     async with receiver(lambda _: web.Response(status=410)) as gone, receiver() as good:
@@ -139,4 +139,4 @@ async def test_410_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixtu
         assert len(gone.bodies) == 1
     (line,) = [record.getMessage() for record in caplog.records]
     assert "oncall answered 410 (gone)" in line
-    assert "take it out of the configuration" in line
+    assert "remove it from the configuration" in line

@@ -149,7 +149,7 @@ async def test_a_request_may_come_byte_by_byte(server: WireServer) -> None:
         (struct.pack(">i", MAX_REQUEST_BYTES + 1), f"at most {MAX_REQUEST_BYTES} are accepted"),
         (framed(b"abc"), "a request of 3 bytes is too short"),
         (framed(struct.pack(">hhih", 0, 3, 1, -1)), "API key 0 is not served here"),
-        (framed(struct.pack(">hhihi", 3, 0, 1, -1, 2**31 - 1)), "items are said to follow"),
+        (framed(struct.pack(">hhihi", 3, 0, 1, -1, 2**31 - 1)), "items should follow"),
     ],
 )
 async def test_garbage_ends_its_connection_with_one_line(

@@ -169,8 +169,8 @@ def test_clusters_that_were_never_heard_of_are_named(put: Put, run: Run, tmp_pat
     )
     code, _, err = run("alerts", "--check", "--config", str(file))
     assert code == 4
-    assert "gone: was never heard of" in err
-    assert "1 of these were never heard of: c:1; z:1" in err
+    assert "gone: has never sent a message" in err
+    assert "1 of these have never sent a message: c:1; z:1" in err
     file.write_text(
         f"clusters: [{{cluster_id: {CLUSTER}, servers: 'a:1'}}, {{controllers: 'c:1'}}]"
     )

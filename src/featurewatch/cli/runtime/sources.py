@@ -83,14 +83,14 @@ class WatchedCluster:
 
     @property
     def _has_nodes(self) -> bool:
-        """Whether there is more to follow than znodes."""
+        """Whether the cluster has more to follow than znodes."""
         cluster = self._cluster
         polled = cluster.servers or cluster.polled_controllers
         return bool(cluster.controllers or polled or cluster.log_directory)
 
     @property
     def name(self) -> str:
-        """How the cluster is called before its id is known."""
+        """The name of the cluster before its id is known."""
         return self._cluster.provisional_id
 
     @property
@@ -101,7 +101,7 @@ class WatchedCluster:
         return ApiVersionsSource.name if self._cluster.servers else ZookeeperSource.name
 
     def unreached_reason(self) -> str | None:
-        """Why its id is not known; None: it is known."""
+        """Why its id is not known; None if it is known."""
         if self._has_nodes:
             return self._trouble if self._learning else None
         reports = [source.report() for source in self.sources]
@@ -114,7 +114,7 @@ class WatchedCluster:
         return [*self.sources, *([self] if self._learning else [])]
 
     def report(self) -> SourceReport:
-        """That nothing can be read yet, and why."""
+        """The report that nothing can be read yet, and why."""
         return SourceReport(
             self.name,
             "none",
@@ -241,8 +241,8 @@ class WatchedCluster:
         return learned[0]
 
     async def _on_failure(self, error: Exception, wait_s: float) -> None:
-        """The cluster's id could not be learned for a reason that nobody expected."""
-        reason = f"learning its cluster id failed, again in {wait_s:g} s ({error_line(error)})"
+        """Notes that the cluster's id could not be learned because of an unexpected error."""
+        reason = f"learning its cluster id failed; retry in {wait_s:g} s ({error_line(error)})"
         if error_line(error) not in self._trouble:
             LOG.error("%s: %s", self.name, reason, exc_info=error)
         self._trouble = reason
@@ -310,7 +310,7 @@ class SourceRunner:
         return [report for cluster in self.clusters for report in cluster.reports()]
 
     async def run(self) -> None:
-        """Watches until cancelled; all sources begin anew if the bus accepts no more of them.
+        """Watches until cancelled; all sources restart if the bus accepts no more of them.
 
         Raises:
             streams.bus.errors.BusSetupError: The bus cannot be used as it is set up.
@@ -329,7 +329,7 @@ class SourceRunner:
         publisher = Publisher(bus, on_error=_tell)
         keeper = TopicKeeper(bus)
         keeping = start_background(
-            "looking after the topics", lambda: keeper.run(lambda: publisher.waits_for_topic)
+            "maintaining the topics", lambda: keeper.run(lambda: publisher.waits_for_topic)
         )
         try:
             async with publisher:
@@ -346,7 +346,7 @@ class SourceRunner:
         return must_be_set_up(error) and not self._has_published
 
     async def _on_failure(self, error: Exception, wait_s: float) -> None:
-        reason = f"the sources begin anew in {wait_s:g} s ({error_line(error)})"
+        reason = f"the sources restart in {wait_s:g} s ({error_line(error)})"
         LOG.error("%s", reason, exc_info=None if isinstance(error, BusError) else error)
         for cluster in self.clusters:
             cluster.note_failure(reason)

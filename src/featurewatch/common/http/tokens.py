@@ -18,7 +18,7 @@ MIN_TOKEN_CHARS: Final = 20
 MAX_TOKEN_CHARS: Final = 512
 MAX_TOKENS: Final = 100
 SESSION_S: Final = 12 * 3600
-"""A session ends so long after the login."""
+"""A session ends this long after the login."""
 
 _MAX_FILE_BYTES: Final = 1 << 20
 
@@ -34,7 +34,7 @@ class TokenSet:
         return bool(self._tokens)
 
     def find(self, candidate: str) -> bytes | None:
-        """The token that a text is; the time that it takes depends on neither."""
+        """The token that equals a text; the time that this takes depends on neither."""
         given = candidate.encode(errors="replace")
         found = None
         for token in self._tokens:
@@ -43,7 +43,7 @@ class TokenSet:
         return found
 
     def new_session(self, token: bytes, now_s: float) -> str:
-        """The value of a cookie for whoever has shown a token."""
+        """The value of the cookie of a browser that has sent a token."""
         ends = str(int(now_s) + SESSION_S)
         return f"{ends}.{_seal(self._keys[token], ends)}"
 
@@ -60,7 +60,7 @@ class TokenSet:
 
 
 def read_tokens(file: Path) -> TokenSet:
-    """The tokens of a file, one a line; ``#`` begins a comment. Raises `WebConfigError`."""
+    """The tokens of a file, one per line; ``#`` begins a comment. Raises `WebConfigError`."""
     try:
         if file.stat().st_size > _MAX_FILE_BYTES:
             raise WebConfigError(f"{file} is larger than {_MAX_FILE_BYTES:,} bytes")

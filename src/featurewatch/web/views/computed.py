@@ -33,7 +33,7 @@ from featurewatch.web.views.responses import json_response, list_response
 from featurewatch.web.worker_rows import WorkerRows
 
 _BUDGET_MS: Final = 2_000
-"""A request works so long; what is left it leaves to the next one."""
+"""A request works this long; it leaves the rest to the next one."""
 
 _HELD_MS: Final = 5_000
 _MAX_HELD: Final = 4
@@ -82,7 +82,7 @@ class ComputedViews:
         return list_response(request, found, self._model.index.position(), more=more)
 
     async def list_views(self, request: web.Request) -> web.Response:
-        """What each node of a cluster reports of the levels, those that differ first."""
+        """The levels as each node of a cluster reports them, nodes that differ first."""
         check_names(request.query, ("limit", "cursor"))
         cluster = cluster_of_request(request, self._model)
         async with self._computing:

@@ -1,4 +1,4 @@
-"""The demo's script: what is done to the cluster, act by act."""
+"""The demo's script: the actions on the cluster, act by act."""
 
 import asyncio
 import time
@@ -102,7 +102,7 @@ def _settings(bus: Cluster, cluster: Cluster, directory: Path) -> Settings:
 
 
 def _keep(narrator: DemoPrinter, monitor: Monitor, bus: BusSettings, cluster: Cluster) -> NoReturn:
-    narrator.step("Left up to play with; Ctrl-C stops everything")
+    narrator.step("Everything keeps running; Ctrl-C stops it")
     narrator.did(f"the cluster: {cluster.bootstrap_servers}, its controllers {cluster.controllers}")
     for command in ("state --follow", "changes --follow", "alerts"):
         narrator.did(f"featurewatch {command} --bus {bus.bootstrap_servers}")
@@ -150,7 +150,7 @@ class _DemoScript:
         self._show()
         self._old_controller()
         name = level_name(METADATA_VERSION, TARGET)
-        self._narrator.step(f"No way back: {name} has records that 3.7-IV4 cannot say")
+        self._narrator.step(f"No way back: {name} writes records that 3.7-IV4 cannot express")
         self._update(START, UpgradeType.SAFE_DOWNGRADE)
         self._way_back()
         self._kill()
@@ -190,7 +190,7 @@ class _DemoScript:
             self._narrator.did(f"Kafka accepted {request}")
 
     def _unregister(self) -> None:
-        """Asks Kafka to remove the ghost's registration."""
+        """Requests that Kafka remove the ghost's registration."""
         bootstrap = Bootstrap(parse_addresses(self._cluster.bootstrap_servers))
 
         async def ask() -> None:
@@ -235,7 +235,7 @@ class _DemoScript:
         self._narrator.did(f"broker {leader.id} is fenced")
         leader.start()
         self._wait_alive(NodeId(leader.id))
-        self._narrator.did(f"broker {leader.id} is back")
+        self._narrator.did(f"broker {leader.id} has recovered")
 
     def _burst(self, times: int) -> None:
         self._narrator.step(f"Controller {GHOST} flaps between releases {times} times")
