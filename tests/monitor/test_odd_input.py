@@ -91,7 +91,7 @@ def test_the_alert_of_an_unreadable_message_ends_when_no_more_come(value: bytes 
     assert (ended.rule, ended.state) == ("unreadable", AlertState.RESOLVED)
     assert ended.summary.startswith("Resolved; it was: MESSAGE could not be read")
     assert not topic.firing()
-    # The next one of its kind is a new alert, counted anew.
+    # The next one of its kind is a new alert with a new count.
     topic.send(value, r.CLUSTER.encode(), START_MS + DAY_MS)
     assert topic.firing() == {"unreadable": Severity.WARNING}
 
@@ -226,8 +226,8 @@ def test_clusters_that_are_not_accepted_are_dead_letters() -> None:
     assert topic.event(r.following(2, seen_ms=START_MS), START_MS) == ()
 
 
-def test_a_source_that_is_away_for_a_moment_is_a_warning() -> None:
-    """A controller that restarts is away for seconds; after the limit it is critical."""
+def test_a_source_that_is_unavailable_for_a_moment_is_a_warning() -> None:
+    """A controller that restarts is offline for seconds; after the limit it is critical."""
     topic = known()
 
     def stalled(after_ms: int) -> dict[str, Severity]:

@@ -72,8 +72,8 @@ def test_brokers_of_zookeeper_are_live_and_not_registered() -> None:
 @pytest.mark.parametrize(
     ("event", "summary"),
     [
-        (z.change(z.features({TV: 1}, 60), 60, recreated=True), "deleted and made anew"),
-        (*z.reading("s2", [z.features({TV: 1}, 5, 3)], 40), "ZooKeeper was put back"),
+        (z.change(z.features({TV: 1}, 60), 60, recreated=True), "deleted and recreated"),
+        (*z.reading("s2", [z.features({TV: 1}, 5, 3)], 40), "ZooKeeper was restored"),
     ],
 )
 def test_an_epoch_that_went_backwards(event: object, summary: str) -> None:

@@ -72,7 +72,7 @@ def decode_input(
     if not key:
         return MalformedEventError("the message has no key: it must be the cluster's id")
     try:
-        return cast("Event", decode(topic, value, key))  # dead letters are on a topic of their own
+        return cast("Event", decode(topic, value, key))  # dead letters are on another topic
     except MalformedEventError as error:
         return error
 
@@ -127,7 +127,7 @@ def set_aside(
     """A message that cannot be read or processed: kept as a dead letter, and counted. Pure.
 
     It counts for the cluster that its key names if that is known by a message that could be read:
-    no key makes a cluster of its own. ``state_of`` is `process`'s.
+    a key alone never adds a cluster. ``state_of`` is `process`'s.
     """
     topic = input_topic(message.topic)
     position = MessagePosition(topic.short_name, message.offset, message.time_ms)

@@ -280,7 +280,7 @@ def test_broken_json_is_kept_told_and_mended(world: World) -> None:
     world.until(BROKEN, lambda now, firing: now.ready and firing == {"znode-unreadable"})
     alert = world.alert(BROKEN, "znode-unreadable")
     assert (alert.severity, dict(alert.subject)) == (Severity.CRITICAL, {"znode": "/feature"})
-    assert "have the controller write it again" in alert.summary
+    assert "Until the controller writes it again" in alert.summary
     (dead_letter,) = [
         dead_letter for dead_letter in world.published.dead_letters if dead_letter.cluster == BROKEN
     ]

@@ -88,7 +88,7 @@ def test_every_operation_is_followed_without_a_false_alarm() -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_worker_that_dies_between_any_two_rows_goes_on(seed: int) -> None:
+def test_a_worker_that_dies_between_any_two_rows_continues(seed: int) -> None:
     """Its rows make a valid state, and the event that is applied again leads to the same."""
     chance, log = Random(seed), ControllerLog(seed)
     events = events_of(log, 40)
@@ -108,7 +108,7 @@ def test_a_worker_that_dies_between_any_two_rows_goes_on(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_resync_replaces_the_partitions(seed: int) -> None:
-    """A snapshot read over the log, in part before a crash, ends in the same; then it goes on."""
+    """A snapshot read over the log, partly before a crash, ends in the same state; then more."""
     log, worker = ControllerLog(seed), engine()
     events = events_of(log, 25)
     worker.apply_all(events)
