@@ -168,7 +168,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]  # fa
         return {partition: it.offset for partition, it in found.items() if it.offset >= 0}
 
     def rejoin(self) -> None:
-        """Joins the consumer group again, which assigns the partitions anew."""
+        """Joins the consumer group again, which reassigns the partitions."""
         if self._consumer is not None:
             coordinator = self._consumer._coordinator
             self.thread_loop.call_soon_threadsafe(coordinator.request_rejoin)

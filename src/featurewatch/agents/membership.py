@@ -86,7 +86,7 @@ class MembershipCheck:
 
 
 def find_member(bus: BusSettings, group: str, instance_id: str) -> Member | None:
-    """The member of ``group`` with a static id; None if there is none. Blocks for 5 s at most.
+    """Returns the member of ``group`` with a static id, or None. Blocks for 5 s at most.
 
     Raises:
         BusUnavailableError: The members are not known.

@@ -166,7 +166,7 @@ class EventProcessor:
             pass  # it is read again by whoever has the partition next
         except Exception as error:
             if not isinstance(error, PublishError):
-                LOG.exception("%s: the worker cannot go on", _place(message))
+                LOG.exception("%s: the worker cannot continue", _place(message))
             await self._failure.end_run(error)  # holds the lock: nothing is processed
 
     async def _is_due(self, message: Any, table: Any) -> bool:
@@ -215,7 +215,7 @@ class EventProcessor:
     async def publish_again(
         self, cluster: ClusterId, outputs: Collection[Topic], now_ms: int
     ) -> None:
-        """Publishes what a cluster has now on output topics that were made anew."""
+        """Publishes the current outputs of a cluster on output topics that were recreated."""
         state = self._state_of(cluster)
         if STATE in outputs:
             self.dirty.add(cluster)
@@ -313,5 +313,5 @@ class EventProcessor:
 
 
 def _place(message: Any) -> str:
-    """Where a message of Faust, or one of ours, lies on the bus."""
+    """Returns the position on the bus of a message of Faust, or of one of ours."""
     return format_place(message.topic, message.partition, message.offset)

@@ -80,7 +80,7 @@ def lost_topic(kind: str) -> str:
 
 
 AHEAD: Final = "CLOCK"
-"""The kind of the events whose time lies ahead of the bus's clock."""
+"""The kind of the events whose time is ahead of the bus's clock."""
 
 _LASTING: Final = frozenset(lost_kind(topic.short_name) for topic in INPUTS)
 """The kinds that no quiet time ends: what was lost is missing until it is published again. Nor
@@ -166,7 +166,7 @@ class SourcesImage:
     def goes_back(self, delivery: MessagePosition) -> bool:
         """Whether a message that was not applied has an offset that was.
 
-        Its topic was made anew, or lost messages that its brokers had acknowledged.
+        Its topic was recreated, or lost messages that its brokers had acknowledged.
         """
         last = self.read.get(delivery.topic)
         return (

@@ -144,13 +144,13 @@ def _brokers(value: Any) -> Brokers:
     try:
         known = _KNOWN_LISTS.get(ids := tuple(value))
     except TypeError:
-        raise TypeError("a list of brokers is not one") from None
+        raise TypeError("a list of brokers is not a list") from None
     if known is not None:
         return known
     if type(value) is not list or len(ids) > _MAX_REPLICAS:
-        raise TypeError("a list of brokers is not one, or too long")
+        raise TypeError("a list of brokers is not a list, or is too long")
     if not all(type(broker_id) is int for broker_id in ids):
-        raise TypeError("a list of brokers has something else in it")
+        raise TypeError("a list of brokers contains something other than ids")
     if len(_KNOWN_LISTS) >= _MAX_KNOWN_LISTS:
         _KNOWN_LISTS.clear()
     _KNOWN_LISTS[ids] = ids

@@ -65,7 +65,7 @@ class TopicRemoved(NamedTuple):
 
 
 class PartitionAdded(NamedTuple):
-    """A partition was created, or, with ``before``, written anew."""
+    """A partition was created, or, with ``before``, written again."""
 
     key: PartitionKey
     before: Partition | None
