@@ -38,7 +38,7 @@ class SavedReplay:
     def load(self) -> tuple[list[str], list[ClusterReplay]] | None:
         """Returns the notes on all files and the result for each cluster, without new messages.
 
-        None: there is none for the files and the lake as they are.
+        None: no result is saved for the files and the lake as they are.
         """
         key = self._key()
         answer = None if key is None else self._answer.load(key)

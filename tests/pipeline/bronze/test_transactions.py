@@ -177,7 +177,7 @@ def test_an_open_transaction_is_waited_for(
     assert rows(lake, GAPS) == []
 
 
-def test_deleted_messages_between_transactions_are_a_gap_of_their_own(
+def test_deleted_messages_between_transactions_are_a_separate_gap(
     lake: Lake, bus: BusSettings
 ) -> None:
     """Only the offsets that retention deleted before they were read are missing. Markers that it

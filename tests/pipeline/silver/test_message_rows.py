@@ -32,7 +32,7 @@ events = st.one_of(
     st.tuples(st.just(ZOOKEEPER), some.zookeeper_events),
 )
 LISTED = {"records", "znode", "znodes"}
-"""Fields of events that are rows of their own, or columns of them."""
+"""Fields of events that are separate rows, or columns of them."""
 RENAMED = {
     ("gap", "reason"): "detail",
     ("status", "offset"): "log_offset",
@@ -41,8 +41,8 @@ NOT_IN_TABLES = {
     *("kind", "seen_ms", "append_ms", "checksum", "skipped", "first_offset", "last_offset"),
     *("end_offset", "last", "offset_checksum", "name"),
 }
-"""Fields that no table has by themselves: times, the parts of an event's id, and names of clusters,
-which a lake takes from a file."""
+"""Fields that no table has as such: times, the parts of an event's id, and names of clusters, which
+a lake takes from a file."""
 WITHOUT_ROWS = {"resync", "acknowledgement"}
 
 

@@ -51,7 +51,7 @@ _QUERIES: Final = ("bronze", "silver", "gold")
 _CHECKED: Final = "bronze-gaps"
 """Beside the checkpoints: the round whose missing messages were reported."""
 _MEASURED: Final = 10_000
-"""Batches of so many messages at most are measured before they are written: what is small enough is
+"""Batches of at most this many messages are measured before they are written: a small one is
 written by this process, which takes a tenth of the time of a commit of Spark."""
 _LOCAL_BYTES: Final = 8 << 20
 """Delta's Rust library writes up to 10 MB at once; if the disk is full in the middle of more, it
@@ -143,7 +143,7 @@ class BronzeQuery:
             .options(**kafka_options(self._bus))
             .option("subscribePattern", pattern)
             .option("includeHeaders", "true")
-            # Messages that retention deleted become rows of `GAPS`; the query goes on.
+            # Messages that retention deleted become rows of `GAPS`; the query continues.
             .option("failOnDataLoss", "false")
             # Used without a checkpoint; the table shows how far it came.
             .option("startingOffsets", starting_offsets(ranges, self._stored_ends))
