@@ -57,7 +57,7 @@ def test_an_unreadable_broker_is_not_taken_for_healthy() -> None:
     engine = watching(z.features({TV: 1}, 5), z.unreadable("/brokers/ids/1", 10))
     alert = firing(engine)[f"missing-feature/node/broker-1/{TV}"]
     assert alert.evidence["verdict"] == "unknown"
-    assert "its znode cannot be read" in alert.summary
+    assert "repair its znode first, which cannot be read" in alert.summary
 
 
 def test_brokers_of_zookeeper_are_live_and_not_registered() -> None:

@@ -229,7 +229,7 @@ class ZookeeperController:
     """The controller of a cluster according to ZooKeeper."""
 
     node_id: _Number = -1
-    """-1: there is none now, or ZooKeeper is not watched."""
+    """-1: no controller is active, or ZooKeeper is not watched."""
     epoch: _Number = -1
     """The controller epoch; -1: not known."""
     kraft_epoch: _Number = -1
@@ -320,7 +320,7 @@ class OperationPhase(StrEnum):
     BEGAN = "began"
     PROGRESSED = "progressed"
     REPLACED = "replaced"
-    """It goes on with another target."""
+    """It continues with another target."""
     COMPLETED = "completed"
     CANCELED = "canceled"
 
@@ -334,7 +334,7 @@ class ElectionReason(StrEnum):
     PREFERRED = "preferred"
     UNCLEAN = "unclean"
     REASSIGNMENT = "reassignment"
-    """Their leader is no replica any more."""
+    """Their leader is no longer a replica."""
     RETURN = "return"
     """They had none, and a broker that may lead came back."""
     OFFLINE_REPLICA = "offline-replica"

@@ -10,7 +10,7 @@ from featurewatch.streams.events import SourceState
 class StallReason:
     """Why a source cannot read: one line that says what to do, and since when.
 
-    ``permanent``: it does not go away by itself.
+    ``permanent``: it does not end on its own.
     """
 
     message: str

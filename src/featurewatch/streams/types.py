@@ -8,8 +8,8 @@ ClusterId = NewType("ClusterId", str)
 """Kafka's cluster id, usually 22 characters of base64."""
 
 MAX_CLUSTER_ID_CHARS: Final = 249
-"""A longer id, or one with unprintable characters, is none. It is the key of every message, and a
-label of every metric; a topic's name may be as long."""
+"""A longer id, or one with unprintable characters, is invalid. It is the key of every message, and
+a label of every metric; a topic's name may be as long."""
 
 NodeId = NewType("NodeId", int)
 """A broker's or a controller's id; a combined node has one id and both roles."""
@@ -30,11 +30,11 @@ class SupportedRange(NamedTuple):
     maximum: int
 
     def includes(self, level: int) -> bool:
-        """Whether a level lies within the range; level 0 is no exception."""
+        """Whether a level is within the range; level 0 is no exception."""
         return self.minimum <= level <= self.maximum
 
     def overlaps(self, other: "SupportedRange") -> bool:
-        """Whether some level lies within both."""
+        """Whether some level is within both."""
         return self.minimum <= other.maximum and other.minimum <= self.maximum
 
     @property
@@ -129,7 +129,7 @@ class LastRecord(NamedTuple):
 
 
 NO_OFFSET: Final = LastRecord(-1, -1)
-"""The last record processed, where there is none."""
+"""The last record processed, if no record was."""
 
 
 class LeaderAndEpoch(NamedTuple):

@@ -126,7 +126,7 @@ class PartitionStateZnode:
     topic: Name
     partition: Int32
     leader: NodeIdOrNone
-    """-1: there is none."""
+    """-1: no leader."""
     leader_epoch: Int32OrNone
     controller_epoch: Int32OrNone
     isr: tuple[NodeId, ...]

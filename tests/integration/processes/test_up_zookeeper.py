@@ -257,7 +257,7 @@ def test_what_cannot_be_followed_is_one_line_each(world: World) -> None:
     waiting = world.until_waiting(
         **{
             CLOSED: "reading /feature is forbidden: give READ on it to the login in use",
-            ASTRAY: f"{world.roots[ASTRAY]}: the chroot does not exist: check what stands after",
+            ASTRAY: f"{world.roots[ASTRAY]}: the chroot does not exist: check the path after",
             world.absent: f"ZooKeeper at {world.absent} cannot be used: nobody listens there",
         }
     )

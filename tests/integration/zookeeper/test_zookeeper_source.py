@@ -338,6 +338,6 @@ async def test_servers_made_anew(make_ensemble):
         with writer(servers.connect_string) as zk:
             register(zk, root, brokers=1)
             await watched.until(lambda: len(watched.sink.snapshots) == 2, timeout_s=60)
-            assert "restored or made anew" in watched.sink.snapshots[-1].reason
+            assert "restored or recreated" in watched.sink.snapshots[-1].reason
             await watched.following()
             await watched.holds(zk, root, "/feature", "/brokers/ids/0", "/brokers/ids/49")

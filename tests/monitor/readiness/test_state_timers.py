@@ -151,7 +151,7 @@ def test_a_forgotten_finalization() -> None:
     assert beat(engine, 500 + DAY) == [("finalization-forgotten", AlertState.FIRING)]
     (alert,) = firing(engine).values()
     assert (alert.severity, alert.subject) == (Severity.WARNING, {"feature": MV})
-    assert "30 (4.3-IV0) for more than 24 hours, and 21 (3.9-IV0) is finalized" in alert.summary
+    assert "30 (4.3-IV0) for more than 24 hours, but 21 (3.9-IV0) is finalized" in alert.summary
     assert beat(engine, 500 + 2 * DAY) == []
     ended = engine.apply(r.commit(200, r.level(MV, 30))).alerts
     assert [alert.state for alert in ended] == [AlertState.RESOLVED]
@@ -179,7 +179,7 @@ def test_an_upgrade_that_is_blocked() -> None:
     assert beat(engine, 500 + DAY) == [("upgrade-blocked", AlertState.FIRING)]
     (alert,) = firing(engine).values()
     assert alert.evidence["nodes"] == ["broker-2", "broker-3"]
-    assert "broker 2, broker 3 hold metadata.version 30 (4.3-IV0) back" in alert.summary
+    assert "broker 2, broker 3 hold back metadata.version 30 (4.3-IV0)" in alert.summary
     # A clock that is behind ends nothing.
     changed = engine.apply(r.commit(300, r.register(2, ranges("4.3"), epoch=9, fenced=False)))
     assert [alert.evidence["nodes"] for alert in changed.alerts] == [["broker-3"]]

@@ -110,7 +110,7 @@ def spelled(events: Sequence[AssemblerEvent]) -> str:
         ("xF", "dead offset 0, batch 0-0 ?, batch 1-1 F"),
         ("(F(F)", "dead offset 2, transaction 0-4 F?F"),
         ("(F) )", "transaction 0-2 F, dead offset 3, batch 3-3 ?"),
-        # what cannot be read stands in its place and stops nothing
+        # an unreadable record keeps its place and stops nothing
         ("F?F", "dead offset 1, batch 0-2 F?F"),
         ("? T", "dead offset 0, batch 0-0 ?"),
         ("(F? F)", "dead offset 2, transaction 0-4 F?F"),
@@ -201,7 +201,7 @@ def test_the_position_has_the_checksum_of_its_batch() -> None:
 
 
 def test_restart_forgets_an_open_transaction() -> None:
-    """After a snapshot the log goes on elsewhere, with nothing open."""
+    """After a snapshot the log continues elsewhere, with nothing open."""
     assembler = CommitAssembler(CLUSTER)
     run(log_of(["(F"]), assembler)
     assembler.reset(LastRecord(99, 7))

@@ -1,4 +1,4 @@
-"""A controller that lies about its log: the source stalls or says so, and nothing fills up."""
+"""A controller with a false log: the source stalls or says so, and nothing fills up."""
 
 import asyncio
 import hashlib
@@ -217,7 +217,7 @@ def _open_temporary_files() -> list[str]:
     return sorted(link for link in links if link.startswith(f"{tempfile.gettempdir()}/#"))
 
 
-async def test_a_full_disk_is_the_source_s_trouble_and_its_file_is_gone() -> None:
+async def test_a_full_disk_is_the_source_s_trouble_and_its_file_is_removed() -> None:
     """The write fails in the middle: stalled with what to do, and nothing is left."""
     controller, sink = HostileController(MEMORY_BYTES * 4), RecordingSink()
     before = _open_temporary_files()

@@ -254,10 +254,10 @@ def test_a_snapshot_right_before_the_change(known: int) -> None:
 
 
 def test_state_rewritten_at_the_new_level_is_the_same_state() -> None:
-    """After 5 to 7 what two records said of a broker stands in one of a newer version: published
+    """After 5 to 7 the content of a broker's two records is in one of a newer version: published
     as a snapshot, that changes nothing, and read alone it says the same (M-62).
     """
-    lived, anew = Engine(), Engine()
+    lived, fresh = Engine(), Engine()
     take(lived, log([level(5), registered(1, version=0, top=7), unfenced(1)]))
     take(lived, log([level(7)], 3, LastRecord(2, 1)))
     rewritten = snapshot(9, [level(7), registered(1, version=1, top=7, fenced=False)])
@@ -265,9 +265,9 @@ def test_state_rewritten_at_the_new_level_is_the_same_state() -> None:
     (outcome,) = take(lived, rewritten)
     assert not outcome.delta.skipped
     assert (outcome.changes, outcome.alerts, outcome.snapshot) == ((), (), None)
-    take(anew, rewritten)
-    assert nodes(lived) == nodes(anew) == before
-    assert lived.state.image.features.levels == anew.state.image.features.levels
+    take(fresh, rewritten)
+    assert nodes(lived) == nodes(fresh) == before
+    assert lived.state.image.features.levels == fresh.state.image.features.levels
 
 
 def test_the_snapshot_of_a_lossy_downgrade() -> None:

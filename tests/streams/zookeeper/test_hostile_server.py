@@ -1,4 +1,4 @@
-"""A ZooKeeper server that is slow, endless or wrong: the source stalls, and goes on afterwards."""
+"""A ZooKeeper server that is slow, endless or wrong: the source stalls, and then continues."""
 
 import asyncio
 import struct
@@ -149,7 +149,7 @@ class Pieces:
 def test_frames_are_followed_however_they_are_cut(
     frames: list[bytes], piece: int, rest: bytes
 ) -> None:
-    """Every byte comes through until a length that is none, which raises and nothing else does."""
+    """Every byte comes through until an invalid length, which raises and nothing else does."""
     good = b"".join(struct.pack("!i", len(content)) + content for content in frames)
     pieces: Any = Pieces(good + rest, piece)
     bounded = BoundedSocket(pieces, Address("zookeeper", 2181), 64, 5, lambda: 0)

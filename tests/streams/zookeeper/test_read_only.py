@@ -1,4 +1,4 @@
-"""The watcher cannot write: nothing that writes is called, wherever it stands."""
+"""The watcher cannot write: nothing that writes is called anywhere."""
 
 import ast
 from pathlib import Path

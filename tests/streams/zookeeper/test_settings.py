@@ -39,7 +39,7 @@ def test_hosts_and_chroot(text, servers, root):
 
 
 @pytest.mark.parametrize("text", ["", "/kafka", "a:1/kafka,b:1", "a:x", "a:0"])
-def test_hosts_that_are_none(text):
+def test_invalid_hosts(text):
     """What is wrong is said."""
     with pytest.raises(ValueError, match=r"'.*' (names|has|is)"):
         ZookeeperSettings(text)

@@ -38,7 +38,7 @@ class ConnectionPool:
     ) -> NodeFeatures:
         """The features of a node of this cluster.
 
-        Raises `NodeError` with one line that says why there are none, and `OtherNodeError` if
+        Raises `NodeError` with one line that says why it has none, and `OtherNodeError` if
         another node listens there.
         """
         expected = None

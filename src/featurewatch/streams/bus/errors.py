@@ -10,7 +10,7 @@ class BusUnavailableError(BusError):
 
 
 class TopicsChangedError(BusError):
-    """Topics were made anew: who reads or writes them must begin anew."""
+    """Topics were recreated: their readers and writers must restart."""
 
 
 class BusSetupError(BusError):

@@ -125,7 +125,7 @@ class ZookeeperSource(SourceShell):
             LOG.warning("%s", reason.message)
 
     def _keep_open(self, queue: EventQueue) -> None:
-        """Open a session where there is none, or none that can recover."""
+        """Opens a session if none is open, or if it cannot recover."""
         now_ms = self._monotonic_ms()
         if self._session is not None and self._down_since_ms is not None:
             self._watcher.on_disconnected(self._session.reason, now_ms)

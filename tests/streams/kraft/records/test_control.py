@@ -74,7 +74,7 @@ LEVEL_1 = b"\x00\x00\x00\x01\x00"
     ],
 )
 def test_unreadable_control_record_says_why(key: bytes | None, value: bytes, reason: str) -> None:
-    """A control record that cannot be read stands in its place with a reason, its bytes apart."""
+    """A control record that cannot be read keeps its place with a reason, its bytes apart."""
     result = decoded(framed(value, 0, key=key))
     assert result.records[0]["type"] == UNREADABLE
     assert result.records[0]["data"]["reason"].endswith(reason)

@@ -1,6 +1,6 @@
 """A small ZooKeeper: servers that lag, connections that break, watches that fire once.
 
-Every transaction is in the log; a server has applied a part of it. Nothing happens by itself: the
+Every transaction is in the log; a server has applied a part of it. Nothing happens on its own: the
 test says when a server takes a request, applies a transaction, or a message reaches the client.
 """
 
@@ -261,10 +261,10 @@ class Auditor:
                 self._chunk(event)
 
     def _change(self, event: ZnodeChange) -> None:
-        assert self._reading is None, "a change stands between the chunks of a snapshot"
+        assert self._reading is None, "a change is between the chunks of a snapshot"
         before = self.known.get(event.path)
         if event.znode is None:
-            assert before is not None, f"{event.path} is gone and was not there"
+            assert before is not None, f"{event.path} was deleted and was not there"
             self._was_gone(event.path, event.zxid)
             del self.known[event.path]
             return

@@ -242,7 +242,7 @@ def test_brokers_that_may_not_be_listed_are_followed_singly():
 
 
 def test_a_history_that_went_back():
-    """A server that knows less is asked again and again; when no other comes, all begins anew."""
+    """A server that knows less is asked again and again; when no other comes, all is reread."""
     scene = WatchedEnsemble()
     scene.ensemble.make("/feature", content("/feature", 1))
     for number in range(2, 8):
@@ -268,7 +268,7 @@ def test_a_history_that_went_back():
             break
     (chunk,) = events
     assert isinstance(chunk, ZnodeSnapshot)
-    assert "restored or made anew" in chunk.reason
+    assert "restored or recreated" in chunk.reason
     assert {znode.path: znode.version for znode in chunk.znodes} == {
         "/feature": 0,
         "/cluster/id": 0,
@@ -325,7 +325,7 @@ def test_a_broker_with_a_range_upside_down():
 
 @pytest.mark.parametrize(("znodes", "sizes"), [(0, [1]), (499, [500]), (500, [500, 1])])
 def test_snapshots_come_in_chunks(znodes, sizes):
-    """So many znodes each, numbered, the last one marked; brokers stand in order of their ids."""
+    """At most this many znodes each, numbered, the last one marked; brokers in order of ids."""
     scene = WatchedEnsemble()
     for number in range(znodes):
         scene.ensemble.make(f"/brokers/ids/{number}", content("/brokers/ids/0", 1))
@@ -351,7 +351,7 @@ def test_no_reading_has_the_name_of_another():
 
 
 def test_partitions_come_and_go_with_their_topics():
-    """Directories are followed down to each state, and with a topic all of it is gone."""
+    """Directories are followed down to each state; a deleted topic removes all of them."""
     scene = WatchedEnsemble(wanted=WatchScope(partitions=True))
     scene.ensemble.make("/brokers/topics", b"")
     scene.settle()

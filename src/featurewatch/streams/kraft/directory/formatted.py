@@ -65,7 +65,7 @@ class FormattedDirectory:
     ``bootstrap.checkpoint``, else of the log's first snapshot, else of ``meta.properties`` (None:
     none of them has any; only a controller needs them). ``kraft_version`` and ``voters`` are of a
     quorum with dynamic voters, None and empty elsewhere. ``log`` is the directory of the
-    metadata log, None where there is none yet.
+    metadata log, None if it does not exist yet.
     """
 
     directory: Path
@@ -80,7 +80,7 @@ def read_formatted(directory: Path) -> FormattedDirectory:
     """What a log directory (one of ``log.dirs``, or the metadata log's in it) was formatted with.
 
     Raises:
-        NotALogDirectoryError: it is none.
+        NotALogDirectoryError: it is not a log directory.
         DamagedDirectoryError: a file in it cannot be read, or is invalid.
     """
     node_directory = directory.parent if directory.name == PARTITION_DIRECTORY else directory
@@ -154,7 +154,7 @@ def _initial_level(path: Path, properties: Mapping[str, str]) -> FeatureLevel | 
 
 
 def _records(path: Path, meta: MetaProperties) -> list[RecordJson] | None:
-    """The wanted records of a snapshot file; None if there is none."""
+    """The wanted records of a snapshot file; None if the file does not exist."""
     records: list[RecordJson] = []
     try:
         with path.open("rb") as file:

@@ -23,8 +23,8 @@ from featurewatch.streams.types import LeaderAndEpoch
 class Leadership:
     """The leader as far as it is known, the address of the next request, and the failures.
 
-    ``cluster`` is for messages. ``rebuilt_after_ms``: after so many milliseconds in which all
-    controllers had an older epoch only, the cluster was recreated.
+    ``cluster`` is for messages. ``rebuilt_after_ms``: the cluster was recreated if all controllers
+    had only an older epoch for this many milliseconds.
     """
 
     def __init__(

@@ -47,7 +47,7 @@ MAX_UNKNOWN_KINDS: Final = 100
 """The kinds of unknown records that have a dead letter; of more, as in a log of random bytes, none
 is kept."""
 
-FIRST_OF_KIND: Final = "; records like it that follow have no dead letter of their own"
+FIRST_OF_KIND: Final = "; later records of this kind get no dead letter"
 """The end of the reason of the first record of an unknown type or version."""
 
 _STREAK: Final = 4

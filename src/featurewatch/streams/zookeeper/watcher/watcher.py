@@ -244,8 +244,8 @@ class ZnodeWatcher:
         self._sync_again_ms = now_ms + self._timing.lag_pause_ms
         if now_ms - since_ms >= self._timing.rebuilt_after_ms:
             self._changes.restart(
-                f"ZooKeeper knows nothing of transaction 0x{self.zxid:x}, which was there: its "
-                "data was restored or made anew"
+                f"ZooKeeper no longer has transaction 0x{self.zxid:x}: its data was restored or "
+                "recreated"
             )
 
     # -- the cluster's id -------------------------------------------------------------------
