@@ -44,7 +44,7 @@ class ReferenceProcess:
         return nodes
 
     def end(self) -> int:
-        """Its exit code after it ended by itself; `subprocess.TimeoutExpired` if it does not
+        """Its exit code after it ended on its own; `subprocess.TimeoutExpired` if it does not
         end."""
         code = self._process.wait(END_TIMEOUT_S)
         for reader in self._readers:

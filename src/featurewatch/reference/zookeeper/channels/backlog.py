@@ -66,7 +66,7 @@ def merge_requests(requests: Iterable[BrokerRequest]) -> Iterator[BrokerRequest]
 
     Of each partition the newest state remains. A stop after a state replaces it, because the broker
     has not seen the state; a state after a stop follows it, because the stop may delete the replica
-    that the state creates anew.
+    that the state creates again.
     """
     stops = _StopMerge()
     states = _StateMerge()

@@ -49,7 +49,7 @@ class ChannelSettings:
 class BrokerChannel:
     """Sends requests to a broker of one epoch; make it in an event loop, and close it.
 
-    ``deliver`` gets an event for each response. A failure is none: the request is sent again. A
+    ``deliver`` gets an event for each response. After a failure the request is sent again. A
     request that cannot be written in bytes gets a response with UNKNOWN_SERVER_ERROR.
     """
 

@@ -423,7 +423,7 @@ def test_a_replica_is_deleted_in_three_states_in_released_kafka() -> None:
     assert parts.context.assignment(P0).replicas == (1, 3)
 
 
-def test_valid_replicas_go_on_where_others_are_refused() -> None:
+def test_valid_replicas_change_where_others_are_refused() -> None:
     """One call with a valid and an invalid replica moves the valid one (C-36)."""
     driver, parts = cluster()
     absent = PartitionReplica(P0, 9)

@@ -162,7 +162,7 @@ class ControllerContext:
         )
 
     def remove_broker(self, broker_id: int) -> None:
-        """Forgets a broker whose znode is gone."""
+        """Forgets a broker whose znode was deleted."""
         self.brokers.pop(broker_id, None)
         self.shutting_down.discard(broker_id)
         self.failed_directories.pop(broker_id, None)
