@@ -130,7 +130,7 @@ class Release:
         return defaults
 
     def newest(self, feature: FeatureName) -> FeatureLevel:
-        """The highest level of a feature in production; 0 where there is none."""
+        """The highest level of a feature in production; 0 if it has no such level."""
         return FeatureLevel(self.supported.of(feature).maximum)
 
 

@@ -114,7 +114,7 @@ def target_error(
 ) -> str | None:
     """Why the tool does not send these reassignments to this cluster, None if it does.
 
-    It asks for live brokers: one that is fenced, or whose znode is gone, is unknown to it.
+    It asks for live brokers: one that is fenced, or without a znode, is unknown to it.
     """
     live = {broker_id for broker_id, broker in before.brokers.items() if not broker.is_fenced}
     wanted = {broker_id for replicas in targets.values() for broker_id in replicas}
