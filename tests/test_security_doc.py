@@ -113,7 +113,7 @@ LIMITS = {
         f"{access.MAX_CHECKS_OF_CLIENT} checked at a time"
     ),
     "passwords that are checked or wait for it": str(passwords.MAX_WAITING),
-    "request to publish anew": size(resync.MAX_REQUEST_BYTES),
+    "request to publish again": size(resync.MAX_REQUEST_BYTES),
     "time between two republications of a source": f"{resync.MIN_INTERVAL_S:g} s",
 }
 

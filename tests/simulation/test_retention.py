@@ -133,7 +133,7 @@ def test_a_year_stays_as_large_as_a_week(seed: int) -> None:
 
 
 def test_every_input_topic_has_a_retention_of_several_resyncs() -> None:
-    """A reader that is away for some days finds a whole state, whichever topic it reads."""
+    """A reader that is down for some days finds a whole state, whichever topic it reads."""
     for topic in INPUTS:
         assert int(topic.config["retention.ms"]) >= 5 * RESYNC_INTERVAL_MS
         assert int(topic.config["segment.ms"]) <= RESYNC_INTERVAL_MS

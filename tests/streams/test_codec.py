@@ -145,9 +145,9 @@ def test_unknown_fields_are_passed_over():
         ({"kind": ["batch"]}, "kind is none of"),
         ({"skipped": {"NO_OP_RECORD": -1}}, "skipped of transaction is not an integer"),
         ({"records": {}}, "records of transaction is not a list"),
-        ({"records": [7]}, "records of transaction holds what is no record"),
-        ({"records": ["offset"]}, "records of transaction holds what is no record"),
-        ({"records": [{"offset": 1}]}, "records of transaction holds what is no record"),
+        ({"records": [7]}, "records of transaction has an entry that is no record"),
+        ({"records": ["offset"]}, "records of transaction has an entry that is no record"),
+        ({"records": [{"offset": 1}]}, "records of transaction has an entry that is no record"),
         (
             {"records": [{"offset": 1, "type": "X", "version": 0, "data": []}]},
             "records of transaction holds a record with a wrong type",

@@ -78,7 +78,7 @@ class JumpLog:
         return self._jumps.get(partition, {}).get(offset)
 
     def take(self, partition: Any, offset: int) -> int | None:
-        """What `start` returns, and forgets it: each record is judged once."""
+        """Returns the result of `start` and forgets it: each record is judged once."""
         return self._jumps.get(partition, {}).pop(offset, None)
 
 

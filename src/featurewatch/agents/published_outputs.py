@@ -182,7 +182,7 @@ def _by_subject(alerts: list[Alert]) -> Map[Subject, tuple[Alert, ...]]:
 
 
 def _subject(alert: Alert) -> Subject | None:
-    """What an alert is about; None if this version has no such rule."""
+    """The subject of an alert; None if this version has no such rule."""
     rule = _RULES.get(alert.rule)
     if rule is None:
         return None

@@ -17,7 +17,7 @@ from featurewatch.pipeline.lake.tables import MESSAGES
 from featurewatch.pipeline.replay.assembly import ClusterReplay
 
 _FIELDS: Final = ("cluster", "first", "end", "records", "notes")
-"""What a result is restored from."""
+"""The fields that a result is restored from."""
 
 
 class SavedReplay:
@@ -57,7 +57,7 @@ class SavedReplay:
             self._answer.save(key, {"notes": notes, "clusters": clusters})
 
     def _key(self) -> dict[str, Any] | None:
-        """What the result depends on; bronze only grows, unless it is another or old days of it are
+        """The inputs of the result; bronze only grows, unless it is another or old days of it are
         deleted."""
         tables = versions(self._directory, (MESSAGES,))
         if self._files is None or tables is None or tables["expired"]:

@@ -34,7 +34,7 @@ class GracePeriods:
 
 @dataclass(frozen=True, slots=True)
 class SourceProgress:
-    """What a state follows from; ``now_ms`` and the times in ``stall_reason`` are of one clock."""
+    """The inputs of a state; ``now_ms`` and the times in ``stall_reason`` are of one clock."""
 
     caught_up: bool
     stall_reason: StallReason | None

@@ -84,7 +84,7 @@ RESYNC_REQUESTS = Topic(
 INPUTS = (METADATA_LOG, API_VERSIONS, ZOOKEEPER)
 INPUT_OF_SOURCE = {topic.source: topic for topic in INPUTS}
 OUTPUTS = (FEATURE_CHANGES, ALERTS, EPOCHS, STATE, DEAD_LETTERS)
-"""What every worker publishes on."""
+"""The topics that every worker publishes on."""
 WORKER_OUTPUTS = (*OUTPUTS, OPERATIONS)
-"""What a worker that follows operations publishes on."""
+"""The topics that a worker that follows operations publishes on."""
 ALL = (*INPUTS, *WORKER_OUTPUTS, RESYNC_REQUESTS)

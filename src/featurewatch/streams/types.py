@@ -51,7 +51,7 @@ UNSUPPORTED: Final = SupportedRange(0, 0)
 
 
 class SupportedRanges(dict[FeatureName, SupportedRange]):
-    """What a node supports, by feature; not to be changed once it is made."""
+    """The supported ranges of a node, by feature; not to be changed once it is made."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ KRAFT_VERSION: Final = FeatureName("kraft.version")
 
 
 class Role(StrEnum):
-    """What a node registers as."""
+    """The role under which a node registers."""
 
     BROKER = "broker"
     CONTROLLER = "controller"
@@ -143,7 +143,7 @@ NO_LEADER: Final = LeaderAndEpoch(-1, -1)
 
 
 class UpgradeType(IntEnum):
-    """What an update may do (``FeatureUpdate.UpgradeType``); any other number is unknown."""
+    """The type of an update (``FeatureUpdate.UpgradeType``); any other number is unknown."""
 
     UNKNOWN = 0
     UPGRADE = 1

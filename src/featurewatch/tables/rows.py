@@ -1,7 +1,7 @@
 """Converts an image to rows of a table and back; the rows persist it across restarts.
 
 The *order* of the rows keeps an image consistent. The rows of one event start with the nodes; the
-cluster's own row, which holds the log offset, comes after them. So whatever prefix of the rows
+cluster's own row, which holds the log offset, comes after them. Whichever prefix of the rows
 survives a crash, the offset never covers more than the rows hold, and the event is applied again.
 Only rows that the cluster's row has made void are deleted after it: each row of a resync has the
 serial number of the resync, and counts only while that resync is in progress.

@@ -50,7 +50,7 @@ SECRET = 's3"cret\\'  # noqa: S105 - as above
 JAAS_SECRET = SECRET.replace("\\", "\\\\").replace('"', '\\"')
 IN_FILE = JAAS_SECRET.replace("\\", "\\\\")
 CREDENTIALS = f'\\\n  username="watch" \\\n  password="{IN_FILE}";'
-"""On lines that go on, as a properties file escapes them."""
+"""On continued lines, as a properties file escapes them."""
 STORE_SECRET = "storepass"  # noqa: S105 - of a store that the test makes
 HARMLESS = "client.id=upgrade\nrequest.timeout.ms=20000\nacks=1\ngroup.id=x\nssl.protocol=TLSv1.3\n"
 
@@ -217,7 +217,7 @@ def ours(*arguments: str) -> subprocess.CompletedProcess[str]:
             command, capture_output=True, text=True, check=False, timeout=540, env=env
         )
     except subprocess.TimeoutExpired as error:
-        pytest.fail(f"{command} goes on for too long: {error.stderr!r}")
+        pytest.fail(f"{command} runs for too long: {error.stderr!r}")
 
 
 def without_epoch(text: str) -> str:

@@ -127,7 +127,7 @@ def reference(connect: str, directory: Path) -> Iterator[list[ReferenceProcess]]
 def test_kills_while_a_cluster_changes_lose_and_double_nothing(
     make_ensemble: MakeEnsemble, bus: Cluster, tmp_path: Path, seed: int
 ) -> None:
-    """Updates, guests, a controller that is killed and a server that is killed: each change stands
+    """Updates, guests, a controller that is killed and a server that is killed: each change is
     on the topic once by key with the znode's version as its epoch (F-11), which only grows (F-12),
     each is a state that ZooKeeper had, each state that is not told is counted as missed, and at the
     end levels and epoch are ZooKeeper's and no alert is left."""

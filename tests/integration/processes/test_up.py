@@ -131,7 +131,7 @@ def _changes(up: Up) -> dict[str, int]:
 def ups(
     quorum_430: Cluster, bus: Cluster, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, Up]]:
-    """One `up` for each way to follow a cluster, each with topics of its own."""
+    """One `up` for each way to follow a cluster, each with its own topics."""
     given = {
         "controllers": quorum_430.controllers,
         "servers": quorum_430.bootstrap_servers,

@@ -82,7 +82,7 @@ def test_a_broker_that_is_killed_fires_once(release: str, bus: Cluster, tmp_path
         while time.monotonic() < end_s:
             set_level([str(bus.node(1).broker)], _FEATURE, level)
             level = 1 - level
-            time.sleep(1)  # changes go on while it is away
+            time.sleep(1)  # changes continue while it is down
         bus.node(2).start()
         set_level([str(bus.node(1).broker)], _FEATURE, level)
         truth = levels_on_disk(bus)

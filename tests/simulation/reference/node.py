@@ -94,7 +94,7 @@ class Process:
 
     @property
     def session_id(self) -> int:
-        """The id of its session; 0 if there is none."""
+        """The id of its session; 0 without one."""
         return 0 if self.session is None else self.session.session_id
 
     def begin(self, session: Session) -> None:

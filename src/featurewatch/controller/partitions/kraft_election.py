@@ -19,7 +19,7 @@ _CHECKS_LAST_KNOWN: Final = (4, 1)
 
 
 class CompletionRule(StrEnum):
-    """What the ISR, without the removed replicas, must include for a reassignment to complete."""
+    """The replicas that the ISR, without removed ones, needs for a reassignment to complete."""
 
     ADDING = "adding"
     """Every added replica (3.3 to 3.7)."""
@@ -73,7 +73,7 @@ class KraftPartition:
 
 @dataclass(frozen=True, slots=True)
 class PartitionTarget:
-    """What a controller wants of a partition; None leaves a part as it is.
+    """The desired change of a partition; None leaves a part unchanged.
 
     ``usable`` are the brokers that may lead: registered, unfenced and not shutting down, with the
     replica's directory online. ``min_isr`` is the effective minimum. ``unclean_shutdown`` are

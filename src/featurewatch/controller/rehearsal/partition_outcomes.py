@@ -80,7 +80,7 @@ def _is_death(step: Step) -> bool:
 
 
 def _pause_notes(before: RehearsedPartitions, step: Step) -> tuple[str, ...]:
-    """What a broker's death means until the controller notices it."""
+    """The effects of a broker's death until the controller notices it."""
     if not isinstance(step, StopNode) or not _is_death(step):
         return ()
     led_count = sum(state.leader == step.node.node_id for state in before.partitions.values())

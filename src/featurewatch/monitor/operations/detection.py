@@ -38,7 +38,7 @@ class CommitContext(NamedTuple):
 
 
 class _Topic:
-    """What a commit adds to one topic."""
+    """The partitions that a commit adds to one topic."""
 
     def __init__(self, name: str, created_offset: int, first: int, offset: int) -> None:
         self.name, self.created_offset, self.first, self.offset = (
@@ -307,7 +307,7 @@ _BECAUSE: Final[Mapping[ElectionReason, str]] = {
 def _phase(
     before: Partition, after: Partition, completion: CompletionRule | None
 ) -> OperationPhase | None:
-    """What a change means for a reassignment; None: nothing."""
+    """The phase of a reassignment that a change leads to; None: no new phase."""
     if not before.reassigns:
         if after.reassigns:
             return OperationPhase.BEGAN

@@ -1,4 +1,4 @@
-"""What is known of a cluster's partitions: the image, the one that a resync collects, incidents."""
+"""The state of a cluster's partitions: the image, the one that a resync collects, incidents."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

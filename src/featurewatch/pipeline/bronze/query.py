@@ -1,10 +1,10 @@
 """Bronze: ingests the topics as they come, each message once.
 
 **Exactly once** rests on the table, not on the checkpoint: the table holds each partition up to
-some offset, a batch is one commit, and messages that the table already has are dropped. So it does
-not matter where the process was killed, or whether the checkpoint is current, old or lost; the
-checkpoint only saves work. A MERGE would give the same guarantee, but searches the whole table for
-each batch.
+some offset, a batch is one commit, and messages that the table already has are dropped. It does
+therefore not matter where the process was killed, or whether the checkpoint is current, old or
+lost; the checkpoint only saves work. A MERGE would give the same guarantee, but searches the whole
+table for each batch.
 
 A ``round`` is one such commit. Within a partition the lake's order is the offset; across topics it
 is the round, and then Kafka's time (`gold.spark_fold.ORDER`). The round comes first because a

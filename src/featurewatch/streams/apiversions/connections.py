@@ -103,4 +103,4 @@ def _features(address: Address, response: "AnyApiVersionsResponse") -> NodeFeatu
     try:
         return read_node_features(response)
     except ValueError as error:
-        raise NodeError(f"{address} sent what cannot be: {error}") from error
+        raise NodeError(f"{address} sent an invalid response: {error}") from error

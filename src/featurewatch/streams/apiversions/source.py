@@ -61,7 +61,7 @@ class ApiVersionsSource(SourceShell):
         self._concurrent = asyncio.Semaphore(settings.concurrency)
         self._stalled: str | None = None
         self._has_followed = False
-        self._status.detail = self._detail = "no node was asked yet"
+        self._status.detail = self._detail = "no node was queried yet"
         self._warned = RecentTexts()
         self._next_listing_ms = 0
         self._cluster = settings.cluster

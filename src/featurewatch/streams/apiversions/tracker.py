@@ -64,7 +64,7 @@ class NodeTracker:
         return all(node.features is not None or node.silent for node in self._nodes.values())
 
     def republish(self, now_ms: int) -> list[TrackerEvent]:
-        """What is published again at once; the nodes' next responses are published too."""
+        """Returns the events to publish again; the nodes' next responses are published too."""
         events: list[TrackerEvent] = []
         for key, node in self._nodes.items():
             node.features = None

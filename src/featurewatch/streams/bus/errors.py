@@ -37,7 +37,7 @@ class PublishDeniedError(PublishError, BusSetupError):
 
 
 class FencedError(PublishError):
-    """Another process has taken over; this one may not write any more."""
+    """Another process has taken over; this one may no longer write."""
 
 
 class EventTooLargeError(Exception):

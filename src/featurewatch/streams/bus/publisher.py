@@ -85,7 +85,7 @@ class Publisher:
 
     At most ``max_in_flight`` messages and about ``max_bytes`` bytes wait for acknowledgement; one
     message larger than ``max_bytes`` goes alone. ``on_error`` is called in the event loop. A
-    process that stood still for more than ``max_pause_s`` seconds publishes nothing more. A
+    process that was paused for more than ``max_pause_s`` seconds publishes nothing more. A
     connection on which a request takes longer than ``request_timeout_s`` seconds is reopened; None
     is what ``socket.timeout.ms`` of the bus' properties says, or `SOURCE_REQUEST_TIMEOUT_S`.
     ``monotonic`` gives seconds of a clock that does not go back.

@@ -56,7 +56,7 @@ class TopicKeeper:
         missing = [name for name in self._names if name not in ids]
         if missing:
             LOG.warning(
-                "%s: not on the bus at %s: making what is missing",
+                "%s: not on the bus at %s; creating missing topics",
                 *(", ".join(missing), self._bus.bootstrap_servers),
             )
             ensure_topics(self._bus, changelogs=self._changelogs, timeout_s=_TIMEOUT_S)

@@ -36,7 +36,7 @@ class WatchTarget(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WatchScope:
-    """What is followed besides brokers, features, the controller, the cluster's id and migration.
+    """The znodes followed beside brokers, features, controller, cluster id and migration.
 
     ``partitions``: the state of every partition, one znode each. ``tasks``: the znodes
     below ``/admin``.

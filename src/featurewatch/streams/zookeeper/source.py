@@ -35,7 +35,7 @@ LOG: Final = logging.getLogger("featurewatch.zookeeper")
 _TICK_S: Final = 0.2
 _GATHER_S: Final = 0.005
 _REFILL: Final = 32
-"""So many responses are processed at a time before more reads are sent."""
+"""Maximum number of responses that are processed before more reads are sent."""
 
 _REOPEN_MS: Final = 2_000
 """Before a client that stopped trying (its login was rejected) is replaced."""

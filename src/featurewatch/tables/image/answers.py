@@ -77,7 +77,7 @@ NO_ANSWERS: Final = AnswersImage()
 
 @dataclass(frozen=True, slots=True)
 class AnswersDelta:
-    """What an event changed in an `AnswersImage`, among the nodes."""
+    """Changes of an event to an `AnswersImage`, among the nodes."""
 
     nodes: NodeChanges = field(default_factory=dict)
 

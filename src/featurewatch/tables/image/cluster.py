@@ -192,7 +192,7 @@ class ClusterImage:
 
 @dataclass(frozen=True, slots=True)
 class ClusterDelta:
-    """What an event changed in an image (Kafka: ``MetadataDelta``).
+    """The changes of an event to an image (Kafka: ``MetadataDelta``).
 
     ``from_snapshot`` is true if the changes are the differences that a resync revealed, and false
     if each change was observed. ``skipped`` is true if the event was applied before and changed

@@ -158,7 +158,7 @@ NO_LOG: Final = LogImage()
 
 @dataclass(frozen=True, slots=True)
 class LogDelta:
-    """Changes of an event to a `LogImage`, among them the nodes of the resync in progress."""
+    """Changes of an event to a `LogImage`, among the nodes of the resync in progress."""
 
     resync_nodes: NodeChanges = field(default_factory=dict)
 

@@ -134,7 +134,7 @@ class SourcesImage:
 
     @property
     def cluster_name(self) -> str:
-        """What the sources call the cluster; the first by its source where they differ."""
+        """The name of the cluster by its sources; where they differ, the first source's."""
         names = {source: status.name for source, status in self.statuses.items() if status.name}
         return names[min(names)] if names else ""
 

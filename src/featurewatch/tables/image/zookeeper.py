@@ -223,7 +223,7 @@ NO_ZOOKEEPER: Final = ZookeeperImage()
 
 @dataclass(frozen=True, slots=True)
 class ZookeeperDelta:
-    """What an event changed in a `ZookeeperImage`, among the brokers."""
+    """Changes of an event to a `ZookeeperImage`, among the brokers."""
 
     nodes: NodeChanges = field(default_factory=dict)
     resync_nodes: NodeChanges = field(default_factory=dict)

@@ -25,7 +25,7 @@ NO_LEADER: Final = -1
 
 
 class Condition(StrEnum):
-    """What is not as it should be about a partition while it lasts."""
+    """A lasting problem of a partition."""
 
     LEADERLESS = "leaderless"
     BELOW_MIN_ISR = "below-min-isr"

@@ -29,7 +29,7 @@ class MinIsr(NamedTuple):
 
 
 MinIsrs = Map[str, MinIsr]
-"""What was set, by `resource_of`."""
+"""The settings, by `resource_of`."""
 
 NO_MIN_ISRS: Final[MinIsrs] = Map()
 

@@ -100,7 +100,7 @@ class PartitionReplay:
         self.min_isrs: dict[str, None] = {}
         self.topics: dict[str, None] = {}
         self.partitions: dict[PartitionKey, Partition | None] = {}
-        """What was touched, with what it was before."""
+        """The partitions that were touched, with their state before."""
 
     def apply(self, kind: str, offset: int, data: Data, at_ms: int) -> Applied | None:
         """Applies one record of `FOLLOWED_RECORD_TYPES`; ``at_ms`` dates what begins by it.

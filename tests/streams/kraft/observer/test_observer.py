@@ -389,7 +389,7 @@ def test_a_snapshot_for_an_uncommitted_tail_is_fetched_again() -> None:
         ("UNKNOWN_TOPIC_ID", "broker's listener: give the address of a controller"),
         ("UNKNOWN_TOPIC_OR_PARTITION", "broker's listener: give the address of a controller"),
         ("UNSUPPORTED_VERSION", "older than Kafka 3.3"),
-        ("INVALID_REQUEST", "calls our request invalid"),
+        ("INVALID_REQUEST", "rejects our request"),
     ],
 )
 def test_a_permanent_error_is_a_stall_reason_and_is_retried(error: str, line: str) -> None:

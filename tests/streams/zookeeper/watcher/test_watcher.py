@@ -307,7 +307,7 @@ def test_a_bad_znode_is_a_dead_letter_once():
     assert isinstance(letter, DeadLetter)
     assert letter.payload == b"junk"
     assert letter.location.startswith("znode /feature version 0 of transaction ")
-    assert letter.reason.startswith("/feature cannot be taken as it is: it is not JSON")
+    assert letter.reason.startswith("/feature has invalid content: it is not JSON")
     assert len(scene.snapshots()) == 2
 
 

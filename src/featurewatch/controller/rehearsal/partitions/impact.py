@@ -1,4 +1,4 @@
-"""What an operation makes of the partitions: a list for programs, and a summary for people."""
+"""The effect of an operation on partitions: a list for programs, and a summary for people."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,7 +18,7 @@ from featurewatch.controller.rehearsal.partitions.state import (
 )
 
 NAMED: Final = 5
-"""So many partitions, topics or brokers are named in a line; the list has all."""
+"""Maximum number of partitions, topics or brokers named in a line; the list has all."""
 
 
 class PartitionEffect(StrEnum):

@@ -1,4 +1,4 @@
-"""What a controller in ZooKeeper mode does with partitions when brokers come and go, or when asked.
+"""Changes of partitions by a controller in ZooKeeper mode when brokers come and go, or on request.
 
 Follows ``KafkaController``, ``ZkPartitionStateMachine`` and ``ZkReplicaStateMachine`` of Kafka 3.9.
 A replica that can catch up is taken to do so within the operation, as in `kraft`.

@@ -2,8 +2,8 @@
 
 Requests wait as they are, so that a broker gets what Kafka's controller would send. Beyond a number
 of states of partitions they are merged to what the broker still has to learn: at most a stop, a
-state and the metadata of each partition. So the memory follows the partitions of the cluster, not
-the changes while a broker does not answer.
+state and the metadata of each partition. The memory therefore depends on the partitions of the
+cluster, not on the changes while a broker does not answer.
 """
 
 from collections import deque

@@ -24,7 +24,7 @@ from featurewatch.reference.zookeeper.wire.messages.to_brokers import (
 )
 
 _LOUD_AFTER: Final = 5
-"""So many failures in a row are more than a start, whose port opens after its znode is there."""
+"""More consecutive failures than this are not a start, whose port opens after its znode exists."""
 
 _UNENCODABLE: Final = (struct.error, ValueError, TypeError, AttributeError)
 _log = logging.getLogger("featurewatch.reference.zookeeper")

@@ -2,7 +2,7 @@
 
 A Fetch that bears a voter's id counts as that voter's acknowledgement and can move the high
 watermark over records that are not safe; one that bears any other id shows up in the quorum's
-description. So the replica id is -1 in every request, and nothing here lets it be anything else.
+description. Therefore the replica id is -1 in every request, and no code here can change it.
 """
 
 import uuid
@@ -42,7 +42,7 @@ _WATERMARK_FROM = 18
 
 
 class ApiVersionLookup(Protocol):
-    """What a connection knows of the node's API versions."""
+    """The node's API versions as far as a connection knows them."""
 
     def version_of(self, api_key: int, ours: tuple[int, int]) -> int | None:
         """The highest common version, if any."""
@@ -121,7 +121,7 @@ def snapshot_request(
 
 
 def decode_fetch(response: Any, version: int) -> FetchResponse:
-    """What a Fetch response of ``version`` says of the metadata log."""
+    """Reads the part about the metadata log of a Fetch response of ``version``."""
     if response.error_code or not response.responses or not response.responses[0].partitions:
         return FetchResponse(response.error_code or UNSUPPORTED_VERSION, version)
     partition = response.responses[0].partitions[0]
@@ -139,7 +139,7 @@ def decode_fetch(response: Any, version: int) -> FetchResponse:
 
 
 def decode_fetch_snapshot(response: Any) -> FetchSnapshotResponse:
-    """What a FetchSnapshot response says of the metadata log."""
+    """Reads the part about the metadata log of a FetchSnapshot response."""
     if response.error_code or not response.topics or not response.topics[0].partitions:
         return FetchSnapshotResponse(response.error_code or UNSUPPORTED_VERSION)
     partition = response.topics[0].partitions[0]

@@ -1,4 +1,4 @@
-"""Who leads the quorum, by the responses of its controllers. Pure.
+"""Finds the leader of the quorum by the responses of its controllers. Pure.
 
 Of each response this decides whether it is the leader's own (Kafka:
 ``KafkaRaftClient.maybeHandleCommonResponse``), and keeps the reason if the log cannot be read.
@@ -73,7 +73,7 @@ class Leadership:
     def on_response(
         self, request: ObserverRequest, response: ObserverResponse, now_ms: int
     ) -> ResponseKind | None:
-        """What the response means for leadership; None: the leader itself responded."""
+        """The outcome of the response for leadership; None: the leader itself responded."""
         self._controllers.update_endpoints(response.endpoints)
         error = response.error
         is_snapshot_gone = isinstance(response, FetchSnapshotResponse) and error in (
@@ -150,6 +150,6 @@ class Leadership:
         at = f" {address}" if address else ""
         # From Kafka 4.0 on controllers name a dead leader for as long as there is no majority.
         return (
-            f"controller {self.leader.id} is named as leader and cannot be found under its "
+            f"controller {self.leader.id} is named as leader but cannot be reached at its "
             f"address{at}: can it be reached from here, and are most controllers up?"
         )

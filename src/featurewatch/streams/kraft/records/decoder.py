@@ -57,7 +57,7 @@ Record = dict[str, Any]
 
 
 class UndecodedRecord(NamedTuple):
-    """What could not be read; ``payload`` is empty where it may hold a secret.
+    """A record that could not be read; ``payload`` is empty if it may hold a secret.
 
     Then ``reason`` ends with what may be shown of it: its version, length and digest.
     """
@@ -378,7 +378,7 @@ def _may_be_secret(batch: RecordBatch, parts: RecordFrame) -> bool:
 
 
 def _described(batch: RecordBatch, parts: RecordFrame) -> str:
-    """What may be shown of a withheld value beside its type: its version, length and digest."""
+    """Describes a withheld value without its content: its version, length and digest."""
     value = batch.buffer[parts.start : parts.end]
     described = f"{len(value)} bytes, SHA-256 {hashlib.sha256(value).hexdigest()}"
     if not batch.control:

@@ -82,7 +82,7 @@ def decode_znode(path: str, data: bytes) -> DecodedZnode:
 def _broker(name: str, data: bytes) -> DecodedZnode:
     """``/brokers/ids/<id>``, schema 1 to 5 (Kafka: ``BrokerIdZNode.decode``)."""
     if not re.fullmatch(r"[0-9]{1,10}", name):
-        raise ZnodeFormatError(f"{brief(name)} is no broker id")
+        raise ZnodeFormatError(f"{brief(name)} is not a broker id")
     node_id = NodeId(INT32(int(name)))
     content = json_object(data)
     version = schema(content, 1, 5)
@@ -115,7 +115,7 @@ def _addresses(content: dict[str, Any], version: int) -> dict[str, str]:
         match = _ENDPOINT.fullmatch(endpoint)
         if match is None:
             raise ZnodeFormatError(
-                f"endpoints holds what is no LISTENER://host:port: {brief(endpoint)}"
+                f"endpoints has an entry that is not LISTENER://host:port: {brief(endpoint)}"
             )
         addresses[match[1].upper()] = match[2]
     return addresses

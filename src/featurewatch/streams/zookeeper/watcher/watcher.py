@@ -8,8 +8,8 @@ The protocol (the rules of ZooKeeper's watches; Kafka's own reader is ``KafkaZkC
 - A watch triggers once and carries no data: the znode is read again, and each read sets a new watch
   in the same request, so no change is lost; several changes in between are seen as one.
 - Watches end with the connection, so every new connection begins with a sweep over everything.
-- A server may lag behind the one before it. So a connection begins with a sync, and a server that
-  then still knows less than was read before is retried: what is published never goes back.
+- A server may lag behind the previous one. A connection therefore begins with a sync, and a server
+  that still knows less than was read before is retried: published state never goes back.
 - Within a session a sweep publishes only what changed. After a lost session it publishes a
   snapshot, since ephemeral znodes may have been deleted and created again unseen.
 

@@ -100,7 +100,7 @@ class TopicTable(dict[_Key, _Value]):
 
 
 class ControllerContext:
-    """What the machines and operations share; only they change it."""
+    """The shared state of the machines and operations; only they change it."""
 
     def __init__(self, broker_id: int) -> None:
         self.broker_id = broker_id

@@ -118,7 +118,7 @@ class TopicConfigsRequest(TopicMessage):
 
 
 class ConfigOperation(IntEnum):
-    """What IncrementalAlterConfigs does with a setting (``AlterConfigOp.OpType``)."""
+    """The operation of IncrementalAlterConfigs on a setting (``AlterConfigOp.OpType``)."""
 
     SET = 0
     DELETE = 1
