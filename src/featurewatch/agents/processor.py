@@ -24,7 +24,7 @@ from featurewatch.monitor.alerts import Cause
 from featurewatch.monitor.input_messages import (
     InputMessage,
     ProcessResult,
-    format_place,
+    format_location,
     input_topic,
     process,
     set_aside,
@@ -314,4 +314,4 @@ class EventProcessor:
 
 def _place(message: Any) -> str:
     """Returns the position on the bus of a message of Faust, or of one of ours."""
-    return format_place(message.topic, message.partition, message.offset)
+    return format_location(message.topic, message.partition, message.offset)

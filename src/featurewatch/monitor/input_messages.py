@@ -52,7 +52,7 @@ class ProcessResult:
     dead_letter: DeadLetter | None = None
 
 
-def format_place(topic: str, partition: int, offset: int) -> str:
+def format_location(topic: str, partition: int, offset: int) -> str:
     """The position of a message, as dead letters, alerts and log lines print it."""
     return f"{topic} partition {partition} offset {offset}"
 
@@ -134,7 +134,7 @@ def set_aside(
     key = (message.key or b"").decode(errors="replace")
     cluster = ClusterId(shortened(key, MAX_NAME) or "unknown")
     before, reason = state_of(cluster), shortened(reason)
-    place = format_place(message.topic, message.partition, message.offset)
+    place = format_location(message.topic, message.partition, message.offset)
     payload = message.value or b""
     dead_letter = DeadLetter(cluster, place, reason, payload, message.time_ms)
     is_known = before.image.cluster == cluster and not before.image.forgotten

@@ -33,7 +33,7 @@ from featurewatch.streams.zookeeper.watcher.watcher import ZnodeWatcher
 LOG: Final = logging.getLogger("featurewatch.zookeeper")
 
 _TICK_S: Final = 0.2
-_GATHER_S: Final = 0.005
+_SWEEP_PAUSE_S: Final = 0.005
 _REFILL: Final = 32
 """Maximum number of responses that are processed before more reads are sent."""
 
@@ -110,7 +110,7 @@ class ZookeeperSource(SourceShell):
         await queue.wait(_TICK_S)
         if self._watcher.under_way > self._settings.window // 2:
             # During a sweep: one turn for many responses wakes both threads less often.
-            await asyncio.sleep(_GATHER_S)
+            await asyncio.sleep(_SWEEP_PAUSE_S)
         for count, event in enumerate(queue.take(), start=1):
             await self._on_event(event)
             if count % _REFILL == 0:

@@ -97,7 +97,7 @@ def fetch_request(values: FetchRequest, cluster_id: str | None, version: int) ->
         forgotten_topics_data=(),
         **replica,
     )
-    return _anonymous(request)
+    return _checked_as_observer(request)
 
 
 def snapshot_request(
@@ -117,7 +117,7 @@ def snapshot_request(
         max_bytes=values.max_bytes,
         topics=(form.TopicSnapshot(name=METADATA_TOPIC, partitions=(partition,)),),
     )
-    return _anonymous(request)
+    return _checked_as_observer(request)
 
 
 def decode_fetch(response: Any, version: int) -> FetchResponse:
@@ -169,11 +169,11 @@ def _endpoints(part: Iterable[Any]) -> MappingProxyType[int, Address]:
     return MappingProxyType({node.node_id: Address.of_peer(node.host, node.port) for node in part})
 
 
-def _anonymous(request: Any) -> Request[Any]:
-    """The request itself, if it bears no replica id; anything else must never leave."""
+def _checked_as_observer(request: Any) -> Request[Any]:
+    """Returns the request if it has no replica id; any other request must never be sent."""
     state = getattr(request, "replica_state", None)
     replica_id = request.replica_id if state is None else state.replica_id
     if replica_id != NO_REPLICA:
-        raise AssertionError(f"a request of an observer bears the replica id {replica_id}")
+        raise AssertionError(f"a request of an observer has the replica id {replica_id}")
     payload: Request[Any] = request
     return payload
