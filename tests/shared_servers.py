@@ -162,7 +162,7 @@ class RemoteServers(SharedServers):
 
 
 def _describe(group: Group) -> Callable[[], Group]:
-    """What makes the same group in another process; it can be pickled."""
+    """A recipe for the same group in another process; it can be pickled."""
     pids = [server.pid for server in group.members]
     if isinstance(group, Cluster):
         made: Any = partial(

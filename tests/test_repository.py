@@ -62,7 +62,7 @@ def _imported(text: str) -> Iterator[str]:
 
 
 def test_no_test_module_imports_another() -> None:
-    """What several test modules use is in a separate module, which holds no tests."""
+    """Code that several test modules use is in a separate module, which holds no tests."""
     imports = [
         f"{name}: {imported}"
         for name, text in _texts()

@@ -263,7 +263,7 @@ async def test_offsets_that_go_back_are_reported_and_read(
 async def test_a_worker_that_begins_in_the_middle_of_a_topic_knows_that(
     bus: Cluster, tmp_path: Path
 ) -> None:
-    """What expired before the first worker came is requested from the source, and not assumed."""
+    """State that expired before the first worker is requested from the source, and not assumed."""
     prefix = f"late-{uuid.uuid4().hex[:8]}"
     settings = BusSettings(bus.bootstrap_servers, prefix=prefix, partitions=1, replication_factor=1)
     ensure_topics(settings)

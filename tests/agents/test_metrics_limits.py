@@ -42,7 +42,7 @@ def samples(text: bytes) -> Samples:
 
 
 def scraped(metrics: WorkerMetrics, states: dict[ClusterId, MonitorState]) -> Samples:
-    """What a scrape gives for some states."""
+    """The result of a scrape for some states."""
     metrics.expose(states)
     return samples(metrics.scrape()())
 

@@ -207,7 +207,7 @@ class Run:
             return [message.value() or b"" for message in reader.read_existing()]
 
     def alerts(self) -> list[Alert]:
-        """What was published on ``alerts``, in the order of each alert."""
+        """The messages on ``alerts``, in the order of each alert."""
         return [decode_alert(value) for value in self.read(ALERTS)]
 
     def firing(self, rule: str) -> list[Alert]:
@@ -216,15 +216,15 @@ class Run:
         return [alert for alert in newest.values() if alert.state is AlertState.FIRING]
 
     def changes(self) -> list[FeatureChange]:
-        """What is on ``feature-changes``."""
+        """The messages on ``feature-changes``."""
         return [decode_change(value) for value in self.read(FEATURE_CHANGES)]
 
     def epochs(self) -> list[Snapshot]:
-        """What is on ``epochs``."""
+        """The messages on ``epochs``."""
         return [decode_snapshot(value) for value in self.read(EPOCHS)]
 
     def states(self) -> list[Snapshot]:
-        """What is on ``state``."""
+        """The messages on ``state``."""
         return [decode_snapshot(value) for value in self.read(STATE)]
 
     def check_changes(self, earlier: list[FeatureChange]) -> None:
@@ -260,7 +260,7 @@ async def run(bus: Cluster, tmp_path: Path) -> AsyncIterator[Run]:
 
 @WHILE_RUNNING_AND_DOWN
 async def test_a_recreated_input_is_read_whole(run: Run, is_running: bool) -> None:
-    """What nobody had read is reported, and the source's whole state replaces what there was.
+    """Unread messages are reported, and the source's whole state replaces the previous one.
 
     While no worker runs, the new topic grows past all that was read of the old one.
     """

@@ -1,4 +1,4 @@
-"""What the rows act on: the servers, and featurewatch's own processes beside them."""
+"""The stack that the rows act on: the servers, and featurewatch's own processes."""
 
 import itertools
 import threading

@@ -36,7 +36,7 @@ class Outputs:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What one run of a row came to.
+    """The result of one run of a row.
 
     - ``lost``: changes that are missing, holes in the revisions, or revisions without a snapshot,
       whichever are most;

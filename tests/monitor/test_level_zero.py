@@ -66,7 +66,7 @@ def changes_of(engine: Recorder) -> list[tuple[int, int, str]]:
 
 
 def text_of(*parts: object) -> str:
-    """What people see."""
+    """The text that people see."""
     shown = StringIO()
     console = Console(width=200, file=shown)
     for part in parts:

@@ -1,4 +1,4 @@
-"""What odd messages on the input topics make: no cluster, no wrong time, and no alert for ever."""
+"""Odd messages on the input topics add no cluster, no wrong time, and no permanent alert."""
 
 from dataclasses import replace
 
@@ -97,7 +97,7 @@ def test_the_alert_of_an_unreadable_message_ends_when_no_more_come(value: bytes 
 
 
 def test_an_unreadable_record_of_an_old_log_stays_for_the_limit_too() -> None:
-    """What counts is when it came, and not when the controller wrote it."""
+    """The time of arrival counts, and not when the controller wrote it."""
     topic = known()
     garbage = replace(commit(2, r.unreadable(), seen_ms=START_MS), append_ms=START_MS - DAY_MS)
     topic.event(garbage, START_MS)

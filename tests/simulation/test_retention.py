@@ -103,7 +103,7 @@ class YearOfASource:
         self.trim()
 
     def new_reader(self) -> ClusterImage:
-        """What a reader knows that begins with the first message that is left."""
+        """The state of a reader that begins with the first message that is left."""
         image = ClusterImage(r.CLUSTER)
         for kept in self.topic:
             image, _ = fold(image, kept.event)

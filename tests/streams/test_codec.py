@@ -59,14 +59,14 @@ COMMIT = LogCommit(
 
 @given(some.log_events)
 def test_log_events_come_back_equal(event):
-    """What is encoded for metadata-log decodes to the same event, under the same key."""
+    """An event encoded for metadata-log decodes to the same event, under the same key."""
     message = encode(METADATA_LOG, event)
     assert decode(METADATA_LOG, message.value, message.key) == event
 
 
 @given(some.api_versions_events)
 def test_api_versions_events_come_back_equal(event):
-    """What is encoded for api-versions decodes to the same event, ranges as tuples again."""
+    """An event encoded for api-versions decodes to the same event, ranges as tuples again."""
     message = encode(API_VERSIONS, event)
     assert decode(API_VERSIONS, message.value, message.key) == event
 

@@ -85,7 +85,7 @@ def test_a_source_that_restarts_within_a_snapshot_begins_again() -> None:
 
 
 def test_a_gap_in_a_resync_stays() -> None:
-    """What the source could not read of the log is missing after the resync too."""
+    """The part of the log that the source could not read is missing after the resync too."""
     image = fold_all([*LOG, r.resync(), r.gap(0, 3)])
     image = fold_all(LOG[2:], image)
     assert image.log.gap == "lost"

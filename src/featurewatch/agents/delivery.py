@@ -63,7 +63,7 @@ class GapDetector:
         if await self._app.log_start(message.tp) > expected:
             return expected
         if jump_start != expected:
-            raise SkippedOffsetsError(f"offset {expected} was due and did not come")
+            raise SkippedOffsetsError(f"offset {expected} was expected but not delivered")
         return int(message.offset)
 
     def late_reason(self, message: InputMessage, result: ProcessResult) -> str | None:

@@ -1,4 +1,4 @@
-"""What the tests of the metadata log source share: a running source, its sink, and waiting."""
+"""Shared by the tests of the metadata log source: a running source, its sink, and waiting."""
 
 import asyncio
 import os

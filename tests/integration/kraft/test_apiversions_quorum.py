@@ -55,7 +55,7 @@ class ApiVersionsReader:
             pytest.fail(f"not seen in {seconds} s; last events: {self.events[-8:]}")
 
     def last_by_node(self) -> dict[tuple[Role, int], NodeAnswer | NodeSilent]:
-        """What was published last of each node."""
+        """The last published event of each node."""
         nodes = (e for e in self.events if isinstance(e, NodeAnswer | NodeSilent))
         return {(event.role, event.node_id): event for event in nodes}
 

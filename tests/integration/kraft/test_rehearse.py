@@ -40,7 +40,7 @@ pytestmark = pytest.mark.stack
 
 @pytest.fixture(scope="module")
 def live(quorum_391: Cluster) -> ControllerState:
-    """What the controller of a real 3.9.1 cluster knows."""
+    """The state of the controller of a real 3.9.1 cluster."""
     return controller_state(read_image(Watched(controllers=quorum_391.controllers)))
 
 

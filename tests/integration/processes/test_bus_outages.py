@@ -242,7 +242,7 @@ def test_sources_publish_again_when_their_links_work(bus: LinkedBus, tmp_path: P
 
 @pytest.mark.nightly
 async def test_a_link_too_slow_for_a_message_gets_the_time_that_it_needs(bus: LinkedBus) -> None:
-    """What is sent over and over on a link of 1 Mbit/s gets through with a longer timeout."""
+    """A message that is repeated on a link of 1 Mbit/s gets through with a longer timeout."""
     message = Message(b"key", bytes(17 * SLOW_BYTES_S), [])
     link = bus.links[0]
     link.fault = Fault.SLOW
@@ -379,7 +379,7 @@ def _names_the_clash(worker: Process) -> bool:
 
 
 def _page(port: int) -> str:
-    """What /readyz answers; empty if nobody does."""
+    """The response of /readyz; empty if nobody answers."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=2) as answer:
             return str(orjson.loads(answer.read()))

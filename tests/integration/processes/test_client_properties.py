@@ -199,7 +199,7 @@ def librdkafka_spelling(certificates: Certificates) -> dict[str, str]:
 
 
 def kafka_describes(where: tuple[str, ...], file: Path, cache: Cache) -> str:
-    """What Kafka's own tool prints with a properties file."""
+    """The output of Kafka's own tool with a properties file."""
     cache.class_path(RELEASE, Jars.TOOLS)
     options = (*where, "--command-config", str(file), "describe")
     command = tool_command(RELEASE, "org.apache.kafka.tools.FeatureCommand", *options, cache=cache)
@@ -281,7 +281,7 @@ def test_it_serves_source_worker_and_readers(secured: Secured, login: Path) -> N
 def test_it_serves_the_pipeline(
     secured: Secured, certificates: Certificates, tmp_path: Path
 ) -> None:
-    """What is on a topic reaches the lake, through Spark's own client."""
+    """Messages of a topic reach the lake, through Spark's own client."""
     login = tmp_path / "login.properties"
     write_private(login, pem_in_the_properties(secured.directory, certificates))
     configuration = secured.configuration(login)

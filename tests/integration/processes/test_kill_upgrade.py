@@ -97,7 +97,7 @@ def _upgrade(cluster: Cluster) -> None:
 
 
 def _content(change: FeatureChange) -> tuple[object, ...]:
-    """What a change says, without when this telling of it was read from the log."""
+    """The content of a change, without the time at which it was read from the log."""
     return (change.feature, change.before, change.after, change.epoch, change.revision)
 
 

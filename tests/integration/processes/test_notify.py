@@ -51,7 +51,7 @@ def configuration(
 
 
 def notified(people: Receiver) -> list[tuple[str, str, int]]:
-    """What one Alertmanager told people of the alert: state, cluster's name, number of alerts."""
+    """Notifications of one Alertmanager: state, cluster's name, number of alerts."""
     groups = [orjson.loads(body) for body in people.bodies]
     return [
         (group["status"], group["commonLabels"]["cluster_name"], len(group["alerts"]))

@@ -58,7 +58,7 @@ DEADLINE_S = 120.0
 
 @dataclass
 class World:
-    """What is watched, by whom, and what was said of it."""
+    """The watched clusters, their watchers, and the outputs."""
 
     process: subprocess.Popen[bytes]
     directory: Path
@@ -118,12 +118,12 @@ class World:
 
     @property
     def log(self) -> str:
-        """What `up` has logged."""
+        """The log of `up`."""
         return (self.directory / "err").read_text()
 
     @property
     def printed(self) -> list[dict[str, Any]]:
-        """What `up` has printed."""
+        """The output of `up`."""
         return [json.loads(line) for line in (self.directory / "out").read_text().splitlines()]
 
 

@@ -57,7 +57,7 @@ def connected(address: str) -> BlockingConnection:
 
 
 def controller_of(address: str) -> tuple[int, str] | None:
-    """Who this node says is the controller, and where; none: it does not know."""
+    """The controller and its address by this node; None: it does not know."""
     with connected(address) as connection:
         metadata = connection.request(MetadataRequestV1(topics=()))
     for broker in metadata.brokers:

@@ -88,7 +88,7 @@ class Recorder:
         return [*tokens]
 
     def outcome(self, token: int) -> OperationResult | None:
-        """What came of an operation, if it is known."""
+        """The outcome of an operation, if it is known."""
         for event in self.received:
             if isinstance(event, OperationCompleted) and event.token == token:
                 return event.outcome
@@ -285,7 +285,7 @@ async def test_who_may_not_yet_take_part_waits(connect: str) -> None:
 
 
 async def test_a_lost_connection_leaves_outcomes_unknown(make_ensemble: MakeEnsemble) -> None:
-    """What was under way is unknown, then the machine hears that it is cut off; what it asks for
+    """Operations in flight are unknown, then the machine hears that it is cut off; what it asks for
     meanwhile is unknown too; the session continues, with what it owns, when the server returns."""
     server = (await asyncio.to_thread(make_ensemble)).server(1)
     # A server that has just started may leave a handshake unanswered. kazoo gives each address its

@@ -64,7 +64,7 @@ def test_the_first_start_is_as_good_as_any(bus: Cluster, tmp_path: Path) -> None
 
 
 def test_a_broker_that_is_killed_fires_once(release: str, bus: Cluster, tmp_path: Path) -> None:
-    """What holds the topics has three replicas: nothing is lost, repeated, or out of order.
+    """The topics have three replicas: nothing is lost, repeated, or out of order.
 
     Whatever fires does so once, and resolves.
     """

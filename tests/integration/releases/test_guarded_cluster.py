@@ -156,7 +156,7 @@ def guarded(
 
 
 def _grant_cluster_action(cluster: Cluster) -> None:
-    """What docs/explanation/security.md grants to a source on a watched cluster."""
+    """The rights that docs/explanation/security.md grants to a source on a watched cluster."""
     binding = AclBinding(
         ResourceType.BROKER,
         "kafka-cluster",

@@ -1,4 +1,4 @@
-"""What the tests of the ZooKeeper source share: a sink, a writer, and waiting."""
+"""Shared by the tests of the ZooKeeper source: a sink, a writer, and waiting."""
 
 import asyncio
 import contextlib

@@ -59,7 +59,7 @@ async def test_everything_is_read_and_then_each_change(ensemble):
 
 
 async def test_a_burst_of_writes_is_told_with_its_gaps(ensemble):
-    """What a watch skips is counted: events and missed versions add up to every write (F-12)."""
+    """Skipped changes are counted: events and missed versions add up to every write (F-12)."""
     root = chroot()
     with writer(ensemble.connect_string) as zk:
         register(zk, root)

@@ -32,7 +32,7 @@ def events_of(log: ControllerLog, steps: int) -> list[Event]:
 
 
 def partitions_of(log: ControllerLog) -> dict[tuple[str, int], KraftPartition]:
-    """What the controller itself has."""
+    """The state of the controller itself."""
     return {
         (topic_id, index): partition
         for topic_id, topic in log.topics.items()
@@ -41,7 +41,7 @@ def partitions_of(log: ControllerLog) -> dict[tuple[str, int], KraftPartition]:
 
 
 def followed(engine: Engine) -> dict[tuple[str, int], KraftPartition]:
-    """What the engine has, which must be the same after its rows were read back."""
+    """The state of the engine, which must be the same after its rows were read back."""
     image = image_of(engine)
     assert image == PartitionsImage.of(image.topics, image.partitions, image.min_isrs)
     return {key: kraft_partition(partition) for key, partition in image.partitions.items()}
@@ -163,7 +163,7 @@ def test_partitions_that_are_not_published_are_not_known() -> None:
 
 
 def test_switching_operations_off_deletes_their_rows() -> None:
-    """What is not followed any more is not kept, and the state can be restored."""
+    """A state that is no longer followed is not kept, and the rest can be restored."""
     log, worker = ControllerLog(4, "4.3"), engine()
     worker.apply_all(events_of(log, 20))
     assert any("|partitions" in key for key in worker.rows)

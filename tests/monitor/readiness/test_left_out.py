@@ -16,7 +16,7 @@ TARGET = release_of("4.1")
 
 
 def left_out(release: str) -> Mapping[FeatureName, tuple[int, int]]:
-    """What BrokerRegistrationRequest v3 has of a release: nothing with a minimum of 0."""
+    """The ranges of a release in BrokerRegistrationRequest v3: none with a minimum of 0."""
     return {name: bounds for name, bounds in ranges(release).items() if bounds[0] > 0}
 
 

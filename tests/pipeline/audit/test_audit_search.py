@@ -40,7 +40,7 @@ def live_of(outputs: Iterable[tuple[Output, int]]) -> Live:
 
 
 def cause_of(output: Output) -> str | int | None:
-    """What an output holds of its cause."""
+    """The part of an output that identifies its cause."""
     if isinstance(output, Alert):
         return output.cause
     return output.seen_ms if isinstance(output, FeatureChange) else None

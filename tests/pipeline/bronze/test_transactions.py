@@ -156,7 +156,7 @@ def test_what_was_aborted_never_happened_and_markers_are_no_gaps(
 def test_an_open_transaction_is_waited_for(
     lake: Lake, bus: BusSettings, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What is not committed yet is ingested once it is, with what came after it. A line tells what
+    """Uncommitted messages are ingested once committed, with those after them. A line tells what
     is waited for."""
     transactions = Transactions(bus)
     put(bus, [level(1)])

@@ -78,7 +78,7 @@ class Process:
         self.session: Session | None = None
         self.requests: deque[tuple[int, Any]] = deque()
         self.outgoing: deque[SendUpdateMetadata] = deque()
-        """What its controller sends to brokers; the world carries it."""
+        """The requests of its controller to brokers; the world carries them."""
         self.channels = Channels()
         self.exit: ExitProcess | None = None
         self.log_lines: list[str] = []

@@ -137,7 +137,7 @@ class TopicWorld:
         }
 
     def _keep_late(self, process: Process) -> None:
-        """What a controller has in flight arrives although it is dead or deposed by then."""
+        """Requests in flight arrive although their controller is dead or deposed by then."""
         queues = process.channels.queues.items()
         self._late += [(broker_id, queue[0]) for broker_id, queue in queues if queue]
 

@@ -154,8 +154,8 @@ async def test_versions_are_negotiated_again_on_an_open_connection():
 
 
 async def test_a_client_notices_new_versions_when_its_connection_is_closed():
-    """What was negotiated first counts until the node closes its side; then it is asked what it has
-    now (M-50)."""
+    """The first negotiated versions count until the node closes its side; then its current ones are
+    requested (M-50)."""
     nodes, sink = [ScriptedNode(newest=3)], ApiVersionsSink()
     async with listening(nodes):
         connection = await open_connection(nodes[0].address)
@@ -301,7 +301,7 @@ async def test_status_reports_are_not_counted_as_published():
 
 
 async def test_a_source_without_its_bus_is_stalled():
-    """What it sees reaches nobody: the report says so, with the bus' trouble."""
+    """Its events reach nobody: the report says so, with the bus' trouble."""
     nodes, sink = [ScriptedNode()], ApiVersionsSink()
     async with listening(nodes):
         source = source_of(nodes, sink)

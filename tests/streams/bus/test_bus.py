@@ -211,7 +211,7 @@ async def test_an_event_that_no_bus_would_take_costs_nothing_but_itself(mock):
 
 
 async def test_the_largest_event_is_taken(mock):
-    """What is just below the limit reaches the bus: librdkafka's own limit is not below ours."""
+    """A message just below the limit reaches the bus: librdkafka's limit is not below ours."""
     async with Publisher(own_topics(mock, "largest")) as publisher:
         overhead = len(encode(METADATA_LOG, commit(1)).value or b"") + 500
         await publisher.publish(METADATA_LOG, commit(1, padding=MAX_EVENT_BYTES - overhead))

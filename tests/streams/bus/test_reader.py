@@ -249,7 +249,7 @@ def test_what_cannot_be_read_is_logged_and_passed_over(
 
 
 def test_operations_are_lines_of_a_timeline(put: Put, run: Run) -> None:
-    """What the controller did, in the order in which it did it."""
+    """The controller's operations, in their order."""
     put(replace(STEP, id="b", append_ms=2000, offset=6, summary="Topic b was created"), STEP)
     first, second = run("operations")[1].splitlines()
     assert "topic-creation completed: Topic a was created" in first

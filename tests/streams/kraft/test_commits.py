@@ -121,7 +121,7 @@ def spelled(events: Sequence[AssemblerEvent]) -> str:
     ],
 )
 def test_commits_of_a_log(log: str, commits: str) -> None:
-    """What belongs together comes together, and only when it is certain (KIP-868)."""
+    """Records of a transaction come together, and only when it is complete (KIP-868)."""
     assert spelled(run(log_of(log.split()))) == commits
 
 
@@ -143,7 +143,7 @@ def test_a_commit_has_its_provenance() -> None:
 
 
 def test_dead_letter_has_the_bytes_and_the_reason() -> None:
-    """What cannot be read is kept with its reason, of an unknown type the digest alone."""
+    """Unreadable records are kept with a reason; of an unknown type, only the digest."""
     log = log_of(["F?", "!FF"])
     first, _, second, _ = run(log)
     assert isinstance(first, DeadLetter)
@@ -282,7 +282,7 @@ def test_every_record_is_accounted_for(batches: list[str]) -> None:
 
 
 def test_default_set_has_no_partitions() -> None:
-    """What a feature monitor reads does not grow with topics and partitions."""
+    """The records that a feature monitor reads do not grow with topics and partitions."""
     assert not [kind for kind in DEFAULT_RECORD_TYPES if "TOPIC" in kind or "PARTITION" in kind]
 
 

@@ -164,7 +164,7 @@ async def stalled(source: KraftSource) -> str:
 
 
 async def test_the_scripted_snapshot_is_read() -> None:
-    """What the tests below are measured against: an honest snapshot is published."""
+    """The baseline of the tests below: an honest snapshot is published."""
     content = b"".join(snapshot_batches([LEVEL] * 10))
     controller = HostileController(len(content), lambda at: content[at : at + 99])
     sink = RecordingSink()

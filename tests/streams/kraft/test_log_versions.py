@@ -182,7 +182,7 @@ Read = LogCommit | SnapshotChunk | LogGap
 
 
 def log(values: Sequence[bytes], first: int = 0, after: LastRecord = NO_OFFSET) -> list[Read]:
-    """What a source reads of a log with one record a batch."""
+    """The events that a source reads from a log with one record a batch."""
     content = b"".join(data_batch([value], first + n) for n, value in enumerate(values))
     assembler = CommitAssembler(CLUSTER, position=after)
     events = [
@@ -194,7 +194,7 @@ def log(values: Sequence[bytes], first: int = 0, after: LastRecord = NO_OFFSET) 
 
 
 def snapshot(end: int, values: Sequence[bytes]) -> list[Read]:
-    """What a source reads of a snapshot of the state before ``end``."""
+    """The events that a source reads from a snapshot of the state before ``end``."""
     header = control_framed(3, {"version": 0, "lastContainedLogTimestamp": 1_700_000_000_000}, 0)
     footer = control_framed(4, {"version": 0}, 0)
     content = batch_of([header], 0, control=True) + data_batch(values, 1)
@@ -205,14 +205,14 @@ def snapshot(end: int, values: Sequence[bytes]) -> list[Read]:
 
 
 def take(engine: Engine, events: Iterable[Read]) -> list[StepResult]:
-    """What is said of these events; nothing in them may be unreadable."""
+    """The outputs for these events; nothing in them may be unreadable."""
     outcomes = [engine.apply(event) for event in events]
     assert dict(engine.state.image.sources.unreadable) == {}
     return outcomes
 
 
 def nodes(engine: Engine) -> dict[str, Any]:
-    """What is known of each node, without where it was read."""
+    """The state of each node, without its provenance."""
     registrations = engine.state.image.nodes.nodes
     nowhere = ClusterImage(CLUSTER).log.provenance
     return {str(key): node._replace(provenance=nowhere) for key, node in registrations.items()}

@@ -64,7 +64,7 @@ def read(path: str, content: object) -> Any:
 
 
 def complaint(path: str, content: object) -> str:
-    """What is wrong with a znode that cannot be read."""
+    """The error of a znode that cannot be read."""
     decoded = decode_znode(path, content if isinstance(content, bytes) else orjson.dumps(content))
     assert decoded.error is not None
     assert decoded.content == UnreadableZnode(decoded.error)
@@ -211,7 +211,7 @@ def test_disabled_features_have_no_levels():
     ],
 )
 def test_broken_released_features(content, reason):
-    """What Kafka's own decoder refuses is refused, with the field."""
+    """Content that Kafka's own decoder refuses is refused, with the field."""
     assert reason in complaint("/feature", content)
 
 

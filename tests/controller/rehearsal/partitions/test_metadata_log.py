@@ -31,7 +31,7 @@ def with_data(record: RecordJson, **fields: object) -> RecordJson:
 
 
 def read(*events: Event, min_isr: int | None = None) -> RehearsedPartitions:
-    """What is known after some events."""
+    """The state after some events."""
     events = tuple(map(numbered, events))
     log = collected(*events)
     return log.partitions(fold_all(events), "4.3", min_isr)

@@ -199,7 +199,7 @@ async def test_a_broker_that_left_gets_nothing_more(
 async def test_a_broker_that_bounced_is_another_one(
     controller: Controller, broker: FaultyBroker
 ) -> None:
-    """What was queued for the epoch before is dropped, and requests of that epoch are."""
+    """Requests that were queued for the previous epoch are dropped, and so are late ones of it."""
     broker.permitted.clear()
     async with broker.listening() as endpoint:
         controller.live(endpoint)

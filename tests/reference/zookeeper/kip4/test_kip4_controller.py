@@ -1,4 +1,4 @@
-"""What the reference controller does with KIP-4's requests, sent and answered as bytes."""
+"""KIP-4's requests to the reference controller, sent and answered as bytes."""
 
 import ast
 import asyncio
@@ -65,7 +65,7 @@ ADMIN_REQUESTS: list[Any] = [
 
 
 async def refuse(_: TopicRequest) -> TopicResponse:
-    """What a node responds whose controller is not elected, or is deposed."""
+    """The response of a node whose controller is not elected, or is deposed."""
     return NOT_CONTROLLER
 
 
@@ -78,7 +78,7 @@ async def test_another_broker_answers_22_with_its_own_id(request_: Any) -> None:
 
 @pytest.mark.parametrize("request_", CHANGES)
 async def test_a_controller_that_is_deposed_meanwhile_answers_22(request_: Any) -> None:
-    """What it knows of the cluster is of no use then (A-01)."""
+    """Its view of the cluster is of no use then (A-01)."""
     response = await Kip4Rig(perform=refuse).send(request_)
     assert (response.error_code, response.error_description) == (22, NOT_A_CONTROLLER)
 
@@ -407,7 +407,7 @@ async def unbalanced() -> Kip4Rig:
 
 
 def leaders(rig: Kip4Rig) -> dict[TopicPartition, int]:
-    """Who leads."""
+    """The leader of each partition."""
     return {part: state.leader for part, state in rig.context.leaderships.items()}
 
 

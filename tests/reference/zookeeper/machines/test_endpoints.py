@@ -54,7 +54,7 @@ def test_the_usual_listener_needs_no_name(listeners: list[str] | None) -> None:
 
 
 def test_our_own_brokers_have_the_usual_listener() -> None:
-    """What the reference system writes is read as it was meant."""
+    """Znodes that the reference system writes are read as they were meant."""
     data = encode_broker(RELEASED, BrokerIdentity(3, rack="x"), {}, 0)
     assert decode_endpoint(data) == Endpoint("localhost", 9092, "x")
 

@@ -27,7 +27,7 @@ def directory(tmp_path: Path) -> LogDirectory:
 
 
 async def drain(reader: LogDirectoryReader, reads: int = 8) -> list[str]:
-    """What a few reads give."""
+    """The outputs of a few reads."""
     outputs: list[ObserverOutput] = []
     for _ in range(reads):
         outputs += await reader.read()
@@ -113,7 +113,7 @@ async def test_a_deleted_place_is_taken_from_the_snapshot(directory: LogDirector
 
 
 async def test_from_nothing_a_snapshot_is_no_loss(directory: LogDirectory) -> None:
-    """Who begins with a snapshot has lost nothing."""
+    """A reader that begins with a snapshot has lost nothing."""
     directory.append(20, leader_change(20, 3, 1000, voters=1))
     directory.snapshot(20, 2)
     reader = directory.reader()

@@ -292,7 +292,7 @@ def test_a_snapshot_takes_the_place_of_what_the_log_no_longer_has() -> None:
 
 
 def test_from_nothing_a_snapshot_is_no_loss() -> None:
-    """Who begins with a snapshot has missed nothing that was ever said."""
+    """An observer that begins with a snapshot has missed nothing."""
     script(bootstrap="a").play(
         """
         a 0@0 e0 w0         | FENCED_LEADER_EPOCH leader=1@5 at 1=a    |
@@ -368,7 +368,7 @@ def test_a_snapshot_that_contradicts_what_was_committed_is_a_reset(answer: str) 
 
 
 def test_a_snapshot_for_an_uncommitted_tail_is_fetched_again() -> None:
-    """What a snapshot answers may be a tail that never was: ask again from what is committed."""
+    """A snapshot may answer a tail that never existed: ask again from what is committed."""
     script(bootstrap="ab").play(
         """
         a 0@0 e0 w0         | FENCED_LEADER_EPOCH leader=1@5 at 1=a    |

@@ -31,7 +31,7 @@ CONTENTS: list[tuple[int, str, dict[str, Any]]] = [
 
 
 def decoded(record: bytes, wanted: frozenset[str] = ALL_RECORDS) -> Any:
-    """What a control batch with one record gives."""
+    """The decoded control batch with one record."""
     (batch,) = scan_batches(batch_of([record], base_offset=9, control=True)).batches
     return RecordDecoder(wanted).decode(batch)
 

@@ -33,7 +33,7 @@ CLUSTER = "5L6g3nShT-eMCtK--X86sw"
 
 
 def cluster_id(name: str = CLUSTER) -> bytes:
-    """What Kafka writes to /cluster/id."""
+    """The content of /cluster/id as Kafka writes it."""
     return orjson.dumps({"version": "1", "id": name})
 
 
@@ -310,7 +310,7 @@ def _of(znode: Znode) -> tuple[ZnodeVersion, ZnodeContent]:
 
 
 def truth(ensemble: Ensemble, watched: set[str]) -> dict[str, tuple[ZnodeVersion, ZnodeContent]]:
-    """What an observer should know once all is quiet."""
+    """The state that an observer should have once all is quiet."""
     return {
         path: (node.stat, decode_znode(path, node.data).content)
         for path, node in ensemble.nodes.items()

@@ -1,4 +1,4 @@
-"""What the observer asks and says in single situations."""
+"""Requests and events of the observer in single situations."""
 
 import pytest
 
@@ -144,7 +144,7 @@ def test_another_cluster_and_then_the_right_one():
 
 
 def test_a_cluster_that_becomes_another_one():
-    """What comes after is not the cluster's any more, and is not said."""
+    """Later changes do not belong to the cluster, and are not published."""
     scene = WatchedEnsemble()
     scene.settle()
     event_count = len(scene.auditor.events)
@@ -208,7 +208,7 @@ def test_what_may_not_be_read_is_tried_again():
 
 
 def test_a_right_that_is_taken_away_takes_nothing_known():
-    """What was read stays until it can be read again; what changed meanwhile counts as missed."""
+    """The last content stays until the znode can be read again; later changes count as missed."""
     scene = WatchedEnsemble()
     scene.ensemble.make("/feature", content("/feature", 1))
     scene.settle()

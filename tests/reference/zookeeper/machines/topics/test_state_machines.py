@@ -477,7 +477,7 @@ def test_the_partitions_of_a_topic_are_found_without_a_scan() -> None:
 
 
 def test_requests_have_the_ids_of_topics_and_the_addresses_of_brokers() -> None:
-    """What versions with topic ids and the lists of brokers need is in the request itself."""
+    """The request contains what versions with topic ids and the lists of brokers need."""
     driver = OperationsDriver()
     driver.settle()
     driver.create_topic([1, 2, 3])
