@@ -100,7 +100,7 @@ def test_a_text_that_is_cut_off_has_a_batch_that_is_damaged() -> None:
             'payload: {"type":"NEWER_RECORD","version":0,"data":{}}',
             "NEWER_RECORD is not known",
         ),
-        ('payload: {"type":"FEATURE_LEVEL_RECORD","version":0,"da', "cut off or no JSON"),
+        ('payload: {"type":"FEATURE_LEVEL_RECORD","version":0,"da', "cut off or not JSON"),
         ('payload: {"type":"FEATURE_LEVEL_RECORD","version":0}', "without a version and data"),
     ],
 )

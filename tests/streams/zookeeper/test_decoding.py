@@ -135,7 +135,7 @@ def test_a_broker_whose_time_is_nonsense():
         ({"version": 0}, "its version is 0; known is 1 to 5"),
         ({"version": "5"}, "version is not an integer"),
         ({"endpoints": None}, "endpoints is not a list"),
-        ({"endpoints": ["kafka-1:9092"]}, "no LISTENER://host:port: 'kafka-1:9092'"),
+        ({"endpoints": ["kafka-1:9092"]}, "that is not LISTENER://host:port: 'kafka-1:9092'"),
         ({"rack": 3}, "rack is not a string: 3"),
         ({"features": []}, "features is not an object"),
         ({"features": {"": {"min_version": 1, "max_version": 1}}}, "a feature has an empty name"),

@@ -39,13 +39,13 @@ async def following(
 
 
 @pytest.mark.parametrize("name", ["..", ".", "", "a/b", "a\0b"])
-async def test_a_child_that_cannot_be_stalls_the_source_and_no_more(name: str) -> None:
+async def test_a_child_with_an_invalid_name_stalls_the_source_and_no_more(name: str) -> None:
     """No server lets such a znode be made: the reason names it, and it is not asked for."""
     server, sink = HostileZookeeper(), RecordingSink()
     server.children["/brokers/ids"] = ["1", name]
     async with following(server, sink) as source:
         await until_async(lambda: source.report().state is SourceState.STALLED)
-        assert "child that cannot be" in source.report().detail
+        assert "child with an invalid name" in source.report().detail
         assert source.report().detail.isprintable()
         server.children["/brokers/ids"] = []
         await until_async(sink.following)

@@ -295,7 +295,7 @@ class Auditor:
             else:
                 assert stat.version >= before[0].version, "a reading went back"
                 self.passed_over += max(0, stat.version - before[0].version - 1)
-        text = event.reason.partition("not told: ")[2]
+        text = event.reason.partition("were not read: ")[2]
         self.reported_passed_over += int(text or 0)
         self._first = False
         self.known, self._reading = self._reading, None
