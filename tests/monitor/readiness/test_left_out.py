@@ -32,7 +32,7 @@ def test_a_broker_of_the_new_release_is_restarted_once_more() -> None:
     report = assess_readiness(before, TARGET, now_ms=10_000)
     (blocker,) = report.blockers
     assert (blocker.role, blocker.node_id, blocker.software) == (Role.BROKER, 1, "4.1")
-    assert blocker.remedy.startswith("restart it once more, now that the controllers are new")
+    assert blocker.remedy.startswith("restart it once more, now that the controllers are upgraded")
 
 
 def test_the_controllers_come_first() -> None:
