@@ -18,6 +18,7 @@ from tests.paths import ROOT
         ("if source is None: goes_on(); goes-on", []),
         ("It waits for so long, of its own accord and of its own.", ["for so long", "of its own"]),
         ("A header that is none of these, or is none.", ["is none"]),
+        ("The replica goes online, and the source went on.", ["went on"]),
         ("`docs/anew.md` and featurewatch.anew", []),
     ],
 )

@@ -166,7 +166,7 @@ def contents(wheel: Path) -> Mapping[str, bytes]:
 
 
 def git(*arguments: str | Path) -> str:
-    """Returns what git prints in the repository; where there is none, the test is skipped."""
+    """Returns what git prints in the repository; without one, the test is skipped."""
     if not (ROOT / ".git").exists():
         pytest.skip("there is no git repository")
     return run("git", *arguments, cwd=ROOT)
@@ -271,7 +271,7 @@ def test_pytables_is_imported_at_the_root(
 
 @pytest.mark.parametrize("name", LINKS)
 def test_the_links_cannot_be_imported(name: str) -> None:
-    """Without another package of the name there is none, where featurewatch is and is not."""
+    """Without another package of the name the import fails, where featurewatch is and is not."""
     program = f"""
 try:
     import {name}

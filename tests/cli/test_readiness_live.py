@@ -58,7 +58,7 @@ def test_unreachable_brokers_make_the_verdict_unknown(quorum_391: Cluster, tmp_p
         *("--bootstrap-controller", quorum_391.controllers, "--bootstrap-server", "127.0.0.1:1"),
     )
     assert completed.returncode == 4
-    assert "nodes could not be asked: nobody listens at 127.0.0.1:1" in completed.stdout
+    assert "nodes could not be queried: nobody listens at 127.0.0.1:1" in completed.stdout
 
 
 def test_files_do_not_tell_whether_a_controller_is_active(

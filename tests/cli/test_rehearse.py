@@ -85,7 +85,7 @@ def test_a_long_roll_is_one_paragraph(run_rehearse: Callable[..., Result]) -> No
     lines = run_rehearse(*AT, *steps, seen=read).output.splitlines()
     assert lines[3:6] == [
         " 1 to 22 controllers 1 and brokers 10-19 are lost and register  accepted",
-        "   no majority of the voters is left: nothing is answered until one is back",
+        "   no majority of the voters is left: no request is answered until there is one",
         "   controller 1 (Kafka 4.3) becomes active",
     ]
     assert lines[6] == "23 upgrade:metadata.version=4.3-IV0  accepted"

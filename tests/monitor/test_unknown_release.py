@@ -263,7 +263,7 @@ def test_an_alert_that_is_no_longer_known_does_not_say_that_it_is_resolved() -> 
     result = step(state, r.commit(60, r.unknown_record()), limits=LIMITS)
     ended = [alert for alert in result.alerts if alert.state == "resolved"]
     assert ended
-    assert all(alert.summary.startswith("Not known any more") for alert in ended)
+    assert all(alert.summary.startswith("No longer known") for alert in ended)
 
 
 def test_an_unknown_version_of_a_record_about_partitions_hides_nothing() -> None:

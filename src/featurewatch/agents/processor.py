@@ -25,7 +25,7 @@ from featurewatch.monitor.alerts import NO_HELD, Cause, with_held_published
 from featurewatch.monitor.input_messages import (
     InputMessage,
     ProcessResult,
-    format_place,
+    format_location,
     input_topic,
     process,
     set_aside,
@@ -171,7 +171,7 @@ class EventProcessor:
             pass  # it is read again by whoever has the partition next
         except Exception as error:
             if not isinstance(error, PublishError):
-                LOG.exception("%s: the worker cannot go on", _place(message))
+                LOG.exception("%s: the worker cannot continue", _place(message))
             await self._failure.end_run(error)  # holds the lock: nothing is processed
 
     async def _is_due(self, message: Any, table: Any) -> bool:
@@ -337,5 +337,5 @@ class EventProcessor:
 
 
 def _place(message: Any) -> str:
-    """Where a message of Faust, or one of ours, lies on the bus."""
-    return format_place(message.topic, message.partition, message.offset)
+    """Returns the position on the bus of a message of Faust, or of one of ours."""
+    return format_location(message.topic, message.partition, message.offset)

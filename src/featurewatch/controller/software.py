@@ -118,7 +118,7 @@ def identifies_software(capabilities: Capabilities) -> bool:
 
 @weighted_cache(lambda before, after: len(before.ranges) + len(after.ranges))
 def direction_of(before: Capabilities, after: Capabilities) -> Direction | None:
-    """The direction from one node's capabilities to another's; None if there is none.
+    """The direction from one node's capabilities to another's; None if neither is newer.
 
     metadata.version decides if it differs, then all features together; of each the maximum comes
     before the minimum, since newer releases drop old levels. If either side may have left features

@@ -34,7 +34,7 @@ FiringAlerts = Map[Subject, tuple[Alert, ...]]
 RESOLVED: Final = "Resolved"
 """The beginning of the summary of an alert whose condition ended."""
 
-NOT_KNOWN: Final = "Not known any more, since a record was read that no known release has"
+NOT_KNOWN: Final = "No longer known, because a record was read that no known release has"
 """The same where the log is not known to be complete (`Rule.needs_whole_log`)."""
 
 

@@ -137,7 +137,7 @@ class LogGap:
     """Inclusive; below ``from_offset`` if the position was lost without a record in between."""
     reason: Detail
     reset: bool
-    """The log itself went backwards (committed records are gone): what follows is its content from
+    """The log itself went backwards (committed records were lost): what follows is its content from
     the beginning, and replaces what was known."""
     seen_ms: SeenMs
 

@@ -113,7 +113,7 @@ MakeScene = Callable[..., Awaitable[DraftCluster]]
 
 @pytest.fixture
 async def scene(ensemble: Ensemble) -> AsyncIterator[MakeScene]:
-    """Starts clusters; ``levels`` stand in ZooKeeper before."""
+    """Starts clusters; ``levels`` are in ZooKeeper before."""
     async with AsyncExitStack() as stack:
 
         async def make(

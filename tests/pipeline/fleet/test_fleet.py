@@ -207,7 +207,7 @@ def test_a_cluster_in_two_environments_is_an_error() -> None:
         (("clusters: stage", "clusters: [lost, orders-eu]"), 2),
     ],
 )
-def test_the_exit_code_tells_drift_from_unknown(
+def test_the_exit_code_distinguishes_drift_from_unknown(
     root: Path, tmp_path: Path, change: tuple[str, str], code: int
 ) -> None:
     """3 if a level differs, 4 if something is only unknown, 2 for an invalid file."""

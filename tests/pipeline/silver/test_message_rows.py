@@ -32,7 +32,7 @@ events = st.one_of(
     st.tuples(st.just(ZOOKEEPER), some.zookeeper_events),
 )
 LISTED = {"records", "znode", "znodes"}
-"""Fields of events that are rows of their own, or columns of them."""
+"""Fields of events that are separate rows, or columns of them."""
 RENAMED = {
     ("gap", "reason"): "detail",
     ("status", "offset"): "log_offset",

@@ -61,7 +61,7 @@ def node() -> Responder:
 
 @pytest.fixture
 async def server(node: Responder) -> AsyncIterator[WireServer]:
-    """A server on a port of its own."""
+    """A server on a separate port."""
     wire_server = WireServer(SPEECH, node)
     await wire_server.start()
     yield wire_server
@@ -208,7 +208,7 @@ async def test_closing_ends_requests_in_flight(server: WireServer, node: Respond
 
 
 def alter_partition_frame(partition_count: int) -> bytes:
-    """A leader's AlterPartition of version 3 for so many partitions of three members."""
+    """A leader's AlterPartition of version 3 for this many partitions of three members."""
     partitions = {
         TopicPartition("t", number): RequestedIsr((1, 2, 3), 4, 5)
         for number in range(partition_count)

@@ -51,7 +51,7 @@ def body_bytes(
     version: int,
     unknown_tags: Mapping[int, bytes] | None = None,
 ) -> bytes:
-    """A struct with its tagged section; tagged fields stand there when ``data`` has them."""
+    """A struct with its tagged section; tagged fields are there when ``data`` has them."""
     out = bytearray()
     tags = dict(unknown_tags or {})
     for field in fields:
@@ -85,7 +85,7 @@ def record_of(kind: str, data: Mapping[str, Any] | None = None, version: int = 0
 
 
 def framed(value: bytes, delta: int, key: bytes | None = None, tail: bytes = b"\x00") -> bytes:
-    """A record as it stands in a batch."""
+    """A record as it is in a batch."""
     key_bytes = write_varint(-1) if key is None else write_varint(len(key)) + key
     body = b"\x00" + write_varint(0) + write_varint(delta) + key_bytes
     body += write_varint(len(value)) + value + tail
@@ -93,7 +93,7 @@ def framed(value: bytes, delta: int, key: bytes | None = None, tail: bytes = b"\
 
 
 def control_framed(control_type: int, data: Mapping[str, Any], delta: int) -> bytes:
-    """A control record as it stands in a batch."""
+    """A control record as it is in a batch."""
     schema = record_table().controls[control_type]
     value = body_bytes(schema.fields, data, data["version"])
     return framed(value, delta, key=struct.pack(">hh", 0, control_type))

@@ -1,4 +1,4 @@
-"""A controller that lies about its log: the source stalls or says so, and nothing fills up."""
+"""A controller with a false log: the source stalls or says so, and nothing fills up."""
 
 import asyncio
 import hashlib
@@ -69,7 +69,7 @@ async def stalled(source: KraftSource) -> str:
 
 
 async def test_the_scripted_snapshot_is_read() -> None:
-    """What the tests below are measured against: an honest snapshot is published."""
+    """The baseline of the tests below: an honest snapshot is published."""
     content = b"".join(snapshot_batches([LEVEL] * 10))
     controller = HostileController(len(content), lambda at: content[at : at + 99])
     sink = RecordingSink()
@@ -122,7 +122,7 @@ def _open_temporary_files() -> list[str]:
     return sorted(link for link in links if link.startswith(f"{tempfile.gettempdir()}/#"))
 
 
-async def test_a_full_disk_is_the_source_s_trouble_and_its_file_is_gone() -> None:
+async def test_a_full_disk_is_the_source_s_trouble_and_its_file_is_removed() -> None:
     """The write fails in the middle: stalled with what to do, and nothing is left."""
     controller, sink = HostileController(MEMORY_BYTES * 4), RecordingSink()
     before = _open_temporary_files()

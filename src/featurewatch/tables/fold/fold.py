@@ -132,7 +132,7 @@ def fold_lost_outputs(image: ClusterImage, topic: str, place: str, reason: str) 
 
 
 def fold_ahead(image: ClusterImage, place: str, reason: str) -> ClusterImage:
-    """The image after an event whose time lies ahead of the bus's; its texts are ``place``, its id,
+    """The image after an event whose time is ahead of the bus's; its texts are ``place``, its id,
     and ``reason``."""
     unreadable = count_unreadable(image.sources.unreadable, AHEAD, place, reason)
     return image.with_unreadable(unreadable)

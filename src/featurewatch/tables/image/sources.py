@@ -80,7 +80,7 @@ def lost_topic(kind: str) -> str:
 
 
 AHEAD: Final = "CLOCK"
-"""The kind of the events whose time lies ahead of the bus's clock."""
+"""The kind of the events whose time is ahead of the bus's clock."""
 
 _RIVALS: Final = "SOURCES "
 
@@ -189,7 +189,7 @@ class SourcesImage:
 
     @property
     def cluster_name(self) -> str:
-        """What the sources call the cluster; the first by its source where they differ."""
+        """The name of the cluster by its sources; where they differ, the first source's."""
         names = {source: status.name for source, status in self.statuses.items() if status.name}
         return names[min(names)] if names else ""
 
@@ -221,7 +221,7 @@ class SourcesImage:
     def goes_back(self, delivery: MessagePosition) -> bool:
         """Whether a message that was not applied has an offset that was.
 
-        Its topic was made anew, or lost messages that its brokers had acknowledged.
+        Its topic was recreated, or lost messages that its brokers had acknowledged.
         """
         last = self.read.get(delivery.topic)
         return (

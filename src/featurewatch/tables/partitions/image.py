@@ -30,7 +30,7 @@ NO_LEADER: Final = -1
 
 
 class Condition(StrEnum):
-    """What is not as it should be about a partition while it lasts."""
+    """A lasting problem of a partition."""
 
     LEADERLESS = "leaderless"
     BELOW_MIN_ISR = "below-min-isr"
@@ -44,7 +44,7 @@ Since = tuple[tuple[Condition, int], ...]
 
 
 class Move(NamedTuple):
-    """A reassignment that goes on: the record and the time at which it began.
+    """A reassignment in progress: the record and the time at which it began.
 
     ``began_ms`` is in milliseconds since the Unix epoch; ``offset`` is -1 if it began before the
     image did.
@@ -85,7 +85,7 @@ class Partition(NamedTuple):
 
     @property
     def reassigns(self) -> bool:
-        """Whether a reassignment goes on."""
+        """Whether a reassignment is in progress."""
         return bool(self.adding or self.removing)
 
 
@@ -216,7 +216,7 @@ def conditions_of(
 ) -> tuple[Condition, ...]:
     """The conditions of a partition with these fields; ``min_isr`` is the minimum that was set.
 
-    The log does not have the brokers' files; a minimum that stands there alone is noticed by the
+    The log does not have the brokers' files; a minimum that is set only there is noticed by the
     eligible leader replicas, which a partition has only below it (KIP-966). With fewer replicas
     than the minimum, all of them are enough (``Partition.effectiveMinIsr``).
     """
@@ -236,7 +236,7 @@ def conditions_of(
 
 
 def advance_since(before: Since, conditions: tuple[Condition, ...], at_ms: int) -> Since:
-    """When the conditions of a partition began; one that goes on keeps its time."""
+    """When the conditions of a partition began; one that continues keeps its time."""
     if not conditions:
         return ()
     if len(conditions) == len(before) and all(

@@ -71,7 +71,7 @@ class TopicRemoved(NamedTuple):
 
 
 class PartitionAdded(NamedTuple):
-    """A partition was created, or, with ``before``, written anew."""
+    """A partition was created, or, with ``before``, written again."""
 
     key: PartitionKey
     before: Partition | None
@@ -110,7 +110,7 @@ class PartitionReplay:
         self.min_isrs: dict[str, None] = {}
         self.topics: dict[str, None] = {}
         self.partitions: dict[PartitionKey, Partition | None] = {}
-        """What was touched, with what it was before."""
+        """The partitions that were touched, with their state before."""
 
     def apply(self, kind: str, offset: int, data: Data, at_ms: int) -> Applied | None:
         """Applies one record of `FOLLOWED_RECORD_TYPES`; ``at_ms`` dates what begins by it.
