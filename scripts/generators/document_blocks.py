@@ -1,7 +1,7 @@
 """The parts of the documents that follow from registries, between markers.
 
 A document has ``<!-- generated: NAME -->`` before such a part and ``<!-- end of generated -->``
-after it; `BLOCKS` has what stands between them.
+after it; `BLOCKS` has the text between them.
 """
 
 import os

@@ -84,7 +84,7 @@ def _literal(node: ast.AST) -> str | None:
 
 
 def _name(node: ast.AST) -> str:
-    """Returns the name that tells a reader what stands in a text."""
+    """Returns a name for a value in a text."""
     match node:
         case ast.Name(id=name) | ast.Attribute(attr=name):
             return name

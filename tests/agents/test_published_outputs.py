@@ -24,7 +24,7 @@ EVENTS = (
 )
 
 COUNTS: tuple[object, ...] = ("many", -1, [[]], None)
-"""What is no number of records."""
+"""What is not a number of records."""
 
 
 def applied() -> list[StepResult]:

@@ -98,7 +98,7 @@ MOVE = throttles.PartitionMove(frozenset({1}), frozenset({2}))
 
 
 async def execute(cluster: Any, *, waits: bool) -> None:
-    """Moves a partition, with a throttle of its own."""
+    """Moves a partition, with its own throttle."""
     options = ExecutionOptions(
         additional=True,
         throttle=1000,

@@ -139,7 +139,8 @@ async def test_what_the_bus_cannot_mend_ends_all() -> None:
 async def test_of_two_entries_with_one_id_none_is_followed_until_one_has_it_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Whichever answered first: nobody knows which one lies. Both say so, also on the bus."""
+    """Whichever answered first, because nobody knows which one is right. Both say so, also on the
+    bus."""
     monkeypatch.setattr("featurewatch.cli.runtime.sources._LEARN_AGAIN_S", 0.1)
     monkeypatch.setattr("featurewatch.cli.runtime.unreached._GRACE_S", 0.0)
     monkeypatch.setattr("featurewatch.cli.runtime.unreached._INTERVAL_S", 0.05)

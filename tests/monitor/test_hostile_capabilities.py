@@ -39,7 +39,7 @@ def test_what_a_broker_advertised_once_is_forgotten() -> None:
 @settings(max_examples=50)
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=4))
 def test_lists_of_brokers_are_whole_numbers_whatever_was_read_before(ids: list[int]) -> None:
-    """1.0 and True are no ids of brokers, also where a list with 1 is known already."""
+    """1.0 and True are not ids of brokers, also where a list with 1 is known already."""
     assert _brokers(ids) is _brokers(list(ids))
     for other in ([float(each) for each in ids], [*ids[:-1], True]):
         try:

@@ -5,7 +5,7 @@ leads to, in any order, separated by commas:
 
 - ``mv 19>21``: a change of a level (``~`` before it: found by comparing, not seen to happen),
 - ``+incompatible-node broker-2``: an alert fires, ``-...``: it ends, ``*...``: it says more,
-- ``rev 3``: a snapshot was made, and this is the revision; without it there must be none,
+- ``rev 3``: a snapshot was made, and this is the revision; without it there must not be one,
 - ``ready`` or ``waiting``, ``epoch 3``, ``by zookeeper`` (who is believed): what holds after it
   (said only where it matters).
 

@@ -186,7 +186,7 @@ async def test_a_page_without_a_login_answers_to_no_foreign_name(
     host: str, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Wherever it listens: its port may be published on a loopback address, as by the compose file,
-    where a site in a browser can reach it through a name of its own. With a login any name will do,
+    where a site in a browser can reach it through its own name. With a login any name will do,
     and health answers to any."""
     # As if it listened on all addresses, of which tests use this machine's own alone.
     monkeypatch.setattr(PageSettings, "is_local", False)

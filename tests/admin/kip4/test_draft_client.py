@@ -184,7 +184,7 @@ async def test_each_call_raises_the_servers_reason(nodes: DraftNodes) -> None:
     client = await nodes.client()
     calls: dict[str, Any] = {
         "Topic 't' already exists.": client.create_topic("t", 1, 1),
-        "'x' is no list of replicas": client.create_topic_with_assignment("a", "x"),
+        "'x' is not a list of replicas": client.create_topic_with_assignment("a", "x"),
         "Topic already has 1 partitions.": client.alter_topic("t", 1),
         "The topic 'x' does not exist.": client.delete_topic("x"),
         "The topic 'y' does not exist.": client.describe_topic("y"),

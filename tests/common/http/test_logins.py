@@ -181,7 +181,7 @@ async def test_a_replaced_authority_reaches_the_connections_that_exist(
         assert await status(metrics, files.client_context("prometheus", new)) == 200
 
 
-def test_a_certificate_that_has_expired_since_is_none(tmp_path: Path) -> None:
+def test_a_certificate_that_has_expired_since_is_refused(tmp_path: Path) -> None:
     """A connection may be older than the day on which its client's certificate ends."""
     tls = TlsConfig(tmp_path / "a", tmp_path / "b", client_auth=ClientAuth.REQUIRED)
     certificate = {"notAfter": "Jan  5 09:34:43 2018 GMT"}

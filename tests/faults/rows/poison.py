@@ -55,7 +55,7 @@ Message = tuple[bytes | None, bytes | None, dict[str, Any]]
 """Key, value, and what else the producer takes."""
 
 KINDS: Final[dict[str, tuple[str, Callable[[str, dict[str, Any]], Message]]]] = {
-    "bytes": ("bytes that are no text", lambda c, status: (c.encode(), b"\xff\xfe\x00\x80", {})),
+    "bytes": ("bytes that are not text", lambda c, status: (c.encode(), b"\xff\xfe\x00\x80", {})),
     "not-json": ("text that is no JSON", lambda c, status: (c.encode(), b"not JSON", {})),
     "empty": ("an empty value", lambda c, status: (c.encode(), b"", {})),
     "tombstone": ("no value", lambda c, status: (c.encode(), None, {})),

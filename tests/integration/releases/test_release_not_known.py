@@ -105,7 +105,7 @@ def unregister_a_controller(cluster: Cluster) -> None:
 def test_without_its_file_nothing_false_is_said_until_it_is_learned(
     cluster: Cluster, stack_cache: Cache, tmp_path: Path
 ) -> None:
-    """In a roll, at its newest levels, with a record of its own, and after `releases learn`."""
+    """In a roll, at its newest levels, with its own record, and after `releases learn`."""
     ignorant = Product(cluster, tmp_path, NEWEST.release)
     rolling = ignorant.monitored()
     page = rolling["page"]

@@ -112,7 +112,7 @@ async def test_beside_other_work_it_waits_for_the_topics(tmp_path: Path) -> None
 async def test_beside_other_work_a_failure_is_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Sources, worker and page of ``up`` go on, and the notifications are started again."""
+    """Sources, worker and page of ``up`` continue, and the notifications are started again."""
 
     async def fail(*_: object) -> None:
         raise TypeError("a fault")

@@ -100,8 +100,8 @@ def test_an_order_is_found_after_crashes(seed: int) -> None:
 
 
 def test_an_alert_that_is_raised_again_has_another_id() -> None:
-    """A log that went backwards and is read again raises an alert twice by one event: both have ids
-    of their own, and both are right, even if only one topic has the cluster."""
+    """A log that went backwards and is read again raises an alert twice by one event: both have
+    their own ids, and both are right, even if only one topic has the cluster."""
     seed = 788
     reads, outputs = with_crashes(Topics(), seed, LEAPS_MS)
     live = live_of(outputs)

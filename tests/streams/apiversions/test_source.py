@@ -87,7 +87,7 @@ async def test_all_listed_nodes_get_requests_and_only_changes_are_published():
 
 
 async def test_brokers_that_moved_are_found_where_the_log_says():
-    """The configured address is gone: a registered one lists the nodes, and the listing counts for
+    """Nobody listens at the configured address any more: a registered one lists the nodes, and the listing counts for
     the other sources of the cluster."""
     nodes, sink = [ScriptedNode(), ScriptedNode()], ApiVersionsSink()
     async with listening(nodes):

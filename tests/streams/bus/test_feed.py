@@ -142,7 +142,7 @@ def test_the_page_shows_a_state_of_a_newer_worker_as_unknown() -> None:
 
 
 def test_a_state_of_which_no_row_follows_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The page shows the one before, and its clock goes on."""
+    """The page shows the one before, and its clock continues."""
     server: Any = Server()
     feed = _Outputs(server, BUS)
     _, key, value = message_of(state_of())

@@ -29,7 +29,8 @@ class MovingController(HostileController):
 
 
 async def test_the_log_says_where_the_controllers_moved() -> None:
-    """The configured address is gone for good: the source goes on at the registered one."""
+    """Nobody listens at the configured address any more: the source continues at the registered
+    one."""
 
     async def nothing() -> None:
         return None

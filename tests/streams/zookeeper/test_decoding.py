@@ -124,7 +124,7 @@ def test_a_broker_whose_minimum_is_above_its_maximum():
 
 
 def test_a_broker_whose_time_is_nonsense():
-    """A start time that is no number is unknown; the rest of the broker counts."""
+    """A start time that is not a number is unknown; the rest of the broker counts."""
     assert read("/brokers/ids/1", BROKER | {"timestamp": "yesterday"}).started_ms == -1
 
 

@@ -77,7 +77,7 @@ class ZipDirectoryFile:
     """A zip's file, which refuses a large directory before `zipfile` makes objects of its entries.
 
     `zipfile` reads the directory at once, by its length alone: the number of its entries, which
-    stands beside it, may be wrong. Set ``has_directory`` once it is read.
+    is beside it, may be wrong. Set ``has_directory`` once it is read.
 
     Raises:
         BundleLimitError: The directory has more entries than a bundle may have files.

@@ -215,7 +215,7 @@ def _feature(text: str) -> tuple[str, SupportedRange]:
 def _at_least(lowest: int) -> Callable[[str], int]:
     def number(text: str) -> int:
         if not text.isdecimal() or int(text) < lowest:
-            raise argparse.ArgumentTypeError(f"{text!r} is no number from {lowest} on")
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number from {lowest} on")
         return int(text)
 
     return number

@@ -172,7 +172,7 @@ async def test_a_topic_by_assignment_has_its_numbers_from_it() -> None:
         (("a b", 1, 1, None), "Topic name is invalid: 'a b' contains one or more characters"),
         (("", 1, 1, None), "Topic name is invalid: the empty string is not allowed"),
         (("a", None, None, "1:2,3"), "All partitions should have the same number of replicas"),
-        (("a", None, None, "x"), "'x' is no list of replicas"),
+        (("a", None, None, "x"), "'x' is not a list of replicas"),
     ],
 )
 async def test_the_server_validates_a_new_topic(
