@@ -101,8 +101,9 @@ else
 	@set -e; for python in $(OTHERS); do $(MAKE) --no-print-directory test-fast PYTHON=$$python; done
 endif
 
-lint: $(VENV)/ready generate-check ## Check style, types, the layers, and that generated files are current.
+lint: $(VENV)/ready generate-check ## Check style, types, the layers, words, and that generated files are current.
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
+	@$(BIN)/python -m scripts.check_words
 
 types: $(VENV)/ready ## Check the types alone.
 	@$(BIN)/mypy
