@@ -72,7 +72,7 @@ class Process:
 
     @property
     def ended(self) -> int | None:
-        """The exit code if it ended by itself (None: it runs, or was killed by us)."""
+        """The exit code if it ended on its own (None: it runs, or was killed by us)."""
         code = None if self._process is None else self._process.poll()
         return None if code == -signal.SIGKILL else code
 
@@ -106,7 +106,7 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def popen(command: list[str], **how: Any) -> Iterator[subprocess.Popen[str]]:
-    """A process that is gone afterwards, however the test ends: `Popen` alone would wait for it."""
+    """A process that has ended afterwards, however the test ends; `Popen` alone would wait."""
     with subprocess.Popen(command, text=True, **how) as process:
         try:
             yield process
@@ -121,8 +121,8 @@ def killed_at_random(
     """Kills one of the processes every now and then, and starts it again at once.
 
     After every other kill the pause begins when the process is ready: one that was only ever killed
-    while it starts, as on a busy machine, would show nothing. When the block has ended, kills go on
-    until each process was killed ``at_least`` so many times.
+    while it starts, as on a busy machine, would show nothing. When the block has ended, kills
+    continue until each process was killed ``at_least`` this many times.
     """
     chance = random.Random(seed)
     stop = threading.Event()

@@ -121,7 +121,7 @@ LIMITS = {
         f"{access.MAX_CHECKS_OF_CLIENT} checked at a time"
     ),
     "passwords that are checked or wait for it": str(passwords.MAX_WAITING),
-    "request to publish anew": size(resync.MAX_REQUEST_BYTES),
+    "resync request": size(resync.MAX_REQUEST_BYTES),
     "time between two republications of a source": f"{resync.MIN_INTERVAL_S:g} s",
 }
 

@@ -1,4 +1,4 @@
-"""What is read back of outputs where a worker's own tables are lost. Pure."""
+"""Outputs that are read back if a worker's own tables are lost. Pure."""
 
 import contextlib
 from dataclasses import replace
@@ -37,7 +37,7 @@ def applied() -> list[StepResult]:
 
 
 def published(*without: object) -> PublishedOutputs:
-    """What those steps published, but for some topics."""
+    """The outputs of those steps, without some topics."""
     outputs, steps = PublishedOutputs(), applied()
     messages = [(topic_of(each), encode_output(each).value) for it in steps for each in it.outputs]
     for topic in (EPOCHS, FEATURE_CHANGES, ALERTS):

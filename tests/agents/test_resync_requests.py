@@ -1,4 +1,4 @@
-"""What is lost is requested until it was published, and never more often than it may be."""
+"""Lost state is requested until it is published, and never more often than allowed."""
 
 import json
 from itertools import pairwise

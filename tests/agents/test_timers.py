@@ -33,7 +33,7 @@ def _state(*events: Any) -> MonitorState:
 
 
 def test_a_silent_source_gets_a_silent_status() -> None:
-    """Each silent source gets a status of its own, whose detail has the seconds."""
+    """Each silent source gets a separate status, whose detail has the seconds."""
     state = _state(following(3))
     (silent,) = silent_statuses(state, {"kraft": 21.4}, now_ms=5)
     assert (silent.cluster, silent.source, silent.state) == (CLUSTER, "kraft", SourceState.SILENT)
@@ -86,7 +86,7 @@ class _Silence:
         await self._detector.check(now_s, now_ms=5)
 
 
-async def test_each_source_is_silent_by_itself() -> None:
+async def test_each_source_is_silent_on_its_own() -> None:
     """An active source of a cluster does not hide that another one is silent."""
     silence = _Silence(log_seen_s=100, znodes_seen_s=70)
     await silence.check(now_s=101)
@@ -94,7 +94,7 @@ async def test_each_source_is_silent_by_itself() -> None:
 
 
 async def test_a_source_is_not_silent_while_its_topic_cannot_be_read() -> None:
-    """The bus is away for ten minutes: the silence begins when the topic can be read again."""
+    """The bus is down for ten minutes: the silence begins when the topic can be read again."""
     silence = _Silence(log_seen_s=100, znodes_seen_s=100)
     silence.unread = {("metadata-log", 0), ("zookeeper", 0)}
     for second in range(100, 700, 2):
@@ -127,8 +127,8 @@ def test_the_watchdog_finds_a_worker_that_reads_and_never_commits() -> None:
         watchdog.check({"p": 12}, now_s=61)
 
 
-def test_the_watchdog_counts_no_time_while_the_bus_is_away() -> None:
-    """Nothing can be committed for ten minutes, and the time begins when the bus is back."""
+def test_the_watchdog_counts_no_time_while_the_bus_is_unavailable() -> None:
+    """Nothing can be committed for ten minutes; the time begins when the bus can be reached."""
     is_away = True
     watchdog = _watchdog({"p": 3}, lambda: is_away)
     for second in range(0, 601, 2):

@@ -1,7 +1,7 @@
 """``releases_learn_s``: ``featurewatch releases learn`` from the jars of an installed Kafka.
 
 A whole process, Java included, that learns the newest release of the package as if the package did
-not have it. Beside it stands Kafka's own tool that reads the same levels, without a cluster:
+not have it. The baseline is Kafka's own tool that reads the same levels, without a cluster:
 ``kafka-features version-mapping``.
 """
 

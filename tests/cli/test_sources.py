@@ -17,9 +17,8 @@ from featurewatch.streams.topics import Topic
 from featurewatch.streams.types import Role
 from tests.hostile import HostileZookeeper, answering, no_file_descriptors, serving
 from tests.streams.apiversions.scripted_node import ScriptedNode, listening
-from tests.streams.kraft.encoding import data_batch
-from tests.streams.kraft.test_hostile_controller import HostileController
-from tests.streams.kraft.test_moved_controllers import registration
+from tests.streams.kraft.encoding import data_batch, registration
+from tests.streams.kraft.hostile_controller import HostileController
 from tests.streams.recording_sink import RecordingSink
 from tests.waiting import until_async
 
@@ -44,7 +43,7 @@ async def watch(sink: Any, *clusters: WatchedCluster) -> asyncio.Task[None]:
 
 
 @pytest.mark.parametrize("error", [EventTooLargeError("too large"), RuntimeError("\x1b[2J")])
-async def test_a_source_that_fails_is_started_again_and_the_others_go_on(
+async def test_a_source_that_fails_is_restarted_and_the_others_continue(
     error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It says so in the log, in its status on the bus, in its report and in a metric."""
@@ -55,7 +54,7 @@ async def test_a_source_that_fails_is_started_again_and_the_others_go_on(
         task = await watch(sink, bad, good)
         await until_async(lambda: [s.report().restarts for s in bad.reports()] == [1])
         assert not task.done()
-        assert "is started again in 1 s" in caplog.text
+        assert "restarts in 1 s" in caplog.text
         await until_async(lambda: [s.report().state for s in good.reports()] == ["following"])
         await until_async(lambda: "failed" in next(iter(bad.reports())).report().detail)
         report = next(iter(bad.reports())).report()
@@ -119,7 +118,9 @@ async def test_the_name_of_a_cluster_is_in_every_status() -> None:
         watched = WatchedCluster(ClusterSection(servers=str(node.address), name="orders"))
         task = await watch(sink, watched)
         await until_async(lambda: SourceState.FOLLOWING in [s.state for s in sink.of(SourceStatus)])
-        assert {(s.cluster, s.name) for s in sink.of(SourceStatus)} == {("found", "orders")}
+        assert {(s.cluster, s.name, s.addresses) for s in sink.of(SourceStatus)} == {
+            ("found", "orders", str(node.address))
+        }
         assert {report.report().name for report in watched.reports()} == {"orders"}
         task.cancel()
         with suppress(asyncio.CancelledError):

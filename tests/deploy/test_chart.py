@@ -180,7 +180,7 @@ def _digests(text: str) -> set[str]:
 
 
 def test_services_and_budgets_select_pods(name: str) -> None:
-    """Each selects one process of this release; a budget stands only beside several pods."""
+    """Each selects one process of this release; only several pods have a budget."""
     documents = rendered(name)
     controllers = {
         document["metadata"]["labels"]["app.kubernetes.io/component"]: document

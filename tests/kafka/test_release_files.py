@@ -102,7 +102,7 @@ def test_the_stack_does_not_start_what_was_learned(directory: Path) -> None:
     "content",
     ["", "[]", "{", "{}", json.dumps({"release": "odd"}), json.dumps({"release": 99.1})],
 )
-def test_a_file_that_is_none_changes_nothing(
+def test_an_invalid_file_changes_nothing(
     tmp_path: Path,
     content: str,
     monkeypatch: pytest.MonkeyPatch,

@@ -63,7 +63,7 @@ def test_unknown_is_not_healthy() -> None:
 
 
 @pytest.mark.parametrize("bounds", [(9, 3), (-1, 9)])
-def test_an_invalid_range_is_an_alert_of_its_own(bounds: tuple[int, int]) -> None:
+def test_an_invalid_range_has_its_own_alert(bounds: tuple[int, int]) -> None:
     """Nothing else is concluded from a reversed or negative range (F-04, F-04 as released)."""
     engine = watching(r.level(MV, 5), r.register(1, {MV: bounds}))
     rules = [a.rule for alerts in engine.state.firing.values() for a in alerts]

@@ -51,7 +51,7 @@ def test_a_node_has_a_bounded_number_of_alerts() -> None:
 
 
 def test_nodes_and_features_do_not_multiply() -> None:
-    """What 300 nodes and all features would have is a bounded number, with one that says so (F-33).
+    """Alerts of 300 nodes and all features are limited, with one that says so (F-33).
 
     The same holds in a second message, and after a restart from the rows.
     """

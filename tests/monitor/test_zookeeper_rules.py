@@ -57,7 +57,7 @@ def test_an_unreadable_broker_is_not_taken_for_healthy() -> None:
     engine = watching(z.features({TV: 1}, 5), z.unreadable("/brokers/ids/1", 10))
     alert = firing(engine)[f"missing-feature/node/broker-1/{TV}"]
     assert alert.evidence["verdict"] == "unknown"
-    assert "its znode cannot be read" in alert.summary
+    assert "repair its znode first, which cannot be read" in alert.summary
 
 
 def test_brokers_of_zookeeper_are_live_and_not_registered() -> None:
@@ -72,8 +72,8 @@ def test_brokers_of_zookeeper_are_live_and_not_registered() -> None:
 @pytest.mark.parametrize(
     ("event", "summary"),
     [
-        (z.change(z.features({TV: 1}, 60), 60, recreated=True), "deleted and made anew"),
-        (*z.reading("s2", [z.features({TV: 1}, 5, 3)], 40), "ZooKeeper was put back"),
+        (z.change(z.features({TV: 1}, 60), 60, recreated=True), "deleted and recreated"),
+        (*z.reading("s2", [z.features({TV: 1}, 5, 3)], 40), "ZooKeeper was restored"),
     ],
 )
 def test_an_epoch_that_went_backwards(event: object, summary: str) -> None:

@@ -17,7 +17,7 @@ MIXED, READY, OTHER = "upgrade-blocked", "finalization-forgotten", ""
 
 
 class TimedAlerts:
-    """The times since which nodes are away and the cluster has its state, and the overdue alerts.
+    """The times since which nodes are offline and the cluster has its state, and overdue alerts.
 
     An overdue alert stays until its state ends or restarts. A subject is never evaluated at an
     earlier time than that of its firing alerts, since clocks of sources differ.

@@ -191,7 +191,7 @@ async def test_steps_are_rehearsed(browser: Any) -> None:
     """A form takes them, a result names each, and a step that is wrong is explained."""
     async with tab(browser) as shown:
         await shown.page.goto(f"{shown.server.url}?view=rehearsal{OF_CLUSTER}")
-        steps = shown.page.get_by_label("Steps, one a line")
+        steps = shown.page.get_by_label("Steps, one per line")
         await steps.fill("explode:broker-1")
         await shown.page.get_by_role("button", name="Rehearse", exact=True).click()
         await shown.shows("is wrong")
@@ -237,7 +237,7 @@ async def test_a_migration_warns_in_every_view_of_its_cluster(browser: Any) -> N
     async with tab(browser, moving) as shown:
         await shown.open("?view=cluster&cluster=moving")
         await shown.shows("do not change metadata.version now")
-        await shown.page.get_by_role("link", name="How far it is").click()
+        await shown.page.get_by_role("link", name="Progress of the migration").click()
         await shown.shows("pre-migration")
         await expect(shown.page.locator("dl").last).to_contain_text("2-3")
 
@@ -270,8 +270,8 @@ async def test_a_roll_is_followed_to_its_end_without_a_reload(browser: Any) -> N
         assert shown.console == []
 
 
-async def test_the_page_goes_on_after_a_restart_of_the_server(browser: Any) -> None:
-    """Another process on the same port knows nothing of the stream before: all is read anew."""
+async def test_the_page_continues_after_a_restart_of_the_server(browser: Any) -> None:
+    """A new process on the same port does not know the earlier stream: all is read again."""
     async with tab(browser) as shown:
         await shown.open(CLUSTER)
         await shown.shows("1 of 3 nodes on 4.0")
@@ -282,7 +282,7 @@ async def test_the_page_goes_on_after_a_restart_of_the_server(browser: Any) -> N
 
 
 async def test_more_tabs_than_connections_are_live(browser: Any) -> None:
-    """Eight tabs share one stream; when the one that reads it is closed, another goes on."""
+    """Eight tabs share one stream; when the one that reads it is closed, another takes over."""
     async with tab(browser) as shown:
         pages = [shown.page, *[await shown.page.context.new_page() for _ in range(7)]]
         for page in pages:
@@ -341,7 +341,7 @@ async def test_markup_in_names_is_text(browser: Any) -> None:
 
 
 async def test_rows_stay_where_they_are_until_they_are_sorted(browser: Any) -> None:
-    """A cluster that becomes critical is marked in its place, and one button sorts anew."""
+    """A cluster that becomes critical is marked in its place, and one button sorts again."""
     others = [state_of(f"cluster-{number}", at_ms=now_ms()) for number in range(5)]
     async with tab(browser, *others) as shown:
         await shown.open()
@@ -352,7 +352,7 @@ async def test_rows_stay_where_they_are_until_they_are_sorted(browser: Any) -> N
             "critical", timeout=DEADLINE_MS
         )
         assert await rows.all_text_contents() == before
-        await shown.page.get_by_role("button", name="sort anew").click()
+        await shown.page.get_by_role("button", name="sort again").click()
         await expect(rows.first).to_have_text("cluster-4", timeout=DEADLINE_MS)
 
 
@@ -389,7 +389,7 @@ async def test_every_view_has_its_content_as_json(browser: Any) -> None:
 
 
 async def test_it_fits_a_narrow_window(browser: Any) -> None:
-    """At 320 pixels tables scroll by themselves, the page does not (WCAG 1.4.10)."""
+    """At 320 pixels only the tables scroll, the page does not (WCAG 1.4.10)."""
     async with tab(browser) as shown:
         add_history(shown)
         await shown.page.set_viewport_size({"width": 320, "height": 700})
@@ -424,7 +424,7 @@ async def test_it_is_used_by_the_keyboard(browser: Any) -> None:
         await shown.shows("Broker 1 must be upgraded.")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.nightly)])
 async def test_axe_finds_nothing(browser: Any, scheme: str) -> None:
     """WCAG's rules hold in every view, in both schemes, and with forced colours."""
     axe = pytest.importorskip("axe_playwright_python.async_playwright")

@@ -21,17 +21,17 @@ from featurewatch.agents.delivery import GapDetector, input_message, reversal_re
 from featurewatch.agents.metrics import WorkerMetrics
 from featurewatch.agents.run_failure import RunFailure
 from featurewatch.common.limited_log import LimitedLog
-from featurewatch.monitor.alerts import Cause
+from featurewatch.monitor.alerts import NO_HELD, Cause, with_held_published
 from featurewatch.monitor.input_messages import (
     InputMessage,
     ProcessResult,
-    format_place,
+    format_location,
     input_topic,
     process,
     set_aside,
 )
 from featurewatch.monitor.readiness.state_timers import DEFAULT_LIMITS, Limits
-from featurewatch.monitor.rows import StateRowError, restore_states, rows_of_step
+from featurewatch.monitor.rows import StateRowError, restore_states, rows_of_state, rows_of_step
 from featurewatch.monitor.snapshot import snapshot
 from featurewatch.monitor.step import MonitorState, StepResult, step_lost, step_lost_outputs
 from featurewatch.streams.bus.errors import EventTooLargeError, PublishError
@@ -171,7 +171,7 @@ class EventProcessor:
             pass  # it is read again by whoever has the partition next
         except Exception as error:
             if not isinstance(error, PublishError):
-                LOG.exception("%s: the worker cannot go on", _place(message))
+                LOG.exception("%s: the worker cannot continue", _place(message))
             await self._failure.end_run(error)  # holds the lock: nothing is processed
 
     async def _is_due(self, message: Any, table: Any) -> bool:
@@ -218,18 +218,31 @@ class EventProcessor:
         await self._apply_step(before, step, self._partition_of(cluster))
 
     async def publish_again(
-        self, cluster: ClusterId, outputs: Collection[Topic], now_ms: int
+        self, cluster: ClusterId, outputs: Collection[Topic], cause: Cause
     ) -> None:
-        """Publishes what a cluster has now on output topics that were made anew."""
+        """Publishes the current state of a cluster on output topics that were recreated.
+
+        Held texts of alerts are published too: no message has another content than one before it
+        with the same time and cause.
+        """
         state = self._state_of(cluster)
+        if ALERTS in outputs and state.held:
+            alerts = with_held_published(state.firing, state.held, cause)
+            state = replace(state, firing=state.firing.update(alerts), held=NO_HELD)
+            self.states[cluster] = state
+            rows = rows_of_state(state).items()
+            await self._changelog.write(self._partition_of(cluster), rows)
         if STATE in outputs:
             self.dirty.add(cluster)
         messages = []
         if ALERTS in outputs:
-            alerts = (alert for alerts in state.firing.values() for alert in alerts)
-            messages += [(ALERTS, encode_output(alert)) for alert in alerts]
+            messages += [
+                (ALERTS, encode_output(alert))
+                for alerts in state.firing.values()
+                for alert in alerts
+            ]
         if EPOCHS in outputs and state.image.features.revision:
-            messages.append((EPOCHS, encode_output(snapshot(state.image, now_ms))))
+            messages.append((EPOCHS, encode_output(snapshot(state.image, cause.at_ms))))
         for topic, message in messages:
             if message.size <= MAX_EVENT_BYTES:
                 await self._publisher.send(self._bus.topic(topic), message)
@@ -324,5 +337,5 @@ class EventProcessor:
 
 
 def _place(message: Any) -> str:
-    """Where a message of Faust, or one of ours, lies on the bus."""
-    return format_place(message.topic, message.partition, message.offset)
+    """Returns the position on the bus of a message of Faust, or of one of ours."""
+    return format_location(message.topic, message.partition, message.offset)

@@ -1,9 +1,9 @@
 """Reads back what was published of clusters, where the worker's own tables are lost.
 
 Revisions count on after the last one that was published, so that no key is used again for another
-content; levels and firing alerts stand as they were published, so that only real differences become
-changes, and alerts that hold no more are resolved. Nodes are not read back: the sources publish
-them again.
+content; levels and firing alerts are taken as published, so that only real differences become
+changes, and alerts whose condition has ended are resolved. Nodes are not read back: the sources
+publish them again.
 """
 
 import contextlib
@@ -67,7 +67,7 @@ def read_published_states(bus: BusSettings, partitions: Collection[int]) -> list
     for topic in (STATE, EPOCHS, FEATURE_CHANGES, ALERTS):
         if topic is ALERTS and not published.clusters:
             break
-        # The alerts of a cluster may be on any partition: they have keys of their own.
+        # The alerts of a cluster may be on any partition: their keys are not the cluster's.
         reader = TopicReader(
             bus,
             topic,
@@ -184,14 +184,14 @@ def _by_subject(alerts: list[Alert]) -> Map[Subject, tuple[Alert, ...]]:
     for alert in alerts:
         subject = _subject(alert)
         if subject is None:
-            LOG.warning("the alert %s is of no known rule, and stays as it is", alert.id)
+            LOG.warning("the alert %s belongs to no known rule; it stays unchanged", alert.id)
         else:
             firing[subject] = (*firing.get(subject, ()), alert)
     return Map(firing)
 
 
 def _subject(alert: Alert) -> Subject | None:
-    """What an alert is about; None if this version has no such rule."""
+    """The subject of an alert; None if this version has no such rule."""
     rule = _RULES.get(alert.rule)
     if rule is None:
         return None

@@ -52,7 +52,7 @@ class ResyncRequester:
 
 
 def _missing(state: MonitorState, topic: Topic) -> str:
-    """Why the source of an input topic must publish its whole state anew; empty: it need not.
+    """Why the source of an input topic must publish its whole state again; empty: it need not.
 
     Messages were lost, records were not known that a learned release has, or the partitions before
     the operations were followed are not known.

@@ -92,7 +92,7 @@ class SilenceDetector:
                     await self._publisher.publish(INPUT_OF_SOURCE[status.source], status)
 
     def _restart_unread(self, now_s: float) -> None:
-        """The silence of sources whose topic cannot be read begins anew."""
+        """Restarts the silence of sources whose topic cannot be read."""
         unread = self._unread()
         for cluster in self._processor.states if unread else ():
             for topic in INPUTS:
@@ -147,7 +147,7 @@ def silent_statuses(
             state.image.cluster,
             name,
             SourceState.SILENT,
-            f"nothing was heard of it for {silent_s[name]:.0f} s; is its process running?",
+            f"it has not reported for {silent_s[name]:.0f} s; is its process running?",
             now_ms,
         )
         for name, status in state.image.sources.statuses.items()

@@ -1,22 +1,22 @@
-"""What follows when topics were deleted and made anew, while a worker ran or while none did.
+"""Handles topics that were deleted and recreated, while a worker ran or while none did.
 
 The changelog of each partition has a row with the ids of the topics that the partition was read
-from and written to, and it is no topic's own id that decides about that topic. So whatever was made
-anew is noticed before the next message is processed:
+from and written to; a topic's own content never decides about that topic. A recreated topic is
+therefore noticed before the next message is processed:
 
-- An input is read from its beginning. What it had and nobody had read is lost: the clusters of the
-  partition are unknown until their sources have published their whole state again.
-- An output gets again what can be had: each cluster's state, its firing alerts, its newest
+- An input is read from its beginning. Its unread messages are lost: the clusters of the partition
+  are unknown until their sources have published their whole state again.
+- An output gets the current state again: each cluster's state, its firing alerts, its newest
   snapshot. What was published before is reported as lost.
 - A changelog without the row is new, and so is one whose row has another changelog's id. If
-  outputs of its clusters exist, its rows are lost: the states go on from what was published
+  outputs of its clusters exist, its rows are lost: the states continue from what was published
   (`agents.published_outputs`).
 
 The rows of a cluster that this version cannot read, as those of another version may be, are as good
 as lost: they are deleted, and the cluster continues from what was published of it.
 
-An input whose messages expired before they were read is as good as made anew: what a worker before
-published of them cannot be published again from them.
+An input whose messages expired before they were read is handled like a recreated one: what an
+earlier worker published of them cannot be published again from them.
 """
 
 import asyncio
@@ -122,7 +122,7 @@ class TopicChanges:
         partitions: Collection[int],
         unreadable: Mapping[ClusterId, StateRowError],
     ) -> None:
-        """Deals with the changes since ``stored`` was written, and writes the current ids.
+        """Handles the changes since ``stored`` was written, and writes the current ids.
 
         ``rows`` are all rows of the states, and ``unreadable`` says why those of some clusters
         cannot be read. Must be called when the states of ``partitions`` are
@@ -166,8 +166,8 @@ class TopicChanges:
     ) -> None:
         """Deletes rows of partitions that were written for another changelog, and unreadable ones.
 
-        The worker before may have written the last of its changes to a changelog that had been
-        recreated under it: those rows are a part of what there was.
+        The previous worker may have written its last changes to a changelog that had been
+        recreated meanwhile: those rows are incomplete.
         """
         for key, _ in rows if foreign or unreadable else ():
             cluster, _ = cluster_of(key.decode())
@@ -187,11 +187,11 @@ class TopicChanges:
         ]
 
     async def _go_on_from(self, published: PublishedState, reason: str) -> None:
-        """Continues a cluster without rows after what was published of it."""
+        """Continues a cluster that has no rows from what was published of it."""
         state = published.state
         cluster = state.image.cluster
         LOG.error(
-            "%s: %s: going on after revision %d", cluster, reason, state.image.features.revision
+            "%s: %s: continuing after revision %d", cluster, reason, state.image.features.revision
         )
         self._processor.states[cluster] = state
         for topic in (topic for topic in INPUTS if topic.source in published.sources):
@@ -200,11 +200,11 @@ class TopicChanges:
         await self._processor.write_rows(self._partition_of(cluster), list(rows.items()))
 
     async def _with_lost_inputs(self, changes: Mapping[int, Collection[str]]) -> list[int]:
-        """The partitions with an input that was made anew, or whose unread messages expired."""
+        """The partitions with an input that was recreated, or whose unread messages expired."""
         inputs = {self._bus.topic(topic) for topic in INPUTS}
         expired = await self._positions.expired(product(inputs, changes))
-        anew = [partition for partition, changed in changes.items() if inputs & {*changed}]
-        return sorted({*anew, *(partition for _, partition in expired)})
+        recreated = [partition for partition, changed in changes.items() if inputs & {*changed}]
+        return sorted({*recreated, *(partition for _, partition in expired)})
 
     async def _adopt_published(
         self, changes: Mapping[int, Collection[str]], lost: Collection[int]
@@ -212,8 +212,8 @@ class TopicChanges:
         """Adopts what was published of clusters whose inputs are lost in some partitions.
 
         What a worker published last may be newer than its rows. Usually the same messages are read
-        again, and have the same outputs; here they are gone. There may be no rows at all: the
-        worker before may have ended before its first commit.
+        again, and have the same outputs; here they are lost. There may be no rows at all: the
+        previous worker may have ended before its first commit.
         """
         if not lost:
             return
@@ -234,21 +234,21 @@ class TopicChanges:
             await self._processor.write_rows(partition, list(rows_of_state(state).items()))
 
     async def _lose_input(self, topic: Topic, partition: int) -> None:
-        reason = f"{self._bus.topic(topic)} was deleted and made anew"
-        LOG.error("partition %d: %s: reading it from its beginning", partition, reason)
+        reason = f"{self._bus.topic(topic)} was deleted and recreated"
+        LOG.error("partition %d: %s; reading it from its beginning", partition, reason)
         for cluster in self._clusters(partition):
             await self._processor.lose_input(cluster, topic, reason, self._cause(topic))
         await self._positions.restart(self._bus.topic(topic), partition)
 
     async def _publish_again(self, outputs: list[Topic], partition: int) -> None:
         names = ", ".join(self._bus.topic(topic) for topic in outputs)
-        LOG.error("partition %d: %s: made anew: publishing again what can be had", partition, names)
+        LOG.error("partition %d: %s: recreated; republishing current state", partition, names)
         for cluster in self._clusters(partition):
             for topic in outputs:
                 if topic in _HISTORIES:
-                    reason = f"{self._bus.topic(topic)} was deleted and made anew"
+                    reason = f"{self._bus.topic(topic)} was deleted and recreated"
                     await self._processor.lose_output(cluster, topic, reason, self._cause(topic))
-            await self._processor.publish_again(cluster, outputs, self._clock_ms())
+            await self._processor.publish_again(cluster, outputs, self._cause(outputs[0]))
 
     def _cause(self, topic: Topic) -> Cause:
         name = self._bus.topic(topic)

@@ -73,13 +73,14 @@ def is_unknown_release(capabilities: Capabilities) -> bool:
     """Whether a node tells what it supports, and no known release supports exactly that.
 
     False where nothing follows from its ranges: it advertises no metadata.version, as nodes in
-    ZooKeeper mode, or a range is invalid.
+    ZooKeeper mode, or one known level alone, as brokers that migrate from it, or a range is
+    invalid.
     """
-    return (
-        not capabilities.broken
-        and METADATA_VERSION in capabilities.ranges
-        and release_of_capabilities(capabilities) is None
-    )
+    if capabilities.broken or METADATA_VERSION not in capabilities.ranges:
+        return False
+    lowest, highest = capabilities.ranges[METADATA_VERSION]
+    is_protocol_version = lowest == highest <= newest_known_release().levels[-1].level
+    return not is_protocol_version and release_of_capabilities(capabilities) is None
 
 
 def is_newer_than_known(capabilities: Capabilities) -> bool:
@@ -117,7 +118,7 @@ def identifies_software(capabilities: Capabilities) -> bool:
 
 @weighted_cache(lambda before, after: len(before.ranges) + len(after.ranges))
 def direction_of(before: Capabilities, after: Capabilities) -> Direction | None:
-    """The direction from one node's capabilities to another's; None if there is none.
+    """The direction from one node's capabilities to another's; None if neither is newer.
 
     metadata.version decides if it differs, then all features together; of each the maximum comes
     before the minimum, since newer releases drop old levels. If either side may have left features

@@ -34,7 +34,7 @@ FiringAlerts = Map[Subject, tuple[Alert, ...]]
 RESOLVED: Final = "Resolved"
 """The beginning of the summary of an alert whose condition ended."""
 
-NOT_KNOWN: Final = "Not known any more, since a record was read that no known release has"
+NOT_KNOWN: Final = "No longer known, because a record was read that no known release has"
 """The same where the log is not known to be complete (`Rule.needs_whole_log`)."""
 
 
@@ -271,6 +271,21 @@ def _renamed(
             for alert in alerts
         )
         for subject, alerts in firing.items()
+    }
+
+
+def with_held_published(
+    firing: FiringAlerts, held: HeldTexts, cause: Cause
+) -> dict[Subject, tuple[Alert, ...]]:
+    """The alerts of the subjects with held texts, which are published now, by ``cause``."""
+    return {
+        subject: tuple(
+            replace(alert, at_ms=max(alert.at_ms, cause.at_ms), cause=cause.id)
+            if alert.id in texts.ids
+            else alert
+            for alert in firing.get(subject, ())
+        )
+        for subject, texts in held.items()
     }
 
 

@@ -232,7 +232,7 @@ def _with_unreadable(image: ClusterImage, records: tuple[UnreadableRecord, ...])
 def _at_time(image: ClusterImage, received_ms: int, limits: Limits) -> ClusterImage:
     """The image after a message of this time on the bus; what is quiet for long enough ends.
 
-    While the log is read anew, what could not be read is still to be replaced.
+    While the log is read again, what could not be read is still to be replaced.
     """
     quiet_ms = limits.quiet_ms if image.log.resync is None else _NEVER_MS
     return image.with_sources(image.sources.at_time(received_ms, quiet_ms))

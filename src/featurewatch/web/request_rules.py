@@ -1,4 +1,4 @@
-"""What holds for every request: methods, the Host header, and the headers of every response."""
+"""Rules for every request: methods, the Host header, and the headers of every response."""
 
 import logging
 from http import HTTPStatus
@@ -82,5 +82,5 @@ def _check_host(request: web.Request, settings: PageSettings, *, has_login: bool
         raise ProblemError(
             HTTPStatus.MISDIRECTED_REQUEST,
             f"This page does not answer to the name {quoted(host)}: set web.external_url to the "
-            "address under which it is to be reached.",
+            "address at which it can be reached.",
         )

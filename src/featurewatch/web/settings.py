@@ -1,15 +1,13 @@
 """The settings of the page, and which addresses it may listen on."""
 
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Final
-from urllib.parse import urlsplit
 
 from featurewatch.common.http.access_rules import AccessSettings
-from featurewatch.common.http.clients import is_address, is_loopback
+from featurewatch.common.http.clients import is_loopback
+from featurewatch.common.http.hosts import is_inner_name, is_own_name
 
 DEFAULT_PORT: Final = 9780
-_LOCAL_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,26 +39,7 @@ class PageSettings:
         holds for any page without a login, whose port may be published on a loopback address.
         """
         if self.is_local:
-            return _is_own_name(header, self.host, self.external_url)
-        return has_login or _is_own_name(header, self.host, self.external_url) or _is_inner(header)
-
-
-def _name_in(header: str) -> str | None:
-    try:
-        return urlsplit(f"//{header}").hostname
-    except ValueError:
-        return None
-
-
-@lru_cache(maxsize=64)
-def _is_inner(header: str) -> bool:
-    """Whether no site can have this name: an address, or a name without a dot, as of a service."""
-    name = _name_in(header)
-    return name is not None and ("." not in name or is_address(name))
-
-
-@lru_cache(maxsize=64)
-def _is_own_name(header: str, host: str, external_url: str) -> bool:
-    name = _name_in(header)
-    outside = urlsplit(external_url).hostname or host
-    return name is not None and name in {host.lower(), outside, *_LOCAL_NAMES}
+            return is_own_name(header, self.host, self.external_url)
+        return (
+            has_login or is_own_name(header, self.host, self.external_url) or is_inner_name(header)
+        )

@@ -66,13 +66,13 @@ def elections(*numbers: int) -> str:
     [
         ({}, "bootstrap.servers names no broker"),
         ({"bootstrap.servers": " , "}, "bootstrap.servers names no broker"),
-        ({"bootstrap.servers": "nowhere"}, "'nowhere' is no address"),
+        ({"bootstrap.servers": "nowhere"}, "'nowhere' is not an address"),
         ({"bootstrap.servers": "a:1", "request.timeout.ms": "0"}, "request.timeout.ms is '0'"),
         ({"bootstrap.servers": "a:1", "acks": "all"}, "unknown properties: acks"),
     ],
 )
 def test_a_client_needs_a_broker(properties: dict[str, str], reason: str) -> None:
-    """Without one there is none to be made, before anything is connected (A-33)."""
+    """Without one the constructor fails, before anything is connected (A-33)."""
     with pytest.raises(RequestError, match=reason):
         DraftAdminClient(properties)
 
@@ -243,7 +243,7 @@ async def test_a_replaced_reassignment_has_failed(nodes: DraftNodes) -> None:
 
 
 async def test_a_future_outlives_a_change_of_the_controller(nodes: DraftNodes) -> None:
-    """Verification goes on at the next one (A-25, A-34, A-37)."""
+    """Verification continues at the next one (A-25, A-34, A-37)."""
     client = await nodes.client()
     future = client.reassign_partitions(moves((0, [3, 1])))
     await until(lambda: (101, KIP4_VERIFY_REASSIGN_PARTITION) in nodes.requests)

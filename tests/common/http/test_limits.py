@@ -102,7 +102,7 @@ def test_the_client_behind_a_proxy(peer: str, forwarded: list[str], found: str) 
 async def test_too_many_requests_are_refused_and_probes_are_not(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """429 with Retry-After for one client, while others behind the same proxy go on."""
+    """429 with Retry-After for one client, while others behind the same proxy are served."""
     monkeypatch.setattr(access, "_HOLD_S", 0.0)
     async with (
         served(max_requests_per_s=0.01, proxies=("127.0.0.1",)) as server,
@@ -273,6 +273,22 @@ def test_the_longest_idle_connection_of_the_largest_client_makes_room() -> None:
     for connection, owner in ((busy, "a"), (first, "a"), (other, "b"), (probe, "c")):
         table.remove(connection, owner)
     assert not len(table)
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [("evil.example:9584", 421), ("localhost:9584", 200), ("10.0.0.1", 200), ("worker", 200)],
+)
+async def test_health_on_loopback_answers_to_no_foreign_name(host: str, expected: int) -> None:
+    """A site in a browser could read the metrics, and the reasons on ``/readyz``, through a name of
+    its own. ``/healthz`` says nothing of this process."""
+    async with served() as server, client() as session:
+        for path in ("metrics", "readyz", "healthz"):
+            async with session.get(f"{server.url}/{path}", headers={"Host": host}) as response:
+                assert response.status == (200 if path == "healthz" else expected)
+                assert response.headers["X-Content-Type-Options"] == "nosniff"
+                assert response.headers["Cache-Control"] == "no-store"
+                assert "Server" not in response.headers
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,7 @@ def test_any_election(
     election: KraftElection,
     release: tuple[int, int],
 ) -> None:
-    """Whoever is elected is usable, assigned, and in the ISR that is written with it."""
+    """An elected leader is usable, assigned, and in the ISR that is written with it."""
     rules = KraftElectionRules(release)
     change = change_partition(rules, partition, PartitionTarget(usable, election=election))
     if change.leader is not None and change.leader >= 0:

@@ -137,7 +137,7 @@ def test_an_id_that_is_taken_is_refused_until_the_session_ends() -> None:
 
 
 def test_before_4_0_good_features_of_a_refused_request_are_applied() -> None:
-    """3.9 applies each update by itself, 4.3 all or none."""
+    """3.9 applies each update separately, 4.3 all or none."""
     step = "upgrade:metadata.version=21,foo=1"
     ((old,), (new,)) = (
         played("3.9", cluster("3.9", 19), step),

@@ -22,7 +22,7 @@ _FOREIGN: Final = "another-cluster"
 
 
 def last_status(stack: Stack) -> dict[str, Any]:
-    """The source's last heartbeat as it stands on its topic."""
+    """The source's last heartbeat as it is on its topic."""
     config = {
         "bootstrap.servers": stack.bus.bootstrap_servers,
         "group.id": "faults",

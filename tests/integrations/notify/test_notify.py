@@ -50,8 +50,8 @@ async def test_a_target_that_hangs_stops_nobody_else(tmp_path: Path) -> None:
 
 
 async def test_each_target_keeps_its_place(tmp_path: Path) -> None:
-    """After a restart it goes on where it was: nothing is lost, and nothing sent that was
-    delivered."""
+    """After a restart it continues where it was: nothing is lost, and nothing delivered is sent
+    again."""
     bus = MockBus()
     put(bus, alert(1), alert(2))
     is_refused = True
@@ -73,7 +73,7 @@ async def test_each_target_keeps_its_place(tmp_path: Path) -> None:
 
 
 async def test_begins_changes_and_ends_are_delivered_in_order(tmp_path: Path) -> None:
-    """Each message of an alert is an event of its own; what is unreadable is passed over."""
+    """Each message of an alert is a separate event; unreadable messages are skipped."""
     bus = MockBus()
     firing = alert(1)
     ended = replace(firing, state=AlertState.RESOLVED, at_ms=now_ms() + 1, summary="Resolved")
@@ -170,7 +170,7 @@ HOOK = "url: 'https://h/', secret_file: secret"
             "notify: {webhooks: [{name: a, url: 'https://h/', secret_file: missing}]}",
             "cannot be read",
         ),
-        ("notify: {webhooks: [{name: a, url: 'https://h/', secret_file: bad}]}", "is no secret"),
+        ("notify: {webhooks: [{name: a, url: 'https://h/', secret_file: bad}]}", "is not a secret"),
         (
             "notify: {alertmanagers: ['http://am'], authorization_file: /dev/null}",
             "does not hold one line",

@@ -33,7 +33,7 @@ def events_of(log: ControllerLog, steps: int) -> list[Event]:
 
 
 def partitions_of(log: ControllerLog) -> dict[tuple[str, int], KraftPartition]:
-    """What the controller itself has."""
+    """The state of the controller itself."""
     return {
         (topic_id, index): partition
         for topic_id, topic in log.topics.items()
@@ -42,7 +42,7 @@ def partitions_of(log: ControllerLog) -> dict[tuple[str, int], KraftPartition]:
 
 
 def followed(engine: Engine) -> dict[tuple[str, int], KraftPartition]:
-    """What the engine has, which must be the same after its rows were read back."""
+    """The state of the engine, which must be the same after its rows were read back."""
     image = image_of(engine)
     assert image == PartitionsImage.of(image.topics, image.partitions, image.min_isrs)
     return {key: kraft_partition(partition) for key, partition in image.partitions.items()}
@@ -89,7 +89,7 @@ def test_every_operation_is_followed_without_a_false_alarm() -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_worker_that_dies_between_any_two_rows_goes_on(seed: int) -> None:
+def test_a_worker_that_dies_between_any_two_rows_continues(seed: int) -> None:
     """Its rows make a valid state, and the event that is applied again leads to the same."""
     chance, log = Random(seed), ControllerLog(seed)
     events = events_of(log, 40)
@@ -109,7 +109,7 @@ def test_a_worker_that_dies_between_any_two_rows_goes_on(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_resync_replaces_the_partitions(seed: int) -> None:
-    """A snapshot read over the log, in part before a crash, ends in the same; then it goes on."""
+    """A snapshot read over the log, partly before a crash, ends in the same state; then more."""
     log, worker = ControllerLog(seed), engine()
     events = events_of(log, 25)
     worker.apply_all(events)
@@ -164,7 +164,7 @@ def test_partitions_that_are_not_published_are_not_known() -> None:
 
 
 def test_switching_operations_off_deletes_their_rows() -> None:
-    """What is not followed any more is not kept, and the state can be restored."""
+    """A state that is no longer followed is not kept, and the rest can be restored."""
     log, worker = ControllerLog(4, "4.3"), engine()
     worker.apply_all(events_of(log, 20))
     assert any("|partitions" in key for key in worker.rows)

@@ -43,14 +43,14 @@ def live_of(outputs: Iterable[tuple[Output, int]]) -> Live:
 
 
 def cause_of(output: Output) -> str | int | None:
-    """What an output holds of its cause."""
+    """The part of an output that identifies its cause."""
     if isinstance(output, Alert):
         return output.cause
     return output.seen_ms if isinstance(output, FeatureChange) else None
 
 
 def published_at(event: Event, times: dict[str | int | None, int]) -> int | None:
-    """When the worker published the outputs of an event (None: there are none)."""
+    """When the worker published the outputs of an event (None: no outputs)."""
     published = [times[name] for name in (event.id, event.seen_ms) if name in times]
     return max(published, default=None)
 
@@ -99,7 +99,7 @@ def test_an_order_is_found_after_crashes(seed: int) -> None:
     assert search(seed, reads, outputs, live_of(outputs))
 
 
-def test_what_is_told_anew_has_another_id() -> None:
+def test_an_alert_that_is_raised_again_has_another_id() -> None:
     """A log that went backwards and is read again raises an alert twice by one event: both have ids
     of their own, and both are right, even if only one topic has the cluster."""
     seed = 788

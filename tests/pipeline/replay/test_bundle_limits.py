@@ -116,7 +116,7 @@ def test_the_unpacked_bytes_are_limited_over_all_archives_of_a_bundle(
     tmp_path: Path, node: Path
 ) -> None:
     """One line names the file; archives further in are skipped without a line; another bundle has
-    limits of its own."""
+    separate limits."""
     inner = with_log(tmp_path / "inner.zip", node, ("a.txt", b"")).read_bytes()
     names = [f"{number:020}.log" for number in (7, 8)]
     bundle = with_log(

@@ -3,15 +3,14 @@
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from featurewatch.kafka.address import Address
 from featurewatch.streams.events import LogCommit, LogGap
 from featurewatch.streams.kraft.observer.quorum_reader import QuorumSettings
 from featurewatch.streams.kraft.source import KraftSettings, KraftSource
 from featurewatch.streams.types import ClusterId, Role
 from tests.hostile import answering, serving
 from tests.running import running
-from tests.streams.kraft.encoding import data_batch, record_of
-from tests.streams.kraft.test_hostile_controller import GRACE, LEVEL, HostileController
+from tests.streams.kraft.encoding import data_batch, registration
+from tests.streams.kraft.hostile_controller import GRACE, LEVEL, HostileController
 from tests.streams.recording_sink import RecordingSink
 from tests.waiting import until_async
 
@@ -27,22 +26,6 @@ class MovingController(HostileController):
         if self.is_gone:
             raise ConnectionResetError
         return super().answer(key, version, body)
-
-
-def registration(address: Address, role: Role) -> bytes:
-    """The record of node 1, which listens at an address."""
-    endpoint = {"name": "L", "host": address.host, "port": address.port, "securityProtocol": 0}
-    data = {
-        f"{role}Id": 1,
-        "incarnationId": "A" * 22,
-        "brokerEpoch": 1,
-        "endPoints": [endpoint],
-        "features": [],
-        "zkMigrationReady": False,
-        "rack": None,
-        "fenced": False,
-    }
-    return record_of(f"REGISTER_{role.name}_RECORD", data)
 
 
 async def test_the_log_says_where_the_controllers_moved() -> None:

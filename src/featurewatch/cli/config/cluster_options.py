@@ -33,7 +33,7 @@ Controller = Annotated[
     Option(
         "--bootstrap-controller",
         metavar=ADDRESSES,
-        help="Controllers' listeners of its quorum, instead of brokers.",
+        help="Controller listeners of the cluster, instead of brokers.",
     ),
 ]
 Config = Annotated[
@@ -47,7 +47,7 @@ Config = Annotated[
 Json = Annotated[bool | None, Option("--json", help="One JSON document on stdout.")]
 CompatOption = Annotated[
     Compat | None,
-    Option("--compat", help="The release whose tool is followed.", default=newest_release()),
+    Option("--compat", help="Release whose Kafka tool is imitated.", default=newest_release()),
 ]
 Timeout = Annotated[
     float | None,
@@ -56,11 +56,11 @@ Timeout = Annotated[
         metavar="SECONDS",
         min=0.001,
         max=2_147_483,
-        help="How long the cluster may take.",
+        help="Longest time to wait for the cluster.",
         default="60",
     ),
 ]
-Yes = Annotated[bool, Option("--yes", "-y", help="Go on without a confirmation.")]
+Yes = Annotated[bool, Option("--yes", "-y", help="Do not ask for confirmation.")]
 DryRun = Annotated[
     bool, Option("--dry-run", help="Send the request for validation only; change nothing.")
 ]

@@ -26,14 +26,14 @@ from featurewatch.streams.outputs import (
 from featurewatch.streams.types import NodeId, Role
 
 MAX_COLUMNS = 6
-"""Classes of nodes that are shown beside each other."""
+"""The number of classes of nodes that are shown side by side."""
 
 MAX_ALERTS = 20
 MAX_RUNS = 8
-"""Runs of ids that are spelled out."""
+"""The number of runs of ids that are spelled out."""
 
 _MIGRATED = "post-migration"
-"""From then on the znodes, that of the controller among them, are what was left behind."""
+"""From then on the znodes, including that of the controller, are leftovers."""
 
 STYLES = {
     Severity.CRITICAL: "bold red",
@@ -42,7 +42,7 @@ STYLES = {
 
 
 def console() -> Console:
-    """The standard output; wide where it is no terminal, so that lines are not broken."""
+    """The standard output; wide unless it is a terminal, so that lines are not broken."""
     return terminal.console()
 
 
@@ -153,7 +153,7 @@ def state_view(
 
 
 def learned(snapshot: Snapshot) -> tuple[str, ...]:
-    """Where learned tables come from that the state rests on, as this process knows them."""
+    """The origins of the learned tables that the state depends on, as this process knows them."""
     if not learned_notes():
         return ()
     # Here, since few have learned tables.

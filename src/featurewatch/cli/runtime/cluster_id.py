@@ -32,7 +32,7 @@ from featurewatch.streams.types import ClusterId, Role
 
 RETRY_S: Final = 2.0
 _RETRY_WITH_LOG_S: Final = 30.0
-"""After the whole metadata log was read in vain."""
+"""The retry interval after the whole metadata log was read without success."""
 
 _READ_LOG_S: Final = 15.0
 _GRACE: Final = GracePeriods(transient_ms=1000, permanent_ms=500)
@@ -40,7 +40,7 @@ _MAX_BROKERS: Final = 5
 _REGISTER: Final = "REGISTER_BROKER_RECORD"
 _UNREGISTER: Final = "UNREGISTER_BROKER_RECORD"
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-"""By the number that a registration has (``SecurityProtocol``)."""
+"""Protocols by the number that a registration has (``SecurityProtocol``)."""
 
 
 class ClusterIdSearch(NamedTuple):
@@ -58,7 +58,7 @@ async def find_cluster_id(cluster: ClusterSection, logins: NodeLogins) -> Cluste
     """Searches once for the id of a cluster, among its brokers and then its controllers.
 
     Raises:
-        LocalResourceError: This process lacks what a connection takes.
+        LocalResourceError: This process lacks resources for a connection.
     """
     reasons: list[str] = []
     retry_s = RETRY_S
@@ -85,8 +85,8 @@ async def find_cluster_id(cluster: ClusterSection, logins: NodeLogins) -> Cluste
         else:
             retry_s = _RETRY_WITH_LOG_S
             reasons.append(
-                "controllers tell it only with ALTER on the cluster, and of the brokers in the "
-                "metadata log: " + ("; ".join(found.warnings) or "none answers")
+                "controllers return it only with ALTER on the cluster; brokers in the metadata "
+                "log: " + ("; ".join(found.warnings) or "none answers")
             )
     why = "; ".join(dict.fromkeys(reasons))
     return ClusterIdSearch(
@@ -170,7 +170,7 @@ async def _brokers_in_log(cluster: ClusterSection, logins: NodeLogins) -> _Broke
 
 
 async def _from_the_beginning() -> None:
-    """Nothing was published before."""
+    """Returns None: nothing was published before."""
 
 
 class _EndOfLog(Sink):
@@ -192,4 +192,4 @@ class _EndOfLog(Sink):
                 self.ended.set()
 
     async def flush(self) -> None:
-        """There is nothing to wait for."""
+        """Does nothing: there is nothing to wait for."""

@@ -1,7 +1,7 @@
 """Runs the page: reads the topics in threads, and serves what they hold.
 
 The topics are read by assignment, without a consumer group, so any number of processes may serve
-the page. While the bus is away, the page shows what it knows and says since when.
+the page. While the bus is unreachable, the page shows the last known state and says since when.
 """
 
 import asyncio
@@ -79,9 +79,7 @@ async def run_page_beside(
 
     async def on_failure(error: Exception, wait_s: float) -> None:
         reason = error_line(error)
-        LOG.error(
-            "the page failed and is started again in %g s (%s)", wait_s, reason, exc_info=error
-        )
+        LOG.error("the page failed and restarts in %g s (%s)", wait_s, reason, exc_info=error)
 
     await run_restarting(run, on_failure, must_be_set_up, STEADY_BACKOFF)
 
@@ -156,7 +154,7 @@ class _Rows(TopicFeed):
 
 
 class _Past(TopicFeed):
-    """Folds the topics of what was: the rest of the page does not wait for them."""
+    """Folds the topics of the history; the rest of the page does not wait for them."""
 
     topics: Final = (EPOCHS, OPERATIONS)
 

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
@@ -82,14 +83,14 @@ class WatchedCluster:
 
     @property
     def _has_nodes(self) -> bool:
-        """Whether there is more to follow than znodes."""
+        """Whether the cluster has more to follow than znodes."""
         cluster = self._cluster
         polled = cluster.servers or cluster.polled_controllers
         return bool(cluster.controllers or polled or cluster.log_directory)
 
     @property
     def name(self) -> str:
-        """How the cluster is called before its id is known."""
+        """The name of the cluster before its id is known."""
         return self._cluster.provisional_id
 
     @property
@@ -100,7 +101,7 @@ class WatchedCluster:
         return ApiVersionsSource.name if self._cluster.servers else ZookeeperSource.name
 
     def unreached_reason(self) -> str | None:
-        """Why its id is not known; None: it is known."""
+        """Why its id is not known; None if it is known."""
         if self._has_nodes:
             return self._trouble if self._learning else None
         reports = [source.report() for source in self.sources]
@@ -113,7 +114,7 @@ class WatchedCluster:
         return [*self.sources, *([self] if self._learning else [])]
 
     def report(self) -> SourceReport:
-        """That nothing can be read yet, and why."""
+        """The report that nothing can be read yet, and why."""
         return SourceReport(
             self.name,
             "none",
@@ -163,7 +164,18 @@ class WatchedCluster:
             make,
             restart_count=self._restart_counts.get(name, 0),
             cluster_name=self._cluster.name,
+            addresses=self._addresses(name),
         )
+
+    def _addresses(self, source: str) -> str:
+        """The configured addresses of a source, in an order that does not depend on theirs."""
+        cluster = self._cluster
+        given = {
+            KraftSource.name: cluster.controllers or f"{cluster.log_directory}",
+            ApiVersionsSource.name: f"{cluster.servers},{cluster.polled_controllers}",
+            ZookeeperSource.name: cluster.zookeeper,
+        }[source]
+        return ",".join(sorted(filter(None, map(str.strip, given.split(",")))))
 
     async def _follow_nodes(self, publisher: Publisher, znodes: _ZookeeperSupervisor) -> None:
         """Follows what speaks Kafka's protocol, and the log's files, while the id is this one's."""
@@ -182,18 +194,8 @@ class WatchedCluster:
                     await claim.wait(refused=False, timeout_s=_LEARN_AGAIN_S)
                     continue
                 self._learning = False
-                running = [
-                    asyncio.ensure_future(self._run_sources(cluster_id, publisher)),
-                    asyncio.ensure_future(claim.wait(refused=True)),
-                ]
-                try:
-                    done, _ = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-                    for task in done:
-                        task.result()
-                finally:
-                    for task in running:
-                        task.cancel()
-                    await asyncio.gather(*running, return_exceptions=True)
+                with suppress(_RefusedError):
+                    await run_all([self._run_sources(cluster_id, publisher), _until_refused(claim)])
                 self.sources = [*others]
         finally:
             if claim is not None:
@@ -239,8 +241,8 @@ class WatchedCluster:
         return learned[0]
 
     async def _on_failure(self, error: Exception, wait_s: float) -> None:
-        """The cluster's id could not be learned for a reason that nobody expected."""
-        reason = f"learning its cluster id failed, again in {wait_s:g} s ({error_line(error)})"
+        """Notes that the cluster's id could not be learned because of an unexpected error."""
+        reason = f"learning its cluster id failed; retry in {wait_s:g} s ({error_line(error)})"
         if error_line(error) not in self._trouble:
             LOG.error("%s: %s", self.name, reason, exc_info=error)
         self._trouble = reason
@@ -265,6 +267,15 @@ class WatchedCluster:
             if warned.is_new(search.reason, monotonic_ms()):
                 LOG.warning("%s: %s", self.name, search.reason)
             await asyncio.sleep(search.retry_s)
+
+
+class _RefusedError(Exception):
+    """Another entry has the cluster's id too."""
+
+
+async def _until_refused(claim: Claim) -> None:
+    await claim.wait(refused=True)
+    raise _RefusedError
 
 
 async def _run_after(
@@ -299,7 +310,7 @@ class SourceRunner:
         return [report for cluster in self.clusters for report in cluster.reports()]
 
     async def run(self) -> None:
-        """Watches until cancelled; all sources begin anew if the bus accepts no more of them.
+        """Watches until cancelled; all sources restart if the bus accepts no more of them.
 
         Raises:
             streams.bus.errors.BusSetupError: The bus cannot be used as it is set up.
@@ -318,7 +329,7 @@ class SourceRunner:
         publisher = Publisher(bus, on_error=_tell)
         keeper = TopicKeeper(bus)
         keeping = start_background(
-            "looking after the topics", lambda: keeper.run(lambda: publisher.waits_for_topic)
+            "maintaining the topics", lambda: keeper.run(lambda: publisher.waits_for_topic)
         )
         try:
             async with publisher:
@@ -335,7 +346,7 @@ class SourceRunner:
         return must_be_set_up(error) and not self._has_published
 
     async def _on_failure(self, error: Exception, wait_s: float) -> None:
-        reason = f"the sources begin anew in {wait_s:g} s ({error_line(error)})"
+        reason = f"the sources restart in {wait_s:g} s ({error_line(error)})"
         LOG.error("%s", reason, exc_info=None if isinstance(error, BusError) else error)
         for cluster in self.clusters:
             cluster.note_failure(reason)

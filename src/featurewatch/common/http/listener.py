@@ -1,4 +1,4 @@
-"""Listens on an HTTP port: TLS, the number of connections, and how long one may hesitate."""
+"""Listens on an HTTP port: TLS, the number of connections, and their timeouts."""
 
 import asyncio
 import logging
@@ -18,11 +18,11 @@ from featurewatch.common.tasks import BackgroundTask, start_background
 _LOG: Final = logging.getLogger("featurewatch.http.requests")
 
 IDLE_S: Final = 30.0
-"""A request must be complete so long after the connection was made, or after the one before."""
+"""A request must be complete this long after the connection was made or the last response."""
 
 HANDSHAKE_S: Final = 10.0
 WRITE_S: Final = 30.0
-"""A client that takes nothing of a response for so long is cut off."""
+"""A client that takes nothing of a response for this long is cut off."""
 
 MAX_LINE_BYTES: Final = 8_190
 MAX_HEADERS: Final = 64
@@ -34,7 +34,7 @@ _LINGER_S: Final = 2.0
 
 
 def _is_defect(record: logging.LogRecord) -> bool:
-    """Whether a line is about the server: a request that is no HTTP is its client's error."""
+    """Whether a line is about the server; a request that is not HTTP is an error of its client."""
     error = record.exc_info[1] if record.exc_info else None
     return not isinstance(error, HttpProcessingError)
 
@@ -46,7 +46,7 @@ class HttpListener:
     """Serves an application; use `start` and `close`.
 
     ``port`` 0 takes any free one, which `port` then is. ``end_s`` is how long what is being served
-    may go on at the end. `access` is also what its handlers use.
+    may continue during the shutdown. `access` is also what its handlers use.
 
     Raises:
         WebConfigError: TLS or logins cannot be used as they are set up.
@@ -78,17 +78,17 @@ class HttpListener:
 
     @property
     def scheme(self) -> str:
-        """How addresses begin."""
+        """The scheme of addresses."""
         return "http" if self.access.rules.context is None else "https"
 
     @property
     def rules_error(self) -> str:
-        """Why older TLS and logins hold than the files have; empty: they are those of the files."""
+        """Why older TLS and logins are in use than those in the files; empty if they match."""
         return self._reader.error
 
     @property
     def warnings(self) -> dict[str, list[str]]:
-        """What ``/readyz`` says beside its verdict: a wrong file takes no process out of service,
+        """Remarks on ``/readyz`` beside its verdict: a wrong file takes no process out of service,
         since all of them would go at once."""
         error = self.rules_error
         return {"warnings": [f"TLS and logins stay as they were: {error}"]} if error else {}
@@ -144,7 +144,7 @@ class HttpListener:
             await self._runner.cleanup()
 
     def new_handler(self) -> asyncio.Protocol:
-        """What speaks HTTP on one connection."""
+        """The HTTP protocol of one connection."""
         make = None if self._runner is None else self._runner.server
         if make is None:
             raise RuntimeError("a connection came before the server was set up")
@@ -174,7 +174,7 @@ class HttpListener:
         try:
             if context is None:
                 raise ConnectionAbortedError
-            # A connection that is reset in the middle ends no handshake.
+            # A connection that is reset in the middle never ends its handshake.
             async with asyncio.timeout(HANDSHAKE_S):
                 secured = await asyncio.get_running_loop().start_tls(
                     transport,

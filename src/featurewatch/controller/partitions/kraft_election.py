@@ -67,7 +67,7 @@ class KraftPartition:
 
 @dataclass(frozen=True, slots=True)
 class PartitionTarget:
-    """What a controller wants of a partition; None leaves a part as it is.
+    """The desired change of a partition; None leaves a part unchanged.
 
     ``usable`` are the brokers that may lead: registered, unfenced and not shutting down, with the
     replica's directory online. ``min_isr`` is the effective minimum. ``unclean_shutdown`` are

@@ -1,4 +1,4 @@
-"""What must hold for every change of a partition in a KRaft log, whoever caused it.
+"""Invariants of every change of a partition in a KRaft log, whoever caused it.
 
 Each rule is one that released controllers keep in every operation; a change that breaks one is the
 fault of a controller, or of a reader that missed records. The rules ask only for what a reader of

@@ -92,7 +92,7 @@ def release_number(release: str) -> tuple[int, ...]:
     """The first two numbers of a release: ``(4, 4)`` of ``4.4`` and of ``4.4.0``.
 
     Raises:
-        ValueError: The text is no release.
+        ValueError: The text is not a release.
     """
     major, minor, *_ = release.split(".")
     return int(major), int(minor)

@@ -41,7 +41,7 @@ def is_restart_refused(image: ClusterImage, key: NodeKey) -> bool:
 def restart_refusal(image: ClusterImage, key: NodeKey) -> str | None:
     """The error that would keep a node from starting again now; None if it could start.
 
-    The active controller refuses a broker; a controller stops by itself when it replays a record.
+    The active controller refuses a broker; a controller stops when it replays a record.
     All releases check ranges alike, so a broker's error has the text of its own release. The
     ranges are those of the node's ApiVersions response, or of its registration if it does not
     respond or is not polled any more. None too if they are unknown or no known release has them,

@@ -25,7 +25,7 @@ CLUSTER: Final = FeatureName("")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What worker and pipeline must judge alike: how long conditions may last, in milliseconds.
+    """How long conditions may last, in milliseconds; the same for worker and pipeline.
 
     ``ghost_ms``: a registration without a living node. ``upgrade_ms``: nodes of two releases, or
     levels that could be finalized and are not. ``refusal_ms``: a node that would be refused at its

@@ -131,7 +131,7 @@ def _in_tar(path: Path, meter: CompressionMeter, usage: BundleUsage) -> Iterator
                 yield _Member(entry.name, open_content, False, content.offset, refusal)
             elif _is_link(entry):
                 yield _Member(entry.name, lambda: None, is_independent=False)
-        # The checksum stands at the end of the packed data, behind the end of the tar.
+        # The checksum is at the end of the packed data, behind the end of the tar.
         while stream.read(1 << 20):
             pass
 
@@ -238,6 +238,6 @@ def _reason(error: Exception) -> str:
     if isinstance(error, RuntimeError) and "encrypted" in str(error):
         return "it is encrypted"
     if str(error).startswith("file could not be opened"):
-        return "it is no archive, or its beginning is damaged"
+        return "it is not an archive, or its beginning is damaged"
     strerror = error.strerror if isinstance(error, OSError) else None
     return quoted(" ".join((strerror or str(error)).split())) or "it is cut off"

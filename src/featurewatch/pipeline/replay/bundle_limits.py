@@ -38,7 +38,7 @@ DEFAULT_BUNDLE_LIMITS: Final = BundleLimits()
 
 @dataclass(slots=True)
 class BundleUsage:
-    """What one bundle used of its limits.
+    """The use that one bundle has made of its limits.
 
     ``is_exhausted``: a limit of the whole bundle is exceeded, and its other archives are skipped.
     """

@@ -51,7 +51,7 @@ _SETTINGS: Final[Mapping[str, str]] = {
     # costs half of one that does not; larger ones that are read from a table fill the heap.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "500",
     "spark.sql.parquet.columnarReaderBatchSize": "500",
-    # A table's log is read in so many tasks, fifty by default; ours have some thousands of files.
+    # A table's log is read in this many tasks, fifty by default; ours have some thousands of files.
     "spark.databricks.delta.snapshotPartitions": "2",
     # Sources of merges come from immutable files, so reading them twice gives the same rows.
     "spark.databricks.delta.merge.materializeSource": "none",
@@ -97,13 +97,13 @@ def spark_session(
     """
     if not master.startswith(_MASTERS):
         raise SparkStartError(
-            f"{master} is no Spark master: give local[*], spark://host:port, k8s://… or yarn"
+            f"{master} is not a Spark master: give local[*], spark://host:port, k8s://… or yarn"
         )
     if find_spec("pyspark") is None or find_spec("delta") is None:
         raise SparkMissingError("Spark is not installed; run: pip install 'featurewatch[pipeline]'")
     os.environ["JAVA_HOME"] = str(java_home())
     # Otherwise workers run the python3 on PATH, which may differ from this one. A cluster may have
-    # set an interpreter of its own.
+    # set another interpreter.
     if not (is_submitted() and "PYSPARK_PYTHON" in os.environ):
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     if master.startswith("local"):

@@ -37,7 +37,7 @@ class ConnectionPool:
     ) -> NodeFeatures:
         """The features of a node of this cluster.
 
-        Raises `NodeError` with one line that says why there are none, and `OtherNodeError` if
+        Raises `NodeError` with one line that says why it has none, and `OtherNodeError` if
         another node listens there.
         """
         expected = None
@@ -94,4 +94,4 @@ def _features(address: Address, response: "AnyApiVersionsResponse") -> NodeFeatu
     try:
         return read_node_features(response)
     except ValueError as error:
-        raise NodeError(f"{address} sent what cannot be: {error}") from error
+        raise NodeError(f"{address} sent an invalid response: {error}") from error

@@ -18,7 +18,7 @@ class DiscoveredNodes:
     """The nodes of a cluster as far as they could be listed.
 
     ``listed`` are the roles whose nodes are all in ``nodes``; a missing node of another role
-    need not be gone. each of ``warnings`` is one line: what is not covered, and what to do.
+    may still exist. Each of ``warnings`` is one line: what is not covered, and what to do.
     """
 
     cluster: ClusterId | None = None

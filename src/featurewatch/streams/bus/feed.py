@@ -56,7 +56,7 @@ class FailureLog:
 
 
 class TopicFeed:
-    """What messages of some topics are applied to.
+    """A receiver of the messages of some topics.
 
     Each reading from the start is `begin`, `apply` for what the topics have, `end`, and then
     `apply` for what comes; `report` gets what prevents messages now, or None, twice a second.

@@ -59,7 +59,7 @@ def a_name(value: Any) -> str:
 
 
 def a_cluster_name(value: Any) -> str:
-    """What people call a cluster: a string, cut to `MAX_NAME_CHARS` characters."""
+    """The configured name of a cluster: a string, cut to `MAX_NAME_CHARS` characters."""
     return a_text(value)[:MAX_NAME_CHARS]
 
 
@@ -169,7 +169,7 @@ def metadata_records(value: Any) -> list[dict[str, Any]]:
             raise ValueError(f"holds a record with a wrong type: {brief(record)}")
     except (KeyError, TypeError, IndexError):
         raise ValueError(
-            f"holds what is no record with offset, type, version and data: {brief(record)}"
+            f"has an entry that is no record with offset, type, version and data: {brief(record)}"
         ) from None
     return value
 

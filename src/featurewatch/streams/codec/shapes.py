@@ -141,7 +141,7 @@ def _part(shape: Shape) -> Check:
 
 def _view(value: Any) -> FeatureView:
     if type(value) is not dict or type(value.get("nodes")) is not list:
-        raise ValueError(f"holds what is no view with a level and nodes: {brief(value)}")
+        raise ValueError(f"has an entry that is not a view with a level and nodes: {brief(value)}")
     return FeatureView(LEVEL(value.get("level")), tuple(map(a_name, value["nodes"])))
 
 

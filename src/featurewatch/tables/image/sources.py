@@ -80,7 +80,29 @@ def lost_topic(kind: str) -> str:
 
 
 AHEAD: Final = "CLOCK"
-"""The kind of the events whose time lies ahead of the bus's clock."""
+"""The kind of the events whose time is ahead of the bus's clock."""
+
+_RIVALS: Final = "SOURCES "
+
+
+def rivals_kind(source: str) -> str:
+    """The kind of the changes of the addresses from which a source is published."""
+    return _RIVALS + source
+
+
+def rivaling(kind: str, records: UnreadableRecords) -> str:
+    """The source that two processes publish from different addresses, if ``records`` show that.
+
+    One change of the addresses does not: the configuration may have changed.
+    """
+    is_rivals = kind.startswith(_RIVALS) and records.count > 1
+    return kind.removeprefix(_RIVALS) if is_rivals else ""
+
+
+def is_unreadable(kind: str) -> bool:
+    """Whether a kind is of records or messages that could not be read."""
+    return kind != AHEAD and not lost_topic(kind) and not kind.startswith(_RIVALS)
+
 
 _LASTING: Final = frozenset(lost_kind(topic.short_name) for topic in INPUTS)
 """The kinds that no quiet time ends: what was lost is missing until it is published again. Nor
@@ -167,7 +189,7 @@ class SourcesImage:
 
     @property
     def cluster_name(self) -> str:
-        """What the sources call the cluster; the first by its source where they differ."""
+        """The name of the cluster by its sources; where they differ, the first source's."""
         names = {source: status.name for source, status in self.statuses.items() if status.name}
         return names[min(names)] if names else ""
 
@@ -199,7 +221,7 @@ class SourcesImage:
     def goes_back(self, delivery: MessagePosition) -> bool:
         """Whether a message that was not applied has an offset that was.
 
-        Its topic was made anew, or lost messages that its brokers had acknowledged.
+        Its topic was recreated, or lost messages that its brokers had acknowledged.
         """
         last = self.read.get(delivery.topic)
         return (
@@ -254,8 +276,9 @@ class SourcesImage:
         elif status.state is SourceState.CATCHING_UP:
             caught_up = caught_up - {status.source}
         if status.state is SourceState.SILENT and status.source in self.statuses:
-            # It is not from the source, which knows the name.
-            status = replace(status, name=self.statuses[status.source].name)
+            # It is not from the source, which knows these.
+            before = self.statuses[status.source]
+            status = replace(status, name=before.name, addresses=before.addresses)
         statuses, failing_since = self.statuses.set(status.source, status), self.failing_since
         stalls = self.stalls
         if status.state not in FAILED_STATES:
@@ -361,4 +384,5 @@ def _status(row: Mapping[str, Any]) -> SourceStatus:
         detail=row["detail"],
         seen_ms=row["seen_ms"],
         name=row.get("name", ""),
+        addresses=row.get("addresses", ""),
     )

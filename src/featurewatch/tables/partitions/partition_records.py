@@ -141,10 +141,10 @@ def new_partition(data: Data, offset: int, at_ms: int, min_isr: int) -> Partitio
 def _brokers(value: Any) -> Brokers:
     """A list of broker ids; equal ones are one tuple."""
     if type(value) is not list or len(value) > _MAX_REPLICAS:
-        raise TypeError("a list of brokers is not one, or too long")
+        raise TypeError("a list of brokers is not a list, or is too long")
     # Before the cache, which takes 1.0 and True for 1.
     if not {*map(type, value)} <= {int}:
-        raise TypeError("a list of brokers has something else in it")
+        raise TypeError("a list of brokers contains something other than ids")
     return _interned(tuple(value))
 
 

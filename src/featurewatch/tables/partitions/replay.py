@@ -22,6 +22,7 @@ from featurewatch.tables.partitions.image import (
     advance_since,
     conditions_of,
     with_eligible,
+    with_number,
 )
 from featurewatch.tables.partitions.minimums import (
     CONFIG_RECORD,
@@ -70,7 +71,7 @@ class TopicRemoved(NamedTuple):
 
 
 class PartitionAdded(NamedTuple):
-    """A partition was created, or, with ``before``, written anew."""
+    """A partition was created, or, with ``before``, written again."""
 
     key: PartitionKey
     before: Partition | None
@@ -103,12 +104,13 @@ class PartitionReplay:
         self._min_isrs = image.min_isrs
         self._listed_ids = image.listed_ids
         self._eligible = image.eligible
+        self._sparse = image.sparse
         self._oldest_eligible: dict[str, int] = {}
         self._at_ms = 0
         self.min_isrs: dict[str, None] = {}
         self.topics: dict[str, None] = {}
         self.partitions: dict[PartitionKey, Partition | None] = {}
-        """What was touched, with what it was before."""
+        """The partitions that were touched, with their state before."""
 
     def apply(self, kind: str, offset: int, data: Data, at_ms: int) -> Applied | None:
         """Applies one record of `FOLLOWED_RECORD_TYPES`; ``at_ms`` dates what begins by it.
@@ -164,6 +166,7 @@ class PartitionReplay:
             self._min_isrs,
             self._listed_ids,
             self._eligible,
+            self._sparse,
         )
 
     def _put(self, key: PartitionKey, before: Partition | None, after: Partition | None) -> None:
@@ -219,6 +222,7 @@ class PartitionReplay:
             data, offset, at_ms, min_isr_of(self._min_isrs, topic.name, data["leader"])
         )
         self._put(key, before, after)
+        self._sparse = with_number(self._sparse, topic_id, topic.partitions, index)
         if index >= topic.partitions:
             self._topics[topic_id] = topic._replace(partitions=index + 1)
             self.topics[topic_id] = None
@@ -244,11 +248,11 @@ class PartitionReplay:
         topic = self._topics.get(topic_id)
         if topic is None:
             return None  # before a crash this very record may have removed it
-        for index in range(topic.partitions):
-            key = (topic_id, index)
-            if (partition := self._partitions.get(key)) is not None:
-                self._put(key, partition, None)
+        for key, partition in self._partitions_of([topic_id]):
+            self._put(key, partition, None)
         del self._topics[topic_id]
+        if topic_id in self._sparse:
+            self._sparse = self._sparse.delete(topic_id)
         if self._ids.get(topic.name) == topic_id:
             del self._ids[topic.name]
         self.topics[topic_id] = None
@@ -324,7 +328,9 @@ class PartitionReplay:
 
     def _partitions_of(self, topics: Iterable[str]) -> Iterator[tuple[PartitionKey, Partition]]:
         for topic_id in topics:
-            for index in range(self._topics[topic_id].partitions):
+            known = self._sparse.get(topic_id)
+            count = self._topics[topic_id].partitions
+            for index in range(count) if known is None else sorted(known):
                 key = (topic_id, index)
                 if (partition := self._partitions.get(key)) is not None:
                     yield key, partition

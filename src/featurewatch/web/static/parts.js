@@ -80,7 +80,7 @@ export function finalizedName(names, feature, level) {
   return level === 0 ? '0' : levelName(names, feature, level || 0);
 }
 
-// A change of a finalized level, whose kind tells a level 0 from none.
+// A change of a finalized level; its kind distinguishes level 0 from a removal.
 export function levelChange(names, { feature, kind, before, after }) {
   const old = finalizedName(names, feature, kind === 'finalized' ? null : before);
   return `${old} → ${finalizedName(names, feature, kind === 'removed' ? null : after)}`;

@@ -50,7 +50,7 @@ function Levels({ features, names }) {
   <//>`;
 }
 
-// A reason that quotes the controller, whose text stands below it.
+// A reason that quotes the controller, whose text is shown below it.
 function repeats(text, response) {
   return Boolean(response && response.refusals.length && text.endsWith(response.refusals[0]));
 }

@@ -24,7 +24,7 @@ def alert_of(message: Message) -> Alert | None:
     if value is None:
         return None
     if len(value) > _MAX_BYTES:
-        raise MalformedEventError(f"{len(value)} bytes are more than an alert has")
+        raise MalformedEventError(f"{len(value)} bytes are more than an alert can have")
     alert = decode_alert(value)
     subject = (str(part) for item in alert.subject.items() for part in item)
     identity = alert.id, alert.cluster, alert.rule, alert.cause, *subject

@@ -118,11 +118,11 @@ async def run_notify_beside(settings: Settings, topics_exist: asyncio.Event) -> 
 
 
 async def _restarting(target: str, run: Callable[[], Awaitable[None]]) -> None:
-    """Runs what one target needs, again after an unexpected error."""
+    """Runs the delivery to one target, again after an unexpected error."""
 
     async def on_failure(error: Exception, wait_s: float) -> None:
         LOG.error(
-            "sending to %s failed and is started again in %g s (%s)",
+            "sending to %s failed and restarts in %g s (%s)",
             *(target, wait_s, error_line(error)),
             exc_info=error,
         )

@@ -24,8 +24,8 @@ def _decoder(control_type: int, version: int) -> Decoder:
 
 
 def control_type(buffer: bytes, frame: RecordFrame) -> int:
-    """The type in the key of a control record; raises `RecordDecodeError` if there is none we
-    know."""
+    """The type in the key of a control record; raises `RecordDecodeError` if it is not a known
+    type."""
     key = buffer[frame.key_start : frame.key_end] if frame.key_start >= 0 else b""
     if len(key) != 4:
         raise RecordDecodeError("a control record must have a key of four bytes")

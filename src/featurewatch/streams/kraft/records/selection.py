@@ -26,7 +26,7 @@ TRANSACTION_MARKERS: Final = frozenset({BEGIN, END, ABORT})
 
 
 class RecordUse(StrEnum):
-    """What a source does with the records of a type."""
+    """The handling of the records of a type by a source."""
 
     PUBLISHED = "published"
     """Always decoded and published; has a fold (`tables.fold.records`) and a silver table

@@ -1,4 +1,4 @@
-"""The work of ``execute``: checks, plan, throttles, request, and with --wait the way to the end."""
+"""The work of ``execute``: checks, plan, throttles, request, and with --wait the rest."""
 
 import time
 from collections.abc import Callable
@@ -209,7 +209,7 @@ class Execution:
             )
 
     async def _follow(self) -> None:
-        """Waits for the end, and prints how far it is."""
+        """Waits for the end, and prints the progress."""
         limit = self._options.max_wait_s
         with shown_progress() as bar:
             await self._admin.wait(
@@ -220,20 +220,20 @@ class Execution:
             bar.end()
 
     async def _end_throttles(self, running: Running) -> None:
-        """Takes the throttles away, whatever ended the wait; they would slow replication for good.
+        """Removes the throttles, whatever ended the wait; they would slow replication permanently.
 
-        While other reassignments run, theirs stay: the next ``verify`` takes them away.
+        While other reassignments run, theirs stay until the next ``verify``, which removes them.
         """
         if not self._has_throttles:
             return
         if {*running} - {*self._targets}:
-            print_error("other reassignments ran before: verify takes the throttles away")
+            print_error("other reassignments ran before: verify removes the throttles")
             return
         try:
             others = await remove_throttles(self._admin, self._targets, time.monotonic)
         except (AdminError, KafkaToolError) as error:
             print_error(
-                f"the throttles could not be taken away: {error}: run featurewatch reassign verify"
+                f"the throttles could not be removed: {error}: run featurewatch reassign verify"
             )
             return
         if others:
@@ -243,7 +243,7 @@ class Execution:
                 "run featurewatch reassign verify once they have ended"
             )
         elif await self._still_moves():
-            print_error("the throttles are taken away; the reassignment goes on without them")
+            print_error("the throttles were removed; the reassignment continues without them")
 
     @property
     def _has_throttles(self) -> bool:
@@ -257,7 +257,7 @@ class Execution:
 
 
 def _reported_to(bar: Progress) -> Callable[[ReassignmentProgress], None]:
-    """Reports bytes of those that were left at first; what brokers do not tell is left out."""
+    """Reports bytes of those that were left at first; what brokers do not report is left out."""
     total: int | None = None
 
     def report(progress: ReassignmentProgress) -> None:

@@ -1,4 +1,4 @@
-"""Takes throttles away, those of a file and those that an earlier command left.
+"""Removes throttles, those of a file and those that an earlier command left.
 
 A command that was killed leaves its throttles on the cluster. They are found there: while nothing
 is reassigned, a topic whose list of throttled replicas names partitions and brokers is a leftover.
@@ -90,7 +90,7 @@ async def clear_leftovers(admin: ReassignmentAdmin, *, but: Iterable[str] = ()) 
         print_error(f"throttles that an earlier command left are not looked for: {error}")
         return
     print_error(
-        "throttles that an earlier command left are taken away: "
+        "throttles that an earlier command left are removed: "
         f"topics {joined(topics)}; brokers {joined(rates) or 'none'}"
     )
 

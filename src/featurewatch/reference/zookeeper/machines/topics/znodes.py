@@ -45,7 +45,7 @@ class TopicZnode(NamedTuple):
 
 
 class ReassignmentEntry(NamedTuple):
-    """An entry of ``/admin/reassign_partitions``: the replicas that a partition shall have."""
+    """An entry of ``/admin/reassign_partitions``: the target replicas of a partition."""
 
     partition: TopicPartition
     replicas: tuple[int, ...]

@@ -1,9 +1,12 @@
-"""Records that clear eligible leader replicas: what they clear, and that they cost what they do."""
+"""Records that concern many partitions: what they change, and that they cost what they do."""
 
 import sys
 from collections.abc import Iterable
 from types import FrameType
 from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
 
 from featurewatch.tables.partitions.image import NO_PARTITIONS, PartitionKey, PartitionsImage
 from featurewatch.tables.partitions.replay import PartitionReplay
@@ -57,6 +60,7 @@ def calls_of(image: PartitionsImage, offset: int, records: list[Record]) -> int:
     try:
         for number, (kind, data) in enumerate(records, offset):
             replay.apply(kind, number, data, 0)
+        replay.finish()
     finally:
         sys.setprofile(None)
     return count
@@ -85,6 +89,28 @@ def test_a_record_that_clears_nothing_costs_nothing() -> None:
     of some kilobytes once took ten seconds, and a full one hours."""
     image = applied(NO_PARTITIONS, 0, topic("a", range(0, 300 * STEP, STEP)))
     assert calls_of(image, 1000, [clear("")] * 10 + [clear("a")] * 10) < 20 * 20
+
+
+@given(st.permutations(range(12)), st.sampled_from([1, 7, 50]))
+def test_partitions_come_in_any_order(numbers: list[int], step: int) -> None:
+    """As in a snapshot: meanwhile some are missing, and in a damaged log they stay so."""
+    image = NO_PARTITIONS
+    for offset, record in enumerate(topic("a", sorted(number * step for number in numbers[:6]))):
+        image = applied(image, offset, [record])
+    assert bool(image.sparse) == ({*numbers[:6]} != {*range(6)} or step > 1)
+    if step == 1:
+        for offset, record in enumerate([*topic("a", numbers[6:])][1:], 100):
+            image = applied(image, offset, [record])
+        assert not image.sparse
+    assert applied(image, 200, [("REMOVE_TOPIC_RECORD", {"topicId": "id-a"})]) == NO_PARTITIONS
+
+
+def test_what_concerns_a_topic_costs_what_is_known_of_it() -> None:
+    """Deleting it, or setting its minimum of the ISR, asks for no partition that is missing."""
+    image = applied(NO_PARTITIONS, 0, topic("a", range(0, 300 * STEP, STEP)))
+    assert calls_of(image, 1000, [("REMOVE_TOPIC_RECORD", {"topicId": "id-a"})]) < 300 * 30
+    minimum = {"resourceType": 2, "resourceName": "a", "name": "min.insync.replicas", "value": "2"}
+    assert calls_of(image, 1000, [("CONFIG_RECORD", minimum)]) < 300 * 60
 
 
 def test_what_is_cleared_is_looked_at_once() -> None:
