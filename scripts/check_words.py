@@ -33,7 +33,8 @@ PHRASES: Final = (
     Phrase(r"(?:for|of|after|in) so (?:long|many|much)", "this long, this many, or at most N"),
     Phrase(r"(?<!there )(?:is|are|was|were|be) none(?! of)", "is not a valid …, or invalid …"),
     Phrase(
-        r"(?<![Tt]here )(?<!it )(?:is|are) no(?= (?:\w+ )?(?:file|text|number|id|level|list|name)\b)",
+        r"(?<![Tt]here )(?<!it )(?:is|are) no"
+        r"(?= (?:\w+ )?(?:file|text|number|id|level|list|name)\b)",
         "is not a …",
     ),
     Phrase(r"tells? \w+(?: \w+)? from", "distinguishes … from"),

@@ -91,7 +91,7 @@ async def test_passwords_and_tokens_open_the_metrics_and_health_needs_none(tmp_p
         b"X-Forwarded-For: \xff, 203.0.113.9",
     ],
 )
-async def test_bytes_that_are_no_text_are_no_login(
+async def test_bytes_that_are_not_text_are_refused(
     tmp_path: Path, header: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     """401 or 400, and no defect."""

@@ -121,7 +121,7 @@ async def test_beside_other_work_a_failure_is_its_own(
     settings = settings_of(MockBus(), tmp_path)
     task = asyncio.ensure_future(run_notify_beside(settings, asyncio.Event()))
     try:
-        await until_async(lambda: "started again in 15 s (TypeError: a fault)" in caplog.text)
+        await until_async(lambda: "restarts in 15 s (TypeError: a fault)" in caplog.text)
         assert not task.done()
     finally:
         task.cancel()

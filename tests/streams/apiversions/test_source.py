@@ -87,8 +87,8 @@ async def test_all_listed_nodes_get_requests_and_only_changes_are_published():
 
 
 async def test_brokers_that_moved_are_found_where_the_log_says():
-    """Nobody listens at the configured address any more: a registered one lists the nodes, and the listing counts for
-    the other sources of the cluster."""
+    """Nobody listens at the configured address any more: a registered one lists the nodes, and the
+    listing counts for the other sources of the cluster."""
     nodes, sink = [ScriptedNode(), ScriptedNode()], ApiVersionsSink()
     async with listening(nodes):
         gone = Address("127.0.0.1", 1)

@@ -106,7 +106,7 @@ def test_what_is_no_object_gives_no_address(data: bytes) -> None:
 
 
 @pytest.mark.parametrize("text", [None, "", "x", "!" * 22, "A" * 21, "A" * 24, "é" * 22])
-def test_a_text_that_is_no_topic_id_is_left_out(text: str | None) -> None:
+def test_a_text_that_is_not_a_topic_id_is_left_out(text: str | None) -> None:
     """A znode may have any text for an id; the request goes out without it."""
     assert topic_uuid(text) is None
 

@@ -64,7 +64,7 @@ def test_learned_addresses_are_tried_where_no_configured_one_leads_to_the_leader
     playing.observer.learn(nodes("zx"))
     playing.play(
         """
-        y 1@5 e6 w0   | gone                                  | trouble y:9093 is gone
+        y 1@5 e6 w0   | gone                                  | trouble y:9093 is down
         a 0@5 e6 w0   | gone                                  |
         b 0@5 e6 w0   | gone                                  |
         x 0@5 e6 w0   | gone                                  |
