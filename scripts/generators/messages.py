@@ -22,6 +22,7 @@ Every text that featurewatch may show: log lines, errors, alerts, remedies, help
 Values are in braces, by their names in the code. `make generate` writes this list.
 """
 _WORD: Final = re.compile(r"(?<![\w./{<-])[A-Za-z][a-z']+(?![\w/}=(])")
+_CODE: Final = re.compile(r"SELECT |WITH |ALTER |def |import |(max|sum|count) by |[A-Z_ ]+$")
 _PROSE_WORDS: Final = 3
 _SCRIPT_TEXT: Final = re.compile(r"`((?:[^`\\]|\\.)*)`|\"((?:[^\"\\\n]|\\.)*)\"")
 _SUBSTITUTION: Final = re.compile(r"\$\{[^{}]*?(\w+)[^\w{}]*\}")
@@ -117,7 +118,7 @@ def _joined(text: str) -> str:
 
 
 def _is_prose(text: str) -> bool:
-    return len(_WORD.findall(text)) >= _PROSE_WORDS and not text.isupper()
+    return len(_WORD.findall(text)) >= _PROSE_WORDS and not _CODE.match(text)
 
 
 def _escaped(text: str) -> str:
