@@ -17,7 +17,7 @@ from featurewatch.kafka.releases import newest_patch
 from tests.paths import ROOT
 
 PAGE: Final = ROOT / "docs" / "reference" / "bench.md"
-_ROW: Final = re.compile(r"^\| `(\w+)`(.*?) \|(?: [^|]* \|){3} ([^|]*?) \|(?: [^|]* \|)?$")
+_ROW: Final = re.compile(r"^\| `(\w+)`(.*?) \|(?:[^|]*\|){3} ([^|]*?) \|(?:[^|]*\|)?$")
 _MACHINE: Final = re.compile(r"^The machine: .*?\n(?=\n)", re.MULTILINE | re.DOTALL)
 _TARGET: Final = re.compile(r"([≥≤]) ([\d,.]+)( [A-Za-z]+)?")
 
