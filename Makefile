@@ -16,7 +16,7 @@ unexport PYTHONDONTWRITEBYTECODE
 UV := $(shell command -v uv 2>/dev/null)
 
 .DEFAULT_GOAL := help
-.PHONY: help environment demo test test-fast test-matrix monitoring-tools fuzz faults nightly lint types format generate generate-check docs bench requirements mutants screenshots first-minute clean
+.PHONY: help environment demo test test-fast test-matrix monitoring-tools fuzz faults soak nightly lint types format generate generate-check docs bench requirements mutants screenshots first-minute clean
 
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -84,6 +84,9 @@ fuzz: $(VENV)/ready ## Try random input on every entry, for FUZZ_MINUTES (60); f
 
 # Other releases than those of tests/plugins/nightly.py: RELEASES=3.7.2,4.1.2.
 RELEASES ?=
+
+soak: $(VENV)/ready ## Run a disturbed stack for a long time, and print what grows (MINUTES=60).
+	@$(BIN)/python -m tests.soak --minutes $(or $(MINUTES),60)
 
 nightly: $(VENV)/ready ## Run every test with all random cases and new seeds, on more RELEASES of Kafka.
 	@$(BIN)/python -m pytest -n $(WORKERS) $(DEADLINES) --nightly --releases '$(RELEASES)' --durations=20 $(PYTEST)

@@ -49,6 +49,11 @@ class Process:
         }
         self._process: subprocess.Popen[bytes] | None = None
 
+    def run_as(self, program: Sequence[str]) -> None:
+        """What Python runs before the arguments from the next start on."""
+        arguments = self._command[self._command.index("featurewatch") + 1 :]
+        self._command = [sys.executable, *program, *arguments]
+
     def start(self) -> None:
         """Starts it, if it does not run."""
         if self._process is not None and self._process.poll() is None:
