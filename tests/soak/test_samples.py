@@ -33,7 +33,7 @@ def test_what_grows_beyond_its_bound_is_named() -> None:
 
 
 def test_a_process_is_sampled(tmp_path: Path) -> None:
-    """This one; a process that is gone has log lines alone."""
+    """This one; a process that has ended has log lines alone."""
     log, counted = tmp_path / "log", tmp_path / "tasks"
     log.write_text("a\nb\n")
     counted.write_text("3")
