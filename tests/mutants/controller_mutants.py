@@ -11,6 +11,8 @@ _TOPICS: Final = "reference/zookeeper/machines/topics"
 _OPERATIONS: Final = f"{_TOPICS}/operations"
 _DIALECT: Final = f"{_TOPICS}/dialect.py"
 _REPLICAS: Final = f"{_TOPICS}/replica_machine.py"
+_PARTS: Final = f"{_OPERATIONS}/parts.py"
+_STORE: Final = f"{_TOPICS}/state_store.py"
 _REASSIGNMENT: Final = f"{_OPERATIONS}/reassignment.py"
 _SELECTORS: Final = "controller/partitions/selectors.py"
 _STATES: Final = "controller/partitions/states.py"
@@ -149,6 +151,23 @@ CONTROLLER_MUTANTS: Final = (
         "                pass\n",
     ),
     Mutant(
+        "C-10",
+        "a state of a later controller is written over",
+        _STORE,
+        "        if leadership.controller_epoch > self._context.epoch and not accepts_newer:\n",
+        "        if False:\n",
+    ),
+    *(
+        Mutant(
+            row,
+            "a replica stays in an ISR that changed meanwhile",
+            _REPLICAS,
+            "            remaining = updates.overtaken\n",
+            "            remaining = []\n",
+        )
+        for row in ("C-34", "C-34 as released")
+    ),
+    Mutant(
         "C-34 as released",
         "the leader alone is informed",
         _DIALECT,
@@ -183,6 +202,18 @@ CONTROLLER_MUTANTS: Final = (
         _ASSIGNMENT,
         "dict.fromkeys((*target, *origin))",
         "dict.fromkeys((*origin, *target))",
+    ),
+    *(
+        Mutant(
+            row,
+            "a leader's own write ends the step",
+            _PARTS,
+            "                self.context.leaderships[partition] = written\n"
+            "                return True\n",
+            "                self.context.leaderships[partition] = written\n"
+            "            return written is not None\n",
+        )
+        for row in ("C-44", "C-49")
     ),
     Mutant(
         "C-46",
