@@ -384,6 +384,13 @@ CONTROLLER_MUTANTS: Final = (
         "        if False and ",
     ),
     Mutant(
+        "A-13 as released",
+        "an assignment without a number of partitions is dropped",
+        "admin/topics/client.py",
+        "        if assignment is not None and partitions is None:\n",
+        "        if False:\n",
+    ),
+    Mutant(
         "A-20 as released",
         "an empty list of topics means all",
         "reference/zookeeper/wire/cluster_responses.py",
