@@ -18,6 +18,7 @@ _SELECTORS: Final = "controller/partitions/selectors.py"
 _STATES: Final = "controller/partitions/states.py"
 _ASSIGNMENT: Final = "controller/partitions/assignment.py"
 _KIP_4: Final = "reference/zookeeper/kip4"
+_ELECTION_STATUS: Final = "admin/elections/status.py"
 
 CONTROLLER_MUTANTS: Final = (
     # States
@@ -367,6 +368,27 @@ CONTROLLER_MUTANTS: Final = (
         "        partitions = None\n        if partitions_serialized",
         "        partitions: tuple[TopicPartition, ...] | None = ()\n"
         "        if partitions_serialized",
+    ),
+    Mutant(
+        "A-31",
+        "a partition without a leader counts as elected",
+        _ELECTION_STATUS,
+        "    if leader == preferred:\n",
+        "    if leader in (None, preferred):\n",
+    ),
+    Mutant(
+        "A-39",
+        "the election of a dead broker never ends",
+        _ELECTION_STATUS,
+        "    can_lead = preferred in isr and preferred in running\n",
+        "    can_lead = preferred in isr\n",
+    ),
+    Mutant(
+        "A-40",
+        "a partition without a leader is in progress for ever",
+        _ELECTION_STATUS,
+        "    can_lead = preferred in isr and preferred in running\n",
+        "    can_lead = leader is None or preferred in isr\n",
     ),
     # KIP-4 as released
     Mutant(

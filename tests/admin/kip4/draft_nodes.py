@@ -9,7 +9,7 @@ from typing import Any, Self
 from featurewatch.admin.kip4.client import DraftAdminClient
 from featurewatch.reference.zookeeper.kip4.api import Kip4Api
 from featurewatch.reference.zookeeper.kip4.controller_access import ControllerAccess
-from featurewatch.reference.zookeeper.machines.encoding import Endpoint
+from featurewatch.reference.zookeeper.machines.encoding import BROKER_IDS, Endpoint
 from featurewatch.reference.zookeeper.machines.requests import FeaturesResponse
 from featurewatch.reference.zookeeper.machines.topics.context import ControllerContext
 from featurewatch.reference.zookeeper.machines.topics.requests import (
@@ -112,7 +112,12 @@ class DraftNodes:
         return handle
 
     def _view(self) -> ClusterView:
+        """The nodes, and the registered brokers, which nobody connects to."""
         brokers = {
-            node_id: Endpoint(server.host, server.port) for node_id, server in self._servers.items()
+            int(path.rpartition("/")[2]): Endpoint("broker", 9092)
+            for path in self.rig.history.tree
+            if path.startswith(f"{BROKER_IDS}/")
         }
+        for node_id, server in self._servers.items():
+            brokers[node_id] = Endpoint(server.host, server.port)
         return ClusterView("cluster", self.named, brokers)

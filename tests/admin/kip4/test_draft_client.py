@@ -85,7 +85,7 @@ async def test_the_controller_is_known_before_any_command_and_cached(nodes: Draf
     assert await client.list_topics() == ("a", "t")
     assert nodes.requests == [(102, METADATA), (101, CREATE), (101, LIST)]
     assert client.cluster is not None
-    assert sorted(client.cluster.brokers) == [101, 102]
+    assert sorted(client.cluster.brokers) == [1, 2, 3, 101, 102]
     assert client.cluster.controller == client.cluster.brokers[101]
 
 
@@ -292,6 +292,20 @@ async def test_an_election_that_cannot_be_ends_its_future(nodes: DraftNodes) -> 
     election = client.preferred_replica_leader_election(elections(0, 1))
     with pytest.raises(DraftApiError, match="the election of t-0 has failed"):
         await asyncio.wait_for(election, WAIT_S)
+
+
+async def test_the_election_of_a_dead_broker_ends_its_future(nodes: DraftNodes) -> None:
+    """The head is the last member of the ISR, where it stays when its broker dies: the partition
+    has no leader, the server elects none, and the election has failed (A-39, A-40)."""
+    client = await nodes.client()
+    nodes.rig.alter_isr(P0, 1)
+    nodes.rig.history.write(0, Delete(broker_path(1)))
+    nodes.rig.settle()
+    (partition,) = (await client.describe_topic("t")).partitions
+    assert (partition.leader, partition.isr) == (None, (1,))
+    assert await client.verify_preferred_replica_leader_election() == {T0: FAILED}
+    with pytest.raises(DraftApiError, match="the election of t-0 has failed"):
+        await asyncio.wait_for(client.preferred_replica_leader_election(elections(0)), WAIT_S)
 
 
 @pytest.mark.parametrize(

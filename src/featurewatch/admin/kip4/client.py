@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, Protocol, Self, TypeVar
 
 from featurewatch.admin.connections import AdminConnections, Bootstrap
+from featurewatch.admin.elections.status import election_status
 from featurewatch.admin.errors import (
     AdminError,
     OutcomeUnknownError,
@@ -31,7 +32,6 @@ from featurewatch.kafka.messages import Request
 
 if TYPE_CHECKING:
     Topic = messages.DescribeTopicResponseV0.TopicDescription
-    Partition = messages.DescribeTopicResponseV0.TopicPartitionDetails
 
 _SERVERS: Final = "bootstrap.servers"
 _TIMEOUT_MS: Final = "request.timeout.ms"
@@ -65,7 +65,7 @@ class DraftApiError(AdminError):
 
 
 class OperationState(IntEnum):
-    """What became of a reassignment or an election of one partition."""
+    """The state of a reassignment or an election of one partition."""
 
     FAILED = -1
     IN_PROGRESS = 0
@@ -255,11 +255,14 @@ class DraftAdminClient:
         """The state of each partition, None: of all, by the description of its topic.
 
         It is completed if the head of the replica list leads, and in progress if the head is in the
-        ISR, which it must be to be elected. A partition that does not exist has failed.
+        ISR and its broker is running: otherwise it cannot be elected, and the election has failed.
+        So it has if the partition does not exist.
 
         Raises `RequestError` if the string is not the JSON of the draft.
         """
         chosen = None if partitions is None else _partitions_of(partitions)
+        metadata = await self._send(messages.ClusterMetadataRequestV0())
+        running = {broker.node_id for broker in metadata.brokers}
         names = await self.list_topics() if chosen is None else [id_.topic for id_ in chosen]
         states: dict[DraftPartitionId, OperationState] = {}
         for name in dict.fromkeys(names):
@@ -269,7 +272,10 @@ class DraftAdminClient:
                 continue  # it was deleted meanwhile, or never existed
             for partition in topic.partitions:
                 id_ = DraftPartitionId(name, partition.partition_id)
-                states[id_] = _election_state(partition)
+                status = election_status(
+                    partition.leader, partition.replicas, partition.isr, running
+                )
+                states[id_] = OperationState(status)
         if chosen is None:
             return states
         return {id_: states.get(id_, OperationState.FAILED) for id_ in chosen}
@@ -420,13 +426,6 @@ def _state(code: int) -> OperationState:
         return OperationState(code)
     except ValueError:
         return OperationState.IN_PROGRESS
-
-
-def _election_state(partition: "Partition") -> OperationState:
-    head = partition.replicas[0] if partition.replicas else None
-    if head is not None and partition.leader == head:
-        return OperationState.COMPLETED
-    return OperationState.IN_PROGRESS if head in partition.isr else OperationState.FAILED
 
 
 def _partitions_of(text: str) -> list[DraftPartitionId]:
