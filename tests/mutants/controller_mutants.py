@@ -384,6 +384,15 @@ CONTROLLER_MUTANTS: Final = (
         "    can_lead = preferred in isr\n",
     ),
     Mutant(
+        "A-39",
+        "a requested election is lost with its controller",
+        f"{_TOPICS}/topic_controller.py",
+        "        self._queue(_replying(self._elections.request(partitions), reply))\n",
+        "        chosen = [*self.context.assignments] if partitions is None else partitions\n"
+        "        reply(dict.fromkeys(chosen, PartitionResult(0)))\n"
+        "        self._queue(_replying(self._elections.elect(chosen), lambda _: None))\n",
+    ),
+    Mutant(
         "A-40",
         "a partition without a leader is in progress for ever",
         _ELECTION_STATUS,
