@@ -18,6 +18,8 @@ _SELECTORS: Final = "controller/partitions/selectors.py"
 _STATES: Final = "controller/partitions/states.py"
 _ASSIGNMENT: Final = "controller/partitions/assignment.py"
 _KIP_4: Final = "reference/zookeeper/kip4"
+_DRAFT_CLIENT: Final = "admin/kip4/client.py"
+_READS: Final = "frozenset({_CLUSTER_METADATA, 30_404, 30_405, 30_407})"
 _ELECTION_STATUS: Final = "admin/elections/status.py"
 
 CONTROLLER_MUTANTS: Final = (
@@ -362,6 +364,21 @@ CONTROLLER_MUTANTS: Final = (
         "    IN_PROGRESS = 1\n    COMPLETED = 0\n",
     ),
     Mutant(
+        "A-28",
+        "a reassignment that adds replicas is completed at once",
+        f"{_KIP_4}/replica_commands.py",
+        "            if partition in context.reassigning:\n",
+        "            is_whole = context.assignment(partition).replicas == replicas\n"
+        "            if partition in context.reassigning and not is_whole:\n",
+    ),
+    Mutant(
+        "A-28",
+        "a code that the draft does not have is completed",
+        _DRAFT_CLIENT,
+        "        return OperationState.IN_PROGRESS\n",
+        "        return OperationState.COMPLETED\n",
+    ),
+    Mutant(
         "A-29",
         "no string elects nobody",
         f"{_KIP_4}/replica_commands.py",
@@ -375,6 +392,35 @@ CONTROLLER_MUTANTS: Final = (
         _ELECTION_STATUS,
         "    if leader == preferred:\n",
         "    if leader in (None, preferred):\n",
+    ),
+    Mutant(
+        "A-34",
+        "there is no deadline while nodes answer 22",
+        _DRAFT_CLIENT,
+        "                reason = f\"{connection.address}: {_description(response)}\"\n",
+        "                reason = f\"{connection.address}: {_description(response)}\"\n"
+        "                deadline = self._monotonic() + self._timeout_s\n",
+    ),
+    Mutant(
+        "A-36",
+        "an unanswered deletion is sent again",
+        _DRAFT_CLIENT,
+        _READS,
+        _READS.replace("30_404", "30_403, 30_404"),
+    ),
+    Mutant(
+        "A-37",
+        "an unanswered reassignment is sent again",
+        _DRAFT_CLIENT,
+        _READS,
+        _READS.replace("30_407", "30_406, 30_407"),
+    ),
+    Mutant(
+        "A-39",
+        "an unanswered election is sent again",
+        _DRAFT_CLIENT,
+        _READS,
+        _READS.replace("30_407", "30_407, 30_408"),
     ),
     Mutant(
         "A-39",

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -24,9 +24,13 @@ from featurewatch.kafka.messages import DescribeTopicResponseV0
 from featurewatch.reference.zookeeper.machines.encoding import broker_path
 from featurewatch.reference.zookeeper.machines.zookeeper import Delete
 from featurewatch.reference.zookeeper.wire.api_keys import (
+    KIP4_ALTER_TOPIC,
     KIP4_CLUSTER_METADATA,
     KIP4_CREATE_TOPIC,
+    KIP4_DELETE_TOPIC,
     KIP4_LIST_TOPICS,
+    KIP4_PREFERRED_REPLICA_LEADER_ELECTION,
+    KIP4_REASSIGN_PARTITION,
     KIP4_VERIFY_REASSIGN_PARTITION,
     ApiDialect,
 )
@@ -124,6 +128,15 @@ async def test_a_call_is_repeated_at_the_next_controller(nodes: DraftNodes) -> N
     assert nodes.admin_requests()[-1] == (102, CREATE)
     assert nodes.admin_requests().count((102, CREATE)) == 1
     assert "a" in nodes.rig.context.topics
+
+
+async def test_a_call_ends_in_time_while_every_node_refuses_it(nodes: DraftNodes) -> None:
+    """A node that is named and answers 22 each time is not asked for ever (A-34)."""
+    nodes.controller = None
+    client = await nodes.client(timeout_ms=300)
+    with pytest.raises(UnreachableError, match=r"in 0\.3 s: .*Target broker \(id=101\) is not"):
+        await asyncio.wait_for(client.list_topics(), 10)
+    assert nodes.admin_requests().count((101, LIST)) > 1
 
 
 async def test_a_node_without_the_draft_is_named() -> None:
@@ -229,6 +242,35 @@ async def test_a_reassignment_that_cannot_be_started_ends_its_future(nodes: Draf
     with pytest.raises(DraftApiError, match="t-9: The partition does not exist"):
         await client.reassign_partitions(moves((9, [1])))
     assert (101, KIP4_VERIFY_REASSIGN_PARTITION) not in nodes.requests
+
+
+async def test_a_code_that_the_draft_does_not_have_is_no_end(nodes: DraftNodes) -> None:
+    """Of a server that knows more states: nothing is taken for completed (A-28, A-38)."""
+    client = await nodes.client()
+    nodes.replies = lambda response: (
+        changed(response, results=[changed(one, result_code=2) for one in response.results])
+        if hasattr(response, "results")
+        else response
+    )
+    assert await client.verify_reassign_partitions(moves((0, [1, 2]))) == {T0: RUNS}
+
+
+async def test_a_reassignment_that_adds_replicas_runs_until_they_are_in_sync(
+    nodes: DraftNodes,
+) -> None:
+    """The replicas of the description are those of the target from the start; it is in progress all
+    the same (A-28, A-37)."""
+    client = await nodes.client()
+    text = moves((0, [1, 2, 3]))
+    future = client.reassign_partitions(text)
+    await until(lambda: P0 in nodes.rig.context.reassigning)
+    (partition,) = (await client.describe_topic("t")).partitions
+    assert partition.replicas == (1, 2, 3)
+    assert await client.verify_reassign_partitions(text) == {T0: RUNS}
+    assert not future.done()
+    nodes.rig.alter_isr(P0, 1, 2, 3)
+    await asyncio.wait_for(future, WAIT_S)
+    assert await client.verify_reassign_partitions(text) == {T0: DONE}
 
 
 async def test_a_replaced_reassignment_has_failed(nodes: DraftNodes) -> None:
@@ -361,6 +403,30 @@ async def test_a_change_without_a_response_is_not_repeated(nodes: DraftNodes) ->
     await client.update_cluster_metadata()
     dropped.clear()
     assert await client.list_topics() == ("a", "t")
+
+
+@pytest.mark.parametrize(
+    ("key", "call"),
+    [
+        (KIP4_ALTER_TOPIC, lambda client: client.alter_topic("t", 2)),
+        (KIP4_DELETE_TOPIC, lambda client: client.delete_topic("t")),
+        (KIP4_REASSIGN_PARTITION, lambda client: client.reassign_partitions(moves((0, [3])))),
+        (
+            KIP4_PREFERRED_REPLICA_LEADER_ELECTION,
+            lambda client: client.preferred_replica_leader_election(elections(0)),
+        ),
+    ],
+)
+async def test_no_change_is_sent_twice(
+    nodes: DraftNodes, key: int, call: Callable[[DraftAdminClient], Awaitable[Any]]
+) -> None:
+    """A topic's change, a reassignment and an election without a response may be applied; the call
+    or its future raises that, and verifies nothing (A-36, A-37, A-39)."""
+    client = await nodes.client()
+    nodes.drops = lambda request: request.key == key
+    with pytest.raises(OutcomeUnknownError, match="whether the change was applied is unknown"):
+        await asyncio.wait_for(call(client), WAIT_S)
+    assert nodes.admin_requests() == [(101, key)]
 
 
 async def test_a_description_that_is_missing_is_an_error(nodes: DraftNodes) -> None:

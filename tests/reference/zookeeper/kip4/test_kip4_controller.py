@@ -353,6 +353,18 @@ async def test_a_reassignment_is_started_verified_and_completed() -> None:
     }
 
 
+async def test_a_reassignment_that_adds_replicas_is_not_completed_at_once() -> None:
+    """The assignment has the target from the start; it is in progress until the added replica is in
+    sync (A-28)."""
+    rig = Kip4Rig()
+    text = moves((0, [1, 2, 3]))
+    await rig.accepted(messages.ReassignPartitionRequestV0(text))
+    assert rig.context.assignment(P0).replicas == (1, 2, 3)
+    assert await codes(rig, text) == {"t-0": 0}
+    rig.alter_isr(P0, 1, 2, 3)
+    assert await codes(rig, text) == {"t-0": 1}
+
+
 async def codes(rig: Kip4Rig, text: str) -> dict[str, int]:
     """The verified results, by partition."""
     response = await rig.accepted(messages.VerifyReassignPartitionRequestV0(text))

@@ -29,8 +29,6 @@ from featurewatch.reference.zookeeper.machines.topics.partition_machine import (
 from featurewatch.reference.zookeeper.machines.zookeeper import (
     BadVersion,
     Multi,
-    Operation,
-    SetData,
 )
 from tests.reference.zookeeper.machines.topics.cluster import P0, OperationsDriver, lines_for
 
