@@ -397,8 +397,8 @@ CONTROLLER_MUTANTS: Final = (
         "A-34",
         "there is no deadline while nodes answer 22",
         _DRAFT_CLIENT,
-        "                reason = f\"{connection.address}: {_description(response)}\"\n",
-        "                reason = f\"{connection.address}: {_description(response)}\"\n"
+        '                reason = f"{connection.address}: {_description(response)}"\n',
+        '                reason = f"{connection.address}: {_description(response)}"\n'
         "                deadline = self._monotonic() + self._timeout_s\n",
     ),
     Mutant(

@@ -241,6 +241,23 @@ FEATURE_MUTANTS: Final = (
         "        if response.epoch > self.epoch:\n",
         "        if response.epoch != self.epoch:\n",
     ),
+    *(
+        Mutant(
+            row,
+            "the same levels keep their old epoch",
+            "tables/fold/api_versions.py",
+            "    return image.features.with_set(levels, event.epoch, answer)\n",
+            "    return image.features.with_snapshot(levels, event.epoch, answer)\n",
+        )
+        for row in ("F-58", "F-60")
+    ),
+    Mutant(
+        "F-58 as released",
+        "a controller overrules a broker with the same levels",
+        "tables/fold/api_versions.py",
+        "    return image.features.with_set(levels, event.epoch, answer)\n",
+        "    return image.features.with_snapshot(levels, event.epoch, answer)\n",
+    ),
     Mutant(
         "F-59",
         "two epochs behind are tolerated",
