@@ -12,7 +12,6 @@ WORD = re.compile(r"[A-Za-z_]\w*")
 USED_BY_TESTS = {
     **dict.fromkeys(
         (
-            "DraftAdminClient",
             "create_topic_with_assignment",
             "list_topics_marked_for_deletion",
             "preferred_replica_leader_election",

@@ -1,6 +1,6 @@
 """Removes the registration of a node that is gone for good, which no level then depends on.
 
-async with RegistrationAdmin(Bootstrap(parse_addresses("kafka-1:9092"))) as admin:
+async with RegistrationAdmin.connect("kafka-1:9092") as admin:
     await admin.unregister(NodeKey(Role.CONTROLLER, NodeId(9)))
 """
 

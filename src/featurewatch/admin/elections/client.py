@@ -1,6 +1,6 @@
 """Elects the leaders of partitions, and follows the elections until they are done (KIP-460, KIP-4).
 
-async with ElectionAdmin(Bootstrap(parse_addresses("kafka-1:9092"))) as admin:
+async with ElectionAdmin.connect("kafka-1:9092") as admin:
     results = await admin.elect(ElectionType.PREFERRED, [TopicPartition("orders", 0)])
     statuses = await admin.wait(results, max_wait_s=30)
 """

@@ -1,6 +1,6 @@
 """Reads and changes the finalized levels of a cluster. A shell: it owns connections and time.
 
-    async with FeatureAdmin(Bootstrap(parse_addresses("kafka-1:9092"))) as admin:
+    async with FeatureAdmin.connect("kafka-1:9092") as admin:
         metadata = await admin.describe()
         update = FeatureUpdate(METADATA_VERSION, FeatureLevel(30))
         result = await admin.update([update], dry_run=True)

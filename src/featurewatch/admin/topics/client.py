@@ -1,6 +1,6 @@
 """Creates, deletes and changes topics. A shell: it owns connections and time.
 
-    async with TopicAdmin(Bootstrap(parse_addresses("kafka-1:9092"))) as admin:
+    async with TopicAdmin.connect("kafka-1:9092") as admin:
         results = await admin.create([TopicSpec("orders", partitions=12, replication_factor=3)])
         check_changes(results)
 
