@@ -394,6 +394,20 @@ CONTROLLER_MUTANTS: Final = (
         "    if leader in (None, preferred):\n",
     ),
     Mutant(
+        "A-33",
+        "the draft's client drops the settings of TLS",
+        _DRAFT_CLIENT,
+        "            Bootstrap(addresses, security=config.security),\n",
+        "            Bootstrap(addresses),\n",
+    ),
+    Mutant(
+        "A-33",
+        "a client drops the login of its properties",
+        "admin/session.py",
+        "            Bootstrap(addresses, bool(controllers), properties.security),\n",
+        "            Bootstrap(addresses, bool(controllers)),\n",
+    ),
+    Mutant(
         "A-34",
         "there is no deadline while nodes answer 22",
         _DRAFT_CLIENT,

@@ -3,9 +3,11 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
 
 from featurewatch.admin.errors import (
     AdminError,
@@ -35,6 +37,7 @@ from featurewatch.reference.zookeeper.wire.api_keys import (
     ApiDialect,
 )
 from tests.admin.kip4.draft_nodes import WAIT_S, DraftNodes, until
+from tests.kafka.tls_nodes import secured
 from tests.messages import by_order as messages
 from tests.messages import changed
 from tests.reference.zookeeper.machines.controller_rig import P0
@@ -72,13 +75,44 @@ def elections(*numbers: int) -> str:
         ({"bootstrap.servers": " , "}, "bootstrap.servers names no broker"),
         ({"bootstrap.servers": "nowhere"}, "'nowhere' is no address"),
         ({"bootstrap.servers": "a:1", "request.timeout.ms": "0"}, "request.timeout.ms is '0'"),
-        ({"bootstrap.servers": "a:1", "acks": "all"}, "unknown properties: acks"),
+        ({"bootstrap.servers": "a:1", "bootstrap.server": "b:1"}, "did you mean bootstrap.servers"),
+        ({"bootstrap.servers": "a:1", "security.protocol": "TLS"}, "security.protocol"),
     ],
 )
 def test_a_client_needs_a_broker(properties: dict[str, str], reason: str) -> None:
     """Without one there is none to be made, before anything is connected (A-33)."""
     with pytest.raises(RequestError, match=reason):
         DraftAdminClient(properties)
+
+
+async def test_a_client_connects_with_tls(tmp_path: Path) -> None:
+    """The settings of the network client are Kafka's: TLS to the bootstrap node and to the
+    controller that it names, and a client that does not trust them is refused (A-33)."""
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    async with DraftNodes(tls=secured(authority)) as nodes:
+        client = await nodes.client(
+            102, security_protocol="SSL", ssl_ca_location=str(tmp_path / "ca.pem")
+        )
+        await client.create_topic("a", 1, 1)
+        assert nodes.requests == [(102, METADATA), (101, CREATE)]
+        stranger = await nodes.client(102, timeout_ms=300, security_protocol="SSL")
+        with pytest.raises(UnreachableError, match="is not trusted"):
+            await stranger.list_topics()
+
+
+def test_a_client_logs_in_by_a_properties_file(tmp_path: Path) -> None:
+    """The file of Kafka's tools, with a login (A-33)."""
+    file = tmp_path / "client.properties"
+    file.write_text(
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-512\n"
+        "sasl.username=u\nsasl.password=p\nrequest.timeout.ms=700\n"
+    )
+    client = DraftAdminClient.connect("a:1", config=file)
+    assert client._connections.bootstrap.security.mechanism == "SCRAM-SHA-512"
+    assert client._timeout_s == 0.7
+    with pytest.raises(RequestError, match="cannot be read"):
+        DraftAdminClient.connect("a:1", config=tmp_path / "none")
 
 
 async def test_the_controller_is_known_before_any_command_and_cached(nodes: DraftNodes) -> None:
