@@ -18,7 +18,9 @@ USED_BY_TESTS = {
         ),
         "the client that KIP-4's draft describes is a library",
     ),
-    **dict.fromkeys(("alter_topic", "delete_topic"), "the clients of admin are a library"),
+    **dict.fromkeys(
+        ("alter_topic", "delete_features", "delete_topic"), "the clients of admin are a library"
+    ),
     **dict.fromkeys(
         ("ClientFeatures", "mark_requested"),
         "the client of KIP-584, whose requests come with a reference client",
