@@ -26,8 +26,10 @@ from tests.reference.zookeeper.process import reference_process
 
 pytestmark = pytest.mark.stack
 
-GROUP, TRANSACTION, OFFSETS = map(
-    FeatureName, ("group_coordinator", "transaction_coordinator", "consumer_offsets_topic_schema")
+GROUP, TRANSACTION, OFFSETS = (
+    "group_coordinator",
+    "transaction_coordinator",
+    "consumer_offsets_topic_schema",
 )
 LEVELS = {GROUP: 1, TRANSACTION: 4}
 EARLY = {GROUP: (1, 2), TRANSACTION: (0, 5), OFFSETS: (0, 0)}
@@ -186,17 +188,18 @@ def test_the_early_drafts_api_returns_the_features(early: DraftCluster) -> None:
     """updateFeatures and deleteFeatures give the record after all updates, with the controller's
     ranges and address; a refusal is an error in the controller's words (F-72, F-73, F-75)."""
 
+    group = FeatureName(GROUP)
+
     async def work() -> None:
         async with FeatureAdmin.connect(early.other, dialect=FeatureDialect.EARLY) as admin:
-            raised = await admin.update_features([FeatureUpdate(GROUP, FeatureLevel(2))])
+            raised = await admin.update_features([FeatureUpdate(group, FeatureLevel(2))])
             assert dict(raised.finalized) == {GROUP: 2, TRANSACTION: 4}
-            assert dict(raised.supported) == EARLY
-            assert str(raised.node) == early.controller
+            assert (dict(raised.supported), str(raised.node)) == (EARLY, early.controller)
             with pytest.raises(UpdateRefusedError, match=GROUP):
-                await admin.update_features([FeatureUpdate(GROUP, FeatureLevel(9))])
-            deleted = await admin.delete_features([GROUP])
+                await admin.update_features([FeatureUpdate(group, FeatureLevel(9))])
+            deleted = await admin.delete_features([group])
             assert dict(deleted.finalized) == {TRANSACTION: 4}
-            assert deleted.epoch == raised.epoch + 1
+            assert (raised.epoch, deleted.epoch) == (1, 2)
 
     asyncio.run(work())
 
