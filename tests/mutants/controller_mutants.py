@@ -20,6 +20,8 @@ _ASSIGNMENT: Final = "controller/partitions/assignment.py"
 _KIP_4: Final = "reference/zookeeper/kip4"
 _DRAFT_CLIENT: Final = "admin/kip4/client.py"
 _READS: Final = "frozenset({_CLUSTER_METADATA, 30_404, 30_405, 30_407})"
+_TOPIC_ADMIN: Final = "admin/topics/client.py"
+_REASSIGNMENT_ADMIN: Final = "admin/reassignments/client.py"
 _ELECTION_STATUS: Final = "admin/elections/status.py"
 
 CONTROLLER_MUTANTS: Final = (
@@ -477,7 +479,7 @@ CONTROLLER_MUTANTS: Final = (
     Mutant(
         "A-13 as released",
         "an assignment without a number of partitions is dropped",
-        "admin/topics/client.py",
+        _TOPIC_ADMIN,
         "        if assignment is not None and partitions is None:\n",
         "        if False:\n",
     ),
@@ -487,6 +489,55 @@ CONTROLLER_MUTANTS: Final = (
         "reference/zookeeper/wire/cluster_responses.py",
         "    if requested is None or (request.version == 0 and not requested):\n",
         "    if not requested:\n",
+    ),
+    Mutant(
+        "A-35 as released",
+        "a topic is created without its settings",
+        _TOPIC_ADMIN,
+        "TopicSpec(name, partitions, replication_factor, configs or {}, assignment)",
+        "TopicSpec(name, partitions, replication_factor, {}, assignment)",
+    ),
+    Mutant(
+        "A-36 as released",
+        "partitions are added though settings were refused",
+        _TOPIC_ADMIN,
+        "            check_changes(await self.alter_configs({name: settings}))\n",
+        "            await self.alter_configs({name: settings})\n",
+    ),
+    Mutant(
+        "A-36 as released",
+        "a refused deletion is no error",
+        _TOPIC_ADMIN,
+        "        check_changes(await self.delete([name]))\n",
+        "        await self.delete([name])\n",
+    ),
+    Mutant(
+        "A-36 as released",
+        "deleted settings are ignored",
+        _TOPIC_ADMIN,
+        "        settings += map(SettingChange.delete, deleted)\n",
+        "",
+    ),
+    Mutant(
+        "A-37 as released",
+        "a reassignment returns at once",
+        _REASSIGNMENT_ADMIN,
+        "        return await self.wait(targets, max_wait_s=max_wait_s, report=report)\n",
+        "        return await self.verify(targets)\n",
+    ),
+    Mutant(
+        "A-37 as released",
+        "a refused reassignment is no error",
+        _REASSIGNMENT_ADMIN,
+        "        if errors := [",
+        "        if errors := 0 and [",
+    ),
+    Mutant(
+        "A-38 as released",
+        "the order of the replicas does not count",
+        _REASSIGNMENT_ADMIN,
+        "    if found is not None and found.replicas == replicas:\n",
+        "    if found is not None and {*found.replicas} == {*replicas}:\n",
     ),
     Mutant(
         "A-27 as released",

@@ -11,7 +11,7 @@ from typing import Any, Self
 from featurewatch.admin.kip4.client import DraftAdminClient
 from featurewatch.reference.zookeeper.kip4.api import Kip4Api
 from featurewatch.reference.zookeeper.kip4.controller_access import ControllerAccess
-from featurewatch.reference.zookeeper.machines.encoding import BROKER_IDS, Endpoint
+from featurewatch.reference.zookeeper.machines.encoding import Endpoint
 from featurewatch.reference.zookeeper.machines.requests import FeaturesResponse
 from featurewatch.reference.zookeeper.machines.topics.context import ControllerContext
 from featurewatch.reference.zookeeper.machines.topics.requests import (
@@ -135,11 +135,7 @@ class DraftNodes:
 
     def _view(self) -> ClusterView:
         """The nodes, and the registered brokers, which nobody connects to."""
-        brokers = {
-            int(path.rpartition("/")[2]): Endpoint("broker", 9092)
-            for path in self.rig.history.tree
-            if path.startswith(f"{BROKER_IDS}/")
-        }
+        brokers = dict.fromkeys(self.rig.broker_ids, Endpoint("broker", 9092))
         for node_id, port in self._ports.items():
             brokers[node_id] = Endpoint("127.0.0.1", port)
         return ClusterView("cluster", self.named, brokers)
