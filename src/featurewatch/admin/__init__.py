@@ -8,7 +8,7 @@
 A client has one cluster: `FeatureAdmin` its finalized levels, `TopicAdmin` its topics,
 `ReassignmentAdmin` its replicas, `ElectionAdmin` its leaders and `RegistrationAdmin` its
 registered nodes. `DraftAdminClient` speaks the draft of KIP-4, which the reference system serves.
-Only the watching parts of featurewatch never import this package.
+They are asynchronous; `blocking` gives one to ordinary code.
 
 A name is imported at its first use, so that a command loads its own client alone.
 """
@@ -17,6 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from featurewatch.admin.blocking_client import blocking
     from featurewatch.admin.cluster.configs import SettingChange
     from featurewatch.admin.cluster.registrations import RegistrationAdmin
     from featurewatch.admin.elections.client import ElectionAdmin, ElectionType
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from featurewatch.controller.partitions.assignment import TopicPartition
 
 _HOMES: Final = {
+    "admin.blocking_client": ("blocking",),
     "admin.cluster.configs": ("SettingChange",),
     "admin.cluster.registrations": ("RegistrationAdmin",),
     "admin.elections.client": ("ElectionAdmin", "ElectionType"),
@@ -88,6 +90,7 @@ __all__ = [
     "TopicSpec",
     "UnreachableError",
     "UpdateRefusedError",
+    "blocking",
     "check_changes",
 ]
 
