@@ -7,7 +7,7 @@ from tests.cli.released_node import ReleasedNode
 
 
 def test_a_client_is_called_without_a_coroutine() -> None:
-    """Calls return their results or raise, several over one connection (A-35 as released, A-36 as
+    """Calls return their results or raise, several over one connection (A-35, A-36 as
     released); other attributes are the client's."""
     with (
         ReleasedNode().served() as node,

@@ -19,9 +19,8 @@ from featurewatch.admin import (
     TopicAdmin,
 )
 from featurewatch.admin.session import AdminSession
-from featurewatch.kafka.messages import CreateTopicsRequestV7
+from featurewatch.kafka.messages import CreateTopicsRequestV7, CreateTopicsResponseV7
 from tests.admin.scripted_brokers import ScriptedBrokers
-from tests.admin.test_topics import created
 from tests.paths import ROOT
 
 CLIENTS = [ElectionAdmin, FeatureAdmin, ReassignmentAdmin, RegistrationAdmin, TopicAdmin]
@@ -98,6 +97,19 @@ def test_a_wrong_argument_is_one_error(arguments: dict[str, Any], reason: str) -
 
 async def test_a_connected_client_changes_a_cluster() -> None:
     """The example of the package."""
+
+    def created(request: CreateTopicsRequestV7) -> CreateTopicsResponseV7:
+        result = CreateTopicsResponseV7.CreatableTopicResult(
+            name=request.topics[0].name,
+            topic_id=None,
+            error_code=0,
+            error_message=None,
+            num_partitions=12,
+            replication_factor=3,
+            configs=(),
+        )
+        return CreateTopicsResponseV7(throttle_time_ms=0, topics=(result,))
+
     cluster = ScriptedBrokers(CreateTopicsRequestV7, 1, _1=[created])
     connections = cluster.connections()
     async with TopicAdmin.connect("broker-1:9092", connections=connections) as client:

@@ -45,7 +45,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 async def test_a_topic_is_created_with_its_settings(node: ReleasedNode) -> None:
-    """By counts and by an assignment (A-35 as released); its description has them, and that of a
+    """By counts and by an assignment (A-35); its description has them, and that of a
     topic that does not exist is Kafka's error (A-36 as released)."""
     async with TopicAdmin.connect(node.address) as client:
         await client.create_topic("a", 2, 1, {"flush.ms": "5"})

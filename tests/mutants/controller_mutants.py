@@ -491,7 +491,7 @@ CONTROLLER_MUTANTS: Final = (
         "    if not requested:\n",
     ),
     Mutant(
-        "A-35 as released",
+        "A-35",
         "a topic is created without its settings",
         _TOPIC_ADMIN,
         "TopicSpec(name, partitions, replication_factor, configs or {}, assignment)",
