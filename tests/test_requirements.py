@@ -70,7 +70,7 @@ def test_the_document_is_whole() -> None:
     ],
 )
 def test_ids_in_a_text(text: str, ids: list[str]) -> None:
-    """Alone, in lists, in spans; names of other things are none."""
+    """Alone, in lists, in spans; names of other things do not count."""
     assert names_in(text) == ids
 
 

@@ -85,7 +85,7 @@ def test_a_client_connects_by_addresses_and_properties(
         ),
         (
             {"servers": "a:1", "config": {"default.api.timeout.ms": "x"}},
-            "no number of milliseconds",
+            "not a number of milliseconds",
         ),
     ],
 )

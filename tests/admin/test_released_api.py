@@ -123,7 +123,7 @@ async def test_a_reassignment_that_is_refused_or_takes_too_long_is_an_error(
 
 async def test_an_election_that_cannot_be_has_failed(node: ReleasedNode) -> None:
     """The head is dead and the last member of the ISR: it is refused, and has failed at once; it
-    is completed again when the broker is back (A-39 as released, A-40)."""
+    is completed when the broker has started again (A-39 as released, A-40)."""
     node.rig.alter_isr(P0, 1)
     node.rig.history.write(0, Delete(broker_path(1)))
     node.rig.settle()

@@ -72,7 +72,7 @@ def test_a_broker_with_a_controllers_levels_outranks_it() -> None:
     assert (dict(image.features.levels), image.features.revision) == ({MV: 21}, 1)
 
 
-def test_a_feature_that_is_left_out_is_gone() -> None:
+def test_a_feature_that_is_left_out_is_removed() -> None:
     """A response has the complete finalized set."""
     image = fold_all([r.answer(1, NEW, {MV: 21, TV: 2}, 5, 1), r.answer(1, NEW, {MV: 21}, 6, 2)])
     assert (dict(image.features.levels), image.features.revision) == ({MV: 21}, 2)

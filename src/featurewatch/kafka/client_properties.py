@@ -48,11 +48,11 @@ class Properties(dict[str, str]):
 def read_properties(file: Path) -> Properties:
     r"""The properties of a file, read as ``java.util.Properties`` does.
 
-    It is Latin-1; a line that ends in a backslash goes on in the next; ``\n``, ``\t``, ``\uXXXX``
-    and the like are escapes as in Java.
+    It is Latin-1; a line that ends in a backslash continues on the next; ``\n``, ``\t``,
+    ``\uXXXX`` and the like are escapes as in Java.
 
     Raises:
-        PropertiesError: The file cannot be read, or a line is no property.
+        PropertiesError: The file cannot be read, or a line is not a property.
     """
     from featurewatch.common.java_properties import lines_in, pair_in
 
@@ -61,12 +61,12 @@ def read_properties(file: Path) -> Properties:
     except OSError as error:
         raise PropertiesError(f"{file} cannot be read: {error.strerror}") from None
     if b"\0" in content:
-        raise PropertiesError(f"{file} is no properties file: it is not text")
+        raise PropertiesError(f"{file} is not a properties file: it is not text")
     properties = Properties(file)
     for number, line in lines_in(content):
         name, value = pair_in(line)
         if not name or not re.search(r"[=:\s]", line.strip()):
-            raise PropertiesError(f"{file} line {number} is no property: write name=value")
+            raise PropertiesError(f"{file} line {number} is not a property: write name=value")
         properties[name] = value
         properties.lines[name] = number
     return properties
@@ -123,7 +123,7 @@ def read_client_config(file: Path | None) -> ClientConfig:
 
 
 def _file_state(value: str) -> tuple[int, int, int] | None:
-    """What changes with a file, if a property's value is the path of one."""
+    """A value that changes with a file, if a property's value is the path of one."""
     try:
         state = os.stat(value)
     except (OSError, ValueError):
@@ -140,6 +140,6 @@ def _seconds(properties: Mapping[str, str], key: str) -> float | None:
     fits = value.isdecimal() and len(value) <= len(str(_HIGHEST_INT))
     if not (fits and 0 < int(value) <= _HIGHEST_INT):
         raise SecurityError(
-            f"{key}={value:.20} is no number of milliseconds from 1 to {_HIGHEST_INT}", key
+            f"{key}={value:.20} is not a number of milliseconds from 1 to {_HIGHEST_INT}", key
         )
     return int(value) / 1000

@@ -75,14 +75,14 @@ def elections(*numbers: int) -> str:
     [
         ({}, "bootstrap.servers names no broker"),
         ({"bootstrap.servers": " , "}, "bootstrap.servers names no broker"),
-        ({"bootstrap.servers": "nowhere"}, "'nowhere' is no address"),
+        ({"bootstrap.servers": "nowhere"}, "'nowhere' is not an address"),
         ({"bootstrap.servers": "a:1", "request.timeout.ms": "0"}, "request.timeout.ms is '0'"),
         ({"bootstrap.servers": "a:1", "bootstrap.server": "b:1"}, "did you mean bootstrap.servers"),
         ({"bootstrap.servers": "a:1", "security.protocol": "TLS"}, "security.protocol"),
     ],
 )
 def test_a_client_needs_a_broker(properties: dict[str, str], reason: str) -> None:
-    """Without one there is none to be made, before anything is connected (A-33)."""
+    """Without one the constructor fails, before anything is connected (A-33)."""
     with pytest.raises(RequestError, match=reason):
         DraftAdminClient(properties)
 
@@ -234,7 +234,7 @@ async def test_each_call_raises_the_servers_reason(nodes: DraftNodes) -> None:
     client = await nodes.client()
     calls: dict[str, Any] = {
         "Topic 't' already exists.": client.create_topic("t", 1, 1),
-        "'x' is no list of replicas": client.create_topic_with_assignment("a", "x"),
+        "'x' is not a list of replicas": client.create_topic_with_assignment("a", "x"),
         "Topic already has 1 partitions.": client.alter_topic("t", 1),
         "The topic 'x' does not exist.": client.delete_topic("x"),
         "The topic 'y' does not exist.": client.describe_topic("y"),
@@ -322,7 +322,7 @@ async def test_a_replaced_reassignment_has_failed(nodes: DraftNodes) -> None:
 
 
 async def test_a_future_outlives_a_change_of_the_controller(nodes: DraftNodes) -> None:
-    """Verification goes on at the next one (A-25, A-34, A-37)."""
+    """Verification continues at the next one (A-25, A-34, A-37)."""
     client = await nodes.client()
     future = client.reassign_partitions(moves((0, [3, 1])))
     await until(lambda: (101, KIP4_VERIFY_REASSIGN_PARTITION) in nodes.requests)

@@ -68,7 +68,7 @@ def level(offset: int, value: int) -> LogCommit:
 
 @pytest.mark.stack
 async def test_poison_is_kept_and_told_and_stops_nothing(bus: Cluster, tmp_path: Path) -> None:
-    """Each unreadable message is a dead letter with its bytes; an alert fires; the rest goes on."""
+    """Each unreadable message is a dead letter with its bytes; an alert fires; the rest is read."""
     settings = BusSettings(
         bus.bootstrap_servers, prefix=f"poison-{time.time_ns()}", replication_factor=1
     )
@@ -94,7 +94,8 @@ async def test_poison_is_kept_and_told_and_stops_nothing(bus: Cluster, tmp_path:
     )
     firing = [alert for alert in _alerts(settings).values() if alert.state is AlertState.FIRING]
     assert [alert.rule for alert in firing] == ["unreadable"]
-    assert firing[0].evidence["count"] == 10  # at least: 1, 2, 5, 10, 20, …
+    # At least; a larger count alone is published a minute later at the earliest.
+    assert firing[0].evidence["count"] in (1, 2, 5, 10)
 
 
 @pytest.mark.stack

@@ -10,7 +10,7 @@ from featurewatch.streams.types import FeatureLevel, FeatureName, UpgradeType
 
 
 class DowngradeType(IntEnum):
-    """What KIP-778 calls it in its text; released Kafka counts from one more."""
+    """The number in the text of KIP-778; those of released Kafka are one higher."""
 
     NONE = 0
     SAFE = 1
@@ -18,7 +18,7 @@ class DowngradeType(IntEnum):
 
     @property
     def upgrade_type(self) -> UpgradeType:
-        """What the same is called on the wire."""
+        """The number of the type on the wire."""
         return UpgradeType(self + 1)
 
 
@@ -88,7 +88,7 @@ class UpdateResult:
 
     @property
     def refused(self) -> tuple[FeatureResult, ...]:
-        """Those that the controller refused."""
+        """The updates that the controller refused."""
         return tuple(result for result in self.results if not result.accepted)
 
     def check(self) -> None:

@@ -13,7 +13,7 @@ NOT_CONTROLLER_FOR_ADMIN_REQUEST: Final = 22
 
 
 class ReassignmentCode(IntEnum):
-    """What became of a reassignment, as the draft and the tools up to Kafka 2.5 number it."""
+    """The status of a reassignment, as the draft and the tools up to Kafka 2.5 number it."""
 
     FAILED = -1
     IN_PROGRESS = 0

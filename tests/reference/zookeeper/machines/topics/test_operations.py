@@ -87,7 +87,7 @@ def test_an_unreadable_topic_is_left_out_alone(data: bytes) -> None:
 
 
 def test_a_topic_that_is_removed_under_the_controllers_feet() -> None:
-    """Its partitions are forgotten; the others go on."""
+    """Its partitions are forgotten; the others continue."""
     driver = make_cluster((1, 2))
     driver.create_topic((2, 1), topic="u")
     for path in [path for path in driver.history.tree if path.startswith("/brokers/topics/t")]:
@@ -122,14 +122,14 @@ def test_a_broker_dies(dialect: OperationsDialect) -> None:
 
 
 def test_a_broker_without_replicas_dies() -> None:
-    """The others learn that it is gone (C-39)."""
+    """The others learn that it died (C-39)."""
     driver = make_cluster((1, 2), brokers=(1, 2, 3))
     assert driver.kill_broker(3) == ["S 1 UM none", "S 2 UM none"]
 
 
 @pytest.mark.parametrize("unclean", [False, True])
 def test_the_whole_isr_dies(unclean: bool) -> None:
-    """Without unclean elections the partition waits for its ISR, and then goes on (C-16, C-41)."""
+    """Without unclean elections the partition waits for its ISR, then continues (C-16, C-41)."""
     driver = make_cluster((1, 2, 3), unclean=unclean)
     driver.alter_isr(1)
     driver.kill_broker(1)

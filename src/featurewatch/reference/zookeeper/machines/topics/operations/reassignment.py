@@ -11,7 +11,7 @@ in RAR, or raise the leader epoch; 8. the removed ones offline; 9. and deleted; 
 RAR is written last, so that OAR can be read from ZooKeeper until the end: a controller that is
 elected after any step begins again.
 
-The module is above 300 lines, so that the twelve steps stand in one order in one place.
+The module is above 300 lines, so that the twelve steps are in one order in one place.
 """
 
 from collections.abc import Iterable, Sequence
