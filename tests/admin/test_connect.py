@@ -75,7 +75,7 @@ def test_a_client_connects_by_addresses_and_properties(
     ("arguments", "reason"),
     [
         ({}, "give the address of a broker"),
-        ({"servers": "nowhere"}, "'nowhere' is no address"),
+        ({"servers": "nowhere"}, "'nowhere' is not an address"),
         ({"servers": "a:1", "controllers": "b:1"}, "brokers or controllers, not both"),
         ({"controllers": "a:1"}, "topics are managed through brokers"),
         ({"servers": "a:1", "config": "/nowhere"}, "/nowhere cannot be read"),
