@@ -209,6 +209,18 @@ def test_an_impossible_request_is_not_sent(
     assert not cluster.received
 
 
+@pytest.mark.parametrize("added", [None, {"retention.ms": "1"}])
+def test_an_assignment_without_a_number_of_partitions_is_refused(
+    added: dict[str, str] | None,
+) -> None:
+    """Released Kafka takes an assignment only for new partitions: one without their number changes
+    nothing, not even the settings beside it (A-13 as released, A-36 as released)."""
+    cluster = ScriptedBrokers(IncrementalAlterConfigsRequestV1, 1, _1=[])
+    with pytest.raises(RequestError, match="an assignment for topic 'a' without a number of"):
+        run(cluster, lambda admin: admin.alter_topic("a", assignment=[[1, 2]], added=added))
+    assert not cluster.received
+
+
 def test_both_forms_at_once_are_an_error() -> None:
     """A topic has counts or an assignment (A-08, A-35)."""
     with pytest.raises(RequestError, match="not both"):

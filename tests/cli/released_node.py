@@ -35,7 +35,7 @@ _LOOKED_UP = (API_VERSIONS, METADATA, DESCRIBE_CLUSTER)
 
 
 class ReleasedNode:
-    """The controller, node 101, under whose address brokers 1 to 3 are listed, too."""
+    """The controller, node 101, under whose address the registered brokers are listed, too."""
 
     def __init__(self) -> None:
         self.rig = Kip4Rig()
@@ -85,7 +85,7 @@ class ReleasedNode:
             return responses.api_versions(request, ApiDialect.CONTROLLER, FeaturesResponse())
         self.requests.append(request)
         here = Endpoint(self._server.host, self._server.port)
-        view = ClusterView("cluster", NODE_ID, dict.fromkeys((1, 2, 3, NODE_ID), here))
+        view = ClusterView("cluster", NODE_ID, dict.fromkeys((*self.rig.broker_ids, NODE_ID), here))
         if request.key == METADATA:
             topics = topic_metadata(request, self.rig.context)
             return responses.metadata(request, view, topics)

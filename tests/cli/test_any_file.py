@@ -13,6 +13,7 @@ from featurewatch.cli.config.client_config import read_properties as read
 from featurewatch.cli.config.settings import Settings, load
 from featurewatch.cli.errors import UsageError
 from featurewatch.kafka.client_config.keys import check_zookeeper_keys
+from featurewatch.kafka.client_properties import PropertiesError
 from featurewatch.pipeline.fleet.desired import DesiredError
 from tests.forging import JSON
 from tests.pipeline.fleet.desired_text import desired_of
@@ -81,5 +82,5 @@ def test_any_properties_are_a_login_or_a_line(content: bytes) -> None:
         ):
             try:
                 attempt(Path(file.name))
-            except UsageError as error:
+            except (UsageError, PropertiesError) as error:
                 check(error)

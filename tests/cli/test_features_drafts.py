@@ -1,5 +1,6 @@
 """The command lines of KIP-584's drafts, on the reference system over a real ensemble."""
 
+import asyncio
 import io
 import json
 import sys
@@ -10,9 +11,16 @@ from typing import Any
 import pytest
 from kazoo.client import KazooClient
 
+from featurewatch.admin import (
+    FeatureAdmin,
+    FeatureDialect,
+    FeatureUpdate,
+    UpdateRefusedError,
+)
 from featurewatch.reference.zookeeper.machines.dialect import EARLY_DRAFT, LATER_DRAFT, Dialect
 from featurewatch.reference.zookeeper.machines.encoding import encode_features
 from featurewatch.stack.zookeeper.ensemble import Ensemble
+from featurewatch.streams.types import FeatureLevel, FeatureName
 from tests.conformance.kafka_tools import CommandResult, OurCommand
 from tests.reference.zookeeper.process import reference_process
 
@@ -174,6 +182,26 @@ def test_the_early_drafts_example(early: DraftCluster) -> None:
         "",
         "[Y/n] ",
     ]
+
+
+def test_the_early_drafts_api_returns_the_features(early: DraftCluster) -> None:
+    """updateFeatures and deleteFeatures give the record after all updates, with the controller's
+    ranges and address; a refusal is an error in the controller's words (F-72, F-73, F-75)."""
+
+    group = FeatureName(GROUP)
+
+    async def work() -> None:
+        async with FeatureAdmin.connect(early.other, dialect=FeatureDialect.EARLY) as admin:
+            raised = await admin.update_features([FeatureUpdate(group, FeatureLevel(2))])
+            assert dict(raised.finalized) == {GROUP: 2, TRANSACTION: 4}
+            assert (dict(raised.supported), str(raised.node)) == (EARLY, early.controller)
+            with pytest.raises(UpdateRefusedError, match=GROUP):
+                await admin.update_features([FeatureUpdate(group, FeatureLevel(9))])
+            deleted = await admin.delete_features([group])
+            assert dict(deleted.finalized) == {TRANSACTION: 4}
+            assert (raised.epoch, deleted.epoch) == (1, 2)
+
+    asyncio.run(work())
 
 
 @pytest.mark.parametrize("typed", ["n\n", "\n", "", "Y\nn\n"])

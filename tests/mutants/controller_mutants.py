@@ -11,11 +11,18 @@ _TOPICS: Final = "reference/zookeeper/machines/topics"
 _OPERATIONS: Final = f"{_TOPICS}/operations"
 _DIALECT: Final = f"{_TOPICS}/dialect.py"
 _REPLICAS: Final = f"{_TOPICS}/replica_machine.py"
+_PARTS: Final = f"{_OPERATIONS}/parts.py"
+_STORE: Final = f"{_TOPICS}/state_store.py"
 _REASSIGNMENT: Final = f"{_OPERATIONS}/reassignment.py"
 _SELECTORS: Final = "controller/partitions/selectors.py"
 _STATES: Final = "controller/partitions/states.py"
 _ASSIGNMENT: Final = "controller/partitions/assignment.py"
 _KIP_4: Final = "reference/zookeeper/kip4"
+_DRAFT_CLIENT: Final = "admin/kip4/client.py"
+_READS: Final = "frozenset({_CLUSTER_METADATA, 30_404, 30_405, 30_407})"
+_TOPIC_ADMIN: Final = "admin/topics/client.py"
+_REASSIGNMENT_ADMIN: Final = "admin/reassignments/client.py"
+_ELECTION_STATUS: Final = "admin/elections/status.py"
 
 CONTROLLER_MUTANTS: Final = (
     # States
@@ -149,6 +156,23 @@ CONTROLLER_MUTANTS: Final = (
         "                pass\n",
     ),
     Mutant(
+        "C-10",
+        "a state of a later controller is written over",
+        _STORE,
+        "        if leadership.controller_epoch > self._context.epoch and not accepts_newer:\n",
+        "        if False:\n",
+    ),
+    *(
+        Mutant(
+            row,
+            "a replica stays in an ISR that changed meanwhile",
+            _REPLICAS,
+            "            remaining = updates.overtaken\n",
+            "            remaining = []\n",
+        )
+        for row in ("C-34", "C-34 as released")
+    ),
+    Mutant(
         "C-34 as released",
         "the leader alone is informed",
         _DIALECT,
@@ -183,6 +207,18 @@ CONTROLLER_MUTANTS: Final = (
         _ASSIGNMENT,
         "dict.fromkeys((*target, *origin))",
         "dict.fromkeys((*origin, *target))",
+    ),
+    *(
+        Mutant(
+            row,
+            "a leader's own write ends the step",
+            _PARTS,
+            "                self.context.leaderships[partition] = written\n"
+            "                return True\n",
+            "                self.context.leaderships[partition] = written\n"
+            "            return written is not None\n",
+        )
+        for row in ("C-44", "C-49")
     ),
     Mutant(
         "C-46",
@@ -330,12 +366,100 @@ CONTROLLER_MUTANTS: Final = (
         "    IN_PROGRESS = 1\n    COMPLETED = 0\n",
     ),
     Mutant(
+        "A-28",
+        "a reassignment that adds replicas is completed at once",
+        f"{_KIP_4}/replica_commands.py",
+        "            if partition in context.reassigning:\n",
+        "            is_whole = context.assignment(partition).replicas == replicas\n"
+        "            if partition in context.reassigning and not is_whole:\n",
+    ),
+    Mutant(
+        "A-28",
+        "a code that the draft does not have is completed",
+        _DRAFT_CLIENT,
+        "        return OperationState.IN_PROGRESS\n",
+        "        return OperationState.COMPLETED\n",
+    ),
+    Mutant(
         "A-29",
         "no string elects nobody",
         f"{_KIP_4}/replica_commands.py",
         "        partitions = None\n        if partitions_serialized",
         "        partitions: tuple[TopicPartition, ...] | None = ()\n"
         "        if partitions_serialized",
+    ),
+    Mutant(
+        "A-31",
+        "a partition without a leader counts as elected",
+        _ELECTION_STATUS,
+        "    if leader == preferred:\n",
+        "    if leader in (None, preferred):\n",
+    ),
+    Mutant(
+        "A-33",
+        "the draft's client drops the settings of TLS",
+        _DRAFT_CLIENT,
+        "            Bootstrap(addresses, security=config.security),\n",
+        "            Bootstrap(addresses),\n",
+    ),
+    Mutant(
+        "A-33",
+        "a client drops the login of its properties",
+        "admin/session.py",
+        "            Bootstrap(addresses, bool(controllers), properties.security),\n",
+        "            Bootstrap(addresses, bool(controllers)),\n",
+    ),
+    Mutant(
+        "A-34",
+        "there is no deadline while nodes answer 22",
+        _DRAFT_CLIENT,
+        '                reason = f"{connection.address}: {_description(response)}"\n',
+        '                reason = f"{connection.address}: {_description(response)}"\n'
+        "                deadline = self._monotonic() + self._timeout_s\n",
+    ),
+    Mutant(
+        "A-36",
+        "an unanswered deletion is sent again",
+        _DRAFT_CLIENT,
+        _READS,
+        _READS.replace("30_404", "30_403, 30_404"),
+    ),
+    Mutant(
+        "A-37",
+        "an unanswered reassignment is sent again",
+        _DRAFT_CLIENT,
+        _READS,
+        _READS.replace("30_407", "30_406, 30_407"),
+    ),
+    Mutant(
+        "A-39",
+        "an unanswered election is sent again",
+        _DRAFT_CLIENT,
+        _READS,
+        _READS.replace("30_407", "30_407, 30_408"),
+    ),
+    Mutant(
+        "A-39",
+        "the election of a dead broker never ends",
+        _ELECTION_STATUS,
+        "    can_lead = preferred in isr and preferred in running\n",
+        "    can_lead = preferred in isr\n",
+    ),
+    Mutant(
+        "A-39",
+        "a requested election is lost with its controller",
+        f"{_TOPICS}/topic_controller.py",
+        "        self._queue(_replying(self._elections.request(partitions), reply))\n",
+        "        chosen = [*self.context.assignments] if partitions is None else partitions\n"
+        "        reply(dict.fromkeys(chosen, PartitionResult(0)))\n"
+        "        self._queue(_replying(self._elections.elect(chosen), lambda _: None))\n",
+    ),
+    Mutant(
+        "A-40",
+        "a partition without a leader is in progress for ever",
+        _ELECTION_STATUS,
+        "    can_lead = preferred in isr and preferred in running\n",
+        "    can_lead = leader is None or preferred in isr\n",
     ),
     # KIP-4 as released
     Mutant(
@@ -353,11 +477,67 @@ CONTROLLER_MUTANTS: Final = (
         "        if False and ",
     ),
     Mutant(
+        "A-13 as released",
+        "an assignment without a number of partitions is dropped",
+        _TOPIC_ADMIN,
+        "        if assignment is not None and partitions is None:\n",
+        "        if False:\n",
+    ),
+    Mutant(
         "A-20 as released",
         "an empty list of topics means all",
         "reference/zookeeper/wire/cluster_responses.py",
         "    if requested is None or (request.version == 0 and not requested):\n",
         "    if not requested:\n",
+    ),
+    Mutant(
+        "A-35",
+        "a topic is created without its settings",
+        _TOPIC_ADMIN,
+        "TopicSpec(name, partitions, replication_factor, configs or {}, assignment)",
+        "TopicSpec(name, partitions, replication_factor, {}, assignment)",
+    ),
+    Mutant(
+        "A-36 as released",
+        "partitions are added though settings were refused",
+        _TOPIC_ADMIN,
+        "            check_changes(await self.alter_configs({name: settings}))\n",
+        "            await self.alter_configs({name: settings})\n",
+    ),
+    Mutant(
+        "A-36 as released",
+        "a refused deletion is no error",
+        _TOPIC_ADMIN,
+        "        check_changes(await self.delete([name]))\n",
+        "        await self.delete([name])\n",
+    ),
+    Mutant(
+        "A-36 as released",
+        "deleted settings are ignored",
+        _TOPIC_ADMIN,
+        "        settings += map(SettingChange.delete, deleted)\n",
+        "",
+    ),
+    Mutant(
+        "A-37 as released",
+        "a reassignment returns at once",
+        _REASSIGNMENT_ADMIN,
+        "        return await self.wait(targets, max_wait_s=max_wait_s, report=report)\n",
+        "        return await self.verify(targets)\n",
+    ),
+    Mutant(
+        "A-37 as released",
+        "a refused reassignment is no error",
+        _REASSIGNMENT_ADMIN,
+        "        if errors := [",
+        "        if errors := 0 and [",
+    ),
+    Mutant(
+        "A-38 as released",
+        "the order of the replicas does not count",
+        _REASSIGNMENT_ADMIN,
+        "    if found is not None and found.replicas == replicas:\n",
+        "    if found is not None and {*found.replicas} == {*replicas}:\n",
     ),
     Mutant(
         "A-27 as released",

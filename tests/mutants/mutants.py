@@ -19,6 +19,7 @@ _BROKER: Final = f"{_MACHINES}/broker.py"
 _CLIENT: Final = f"{_MACHINES}/client.py"
 _COMPATIBILITY: Final = f"{_MACHINES}/compatibility.py"
 _FEATURES: Final = "cli/commands/features"
+_FEATURE_ADMIN: Final = "admin/features/client.py"
 
 FEATURE_MUTANTS: Final = (
     # KIP-584: the reference cluster
@@ -241,6 +242,23 @@ FEATURE_MUTANTS: Final = (
         "        if response.epoch > self.epoch:\n",
         "        if response.epoch != self.epoch:\n",
     ),
+    *(
+        Mutant(
+            row,
+            "the same levels keep their old epoch",
+            "tables/fold/api_versions.py",
+            "    return image.features.with_set(levels, event.epoch, answer)\n",
+            "    return image.features.with_snapshot(levels, event.epoch, answer)\n",
+        )
+        for row in ("F-58", "F-60")
+    ),
+    Mutant(
+        "F-58 as released",
+        "a controller overrules a broker with the same levels",
+        "tables/fold/api_versions.py",
+        "    return image.features.with_set(levels, event.epoch, answer)\n",
+        "    return image.features.with_snapshot(levels, event.epoch, answer)\n",
+    ),
     Mutant(
         "F-59",
         "two epochs behind are tolerated",
@@ -261,6 +279,27 @@ FEATURE_MUTANTS: Final = (
         f"{_MACHINES}/features/store.py",
         "{name: high for name, (_, high) in",
         "{name: low for name, (low, _) in",
+    ),
+    Mutant(
+        "F-73",
+        "a refused update returns the features",
+        _FEATURE_ADMIN,
+        "        (await self.update(requested, dry_run=dry_run)).check()\n",
+        "        await self.update(requested, dry_run=dry_run)\n",
+    ),
+    Mutant(
+        "F-73",
+        "an update returns the features of any broker",
+        _FEATURE_ADMIN,
+        "            metadata = await self.describe(controller=True)\n",
+        "            metadata = await self.describe()\n",
+    ),
+    Mutant(
+        "F-75",
+        "a deletion leaves level 1",
+        _FEATURE_ADMIN,
+        "FeatureUpdate(name, FeatureLevel(0), UpgradeType.SAFE_DOWNGRADE)",
+        "FeatureUpdate(name, FeatureLevel(1), UpgradeType.SAFE_DOWNGRADE)",
     ),
     # The command lines of KIP-584
     Mutant(

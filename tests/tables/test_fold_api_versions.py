@@ -51,6 +51,27 @@ def test_the_same_levels_under_a_higher_epoch_are_no_change() -> None:
     assert image.features.revision == 1
 
 
+def test_the_epoch_of_equal_levels_counts() -> None:
+    """The epoch belongs to the whole set: a response between two with the same levels is older than
+    the second, and would invent a change (F-58, F-60)."""
+    image = fold_all([r.answer(1, NEW, {MV: 21}, 50, 10), r.answer(2, NEW, {MV: 21}, 999, 11)])
+    assert (image.features.epoch, image.features.revision) == (999, 1)
+    after = fold_all([r.answer(3, NEW, {MV: 25}, 500, 12)], image)
+    assert after.features is image.features
+
+
+def test_a_broker_with_a_controllers_levels_outranks_it() -> None:
+    """The levels do not change, and from then on controllers are ignored (F-58 as released)."""
+    image = fold_all(
+        [
+            r.answer(7, NEW, {MV: 21}, 40, 9, role=Role.CONTROLLER),
+            r.answer(1, NEW, {MV: 21}, 40, 10),
+            r.answer(7, NEW, {MV: 25}, 90, 11, role=Role.CONTROLLER),
+        ]
+    )
+    assert (dict(image.features.levels), image.features.revision) == ({MV: 21}, 1)
+
+
 def test_a_feature_that_is_left_out_is_removed() -> None:
     """A response has the complete finalized set."""
     image = fold_all([r.answer(1, NEW, {MV: 21, TV: 2}, 5, 1), r.answer(1, NEW, {MV: 21}, 6, 2)])

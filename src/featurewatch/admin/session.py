@@ -6,8 +6,10 @@ response, so one function sends them all.
 """
 
 import asyncio
+import os
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Final, Self, TypedDict, TypeVar
 
@@ -15,11 +17,14 @@ from featurewatch.admin.api_errors import NOT_CONTROLLER, TIMED_OUT
 from featurewatch.admin.connections import AdminConnections, Bootstrap, ControllerUnavailableError
 from featurewatch.admin.controller_lookup import check_broker
 from featurewatch.admin.errors import OutcomeUnknownError, RequestError, UnreachableError
-from featurewatch.kafka.address import Address
+from featurewatch.kafka.address import Address, parse_addresses
+from featurewatch.kafka.client_properties import client_config, read_client_config
 from featurewatch.kafka.connection import Connection, NodeError
 from featurewatch.kafka.limits import admin_limit
 from featurewatch.kafka.messages import Request
 
+_TIMEOUT_S: Final = 60.0
+_CONNECT_TIMEOUT_S: Final = 10.0
 _PAUSE_S: Final = 0.1
 _SERVER_SHARE: Final = 0.9
 """How much of the time the server may wait, so that its response comes before the time is up."""
@@ -61,8 +66,8 @@ class AdminSession:
         self,
         bootstrap: Bootstrap,
         *,
-        timeout_s: float = 60.0,
-        connect_timeout_s: float = 10.0,
+        timeout_s: float = _TIMEOUT_S,
+        connect_timeout_s: float = _CONNECT_TIMEOUT_S,
         connections: AdminConnections | None = None,
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
         monotonic: Callable[[], float] = time.monotonic,
@@ -80,6 +85,46 @@ class AdminSession:
         self._is_owner = connections is None
         self._connections = connections or AdminConnections(bootstrap, self._connect_timeout_s)
         self._controller: Connection | None = None
+
+    @classmethod
+    def connect(
+        cls,
+        servers: str = "",
+        *,
+        controllers: str = "",
+        config: str | os.PathLike[str] | Mapping[str, str] | None = None,
+        timeout_s: float | None = None,
+        **options: Any,
+    ) -> Self:
+        """A client of the cluster with these brokers, as ``host:port,host:port``.
+
+            async with TopicAdmin.connect("kafka-1:9092", config="client.properties") as admin:
+                print(await admin.list_topics())
+
+        It connects at its first call. ``controllers`` are controllers' listeners instead of
+        brokers; ``config`` is a properties file as Kafka's tools take it, or its properties, with
+        TLS, SASL and ``default.api.timeout.ms``, which ``timeout_s`` replaces. The other options
+        are those of the class.
+
+        Raises:
+            RequestError: An address or a property is wrong, or no address is given.
+        """
+        if servers and controllers:
+            raise RequestError("give brokers or controllers, not both")
+        try:
+            addresses = parse_addresses(servers or controllers)
+            if config is None or isinstance(config, Mapping):
+                properties = client_config(config or {})
+            else:
+                properties = read_client_config(Path(config))
+        except ValueError as error:
+            raise RequestError(str(error)) from None
+        return cls(
+            Bootstrap(addresses, bool(controllers), properties.security),
+            timeout_s=timeout_s or properties.timeout_s or _TIMEOUT_S,
+            connect_timeout_s=properties.connect_timeout_s or _CONNECT_TIMEOUT_S,
+            **options,
+        )
 
     async def __aenter__(self) -> Self:
         return self

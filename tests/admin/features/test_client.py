@@ -15,7 +15,12 @@ from featurewatch.admin.features.client import Bootstrap, FeatureAdmin
 from featurewatch.admin.features.metadata import FeatureMetadata
 from featurewatch.admin.features.updates import FeatureUpdate, UpdateResult
 from featurewatch.kafka.address import Address
-from featurewatch.reference.zookeeper.machines.requests import ErrorCode, ItemResult, UpdateResponse
+from featurewatch.reference.zookeeper.machines.requests import (
+    ErrorCode,
+    FeaturesResponse,
+    ItemResult,
+    UpdateResponse,
+)
 from featurewatch.reference.zookeeper.wire.frames import WireRequest
 from featurewatch.streams.types import FeatureLevel, FeatureName, NodeId, UpgradeType
 from tests.admin.scripted import FINALIZED, SUPPORTED, Node, ScriptedCluster
@@ -39,6 +44,38 @@ def changed(
 def refusing(code: ErrorCode, text: str | None = None) -> Any:
     """Answers every update so, for the whole request."""
     return lambda _: UpdateResponse(code, text)
+
+
+def test_a_change_returns_the_controllers_features() -> None:
+    """KIP-584's updateFeatures and deleteFeatures: the record is that of the controller after the
+    change; a refusal is raised (F-73, F-75)."""
+
+    def apply(call: WireRequest) -> UpdateResponse:
+        (update,) = call.body.feature_updates
+        levels = {**FINALIZED, update.feature: update.max_version_level}
+        controller.features = FeaturesResponse(
+            SUPPORTED, {name: level for name, level in levels.items() if level}, 8
+        )
+        return UpdateResponse()
+
+    controller = Node(apply)
+    with ScriptedCluster(Node(), controller, controller=2) as cluster:
+
+        async def work() -> None:
+            async with FeatureAdmin.connect(str(cluster.address(1))) as admin:
+                raised = await admin.update_features([RAISE])
+                assert (dict(raised.finalized), raised.epoch) == (
+                    {**FINALIZED, RAISE.feature: 2},
+                    8,
+                )
+                assert raised.node == cluster.address(2)
+                lowered = await admin.delete_features([RAISE.feature])
+                assert dict(lowered.finalized) == FINALIZED
+                controller.script = refusing(ErrorCode.INVALID_REQUEST, "Not so.")
+                with pytest.raises(UpdateRefusedError, match="Not so"):
+                    await admin.update_features([RAISE])
+
+        asyncio.run(work())
 
 
 def test_a_change_goes_to_the_controller_that_metadata_names() -> None:

@@ -1,8 +1,10 @@
 """Nodes that serve KIP-4's draft on real sockets, over one controller in memory."""
 
 import asyncio
+import ssl
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
@@ -41,7 +43,12 @@ async def until(condition: Callable[[], bool]) -> None:
 class DraftNodes:
     """Nodes 101 and up, one of which is ``controller``; metadata names ``named``."""
 
-    def __init__(self, count: int = 2, dialect: ApiDialect = ApiDialect.CONTROLLER) -> None:
+    def __init__(
+        self,
+        count: int = 2,
+        dialect: ApiDialect = ApiDialect.CONTROLLER,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self.rig = Kip4Rig()
         self.controller: int | None = 101
         self.named: int = 101
@@ -56,11 +63,22 @@ class DraftNodes:
             node_id: WireServer(dialect, self._handler(node_id))
             for node_id in range(101, 101 + count)
         }
+        self._tls = tls
+        self._ports: dict[int, int] = {}
+        """Where each node listens for clients, with TLS or without."""
         self._clients = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        for server in self._servers.values():
+        for node_id, server in self._servers.items():
             await server.start()
+            self._ports[node_id] = server.port
+            if self._tls is not None:
+                front = await asyncio.start_server(
+                    partial(_forward, server.port), "127.0.0.1", 0, ssl=self._tls
+                )
+                self._clients.push_async_callback(front.wait_closed)
+                self._clients.callback(front.close)
+                self._ports[node_id] = front.sockets[0].getsockname()[1]
         return self
 
     async def __aexit__(
@@ -73,15 +91,19 @@ class DraftNodes:
         for server in self._servers.values():
             await server.close()
 
-    async def client(self, *node_ids: int, timeout_ms: int = 30_000) -> DraftAdminClient:
-        """A client with these bootstrap servers, or with all."""
-        servers = [self._servers[node_id] for node_id in node_ids or self._servers]
-        properties = {
-            "bootstrap.servers": ",".join(f"{server.host}:{server.port}" for server in servers),
+    async def client(
+        self, *node_ids: int, timeout_ms: int = 30_000, **properties: str
+    ) -> DraftAdminClient:
+        """A client with these bootstrap servers, or with all; ``_`` in a property is a dot."""
+        ports = [self._ports[node_id] for node_id in node_ids or self._servers]
+        config = {
             "request.timeout.ms": str(timeout_ms),
             "retry.backoff.ms": "10",
+            **{name.replace("_", "."): value for name, value in properties.items()},
         }
-        return await self._clients.enter_async_context(DraftAdminClient(properties))
+        servers = ",".join(f"127.0.0.1:{port}" for port in ports)
+        client = DraftAdminClient.connect(servers, config=config)
+        return await self._clients.enter_async_context(client)
 
     def move_controller(self, node_id: int) -> None:
         """Another node is elected, and metadata names it."""
@@ -112,7 +134,23 @@ class DraftNodes:
         return handle
 
     def _view(self) -> ClusterView:
-        brokers = {
-            node_id: Endpoint(server.host, server.port) for node_id, server in self._servers.items()
-        }
+        """The nodes, and the registered brokers, which nobody connects to."""
+        brokers = dict.fromkeys(self.rig.broker_ids, Endpoint("broker", 9092))
+        for node_id, port in self._ports.items():
+            brokers[node_id] = Endpoint("127.0.0.1", port)
         return ClusterView("cluster", self.named, brokers)
+
+
+async def _forward(
+    port: int, client: asyncio.StreamReader, to_client: asyncio.StreamWriter
+) -> None:
+    """Passes a connection on to a port of this machine, in both directions."""
+    node, to_node = await asyncio.open_connection("127.0.0.1", port)
+
+    async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while content := await reader.read(65_536):
+            writer.write(content)
+            await writer.drain()
+        writer.close()
+
+    await asyncio.gather(copy(client, to_node), copy(node, to_client), return_exceptions=True)

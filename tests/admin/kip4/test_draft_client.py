@@ -2,10 +2,14 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
+from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
 
 from featurewatch.admin.errors import (
     AdminError,
@@ -24,13 +28,18 @@ from featurewatch.kafka.messages import DescribeTopicResponseV0
 from featurewatch.reference.zookeeper.machines.encoding import broker_path
 from featurewatch.reference.zookeeper.machines.zookeeper import Delete
 from featurewatch.reference.zookeeper.wire.api_keys import (
+    KIP4_ALTER_TOPIC,
     KIP4_CLUSTER_METADATA,
     KIP4_CREATE_TOPIC,
+    KIP4_DELETE_TOPIC,
     KIP4_LIST_TOPICS,
+    KIP4_PREFERRED_REPLICA_LEADER_ELECTION,
+    KIP4_REASSIGN_PARTITION,
     KIP4_VERIFY_REASSIGN_PARTITION,
     ApiDialect,
 )
 from tests.admin.kip4.draft_nodes import WAIT_S, DraftNodes, until
+from tests.kafka.tls_nodes import secured
 from tests.messages import by_order as messages
 from tests.messages import changed
 from tests.reference.zookeeper.machines.controller_rig import P0
@@ -68,13 +77,44 @@ def elections(*numbers: int) -> str:
         ({"bootstrap.servers": " , "}, "bootstrap.servers names no broker"),
         ({"bootstrap.servers": "nowhere"}, "'nowhere' is not an address"),
         ({"bootstrap.servers": "a:1", "request.timeout.ms": "0"}, "request.timeout.ms is '0'"),
-        ({"bootstrap.servers": "a:1", "acks": "all"}, "unknown properties: acks"),
+        ({"bootstrap.servers": "a:1", "bootstrap.server": "b:1"}, "did you mean bootstrap.servers"),
+        ({"bootstrap.servers": "a:1", "security.protocol": "TLS"}, "security.protocol"),
     ],
 )
 def test_a_client_needs_a_broker(properties: dict[str, str], reason: str) -> None:
     """Without one the constructor fails, before anything is connected (A-33)."""
     with pytest.raises(RequestError, match=reason):
         DraftAdminClient(properties)
+
+
+async def test_a_client_connects_with_tls(tmp_path: Path) -> None:
+    """The settings of the network client are Kafka's: TLS to the bootstrap node and to the
+    controller that it names, and a client that does not trust them is refused (A-33)."""
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    async with DraftNodes(tls=secured(authority)) as nodes:
+        client = await nodes.client(
+            102, security_protocol="SSL", ssl_ca_location=str(tmp_path / "ca.pem")
+        )
+        await client.create_topic("a", 1, 1)
+        assert nodes.requests == [(102, METADATA), (101, CREATE)]
+        stranger = await nodes.client(102, security_protocol="SSL")
+        with pytest.raises(UnreachableError, match="is not trusted"):
+            await stranger.update_cluster_metadata()
+
+
+def test_a_client_logs_in_by_a_properties_file(tmp_path: Path) -> None:
+    """The file of Kafka's tools, with a login (A-33)."""
+    file = tmp_path / "client.properties"
+    file.write_text(
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-512\n"
+        "sasl.username=u\nsasl.password=p\nrequest.timeout.ms=700\n"
+    )
+    client = DraftAdminClient.connect("a:1", config=file)
+    assert client._connections.bootstrap.security.mechanism == "SCRAM-SHA-512"
+    assert client._timeout_s == 0.7
+    with pytest.raises(RequestError, match="cannot be read"):
+        DraftAdminClient.connect("a:1", config=tmp_path / "none")
 
 
 async def test_the_controller_is_known_before_any_command_and_cached(nodes: DraftNodes) -> None:
@@ -85,7 +125,7 @@ async def test_the_controller_is_known_before_any_command_and_cached(nodes: Draf
     assert await client.list_topics() == ("a", "t")
     assert nodes.requests == [(102, METADATA), (101, CREATE), (101, LIST)]
     assert client.cluster is not None
-    assert sorted(client.cluster.brokers) == [101, 102]
+    assert sorted(client.cluster.brokers) == [1, 2, 3, 101, 102]
     assert client.cluster.controller == client.cluster.brokers[101]
 
 
@@ -124,6 +164,16 @@ async def test_a_call_is_repeated_at_the_next_controller(nodes: DraftNodes) -> N
     assert nodes.admin_requests()[-1] == (102, CREATE)
     assert nodes.admin_requests().count((102, CREATE)) == 1
     assert "a" in nodes.rig.context.topics
+
+
+async def test_a_call_ends_in_time_while_every_node_refuses_it(nodes: DraftNodes) -> None:
+    """A node that is named and answers 22 each time is not asked for ever (A-34)."""
+    nodes.controller = None
+    client = await nodes.client()
+    client._monotonic = partial(next, count(step=10))
+    with pytest.raises(UnreachableError, match=r"in 30 s: .*Target broker \(id=101\) is not"):
+        await asyncio.wait_for(client.list_topics(), WAIT_S)
+    assert nodes.admin_requests() == [(101, LIST)] * 3
 
 
 async def test_a_node_without_the_draft_is_named() -> None:
@@ -231,6 +281,35 @@ async def test_a_reassignment_that_cannot_be_started_ends_its_future(nodes: Draf
     assert (101, KIP4_VERIFY_REASSIGN_PARTITION) not in nodes.requests
 
 
+async def test_a_code_that_the_draft_does_not_have_is_no_end(nodes: DraftNodes) -> None:
+    """Of a server that knows more states: nothing is taken for completed (A-28, A-38)."""
+    client = await nodes.client()
+    nodes.replies = lambda response: (
+        changed(response, results=[changed(one, result_code=2) for one in response.results])
+        if hasattr(response, "results")
+        else response
+    )
+    assert await client.verify_reassign_partitions(moves((0, [1, 2]))) == {T0: RUNS}
+
+
+async def test_a_reassignment_that_adds_replicas_runs_until_they_are_in_sync(
+    nodes: DraftNodes,
+) -> None:
+    """The replicas of the description are those of the target from the start; it is in progress all
+    the same (A-28, A-37)."""
+    client = await nodes.client()
+    text = moves((0, [1, 2, 3]))
+    future = client.reassign_partitions(text)
+    await until(lambda: P0 in nodes.rig.context.reassigning)
+    (partition,) = (await client.describe_topic("t")).partitions
+    assert partition.replicas == (1, 2, 3)
+    assert await client.verify_reassign_partitions(text) == {T0: RUNS}
+    assert not future.done()
+    nodes.rig.alter_isr(P0, 1, 2, 3)
+    await asyncio.wait_for(future, WAIT_S)
+    assert await client.verify_reassign_partitions(text) == {T0: DONE}
+
+
 async def test_a_replaced_reassignment_has_failed(nodes: DraftNodes) -> None:
     """Its future ends when the other one has completed (A-28, A-37)."""
     client = await nodes.client()
@@ -294,6 +373,20 @@ async def test_an_election_that_cannot_be_ends_its_future(nodes: DraftNodes) -> 
         await asyncio.wait_for(election, WAIT_S)
 
 
+async def test_the_election_of_a_dead_broker_ends_its_future(nodes: DraftNodes) -> None:
+    """The head is the last member of the ISR, where it stays when its broker dies: the partition
+    has no leader, the server elects none, and the election has failed (A-39, A-40)."""
+    client = await nodes.client()
+    nodes.rig.alter_isr(P0, 1)
+    nodes.rig.history.write(0, Delete(broker_path(1)))
+    nodes.rig.settle()
+    (partition,) = (await client.describe_topic("t")).partitions
+    assert (partition.leader, partition.isr) == (None, (1,))
+    assert await client.verify_preferred_replica_leader_election() == {T0: FAILED}
+    with pytest.raises(DraftApiError, match="the election of t-0 has failed"):
+        await asyncio.wait_for(client.preferred_replica_leader_election(elections(0)), WAIT_S)
+
+
 @pytest.mark.parametrize(
     "text", ["", "[]", "{}", '{"partitions":[]}', '{"partitions":[{}]}', "[" * 9999]
 )
@@ -347,6 +440,30 @@ async def test_a_change_without_a_response_is_not_repeated(nodes: DraftNodes) ->
     await client.update_cluster_metadata()
     dropped.clear()
     assert await client.list_topics() == ("a", "t")
+
+
+@pytest.mark.parametrize(
+    ("key", "call"),
+    [
+        (KIP4_ALTER_TOPIC, lambda client: client.alter_topic("t", 2)),
+        (KIP4_DELETE_TOPIC, lambda client: client.delete_topic("t")),
+        (KIP4_REASSIGN_PARTITION, lambda client: client.reassign_partitions(moves((0, [3])))),
+        (
+            KIP4_PREFERRED_REPLICA_LEADER_ELECTION,
+            lambda client: client.preferred_replica_leader_election(elections(0)),
+        ),
+    ],
+)
+async def test_no_change_is_sent_twice(
+    nodes: DraftNodes, key: int, call: Callable[[DraftAdminClient], Awaitable[Any]]
+) -> None:
+    """A topic's change, a reassignment and an election without a response may be applied; the call
+    or its future raises that, and verifies nothing (A-36, A-37, A-39)."""
+    client = await nodes.client()
+    nodes.drops = lambda request: request.key == key
+    with pytest.raises(OutcomeUnknownError, match="whether the change was applied is unknown"):
+        await asyncio.wait_for(call(client), WAIT_S)
+    assert nodes.admin_requests() == [(101, key)]
 
 
 async def test_a_description_that_is_missing_is_an_error(nodes: DraftNodes) -> None:

@@ -32,6 +32,7 @@ from featurewatch.reference.zookeeper.machines.topics.requests import (
     ProducerIds,
     ProducerIdsRequest,
     ReassignRequest,
+    RequestElections,
     RequestFailed,
     RunningReassignments,
     TopicConfigsRequest,
@@ -147,7 +148,7 @@ class Node:
                 return TopicResults({name: self._topic_result() for name in configs})
             case TopicConfigsRequest(names):
                 return TopicConfigsResult({name: {"retention.ms": "1"} for name in names[:1]})
-            case ElectLeadersRequest(partitions):
+            case ElectLeadersRequest(partitions) | RequestElections(partitions):
                 chosen = partitions or (TopicPartition("t", 0), TopicPartition("u", 0))
                 return PartitionResults({partition: self._partition() for partition in chosen})
             case ReassignRequest(targets):

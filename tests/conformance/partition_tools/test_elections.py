@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from featurewatch.admin.connections import Bootstrap
-from featurewatch.admin.elections.client import ElectionAdmin, ElectionStatus
+from featurewatch.admin.elections.client import ElectionAdmin
+from featurewatch.admin.elections.status import ElectionStatus
 from featurewatch.controller.partitions.assignment import TopicPartition
 from featurewatch.kafka.address import parse_addresses
 from tests.conformance.kafka_tools import ELECT, CommandResult, OurCommand

@@ -268,7 +268,8 @@ SCRIPTS: Final[Mapping[str, Sequence[Step]]] = {
         ),
     ),
     "a later controller has written": (
-        Step("create", create_topic("foreign", [101, 102])),
+        # Partition 1 is an ordinary one, so that a death causes requests in a new cluster as well.
+        Step("create", create_topic("foreign", [101, 102], [102, 101])),
         *fail_over("it wrote", led("foreign", 102, 9, [102, 101], controller_epoch=99)),
         Step("the leader dies", end_brokers(102)),
         Step("it starts", start_brokers(102)),

@@ -1,6 +1,6 @@
 """Elects the leaders of partitions, and follows the elections until they are done (KIP-460, KIP-4).
 
-async with ElectionAdmin(Bootstrap(parse_addresses("kafka-1:9092"))) as admin:
+async with ElectionAdmin.connect("kafka-1:9092") as admin:
     results = await admin.elect(ElectionType.PREFERRED, [TopicPartition("orders", 0)])
     statuses = await admin.wait(results, max_wait_s=30)
 """
@@ -17,7 +17,8 @@ from featurewatch.admin.api_errors import (
     api_error,
 )
 from featurewatch.admin.cluster.reader import ClusterReader, check_response
-from featurewatch.admin.cluster.values import PartitionDetails, numbers_by_topic
+from featurewatch.admin.cluster.values import numbers_by_topic
+from featurewatch.admin.elections.status import ElectionStatus, election_status
 from featurewatch.admin.errors import KafkaApiError, OutcomeUnknownError, UnreachableError
 from featurewatch.controller.partitions.assignment import TopicPartition
 from featurewatch.kafka import messages
@@ -34,16 +35,6 @@ class ElectionType(IntEnum):
     """The first replica, if it is in sync."""
     UNCLEAN = 1
     """Any running replica, where none is in sync: messages may be lost."""
-
-
-class ElectionStatus(IntEnum):
-    """The state of a preferred election, with the numbers of KIP-4's reassignments."""
-
-    FAILED = -1
-    """The preferred replica cannot lead: it is not in sync, or there is no such partition."""
-    IN_PROGRESS = 0
-    """The preferred replica is in sync, and another one leads."""
-    COMPLETED = 1
 
 
 Elections = Mapping[TopicPartition, ResponseError | None]
@@ -99,7 +90,12 @@ class ElectionAdmin(ClusterReader):
         for error in present.errors.values():
             if error.code == TOPIC_NO_RIGHT:
                 raise KafkaApiError(*error)
-        return {one: _status(present.partitions.get(one)) for one in wanted}
+        return {
+            one: election_status(shown.leader, shown.replicas, shown.isr, present.brokers)
+            if (shown := present.partitions.get(one))
+            else ElectionStatus.FAILED
+            for one in wanted
+        }
 
     async def wait(
         self, partitions: Iterable[TopicPartition], *, max_wait_s: float
@@ -127,15 +123,6 @@ class ElectionAdmin(ClusterReader):
 def is_needless(error: ResponseError | None) -> bool:
     """Whether the preferred replica already leads."""
     return error is not None and error.code == _NOT_NEEDED
-
-
-def _status(partition: PartitionDetails | None) -> ElectionStatus:
-    if partition is None or not partition.replicas:
-        return ElectionStatus.FAILED
-    preferred = partition.replicas[0]
-    if partition.leader == preferred:
-        return ElectionStatus.COMPLETED
-    return ElectionStatus.IN_PROGRESS if preferred in partition.isr else ElectionStatus.FAILED
 
 
 def _is_refused(response: "messages.ElectLeadersResponseV2") -> bool:

@@ -1,10 +1,8 @@
 """Reads and changes the finalized levels of a cluster. A shell: it owns connections and time.
 
-    async with FeatureAdmin(Bootstrap(parse_addresses("kafka-1:9092"))) as admin:
-        metadata = await admin.describe()
+    async with FeatureAdmin.connect("kafka-1:9092") as admin:
         update = FeatureUpdate(METADATA_VERSION, FeatureLevel(30))
-        result = await admin.update([update], dry_run=True)
-        result.check()
+        metadata = await admin.update_features([update])
 
 The same calls serve clusters in KRaft mode, in ZooKeeper mode and of the reference system. A change
 is sent to the controller of the Metadata response (KIP-584), or, through controllers' listeners, of
@@ -12,12 +10,12 @@ DescribeCluster; a controller that has moved meanwhile is located again until th
 """
 
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from featurewatch.admin.api_errors import NOT_CONTROLLER, TIMED_OUT
 from featurewatch.admin.connections import Bootstrap
 from featurewatch.admin.errors import RequestError, UnreachableError, UpdateRefusedError
-from featurewatch.admin.features.metadata import FeatureDialect
+from featurewatch.admin.features.metadata import FeatureDialect, FeatureMetadata
 from featurewatch.admin.features.reader import FeatureReader, check_draft
 from featurewatch.admin.features.updates import FeatureUpdate, UpdateResult, uniform_result
 from featurewatch.admin.session import outcome_unknown
@@ -25,7 +23,7 @@ from featurewatch.kafka.address import Address
 from featurewatch.kafka.connection import Connection, NodeError, open_connection
 from featurewatch.kafka.messages import Request
 from featurewatch.kafka.security import PLAINTEXT, Security
-from featurewatch.streams.types import FeatureName, UpgradeType
+from featurewatch.streams.types import FeatureLevel, FeatureName, UpgradeType
 
 __all__ = [
     "Bootstrap",
@@ -37,6 +35,8 @@ __all__ = [
     "update_features",
 ]
 
+_APPLIED_S: Final = 5.0
+_APPLIED_POLL_S: Final = 0.05
 _RESPONSE = TypeVar("_RESPONSE")
 
 
@@ -81,6 +81,51 @@ class FeatureAdmin(FeatureReader):
         from featurewatch.admin.features import kip584_drafts as drafts
 
         return await self._by_draft(drafts.delete_request(names, self._timeout_s), names)
+
+    async def update_features(
+        self, updates: Iterable[FeatureUpdate], *, dry_run: bool = False
+    ) -> FeatureMetadata:
+        """Changes levels, and returns the controller's features after it (KIP-584: updateFeatures).
+
+        Raises:
+            UpdateRefusedError: One update or the request was refused. The other exceptions are
+                those of `update`.
+        """
+        requested = tuple(updates)
+        (await self.update(requested, dry_run=dry_run)).check()
+        return await self.describe_applied(() if dry_run else requested)
+
+    async def delete_features(self, features: Iterable[FeatureName]) -> FeatureMetadata:
+        """Removes features, and returns the controller's after it (KIP-584: deleteFeatures).
+
+        The early draft has a request for that; elsewhere it is a safe downgrade to level 0. Raises
+        as `update_features` does.
+        """
+        names = tuple(features)
+        removals = [
+            FeatureUpdate(name, FeatureLevel(0), UpgradeType.SAFE_DOWNGRADE) for name in names
+        ]
+        if self._dialect is not FeatureDialect.EARLY:
+            return await self.update_features(removals)
+        (await self.delete(names)).check()
+        return await self.describe_applied(removals)
+
+    async def describe_applied(self, updates: Iterable[FeatureUpdate]) -> FeatureMetadata:
+        """The controller's features once it has applied a change, or after 5 seconds.
+
+        A node applies a level that was just finalized a moment later, like all metadata.
+        """
+        deadline = self._monotonic() + _APPLIED_S
+        levels = {update.feature: max(int(update.level), 0) for update in updates}
+        while True:
+            metadata = await self.describe(controller=True)
+            is_applied = all(
+                metadata.finalized.get(name, 0) == level for name, level in levels.items()
+            )
+            # kraft.version is raised by the quorum, in its own time.
+            if is_applied or self._monotonic() > deadline:
+                return metadata
+            await self._pause(_APPLIED_POLL_S)
 
     async def _by_draft(self, request: Request[Any], names: Iterable[FeatureName]) -> UpdateResult:
         """Sends a draft's request, whose response is one for all of these features."""

@@ -1,6 +1,6 @@
 """Administers the topics of a cluster by KIP-4's draft. A shell: it owns connections and time.
 
-    async with DraftAdminClient({"bootstrap.servers": "127.0.0.1:9092"}) as client:
+    async with DraftAdminClient.connect("127.0.0.1:9092") as client:
         await client.create_topic("orders", 3, 2, {"retention.ms": "3600000"})
         await client.reassign_partitions(json_text)
 
@@ -9,14 +9,17 @@ The controllers of the reference system serve it (``--control-topics``); release
 
 import asyncio
 import json
+import os
 import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, Protocol, Self, TypeVar
 
 from featurewatch.admin.connections import AdminConnections, Bootstrap
+from featurewatch.admin.elections.status import election_status
 from featurewatch.admin.errors import (
     AdminError,
     OutcomeUnknownError,
@@ -26,12 +29,12 @@ from featurewatch.admin.errors import (
 from featurewatch.common.text import quoted
 from featurewatch.kafka import messages
 from featurewatch.kafka.address import Address, parse_addresses
+from featurewatch.kafka.client_properties import client_config, read_client_config
 from featurewatch.kafka.connection import Connection, NodeError
 from featurewatch.kafka.messages import Request
 
 if TYPE_CHECKING:
     Topic = messages.DescribeTopicResponseV0.TopicDescription
-    Partition = messages.DescribeTopicResponseV0.TopicPartitionDetails
 
 _SERVERS: Final = "bootstrap.servers"
 _TIMEOUT_MS: Final = "request.timeout.ms"
@@ -65,7 +68,7 @@ class DraftApiError(AdminError):
 
 
 class OperationState(IntEnum):
-    """The outcome of a reassignment or an election of one partition."""
+    """The state of a reassignment or an election of one partition."""
 
     FAILED = -1
     IN_PROGRESS = 0
@@ -93,9 +96,11 @@ class CachedCluster:
 class DraftAdminClient:
     """Administers one cluster; use as an asynchronous context, which closes the connections.
 
-    ``properties`` has ``bootstrap.servers`` and may have ``request.timeout.ms`` (30000), how long a
-    call may take, and ``retry.backoff.ms`` (100), the pause before a request is repeated and
-    between two looks at what a future waits for. ``monotonic`` gives seconds.
+    ``properties`` are those of Kafka's clients (KIP-4: settings related to the network client):
+    ``bootstrap.servers``, and if need be ``request.timeout.ms`` (30000), how long a call may take,
+    ``retry.backoff.ms`` (100), the pause before a request is repeated and between two looks at
+    what a future waits for, ``socket.connection.setup.timeout.ms`` (10000), and the settings of
+    TLS and SASL. ``monotonic`` gives seconds.
 
     Every call raises `DraftApiError` if the answer's code is not 0, `UnreachableError` if no
     controller was reached in time, and `OutcomeUnknownError` if a change was sent and no answer
@@ -108,10 +113,11 @@ class DraftAdminClient:
     def __init__(
         self, properties: Mapping[str, str], *, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
-        unknown = sorted(properties.keys() - _DEFAULTS.keys())
-        if unknown:
-            raise RequestError(f"unknown properties: {', '.join(unknown)}")
         values = {**_DEFAULTS, **properties}
+        try:
+            config = client_config(properties)
+        except ValueError as error:
+            raise RequestError(str(error)) from None
         try:
             addresses = parse_addresses(values[_SERVERS])
         except ValueError as error:
@@ -121,10 +127,31 @@ class DraftAdminClient:
         self._timeout_s = _seconds(_TIMEOUT_MS, values)
         self._backoff_s = _seconds(_BACKOFF_MS, values)
         self._monotonic = monotonic
-        self._connections = AdminConnections(Bootstrap(addresses), min(10.0, self._timeout_s))
+        self._connections = AdminConnections(
+            Bootstrap(addresses, security=config.security),
+            min(config.connect_timeout_s or 10.0, self._timeout_s),
+        )
         self._cluster: CachedCluster | None = None
         self._futures: set[asyncio.Task[Any]] = set()
         self._lock = asyncio.Lock()
+
+    @classmethod
+    def connect(
+        cls, servers: str, *, config: str | os.PathLike[str] | Mapping[str, str] | None = None
+    ) -> Self:
+        """A client of these nodes, as ``host:port,host:port``; it connects at its first call.
+
+        ``config`` is a properties file as Kafka's tools take it, or its properties.
+
+        Raises:
+            RequestError: as the class does, or the file cannot be used.
+        """
+        if config is not None and not isinstance(config, Mapping):
+            try:
+                config = read_client_config(Path(config)).properties
+            except ValueError as error:
+                raise RequestError(str(error)) from None
+        return cls({**(config or {}), _SERVERS: servers})
 
     async def __aenter__(self) -> Self:
         return self
@@ -255,11 +282,14 @@ class DraftAdminClient:
         """The state of each partition, None: of all, by the description of its topic.
 
         It is completed if the head of the replica list leads, and in progress if the head is in the
-        ISR, which it must be to be elected. A partition that does not exist has failed.
+        ISR and its broker is running: otherwise it cannot be elected, and the election has failed.
+        So it has if the partition does not exist.
 
         Raises `RequestError` if the string is not the JSON of the draft.
         """
         chosen = None if partitions is None else _partitions_of(partitions)
+        metadata = await self._send(messages.ClusterMetadataRequestV0())
+        running = {broker.node_id for broker in metadata.brokers}
         names = await self.list_topics() if chosen is None else [id_.topic for id_ in chosen]
         states: dict[DraftPartitionId, OperationState] = {}
         for name in dict.fromkeys(names):
@@ -269,7 +299,10 @@ class DraftAdminClient:
                 continue  # it was deleted meanwhile, or never existed
             for partition in topic.partitions:
                 id_ = DraftPartitionId(name, partition.partition_id)
-                states[id_] = _election_state(partition)
+                status = election_status(
+                    partition.leader, partition.replicas, partition.isr, running
+                )
+                states[id_] = OperationState(status)
         if chosen is None:
             return states
         return {id_: states.get(id_, OperationState.FAILED) for id_ in chosen}
@@ -420,13 +453,6 @@ def _state(code: int) -> OperationState:
         return OperationState(code)
     except ValueError:
         return OperationState.IN_PROGRESS
-
-
-def _election_state(partition: "Partition") -> OperationState:
-    head = partition.replicas[0] if partition.replicas else None
-    if head is not None and partition.leader == head:
-        return OperationState.COMPLETED
-    return OperationState.IN_PROGRESS if head in partition.isr else OperationState.FAILED
 
 
 def _partitions_of(text: str) -> list[DraftPartitionId]:

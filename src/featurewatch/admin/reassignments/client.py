@@ -1,6 +1,6 @@
 """Starts, cancels, lists and follows the reassignments of a cluster's partitions (KIP-455, KIP-4).
 
-    async with ReassignmentAdmin(Bootstrap(parse_addresses("kafka-1:9092"))) as admin:
+    async with ReassignmentAdmin.connect("kafka-1:9092") as admin:
         targets = {TopicPartition("orders", 0): (4, 5, 6)}
         await admin.reassign(targets, max_wait_s=3600)
 

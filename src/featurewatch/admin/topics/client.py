@@ -1,6 +1,6 @@
 """Creates, deletes and changes topics. A shell: it owns connections and time.
 
-    async with TopicAdmin(Bootstrap(parse_addresses("kafka-1:9092"))) as admin:
+    async with TopicAdmin.connect("kafka-1:9092") as admin:
         results = await admin.create([TopicSpec("orders", partitions=12, replication_factor=3)])
         check_changes(results)
 
@@ -140,9 +140,15 @@ class TopicAdmin(TopicMetadataReader):
     ) -> None:
         """Adds partitions, sets settings and returns others to their defaults (KIP-4: AlterTopic).
 
-        Settings come first; partitions are added only if they were accepted. ``assignment`` is of
-        the new partitions. Raises `KafkaApiError` if one is refused.
+        Settings come first; partitions are added only if they were accepted. ``assignment`` has the
+        replicas of the new partitions and needs ``partitions``. Raises `KafkaApiError` if one is
+        refused.
         """
+        if assignment is not None and partitions is None:
+            raise RequestError(
+                f"an assignment for topic {name!r} without a number of partitions: give partitions "
+                "to add some with these replicas, or use ReassignmentAdmin to move existing ones"
+            )
         settings = [SettingChange(key, value) for key, value in (added or {}).items()]
         settings += map(SettingChange.delete, deleted)
         if partitions is None and not settings:

@@ -1,6 +1,6 @@
 """Lists and describes topics, their settings and their reassignments; changes nothing.
 
-async with TopicMetadataReader(Bootstrap(parse_addresses("kafka-1:9092"))) as reader:
+async with TopicMetadataReader.connect("kafka-1:9092") as reader:
     overview = await reader.overview()
     details = await reader.describe(topic.name for topic in overview.topics)
 """

@@ -4,7 +4,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from featurewatch.cli.config.client_config import read_client_config, read_properties
+from featurewatch.cli.config.client_config import (
+    as_usage_errors,
+    read_client_config,
+    read_properties,
+)
 from featurewatch.cli.config.settings import ClusterSection
 from featurewatch.cli.errors import UsageError
 from featurewatch.kafka.address import parse_addresses
@@ -80,8 +84,9 @@ def zookeeper_settings(cluster: ClusterSection) -> ZookeeperSettings:
     login = ZookeeperLogin()
     if (file := cluster.zookeeper_config) is not None:
         properties = read_properties(file)
-        properties.checked(check_zookeeper_keys)
-        login = properties.checked(ZookeeperLogin.from_properties)
+        with as_usage_errors():
+            properties.checked(check_zookeeper_keys)
+            login = properties.checked(ZookeeperLogin.from_properties)
     everything = cluster.records == "all"
     return ZookeeperSettings(
         cluster.zookeeper,

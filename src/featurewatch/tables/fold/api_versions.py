@@ -188,15 +188,20 @@ def _with_levels(image: ClusterImage, event: NodeAnswer) -> FeaturesImage:
     offset of its image and a controller's the offset of the last change, so the two are not
     comparable: after a broker's response those of controllers are ignored. In one direction they
     are: a broker whose image ends before a change that a controller reported has not applied it.
+    The same levels under a higher epoch raise the epoch, so that a response between the two, which
+    is older, is ignored.
     """
     if event.epoch < 0:
         return image.features
     provenance = image.features.provenance
+    levels = Map({name: level for name, level in event.finalized.items() if level > 0})
     if isinstance(provenance, AnswerProvenance):
         if provenance.role is Role.BROKER and event.role is Role.CONTROLLER:
             return image.features
         if event.epoch < provenance.epoch:
             return image.features
+        is_known = (event.role, event.epoch) == (provenance.role, provenance.epoch)
+        if is_known and levels == image.features.levels:
+            return image.features
     answer = AnswerProvenance(event.role, event.node_id, event.epoch, event.seen_ms)
-    levels = Map({name: level for name, level in event.finalized.items() if level > 0})
-    return image.features.with_snapshot(levels, event.epoch, answer)
+    return image.features.with_set(levels, event.epoch, answer)

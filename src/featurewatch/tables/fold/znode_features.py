@@ -33,7 +33,7 @@ def features_from_znode(
         if features.epoch < 0 and not features.levels:
             return features
         path = last.path if isinstance(last, ZnodeProvenance) else FEATURES_PATHS[0]
-        return features.with_znode(
+        return features.with_set(
             Map(), -1, ZnodeProvenance(path, -1, event.zxid, -1, event.seen_ms)
         )
     provenance = znode_provenance(znode, event.seen_ms)
@@ -50,7 +50,7 @@ def features_from_znode(
     finalized = Map(levels if content.enabled else {})
     if provenance.same_data(last) and (epoch, finalized) == (features.epoch, features.levels):
         return features
-    return features.with_znode(finalized, epoch, provenance)
+    return features.with_set(finalized, epoch, provenance)
 
 
 def max_versions(zookeeper: ZookeeperImage) -> Map[str, int]:

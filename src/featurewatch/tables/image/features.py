@@ -22,8 +22,9 @@ class FeaturesImage:
 
     A level of 0 is there only if a features znode of the early draft of KIP-584 finalizes it.
     ``epoch`` is the cluster's own version of the set: for a metadata log the offset of the last
-    commit that changed it, as Kafka's controllers report it, and for ZooKeeper the version of the
-    features znode (-1: it does not exist or is disabled). ``revision`` is featurewatch's counter of
+    commit that changed it, as Kafka's controllers report it, for ZooKeeper the version of the
+    features znode (-1: it does not exist or is disabled), and for ApiVersions that of the newest
+    response that counts. ``revision`` is featurewatch's counter of
     the commits that changed a level. Neither is the level of any feature (KIP-584).
     """
 
@@ -61,12 +62,13 @@ class FeaturesImage:
             return self
         return type(self)(levels, epoch, self.revision + 1, provenance)
 
-    def with_znode(
+    def with_set(
         self, levels: Map[FeatureName, FeatureLevel], epoch: int, provenance: Provenance
     ) -> Self:
-        """This image with the whole set replaced by a znode's, whose version is the epoch.
+        """This image with the whole set of levels and its epoch replaced.
 
-        The epoch changes even if no level does; the revision does not.
+        For sources that report the epoch of a set: a znode's version, and that of ApiVersions. The
+        epoch changes even if no level does; the revision does not.
         """
         after = self.with_snapshot(levels, epoch, provenance)
         return replace(after, epoch=epoch, provenance=provenance) if after is self else after

@@ -9,7 +9,7 @@ from featurewatch.kafka.encode import write_entity
 from featurewatch.kafka.messages import Request, response_class
 from featurewatch.reference.zookeeper.kip4.api import Kip4Api
 from featurewatch.reference.zookeeper.kip4.controller_access import ControllerAccess
-from featurewatch.reference.zookeeper.machines.encoding import Endpoint
+from featurewatch.reference.zookeeper.machines.encoding import BROKER_IDS, Endpoint
 from featurewatch.reference.zookeeper.machines.topics.context import ControllerContext
 from featurewatch.reference.zookeeper.machines.topics.requests import TopicRequest, TopicResponse
 from featurewatch.reference.zookeeper.wire.api_keys import ApiDialect
@@ -63,6 +63,14 @@ class Kip4Rig(Rig):
         context = self.context_or_none()
         assert context is not None
         return context
+
+    @property
+    def broker_ids(self) -> list[int]:
+        """The registered brokers, which nobody can connect to."""
+        prefix = f"{BROKER_IDS}/"
+        return [
+            int(path.removeprefix(prefix)) for path in self.history.tree if path.startswith(prefix)
+        ]
 
     def context_or_none(self) -> ControllerContext | None:
         """The controller's memory; None: this node is not the controller."""

@@ -8,10 +8,10 @@ from featurewatch.admin.cluster.values import PartitionDetails
 from featurewatch.admin.elections.client import (
     ElectionAdmin,
     Elections,
-    ElectionStatus,
     ElectionType,
     is_needless,
 )
+from featurewatch.admin.elections.status import ElectionStatus
 from featurewatch.admin.errors import KafkaApiError, UnreachableError
 from featurewatch.cli.commands.elect.options import ElectionOptions
 from featurewatch.cli.commands.elect.partition_file import read_partitions

@@ -182,7 +182,7 @@ class Kip4Api:
         return {"results": results}
 
     async def _preferred_replica_leader_election(self, body: Any) -> Fields:
-        self._elections.elect(body.partitions_serialized)
+        await self._elections.elect(body.partitions_serialized)
         return {}
 
 

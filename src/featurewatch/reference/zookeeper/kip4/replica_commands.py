@@ -3,22 +3,14 @@
 Both requests start something and return at once; waiting is the client's part.
 """
 
-import asyncio
-import logging
-
 from featurewatch.controller.partitions.assignment import TopicPartition
 from featurewatch.reference.zookeeper.kip4.codes import AdminRequestFailedError, ReassignmentCode
 from featurewatch.reference.zookeeper.kip4.controller_access import ControllerAccess
 from featurewatch.reference.zookeeper.kip4.strings import parse_manual_assignment, parse_partitions
-from featurewatch.reference.zookeeper.machines.requests import ErrorCode
 from featurewatch.reference.zookeeper.machines.topics.requests import (
-    ElectLeadersRequest,
-    PartitionResults,
     ReassignRequest,
+    RequestElections,
 )
-from featurewatch.reference.zookeeper.sessions.slots import MachineExitedError
-
-_log = logging.getLogger("featurewatch.reference.zookeeper")
 
 
 class ReassignPartitionsCommandHelper:
@@ -59,10 +51,12 @@ class PreferredReplicaLeaderElectionCommandHelper:
 
     def __init__(self, controller: ControllerAccess) -> None:
         self._controller = controller
-        self._running: set[asyncio.Task[None]] = set()
 
-    def elect(self, partitions_serialized: str | None) -> None:
+    async def elect(self, partitions_serialized: str | None) -> None:
         """Starts the elections of the string's partitions, or without a string of all.
+
+        It returns when they are in ZooKeeper, where the next controller finds them if this one is
+        deposed before it performs them.
 
         Raises:
             AdminRequestFailedError: if the string is bad, or names a partition that does not exist
@@ -78,26 +72,4 @@ class PreferredReplicaLeaderElectionCommandHelper:
                     raise AdminRequestFailedError(f"Partition {partition} does not exist.")
                 if context.is_being_deleted(partition):
                     raise AdminRequestFailedError(f"Partition {partition} is being deleted.")
-        election = asyncio.get_running_loop().create_task(
-            self._elect(ElectLeadersRequest(partitions))
-        )
-        self._running.add(election)
-        election.add_done_callback(self._running.discard)
-
-    async def _elect(self, request: ElectLeadersRequest) -> None:
-        try:
-            response = await self._controller.perform_request(request)
-        except MachineExitedError:
-            return
-        if not isinstance(response, PartitionResults):
-            _log.warning("a preferred election was not performed: %s", response)
-            return
-        failed = [
-            f"{partition}: {result.message}"
-            for partition, result in response.results.items()
-            if result.error not in (ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED)
-        ]
-        if failed:
-            _log.warning(
-                "%d partitions have no preferred leader, such as %s", len(failed), failed[0]
-            )
+        await self._controller.perform(RequestElections(partitions))

@@ -131,6 +131,29 @@ class OperationsDriver:
         data = self.history.tree[topic_path(partition.topic)].data
         return decode_topic(data).assignments[partition.number]
 
+    def overtake(
+        self, old: bytes, new: bytes, *, skip: int = 0, partition: TopicPartition = P0
+    ) -> None:
+        """A leader changes its state just before the controller's next write of it, once.
+
+        ``skip`` writes of the controller are left alone before.
+        """
+        path = state_path(partition)
+        skipped = [None] * skip
+
+        def change(operation: Operation) -> None:
+            if not isinstance(operation, Multi) or SetData not in map(type, operation.operations):
+                return
+            if path not in [getattr(part, "path", None) for part in operation.operations]:
+                return
+            if skipped:
+                skipped.pop()
+                return
+            self.fail_next = lambda _: None
+            self.write(SetData(path, self.history.tree[path].data.replace(old, new), ANY_VERSION))
+
+        self.fail_next = change
+
     def _apply(self, session: int, operation: Operation) -> OperationResult:
         count = len(self.history.log)
         result = self.history.write(session, operation)

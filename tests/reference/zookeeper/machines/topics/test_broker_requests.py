@@ -1,5 +1,7 @@
 """Elections, shutdowns, ISR changes and deletions that someone requests."""
 
+from typing import Any
+
 import pytest
 
 from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
@@ -17,7 +19,8 @@ from featurewatch.reference.zookeeper.machines.topics.dialect import (
     RELEASED_OPERATIONS,
     OperationsDialect,
 )
-from featurewatch.reference.zookeeper.machines.topics.results import PartitionResult
+from featurewatch.reference.zookeeper.machines.topics.operations import elections
+from featurewatch.reference.zookeeper.machines.topics.results import NO_ERROR, PartitionResult
 from featurewatch.reference.zookeeper.machines.topics.znodes import topic_config_path
 from featurewatch.reference.zookeeper.machines.zookeeper import (
     Create,
@@ -66,6 +69,68 @@ def test_the_preferred_replica_is_elected(dialect: OperationsDialect, by_znode: 
     assert [line[2] for line in lines_for(lines, "LAI")] == ["1", "2", "3"]
     results, lines = driver.elect_leaders(P0)
     assert (results[P0].error, lines) == (ErrorCode.ELECTION_NOT_NEEDED, [])
+
+
+def unbalanced(dialect: OperationsDialect) -> OperationsDriver:
+    """Broker 2 leads both partitions of t, whose heads are 1, in sync again."""
+    driver = make_cluster((1, 2, 3), (1, 2, 3), dialect=dialect)
+    driver.kill_broker(1)
+    driver.start_broker(1)
+    for partition in (P0, P1):
+        driver.alter_isr(1, 2, 3, partition=partition)
+    driver.settle()
+    return driver
+
+
+def leaders(driver: OperationsDriver) -> list[int]:
+    """The leaders of both partitions, as the controller knows them."""
+    return [driver.controller.context.leaderships[partition].leader for partition in (P0, P1)]
+
+
+@DIALECTS
+def test_a_requested_election_survives_its_controller(dialect: OperationsDialect) -> None:
+    """KIP-4's request is answered when it is in ZooKeeper and before anyone is elected (A-30); if
+    the controller is deposed then, the next one elects (A-39, C-61)."""
+    driver = unbalanced(dialect)
+    results: list[Any] = []
+    driver.controller.request_elections(None, results.append)
+    driver.settle(until=lambda _: bool(results))
+    assert results == [{P0: NO_ERROR, P1: NO_ERROR}]
+    assert leaders(driver) == [2, 2]
+    driver.fail_over()
+    assert leaders(driver) == [1, 1]
+    assert "/admin/preferred_replica_election" not in driver.history.tree
+
+
+def test_a_requested_election_follows_an_earlier_one() -> None:
+    """The znode of an earlier request is performed first, whoever wrote it, and none is lost."""
+    driver = unbalanced(RELEASED_OPERATIONS)
+    results: list[Any] = []
+    driver.put(
+        "/admin/preferred_replica_election",
+        b'{"version":1,"partitions":[{"topic":"t","partition":0}]}',
+    )
+    driver.controller.request_elections([P1], results.append)
+    driver.settle()
+    assert results == [{P1: NO_ERROR}]
+    assert leaders(driver) == [1, 1]
+
+
+def test_an_election_that_cannot_be_requested_has_a_reason(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An unknown partition, more partitions than a znode holds: nothing is written then."""
+    driver = unbalanced(RELEASED_OPERATIONS)
+    results: list[Any] = []
+    driver.controller.request_elections([P0, TopicPartition("t", 9)], results.append)
+    driver.settle()
+    monkeypatch.setattr(elections, "_MAX_ZNODE_BYTES", 60)
+    driver.controller.request_elections(None, results.append)
+    assert lines_for(driver.settle(), "W") == []
+    (unknown,), both = (dict(result) for result in results)
+    assert unknown == TopicPartition("t", 9)
+    assert {result.error for result in both.values()} == {ErrorCode.INVALID_REQUEST}
+    assert leaders(driver) == [2, 2]
 
 
 def test_a_deposed_controller_does_not_remove_a_requested_election() -> None:

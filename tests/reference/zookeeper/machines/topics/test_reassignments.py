@@ -115,6 +115,27 @@ def test_a_leader_in_the_target_stays() -> None:
 
 
 @DIALECTS
+def test_a_leaders_write_does_not_keep_the_replicas_from_learning_of_a_reassignment(
+    dialect: OperationsDialect,
+) -> None:
+    """A leader changes its ISR just before step 2 (C-44) and step 7 (C-49): the controller reads it
+    again, and every replica is informed."""
+    driver = make_cluster((1, 2), brokers=(1, 2, 3), dialect=dialect)
+    driver.overtake(b"[1,2]", b"[1]")
+    _, lines = driver.reassign(3, 1)
+    assert lines_for(lines, "LAI")[:3] == [
+        f"S {broker} LAI t-0 leader=1 isr=1 le=1 ar=3.1.2+3-2{' new' if broker == 3 else ''}"
+        for broker in (1, 2, 3)
+    ]
+    driver.overtake(b"[1,2,3]", b"[1,3]", skip=1)
+    driver.alter_isr(1, 2, 3)
+    assert [line for line in lines_for(driver.journal, "LAI") if " le=2 " in line][:2] == [
+        f"S {broker} LAI t-0 leader=1 isr=1.3 le=2 ar=3.1" for broker in (1, 3)
+    ]
+    assert driver.assignment() == ReplicaAssignment((3, 1))
+
+
+@DIALECTS
 def test_replicas_of_both_lists_are_kept(dialect: OperationsDialect) -> None:
     """Only what the target lacks is stopped and deleted (C-50, C-51)."""
     driver = make_cluster((1, 2, 3), brokers=(1, 2, 3, 4), dialect=dialect)

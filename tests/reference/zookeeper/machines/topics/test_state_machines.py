@@ -29,8 +29,6 @@ from featurewatch.reference.zookeeper.machines.topics.partition_machine import (
 from featurewatch.reference.zookeeper.machines.zookeeper import (
     BadVersion,
     Multi,
-    Operation,
-    SetData,
 )
 from tests.reference.zookeeper.machines.topics.cluster import P0, OperationsDriver, lines_for
 
@@ -186,15 +184,7 @@ def test_a_failed_election_changes_nothing(election: Election, text: str) -> Non
 def test_a_state_that_changed_meanwhile_is_decided_again() -> None:
     """A leader's own write between read and write is not lost: the election reads again (C-10)."""
     driver, parts = cluster()
-    path = "/brokers/topics/t/partitions/0/state"
-    changed = driver.history.tree[path].data.replace(b"[1,2,3]", b"[1,3]")
-    failures = [changed]
-
-    def overtake(operation: Operation) -> None:
-        if isinstance(operation, Multi) and failures:
-            driver.write(SetData(path, failures.pop(), -1))
-
-    driver.fail_next = overtake
+    driver.overtake(b"[1,2,3]", b"[1,3]")
     parts.context.partition_states[P0] = PartitionState.OFFLINE
     parts.context.remove_broker(1)
     driver.run(parts.partitions.move([P0], PartitionState.ONLINE))
@@ -349,6 +339,17 @@ def test_a_replica_that_goes_offline_leaves_the_isr(
         *metadata("leader=1 isr=1.3 offline=none"),
         "S 2 SR t-0 le=0",
     ]
+
+
+@DIALECTS
+def test_a_replica_leaves_an_isr_that_changed_meanwhile(dialect: OperationsDialect) -> None:
+    """A leader's own write between read and write is kept, and the replica leaves all the same
+    (C-34, C-34 as released)."""
+    driver, parts = cluster(dialect)
+    driver.overtake(b"[1,2,3]", b"[1,2]")
+    lines = driver.run(parts.replicas.move([PartitionReplica(P0, 2)], ReplicaState.OFFLINE))
+    assert driver.state() == "t-0 leader=1 isr=1 le=1 pe=2 ce=1"
+    assert "S 1 LAI t-0 leader=1 isr=1 le=1 ar=1.2.3" in lines
 
 
 def test_a_replica_outside_the_isr_goes_offline_without_a_write() -> None:

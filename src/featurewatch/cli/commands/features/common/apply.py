@@ -1,7 +1,5 @@
 """Sends a change to released Kafka and prints its result, for the commands that change."""
 
-import asyncio
-import time
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -22,8 +20,6 @@ from featurewatch.cli.kafka_tools.features import FeatureOutcome, KafkaFeaturesT
 from featurewatch.cli.output.confirmation import confirm, must_confirm
 from featurewatch.cli.output.terminal import print_error, print_line
 
-_SEEN_S: Final = 5.0
-_PAUSE_S: Final = 0.05
 _NO_RIGHT: Final = 31
 """``CLUSTER_AUTHORIZATION_FAILED``, which Kafka explains at length and not to people."""
 
@@ -55,7 +51,7 @@ async def apply_updates(
         metadata = None
         if target.as_json:
             changed = not dry_run and not result.refused
-            metadata = await wait_until_applied(admin, updates if changed else ())
+            metadata = await admin.describe_applied(updates if changed else ())
     report(target, operation, updates, result, metadata, dry_run=dry_run)
 
 
@@ -97,21 +93,3 @@ def _suggest(refused: Iterable[str]) -> None:
 async def show_and_ask(admin: FeatureAdmin, updates: Iterable[FeatureUpdate]) -> None:
     """Shows what will happen and confirms it; ends the command unless it is confirmed."""
     confirm(preview(await admin.describe(controller=True), updates))
-
-
-async def wait_until_applied(
-    admin: FeatureAdmin, updates: Iterable[FeatureUpdate]
-) -> FeatureMetadata:
-    """The controller's features once it has applied a change, or after a few seconds.
-
-    A node applies a level that was just finalized a moment later, like all metadata.
-    """
-    deadline = time.monotonic() + _SEEN_S
-    levels = {update.feature: max(int(update.level), 0) for update in updates}
-    while True:
-        metadata = await admin.describe(controller=True)
-        seen = all(metadata.finalized.get(name, 0) == level for name, level in levels.items())
-        # kraft.version is raised by the quorum, in its own time.
-        if seen or time.monotonic() > deadline:
-            return metadata
-        await asyncio.sleep(_PAUSE_S)

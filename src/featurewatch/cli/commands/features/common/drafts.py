@@ -6,7 +6,6 @@ from featurewatch.admin.features.client import FeatureAdmin
 from featurewatch.admin.features.metadata import FeatureDialect, FeatureMetadata
 from featurewatch.admin.features.updates import FeatureUpdate, UpdateResult
 from featurewatch.cli.command_line import Exit
-from featurewatch.cli.commands.features.common.apply import wait_until_applied
 from featurewatch.cli.commands.features.common.documents import document, print_document
 from featurewatch.cli.commands.features.common.options import FeaturesTarget
 from featurewatch.cli.errors import ExitCode, UsageError
@@ -30,7 +29,7 @@ async def update_by_draft(
             heading = "Please confirm before downgrading the following features:"
             _agree(update_lines(metadata, lowered, heading), "[Y/n]? ", yes=yes)
         result = await admin.update(updates)
-        metadata = await wait_until_applied(admin, () if result.refused else updates)
+        metadata = await admin.describe_applied(() if result.refused else updates)
     _report(target, result, metadata)
 
 
@@ -52,7 +51,7 @@ async def delete_by_draft(
     async with target.connect(FeatureAdmin, changes=True, dialect=target.dialect) as admin:
         _agree([*lines, ""], "[Y/n] ", yes=yes)
         result = await (admin.delete(features) if early else admin.update(gone))
-        metadata = await wait_until_applied(admin, () if result.refused else gone)
+        metadata = await admin.describe_applied(() if result.refused else gone)
     _report(target, result, metadata)
 
 

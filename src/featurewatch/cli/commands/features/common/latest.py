@@ -7,7 +7,7 @@ from featurewatch.admin.features.latest import highest_common, highest_supported
 from featurewatch.admin.features.metadata import FeatureDialect, NodeDescription
 from featurewatch.admin.features.updates import UpdateResult
 from featurewatch.cli.command_line import Exit
-from featurewatch.cli.commands.features.common.apply import report, show_and_ask, wait_until_applied
+from featurewatch.cli.commands.features.common.apply import report, show_and_ask
 from featurewatch.cli.commands.features.common.documents import document, print_document
 from featurewatch.cli.commands.features.common.drafts import update_by_draft
 from featurewatch.cli.commands.features.common.options import FeaturesTarget
@@ -43,7 +43,7 @@ async def enable_latest(target: FeaturesTarget, *, dry_run: bool, yes: bool) -> 
         metadata_after = None
         if target.as_json:
             changed = bool(chosen.updates) and not dry_run and not result.refused
-            metadata_after = await wait_until_applied(admin, chosen.updates if changed else ())
+            metadata_after = await admin.describe_applied(chosen.updates if changed else ())
     if chosen.updates:
         report(target, UPGRADE, chosen.updates, result, metadata_after, dry_run=dry_run)
     elif metadata_after is not None:

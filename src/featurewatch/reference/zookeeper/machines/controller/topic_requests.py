@@ -40,6 +40,7 @@ from featurewatch.reference.zookeeper.machines.topics.requests import (
     PartitionResults,
     ProducerIdsRequest,
     ReassignRequest,
+    RequestElections,
     RunningReassignments,
     TopicConfigsRequest,
     TopicConfigsResult,
@@ -168,6 +169,8 @@ class TopicOperations:
                 controller.perform(controller.producer_ids.allocate(broker_id), reply)
             case ElectLeadersRequest(partitions, unclean):
                 controller.elect(partitions, _partitions(reply), unclean=unclean)
+            case RequestElections(partitions):
+                controller.request_elections(partitions, _partitions(reply))
             case ReassignRequest():
                 controller.reassign(request, _partitions(reply))
             case ListReassignmentsRequest(partitions):

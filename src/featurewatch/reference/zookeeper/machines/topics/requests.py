@@ -48,6 +48,17 @@ class ElectLeadersRequest(TopicMessage):
 
 
 @dataclass(frozen=True, slots=True)
+class RequestElections(TopicMessage):
+    """Requests elections of the preferred replicas by znode, as Kafka's tools did before 2.4.
+
+    None requests all that are needed. The response follows the write, before the elections; if a
+    partition is refused, none is requested.
+    """
+
+    partitions: tuple[TopicPartition, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ReassignRequest(TopicMessage):
     """AlterPartitionReassignments: the target replicas; None cancels.
 
@@ -147,6 +158,7 @@ TopicRequest = (
     | AlterPartitionRequest
     | ProducerIdsRequest
     | ElectLeadersRequest
+    | RequestElections
     | ReassignRequest
     | ListReassignmentsRequest
     | CreateTopicsRequest

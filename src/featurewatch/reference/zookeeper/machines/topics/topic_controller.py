@@ -219,6 +219,12 @@ class TopicController:
         chosen = [*self.context.assignments] if partitions is None else partitions
         self._queue(_replying(self._elections.elect(chosen, unclean=unclean), reply))
 
+    def request_elections(
+        self, partitions: Sequence[TopicPartition] | None, reply: Reply[PartitionResults]
+    ) -> None:
+        """Elections that survive this controller, as KIP-4's draft requests them; None: all."""
+        self._queue(_replying(self._elections.request(partitions), reply))
+
     def reassign(self, request: ReassignRequest, reply: Reply[PartitionResults]) -> None:
         """A client's AlterPartitionReassignments."""
         self._queue(_replying(self._reassignments.request(request), reply))

@@ -194,6 +194,12 @@ def decode_reassignments(data: bytes) -> list[ReassignmentEntry]:
     return [ReassignmentEntry(partition, replicas) for partition, replicas in entries.items()]
 
 
+def encode_preferred_elections(partitions: Iterable[TopicPartition]) -> bytes:
+    """Encodes the partitions of a preferred election that is requested by znode."""
+    entries = [{"topic": topic, "partition": number} for topic, number in partitions]
+    return orjson.dumps({"version": 1, "partitions": entries})
+
+
 def decode_preferred_elections(data: bytes) -> list[TopicPartition]:
     """Decodes the partitions of a preferred election that is requested by znode.
 

@@ -22,12 +22,19 @@ from featurewatch.reference.zookeeper.machines.topics.results import NO_ERROR, P
 from featurewatch.reference.zookeeper.machines.topics.znodes import (
     PREFERRED_ELECTION as PREFERRED_ELECTION_PATH,
 )
-from featurewatch.reference.zookeeper.machines.topics.znodes import decode_preferred_elections
+from featurewatch.reference.zookeeper.machines.topics.znodes import (
+    decode_preferred_elections,
+    encode_preferred_elections,
+)
 from featurewatch.reference.zookeeper.machines.zookeeper import (
+    Create,
     Delete,
     Exists,
     GetData,
     GetDataResult,
+    NodeExists,
+    OperationDone,
+    OperationResult,
 )
 
 DEFAULT_IMBALANCE_PERCENT: Final = 10
@@ -39,6 +46,12 @@ _UNKNOWN: Final = PartitionResult(
 _DELETED: Final = PartitionResult(ErrorCode.INVALID_TOPIC_EXCEPTION, "The topic is being deleted")
 _NOT_NEEDED: Final = PartitionResult(
     ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition."
+)
+_MAX_ZNODE_BYTES: Final = 1_000_000
+"""ZooKeeper drops the connection of a write beyond ``jute.maxbuffer``, 1 MiB by default."""
+_TOO_MANY: Final = PartitionResult(
+    ErrorCode.INVALID_REQUEST,
+    "The partitions do not fit into one request to ZooKeeper: name fewer of them.",
 )
 
 
@@ -56,7 +69,7 @@ class RequestedElections:
         results: dict[TopicPartition, PartitionResult] = {}
         chosen = []
         for partition in dict.fromkeys(partitions):
-            refused = self._refused(partition, unclean)
+            refused = self._refused(partition, unclean=unclean)
             if refused is None:
                 chosen.append(partition)
             else:
@@ -72,6 +85,43 @@ class RequestedElections:
             reason = failures.get(partition)
             results[partition] = NO_ERROR if reason is None else PartitionResult(code, reason)
         return results
+
+    def request(
+        self, partitions: Iterable[TopicPartition] | None
+    ) -> Task[dict[TopicPartition, PartitionResult]]:
+        """Writes the elections that are needed to their znode, whose watch starts them.
+
+        They are performed by the next controller if this one dies before. None requests those of
+        all partitions that are not being deleted. Returns the result of each partition; if one is
+        refused, nothing is written. An earlier request, whoever wrote it, is performed first.
+        """
+        if partitions is None:
+            partitions = (
+                partition
+                for partition in self._context.assignments
+                if not self._context.is_being_deleted(partition)
+            )
+        results = {partition: self._refused(partition, unclean=False) for partition in partitions}
+        refused = {
+            partition: result
+            for partition, result in results.items()
+            if result is not None and result is not _NOT_NEEDED
+        }
+        if refused:
+            return refused
+        needed = [partition for partition, result in results.items() if result is None]
+        data = encode_preferred_elections(needed)
+        if len(data) > _MAX_ZNODE_BYTES:
+            return dict.fromkeys(needed, _TOO_MANY)
+        written: OperationResult = NodeExists()
+        while needed and isinstance(written, NodeExists):
+            yield from self.on_requested()
+            written = yield from self._parts.write(Create(PREFERRED_ELECTION_PATH, data))
+        if needed and not isinstance(written, OperationDone):
+            reason = f"{PREFERRED_ELECTION_PATH} cannot be written: {written}"
+            failed = PartitionResult(ErrorCode.UNKNOWN_SERVER_ERROR, reason)
+            return dict.fromkeys(needed, failed)
+        return dict.fromkeys(results, NO_ERROR)
 
     def on_requested(self) -> Task[None]:
         """Elects what the znode requests, and removes it, whatever the result."""
@@ -115,7 +165,7 @@ class RequestedElections:
         seen = self._context.election_input(partition, isr)
         return select_preferred(self._parts.dialect.selectors, seen) is not None
 
-    def _refused(self, partition: TopicPartition, unclean: bool) -> PartitionResult | None:
+    def _refused(self, partition: TopicPartition, *, unclean: bool) -> PartitionResult | None:
         context = self._context
         if partition not in context.assignments:
             return _UNKNOWN
