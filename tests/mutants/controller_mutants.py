@@ -163,6 +163,27 @@ CONTROLLER_MUTANTS: Final = (
         "    keeps_sole_member=False,\n",
     ),
     Mutant(
+        "C-33",
+        "StopReplica leaves last",
+        _DIALECT,
+        "    stops_first=True,\n",
+        "    stops_first=False,\n",
+    ),
+    Mutant(
+        "C-33 as released",
+        "StopReplica leaves first",
+        _DIALECT,
+        "    stops_first=False,\n",
+        "    stops_first=True,\n",
+    ),
+    Mutant(
+        "C-34",
+        "nobody learns of a replica without a leader that goes offline",
+        _REPLICAS,
+        "                self._batch.add_update_metadata(context.brokers, [partition])\n",
+        "",
+    ),
+    Mutant(
         "C-35",
         "a deleted replica gets no StopReplica",
         _REPLICAS,
@@ -178,7 +199,35 @@ CONTROLLER_MUTANTS: Final = (
         "    informs_others_first=False,\n",
     ),
     Mutant(
+        "C-42",
+        "only replicas of the target count",
+        _DIALECT,
+        "    resumes_any_replica=True,\n",
+        "    resumes_any_replica=False,\n",
+    ),
+    Mutant(
+        "C-42 as released",
+        "any replica counts",
+        _DIALECT,
+        "    resumes_any_replica=False,\n",
+        "    resumes_any_replica=True,\n",
+    ),
+    Mutant(
+        "C-42 as released",
+        "only added replicas count",
+        _REASSIGNMENT,
+        "bool(started & {*assignment.target})",
+        "bool(started & {*assignment.adding})",
+    ),
+    Mutant(
         "C-43",
+        "the target comes first",
+        _DIALECT,
+        "    appends_target=True,\n",
+        "    appends_target=False,\n",
+    ),
+    Mutant(
+        "C-43 as released",
         "the old replicas come first",
         _ASSIGNMENT,
         "dict.fromkeys((*target, *origin))",
@@ -197,6 +246,13 @@ CONTROLLER_MUTANTS: Final = (
         _DIALECT,
         "    starts_all_target=False,\n",
         "    starts_all_target=True,\n",
+    ),
+    Mutant(
+        "C-49",
+        "nobody learns that the leader stays",
+        _REASSIGNMENT,
+        "            yield from self._raise_epoch(partition)\n        else:\n",
+        "            yield from self._parts.raise_leader_epoch(partition)\n        else:\n",
     ),
     Mutant(
         "C-49",
@@ -226,6 +282,42 @@ CONTROLLER_MUTANTS: Final = (
         _DIALECT,
         "    restarts_dead=False,\n",
         "    restarts_dead=True,\n",
+    ),
+    Mutant(
+        "C-56",
+        "the znode has no replicas that are added",
+        _DIALECT,
+        "    assignment_schema=2,\n",
+        "    assignment_schema=1,\n",
+    ),
+    Mutant(
+        "C-56",
+        "the target of a request is lost with its controller",
+        _DIALECT,
+        "    notes_requests=True,\n",
+        "    notes_requests=False,\n",
+    ),
+    Mutant(
+        "C-61",
+        "partitions start before replicas",
+        f"{_OPERATIONS}/failover.py",
+        "        yield from self._start_replicas()\n"
+        "        parts.partitions.restore_states()\n"
+        "        yield from parts.partitions.elect_leaderless()\n",
+        "        parts.partitions.restore_states()\n"
+        "        yield from parts.partitions.elect_leaderless()\n"
+        "        yield from self._start_replicas()\n",
+    ),
+    Mutant(
+        "C-61",
+        "leaders are elected after the reassignments",
+        f"{_OPERATIONS}/failover.py",
+        "        yield from parts.partitions.elect_leaderless()\n"
+        "        started = yield from self._reassignments.start_requested()\n"
+        "        yield from self._reassignments.resume(context.reassigning - started)\n",
+        "        started = yield from self._reassignments.start_requested()\n"
+        "        yield from self._reassignments.resume(context.reassigning - started)\n"
+        "        yield from parts.partitions.elect_leaderless()\n",
     ),
     Mutant(
         "C-61",

@@ -29,11 +29,31 @@ LISTS = st.lists(st.integers(1, 9), unique=True).map(tuple)
 
 
 def test_a_reassignment_keeps_both_lists() -> None:
-    """The target comes first, what it lacks is removed at the end (C-43, C-43 as released)."""
+    """The target comes first, what it lacks is removed at the end (C-43 as released)."""
     moving = ReplicaAssignment((1, 2, 3)).reassign_to((3, 4, 2))
     assert moving == ReplicaAssignment((3, 4, 2, 1), (4,), (1,))
     assert (moving.origin, moving.target) == ((3, 2, 1), (3, 4, 2))
     assert str(TopicPartition("a-b", 3)) == "a-b-3"
+
+
+@pytest.mark.parametrize(
+    ("target", "moving"),
+    [
+        ((4, 5, 6), ReplicaAssignment((1, 2, 3, 4, 5, 6), (4, 5, 6), (1, 2, 3))),
+        ((3, 4, 2), ReplicaAssignment((1, 2, 3, 4), (4,), (1,), (3, 4, 2))),
+        ((2, 3), ReplicaAssignment((1, 2, 3), (), (1,))),
+        ((3, 2, 1), ReplicaAssignment((1, 2, 3), (), (), (3, 2, 1))),
+    ],
+)
+def test_the_document_appends_the_target(
+    target: tuple[int, ...], moving: ReplicaAssignment
+) -> None:
+    """OAR + RAR in this order, and both lists are known, also if they overlap (C-43, C-56)."""
+    assignment = ReplicaAssignment((1, 2, 3)).append(target)
+    assert assignment == moving
+    assert (assignment.origin, assignment.target) == ((1, 2, 3), target)
+    assert assignment.append(target) == moving
+    assert assignment.append(assignment.origin).target == (1, 2, 3)
 
 
 def test_a_replaced_reassignment_drops_what_it_had_added() -> None:
@@ -48,14 +68,15 @@ def test_canceling_loses_the_order() -> None:
     assert moving.reassign_to(moving.origin) == ReplicaAssignment((2, 3, 1))
 
 
+@pytest.mark.parametrize("appends", [False, True])
 @given(LISTS, LISTS, LISTS)
 def test_lists_of_any_reassignment(
-    origin: tuple[int, ...], target: tuple[int, ...], replacement: tuple[int, ...]
+    appends: bool, origin: tuple[int, ...], target: tuple[int, ...], replacement: tuple[int, ...]
 ) -> None:
     """However often it is replaced, the origin stays, and the target is the newest."""
     assignment = ReplicaAssignment(origin)
     for wanted in (target, replacement):
-        assignment = assignment.reassign_to(wanted)
+        assignment = assignment.append(wanted) if appends else assignment.reassign_to(wanted)
         assert {*assignment.origin} == {*origin}
         assert assignment.target == wanted
         assert {*assignment.replicas} == {*origin, *wanted}

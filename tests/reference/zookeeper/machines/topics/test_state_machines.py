@@ -333,22 +333,37 @@ def test_a_replica_that_is_online_learns_its_leader(
 def test_a_replica_that_goes_offline_leaves_the_isr(
     dialect: OperationsDialect, state: ReplicaState
 ) -> None:
-    """It is stopped without deletion, and leaves the ISR, of which others learn (C-33, C-34).
+    """In the document it is stopped without deletion, and then leaves the ISR (C-33, C-34).
 
-    In the document the leader alone gets LeaderAndIsr, in released Kafka every other replica
-    (C-34 as released).
+    The leader gets the new ISR, and every broker the metadata. Released Kafka writes first, informs
+    every other replica and stops the replica last (C-33 as released, C-34 as released).
     """
     driver, parts = cluster(dialect)
     replica = PartitionReplica(P0, 2)
     parts.context.replica_states[replica] = state
     lines = driver.run(parts.replicas.move([replica], ReplicaState.OFFLINE))
-    informed = [1] if dialect is DOCUMENT_OPERATIONS else [1, 3]
-    assert lines == [
-        "W t-0 leader=1 isr=1.3 le=1 pe=1 ce=1",
-        *[f"S {broker} LAI t-0 leader=1 isr=1.3 le=1 ar=1.2.3" for broker in informed],
-        *metadata("leader=1 isr=1.3 offline=none"),
-        "S 2 SR t-0 le=0",
-    ]
+    written = ["W t-0 leader=1 isr=1.3 le=1 pe=1 ce=1"]
+    stopped = ["S 2 SR t-0 le=0"]
+    everyone = metadata("leader=1 isr=1.3 offline=none")
+    if dialect is DOCUMENT_OPERATIONS:
+        informed = ["S 1 LAI t-0 leader=1 isr=1.3 le=1 ar=1.2.3"]
+        assert lines == [*stopped, *written, *informed, *everyone]
+    else:
+        informed = [f"S {broker} LAI t-0 leader=1 isr=1.3 le=1 ar=1.2.3" for broker in (1, 3)]
+        assert lines == [*written, *informed, *everyone, *stopped]
+
+
+@DIALECTS
+def test_a_replica_without_a_leader_goes_offline(dialect: OperationsDialect) -> None:
+    """No ISR has it: it is stopped, and every broker learns of it (C-33, C-34, C-34 as released)."""
+    driver, parts = cluster(dialect)
+    replica = PartitionReplica(P0, 2)
+    parts.context.leaderships.clear()
+    lines = driver.run(parts.replicas.move([replica], ReplicaState.OFFLINE))
+    assert lines_for(lines, "W") == []
+    assert lines_for(lines, "SR") == ["S 2 SR t-0 le=-1"]
+    assert [line[2] for line in lines_for(lines, "UM")] == ["1", "2", "3"]
+    assert parts.context.replica_states[replica] is ReplicaState.OFFLINE
 
 
 def test_a_replica_outside_the_isr_goes_offline_without_a_write() -> None:
