@@ -1,7 +1,7 @@
 """Nodes that serve KIP-4's draft on real sockets, over one controller in memory."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any, Self
@@ -73,13 +73,16 @@ class DraftNodes:
         for server in self._servers.values():
             await server.close()
 
-    async def client(self, *node_ids: int, timeout_ms: int = 30_000) -> DraftAdminClient:
-        """A client with these bootstrap servers, or with all."""
+    async def client(
+        self, *node_ids: int, timeout_ms: int = 30_000, network: Mapping[str, str] | None = None
+    ) -> DraftAdminClient:
+        """A client with these bootstrap servers, or with all; ``network`` has more properties."""
         servers = [self._servers[node_id] for node_id in node_ids or self._servers]
         properties = {
             "bootstrap.servers": ",".join(f"{server.host}:{server.port}" for server in servers),
             "request.timeout.ms": str(timeout_ms),
             "retry.backoff.ms": "10",
+            **(network or {}),
         }
         return await self._clients.enter_async_context(DraftAdminClient(properties))
 

@@ -3,9 +3,12 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
 
 from featurewatch.admin.errors import (
     AdminError,
@@ -31,6 +34,7 @@ from featurewatch.reference.zookeeper.wire.api_keys import (
     ApiDialect,
 )
 from tests.admin.kip4.draft_nodes import WAIT_S, DraftNodes, until
+from tests.kafka.tls_nodes import secured
 from tests.messages import by_order as messages
 from tests.messages import changed
 from tests.reference.zookeeper.machines.controller_rig import P0
@@ -68,13 +72,32 @@ def elections(*numbers: int) -> str:
         ({"bootstrap.servers": " , "}, "bootstrap.servers names no broker"),
         ({"bootstrap.servers": "nowhere"}, "'nowhere' is no address"),
         ({"bootstrap.servers": "a:1", "request.timeout.ms": "0"}, "request.timeout.ms is '0'"),
-        ({"bootstrap.servers": "a:1", "acks": "all"}, "unknown properties: acks"),
+        ({"bootstrap.servers": "a:1", "retry.backof.ms": "9"}, "did you mean retry.backoff.ms"),
+        ({"bootstrap.servers": "a:1", "security.protocol": "SLS"}, "security.protocol"),
     ],
 )
 def test_a_client_needs_a_broker(properties: dict[str, str], reason: str) -> None:
     """Without one there is none to be made, before anything is connected (A-33)."""
     with pytest.raises(RequestError, match=reason):
         DraftAdminClient(properties)
+
+
+async def test_the_properties_have_the_settings_of_the_network(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """TLS as in a file of client properties, towards every node; what a client of Kafka has for
+    other purposes changes nothing (A-33)."""
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    with_tls = partial(asyncio.start_server, ssl=secured(authority))
+    monkeypatch.setattr(asyncio, "start_server", with_tls)
+    trusted = {"security.protocol": "SSL", "ssl.ca.location": str(tmp_path / "ca.pem")}
+    async with DraftNodes() as nodes:
+        client = await nodes.client(network=trusted | {"client.id": "me", "acks": "all"})
+        assert await client.list_topics() == ("t",)
+        plain = await nodes.client(timeout_ms=300)
+        with pytest.raises(UnreachableError):
+            await plain.list_topics()
 
 
 async def test_the_controller_is_known_before_any_command_and_cached(nodes: DraftNodes) -> None:
@@ -162,7 +185,8 @@ async def test_topics_are_created_in_both_forms(nodes: DraftNodes) -> None:
 
 
 async def test_topics_are_changed_listed_and_deleted(nodes: DraftNodes) -> None:
-    """(A-36)"""
+    """By calls of their names; a topic that is marked for deletion has a list of its own (A-36,
+    A-45)."""
     client = await nodes.client()
     await client.alter_topic("t", 2, "1:2,2:3", {"flush.ms": "1", "retention.ms": "2"})
     await client.alter_topic("t", added_configs={"segment.ms": "3"}, deleted_configs=["flush.ms"])
@@ -180,7 +204,7 @@ async def test_topics_are_changed_listed_and_deleted(nodes: DraftNodes) -> None:
 
 
 async def test_each_call_raises_the_servers_reason(nodes: DraftNodes) -> None:
-    """A code other than 0 is an API error, with the code and the text (A-36)."""
+    """A code other than 0 is an API error, with the code and the text (A-36, A-44)."""
     client = await nodes.client()
     calls: dict[str, Any] = {
         "Topic 't' already exists.": client.create_topic("t", 1, 1),
@@ -189,6 +213,8 @@ async def test_each_call_raises_the_servers_reason(nodes: DraftNodes) -> None:
         "The topic 'x' does not exist.": client.delete_topic("x"),
         "The topic 'y' does not exist.": client.describe_topic("y"),
         "The string cannot be read: it is empty": client.verify_reassign_partitions(""),
+        "t-9: The partition does not exist": client.reassign_partitions(moves((9, [1]))),
+        "Partition t-9 does not exist": client.preferred_replica_leader_election(elections(9)),
     }
     for reason, call in calls.items():
         with pytest.raises(DraftApiError) as raised:
@@ -198,13 +224,16 @@ async def test_each_call_raises_the_servers_reason(nodes: DraftNodes) -> None:
     nodes.replies = lambda response: changed(response, error_code=35)
     with pytest.raises(DraftApiError, match="error 35"):
         await client.list_topics()
+    with pytest.raises(DraftApiError, match="error 35"):
+        await client.verify_preferred_replica_leader_election()
 
 
 # -- reassignments ---------------------------------------------------------------------------------
 
 
 async def test_a_reassignments_future_is_done_when_the_work_is(nodes: DraftNodes) -> None:
-    """It repeats the verification until no partition is in progress (A-25, A-37, A-38)."""
+    """It repeats the verification until no partition is in progress, and has the response
+    (A-25, A-37, A-38, A-46)."""
     client = await nodes.client()
     text = moves((0, [3, 1]))
     future = client.reassign_partitions(text)
@@ -267,11 +296,14 @@ async def unbalance(nodes: DraftNodes, client: DraftAdminClient) -> None:
 
 
 async def test_an_elections_future_is_done_when_the_heads_lead(nodes: DraftNodes) -> None:
-    """And each partition has a state before and after (A-31, A-39, A-40)."""
+    """It has the response, and each partition has a state before and after (A-31, A-39, A-40,
+    A-46, A-48)."""
     client = await nodes.client()
     await unbalance(nodes, client)
     verify = client.verify_preferred_replica_leader_election
-    assert await verify(elections(0, 1, 9)) == {T0: FAILED, T1: RUNS, T9: FAILED}
+    states = await verify(elections(0, 1, 9))
+    assert states == {T0: FAILED, T1: RUNS, T9: FAILED}
+    assert [int(state) for state in states.values()] == [-1, 0, -1]
     done = await asyncio.wait_for(client.preferred_replica_leader_election(elections(1)), WAIT_S)
     assert done == messages.PreferredReplicaLeaderElectionResponseV0(
         error_code=0, error_description=None

@@ -26,8 +26,11 @@ from featurewatch.admin.errors import (
 from featurewatch.common.text import quoted
 from featurewatch.kafka import messages
 from featurewatch.kafka.address import Address, parse_addresses
+from featurewatch.kafka.client_config.errors import SecurityError
+from featurewatch.kafka.client_config.keys import check_keys
 from featurewatch.kafka.connection import Connection, NodeError
 from featurewatch.kafka.messages import Request
+from featurewatch.kafka.security import from_properties
 
 if TYPE_CHECKING:
     Topic = messages.DescribeTopicResponseV0.TopicDescription
@@ -94,23 +97,22 @@ class DraftAdminClient:
     """Administers one cluster; use as an asynchronous context, which closes the connections.
 
     ``properties`` has ``bootstrap.servers`` and may have ``request.timeout.ms`` (30000), how long a
-    call may take, and ``retry.backoff.ms`` (100), the pause before a request is repeated and
-    between two looks at what a future waits for. ``monotonic`` gives seconds.
+    call may take, ``retry.backoff.ms`` (100), the pause before a request is repeated and between
+    two looks at what a future waits for, and TLS and a login as a file of client properties has
+    them (``security.protocol``, ``ssl.*``, ``sasl.*``). Other properties of Kafka's clients are
+    accepted and change nothing. ``monotonic`` gives seconds.
 
     Every call raises `DraftApiError` if the answer's code is not 0, `UnreachableError` if no
     controller was reached in time, and `OutcomeUnknownError` if a change was sent and no answer
     came.
 
     Raises:
-        RequestError: a property is unknown or has no valid value, or there is no broker.
+        RequestError: a property is unknown or cannot be used, or there is no broker.
     """
 
     def __init__(
         self, properties: Mapping[str, str], *, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
-        unknown = sorted(properties.keys() - _DEFAULTS.keys())
-        if unknown:
-            raise RequestError(f"unknown properties: {', '.join(unknown)}")
         values = {**_DEFAULTS, **properties}
         try:
             addresses = parse_addresses(values[_SERVERS])
@@ -121,7 +123,13 @@ class DraftAdminClient:
         self._timeout_s = _seconds(_TIMEOUT_MS, values)
         self._backoff_s = _seconds(_BACKOFF_MS, values)
         self._monotonic = monotonic
-        self._connections = AdminConnections(Bootstrap(addresses), min(10.0, self._timeout_s))
+        try:
+            check_keys({key: value for key, value in properties.items() if key not in _DEFAULTS})
+            security = from_properties(properties)
+        except SecurityError as error:
+            raise RequestError(str(error)) from None
+        bootstrap = Bootstrap(addresses, security=security)
+        self._connections = AdminConnections(bootstrap, min(10.0, self._timeout_s))
         self._cluster: CachedCluster | None = None
         self._futures: set[asyncio.Task[Any]] = set()
         self._lock = asyncio.Lock()
