@@ -65,7 +65,7 @@ def test_real_brokers_and_kafkas_tools_under_our_controller(
     """Every acknowledged message is read, none out of order, whatever happens to the cluster.
 
     Brokers are killed, restarted and shut down in order, partitions are reassigned and a topic is
-    deleted by Kafka's own tools, and the controller is killed and replaced (C-01, C-20, C-40).
+    deleted by Kafka's own tools, and the controller is killed and replaced (C-01, C-20).
     """
     created = cluster.tool(
         "TopicCommand",

@@ -14,20 +14,24 @@ from featurewatch.controller.partitions.placement import (
     place_replicas,
 )
 from featurewatch.controller.partitions.states import (
-    DOCUMENT_PARTITIONS,
     DOCUMENT_REPLICAS,
     RELEASED_PARTITIONS,
-    RELEASED_REPLICAS,
     PartitionState,
     PartitionTransitions,
     ReplicaState,
     ReplicaTransitions,
     invalid_transition,
 )
+from featurewatch.reference.zookeeper.machines.topics.dialect import (
+    DOCUMENT_OPERATIONS,
+    RELEASED_OPERATIONS,
+    OperationsDialect,
+)
 
 LISTS = st.lists(st.integers(1, 9), unique=True).map(tuple)
 
 
+@pytest.mark.form("released")
 def test_a_reassignment_keeps_both_lists() -> None:
     """The target comes first, what it lacks is removed at the end (C-43 as released)."""
     moving = ReplicaAssignment((1, 2, 3)).reassign_to((3, 4, 2))
@@ -36,6 +40,7 @@ def test_a_reassignment_keeps_both_lists() -> None:
     assert str(TopicPartition("a-b", 3)) == "a-b-3"
 
 
+@pytest.mark.form("document")
 @pytest.mark.parametrize(
     ("target", "moving"),
     [
@@ -178,7 +183,8 @@ def pairs_of(
     }
 
 
-def test_tables_have_the_documents_transitions() -> None:
+@pytest.mark.parametrize("dialect", [DOCUMENT_OPERATIONS, RELEASED_OPERATIONS])
+def test_tables_have_the_documents_transitions(dialect: OperationsDialect) -> None:
     """Seven of sixteen pairs each in the document (C-14, C-36).
 
     In released Kafka also Offline to Offline (C-14 as released), and for replicas those of
@@ -203,14 +209,15 @@ def test_tables_have_the_documents_transitions() -> None:
         ("ReplicaDeletionIneligible", "Online"),
         ("ReplicaDeletionIneligible", "Offline"),
     }
-    assert pairs_of(DOCUMENT_PARTITIONS, "Partition") == seven
-    assert pairs_of(RELEASED_PARTITIONS, "Partition") == seven | eighth
-    assert pairs_of(DOCUMENT_REPLICAS, "Replica") == seven
-    replicas = seven - {("Offline", "NonExistent")} | eighth | deletion
-    assert pairs_of(RELEASED_REPLICAS, "Replica") == replicas
-    assert {*DOCUMENT_PARTITIONS} == {*RELEASED_PARTITIONS} == {*PartitionState}
-    assert {*RELEASED_REPLICAS} == {*ReplicaState}
-    assert len(DOCUMENT_REPLICAS) == 4
+    if dialect is DOCUMENT_OPERATIONS:
+        partitions = replicas = seven
+    else:
+        partitions = seven | eighth
+        replicas = seven - {("Offline", "NonExistent")} | eighth | deletion
+    assert pairs_of(dialect.partitions, "Partition") == partitions
+    assert pairs_of(dialect.replicas, "Replica") == replicas
+    assert {*dialect.partitions} == {*PartitionState}
+    assert len(dialect.replicas) == (4 if dialect is DOCUMENT_OPERATIONS else len(ReplicaState))
     assert [state.number for state in (PartitionState.NEW, ReplicaState.NEW)] == [0, 1]
 
 

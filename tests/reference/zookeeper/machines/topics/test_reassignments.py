@@ -1,12 +1,13 @@
 """Reassignments in their twelve steps, and controllers that resume what another began."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import pytest
 
 from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
 from featurewatch.controller.partitions.states import PartitionState, ReplicaState
 from featurewatch.reference.zookeeper.machines.requests import ErrorCode
+from featurewatch.reference.zookeeper.machines.task_queue import Task
 from featurewatch.reference.zookeeper.machines.topics.context import PartitionReplica
 from featurewatch.reference.zookeeper.machines.topics.dialect import (
     DOCUMENT_OPERATIONS,
@@ -44,9 +45,9 @@ def test_a_reassignment_in_twelve_steps(dialect: OperationsDialect) -> None:
     """Every step of the worked example, in its order.
 
     {1,2,3} to {4,5,6}: the lists in ZooKeeper are those of the document after each step (C-43,
-    C-44, C-45, C-46, C-47, C-48, C-49, C-50, C-51, C-52, C-53, C-54, C-55). In released Kafka the
-    target comes first (C-43 as released, C-44 as released, C-55 as released), and what leaves it
-    goes through the deletion states (C-51 as released, C-52 as released, C-53 as released).
+    C-44, C-45, C-46, C-47, C-48, C-49, C-50, C-51, C-52, C-53, C-54, C-55, C-65, C-66). In released
+    Kafka the target comes first (C-43 as released, C-44 as released, C-55 as released, C-66 as
+    released).
     """
     driver = make_cluster((1, 2, 3), brokers=(1, 2, 3, 4, 5, 6), dialect=dialect)
     request = (
@@ -181,6 +182,47 @@ def test_who_goes_online_when_a_reassignment_completes(dialect: OperationsDialec
     assert {*driver.controller.context.replica_states.values()} == {ReplicaState.ONLINE}
 
 
+@DIALECTS
+def test_dropped_replicas_go_through_their_states(
+    dialect: OperationsDialect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Offline and non-existent, in released Kafka with two states of deletion between (C-50,
+    C-51, C-51 as released)."""
+    driver = make_cluster((1, 2), brokers=(1, 2, 3), dialect=dialect)
+    driver.reassign(3, 2)
+    machine = driver.controller._parts.replicas
+    move, moves = machine.move, list[ReplicaState]()
+
+    def noted(replicas: Iterable[PartitionReplica], target: ReplicaState) -> Task[None]:
+        moved = [*replicas]
+        moves.extend(target for replica in moved if replica.broker_id == 1)
+        return move(moved, target)
+
+    monkeypatch.setattr(machine, "move", noted)
+    driver.alter_isr(1, 2, 3)
+    deletion = [ReplicaState.DELETION_STARTED, ReplicaState.DELETION_SUCCESSFUL]
+    assert moves == [
+        ReplicaState.OFFLINE,
+        *(deletion if dialect is RELEASED_OPERATIONS else []),
+        ReplicaState.NON_EXISTENT,
+    ]
+
+
+@pytest.mark.parametrize("dialect", [RELEASED_OPERATIONS])
+def test_a_reassignment_by_request_leaves_the_znode_alone(dialect: OperationsDialect) -> None:
+    """It has no entry there, and removes none with another target when it is complete (C-53 as
+    released)."""
+    driver = make_cluster((1, 2), brokers=(1, 2, 3), dialect=dialect)
+    path = "/admin/reassign_partitions"
+    driver.reassign(3, 2)
+    assert path not in driver.history.tree
+    entry = b'{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,3]}]}'
+    driver.history.write(9, Create(path, entry))
+    driver.alter_isr(1, 2, 3)
+    assert driver.assignment() == ReplicaAssignment((3, 2))
+    assert driver.history.tree[path].data == entry
+
+
 def test_the_same_list_is_reassigned_once_more() -> None:
     """It is not skipped: the next leader epoch, and the topic's znode is written again."""
     driver = make_cluster((1, 2))
@@ -295,7 +337,8 @@ def test_a_partition_gets_its_first_leader_in_the_middle_of_a_reassignment(
 
 @DIALECTS
 def test_a_controller_starts(dialect: OperationsDialect) -> None:
-    """States follow from ZooKeeper: replicas first, then partitions, then elections (C-57 to C-60).
+    """States follow from ZooKeeper: replicas first, then partitions, then elections (C-57,
+    C-58, C-59, C-60).
 
     Live replicas learn their leaders; the document sets those of dead brokers online as well,
     released Kafka sets them offline (C-58 as released).
@@ -308,6 +351,7 @@ def test_a_controller_starts(dialect: OperationsDialect) -> None:
     assert lines[:2] == ["S 1 UM none", "S 2 UM none"]
     replicas = [line for line in lines if "LAI" in line and " le=0 " in line and "new" not in line]
     assert replicas[0] == "S 1 LAI t-0 leader=1 isr=1.2 le=0 ar=1.2"
+    assert "S 2 LAI t-0 leader=1 isr=1.2 le=0 ar=1.2" in replicas
     left_isr = "W t-1 leader=-1 isr=2 le=1 pe=1 ce=2"
     assert (left_isr in lines) == (dialect is RELEASED_OPERATIONS)
     context = driver.controller.context
@@ -393,9 +437,7 @@ def after_writes(crash: int) -> Callable[[Operation], bool]:
 
 @pytest.mark.parametrize("dialect", [DOCUMENT_OPERATIONS])
 @pytest.mark.parametrize("crash", range(1, 9))
-def test_overlapping_lists_survive_their_controller(
-    dialect: OperationsDialect, crash: int
-) -> None:
+def test_overlapping_lists_survive_their_controller(dialect: OperationsDialect, crash: int) -> None:
     """{1,2,3} to {3,4,2} by request: OAR and RAR can be read until the end (C-43, C-56).
 
     The target keeps its order, and only broker 1 is dropped, whenever the controller dies.
@@ -449,7 +491,7 @@ def test_the_znode_has_the_targets_of_all_requests(dialect: OperationsDialect) -
 
 @DIALECTS
 def test_a_controller_resumes_in_order(dialect: OperationsDialect) -> None:
-    """Replicas, partitions, reassignments, and preferred elections at the end (C-61)."""
+    """Replicas, partitions, reassignments, and preferred elections at the end (C-61, C-67)."""
     driver = make_cluster((1, 2), (2, 1), (3,), (3, 2), brokers=(1, 2, 3), dialect=dialect)
     driver.kill_broker(1)
     driver.start_broker(1)
