@@ -5,8 +5,9 @@ nothing. The docstring of a test module and the comment lines of a scenario file
 as released`` names what released Kafka does where it differs from the row; ``M-12`` alone is the
 row as written.
 
-The rows of the controller (C) that differ need a test of the form that they name: its parameter
-``dialect`` or its mark ``form`` is that form, ``document`` or ``released``.
+The rows of the controller (C) and of KIP-4 (A) that differ need a test of the form that they name:
+its mark ``form``, its parameter ``dialect`` or the mark of its module is that form, ``document`` or
+``released``.
 
 ``--write`` writes this into the last two columns of the document. A whole run of the tests fails
 if a test that the document counts on did not pass (``tests/plugins/requirements.py``), and
@@ -35,8 +36,8 @@ _CELLS = 4
 
 RELEASED = " as released"
 DOCUMENT_FORM, RELEASED_FORM = FORMS = ("document", "released")
-"""What a test runs of the controller: Kafka Controller Internals, or released Kafka."""
-_WITH_FORMS = "C"
+"""What a test runs of the controller or of KIP-4: the document, or released Kafka."""
+_WITH_FORMS = ("A", "C")
 _FORM_MARK = re.compile(r"\bform\('(document|released)'\)")
 SHOWN, OPEN, NO_DIFFERENCE = "shown", "open", "-"
 
@@ -172,13 +173,19 @@ def named_in_python(
     ``formed`` as `rows_with_forms`: those of another form than the test's are left out.
     """
     tree = ast.parse(source)
+    marks = [
+        _FORM_MARK.findall(ast.unparse(node.value))
+        for node in tree.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark"
+    ]
+    module_forms = [form for forms in marks for form in forms]
     for node in ast.walk(tree):
-        forms: Collection[str] = ()
+        forms: Collection[str] = module_forms
         match node:
             case ast.Module():
                 name = ""
             case ast.FunctionDef() | ast.AsyncFunctionDef() if node.name.startswith("test_"):
-                name, forms = node.name, _forms_of(node)
+                name, forms = node.name, _forms_of(node) or module_forms
             case _:
                 continue
         for row_id in shown_by(forms, names_in(ast.get_docstring(node) or ""), formed):

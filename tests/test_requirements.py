@@ -26,6 +26,7 @@ from scripts.requirements import (
     ranges_in,
     report,
     rows_of,
+    rows_with_forms,
     shortened,
     with_columns,
 )
@@ -87,6 +88,18 @@ def test_no_test_names_a_range() -> None:
     assert {str(file): found for file, text in sources.items() if (found := ranges_in(text))} == {}
 
 
+def test_no_test_names_a_row_of_the_other_form() -> None:
+    """It would not count."""
+    formed = rows_with_forms(DOCUMENT.read_text())
+    uncounted = {
+        (str(file.relative_to(TESTS)), test, name)
+        for file in TESTS.rglob("test_*.py")
+        for source in [file.read_text()]
+        for name, test in {*named_in_python(source)} - {*named_in_python(source, formed)}
+    }
+    assert uncounted == set()
+
+
 def test_cells_of_the_controllers_rows_say_same_and_nothing_else() -> None:
     """What differs in released Kafka is a form of its own, with a test of its own."""
     cells = [row.release for row in rows_of(DOCUMENT.read_text()) if row.id.startswith("C")]
@@ -105,10 +118,11 @@ def test_cells_of_the_controllers_rows_say_same_and_nothing_else() -> None:
         ),
         ('@parametrize("dialect", [DOCUMENT_OPERATIONS])\ndef test_x(dialect):', ["C-02"]),
         ("@DIALECTS\ndef test_x(dialect):", ["C-02", "C-02 as released"]),
+        ('pytestmark = [pytest.mark.form("document")]\ndef test_x():', ["C-02"]),
     ],
 )
 def test_a_row_is_shown_by_its_own_form(head: str, shown: list[str]) -> None:
-    """Of the controller, where released Kafka differs; other rows are shown by any test."""
+    """Of the controller and KIP-4, where released Kafka differs; others are shown by any test."""
     source = f'{head}\n    """Text (C-01, C-02, C-02 as released, A-01)."""\n'
     names = [name for name, _ in named_in_python(source, {"C-02"})]
     assert names == ["C-01", *shown, "A-01"]

@@ -2,11 +2,11 @@
 
 A row is shown by a test that ran and passed, and that names it: in its docstring, in that of its
 module, or by the mark ``rows`` (`with_rows`). A skipped test shows nothing, nor does one that is
-expected to fail. A row of the controller that differs in released Kafka is shown as written only by
-a test that runs the document's form, and as released only by one that runs the released form
-(`form_of`). A whole run ends with the figure, and fails if the document has a row as shown
-that no test has shown. A run of some of the tests, or one that ends early, proves nothing about
-the others: it has no figure.
+expected to fail. A row of the controller or of KIP-4 that differs in released Kafka is shown as
+written only by a test that runs the document's form, and as released only by one that runs the
+released form (`form_of`). A whole run ends with the figure, and fails if the document has a row as
+shown that no test has shown. A run of some of the tests, or one that ends early, proves nothing
+about the others: it has no figure.
 """
 
 from collections.abc import Collection, Generator, Iterable
@@ -55,7 +55,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def form_of(item: pytest.Item) -> str | None:
-    """What a test runs of the controller: its mark ``form``, or its parameter ``dialect``."""
+    """The form that a test runs, by its mark ``form`` or its parameter ``dialect``."""
     if (mark := item.get_closest_marker("form")) is not None:
         return str(mark.args[0])
     parameters = getattr(getattr(item, "callspec", None), "params", {})

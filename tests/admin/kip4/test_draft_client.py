@@ -39,6 +39,8 @@ from tests.messages import by_order as messages
 from tests.messages import changed
 from tests.reference.zookeeper.machines.controller_rig import P0
 
+pytestmark = pytest.mark.form("document")
+
 METADATA, CREATE, LIST = KIP4_CLUSTER_METADATA, KIP4_CREATE_TOPIC, KIP4_LIST_TOPICS
 T0, T1, T9 = (DraftPartitionId("t", number) for number in (0, 1, 9))
 DONE, RUNS, FAILED = OperationState.COMPLETED, OperationState.IN_PROGRESS, OperationState.FAILED

@@ -25,6 +25,8 @@ from tests.messages import changed
 from tests.reference.zookeeper.kip4.kip4_rig import VIEW, Kip4Rig
 from tests.reference.zookeeper.machines.controller_rig import P0
 
+pytestmark = pytest.mark.form("document")
+
 P1 = TopicPartition("t", 1)
 DESCRIBED = messages.DescribeTopicResponseV0
 CONFIG = messages.CreateTopicRequestV0.ConfigEntry

@@ -124,8 +124,9 @@ REFUSED: Mapping[str, tuple[NewTopic, ErrorCode, str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.form("released")
 def test_what_cannot_be_created_has_kafkas_error(case: str) -> None:
-    """Nothing is written (A-08, A-09, A-10, A-11).
+    """Nothing is written.
 
     Both forms at once are INVALID_REQUEST (A-08 as released), and each reason has a code of its own
     (A-02 as released).
@@ -286,10 +287,11 @@ REFUSED_CHANGES: list[tuple[list[tuple[str, int, str | None]], ErrorCode, str]] 
 
 
 @pytest.mark.parametrize(("changes", "error", "message"), REFUSED_CHANGES)
+@pytest.mark.form("released")
 def test_settings_that_cannot_be_changed_have_the_error_of_a_broker_of_kafka_391(
     changes: list[tuple[str, int, str | None]], error: ErrorCode, message: str
 ) -> None:
-    """Clients may send the request to any node, so all must answer alike (A-14)."""
+    """Clients may send the request to any node, so all must answer alike (A-14 as released)."""
     driver = make_cluster((1, 2))
     wanted = {"t": tuple(ConfigChange(*change) for change in changes), "n": ()}
     results = perform(driver, driver.controller.configs.alter(wanted, dry_run=False))

@@ -271,6 +271,7 @@ def test_a_reassignment_is_replaced() -> None:
         ),
     ],
 )
+@pytest.mark.form("released")
 def test_a_target_that_is_refused(target: tuple[int, ...], text: str) -> None:
     """Kafka's codes and texts; nothing is written or sent (A-23 as released)."""
     driver = make_cluster((1, 2))
