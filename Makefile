@@ -43,18 +43,21 @@ endif
 
 environment: $(VENV)/ready ## Create the developers' environment.
 
-demo: $(DEMO_VENV)/ready ## Roll a real Kafka cluster from 3.9.1 to 4.4.0 and watch it (KEEP=1: leave it up).
+demo: $(DEMO_VENV)/ready ## Roll a real Kafka cluster from 3.9.1 to the newest release and watch it (KEEP=1: leave it up).
 	@$(DEMO_VENV)/bin/featurewatch demo $(if $(KEEP),--keep) $(DEMO)
+
+# Three on two cores: much of the time tests wait for processes.
+WORKERS := 3
 
 # A test that takes ten minutes fails with the stacks of its threads. One that cannot even fail, since
 # its main thread waits in C, ends its process: pytest names it and goes on in another one.
 DEADLINES := --timeout 600 -o faulthandler_timeout=660 -o faulthandler_exit_on_timeout=true
 
 test: $(VENV)/ready ## Run every test, against real Kafka.
-	@$(BIN)/python -m pytest -n 2 $(DEADLINES) --durations=20 $(PYTEST)
+	@$(BIN)/python -m pytest -n $(WORKERS) $(DEADLINES) --durations=20 $(PYTEST)
 
 test-fast: $(VENV)/ready ## Run the tests that need neither Kafka nor a network.
-	@$(BIN)/python -m pytest -n 2 $(DEADLINES) -m 'not stack and not network' $(PYTEST)
+	@$(BIN)/python -m pytest -n $(WORKERS) $(DEADLINES) -m 'not stack and not network' $(PYTEST)
 
 # Programs that no wheel has, for the tests of rules, receivers and the chart. Without them these tests are
 # skipped.
@@ -79,11 +82,11 @@ FUZZ_MINUTES ?= 60
 fuzz: $(VENV)/ready ## Try random input on every entry, for FUZZ_MINUTES (60); findings go to tests/corpus.
 	@$(BIN)/python -m pytest -m 'fuzz and not stack' --fuzz-minutes $(FUZZ_MINUTES) $(PYTEST)
 
-# Other releases than the oldest and the newest patch of 3.3, 3.7, 3.9, 4.1, 4.3 and 4.4: RELEASES=3.7.2,4.1.2.
+# Other releases than those of tests/plugins/nightly.py: RELEASES=3.7.2,4.1.2.
 RELEASES ?=
 
 nightly: $(VENV)/ready ## Run every test with all random cases and new seeds, on more RELEASES of Kafka.
-	@$(BIN)/python -m pytest -n 2 $(DEADLINES) --nightly --releases '$(RELEASES)' --durations=20 $(PYTEST)
+	@$(BIN)/python -m pytest -n $(WORKERS) $(DEADLINES) --nightly --releases '$(RELEASES)' --durations=20 $(PYTEST)
 
 faults: $(VENV)/ready ## Break a running stack in every way (FAULTS="kill-* clock-*" REPEAT=20); see docs/explanation/faults.md.
 	@$(BIN)/python -m tests.faults $(foreach row,$(FAULTS),'$(row)') --repeat $(or $(REPEAT),1)
@@ -98,8 +101,9 @@ else
 	@set -e; for python in $(OTHERS); do $(MAKE) --no-print-directory test-fast PYTHON=$$python; done
 endif
 
-lint: $(VENV)/ready generate-check ## Check style, types, the layers, and that generated files are current.
+lint: $(VENV)/ready generate-check ## Check style, types, the layers, words, and that generated files are current.
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
+	@$(BIN)/python -m scripts.check_words
 
 types: $(VENV)/ready ## Check the types alone.
 	@$(BIN)/mypy

@@ -24,6 +24,7 @@ from scripts.generators import ROOT, Texts
 from scripts.generators.chart import chart_files
 from scripts.generators.document_blocks import documents
 from scripts.generators.message_stubs import message_stubs
+from scripts.generators.messages import messages
 from scripts.generators.runbooks import runbooks
 from scripts.generators.schemas import schemas
 from scripts.generators.summaries import summaries
@@ -41,6 +42,7 @@ GENERATORS: Final[tuple[Callable[[], Texts], ...]] = (
     reference,
     chart_files,
     runbooks,
+    messages,
     documents,
 )
 

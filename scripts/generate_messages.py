@@ -68,7 +68,7 @@ READERS = {
     "DescribeConfigsResult.configs": "read_configs",
     "CreatableTopicResult.configs": "skip_configs",
 }
-"""Fields that `kafka.messages.config_entries` reads in a way of its own, and its function."""
+"""Fields that `kafka.messages.config_entries` reads in a special way, and its function."""
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "src/featurewatch/kafka/messages/messages.json"

@@ -2,8 +2,8 @@
 
 Usage: ``python -m scripts.release [--check] [4.4.0 …]``. Without a release the files that there are
 are written again, from the same patches. Jars that are not in ``jars.lock.json`` are locked first
-(`scripts.lock_jars`). ``rules`` and ``consequences`` are kept as a person wrote them; what is
-missing of them is named on stderr.
+(`scripts.lock_jars`). ``rules``, ``partitions`` and ``consequences`` are kept as a person wrote
+them; what is missing of them is named on stderr.
 
 A Java program (``scripts/java/FeatureTable.java``) prints the levels from the release's own
 classes; any Java 17 runtime will do. Records and requests are schemas in the jars. With ``--check``
@@ -77,8 +77,9 @@ def with_written(
         rules = {**before[-1].content["rules"], "compared": False}
     consequences = known.get("consequences", [])
     of_jars = {key: value for key, value in content.items() if key not in _LAST}
+    partitions = {key: known[key] for key in ("partitions",) if key in known}
     last = {key: content[key] for key in _LAST}
-    return {**of_jars, "rules": rules, **last, "consequences": consequences}
+    return {**of_jars, "rules": rules, **partitions, **last, "consequences": consequences}
 
 
 _LAST: Final = ("requests", "records", "controls", "sources")

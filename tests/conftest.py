@@ -2,7 +2,7 @@
 
 - ``stack_cache``: the jar cache (fetched on first use, with progress).
 - ``quorum_391``, ``quorum_430``: three combined nodes each, started on first use and shared by all
-  processes of the run: use topics and names of your own, finalize nothing. Each stands at its
+  processes of the run: use topics and names of your own, finalize nothing. Each has its
   default level. ``quorum_of(release)``: the one of that release, for tests of several releases.
 - ``bus``: one 4.3.0 node for topics, shared likewise.
 - ``zookeeper_391``: three brokers in ZooKeeper mode, shared likewise.

@@ -15,7 +15,7 @@ SLOW_BYTES_S = 128 * 1024
 
 
 class Fault(Enum):
-    """What a link does with connections and bytes."""
+    """The handling of connections and bytes by a link."""
 
     NONE = auto()
     CUT = auto()
@@ -47,7 +47,7 @@ class FaultyLink:
 
     @property
     def fault(self) -> Fault:
-        """What the link does now."""
+        """The current fault of the link."""
         return self._fault
 
     @fault.setter

@@ -2,7 +2,10 @@
 
 import copy
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,27 +15,54 @@ from featurewatch.kafka import releases
 from featurewatch.kafka.releases import package_files, release_number, reread
 from featurewatch.kafka.releases.directory import VARIABLE
 from featurewatch.stack.java.jars import Cache
+from tests.cli.commands import environment
+from tests.paths import ROOT
 
 Hide = Callable[[str], Path]
 
+HIDDEN = str(ROOT / "tests/cli/releases/hidden.py")
+"""A program whose first argument is the release before which the package ends."""
 
-def hiding(monkeypatch: pytest.MonkeyPatch, directory: Path) -> Iterator[Hide]:
-    """Leaves a release and those after it out of the package; returns the learned directory."""
 
-    def hide(first: str) -> Path:
-        own, learned = directory / "package", directory / "learned"
+@contextmanager
+def without(first: str, directory: Path) -> Iterator[Path]:
+    """Leaves a release and those after it out of the package; gives the learned directory."""
+    own, learned = directory / "package", directory / "learned"
+    if not own.exists():
         own.mkdir()
         for file in package_files():
             if file.number < release_number(first):
                 shutil.copy(Path(file.directory, f"{file.release}.json"), own)
-        monkeypatch.setattr(releases, "DIRECTORY", str(own))
-        monkeypatch.setenv(VARIABLE, str(learned))
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(releases, "DIRECTORY", str(own))
+            patch.setenv(VARIABLE, str(learned))
+            reread()
+            yield learned
+    finally:
         reread()
-        return learned
 
-    yield hide
-    monkeypatch.undo()
-    reread()
+
+def hiding(directory: Path) -> Iterator[Hide]:
+    """As `without`, until the end of a test."""
+    with ExitStack() as stack:
+        yield lambda first: stack.enter_context(without(first, directory))
+
+
+def hidden(
+    directory: Path, first: str, *arguments: str, **own: str
+) -> "subprocess.CompletedProcess[str]":
+    """The command of a featurewatch whose package ends before ``first``."""
+    own = {"XDG_DATA_HOME": str(directory / "data"), **own}
+    return subprocess.run(
+        [sys.executable, HIDDEN, first, *arguments],
+        cwd=ROOT,
+        env=environment(directory, **own),
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
 
 
 def made_up() -> dict[str, Any]:

@@ -52,7 +52,7 @@ def _logs_below(directory: Path) -> Iterator[tuple[Path, float]]:
 
 
 def _end(path: Path) -> str | None:
-    """The last lines of a file (None: it is gone)."""
+    """The last lines of a file (None: it was deleted)."""
     try:
         with path.open("rb") as log:
             log.seek(max(0, path.stat().st_size - _READ_BYTES))

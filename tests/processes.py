@@ -22,7 +22,7 @@ _PORTS = Ports()
 class Process:
     """A command of featurewatch that is started again whenever it ends; stderr goes to a file.
 
-    ``wrapper`` is a command that runs it.
+    ``wrapper`` is a command that runs it, ``program`` what Python runs before its arguments.
     """
 
     def __init__(
@@ -32,12 +32,13 @@ class Process:
         directory: Path,
         environment: Mapping[str, str] | None = None,
         wrapper: Sequence[str] = (),
+        program: Sequence[str] = ("-m", "featurewatch"),
     ) -> None:
         self.name = name
         self.starts = 0
         self.port = free_port()
         self.log = directory / f"{name}.log"
-        self._command = [*wrapper, sys.executable, "-m", "featurewatch", *arguments]
+        self._command = [*wrapper, sys.executable, *program, *arguments]
         self.environment: dict[str, str] = {
             **os.environ,
             "FEATUREWATCH_WORKER__DATA_DIRECTORY": str(directory / name),
@@ -71,7 +72,7 @@ class Process:
 
     @property
     def ended(self) -> int | None:
-        """The exit code if it ended by itself (None: it runs, or was killed by us)."""
+        """The exit code if it ended on its own (None: it runs, or was killed by us)."""
         code = None if self._process is None else self._process.poll()
         return None if code == -signal.SIGKILL else code
 
@@ -105,7 +106,7 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def popen(command: list[str], **how: Any) -> Iterator[subprocess.Popen[str]]:
-    """A process that is gone afterwards, however the test ends: `Popen` alone would wait for it."""
+    """A process that has ended afterwards, however the test ends; `Popen` alone would wait."""
     with subprocess.Popen(command, text=True, **how) as process:
         try:
             yield process
@@ -120,8 +121,8 @@ def killed_at_random(
     """Kills one of the processes every now and then, and starts it again at once.
 
     After every other kill the pause begins when the process is ready: one that was only ever killed
-    while it starts, as on a busy machine, would show nothing. When the block has ended, kills go on
-    until each process was killed ``at_least`` so many times.
+    while it starts, as on a busy machine, would show nothing. When the block has ended, kills
+    continue until each process was killed ``at_least`` this many times.
     """
     chance = random.Random(seed)
     stop = threading.Event()

@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Runnable(Protocol):
-    """What runs until it is cancelled."""
+    """A task that runs until it is cancelled."""
 
     async def run(self) -> None:
         """Runs."""

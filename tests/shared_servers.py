@@ -162,7 +162,7 @@ class RemoteServers(SharedServers):
 
 
 def _describe(group: Group) -> Callable[[], Group]:
-    """What makes the same group in another process; it can be pickled."""
+    """A recipe for the same group in another process; it can be pickled."""
     pids = [server.pid for server in group.members]
     if isinstance(group, Cluster):
         made: Any = partial(
@@ -209,7 +209,7 @@ class _Foreign:
         self._send(signal.SIGKILL)
 
     def wait(self, timeout_s: float) -> int | None:
-        """Waits until it is gone; None if it still runs after ``timeout_s``."""
+        """Waits until it has ended; None if it still runs after ``timeout_s``."""
         for _ in attempts(timeout_s):
             if self.exit_code is not None:
                 break

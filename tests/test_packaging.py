@@ -119,15 +119,10 @@ class Environment:
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory, source: Path) -> Environment:
-    """An environment with the package, what it needs, and what the tests need beside it.
-
-    PyTables is the package that others import as ``tables``.
-    """
+    """An environment with the package, what it needs, and what the tests need beside it."""
     environment = Environment(tmp_path_factory.mktemp("installed"))
     environment.create()
-    environment.install(
-        source, "tables>=3.10", "build", "setuptools>=77", "coverage", "basedpyright"
-    )
+    environment.install(source, "build", "setuptools>=77", "coverage")
     return environment
 
 
@@ -171,7 +166,7 @@ def contents(wheel: Path) -> Mapping[str, bytes]:
 
 
 def git(*arguments: str | Path) -> str:
-    """Returns what git prints in the repository; where there is none, the test is skipped."""
+    """Returns what git prints in the repository; without one, the test is skipped."""
     if not (ROOT / ".git").exists():
         pytest.skip("there is no git repository")
     return run("git", *arguments, cwd=ROOT)
@@ -219,6 +214,7 @@ def test_an_archive_without_links_installs(
 
 
 @network
+@pytest.mark.nightly
 def test_a_clone_without_links_installs(
     environment: Environment, tmp_path: Path, log_directory: Path
 ) -> None:
@@ -251,10 +247,15 @@ def test_the_sdist_holds_what_installs_it(sdist: Path) -> None:
 
 
 @network
+@pytest.mark.nightly
 def test_pytables_is_imported_at_the_root(
     environment: Environment, wheel: Path, tmp_path: Path
 ) -> None:
-    """As anywhere else, beside featurewatch and when that is removed."""
+    """As anywhere else, beside featurewatch and when that is removed.
+
+    PyTables is the package that others import as ``tables``.
+    """
+    environment.install("tables>=3.10")
     environment.replace(wheel)
     modules = "import tables, featurewatch.tables as ours; print(tables.__file__, ours.__file__)"
     for directory in (ROOT, tmp_path):
@@ -270,7 +271,7 @@ def test_pytables_is_imported_at_the_root(
 
 @pytest.mark.parametrize("name", LINKS)
 def test_the_links_cannot_be_imported(name: str) -> None:
-    """Without another package of the name there is none, where featurewatch is and is not."""
+    """Without another package of the name the import fails, where featurewatch is and is not."""
     program = f"""
 try:
     import {name}
@@ -303,8 +304,10 @@ def test_coverage_reports_the_package(environment: Environment, tmp_path: Path) 
 
 
 @network
+@pytest.mark.nightly
 def test_pyright_finds_each_file_once(environment: Environment) -> None:
     """It counts as many files as there are, before it looks into any."""
+    environment.install("basedpyright")
     command = (environment.directory / "bin/basedpyright", "--verbose", "-p", ROOT)
     found = 0
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) as pyright:

@@ -45,7 +45,7 @@ def _texts() -> Iterator[tuple[str, str]]:
 
 
 def test_no_file_contains_a_foreign_path_or_host() -> None:
-    """No path of one machine and no host of a registry stands in a file."""
+    """No file contains a path of one machine or a host of a registry."""
     occurrences = [
         f"{name}: {word}" for name, text in _texts() for word in FORBIDDEN if word in text.lower()
     ]
@@ -62,7 +62,7 @@ def _imported(text: str) -> Iterator[str]:
 
 
 def test_no_test_module_imports_another() -> None:
-    """What several test modules use is in a module of its own, which holds no tests."""
+    """Code that several test modules use is in a separate module, which holds no tests."""
     imports = [
         f"{name}: {imported}"
         for name, text in _texts()

@@ -101,7 +101,7 @@ def test_no_test_names_a_row_of_the_other_form() -> None:
 
 
 def test_cells_of_the_controllers_rows_say_same_and_nothing_else() -> None:
-    """What differs in released Kafka is a form of its own, with a test of its own."""
+    """What differs in released Kafka is another form, with its own test."""
     cells = [row.release for row in rows_of(DOCUMENT.read_text()) if row.id.startswith("C")]
     assert [cell for cell in cells if not re.fullmatch(r"same( \(.+\))?|(?!same).+", cell)] == []
 

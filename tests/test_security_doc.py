@@ -12,7 +12,7 @@ from featurewatch.kafka import limits, sasl
 from featurewatch.kafka.address import Address
 from featurewatch.monitor.rules import rule
 from featurewatch.monitor.snapshot import MAX_INCOMPATIBLE
-from featurewatch.streams import events, types
+from featurewatch.streams import events, health, node_addresses, types
 from featurewatch.streams.apiversions import node_features
 from featurewatch.streams.apiversions.settings import ApiVersionsSettings
 from featurewatch.streams.bus.settings import MAX_EVENT_BYTES
@@ -22,7 +22,7 @@ from featurewatch.streams.zookeeper import bounded_socket, session
 from featurewatch.streams.zookeeper.settings import ZookeeperSettings
 from featurewatch.streams.zookeeper.watcher import changes
 from featurewatch.tables.image import limits as image_limits
-from featurewatch.web import live, login
+from featurewatch.web import live, login, server
 from tests.paths import ROOT
 
 ROWS = {
@@ -58,6 +58,10 @@ LIMITS = {
         f"{ApiVersionsSettings((Address('h', 1),)).timeout_s:g} s"
     ),
     "iterations of SCRAM that a node requires": f"4,096 to {sasl.MAX_ITERATIONS:,}",
+    "addresses of a cluster's nodes that are remembered beside the configured ones": (
+        f"{node_addresses.MAX_NODES} nodes of each role, "
+        f"with {node_addresses.MAX_LISTENERS} listeners"
+    ),
     "cluster id": f"{types.MAX_CLUSTER_ID_CHARS} printable characters",
     "features of a node": f"{node_features.MAX_FEATURES:,}",
     "name of a feature": f"{node_features.MAX_NAME_CHARS} printable characters",
@@ -97,6 +101,10 @@ LIMITS = {
         f"{listener.MAX_CONNECTIONS_OF_CLIENT} beside its event streams; of a proxy, as many as of "
         "all"
     ),
+    "connections of all HTTP clients": (
+        f"{health._MAX_CONNECTIONS} of health and metrics; of the page "
+        f"{server._OTHER_CONNECTIONS} beside the event streams"
+    ),
     "event streams of all clients": str(WebSection().max_streams),
     "event streams of one client": str(WebSection().max_streams_per_client),
     "time for a request, from the connection or the request before": f"{listener.IDLE_S:g} s",
@@ -113,7 +121,7 @@ LIMITS = {
         f"{access.MAX_CHECKS_OF_CLIENT} checked at a time"
     ),
     "passwords that are checked or wait for it": str(passwords.MAX_WAITING),
-    "request to publish anew": size(resync.MAX_REQUEST_BYTES),
+    "resync request": size(resync.MAX_REQUEST_BYTES),
     "time between two republications of a source": f"{resync.MIN_INTERVAL_S:g} s",
 }
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 Result = TypeVar("Result")
 
 DEADLINE_S = 120.0
-"""Far above what anything takes: a condition is polled, so only a failure waits for so long."""
+"""Far above what anything takes: a condition is polled, so only a failure waits this long."""
 
 
 def eventually(condition: Callable[[], bool], deadline_s: float = DEADLINE_S) -> bool:
@@ -22,17 +22,17 @@ def eventually(condition: Callable[[], bool], deadline_s: float = DEADLINE_S) ->
 
 
 async def until_async(condition: Callable[[], bool], deadline_s: float = DEADLINE_S) -> None:
-    """Returns once it is true, while the event loop goes on; raises `TimeoutError`."""
+    """Returns once it is true, while the event loop runs; raises `TimeoutError`."""
     async with asyncio.timeout(deadline_s):
         while not condition():
             await asyncio.sleep(0.02)
 
 
 async def until_ended(task: "asyncio.Future[Result]", deadline_s: float = DEADLINE_S) -> Result:
-    """The result of a task that must end by itself; raises `TimeoutError`.
+    """The result of a task that must end on its own; raises `TimeoutError`.
 
     `asyncio.wait_for` cancels a task that is late and returns what it says then. A service ends in
-    order when it is canceled, so that one which never ends by itself would pass.
+    order when it is canceled, so that one which never ends on its own would pass.
     """
     await asyncio.wait({task}, timeout=deadline_s)
     if not task.done():

@@ -1,7 +1,7 @@
 """The parts of the documents that follow from registries, between markers.
 
 A document has ``<!-- generated: NAME -->`` before such a part and ``<!-- end of generated -->``
-after it; `BLOCKS` has what stands between them.
+after it; `BLOCKS` has the text between them.
 """
 
 import os
@@ -19,6 +19,7 @@ from featurewatch.cli.app import app
 from featurewatch.cli.command_line import LazyGroup
 from featurewatch.controller.kraft.releases import releases
 from featurewatch.integrations.notify import metrics as notify_metrics
+from featurewatch.kafka.releases import package_files
 from featurewatch.monitor.readiness import DEFAULT_LIMITS
 from featurewatch.monitor.readiness.state_timers import Timer
 from featurewatch.monitor.rules import RULES
@@ -82,6 +83,12 @@ def _topics_with_keys() -> str:
         for topic in ALL
     )
     return _table("| topic | content | key | cleanup |", rows)
+
+
+def _known_releases() -> str:
+    names = [file.release for file in package_files()]
+    known = f"It knows Kafka {names[0]} to {names[-1]}"
+    return f"{known}, and [learns newer releases](docs/how-to/releases.md) from their jars.\n"
 
 
 def _kinds(topic: Topic) -> str:
@@ -249,6 +256,7 @@ def diagram(start: State, transitions: Mapping[tuple[State, Trigger], State]) ->
 
 BLOCKS: Final[dict[str, Callable[[], str]]] = {
     "topics-with-keys": _topics_with_keys,
+    "known-releases": _known_releases,
     **{
         f"kinds-of-{topic.short_name}": partial(_kinds, topic)
         for topic in ALL

@@ -34,7 +34,7 @@ Script = Callable[[WireRequest], UpdateResponse | None]
 
 @dataclass
 class Node:
-    """One node: what it says of itself, and what it was sent."""
+    """One node: what it reports, and what it was sent."""
 
     script: Script = lambda _: UpdateResponse()
     features: FeaturesResponse = field(
@@ -61,7 +61,7 @@ class CountingServer(WireServer):
 
 
 class ScriptedCluster:
-    """Nodes 1, 2, …, each a listener in a thread of its own; use as a context.
+    """Nodes 1, 2, …, each a listener in its own thread; use as a context.
 
     ``controller`` is whom Metadata names; -1: nobody.
     """

@@ -327,8 +327,8 @@ def page(name: str, *partitions: int, end: int | None = None) -> Any:
 
 
 def test_pages_are_joined_and_end() -> None:
-    """A topic whose partitions come in pages is one (A-16 as released); pages that do not go on are
-    an error."""
+    """A topic whose partitions come in pages is one (A-16 as released); pages that do not advance
+    are an error."""
     pages = [page("a", 0, 1), page("a", 2), page("b", 0)]
     topics = joined_pages(described_topic(item.topics[0]) for item in pages)
     assert [(item.name, [part.partition for part in item.partitions]) for item in topics] == [

@@ -101,7 +101,8 @@ async def publishing(bus: BusSettings) -> AsyncIterator[PublishingSource]:
 class LevelTraffic:
     """Publishes changes of a level, one after another, in a thread; ``sent`` is the last offset.
 
-    ``interval_s`` lies between two changes. With ``acknowledged`` each waits for the one before.
+    ``interval_s`` is the time between two changes. With ``acknowledged`` each waits for the one
+    before.
     """
 
     def __init__(

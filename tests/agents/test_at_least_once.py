@@ -52,7 +52,7 @@ async def test_nothing_is_committed_after_an_event_failed() -> None:
     tracker.fail()
     tracker.mark_processed("log-0", 2)
     for _ in range(2):
-        with pytest.raises(IncompleteEventError, match="broken off"):
+        with pytest.raises(IncompleteEventError, match="interrupted"):
             await tracker.wait_acknowledged()
     assert bus.flushed == 0
 

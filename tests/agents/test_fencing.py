@@ -106,12 +106,12 @@ async def test_a_message_after_the_fatal_error_is_refused_as_fenced(bus: Cluster
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("attempt", range(REPEAT))
-def test_a_worker_that_was_paused_changes_nothing_when_it_goes_on(
+def test_a_worker_that_was_paused_changes_nothing_when_it_resumes(
     bus: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, attempt: int
 ) -> None:
     """A worker is stopped in full work for longer than its session, and another takes over.
 
-    When it goes on it ends or joins again, and a third worker that reads the rows afterwards comes
+    When it resumes it ends or joins again, and a third worker that reads the rows afterwards comes
     to the same levels as one that was never disturbed.
     """
     monkeypatch.setenv("FEATUREWATCH_BUS__PARTITIONS", "1")

@@ -36,7 +36,7 @@ def test_after_a_seek_any_offset_may_come() -> None:
 
 
 def test_a_log_that_went_back_is_a_jump_to_a_lower_offset() -> None:
-    """As after a topic was made anew."""
+    """As after a topic was recreated."""
     log = JumpLog()
     log.fetched("p", [500])
     log.fetched("p", [0])

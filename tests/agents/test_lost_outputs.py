@@ -1,4 +1,4 @@
-"""The alert about lost outputs ends by itself; nothing else that is lost does. Pure steps."""
+"""The alert about lost outputs ends automatically; no other alert about losses does. Pure steps."""
 
 from dataclasses import replace
 
@@ -65,7 +65,7 @@ def test_lost_outputs_and_lost_messages_are_apart() -> None:
         ({"a": "1"}, {"a": ""}, []),
     ],
 )
-def test_a_topic_is_made_anew_if_both_ids_are_known(
+def test_a_topic_counts_as_recreated_if_both_ids_are_known(
     before: dict[str, str], after: dict[str, str], changed: list[str]
 ) -> None:
     """A bus without ids, a topic that is missing now, and one that is new are no change."""

@@ -1,4 +1,4 @@
-"""Each worker has an id of its own."""
+"""Each worker has its own id."""
 
 import fcntl
 from contextlib import ExitStack
@@ -41,7 +41,7 @@ def test_an_id_that_is_taken_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("host", ["", "höst/../x", "h" * 300])
 def test_any_host_name_makes_a_name_of_a_directory(tmp_path: Path, host: str) -> None:
-    """The lock lies below the data directory, and is held."""
+    """The lock is below the data directory, and is held."""
     with own_worker_id(tmp_path, host) as name:
         lock = (tmp_path / name / "lock").resolve()
         assert lock.is_relative_to(tmp_path.resolve())

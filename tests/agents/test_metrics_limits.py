@@ -42,7 +42,7 @@ def samples(text: bytes) -> Samples:
 
 
 def scraped(metrics: WorkerMetrics, states: dict[ClusterId, MonitorState]) -> Samples:
-    """What a scrape gives for some states."""
+    """The result of a scrape for some states."""
     metrics.expose(states)
     return samples(metrics.scrape()())
 
@@ -103,7 +103,7 @@ def test_clusters_without_a_source_are_left_out_first() -> None:
 
 
 def test_nothing_is_left_out_of_a_fleet_of_ordinary_size() -> None:
-    """200 nodes, the most that have series of their own, fit into the share of a cluster."""
+    """200 nodes, the most that have series, fit into the share of a cluster."""
     engine = Engine()
     engine.apply_all(cluster(*nodes(*["4.3"] * 200)))
     found = scraped(WorkerMetrics(), {ClusterId("c"): engine.state})
@@ -119,7 +119,7 @@ def _finalized(name: str, feature_names: list[str]) -> StepResult:
 
 
 def test_the_series_of_changes_are_bounded() -> None:
-    """Per cluster and over all; the changes without a series are counted, the others go on."""
+    """Per cluster and over all; changes without a series are counted, the others still have one."""
     metrics = WorkerMetrics(max_series=2_500)
     metrics.observe(METADATA_LOG, _finalized("a", [f"f{n}" for n in range(300)]), 0.1)
     found = scraped(metrics, {})
@@ -159,7 +159,7 @@ def test_a_forgotten_cluster_has_no_series() -> None:
 
 
 async def test_a_large_scrape_leaves_the_loop_running() -> None:
-    """While 20 nodes with 5,000 features each are rendered, the event loop goes on."""
+    """While 20 nodes with 5,000 features each are rendered, the event loop keeps running."""
     metrics = WorkerMetrics()
     state = large_cluster(5_000, 20)
     states = {ClusterId(f"c{number}"): state for number in range(5)}
@@ -206,7 +206,7 @@ async def test_scrapes_at_the_same_time_share_one_rendering() -> None:
 
 
 def test_a_rendering_is_of_the_states_at_its_start() -> None:
-    """The worker goes on changing its states while a thread renders them."""
+    """The worker continues to change its states while a thread renders them."""
     metrics = WorkerMetrics()
     states = {ClusterId("a"): UNREADABLE}
     metrics.expose(states)

@@ -62,7 +62,7 @@ def test_a_silent_source_was_last_seen_when_it_fell_silent() -> None:
     assert seen == {(("source", "kraft"),): 3 * HOUR / 1000}
 
 
-def test_many_nodes_have_no_series_of_their_own() -> None:
+def test_many_nodes_have_no_series() -> None:
     """Above ``node_series`` nodes, only the series of roles remain."""
     values = values_of(rolling_cluster().state, node_series=5)
     assert values["node_max_level"] == {}

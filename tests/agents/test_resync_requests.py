@@ -1,14 +1,25 @@
-"""What is lost is requested until it was published, and never more often than it may be."""
+"""Lost state is requested until it is published, and never more often than allowed."""
 
+import json
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
+import pytest
+
 from featurewatch.agents.resync_requests import FIRST_WAIT_S, MAX_WAIT_S, ResyncRequester
+from featurewatch.controller.kraft import release_of
+from featurewatch.kafka.releases import reread
 from featurewatch.monitor.alerts import Cause
-from featurewatch.monitor.step import MonitorState, step_lost
-from featurewatch.streams.events import ResyncRequest
+from featurewatch.monitor.rows import rows_of_state, states_of_rows
+from featurewatch.monitor.step import MonitorState, step, step_lost
+from featurewatch.streams.events import Event, ResyncRequest
+from featurewatch.streams.kraft.records.schema import is_known
 from featurewatch.streams.topics import METADATA_LOG, RESYNC_REQUESTS, ZOOKEEPER, Topic
 from tests.agents.events import CLUSTER
+from tests.learned_releases import made_up, without
+from tests.simulation import records as r
+from tests.simulation.records import MV
 
 
 class Published:
@@ -58,3 +69,63 @@ async def test_the_source_of_each_topic_is_named() -> None:
     assert published.requests == [
         ResyncRequest(CLUSTER, source, "expired", 7) for source in ("kraft", "zookeeper")
     ]
+
+
+async def test_records_of_a_learned_release_are_requested_and_the_tables_stay(
+    tmp_path: Path,
+) -> None:
+    """A worker that starts with the learned file asks for what it could not read before."""
+    records = [r.level(MV, 29), r.register(1, release_of("4.2").ranges(), fenced=False)]
+    unknown = "RECORD_TYPE_90-v1"
+    last = r.commit(10, r.unknown_record(unknown))
+    events: list[Event] = [r.commit(9, *records), r.following(9), last]
+    state = MonitorState.of(r.CLUSTER)
+    for event in events:
+        state = step(state, event).state
+    rows = rows_of_state(state)
+
+    def restarted() -> MonitorState:
+        return states_of_rows((key, value) for key, value in rows.items())[r.CLUSTER]
+
+    with without("99.0", tmp_path) as learned:
+        published: Any = Published()
+        await ResyncRequester(lambda: {r.CLUSTER: restarted()}, published).check(0, 7)
+        assert published.requests == []
+        learned.mkdir()
+        (learned / "9.1.json").write_text(json.dumps(made_up()))
+        reread()
+        state = restarted()
+        states = {r.CLUSTER: state}
+        requester = ResyncRequester(lambda: states, published)
+        await requester.check(0, 7)
+        (request,) = published.requests
+        assert (request.cluster, request.source) == (r.CLUSTER, "kraft")
+        assert request.reason == f"{unknown} was not known when it was read, and is known now"
+        events = [r.resync(), r.commit(9, *records), r.commit(10), r.following(10)]
+        for event in events:
+            state = step(state, event).state
+        assert (state.image.nodes, state.image.incomplete) == (restarted().image.nodes, ())
+        states[r.CLUSTER] = state
+        await requester.check(10_000, 7)
+        assert len(published.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "known"),
+    [
+        ("RECORD_TYPE_27-v0", True),
+        ("RECORD_TYPE_27-v9", False),
+        ("RECORD_TYPE_77-v0", False),
+        ("FEATURE_LEVEL_RECORD-v0", True),
+        ("FEATURE_LEVEL_RECORD-v1", False),
+        ("CONTROL_TYPE_2", True),
+        ("CONTROL_TYPE_99", False),
+        ("KRAFT_VOTERS-v0", True),
+        ("SNAPSHOT", False),
+        ("UNREADABLE", False),
+        ("RECORD_TYPE_-v0", False),
+    ],
+)
+def test_a_kind_of_records_is_known_by_number_or_name(kind: str, known: bool) -> None:
+    """In the version that was read."""
+    assert is_known(kind) == known

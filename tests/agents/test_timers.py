@@ -1,6 +1,7 @@
 """The worker's periodic work, with clock readings as arguments."""
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -10,6 +11,7 @@ import pytest
 from featurewatch.agents import timers
 from featurewatch.agents.processor import EventProcessor
 from featurewatch.agents.timers import StuckCommitsError, Watchdog, publish_states, silent_statuses
+from featurewatch.monitor.input_messages import InputMessage
 from featurewatch.monitor.step import MonitorState, step
 from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.bus.settings import BusSettings
@@ -17,7 +19,7 @@ from featurewatch.streams.codec.events import Message
 from featurewatch.streams.codec.outputs import decode_snapshot
 from featurewatch.streams.events import SourceState, SourceStatus
 from featurewatch.streams.outputs import Severity
-from featurewatch.streams.topics import Topic
+from featurewatch.streams.topics import METADATA_LOG, Topic
 from tests.agents.events import CLUSTER, following, levels, registration, status
 
 BUS = BusSettings("127.0.0.1:9092")
@@ -31,7 +33,7 @@ def _state(*events: Any) -> MonitorState:
 
 
 def test_a_silent_source_gets_a_silent_status() -> None:
-    """Each silent source gets a status of its own, whose detail has the seconds."""
+    """Each silent source gets a separate status, whose detail has the seconds."""
     state = _state(following(3))
     (silent,) = silent_statuses(state, {"kraft": 21.4}, now_ms=5)
     assert (silent.cluster, silent.source, silent.state) == (CLUSTER, "kraft", SourceState.SILENT)
@@ -84,7 +86,7 @@ class _Silence:
         await self._detector.check(now_s, now_ms=5)
 
 
-async def test_each_source_is_silent_by_itself() -> None:
+async def test_each_source_is_silent_on_its_own() -> None:
     """An active source of a cluster does not hide that another one is silent."""
     silence = _Silence(log_seen_s=100, znodes_seen_s=70)
     await silence.check(now_s=101)
@@ -92,7 +94,7 @@ async def test_each_source_is_silent_by_itself() -> None:
 
 
 async def test_a_source_is_not_silent_while_its_topic_cannot_be_read() -> None:
-    """The bus is away for ten minutes: the silence begins when the topic can be read again."""
+    """The bus is down for ten minutes: the silence begins when the topic can be read again."""
     silence = _Silence(log_seen_s=100, znodes_seen_s=100)
     silence.unread = {("metadata-log", 0), ("zookeeper", 0)}
     for second in range(100, 700, 2):
@@ -125,8 +127,8 @@ def test_the_watchdog_finds_a_worker_that_reads_and_never_commits() -> None:
         watchdog.check({"p": 12}, now_s=61)
 
 
-def test_the_watchdog_counts_no_time_while_the_bus_is_away() -> None:
-    """Nothing can be committed for ten minutes, and the time begins when the bus is back."""
+def test_the_watchdog_counts_no_time_while_the_bus_is_unavailable() -> None:
+    """Nothing can be committed for ten minutes; the time begins when the bus can be reached."""
     is_away = True
     watchdog = _watchdog({"p": 3}, lambda: is_away)
     for second in range(0, 601, 2):
@@ -158,8 +160,11 @@ class _Recorder:
     def __init__(self) -> None:
         self.sent: list[tuple[str, Message]] = []
 
-    async def send(self, topic: str, message: Message) -> None:
+    async def send(self, topic: str, message: Message) -> Awaitable[None]:
         self.sent.append((topic, message))
+        delivered = asyncio.get_running_loop().create_future()
+        delivered.set_result(None)
+        return delivered
 
 
 async def test_the_newest_state_is_published_once_for_many_events() -> None:
@@ -173,6 +178,49 @@ async def test_the_newest_state_is_published_once_for_many_events() -> None:
     assert topic == "featurewatch.state"
     snapshot = decode_snapshot(message.value)
     assert (snapshot.revision, dict(snapshot.finalized)) == (1, {"metadata.version": 21})
+
+
+async def test_a_state_that_is_too_large_is_logged_ten_times_at_once(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever changes in the cluster: a line at each change would fill the log."""
+    monkeypatch.setattr(timers, "MAX_EVENT_BYTES", 10)
+    state = _state(registration(1, 1, (1, 30)))
+    for _ in range(50):
+        processor = SimpleNamespace(dirty={CLUSTER}, states={CLUSTER: state})
+        await publish_states(cast("EventProcessor", processor), BUS, cast("Publisher", None), 7)
+    assert len(caplog.records) == 10
+    assert "too large for the bus" in caplog.text
+
+
+class _NoChangelog:
+    async def write(self, *_: Any) -> None:
+        """Stores nothing."""
+
+
+async def test_lines_about_messages_that_cannot_be_read_are_limited(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Each is a dead letter, and the log has the first of them."""
+    bus, now_s = _Recorder(), 0.0
+    tracker = SimpleNamespace(fail=lambda: None)
+    processor = EventProcessor(
+        cast("Any", SimpleNamespace(tracker=tracker)),
+        BUS,
+        cast("Publisher", bus),
+        cast("Any", _NoChangelog()),
+        cast("Any", None),
+        cast("Any", None),
+        lambda: now_s,
+    )
+    for offset in range(500):
+        message = InputMessage(BUS.topic(METADATA_LOG), 0, offset, 7, b"k", b"{")
+        await processor._publish(processor._step(message))
+    assert len(bus.sent) >= 500
+    assert sum("kept in the dead letters" in line for line in caplog.messages) == 10
+    now_s = 61.0
+    await processor._publish(processor._step(message))
+    assert "(and 490 more since the last such line)" in caplog.messages[-1]
 
 
 async def test_the_state_of_a_forgotten_cluster_is_deleted() -> None:

@@ -1,8 +1,9 @@
 """Measures speed and memory, each against a peer or a bare loop in the same run.
 
-``python -m tests.bench [NAME …]`` prints one JSON object a measure on stdout; without names all of
-`BENCHES` are taken. A bench that lacks what it needs here, such as Chromium, is skipped: its object
-has the reason. One that fails does not end the others, but the run fails.
+``python -m tests.bench [--write] [NAME …]`` prints one JSON object a measure on stdout; without
+names all of `BENCHES` are taken, and ``--write`` puts the figures into docs/reference/bench.md.
+A bench that lacks what it needs here, such as Chromium, is skipped: its object has the reason. One
+that fails does not end the others, but the run fails.
 """
 
 import sys
@@ -21,13 +22,14 @@ from featurewatch.stack.errors import ArtifactError, JavaError
 from featurewatch.stack.kafka.cluster import Cluster
 from featurewatch.stack.kafka.specs import single_bus
 from featurewatch.streams.bus.settings import BusSettings
+from tests.bench.document import write
 from tests.bench.requirements import MissingRequirementError
 
 Measures = Iterator[dict[str, Any]]
 
 
 def on_a_bus(measures: Callable[[BusSettings, Path], Measures], partitions: int = 1) -> Measures:
-    """Measures with a bus of their own, which ends with them."""
+    """Measures with a separate bus, which ends with them."""
     yield from on_a_cluster(lambda bus, directory, _: measures(bus, directory), partitions)
 
 
@@ -55,6 +57,7 @@ def _module(name: str) -> Any:
 BENCHES: dict[str, Callable[[], Measures]] = {
     "decode": lambda: _module("decode").run(),
     "event-cost": lambda: iter([_module("event_cost").measure()]),
+    "hostile": lambda: iter([_module("hostile").measure()]),
     "worker": lambda: on_a_bus(lambda bus, _: _module("worker").run(bus)),
     "operations": lambda: on_a_bus(lambda bus, _: _module("operations").fold(bus)),
     "operations-memory": lambda: on_a_bus(_module("operations").memory, partitions=8),
@@ -91,18 +94,21 @@ BENCHES: dict[str, Callable[[], Measures]] = {
 _MISSING: Final = (MissingRequirementError, SparkMissingError, JavaError, ArtifactError)
 
 
-def main(names: list[str]) -> int:
+def main(arguments: list[str]) -> int:
     """Takes the named measures, or all; 1 if one fails, 2 if there is no such name."""
+    names = [name for name in arguments if name != "--write"]
     unknown = [name for name in names if name not in BENCHES]
     if unknown:
         sys.stderr.write(f"no such bench: {', '.join(unknown)}; there are {', '.join(BENCHES)}\n")
         return 2
     failed = False
+    taken: list[dict[str, Any]] = []
     for name in names or BENCHES:
         sys.stderr.write(f"measuring: {name}\n")
         try:
             for measure in BENCHES[name]():
                 _print(measure)
+                taken.append(measure)
         except _MISSING as error:
             _print({"skipped": name, "reason": str(error)})
         except Exception as error:
@@ -111,6 +117,8 @@ def main(names: list[str]) -> int:
             else:
                 traceback.print_exc()
                 failed = True
+    if "--write" in arguments:
+        write(taken)
     return int(failed)
 
 

@@ -84,7 +84,7 @@ def real(lake: Lake, directory: Path, seed: int, *, killed: bool) -> None:
 
 
 def outage(lake: Lake, directory: Path, seed: int) -> None:
-    """The topics of a real cluster in a lake, from a bus that was away in the middle."""
+    """The topics of a real cluster in a lake, from a bus that was unreachable in the middle."""
     directory.mkdir()
     with (
         Cluster(single_bus(), directory / "bus", temporary=True) as bus,

@@ -23,7 +23,7 @@ RANGES = {"metadata.version": (7, 30), "kraft.version": (0, 1), "group.version":
 def write_log(directory: Path, partitions: int) -> Path:
     """A log segment with a record for each partition, and another when one broker is fenced.
 
-    At its end stands what an idle controller writes. A 4.3.0 controller writes it below
+    It ends with what an idle controller writes. A 4.3.0 controller writes it below
     ``directory``; the segment is left there alone.
     """
     spec = ClusterSpec(

@@ -22,7 +22,7 @@ def main(wanted: str, file: str) -> None:
     scan = scan_batches(Path(file).read_bytes())
     for batch in scan.batches:
         if records := decoder.decode(batch).records:
-            # One call for a batch. A quote inside a text is escaped, so this stands only between.
+            # One call for a batch. Quotes in texts are escaped: this matches only between records.
             lines = orjson.dumps(records)[1:-1].replace(b'},{"offset":', b'}\n{"offset":')
             sys.stdout.buffer.write(lines + b"\n")
     if scan.error:

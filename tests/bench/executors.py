@@ -1,7 +1,7 @@
 """``two_executors_vs_one``: the one pass on a standalone Spark cluster.
 
 A master and two workers with a core each run on this machine; silver and gold are filled from the
-same bronze with one executor and with two, in turn. Each executor has a core of its own, on which
+same bronze with one executor and with two, in turn. Each executor has its own core, on which
 its JVM and its Python process take turns; the driver runs where there is room.
 """
 

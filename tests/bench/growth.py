@@ -3,11 +3,11 @@
 ``growth_10000_vs_1000_clusters``: seconds per message of silver and gold in a stream, for ten
 thousand clusters against a thousand. Each cluster has a day: six nodes register, a heartbeat comes
 every half an hour, and at noon all nodes are rolled to the next release, one after the other
-(fenced, registered anew, unfenced), whose level is then finalized. The first quarter of the day is
+(fenced, re-registered, unfenced), whose level is then finalized. The first quarter of the day is
 folded as a batch, as in a new lake; the other three are batches of the stream, which load and store
 the state of every cluster, and these are timed.
 
-Beside the time stand what does not depend on the machine: the bytes of the state store in the
+It also prints figures that do not depend on the machine: the bytes of the state store in the
 checkpoint, the number and bytes of the tables' files, and the memory of Spark's processes.
 """
 
@@ -125,7 +125,7 @@ def fill(lake: Lake, clusters: int, round_: int) -> int:
 
 
 def grown(session: Any, root: Path, clusters: int) -> dict[str, Any]:
-    """A day of so many clusters through silver and gold."""
+    """A day of this many clusters through silver and gold."""
     lake = Lake(session, str(root / f"clusters-{clusters}"))
     seconds, timed = 0.0, 0
     for round_ in range(1, ROUNDS + 1):

@@ -88,7 +88,7 @@ def _alerts(story: Story, count: int) -> None:
 
 
 def _heartbeats(lake: Path, clusters: list[str]) -> int:
-    """Two hours of what sources say of themselves; the number of rows."""
+    """Writes two hours of source status reports; returns the number of rows."""
     schema = pa.schema([(name, arrow(kind)) for name, kind in SOURCE_STATES.columns.items()])
     beats = int(2 * HOUR / HEARTBEAT)
     for part in range(20):

@@ -1,7 +1,7 @@
 """``commit_to_alert_p50`` and ``_p99``: from the controller's append to the alert on its topic.
 
 A controller that registers with a range that a finalized level excludes fires an alert; when it
-registers anew with a good one the alert is resolved. Each registration is one change in the
+registers again with a good one the alert is resolved. Each registration is one change in the
 metadata log of a real controller, stamped by it at the append (its append linger is 0: otherwise
 the stamp is given up to 25 ms before the append). The baseline is one bare message from produce to
 consume on the same bus. The two take turns, with a pause before each: changes and messages come one
@@ -35,7 +35,7 @@ RULE = "incompatible-node"
 
 
 def run(bus: BusSettings, changes: int = 200, nodes: int = 1) -> Iterator[dict[str, Any]]:
-    """Both measures, on a quorum of so many 4.3.0 nodes started for it."""
+    """Both measures, on a quorum of this many 4.3.0 nodes started for it."""
     with tempfile.TemporaryDirectory(prefix="featurewatch-") as name:
         directory = Path(name)
         spec = combined(["4.3.0"] * nodes, properties={"controller.quorum.append.linger.ms": "0"})
@@ -88,7 +88,7 @@ def _take_turns(
 
 
 class _Arrivals:
-    """Reads alerts and bare messages in a thread of its own, and notes when each came."""
+    """Reads alerts and bare messages in a separate thread, and notes when each came."""
 
     def __init__(self, bus: BusSettings) -> None:
         self._names = bus.topic(ALERTS), bus.topic(DEAD_LETTERS)

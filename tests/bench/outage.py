@@ -1,7 +1,7 @@
-"""``recovery_after_outage_s``: how soon the worker follows again when the bus is back.
+"""``recovery_after_outage_s``: how soon the worker follows again when the bus has recovered.
 
-The bus is killed for two minutes under a worker, a process of its own, while a source goes on
-publishing. The time runs from the moment at which the bus is ready again until a change that the
+The bus is killed for two minutes under a worker in a separate process, while a source continues to
+publish. The time runs from the moment at which the bus is ready again until a change that the
 worker has published since is read. The baseline is the same time for a bare consumer of the
 worker's input: both clients have their reconnecting and the source's in their time.
 """

@@ -58,7 +58,7 @@ _CELL: Final = """
 
 
 def run(bus: BusSettings, directory: Path) -> Iterator[dict[str, Any]]:
-    """Both measures, with ``featurewatch web`` as a process of its own."""
+    """Both measures, with ``featurewatch web`` as a separate process."""
     if CHROMIUM is None:
         raise MissingRequirementError(NO_CHROMIUM)
     ensure_topics(bus)

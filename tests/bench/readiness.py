@@ -3,7 +3,7 @@
 ``readiness_10000_nodes_ms`` is the whole verdict for a release with every blocker and its remedy:
 half of the nodes are of an older release, and one in a hundred is fenced. What was computed before
 is forgotten first. ``readiness_change_ms`` is what one registration costs: to fold it, to judge all
-rules, to know since when, and to say how the cluster stands now. Both are the best of several runs
+rules, to know since when, and to derive the cluster's state. Both are the best of several runs
 (a busy machine only adds to it).
 """
 

@@ -34,7 +34,7 @@ _UPGRADE, _SAFE_DOWNGRADE = 1, 2
 
 
 class Client:
-    """Raises one feature level by level, over a connection of its own."""
+    """Raises one feature level by level, over its own connection."""
 
     def __init__(self, address: str, feature: str) -> None:
         host, port = address.rsplit(":", 1)
@@ -84,7 +84,7 @@ def check(answer: bytes) -> None:
 
 
 def run() -> Iterator[dict[str, Any]]:
-    """Takes the measure on an ensemble of its own."""
+    """Takes the measure on a separate ensemble."""
     with (
         tempfile.TemporaryDirectory(prefix="featurewatch-") as name,
         Ensemble(Path(name) / "ensemble", EnsembleSpec(3), temporary=True) as ensemble,

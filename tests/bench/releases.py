@@ -1,7 +1,7 @@
 """``releases_learn_s``: ``featurewatch releases learn`` from the jars of an installed Kafka.
 
 A whole process, Java included, that learns the newest release of the package as if the package did
-not have it. Beside it stands Kafka's own tool that reads the same levels, without a cluster:
+not have it. The baseline is Kafka's own tool that reads the same levels, without a cluster:
 ``kafka-features version-mapping``.
 """
 
@@ -14,22 +14,21 @@ from typing import Any, Final
 
 from featurewatch.kafka.releases import package_files
 from featurewatch.kafka.releases.directory import VARIABLE
-from featurewatch.stack.java.jars import Cache, Jars, default_cache, tool_command
+from featurewatch.stack.java.jars import Cache, Jars, default_cache, newest_tools, tool_command
 from tests.bench.turns import medians
 from tests.learned_releases import libs_of
 from tests.paths import ROOT
 
 _HIDDEN: Final = ROOT / "tests/cli/releases/hidden.py"
 _ROUNDS: Final = 5
-_TOOL: Final = "4.3.1"
-"""The newest release whose tools can be had."""
 
 
 def run() -> Iterator[dict[str, Any]]:
     """The median seconds of both."""
     newest = package_files()[-1]
     cache = Cache(default_cache())
-    cache.class_path(_TOOL, Jars.TOOLS)
+    tool = newest_tools()
+    cache.class_path(tool, Jars.TOOLS)
     env = shutil.which("env") or "env"
     with tempfile.TemporaryDirectory(prefix="featurewatch-") as name:
         directory = Path(name)
@@ -37,7 +36,7 @@ def run() -> Iterator[dict[str, Any]]:
         ours = [env, f"{VARIABLE}={directory / 'learned'}", sys.executable, str(_HIDDEN)]
         ours += [newest.release, "releases", "learn", "--libs", str(libs)]
         theirs = tool_command(
-            _TOOL,
+            tool,
             "org.apache.kafka.tools.FeatureCommand",
             *("--bootstrap-server", "localhost:9", "version-mapping"),
         )

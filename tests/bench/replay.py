@@ -1,9 +1,9 @@
 """``replay_vs_single_process`` and ``replay_growth_10x``: a log of three million records replayed.
 
 A real controller writes 300,000 records: bootstrap, registrations, 150,000 partitions, and their
-leaders' change when a broker is fenced. Its batches are repeated with offsets and times that go on,
-and between them stands what the same controller writes when it is idle, two NoOps a second: half of
-the records. After every thousand of those a broker registers anew or is unfenced.
+leaders' change when a broker is fenced. Its batches are repeated with rising offsets and times, and
+between them is what the same controller writes when it is idle, two NoOps a second: half of the
+records. After every thousand of those a broker registers again or is unfenced.
 
 The baseline is one plain Python process on the same log: segments read, decoded with what a monitor
 needs and folded, as the live source and worker do. The replay fills bronze, silver and gold on

@@ -1,6 +1,6 @@
 """``worker_rss_mb_10000_nodes`` and ``restart_after_kill_s``.
 
-Ten thousand brokers of two releases stand in the tables of a worker, a process of its own. Its
+Ten thousand brokers of two releases are in the tables of a worker in a separate process. Its
 memory is read; then it is killed with SIGKILL, started again at once, and the time runs until the
 first change that came meanwhile is on the topic: by then its state is recovered.
 """

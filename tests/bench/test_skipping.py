@@ -58,7 +58,7 @@ def test_what_is_missing_skips_one_bench(
 def test_a_failure_is_no_skip(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception
 ) -> None:
-    """It is shown, the others run, and the run fails; so does a module of ours that is gone."""
+    """It is shown, the others run, and the run fails, as it does without a module of ours."""
     code, printed, shown = taken(monkeypatch, capsys, error)
     assert code == 1
     assert printed == [{"measure": "first"}, {"measure": "second"}]

@@ -41,7 +41,7 @@ def environment() -> dict[str, str]:
 
 
 def timed(command: Sequence[str]) -> tuple[float, str]:
-    """The seconds of a whole process and what it printed, without the epoch, which goes on."""
+    """The seconds of a whole process and what it printed, without the epoch, which advances."""
     started = time.perf_counter()
     done = subprocess.run(
         command,

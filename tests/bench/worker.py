@@ -46,7 +46,7 @@ def records(total: int, nodes: int) -> Iterator[dict[str, Any]]:
 
 
 def record(offset: int, kind: str, version: int, data: dict[str, Any]) -> dict[str, Any]:
-    """A record as it stands in an event."""
+    """A record in the form that events have."""
     return {"offset": offset, "type": kind, "version": version, "data": data}
 
 
@@ -156,7 +156,7 @@ async def run_worker(bus: BusSettings, total: int) -> float:
 def run(
     bus: BusSettings, total: int = 1_000_000, nodes: int = 100, batch: int = 1000
 ) -> Iterator[dict[str, Any]]:
-    """The measure, with ``batch`` records in a commit of a cluster of so many brokers."""
+    """The measure, with ``batch`` records in a commit of a cluster of ``nodes`` brokers."""
     messages = asyncio.run(fill(bus, total, nodes, batch))
     raw = consume_raw(bus, messages)
     own = asyncio.run(run_worker(bus, total))

@@ -73,7 +73,7 @@ def register(client: KazooClient, brokers: int) -> None:
 
 
 def first_image(brokers: int = 10_000, rounds: int = 7) -> Iterator[dict[str, Any]]:
-    """The first measure, on a server of its own."""
+    """The first measure, on a separate server."""
     with (
         tempfile.TemporaryDirectory(prefix="featurewatch-") as name,
         Ensemble(Path(name) / "server", temporary=True) as server,
@@ -206,7 +206,7 @@ def _bare_ms(client: KazooClient, watcher: KazooClient) -> float:
 
 
 class _Alerts:
-    """Reads alerts of the one rule in a thread of its own, and notes when each came."""
+    """Reads alerts of the one rule in a separate thread, and notes when each came."""
 
     def __init__(self, bus: BusSettings) -> None:
         self._name = bus.topic(ALERTS)

@@ -1,4 +1,4 @@
-"""Runs ``featurewatch`` as a user does: in a process of its own."""
+"""Runs ``featurewatch`` as a user does: in a separate process."""
 
 import os
 import subprocess

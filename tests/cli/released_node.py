@@ -61,7 +61,7 @@ class ReleasedNode:
 
     @contextmanager
     def served(self) -> Iterator["ReleasedNode"]:
-        """Serves in a thread of its own."""
+        """Serves in a separate thread."""
         with asyncio.Runner() as runner:
             loop = runner.get_loop()
             runner.run(self._server.start())

@@ -1,4 +1,4 @@
-"""Whatever stands in a configuration file or a properties file: settings, or one line."""
+"""Any content of a configuration file or a properties file gives settings, or one line."""
 
 import tempfile
 from pathlib import Path

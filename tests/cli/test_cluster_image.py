@@ -32,7 +32,7 @@ def test_a_missing_chroot_is_in_the_error(ensemble: Ensemble, tmp_path: Path) ->
     completed = featurewatch(tmp_path, "readiness", "--zookeeper", hosts)
     assert (completed.returncode, completed.stdout) == (4, "")
     assert hosts in completed.stderr
-    assert "the chroot does not exist: check what stands after the addresses" in completed.stderr
+    assert "the chroot does not exist: check the path after the addresses" in completed.stderr
 
 
 def test_an_unreachable_ensemble_is_in_the_error() -> None:

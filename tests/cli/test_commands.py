@@ -185,7 +185,7 @@ WRONG = (
     (["stack", "up", "--reference-topics"], "give both"),
     (["stack", "up", "--reference-brokers", "3", "--reference-topics"], "needs more than 3"),
     (["stack", "up", "--controlled-brokers", "0"], "--controlled-brokers"),
-    (["stack", "up", "--controlled-brokers", "1", "--zookeeper-kafka", "1"], "give one of both"),
+    (["stack", "up", "--controlled-brokers", "1", "--zookeeper-kafka", "1"], "give only one"),
     (["worker", "--store", "paper"], "worker.store"),
 )
 
@@ -215,7 +215,7 @@ def test_wrong_usage_is_one_line_and_exit_code_2(
 
 
 def test_an_unreachable_bus_is_one_line_and_exit_code_1(tmp_path: Path) -> None:
-    """Nobody listens: the address and the reason stand in the only line there is."""
+    """Nobody listens: a single line has the address and the reason."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # and nobody listens
         address = f"127.0.0.1:{taken.getsockname()[1]}"

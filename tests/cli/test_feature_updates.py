@@ -41,7 +41,7 @@ def test_any_reply_but_yes_ends_the_command(reply: str, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("reply", ["y\n", "Y\n", "yes\n", "YES\n", " Yes \n", "y"])
-def test_yes_goes_on(reply: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_yes_continues(reply: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """In upper or lower case, alone or in full (F-85)."""
     monkeypatch.setattr(sys, "stdin", io.StringIO(reply))
     confirm(["1. a"])

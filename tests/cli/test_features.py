@@ -50,8 +50,8 @@ def by(cluster: ScriptedCluster) -> tuple[str, str]:
 def test_a_change_is_confirmed_at_a_terminal(
     answer: str, ours: OurCommand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At a terminal: what goes from where to where, what it brings and the way back stand on
-    stderr, then the change is made and told on stdout."""
+    """At a terminal: stderr shows the old and new levels, what they bring and the way back; then
+    the change is made and reported on stdout."""
     monkeypatch.setattr(sys, "stdin", Terminal(answer))
     with ScriptedCluster(Node()) as cluster:
         result = ours(*by(cluster), *RAISE)
@@ -158,7 +158,7 @@ def test_yes_and_dry_run_need_no_confirmation(
     ("feature", "now", "wanted", "way_back"),
     [
         ("metadata.version", 21, 30, "none: 21 (3.9-IV0) cannot hold what 30 (4.3-IV0) writes"),
-        ("metadata.version", 21, 25, "to 23 (4.0-IV1) at the least; 21 (3.9-IV0) is out of reach"),
+        ("metadata.version", 21, 25, "to 23 (4.0-IV1) at the lowest; 21 (3.9-IV0) is out of reach"),
         ("metadata.version", 21, 77, "unknown: the level is newer than 4.4"),
         ("transaction.version", 1, 2, "a downgrade to 1"),
         ("kraft.version", 0, 1, "none: Kafka refuses a downgrade of it"),
@@ -224,11 +224,11 @@ def test_enable_latest_sends_nothing_where_a_node_is_silent(ours: OurCommand) ->
         result = ours(*by(cluster), "enable-latest")
         assert cluster.nodes[1].updates == []
     assert (result.code, result.out) == (4, "")
-    assert "what broker 2 supports is unknown: nobody listens at" in result.err
+    assert "the features of broker 2 are unknown: nobody listens at" in result.err
     assert "nothing was sent, nothing is changed" in result.err
 
 
-def test_options_stand_before_the_command_or_after_it(ours: OurCommand) -> None:
+def test_options_come_before_the_command_or_after_it(ours: OurCommand) -> None:
     """As Kafka's tool takes them, and as KIP-584 writes them; the nearer one counts (M-18)."""
     with ScriptedCluster(Node()) as cluster:
         before = ours(*by(cluster), "describe")
@@ -267,7 +267,7 @@ WRONG = (
     (("update", "--dialect", "early", "--upgrade", "a:1"), "the later draft's flags"),
     (("upgrade", "--dialect", "late", "--feature", "a=1"), "have no upgrade: use update"),
     (("disable", "--dialect", "late", "--features", "a"), "use delete --features"),
-    (("delete", "--dialect", "late"), "name what to delete"),
+    (("delete", "--dialect", "late"), "name the features to delete"),
     (("delete", "--dialect", "late", "--features", "a", "--dry-run"), "no dry run"),
     (("enable-latest", "--dialect", "early"), "no enable-latest"),
 )
@@ -324,7 +324,7 @@ def test_an_interrupted_change_says_how_to_check_its_outcome(ours: OurCommand) -
     with ScriptedCluster(Node(script=interrupt)) as cluster:
         result = ours(*by(cluster), *RAISE)
     assert (result.code, result.out) == (130, "")
-    assert "see whether anything was changed: featurewatch features describe" in result.err
+    assert "check whether anything was changed: featurewatch features describe" in result.err
 
 
 @pytest.mark.parametrize("dialect", ["early", "late"])
@@ -395,7 +395,7 @@ retries 3
 
 
 def test_a_properties_file_is_read_as_java_reads_it(tmp_path: Path) -> None:
-    r"""Escapes, ``\u`` ones too, a backslash that is itself escaped, lines that go on."""
+    r"""Escapes, ``\u`` ones too, a backslash that is itself escaped, continued lines."""
     file = tmp_path / "client.properties"
     write_private(
         file,
@@ -418,9 +418,12 @@ d = C:\\dir
         ("sasl.nonsense=1", "no setting sasl.nonsense"),
         ("security.protocol=TLS", "security.protocol=TLS is unknown"),
         ("security.protocol=SASL_SSL", "sasl.mechanism=(none) is not supported"),
-        ("default.api.timeout.ms=soon", "default.api.timeout.ms=soon is no number"),
-        ("default.api.timeout.ms=2147483648", "is no number of milliseconds from 1 to 2147483647"),
-        ("default.api.timeout.ms=" + "9" * 5000, "is no number of milliseconds"),
+        ("default.api.timeout.ms=soon", "default.api.timeout.ms=soon is not a number"),
+        (
+            "default.api.timeout.ms=2147483648",
+            "is not a number of milliseconds from 1 to 2147483647",
+        ),
+        ("default.api.timeout.ms=" + "9" * 5000, "is not a number of milliseconds"),
         ("security.protocol=SSL\nssl.ca.location=/nowhere", "the TLS certificates cannot be read"),
     ],
 )

@@ -165,7 +165,7 @@ def test_the_early_drafts_example(early: DraftCluster) -> None:
     result = early("disable", "--features", f"{GROUP},{TRANSACTION}", typed="y\n")
     assert json.loads(result.out) == document(EARLY, {OFFSETS: 0}, 2, early.controller, EARLY_KEYS)
     warning, *asked_lines = result.err.splitlines()
-    # What deletion is for stands before the question.
+    # The purpose of deletion is printed before the question.
     assert warning.startswith("featurewatch: deletion is for garbage collection")
     assert asked_lines == [
         "Please confirm deletion of the following features:",

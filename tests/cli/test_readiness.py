@@ -126,7 +126,7 @@ def test_single_levels(run_readiness: Callable[..., Result]) -> None:
         (("--target", "3.7-IV1"), "--target 3.7, or --feature metadata.version=3.7-IV1"),
         (("--target", "9.9"), "'9.9' is not in the table of levels, which has 3.3 to 4.4"),
         (("--feature", "metadata.version"), "is not NAME=LEVEL"),
-        (("--feature", "group.version=x"), "'x' is no level of group.version: it is a whole"),
+        (("--feature", "group.version=x"), "'x' is not a level of group.version: write a whole"),
         (("--feature", "a=1", "--feature", "a=2"), "names a twice"),
         (("--feature", "metadata.version=99999"), "0 to 32767, or a name as in 4.0-IV3"),
     ],
@@ -180,7 +180,7 @@ def test_from_the_rows_of_a_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     bus.put(topic, f"{CLUSTER}|cluster".encode(), rows[f"{CLUSTER}|cluster"], 0)
     monkeypatch.setattr(time, "time", lambda: now_ms / 1000 + 3600)
     stale = CliRunner().invoke(app, ["readiness", "--target", "4.3"])
-    assert (stale.exit_code, "does a worker run?" in stale.stdout) == (4, True)
+    assert (stale.exit_code, "Check that a worker is running" in stale.stdout) == (4, True)
 
 
 def test_a_large_cluster_stays_on_one_screen() -> None:
@@ -199,7 +199,7 @@ def test_a_large_cluster_stays_on_one_screen() -> None:
     assert sum("✗ brokers" in line for line in lines) == 6
 
 
-def test_controllers_may_have_a_login_of_their_own(
+def test_controllers_may_have_their_own_login(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """--controllers-config beside --command-config, as in watch."""

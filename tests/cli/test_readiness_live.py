@@ -31,7 +31,7 @@ pytestmark = pytest.mark.stack
 
 
 def test_a_real_cluster_that_was_not_rolled_yet(quorum_391: Cluster, tmp_path: Path) -> None:
-    """Every node in both roles stands in the way; its own release is there already."""
+    """Every node in both roles is a blocker; the levels of its own release are finalized."""
     at = ("readiness", "--bootstrap-controller", quorum_391.controllers)
     done = featurewatch(tmp_path, *at, "--target", "4.3", "--json")
     assert (done.returncode, done.stderr) == (3, "")
@@ -58,7 +58,7 @@ def test_unreachable_brokers_make_the_verdict_unknown(quorum_391: Cluster, tmp_p
         *("--bootstrap-controller", quorum_391.controllers, "--bootstrap-server", "127.0.0.1:1"),
     )
     assert completed.returncode == 4
-    assert "nodes could not be asked: nobody listens at 127.0.0.1:1" in completed.stdout
+    assert "nodes could not be queried: nobody listens at 127.0.0.1:1" in completed.stdout
 
 
 def test_files_do_not_tell_whether_a_controller_is_active(

@@ -85,7 +85,7 @@ def test_a_long_roll_is_one_paragraph(run_rehearse: Callable[..., Result]) -> No
     lines = run_rehearse(*AT, *steps, seen=read).output.splitlines()
     assert lines[3:6] == [
         " 1 to 22 controllers 1 and brokers 10-19 are lost and register  accepted",
-        "   no majority of the voters is left: nothing is answered until one is back",
+        "   no majority of the voters is left: no request is answered until there is one",
         "   controller 1 (Kafka 4.3) becomes active",
     ]
     assert lines[6] == "23 upgrade:metadata.version=4.3-IV0  accepted"
@@ -220,13 +220,13 @@ def test_wrong_usage_is_one_line(
 @pytest.mark.parametrize(
     ("content", "text"),
     [
-        (b"- [", "is no YAML"),
+        (b"- [", "is not YAML"),
         (b"[" * 3000, "is nested too deep"),
-        (b"\xff", "is no YAML"),
+        (b"\xff", "is not YAML"),
         (b"", "no steps"),
         (b"- stop: 7", "'7'"),
         (b"- upgrade: {release: 4.10}", "'4.10'"),
-        (b"- upgrade: {metadata.version: 29, metadata.version: 30}", "stands there already"),
+        (b"- upgrade: {metadata.version: 29, metadata.version: 30}", "is already set in line"),
     ],
 )
 def test_a_file_without_steps_is_wrong_usage(
@@ -290,7 +290,7 @@ def test_a_difference_to_the_real_controller_exits_with_1(
 
 
 def test_a_release_that_cannot_start_at_the_levels_is_wrong_usage() -> None:
-    """Its own words tell why it cannot stand in."""
+    """Its own text says why it cannot be used."""
     live = replace(controller_state(image()), levels={METADATA_VERSION: FeatureLevel(30)})
     with pytest.raises(UsageError, match="this controller only supports versions 1-21"):
         rehearse_real.rehearse_on_real_controller("3.9.1", live, [])

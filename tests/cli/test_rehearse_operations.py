@@ -193,7 +193,7 @@ WRONG = (
     (("-s", "elect-preferred:a,,b"), "a topic has no name"),
     (("-s", "elect-prefered"), "write what to do and with what"),
     (("-s", "loose:1"), "did you mean lose?"),
-    (("-s", "lose:1", "--on-real-controller", "4.3"), "knows no partitions"),
+    (("-s", "lose:1", "--on-real-controller", "4.3"), "not partitions"),
 )
 
 
@@ -243,7 +243,7 @@ def test_min_isr_of_the_brokers_is_given_by_a_flag(run_rehearse: Callable[..., R
         assert json.loads(result.output)["steps"][0]["partitions"]["under_min_isr"] == count
 
 
-def test_controllers_may_have_a_login_of_their_own(
+def test_controllers_may_have_their_own_login(
     run_rehearse: Callable[..., Result], tmp_path: Path
 ) -> None:
     """--controllers-config beside --command-config, as in watch."""

@@ -25,7 +25,7 @@ SET_CONFIG, DELETE_CONFIG = 0, 1
 
 
 class Scene:
-    """A command on a node of its own."""
+    """A command on a separate node."""
 
     def __init__(self, node: ReleasedNode, command: OurCommand) -> None:
         self.node = node

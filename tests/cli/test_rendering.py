@@ -104,7 +104,7 @@ def _text(*parts: object) -> str:
     ],
 )
 def test_ids_are_drawn_together(nodes: Sequence[int], text: str) -> None:
-    """Runs of ids are one part, and after some runs only a count stands."""
+    """Runs of ids are one part, and after some runs only a count is shown."""
     assert rendering.ids(nodes) == text
 
 
@@ -120,7 +120,7 @@ def test_ten_thousand_nodes_fit_a_screen() -> None:
 
 
 def test_control_characters_and_markup_of_a_cluster_are_escaped() -> None:
-    """Control characters become a mark, and markup is shown as it stands."""
+    """Control characters become a mark, and markup is shown unchanged."""
     evil = FeatureName(EVIL)
     change = FeatureChange(
         cluster=ClusterId(EVIL),
@@ -157,7 +157,7 @@ def test_output_without_a_terminal_has_no_colour(capsys: pytest.CaptureFixture[s
 
 
 def test_json_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    """A document is a line, whatever stands in it."""
+    """A document is a line, whatever it contains."""
     rendering.print_json(_alert(1, EVIL))
     out = capsys.readouterr().out
     assert out.count("\n") == 1

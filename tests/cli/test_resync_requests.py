@@ -1,4 +1,4 @@
-"""Requests to publish anew are bounded: what they say, how long they are, how many there are."""
+"""Resync requests are bounded in content, size and number."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +15,7 @@ ONE, OTHER = ClusterId("cluster-one"), ClusterId("cluster-other")
 
 
 class Source:
-    """A source of a cluster that notes why it was to publish anew."""
+    """A source of a cluster that notes the reasons of its resync requests."""
 
     def __init__(self, name: str, cluster: str) -> None:
         self.name = name
@@ -50,9 +50,7 @@ def add(requests: ResyncRequests, cluster: str = ONE, source: str = "", reason: 
     requests.add(message.value, message.key)
 
 
-def test_the_sources_that_are_meant_publish_anew(
-    requests: ResyncRequests, sources: list[Source]
-) -> None:
+def test_the_requested_sources_republish(requests: ResyncRequests, sources: list[Source]) -> None:
     """One source of a cluster, or all of them, and those of no other cluster."""
     add(requests, ONE, "kraft", "lost")
     add(requests, "unknown-cluster")

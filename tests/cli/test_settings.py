@@ -84,7 +84,7 @@ WRONG = (
     ("clusters: 5", r"clusters .*list"),
     ("worker: {store: paper}", r"worker\.store .*'memory' or 'rocksdb'"),
     ("web: {worker_port: 70000}", r"web\.worker_port .*65535"),
-    ("bus: [", r"no YAML in line \d"),
+    ("bus: [", r"not YAML in line \d"),
     ("hello", r"sections on its first level: bus, clusters"),
     ("1: 2", r"sections on its first level"),
 )
@@ -92,7 +92,7 @@ WRONG = (
 
 @pytest.mark.parametrize(("text", "says"), WRONG)
 def test_an_invalid_file_is_one_line_with_the_field(tmp_path: Path, text: str, says: str) -> None:
-    """A mistake in the file is told with its field and its file, and with what must stand there."""
+    """A mistake in the file is reported with its field, its file, and the expected value."""
     file = _file(tmp_path, text)
     with pytest.raises(UsageError, match=says) as caught:
         load(file)
@@ -111,7 +111,7 @@ def test_an_invalid_environment_variable_is_in_the_error(monkeypatch: pytest.Mon
 
 
 def test_an_unreadable_file_is_in_the_error(tmp_path: Path) -> None:
-    """A missing file, a directory and bytes that are no text are told, not raised."""
+    """A missing file, a directory and bytes that are not text are reported, not raised."""
     (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
     for name in ("missing", ".", "bytes"):
         with pytest.raises(UsageError, match=re.escape(str(tmp_path / name))):
@@ -225,7 +225,7 @@ def test_the_default_limits_are_those_of_the_rules() -> None:
 
 
 def test_the_reference_uncommented_is_the_defaults(tmp_path: Path) -> None:
-    """Every setting stands in the reference with the value that it has if nothing is said."""
+    """The reference has every setting with its default value."""
     text = re.sub(r"^#(?=  |[ ]\w+:$)", "", render(), flags=re.MULTILINE)
     content = yaml.safe_load(re.sub(r"^[ ](?=\S)", "", text, flags=re.MULTILINE))
     assert content["worker"].pop("data_directory") is None  # it depends on the user
@@ -257,7 +257,7 @@ empty=
 
 
 def test_properties_are_read_as_java_reads_them(tmp_path: Path) -> None:
-    """Comments, all three separators, lines that go on, and values with signs of their own."""
+    """Comments, all three separators, continued lines, and values with the same characters."""
     file = tmp_path / "client.properties"
     write_private(file, PROPERTIES)
     assert read_properties(file) == {
@@ -273,7 +273,7 @@ def test_an_invalid_properties_file_is_in_the_error(tmp_path: Path) -> None:
     """The file and the line are named; a missing file is, too."""
     file = tmp_path / "client.properties"
     write_private(file, "a=b\nnonsense\n")
-    with pytest.raises(UsageError, match=r"client\.properties line 2 is no property"):
+    with pytest.raises(UsageError, match=r"client\.properties line 2 is not a property"):
         read_properties(file)
     with pytest.raises(UsageError, match="cannot be read"):
         read_properties(tmp_path / "missing")
@@ -311,7 +311,7 @@ def test_a_polled_controller_needs_its_id(tmp_path: Path, value: str, reason: st
         load(_file(tmp_path, f"clusters: [{{polled_controllers: '{value}'}}]"))
 
 
-def test_controllers_may_have_a_login_of_their_own(tmp_path: Path) -> None:
+def test_controllers_may_have_their_own_login(tmp_path: Path) -> None:
     """A file for each role; without one for controllers, both have the same."""
     for name in ("brokers", "controllers"):
         write_private(

@@ -7,15 +7,18 @@ from typing import Any
 import pytest
 
 from featurewatch.cli.config.settings import ClusterSection
+from featurewatch.cli.runtime.cluster_claims import ClusterClaims
 from featurewatch.cli.runtime.sources import WatchedCluster
 from featurewatch.common.tasks import run_all
 from featurewatch.streams.bus.errors import BusError, EventTooLargeError, PublishError
 from featurewatch.streams.events import DeadLetter, Event, NodeAnswer, SourceState, SourceStatus
 from featurewatch.streams.source_status import RecentTexts
 from featurewatch.streams.topics import Topic
-from featurewatch.streams.types import ClusterId, Role
-from tests.hostile import HostileZookeeper, no_file_descriptors, serving
+from featurewatch.streams.types import Role
+from tests.hostile import HostileZookeeper, answering, no_file_descriptors, serving
 from tests.streams.apiversions.scripted_node import ScriptedNode, listening
+from tests.streams.kraft.encoding import data_batch, registration
+from tests.streams.kraft.hostile_controller import HostileController
 from tests.streams.recording_sink import RecordingSink
 from tests.waiting import until_async
 
@@ -40,7 +43,7 @@ async def watch(sink: Any, *clusters: WatchedCluster) -> asyncio.Task[None]:
 
 
 @pytest.mark.parametrize("error", [EventTooLargeError("too large"), RuntimeError("\x1b[2J")])
-async def test_a_source_that_fails_is_started_again_and_the_others_go_on(
+async def test_a_source_that_fails_is_restarted_and_the_others_continue(
     error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It says so in the log, in its status on the bus, in its report and in a metric."""
@@ -51,7 +54,7 @@ async def test_a_source_that_fails_is_started_again_and_the_others_go_on(
         task = await watch(sink, bad, good)
         await until_async(lambda: [s.report().restarts for s in bad.reports()] == [1])
         assert not task.done()
-        assert "is started again in 1 s" in caplog.text
+        assert "restarts in 1 s" in caplog.text
         await until_async(lambda: [s.report().state for s in good.reports()] == ["following"])
         await until_async(lambda: "failed" in next(iter(bad.reports())).report().detail)
         report = next(iter(bad.reports())).report()
@@ -64,6 +67,33 @@ async def test_a_source_that_fails_is_started_again_and_the_others_go_on(
             await task
     states = {(s.cluster, s.state) for s in sink.of(SourceStatus)}
     assert ("good", SourceState.STALLED) not in states
+
+
+class Bus(RecordingSink):
+    """A sink of which a source on the bus can ask where it was."""
+
+    bus = None
+
+
+async def test_the_sources_of_a_cluster_share_the_addresses_that_it_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No configured broker is there any more: the log that another source reads has another one."""
+
+    async def nothing(*_: object) -> None:
+        return None
+
+    monkeypatch.setattr("featurewatch.streams.kraft.source.last_log_position", nothing)
+    node, sink, controller = ScriptedNode(cluster="c"), Bus(), HostileController()
+    async with listening([node]), serving(answering(controller.answer)) as address:
+        controller.records = data_batch([registration(node.address, Role.BROKER)])
+        section = ClusterSection(cluster_id="c", controllers=str(address), servers="127.0.0.1:1")
+        task = await watch(sink, WatchedCluster(section))
+        await until_async(lambda: bool(sink.of(NodeAnswer)))
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+    assert sink.of(NodeAnswer)[0].address == str(node.address)
 
 
 async def test_a_source_that_failed_in_a_later_round_says_so_on_the_bus() -> None:
@@ -88,7 +118,9 @@ async def test_the_name_of_a_cluster_is_in_every_status() -> None:
         watched = WatchedCluster(ClusterSection(servers=str(node.address), name="orders"))
         task = await watch(sink, watched)
         await until_async(lambda: SourceState.FOLLOWING in [s.state for s in sink.of(SourceStatus)])
-        assert {(s.cluster, s.name) for s in sink.of(SourceStatus)} == {("found", "orders")}
+        assert {(s.cluster, s.name, s.addresses) for s in sink.of(SourceStatus)} == {
+            ("found", "orders", str(node.address))
+        }
         assert {report.report().name for report in watched.reports()} == {"orders"}
         task.cancel()
         with suppress(asyncio.CancelledError):
@@ -104,25 +136,72 @@ async def test_what_the_bus_cannot_mend_ends_all() -> None:
             await run_all([watched.run(FullBus("c", PublishError("fatal")))])  # type: ignore[arg-type]
 
 
-async def test_an_entry_that_turns_out_to_be_a_watched_cluster_is_not_watched_twice() -> None:
-    """The second one says which the first one is, and publishes nothing."""
+async def test_of_two_entries_with_one_id_none_is_followed_until_one_has_it_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whichever answered first, because nobody knows which one is right. Both say so, also on the
+    bus."""
+    monkeypatch.setattr("featurewatch.cli.runtime.sources._LEARN_AGAIN_S", 0.1)
+    monkeypatch.setattr("featurewatch.cli.runtime.unreached._GRACE_S", 0.0)
+    monkeypatch.setattr("featurewatch.cli.runtime.unreached._INTERVAL_S", 0.05)
     nodes, sink = [ScriptedNode(cluster="one"), ScriptedNode(cluster="one")], RecordingSink()
     async with listening(nodes):
-        watched: dict[ClusterId, WatchedCluster] = {}
+        claims = ClusterClaims()
         sections = [ClusterSection(servers=str(node.address)) for node in nodes]
-        first, second = (WatchedCluster(section, watched) for section in sections)
-        running = await watch(sink, first)
-        await until_async(lambda: [s.report().state for s in first.reports()] == ["following"])
-        count = len(sink.of(NodeAnswer))
-        also_running = await watch(sink, second)
+        first, second = (WatchedCluster(section, claims) for section in sections)
+
+        def states(cluster: WatchedCluster) -> list[SourceState]:
+            return [source.report().state for source in cluster.reports()]
+
+        tasks = [await watch(sink, first)]
+        await until_async(lambda: states(first) == ["following"])
+        tasks.append(await watch(sink, second))
+        for cluster, other in ((first, second), (second, first)):
+            await until_async(
+                lambda cluster=cluster: states(cluster) == ["stalled"]  # type: ignore[misc]
+            )
+            detail = next(iter(cluster.reports())).report().detail
+            assert f"the id one, and so do those of {other.name}" in detail
+            name = cluster.name.replace("/", ":")
+            await until_async(
+                lambda name=name: (
+                    (name, "stalled")  # type: ignore[misc]
+                    in [(status.cluster, status.state) for status in sink.of(SourceStatus)]
+                )
+            )
+        nodes[1].cluster = "two"
+        await until_async(lambda: states(first) == states(second) == ["following"])
         await until_async(
-            lambda: "is watched already" in next(iter(second.reports())).report().detail
+            lambda: (
+                {s.cluster for s in sink.of(SourceStatus) if s.state == "retired"}
+                == {first.name, second.name}
+            )
         )
-        report = next(iter(second.reports())).report()
-        assert report.state is SourceState.STALLED
-        assert f"the cluster one, which is watched already as {first.name}" in report.detail
-        assert len(sink.of(NodeAnswer)) == count
-        for task in (running, also_running):
+        for task in tasks:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+
+async def test_the_entry_that_has_an_id_in_the_configuration_keeps_it() -> None:
+    """Whoever else returns it is not followed, and does not disturb it."""
+    nodes, sink = [ScriptedNode(cluster="one"), ScriptedNode(cluster="one")], RecordingSink()
+    async with listening(nodes):
+        claims = ClusterClaims()
+        other, configured = (
+            WatchedCluster(ClusterSection(servers=str(node.address), cluster_id=cluster_id), claims)
+            for node, cluster_id in zip(nodes, ("", "one"), strict=True)
+        )
+        tasks = [await watch(sink, other)]
+        await until_async(lambda: [s.report().state for s in other.reports()] == ["following"])
+        tasks.append(await watch(sink, configured))
+        await until_async(lambda: [s.report().state for s in configured.reports()] == ["following"])
+        await until_async(lambda: [s.report().state for s in other.reports()] == ["stalled"])
+        detail = next(iter(other.reports())).report().detail
+        assert f"the id one, which the configuration gives to {configured.name}" in detail
+        await asyncio.sleep(0)
+        assert [s.report().state for s in configured.reports()] == ["following"]
+        for task in tasks:
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task

@@ -112,12 +112,12 @@ def test_bootstrap_checkpoint_counts_before_meta_properties(formatted: Path) -> 
 
 
 @pytest.mark.parametrize("level", ["0", "-1", "32768", "3.7", ""])
-def test_a_level_in_meta_properties_that_is_none(formatted: Path, level: str) -> None:
+def test_an_invalid_level_in_meta_properties(formatted: Path, level: str) -> None:
     """It is in the error, with the file."""
     (formatted / "meta.properties").write_text(f"{META}metadata.version={level}\n")
     result = info(str(formatted))
     assert result.exit_code == 1
-    assert f"meta.properties is damaged: '{level}' is no metadata.version" in result.stderr
+    assert f"meta.properties is damaged: '{level}' is not a metadata.version" in result.stderr
 
 
 def test_what_is_at_the_end_of_a_log_may_not_be_committed(formatted: Path) -> None:
@@ -183,7 +183,7 @@ def test_a_directory_of_zookeeper_mode(formatted: Path) -> None:
         ("meta.properties", b"version=9\n", "its version is '9'"),
         ("meta.properties", b"version=1\nnode.id=1\n", "it has no cluster.id"),
         ("meta.properties", b"version=1\ncluster.id=c\n", "it has no node.id"),
-        ("meta.properties", b"version=1\ncluster.id=c\nnode.id=x\n", "'x' is no node id"),
+        ("meta.properties", b"version=1\ncluster.id=c\nnode.id=x\n", "'x' is not a node id"),
         ("bootstrap.checkpoint", b"nonsense" * 20, "bootstrap.checkpoint is damaged"),
         ("bootstrap.checkpoint", b"", "it is cut off before its footer"),
         ("bootstrap.checkpoint", b"".join(snapshot_batches([level(19)]))[:-1], "it is cut off"),
@@ -226,7 +226,11 @@ def test_a_damaged_log_is_an_error(formatted: Path, monkeypatch: pytest.MonkeyPa
 def test_what_is_no_log_directory_is_wrong_usage(tmp_path: Path) -> None:
     """An empty directory, a file, nothing: what to give instead."""
     (tmp_path / "file").write_text("")
-    for path, said in (("", "is not formatted"), ("file", "is no directory"), ("x", "is no dir")):
+    for path, said in (
+        ("", "is not formatted"),
+        ("file", "is not a directory"),
+        ("x", "is not a dir"),
+    ):
         result = info(str(tmp_path / path))
         assert isinstance(result.exception, UsageError)
         assert said in str(result.exception)
@@ -235,7 +239,7 @@ def test_what_is_no_log_directory_is_wrong_usage(tmp_path: Path) -> None:
 
 def test_the_drafts_name_of_an_option() -> None:
     """``--metadata-version`` of KIP-778 (M-25) became ``--release-version`` (M-25 as released); all
-    else goes on as it is."""
+    else is passed unchanged."""
     given = ["-c", "x", "--metadata-version", "3.7", "--metadata-version=3.8", "-g", "--metadata"]
     assert passed_on(given) == [
         *("-c", "x", "--release-version", "3.7", "--release-version=3.8", "-g", "--metadata"),

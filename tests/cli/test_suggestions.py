@@ -53,7 +53,7 @@ def test_a_name_that_is_close_to_none_has_no_suggestion() -> None:
 
 
 def test_a_feature_that_a_cluster_refuses_may_be_misspelt() -> None:
-    """The cluster's own refusal stands first: it may have features of its own."""
+    """The cluster's own refusal comes first, because it may have custom features."""
     refuse = UpdateResponse(message="no", error=95)  # type: ignore[arg-type]
     with ScriptedCluster(Node(script=lambda _: refuse)) as cluster:
         code, errors = run(

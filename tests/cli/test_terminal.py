@@ -54,7 +54,7 @@ def test_one_module_writes_to_the_terminal() -> None:
 
 
 def test_lines_are_one_line_each_and_plain(capsys: pytest.CaptureFixture[str]) -> None:
-    """A text cannot colour, move, or begin a line of its own; tabs are columns and stay."""
+    """A text cannot colour, move, or begin a new line; tabs are columns and stay."""
     terminal.print_line(f"a\t{HOSTILE}")
     terminal.print_error(HOSTILE)
     terminal.print_note(HOSTILE)
@@ -76,7 +76,7 @@ def test_a_document_keeps_its_values(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_tables_are_plain_and_keep_their_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    """Rich's own output passes through the same filter, wherever a text stands in it."""
+    """Rich's own output passes through the same filter, wherever it contains a text."""
     table = Table("name")
     table.add_row(HOSTILE)
     console = terminal.console()

@@ -81,7 +81,7 @@ async def test_it_is_stalled_until_its_id_is_known() -> None:
 
 @pytest.mark.parametrize("known_after_s", [0, 5, 10])
 async def test_a_cluster_that_is_reached_soon_leaves_no_trace(known_after_s: float) -> None:
-    """Nodes that start beside the source are not unreached."""
+    """Nodes that start at the same time as the source are not reported."""
     assert await published(Configured("b1:9092", known_after_s)) == []
 
 

@@ -113,7 +113,7 @@ async def test_a_right_that_was_taken_away_is_waited_for(
 async def test_a_worker_that_was_replaced_leaves_its_id_to_the_other_process(
     supervise: Callable[..., WorkerSupervisor], monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    """However its run failed: it waits, names the holder, and begins anew when that one is gone."""
+    """However its run failed: it waits, names the holder, and restarts once the holder exits."""
     replies: list[Member | BusUnavailableError | None] = [Member("other", "10.0.0.7")]
 
     failed_looks: list[object] = []
@@ -137,7 +137,7 @@ async def test_a_worker_that_was_replaced_leaves_its_id_to_the_other_process(
     await until_ended(running, 60)
 
 
-async def test_a_worker_that_still_has_its_membership_begins_anew_at_once(
+async def test_a_worker_that_still_has_its_membership_restarts_at_once(
     supervise: Callable[..., WorkerSupervisor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The member that the group knows is the process itself, before it failed."""
@@ -160,13 +160,13 @@ async def test_it_can_be_stopped_between_two_workers(
     supervisor = supervise((False, RuntimeError("a bug")))
     supervisor._backoff = RestartBackoff(first_s=600, max_s=600)
     running = asyncio.ensure_future(supervisor.run())
-    await until_async(lambda: "begins anew in 600 s" in str(supervisor.not_ready_reasons()))
+    await until_async(lambda: "restarts in 600 s" in str(supervisor.not_ready_reasons()))
     supervisor.stop()
     await until_ended(running, 60)
 
 
-async def test_a_bus_that_is_away_does_not_lengthen_the_wait() -> None:
-    """Each attempt waits for the bus by itself; other failures wait longer each time."""
+async def test_an_unreachable_bus_does_not_lengthen_the_wait() -> None:
+    """Each attempt waits for the bus anyway; other failures wait longer each time."""
     waits: dict[str, list[float]] = {"away": [], "broken": []}
 
     async def run(name: str, error: Exception) -> None:

@@ -24,7 +24,7 @@ from featurewatch.common.java_properties import properties_in
     ],
 )
 def test_properties_are_read_as_java_reads_them(content: bytes, found: dict[str, str]) -> None:
-    """Separators, comments, lines that go on, escapes, Latin-1; and no content is an error."""
+    """Separators, comments, continued lines, escapes, Latin-1; and no content is an error."""
     assert properties_in(content) == found
 
 
@@ -33,6 +33,6 @@ def test_properties_are_read_as_java_reads_them(content: bytes, found: dict[str,
     st.lists(st.binary(max_size=12) | st.sampled_from(b"\\ = : # ! \n \r \\u00 \\u".split(b" ")))
 )
 def test_no_content_is_an_error(parts: list[bytes]) -> None:
-    """Whatever stands in a file: names and values, and nothing is raised."""
+    """Any content of a file gives names and values, and raises nothing."""
     for name, value in properties_in(b"".join(parts)).items():
         assert type(name) is type(value) is str

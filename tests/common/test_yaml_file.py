@@ -22,8 +22,8 @@ def test_scalars_stay_as_they_are_written_unless_types_are_wanted() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("a: 1\nb:\n  c: 1\n  d: 2\n  c: 3\n", "in line 5: the key c .* already, in line 3"),
-        ("{a: 1, 'a': 1}", "in line 1: the key a stands there already, in line 1"),
+        ("a: 1\nb:\n  c: 1\n  d: 2\n  c: 3\n", "in line 5: the key c .* already set in line 3"),
+        ("{a: 1, 'a': 1}", "in line 1: the key a is already set in line 1"),
         ("{? [1, 2] : 3}", "in line 1: found unhashable key"),
         ("a: [", "in line 1: "),
         ("a: \0", "special characters are not allowed"),
@@ -31,7 +31,7 @@ def test_scalars_stay_as_they_are_written_unless_types_are_wanted() -> None:
 )
 def test_what_is_wrong_names_the_line(text: str, says: str, typed: bool) -> None:
     """Whatever yaml itself would say of it, or not say."""
-    with pytest.raises(YamlError, match=f"^levels.yaml is no YAML.*{says}") as raised:
+    with pytest.raises(YamlError, match=f"^levels.yaml is not YAML.*{says}") as raised:
         parse(text, "levels.yaml", typed=typed)
     assert "\n" not in str(raised.value)
 
@@ -40,7 +40,7 @@ def test_no_text_ends_in_another_error() -> None:
     """Nested without end, and a time that there is not."""
     with pytest.raises(YamlError, match=r"^f is nested too deep$"):
         parse("[" * 5000, "f")
-    with pytest.raises(YamlError, match=r"^f is no YAML: month must be in"):
+    with pytest.raises(YamlError, match=r"^f is not YAML: month must be in"):
         parse("a: 2026-13-20", "f", typed=True)
 
 
@@ -57,7 +57,7 @@ def test_an_unreadable_file_is_in_the_error(tmp_path: Path) -> None:
     with pytest.raises(YamlError, match=r"levels.yaml cannot be read: No such file"):
         read(file)
     file.write_bytes(b"a: \xff")
-    with pytest.raises(YamlError, match=r"levels.yaml is no YAML: it is not text"):
+    with pytest.raises(YamlError, match=r"levels.yaml is not YAML: it is not text"):
         read(file)
     file.write_text("a: 1")
     assert read(file, typed=True) == {"a": 1}

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from featurewatch.cli.config.settings import Settings, load
+from featurewatch.kafka.releases.directory import VARIABLE
 from scripts.generators.chart import CHART
 from tests.integrations.tools import tool
 
@@ -81,4 +83,8 @@ def settings_of(documents: list[dict[str, Any]], directory: Path) -> Settings:
     ]
     file = directory / "featurewatch.yaml"
     file.write_text(text)
-    return load(file)
+    with pytest.MonkeyPatch.context() as patch:
+        # A process that starts with this file takes the directory from it (`choose_releases_of`).
+        if releases := yaml.safe_load(text).get("releases"):
+            patch.setenv(VARIABLE, releases["directory"])
+        return load(file)

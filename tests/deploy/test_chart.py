@@ -16,6 +16,7 @@ from tests.deploy.chart import (
     KUBERNETES,
     VALUES,
     helm,
+    merged_values,
     of_kind,
     pods,
     rendered,
@@ -179,7 +180,7 @@ def _digests(text: str) -> set[str]:
 
 
 def test_services_and_budgets_select_pods(name: str) -> None:
-    """Each selects one process of this release; a budget stands only beside several pods."""
+    """Each selects one process of this release; only several pods have a budget."""
     documents = rendered(name)
     controllers = {
         document["metadata"]["labels"]["app.kubernetes.io/component"]: document
@@ -315,3 +316,33 @@ def test_several_pods_are_spread(name: str) -> None:
             assert [item["topologyKey"] for item in spread] == ["zone"]
         else:
             assert bool(spread) == (counts.get(process, 1) > 1)
+
+
+def test_learned_releases_are_mounted_where_the_configuration_names_them(
+    name: str, tmp_path: Path
+) -> None:
+    """As files of a ConfigMap, whose digest restarts the pods; without any nothing is mounted."""
+    documents = rendered(name)
+    releases = merged_values(VALUES[name])["releases"]
+    maps = {item["metadata"]["name"]: item["data"] for item in of_kind(documents, "ConfigMap")}
+    mounted = [name for name in maps if name.endswith("-releases")]
+    assert len(mounted) == bool(releases)
+    sets = [*of_kind(documents, "StatefulSet"), *of_kind(documents, "Deployment")]
+    for annotations in (item["spec"]["template"]["metadata"]["annotations"] for item in sets):
+        assert ("checksum/releases" in annotations) == bool(releases)
+    if not releases:
+        return
+    (config_map,) = mounted
+    assert {file: json.loads(text) for file, text in maps[config_map].items()} == {
+        f"{release}.json": json.loads(text) for release, text in releases.items()
+    }
+    directory = str(settings_of(documents, tmp_path).releases.directory)
+    for pod in (item["spec"]["template"]["spec"] for item in sets):
+        (volume,) = (
+            volume["name"]
+            for volume in pod["volumes"]
+            if volume.get("configMap", {}).get("name") == config_map
+        )
+        for container in pod["containers"]:
+            mounts = {it["name"]: it["mountPath"] for it in container["volumeMounts"]}
+            assert mounts[volume] == directory

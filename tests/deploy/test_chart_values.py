@@ -62,7 +62,7 @@ def test_the_schema_accepts_values(name: str) -> None:
 
 @pytest.mark.parametrize("name", VALUES)
 def test_the_product_accepts_the_settings(name: str, tmp_path: Path) -> None:
-    """What stands below `config` is a configuration file of featurewatch."""
+    """The values below `config` are a configuration file of featurewatch."""
     file = tmp_path / "featurewatch.yaml"
     config = merged_values(VALUES[name])["config"]
     file.write_text(yaml.safe_dump(config))
@@ -163,7 +163,7 @@ class _Answers(BaseHTTPRequestHandler):
         """A request."""
         self.send_response(200 if self.path == "/readyz" else 503)
         self.end_headers()
-        self.wfile.write(b"the bus is away")
+        self.wfile.write(b"the bus is unreachable")
 
     def log_message(self, *arguments: object) -> None:
         """Nothing is logged."""
@@ -171,7 +171,7 @@ class _Answers(BaseHTTPRequestHandler):
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
 @pytest.mark.parametrize(
-    ("path", "code", "text"), [("/readyz", 0, "ready"), ("/other", 1, "the bus is away")]
+    ("path", "code", "text"), [("/readyz", 0, "ready"), ("/other", 1, "the bus is unreachable")]
 )
 def test_the_test_pod_fails_where_a_process_is_not_ready(
     path: str, code: int, text: str, scheme: str, capsys: pytest.CaptureFixture[str]

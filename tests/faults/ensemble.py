@@ -129,7 +129,7 @@ class EnsembleStack(Stack):
 def levels_in(text: str) -> Iterator[dict[str, int]]:
     """The levels in each write of the features znode, from the text of TxnLogToolkit."""
     for line in text.split("\n"):
-        # In a multi, four bytes of a length stand between the path and the data.
+        # In a multi, four bytes of a length are between the path and the data.
         _, found, rest = line.rpartition(f"{_ROOT}/feature")
         start = rest.find('{"version"')
         if not found or not 0 < start <= _LENGTH_CHARACTERS:

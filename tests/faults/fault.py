@@ -11,7 +11,7 @@ from tests.faults.traffic import Traffic
 from tests.faults.verdict import Outputs, Verdict, compare
 
 RECOVERY_S: Final = 90.0
-"""A stack that has published nothing new after so long counts as never recovered."""
+"""A stack that has published nothing new after this time counts as never recovered."""
 
 _CATCH_UP_S: Final = 60.0
 _SETTLE_S: Final = 30.0
@@ -26,14 +26,14 @@ class UnavailableError(Exception):
 class Fault:
     """A row of the table.
 
-    - ``inject`` does it when it is entered, and undoes it when it is left; changes go on meanwhile;
+    - ``inject`` does it when entered, and undoes it when left; changes continue meanwhile;
     - ``hold_s``: how long it lasts at least, with at least three changes in it; 0 as well for what
       is over as soon as it is done;
     - ``limit_s``: within so long after its end a new change is published;
     - ``may_fire``: rules that have a reason to fire while it lasts;
-    - ``may_lose``: changes cannot be had again; ``messages-lost`` must fire;
-    - ``may_end``: processes may end by themselves, and be started again;
-    - ``settle_s``: after so long nothing fires any more;
+    - ``may_lose``: changes cannot be recovered; ``messages-lost`` must fire;
+    - ``may_end``: processes may end on their own, and be started again;
+    - ``settle_s``: after this time nothing fires any more;
     - ``store``, ``environment``: of the worker, and of both, where they differ;
     - ``tls``: source and worker reach the bus by TLS;
     - ``ensemble``: a cluster in ZooKeeper mode is watched;

@@ -36,7 +36,7 @@ class LakeOutputs:
 
     @property
     def outputs(self) -> Outputs:
-        """What the tables have now."""
+        """The current content of the tables."""
         changes = self._rows(FEATURE_CHANGES, *("feature", "before", "after", "epoch", "revision"))
         epochs = [
             {**row, "finalized": dict(row["finalized"])}

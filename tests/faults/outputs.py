@@ -39,7 +39,7 @@ class OutputReader:
         self._thread.join()
 
     def read_again(self) -> None:
-        """Reads from the beginning: a topic was made anew."""
+        """Reads from the beginning: a topic was recreated."""
         with self._changed:
             self._state = None
         self._again.set()
@@ -130,7 +130,7 @@ class OutputReader:
 
 
 def parsed(payload: bytes | None) -> dict[str, Any]:
-    """A message's value as a JSON object; an empty one if it is none."""
+    """A message's value as a JSON object; empty if it is not an object."""
     try:
         value = json.loads(payload or b"null")
     except (ValueError, RecursionError):  # poison that a row wrote

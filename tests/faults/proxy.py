@@ -1,4 +1,4 @@
-"""A TCP proxy as a process of its own: ``python -m tests.faults.proxy``.
+"""A TCP proxy as a separate process: ``python -m tests.faults.proxy``.
 
 It reads commands from stdin, one JSON object a line, and answers each with a line:
 

@@ -21,7 +21,7 @@ Report = Callable[[str], None]
 
 
 class Runner:
-    """Servers, and a stack on them, which is made anew after a row that did not hold."""
+    """Servers, and a stack on them, which is recreated after a row that did not hold."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory

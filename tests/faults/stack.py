@@ -1,4 +1,4 @@
-"""What the rows act on: the servers, and featurewatch's own processes beside them."""
+"""The stack that the rows act on: the servers, and featurewatch's own processes."""
 
 import itertools
 import threading
@@ -30,7 +30,7 @@ class OutputsSource(Protocol):
     def __exit__(self, *_: object) -> None: ...
 
     def read_again(self) -> None:
-        """Reads from the beginning: a topic was made anew."""
+        """Reads from the beginning: a topic was recreated."""
 
     @property
     def outputs(self) -> Outputs:
@@ -45,7 +45,7 @@ class OutputsSource(Protocol):
 
 
 class Stack:
-    """A source and a worker on topics of their own, which a supervisor starts again if they end.
+    """A source and a worker on separate topics, which a supervisor starts again if they end.
 
     ``directory`` holds what they write: a directory for each, by its name, and ``tmp``.
     """
@@ -179,7 +179,7 @@ class Stack:
         return all(is_ready(process.port) for process in self.serving)
 
     def _supervise(self) -> None:
-        """Starts again what ended by itself, as a service manager would, and notes it."""
+        """Starts again what ended on its own, as a service manager would, and notes it."""
         while not self._stop.wait(_RESTART_S):
             for process in [*self.processes]:
                 code = process.ended

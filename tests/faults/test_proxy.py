@@ -46,7 +46,7 @@ def connect(port: int) -> socket.socket:
 
 
 def exchanged(connection: socket.socket, wait_s: float = 0.5) -> bytes:
-    """What comes back for the data, until nothing more does for a moment."""
+    """The data that comes back, until nothing more does for a moment."""
     connection.sendall(DATA)
     connection.settimeout(wait_s)
     back = b""

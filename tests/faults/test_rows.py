@@ -46,6 +46,7 @@ def running() -> Iterator[Runner]:
 
 
 @pytest.mark.stack
+@pytest.mark.nightly
 def test_a_real_loss_is_noticed(running: Runner) -> None:
     """A worker that leaves changes out fails its row by that and nothing else."""
     path = os.pathsep.join([str(PLANTED), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
@@ -65,7 +66,7 @@ def test_a_real_loss_is_noticed(running: Runner) -> None:
 @pytest.mark.stack
 @pytest.mark.parametrize("row", QUICK, ids=lambda row: row.name)
 def test_quick_rows_hold(running: Runner, row: Fault) -> None:
-    """Nothing is lost, doubled or contradicted, no alert is false or stays, and all goes on.
+    """Nothing is lost, doubled or contradicted, no alert is false or stays, and all continues.
 
     How soon is judged by `make faults` alone: the suite shares the machine with other tests.
     """

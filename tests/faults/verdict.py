@@ -1,6 +1,6 @@
 """Compares what was published with the truth. Pure: lists in, a verdict out.
 
-The truth is what Kafka's own tools read; what was published are the messages as they stand on the
+The truth is what Kafka's own tools read; what was published are the messages as they are on the
 topics, parsed as JSON and not by featurewatch's codecs.
 """
 
@@ -25,7 +25,7 @@ _ALERT: Final = ("severity", "summary", "evidence")
 class Outputs:
     """Everything that was published for one cluster, in the order in which it was read.
 
-    ``state`` is the last value of the cluster on the topic of states; None: there is none.
+    ``state`` is the last value of the cluster on the topic of states, or None.
     """
 
     changes: Sequence[Value] = ()
@@ -36,7 +36,7 @@ class Outputs:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What one run of a row came to.
+    """The result of one run of a row.
 
     - ``lost``: changes that are missing, holes in the revisions, or revisions without a snapshot,
       whichever are most;

@@ -1,4 +1,4 @@
-"""What featurewatch said on its topics, for tests that run it as a user does."""
+"""Messages on featurewatch's topics, for tests that run it as a user does."""
 
 import contextlib
 import time

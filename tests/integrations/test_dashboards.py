@@ -76,7 +76,7 @@ def overlap(first: dict[str, int], second: dict[str, int]) -> bool:
 
 @BY_UID
 def test_panels_are_whole(board: Dashboard) -> None:
-    """Each has a title, a description, a unit and a place of its own; ids are unique."""
+    """Each has a title, a description, a unit and its own position; ids are unique."""
     panels: list[dict[str, Any]] = board.document("")["panels"]
     assert len({panel["id"] for panel in panels}) == len(panels)
     for number, panel in enumerate(panels):

@@ -69,7 +69,7 @@ def test_each_receiver_has_a_recipe() -> None:
 
 @pytest.mark.parametrize("recipe", RECIPES, indirect=True)
 def test_alertmanager_accepts_a_recipe(recipe: Path) -> None:
-    """As it stands in the document."""
+    """As printed in the document."""
     assert "SUCCESS" in run(tool("amtool"), "check-config", str(recipe))
 
 

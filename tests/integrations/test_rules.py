@@ -206,7 +206,7 @@ def test_the_command_writes_the_file(tmp_path: Path) -> None:
     ("arguments", "reason"),
     [
         ((), "give the directory for the files with --out"),
-        (("--out", "x", "--format", "json"), "there is no format json: prometheus, operator"),
+        (("--out", "x", "--format", "json"), "there is no format json: use prometheus or operator"),
         (("--out", "/proc/none"), "cannot be written"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Settings are read in a loop of their own: the same as by kio's layout, and as safely."""
+"""Settings are read in a separate loop: the same as by kio's layout, and as safely."""
 
 from collections.abc import Callable
 
@@ -75,7 +75,7 @@ def test_settings_are_read() -> None:
 
 
 def test_settings_of_created_topics_are_skipped() -> None:
-    """What follows is left; a missing list is none (KIP-525)."""
+    """What follows is left unread; a missing list counts as empty (KIP-525)."""
     for content in (created(), b"\0", b"\1"):
         cursor = ByteReader(content + b"next")
         skip_configs(cursor)
@@ -101,5 +101,5 @@ def test_settings_that_end_too_early_are_an_error(read: Callable[[ByteReader], o
 
 def test_more_settings_than_may_be_are_refused() -> None:
     """Before they are read."""
-    with pytest.raises(DecodeError, match="may"):
+    with pytest.raises(DecodeError, match="are allowed"):
         read_configs(ByteReader(described(), max_items=3))

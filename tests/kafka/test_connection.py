@@ -116,7 +116,7 @@ async def test_a_silent_node_times_out() -> None:
     [b"\0\0\0\x09" + V3_ANSWER, b"\0\0\0\x01\0\0\xff", b"\0\0\0\x01" + V3_ANSWER[:-3]],
     ids=["another's correlation id", "not the form", "cut off"],
 )
-async def test_answers_that_are_none(answer: bytes) -> None:
+async def test_invalid_responses(answer: bytes) -> None:
     """An answer to another request, or one that cannot be read, fails the connection alone."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

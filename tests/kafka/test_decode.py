@@ -51,7 +51,7 @@ def test_a_message_is_read_as_it_was_written(pair, data):
 
 
 def without_configs(message, name, version):
-    """A message without the settings that are read in a way of their own."""
+    """A message without the settings, which are read separately."""
     if (name, version) == ("DescribeConfigsResponse", 4):
         for result in message["results"]:
             result["configs"] = tuple(

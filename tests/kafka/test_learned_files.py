@@ -22,9 +22,9 @@ Damage = Callable[[Content], object]
 
 
 @pytest.fixture
-def hide(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hide]:
+def hide(tmp_path: Path) -> Iterator[Hide]:
     """Leaves releases out of the package."""
-    yield from hiding(monkeypatch, tmp_path)
+    yield from hiding(tmp_path)
 
 
 @pytest.fixture
@@ -195,7 +195,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
         _change("records", -1, "fields", to=[{"name": "x", "type": "int8"}] * 101),
         "records[1].fields must be a list of at most 100 values",
     ),
-    "a digest that is none": (
+    "an invalid digest": (
         _change("sources", "kafka-clients-4.4.0.jar", to="00"),
         "sources.kafka-clients-4.4.0.jar is '00', which does not match",
     ),

@@ -1,6 +1,8 @@
 """A release is one file: what one dropped into a directory changes, and what is refused."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +13,10 @@ import pytest
 from featurewatch.controller.kraft.release_rules import compared, rules_of
 from featurewatch.controller.kraft.releases import production_levels, release_of, releases
 from featurewatch.controller.levels import level_name
-from featurewatch.kafka.releases import newest_patch, release_files, reread
+from featurewatch.controller.partitions.release_rules import NEWEST as NEWEST_RULES
+from featurewatch.controller.partitions.release_rules import CompletionRule, partition_rules
+from featurewatch.kafka import releases as kafka_releases
+from featurewatch.kafka.releases import learned_notes, newest_patch, release_files, reread
 from featurewatch.kafka.releases.compose import text
 from featurewatch.kafka.releases.directory import VARIABLE
 from featurewatch.streams.kraft.records.schema import record_table
@@ -97,7 +102,7 @@ def test_the_stack_does_not_start_what_was_learned(directory: Path) -> None:
     "content",
     ["", "[]", "{", "{}", json.dumps({"release": "odd"}), json.dumps({"release": 99.1})],
 )
-def test_a_file_that_is_none_changes_nothing(
+def test_an_invalid_file_changes_nothing(
     tmp_path: Path,
     content: str,
     monkeypatch: pytest.MonkeyPatch,
@@ -134,3 +139,43 @@ def test_a_file_is_written_as_it_was_read() -> None:
     for file in release_files():
         assert Path(file.directory, f"{file.release}.json").read_text() == text(file.content)
         assert len(file.content["sources"]) == 3
+
+
+def test_a_learned_release_changes_partitions_as_the_newest_does(directory: Path) -> None:
+    """Rules of partitions are those of the newest file up to a release that has any."""
+    assert partition_rules((99, 1)) == partition_rules(NEWEST_RULES)
+    assert partition_rules((99, 1)).completion is CompletionRule.ADDING_UNLESS_SHRINKING
+    found = [partition_rules(number).completion for number in ((3, 3), (3, 7), (3, 8), (4, 2))]
+    assert [*map(str, found)] == ["adding", "adding", "all", "all"]
+    assert partition_rules((0, 0)) == partition_rules((3, 3))
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["features", "--help"]])
+def test_commands_that_show_no_release_read_no_file(arguments: list[str]) -> None:
+    """They start as soon as if there were none."""
+    program = (
+        "import sys\n"
+        "def look(event, arguments):\n"
+        "    if event == 'open' and str(arguments[0]).endswith('.json'):\n"
+        "        sys.stderr.write(f'{arguments[0]}\\n')\n"
+        "sys.addaudithook(look)\n"
+        "from featurewatch.cli.main import main\n"
+        "main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_without_learned_files_notes_of_them_read_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every printed state asks for them."""
+    with _uses(tmp_path / "missing", monkeypatch), monkeypatch.context() as patch:
+        patch.setattr(kafka_releases, "read_file", pytest.fail)
+        assert learned_notes() == {}

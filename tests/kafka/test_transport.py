@@ -67,8 +67,8 @@ def test_a_response_may_come_in_parts() -> None:
     [
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", "no Kafka listener"),
         (b"\0\0", "closed the connection.*set security.protocol"),
-        (frame(b"\0\0\0\x09" + V3_ANSWER), "something that was not asked"),
-        (frame(b"\0\0\0\x01\0\0\xff"), "that is none"),
+        (frame(b"\0\0\0\x09" + V3_ANSWER), "a response that was not asked for"),
+        (frame(b"\0\0\0\x01\0\0\xff"), "sent an invalid"),
     ],
 )
 def test_an_invalid_response_is_one_line(content: bytes, error: str) -> None:

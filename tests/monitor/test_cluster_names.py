@@ -111,7 +111,7 @@ def test_rows_and_messages_of_older_versions_have_no_name() -> None:
 
 
 def test_a_name_of_any_length_is_cut() -> None:
-    """Who may write to a topic can write anything."""
+    """A process with the right to write to a topic can write anything."""
     value = value_of(METADATA_LOG, named("n" * 10_000, 10))
     status = decode(METADATA_LOG, value)
     assert isinstance(status, SourceStatus)

@@ -51,7 +51,7 @@ def test_a_node_has_a_bounded_number_of_alerts() -> None:
 
 
 def test_nodes_and_features_do_not_multiply() -> None:
-    """What 300 nodes and all features would have is a bounded number, with one that says so (F-33).
+    """Alerts of 300 nodes and all features are limited, with one that says so (F-33).
 
     The same holds in a second message, and after a restart from the rows.
     """
@@ -89,11 +89,26 @@ def test_alerts_that_were_left_out_fire_when_there_is_room() -> None:
     assert not firing(engine)
 
 
+def test_an_alert_that_ends_as_room_is_made_is_resolved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node is evaluated twice at one event, and what both changed of it is published."""
+    monkeypatch.setattr("featurewatch.monitor.alerts.MAX_ALERTS", 10)
+    monkeypatch.setattr("featurewatch.monitor.alerts.ROOM_AT", 6)
+    engine = watching(*levels(3), r.register(5, NEW), r.register(6, NEW))
+    began = engine.apply(r.commit(20, r.register(1, NEW)))
+    (left,) = (a.id for a in began.alerts if a.subject.get("node") == 1)
+    changed = engine.apply(r.commit(30, r.level("odd.0000", 0)))
+    of_node = {a.id: a.state for a in changed.alerts if a.subject.get("node") == 1}
+    assert of_node.pop(left) is AlertState.RESOLVED
+    assert [*of_node.values()] == [AlertState.FIRING] * 2
+    assert "alerts-left-out" not in firing(engine)
+
+
 def test_a_source_that_stalls_fires_beside_a_flood() -> None:
     """The bound is for nodes, features and znodes: other alerts of the cluster still fire."""
     nodes = [r.register(number, NEW) for number in range(100)]
     engine = watching(*levels(MAX_FEATURES), *nodes)
-    engine.apply(r.status(SourceState.STALLED))
+    for seen_ms in (1000, 5000):
+        engine.apply(r.status(SourceState.STALLED, seen_ms=seen_ms))
     assert firing(engine)["source-stalled"] == 1
 
 

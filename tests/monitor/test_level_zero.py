@@ -1,5 +1,5 @@
 """Level 0 of the early draft's features znode is a finalized level, wherever levels are shown
-(F-03); in the other forms, and in KRaft, there is none.
+(F-03); the other forms, and KRaft, have no level 0.
 """
 
 from io import StringIO
@@ -66,7 +66,7 @@ def changes_of(engine: Recorder) -> list[tuple[int, int, str]]:
 
 
 def text_of(*parts: object) -> str:
-    """What people see."""
+    """The text that people see."""
     shown = StringIO()
     console = Console(width=200, file=shown)
     for part in parts:
@@ -85,8 +85,8 @@ def test_it_is_finalized_in_snapshots() -> None:
     validate(orjson.loads(value), schema_of(STATE))
 
 
-def test_the_kind_of_a_change_tells_it_from_a_removal() -> None:
-    """Each way from and to level 0 has a kind of its own (F-03)."""
+def test_the_kind_of_a_change_distinguishes_it_from_a_removal() -> None:
+    """Each change from or to level 0 has its own kind (F-03)."""
     engine = watched(group=0)
     steps: list[dict[str, int]] = [{"group": 2}, {"group": 0}, {}, {"group": 0}]
     for version, levels in enumerate(steps, 1):
@@ -188,15 +188,15 @@ def test_the_api_has_it() -> None:
     assert not differences(now, now)["levels"]
 
 
-def test_history_tells_it_from_none() -> None:
-    """A difference has a kind where 0 is a level, and no field more where it is none (F-03)."""
+def test_history_distinguishes_level_zero_from_no_level() -> None:
+    """A difference has a kind where 0 is a level, and no other field where it is not (F-03)."""
     assert LevelDiff("group", None, 0).document()["kind"] is ChangeKind.FINALIZED
     assert LevelDiff("group", 0, None).document()["kind"] is ChangeKind.REMOVED
     assert LevelDiff("group", 0, 2).document()["kind"] is ChangeKind.UPGRADED
     assert LevelDiff("group", None, 2).document() == {"feature": "group", "before": 0, "after": 2}
 
 
-def test_a_gauge_tells_it_from_none() -> None:
+def test_a_gauge_distinguishes_level_zero_from_no_level() -> None:
     """``finalized_level`` is 0 for both (F-03)."""
     zero, none = (values_of(engine.state) for engine in (watched(group=0), watched()))
     feature = (("feature", GROUP),)

@@ -18,7 +18,7 @@ def _rules(result: StepResult) -> list[tuple[str, Severity]]:
 
 
 def test_a_reversal_is_told_from_a_message_that_comes_again() -> None:
-    """After a crash the bus delivers messages again: same offset and same time. A topic made anew
+    """After a crash the bus delivers messages again: same offset and same time. A recreated topic
     has older offsets with newer messages, which count."""
     first = step(MonitorState.of(CLUSTER), levels(1, {"metadata.version": 20}), _at(500, 1000))
     sources = first.state.image.sources

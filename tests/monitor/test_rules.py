@@ -2,13 +2,14 @@
 
 import ast
 import inspect
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from types import ModuleType
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featurewatch.monitor import alerts
+from featurewatch.monitor import alerts, touched
 from featurewatch.monitor.readiness.state_timers import DEFAULT_LIMITS, NO_TIMES, Timer
 from featurewatch.monitor.rules import (
     RULES,
@@ -55,17 +56,23 @@ def test_grounds_are_for_nodes() -> None:
         Rule("new", "something new", SubjectKind.LOG, _find, grounds=lambda *_: True)
 
 
+def _kinds_in(module: ModuleType, definition: ast.AST) -> Iterator[SubjectKind]:
+    """The kinds of the subjects that a function makes, or has from its module."""
+    for node in ast.walk(definition):
+        match node:
+            case ast.Call(func=ast.Name("Subject"), args=[ast.Attribute(attr=kind), *_]):
+                yield SubjectKind[kind]
+            case ast.Name(name) if isinstance(subject := getattr(module, name, None), Subject):
+                yield subject.kind
+
+
 def test_alerts_evaluate_each_kind_of_subject() -> None:
-    """A rule about a subject that `monitor.alerts` does not yield would never fire."""
-    tree = ast.parse(inspect.getsource(alerts))
+    """A rule about a subject that neither `monitor.alerts` nor `touched` has would never fire."""
     yielded = set()
-    for definition in (it for it in tree.body if isinstance(it, ast.FunctionDef | ast.ClassDef)):
-        for node in ast.walk(definition):
-            match node:
-                case ast.Call(func=ast.Name("Subject"), args=[ast.Attribute(attr=kind), *_]):
-                    yielded.add(SubjectKind[kind])
-                case ast.Name(name) if isinstance(subject := getattr(alerts, name, None), Subject):
-                    yielded.add(subject.kind)
+    for module in (alerts, touched):
+        for definition in ast.parse(inspect.getsource(module)).body:
+            if isinstance(definition, ast.FunctionDef | ast.ClassDef):
+                yielded |= set(_kinds_in(module, definition))
     assert yielded == set(SubjectKind)
 
 

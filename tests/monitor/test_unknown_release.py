@@ -13,6 +13,7 @@ from featurewatch.controller.rehearsal.steps import parse
 from featurewatch.controller.software import (
     LEARN,
     is_newer_than_known,
+    is_unknown_release,
     newest_known_release,
     release_of_capabilities,
     software_name,
@@ -31,7 +32,7 @@ from featurewatch.web.documents import ClusterFacts, cluster_document
 from featurewatch.web.views.rehearsal import NotRehearsableError, rehearse_steps
 from tests.monitor.readiness.clusters import VOTERS, cluster
 from tests.simulation import records as r
-from tests.simulation.records import CLUSTER, MV
+from tests.simulation.records import CLUSTER, KV, MV
 
 NEWEST = newest_known_release()
 LEVEL = NEWEST.levels[-1].level + 6
@@ -200,6 +201,14 @@ def test_a_release_has_exactly_its_ranges(changed: r.Ranges, known: bool) -> Non
     assert (release_of_capabilities(intern_capabilities(ranges)) is not None) == known
 
 
+def test_a_broker_that_migrates_from_zookeeper_is_of_no_unknown_release() -> None:
+    """It advertises its inter.broker.protocol.version as the one level of metadata.version."""
+    migrating = intern_capabilities({MV: (20, 20), KV: (0, 1)})
+    assert release_of_capabilities(migrating) is None
+    assert not is_unknown_release(migrating)
+    assert is_unknown_release(intern_capabilities({MV: (LEVEL, LEVEL)}))
+
+
 def test_ranges_that_are_no_ranges_belong_to_no_release() -> None:
     """A minimum above the maximum is reported as such, and defines neither newest nor unknown."""
     state, alerts = _run(cluster(*_nodes(OLD, OLD, {**NEXT, MV: (LEVEL, 7)}), level=30))
@@ -254,7 +263,7 @@ def test_an_alert_that_is_no_longer_known_does_not_say_that_it_is_resolved() -> 
     result = step(state, r.commit(60, r.unknown_record()), limits=LIMITS)
     ended = [alert for alert in result.alerts if alert.state == "resolved"]
     assert ended
-    assert all(alert.summary.startswith("Not known any more") for alert in ended)
+    assert all(alert.summary.startswith("No longer known") for alert in ended)
 
 
 def test_an_unknown_version_of_a_record_about_partitions_hides_nothing() -> None:

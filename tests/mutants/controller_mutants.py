@@ -603,7 +603,7 @@ CONTROLLER_MUTANTS: Final = (
     ),
     Mutant(
         "A-48",
-        "a failed election has a number of its own",
+        "a failed election has another number",
         "admin/kip4/client.py",
         "    FAILED = -1\n",
         "    FAILED = -2\n",

@@ -11,7 +11,7 @@ from tests.paths import PACKAGE
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: f"{mutant.row} {mutant.bug}")
 def test_a_bug_can_be_planted(mutant: Mutant) -> None:
-    """Its text stands in its file once, and what replaces it is Python."""
+    """Its text is in its file once, and the replacement is Python."""
     source = (PACKAGE / mutant.file).read_text()
     assert source.count(mutant.old) == 1
     assert mutant.new != mutant.old

@@ -53,7 +53,7 @@ class FailedTests:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
-        """After the last test, when all shared fixtures are gone."""
+        """Runs after the last test, when all shared fixtures are finished."""
         result = yield
         if self._lock:
             fcntl.flock(self._lock, fcntl.LOCK_UN)

@@ -26,7 +26,7 @@ MAX_ROUND: Final = 2_000
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The minutes of all entries together."""
-    parser.addoption("--fuzz-minutes", type=float, default=None, help="fuzz for so many minutes")
+    parser.addoption("--fuzz-minutes", type=float, default=None, help="fuzz for this many minutes")
 
 
 def pytest_configure(config: pytest.Config) -> None:

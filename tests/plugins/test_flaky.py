@@ -1,4 +1,4 @@
-"""The plugin that runs failed tests of real processes again, in sessions of its own."""
+"""The plugin that runs failed tests of real processes again, in separate sessions."""
 
 from pathlib import Path
 
@@ -140,7 +140,7 @@ def test_more_than_one_fails_the_run(pytester: pytest.Pytester, options: tuple[s
 def test_a_shared_fixture_that_failed_is_set_up_again(
     pytester: pytest.Pytester, options: tuple[str, ...]
 ) -> None:
-    """A cluster that did not start is started anew for the second try."""
+    """A cluster that did not start is started again for the second try."""
     result = run(pytester, options, FLAKY_SETUP)
     assert result.ret == 0
     result.stdout.fnmatch_lines(["FLAKY test_some.py::test_setup - *it did not start"])

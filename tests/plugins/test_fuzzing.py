@@ -1,4 +1,4 @@
-"""The plugin that fuzzes for a time, in a session of its own."""
+"""The plugin that fuzzes for a time, in a separate session."""
 
 import re
 from pathlib import Path

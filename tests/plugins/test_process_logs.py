@@ -1,4 +1,4 @@
-"""The plugin that shows logs of processes, in sessions of its own."""
+"""The plugin that shows logs of processes, in separate sessions."""
 
 import shutil
 import threading
@@ -41,7 +41,7 @@ def broken(tmp_path):
 
 @pytest.mark.stack
 def test_fails(shared, tmp_path):
-    (tmp_path / "watch.log").write_text("a process of its own")
+    (tmp_path / "watch.log").write_text("a separate process")
     assert False
 
 @pytest.mark.stack
@@ -71,7 +71,7 @@ def test_a_failure_shows_the_ends_of_the_logs(pytester: pytest.Pytester) -> None
         assert f"{name} 14" not in text
     titles = [line.strip("- ") for line in result.outlines if line.startswith("- end of ")]
     assert {Path(title).name for title in titles} == {"watch.log", "server.log"}
-    assert "a process of its own" in result.outlines
+    assert "a separate process" in result.outlines
     assert "a segment" not in result.outlines
 
 

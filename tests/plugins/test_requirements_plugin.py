@@ -1,4 +1,4 @@
-"""The plugin that finds out which rows a run has shown, in sessions of its own."""
+"""The plugin that finds out which rows a run has shown, in separate sessions."""
 
 from pathlib import Path
 

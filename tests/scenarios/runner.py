@@ -5,7 +5,7 @@ leads to, in any order, separated by commas:
 
 - ``mv 19>21``: a change of a level (``~`` before it: found by comparing, not seen to happen),
 - ``+incompatible-node broker-2``: an alert fires, ``-...``: it ends, ``*...``: it says more,
-- ``rev 3``: a snapshot was made, and this is the revision; without it there must be none,
+- ``rev 3``: a snapshot was made, and this is the revision; without it there must not be one,
 - ``ready`` or ``waiting``, ``epoch 3``, ``by zookeeper`` (who is believed): what holds after it
   (said only where it matters).
 
@@ -20,6 +20,7 @@ Events, with levels as ``mv=21`` and nodes as ``b1`` (broker) or ``c1`` (control
 - ``answer b1:4.3 @50 mv=25``, ``old-answer ...`` (below version 4), ``mute b1``, ``unlisted b1``,
 - ``read``, ``znode``, ``gone``: see `tests.scenarios.zookeeper`,
 - ``disagree mv``, ``agree mv``, ``poison`` (a message that is no event),
+- ``wait 60``: this many seconds pass,
 - ``again 2``: the last two events are taken in again, ``crash``: the state is loaded from its rows.
 """
 
@@ -115,6 +116,8 @@ class Scenario:
             self.engine.restart()
         elif verb == "poison":
             yield self._poison()
+        elif verb == "wait":
+            self._now_ms += int(words[0]) * 1000
         elif verb in ("read", "znode", "gone"):
             for event in zookeeper.events(verb, words, NAMES, self._now_ms):
                 self.taken.append(event)

@@ -1,10 +1,10 @@
 """The events of ZooKeeper in a scenario's words.
 
-- ``read s1 50 b1:mv=1-21@10 feature:mv=3@5.2 controller:1@7``: all is read anew as reading ``s1``,
+- ``read s1 50 b1:mv=1-21@10 feature:mv=3@5.2 controller:1@7``: all is read again as reading ``s1``,
   up to transaction 50; ``read s1.0 50 ...`` and ``read s1.1! 50 ...``: in parts, and the last one,
 - ``znode 61 feature:mv=4@5.3``: a change, seen up to transaction 61; ``missed=2`` and ``recreated``
   may follow,
-- ``gone 62 b1``: a znode is gone.
+- ``gone 62 b1``: a znode was deleted.
 
 A znode is ``path:content@czxid.version`` with these contents, or ``?`` if it cannot be read:
 

@@ -4,7 +4,7 @@ Each seed plays three parts: ``source`` (the KRaft observer follows a quorum tha
 cuts), ``znodes`` (the ZooKeeper watcher follows lagging servers, and the worker what it publishes),
 and ``worker`` (the worker reads a cluster's whole history, audited step by step; and again with
 crashes between rows, after which the bus delivers messages a second time). A seed that fails is
-printed and counted, and the others go on.
+printed and counted, and the others continue.
 """
 
 import argparse

@@ -8,14 +8,14 @@ from collections import defaultdict
 from featurewatch.controller.kraft.releases import releases
 from featurewatch.monitor.readiness import DEFAULT_LIMITS, Limits
 from featurewatch.monitor.step import MonitorState, StepResult
-from featurewatch.streams.events import Event, SourceState
-from featurewatch.streams.outputs import AlertState
+from featurewatch.streams.events import Event
+from featurewatch.streams.outputs import Alert, AlertState, Severity
 from featurewatch.streams.types import NodeId, Role
 from featurewatch.streams.znodes import FeaturesZnode, MigrationZnode, UnreadableZnode, Znode
 from featurewatch.tables.image.cluster import ClusterImage
 from featurewatch.tables.image.provenance import LogProvenance, ZnodeProvenance
 from featurewatch.tables.image.zookeeper import ZookeeperImage
-from tests.simulation.state_durations import TimedAlerts, is_timed, is_unchecked
+from tests.simulation.state_durations import SourceAlerts, TimedAlerts, is_timed, is_unchecked
 
 
 def expected_ids(image: ClusterImage, firing: set[str]) -> set[str]:
@@ -29,9 +29,6 @@ def expected_ids(image: ClusterImage, firing: set[str]) -> set[str]:
 
 def _of_the_log(image: ClusterImage) -> set[str]:
     tails: set[str] = set()
-    for name, status in image.sources.statuses.items():
-        if status.state in (SourceState.STALLED, SourceState.SILENT):
-            tails.add(f"source-stalled/source/{name}")
     for kind in image.sources.unreadable:
         tails.add(f"unreadable/record/{kind}")
     if image.log.provenance.offset < image.log.max_offset:
@@ -154,6 +151,10 @@ def firing_ids(state: MonitorState) -> set[str]:
     return {alert.id for alerts in state.firing.values() for alert in alerts}
 
 
+def _kept(alert: Alert) -> tuple[Severity, str, int]:
+    return alert.severity, alert.name, alert.since_ms
+
+
 def _classes(image: ClusterImage) -> dict[tuple[Role, object], set[int]]:
     classes: dict[tuple[Role, object], set[int]] = defaultdict(set)
     for key, node in image.nodes.nodes.items():
@@ -170,7 +171,9 @@ class Auditor:
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
         self.timers = TimedAlerts(limits)
+        self.sources = SourceAlerts(limits)
         self.open: set[str] = set()
+        self.messages: dict[str, Alert] = {}
         self.peaks: dict[str, int] = {}
 
     def check(self, before: MonitorState, result: StepResult, event: Event | None) -> None:
@@ -179,7 +182,9 @@ class Auditor:
         self._levels(old, new, result)
         self._offsets(old, new)
         self._zookeeper(old, new)
-        self._alerts(before, result, self.timers.after(before, result, event))
+        timed = self.timers.after(before, result, event) | self.sources.after(result, event)
+        self._alerts(before, result, timed)
+        self._texts(result)
         capabilities = {
             (key.role, tuple(sorted(key.capabilities.ranges.items())), key.capabilities.complete)
             for key in new.nodes.classes
@@ -263,6 +268,26 @@ class Auditor:
         if znode is None or (provenance.path, provenance.czxid) != (znode.path, znode.czxid):
             return False
         return provenance.version > znode.version
+
+    def _texts(self, result: StepResult) -> None:
+        """A text alone is published once a minute; a firing alert has another one no longer."""
+        for alert in result.alerts:
+            before = self.messages.pop(alert.id, None)
+            if alert.state is AlertState.RESOLVED:
+                continue
+            self.messages[alert.id] = alert
+            if before is not None and _kept(before) == _kept(alert):
+                assert before.at_ms + 60_000 <= alert.at_ms, f"{alert.id} again within a minute"
+        for alerts in result.state.firing.values():
+            for alert in alerts:
+                message = self.messages[alert.id]
+                assert _kept(message) == _kept(alert), f"{alert.id} differs from its message"
+                is_held = result.delta.skipped or result.cause.at_ms < message.at_ms + 60_000
+                is_published = (message.summary, message.evidence) == (
+                    alert.summary,
+                    alert.evidence,
+                )
+                assert is_held or is_published, f"{alert.id}: its newest text was not published"
 
     def _alerts(self, before: MonitorState, result: StepResult, timed: set[str]) -> None:
         for alert in result.alerts:

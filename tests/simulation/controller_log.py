@@ -63,7 +63,7 @@ class ControllerLog:
         self.now_ms = START_MS
         self.created = 0
         self.min_isrs: dict[tuple[int, str], int] = {}
-        """What was set, by type and name of the resource (``ConfigResource``)."""
+        """The settings, by type and name of the resource (``ConfigResource``)."""
 
     def start(self) -> LogCommit:
         """The first commit: controllers, brokers and levels."""

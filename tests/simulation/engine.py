@@ -48,7 +48,8 @@ class Engine:
     def apply(
         self, event: Event, rows_written: int | None = None, offset: int | None = None
     ) -> StepResult:
-        """Publishes, then persists; with ``rows_written`` the process is killed after so many rows.
+        """Publishes, then persists; with ``rows_written`` the process is killed after that many
+        rows.
 
         ``offset`` is that of the event on its topic (None: it comes from no topic).
         """

@@ -19,7 +19,8 @@ def run(seed: int) -> tuple[list[Event], Engine]:
 
     Returns the events, which are those of one topic from offset 0 on, and the engine at their end.
     """
-    world = World(Random(seed))
+    # In every other history some alerts end, or have another text, after a moment or a minute.
+    world = World(Random(seed), leaps_ms=(5000, 61_000, 20_000) if seed % 2 else ())
     events = world.history(steps=25)
     engine = Engine()
     engine.limits = Limits(ghost_ms=seed % 400 + 1, upgrade_ms=seed % 300 + 1)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from featurewatch.monitor.readiness import DEFAULT_LIMITS, Limits
 from featurewatch.monitor.step import MonitorState, StepResult
-from featurewatch.streams.events import Event, LogCommit, SnapshotChunk
+from featurewatch.streams.events import Event, LogCommit, SnapshotChunk, SourceStatus
 from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, NodeKey, Role
 from featurewatch.tables.image.cluster import ClusterImage
 from featurewatch.tables.image.nodes import Node
@@ -17,7 +17,7 @@ MIXED, READY, OTHER = "upgrade-blocked", "finalization-forgotten", ""
 
 
 class TimedAlerts:
-    """The times since which nodes are away and the cluster has its state, and the overdue alerts.
+    """The times since which nodes are offline and the cluster has its state, and overdue alerts.
 
     An overdue alert stays until its state ends or restarts. A subject is never evaluated at an
     earlier time than that of its firing alerts, since clocks of sources differ.
@@ -83,6 +83,51 @@ class TimedAlerts:
         }
         if (state == READY or (state == MIXED and _behind(image, ghosts))) and is_overdue:
             yield alert
+
+
+class SourceAlerts:
+    """The sources that must have an alert: evaluated at the messages of each source alone.
+
+    A source that stalls is held back for a moment; one that stalls five times within ten minutes
+    flaps, until it has not stalled for ten minutes.
+    """
+
+    _WINDOW_MS = 600_000
+
+    def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
+        self._limits = limits
+        self._began: dict[str, list[int]] = {}
+        self._since: dict[str, int] = {}
+        self._flapping: set[str] = set()
+        self._expected: set[str] = set()
+
+    def after(self, result: StepResult, event: Event | None) -> set[str]:
+        """The ids of the alerts about sources that must fire after an event."""
+        image = result.state.image
+        if isinstance(event, SourceStatus) and not result.delta.skipped:
+            self._take(image, event)
+        self._expected = {name for name in self._expected if name in image.sources.statuses}
+        return {f"{image.cluster}/source-stalled/source/{name}" for name in self._expected}
+
+    def _take(self, image: ClusterImage, event: SourceStatus) -> None:
+        name, applied = event.source, image.sources.read.get("topic")
+        now_ms = event.seen_ms if applied is None else applied.time_ms
+        is_failed = event.state in ("stalled", "silent")
+        began = self._began.setdefault(name, [])
+        if not is_failed:
+            self._since.pop(name, None)
+        elif name not in self._since:
+            self._since[name] = now_ms
+            began.append(now_ms)
+        if len([at_ms for at_ms in began if now_ms - at_ms < self._WINDOW_MS]) >= 5:
+            self._flapping.add(name)
+        if not began or now_ms - began[-1] >= self._WINDOW_MS:
+            self._flapping.discard(name)
+        limit_ms = 0 if event.state == "silent" else self._limits.hold_ms
+        is_long = is_failed and now_ms - self._since[name] >= limit_ms
+        self._expected.discard(name)
+        if name in self._flapping or is_long:
+            self._expected.add(name)
 
 
 def _of_ghost(image: ClusterImage, key: NodeKey) -> str:

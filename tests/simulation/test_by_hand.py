@@ -18,7 +18,7 @@ def test_by_hand() -> None:
     assert done.stdout.startswith("3 seeds through source, znodes, worker: 0 failed, ")
 
 
-def test_a_seed_that_fails_is_reported_and_the_others_go_on(
+def test_a_seed_that_fails_is_reported_and_the_others_continue(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A worker that forgets the last row of each step fails in one part, seed by seed."""

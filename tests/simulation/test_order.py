@@ -6,7 +6,7 @@ import sys
 
 
 def outputs_of(module: str, hash_seed: str) -> str:
-    """What a module prints in a process with another hash seed."""
+    """The output of a module in a process with another hash seed."""
     environment = os.environ | {"PYTHONHASHSEED": hash_seed}
     command = [sys.executable, "-m", f"tests.simulation.{module}"]
     return subprocess.run(command, env=environment, capture_output=True, check=True).stdout.decode()

@@ -103,7 +103,7 @@ class YearOfASource:
         self.trim()
 
     def new_reader(self) -> ClusterImage:
-        """What a reader knows that begins with the first message that is left."""
+        """The state of a reader that begins with the first message that is left."""
         image = ClusterImage(r.CLUSTER)
         for kept in self.topic:
             image, _ = fold(image, kept.event)
@@ -133,7 +133,7 @@ def test_a_year_stays_as_large_as_a_week(seed: int) -> None:
 
 
 def test_every_input_topic_has_a_retention_of_several_resyncs() -> None:
-    """A reader that is away for some days finds a whole state, whichever topic it reads."""
+    """A reader that is down for some days finds a whole state, whichever topic it reads."""
     for topic in INPUTS:
         assert int(topic.config["retention.ms"]) >= 5 * RESYNC_INTERVAL_MS
         assert int(topic.config["segment.ms"]) <= RESYNC_INTERVAL_MS

@@ -4,8 +4,9 @@
 the truth, with which a test can compare an image.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import cycle
 from random import Random
 
 from featurewatch.streams.events import Event, LogCommit, RecordJson, SourceState
@@ -36,10 +37,14 @@ class Broker:
 
 
 class World:
-    """A simulated cluster; ``random`` decides every action."""
+    """A simulated cluster; ``random`` decides every action.
 
-    def __init__(self, random: Random, nodes: int = 6) -> None:
+    ``leaps_ms`` are added to the time one after the other, one for each ten readings of the clock.
+    """
+
+    def __init__(self, random: Random, nodes: int = 6, leaps_ms: Sequence[int] = ()) -> None:
         self.random = random
+        self._leaps_ms = cycle([item for leap_ms in leaps_ms for item in (leap_ms, *[0] * 9)])
         self.ids = range(nodes)
         self.nodes: dict[int, Broker] = {}
         self.controllers: dict[int, Ranges] = {}
@@ -87,7 +92,7 @@ class World:
     # -- the log -------------------------------------------------------------------------------
 
     def _tick(self) -> int:
-        self.now_ms += self.random.randint(1, 50)
+        self.now_ms += self.random.randint(1, 50) + next(self._leaps_ms, 0)
         return self.now_ms
 
     def _append(self, *records: RecordJson) -> LogCommit:

@@ -119,8 +119,8 @@ time.sleep(600)
 
 
 def test_killed_owner_leaves_no_jvm(stack_cache: Cache, tmp_path: Path) -> None:
-    """After kill -9 of the process that started a cluster, all JVMs and the directory are gone in
-    seconds."""
+    """After kill -9 of the process that started a cluster, all JVMs end and the directory is
+    removed within seconds."""
     directory = tmp_path / "cluster"
     command = [sys.executable, "-c", OWNER, str(directory), str(stack_cache.directory)]
     with popen(command, stdout=subprocess.PIPE, cwd=ROOT) as owner:

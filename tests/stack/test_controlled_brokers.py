@@ -137,7 +137,7 @@ def break_znodes(cluster: ControlledCluster) -> None:
 
 
 def delete_topic(cluster: ControlledCluster) -> None:
-    """Deletes a topic by kafka-topics; its znodes are gone in the end, and the name is free."""
+    """Deletes a topic by kafka-topics; in the end its znodes are removed and the name is free."""
 
     def names() -> list[str]:
         return list(cluster.zookeeper.get_children("/brokers/topics"))

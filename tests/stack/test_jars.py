@@ -105,7 +105,7 @@ def test_a_jar_that_was_touched_is_read_again(cache: Cache, digested: list[str])
 
 
 def test_a_jar_that_is_not_locked_is_refused(cache: Cache) -> None:
-    """Though it lies in the cache; and a release without a lock names its neighbours."""
+    """Even if it is in the cache; and a release without a lock names its neighbours."""
     (cache.repository / "c.jar").write_bytes(b"c")
     with pytest.raises(ArtifactError, match=r"c\.jar is not in jars\.lock\.json"):
         cache.require(["c.jar"], "Kafka")

@@ -184,5 +184,5 @@ def test_leader_is_found_again(quorum_430: Cluster, ranges: dict[str, tuple[int,
             assert eventually(lambda: 900 in admin.list_topics(timeout=60).brokers)
         finally:
             light.unregister([900])
-    with pytest.raises(WireError, match="'nowhere' is no address: write host:port"):
+    with pytest.raises(WireError, match="'nowhere' is not an address: write host:port"):
         LightNodes("nowhere", quorum_430.cluster_id)

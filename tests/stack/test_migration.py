@@ -46,6 +46,7 @@ def topics(cluster: Cluster) -> set[str]:
     return set(admin.list_topics(timeout=60).topics)
 
 
+@pytest.mark.nightly
 def test_every_phase_of_a_migration(
     make_ensemble: MakeEnsemble, make_cluster: MakeCluster, stack_cache: Cache
 ) -> None:

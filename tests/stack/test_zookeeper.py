@@ -189,8 +189,8 @@ time.sleep(600)
 
 
 def test_killed_owner_leaves_no_server(stack_cache: Cache, tmp_path: Path) -> None:
-    """After kill -9 of the process that started an ensemble, servers and directory are gone in
-    seconds."""
+    """After kill -9 of the process that started an ensemble, the servers end and the directory is
+    removed within seconds."""
     directory = tmp_path / "ensemble"
     command = [sys.executable, "-c", OWNER, str(directory), str(stack_cache.directory)]
     with popen(command, stdout=subprocess.PIPE, cwd=ROOT) as owner:

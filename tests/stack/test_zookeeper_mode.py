@@ -98,7 +98,7 @@ def test_impossible_clusters() -> None:
     old, quorum = NodeSpec(1, "3.9.1", Roles.ZOOKEEPER), NodeSpec(2, "3.9.1", Roles.CONTROLLER)
     with pytest.raises(StackError, match="needs the connect string"):
         ClusterSpec([old])
-    with pytest.raises(StackError, match="in a migration alone"):
+    with pytest.raises(StackError, match="only in a migration"):
         ClusterSpec([old, quorum], zookeeper="127.0.0.1:2181")
     with pytest.raises(StackError, match=r"3\.9 is the last with ZooKeeper mode"):
         zookeeper_mode(3, "127.0.0.1:2181", "4.3.0")

@@ -70,7 +70,7 @@ class Traffic:
         return max(self._latencies_s[begin : self._reported], default=0.0)
 
     def end_writing(self) -> None:
-        """Ends the producer when everything is acknowledged; the consumer goes on."""
+        """Ends the producer when everything is acknowledged; the consumer continues."""
         self._stopped.set()
         self._threads[0].join(60.0)
 

@@ -59,14 +59,14 @@ COMMIT = LogCommit(
 
 @given(some.log_events)
 def test_log_events_come_back_equal(event):
-    """What is encoded for metadata-log decodes to the same event, under the same key."""
+    """An event encoded for metadata-log decodes to the same event, under the same key."""
     message = encode(METADATA_LOG, event)
     assert decode(METADATA_LOG, message.value, message.key) == event
 
 
 @given(some.api_versions_events)
 def test_api_versions_events_come_back_equal(event):
-    """What is encoded for api-versions decodes to the same event, ranges as tuples again."""
+    """An event encoded for api-versions decodes to the same event, ranges as tuples again."""
     message = encode(API_VERSIONS, event)
     assert decode(API_VERSIONS, message.value, message.key) == event
 
@@ -89,7 +89,7 @@ def test_dead_letter_with_text_that_is_no_utf8_gets_through():
 @pytest.mark.fuzz
 @given(TOPICS, st.binary())
 def test_arbitrary_bytes_are_malformed_and_nothing_else(topic, value):
-    """Whatever bytes stand on a topic, decoding them gives MalformedEvent."""
+    """Whatever bytes are on a topic, decoding them gives MalformedEvent."""
     with pytest.raises(MalformedEventError):
         decode(topic, value)
 
@@ -145,9 +145,9 @@ def test_unknown_fields_are_passed_over():
         ({"kind": ["batch"]}, "kind is none of"),
         ({"skipped": {"NO_OP_RECORD": -1}}, "skipped of transaction is not an integer"),
         ({"records": {}}, "records of transaction is not a list"),
-        ({"records": [7]}, "records of transaction holds what is no record"),
-        ({"records": ["offset"]}, "records of transaction holds what is no record"),
-        ({"records": [{"offset": 1}]}, "records of transaction holds what is no record"),
+        ({"records": [7]}, "records of transaction has an entry that is no record"),
+        ({"records": ["offset"]}, "records of transaction has an entry that is no record"),
+        ({"records": [{"offset": 1}]}, "records of transaction has an entry that is no record"),
         (
             {"records": [{"offset": 1, "type": "X", "version": 0, "data": []}]},
             "records of transaction holds a record with a wrong type",
@@ -233,7 +233,9 @@ def test_the_events_of_another_source_do_not_belong_on_a_topic(topic: Topic, dat
     event = data.draw(some.statuses(other) | some.resyncs(other))
     is_known = kind_of(event) in KINDS[topic.short_name]
     message = encode(topic if is_known else other, event)
-    with pytest.raises(MalformedEventError, match="the source is" if is_known else "kind is none"):
+    with pytest.raises(
+        MalformedEventError, match="the source is" if is_known else "kind is none of"
+    ):
         decode(topic, message.value, message.key)
 
 

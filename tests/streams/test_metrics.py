@@ -34,7 +34,7 @@ STALLED = SourceReport(
 
 
 class Source:
-    """A source that stands as it is told."""
+    """A source with the given report."""
 
     def __init__(self, report):
         self.now = report

@@ -64,7 +64,7 @@ def test_no_id_has_two_contents(seed: int) -> None:
             assert headers["ce_type"].decode().startswith(f"featurewatch.{topic.short_name}.")
 
 
-def test_dead_letters_of_one_place_have_ids_of_their_own() -> None:
+def test_dead_letters_of_one_place_have_different_ids() -> None:
     """The id follows from payload and reason too, and is the same after the message."""
     letters = [
         DeadLetter("c", "answer of broker-1", reason, payload, 1)

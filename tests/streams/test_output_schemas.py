@@ -58,7 +58,7 @@ def test_every_simulated_output_is_valid() -> None:
         validators[type(output)].validate(orjson.loads(encode_output(output).value or b""))
         fired |= {output.rule} if isinstance(output, Alert) else set()
     # The histories are of clusters, and no bus is in them: tests/controller has these.
-    of_the_bus = {"messages-lost", "outputs-lost", "clock-ahead"}
+    of_the_bus = {"messages-lost", "outputs-lost", "clock-ahead", "source-rivals"}
     of_floods = {"alerts-left-out"}  # tests/monitor/test_left_out.py
     assert fired == {rule.name for rule in RULES if rule.timer is None} - of_the_bus - of_floods
 

@@ -51,7 +51,7 @@ def test_the_same_levels_under_a_higher_epoch_are_no_change() -> None:
     assert image.features.revision == 1
 
 
-def test_a_feature_that_is_left_out_is_gone() -> None:
+def test_a_feature_that_is_left_out_is_removed() -> None:
     """A response has the complete finalized set."""
     image = fold_all([r.answer(1, NEW, {MV: 21, TV: 2}, 5, 1), r.answer(1, NEW, {MV: 21}, 6, 2)])
     assert (dict(image.features.levels), image.features.revision) == ({MV: 21}, 2)

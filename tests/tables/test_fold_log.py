@@ -44,7 +44,7 @@ def test_a_transaction_is_one_revision() -> None:
     assert (image.features.revision, image.features.epoch) == (1, 7)
 
 
-def test_the_epoch_is_no_level() -> None:
+def test_the_epoch_is_not_a_level() -> None:
     """The epoch is an offset of the whole set; it is no level (F-60)."""
     image = fold_all([r.commit(5, r.level(MV, 21)), r.commit(900, r.level(TV, 1))])
     assert image.features.epoch == 900

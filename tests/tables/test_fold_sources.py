@@ -123,7 +123,7 @@ def test_a_forgotten_cluster_stays_forgotten() -> None:
     assert engine.state == forgotten
 
 
-def test_a_forgotten_cluster_that_comes_back_begins_anew() -> None:
+def test_a_forgotten_cluster_that_returns_starts_empty() -> None:
     """It has only what came since, and no id is used again."""
     engine = excluding()
     before = {event_id for event_id, _ in engine.published}

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featurewatch.monitor.rows import StateRowError, rows_of_step, states_of_rows
+from featurewatch.monitor.rows import StateRowError, restore_states, rows_of_step, states_of_rows
 from featurewatch.monitor.step import MonitorState, step
 from featurewatch.streams.types import ClusterId
 from featurewatch.tables.rows import cluster_of, row_key
@@ -118,6 +118,21 @@ def test_rows_of_many_clusters() -> None:
         rows.update((k, v) for k, v in rows_of_step(state, outcome) if v is not None)
         states[name] = outcome.state
     assert states_of_rows(rows.items()) == states
+
+
+def test_rows_of_another_version_are_the_loss_of_one_cluster() -> None:
+    """The others are restored, and the error names the cluster and what another version may be."""
+    rows = {row_key(ClusterId("other"), "of-another-version/1"): b"{}"}
+    state = MonitorState.of(ClusterId("a"))
+    outcome = step(state, r.in_cluster("a", r.commit(1, r.register(1, OLD), r.level(MV, 7))))
+    rows.update((k, v) for k, v in rows_of_step(state, outcome) if v is not None)
+    restored = restore_states(rows.items())
+    assert restored.states == {"a": outcome.state}
+    assert list(restored.errors) == ["other"]
+    (error,) = restored.errors.values()
+    assert "another version of featurewatch may have written them" in str(error)
+    with pytest.raises(StateRowError, match="cluster other: "):
+        states_of_rows(rows.items())
 
 
 @given(st.lists(st.lists(some.records | some.broken_records(), max_size=4), max_size=4))

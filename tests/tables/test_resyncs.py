@@ -53,7 +53,7 @@ def test_a_log_that_is_published_again_changes_nothing() -> None:
     assert again[-1].state.image == first.image
 
 
-def test_brokers_missing_from_a_resync_are_gone_at_its_end() -> None:
+def test_brokers_missing_from_a_resync_are_removed_at_its_end() -> None:
     """A broker that no record names any more goes when the source follows, and not before."""
     image = fold_all([r.commit(1, r.register(1, OLD), r.register(2, OLD)), r.following(1)])
     image = fold_all([r.resync(), r.commit(1, r.register(2, OLD))], image)
@@ -85,14 +85,14 @@ def test_a_source_that_restarts_within_a_snapshot_begins_again() -> None:
 
 
 def test_a_gap_in_a_resync_stays() -> None:
-    """What the source could not read of the log is missing after the resync too."""
+    """The part of the log that the source could not read is missing after the resync too."""
     image = fold_all([*LOG, r.resync(), r.gap(0, 3)])
     image = fold_all(LOG[2:], image)
     assert image.log.gap == "lost"
     assert fold_all([r.resync(), *LOG], image).log.gap == ""
 
 
-def test_responses_that_are_not_published_again_are_gone() -> None:
+def test_responses_that_are_not_published_again_are_removed() -> None:
     """A node and a disagreement that the source does not know any more, at the end of a resync."""
     events: list[Event] = [
         r.answer(1, OLD, {}, -1, 10),

@@ -10,6 +10,6 @@ from tests.web.chromium import running_chromium
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def browser() -> AsyncIterator[Any]:
-    """One Chromium for all tests of a file, which is left out where there is none."""
+    """One Chromium for all tests of a file; without Chromium the file is skipped."""
     async with running_chromium() as running:
         yield running

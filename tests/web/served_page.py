@@ -1,4 +1,4 @@
-"""A page in a process of its own, for what must not share a core's turns with its clients.
+"""A page in a separate process, for tests where it must not share a core with its clients.
 
 ``python -m tests.web.served_page CLUSTERS`` prints its port, and ends with its standard input.
 """
@@ -30,7 +30,7 @@ def now_ms() -> int:
 
 
 def main(clusters: int, max_requests_per_s: float) -> None:
-    """Serves so many clusters."""
+    """Serves this many clusters."""
     names = [f"cluster-{number:04}" for number in range(clusters)]
     states = (state_of(name, at_ms=now_ms()) for name in names)
     alerts = (alert_of(name, at_ms=now_ms()) for name in names[::10])

@@ -17,7 +17,7 @@ from featurewatch.streams.outputs import Severity
 from featurewatch.web.event_stream import EventCursor, EventEncoder
 from featurewatch.web.model import FleetModel
 from featurewatch.web.openapi import ROOT, document
-from featurewatch.web.parameters import page
+from featurewatch.web.parameters import page, sorted_by
 from featurewatch.web.problems import CONTENT_TYPE, ProblemError
 from featurewatch.web.request_rules import HEADERS
 from tests.web.rolls import ROLLED, publish, rolling
@@ -37,7 +37,7 @@ MARKUP = "<img src=x onerror=alert(1)>"
 
 
 def many(count: int) -> FleetModel:
-    """A model of so many clusters, one in ten with a critical alert."""
+    """A model of this many clusters, one in ten with a critical alert."""
     names = [f"cluster-{number:04d}" for number in range(count)]
     return read_model([*map(state_of, names), *map(alert_of, names[::10])])
 
@@ -99,6 +99,28 @@ async def test_filters_and_totals() -> None:
         assert (await served.body("/alerts?state=firing"))["total"] == 2
         assert (await served.body("/alerts?cluster=cluster-0000"))["total"] == 1
         assert (await served.body("/sources"))["items"][0]["state"] == "following"
+
+
+async def test_alerts_are_sorted_once_for_all_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten thousand take a while, and the event loop serves everybody."""
+    counted: list[int] = []
+
+    def count(*arguments: Any) -> Any:
+        counted.append(1)
+        return sorted_by(*arguments)
+
+    monkeypatch.setattr("featurewatch.web.api.sorted_by", count)
+    async with site(many(20)) as served:
+        for path in ("/alerts", "/alerts?state=firing", "/alerts?limit=1"):
+            assert (await served.body(path))["total"] == 2
+        assert len(counted) == 1
+        response = await served.get("/alerts")
+        tag = {"If-None-Match": response.headers["ETag"]}
+        assert (await served.get("/alerts", **tag)).status == 304
+        served.apply(alert_of("cluster-0001"))
+        assert (await served.get("/alerts", **tag)).status == 200
+        assert (await served.body("/alerts"))["total"] == 3
+        assert len(counted) == 2
 
 
 async def test_a_cluster_is_found_by_its_name() -> None:
@@ -279,8 +301,8 @@ async def test_a_change_arrives_as_an_event() -> None:
         stream.close()
 
 
-async def test_a_stream_goes_on_after_the_last_event() -> None:
-    """What came while the client was away comes then, newest content only."""
+async def test_a_stream_continues_after_the_last_event() -> None:
+    """Changes made while the client was disconnected come then, newest content only."""
     async with site() as served:
         stream = await served.get("/events")
         served.apply(alert_of(node=1))

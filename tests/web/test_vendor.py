@@ -52,7 +52,7 @@ def test_own_modules_write_no_markup() -> None:
 
 
 class _Addresses(HTMLParser):
-    """Collects the addresses in a page, and whether anything stands inline."""
+    """Collects the addresses in a page, and whether anything is inline."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,8 +1,10 @@
 """The views that are computed on request: readiness of the fleet, history, nodes, rehearsals."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -10,6 +12,7 @@ from featurewatch.controller.kraft.releases import release_of
 from featurewatch.streams.events import FeatureView
 from featurewatch.streams.outputs import OperationKind
 from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, NodeId
+from featurewatch.tables.image.cluster import ClusterImage
 from featurewatch.web.change_index import ChangeIndex
 from featurewatch.web.history.cluster_history import (
     MAX_BYTES,
@@ -148,16 +151,16 @@ async def test_operations_are_listed_newest_first() -> None:
 async def test_history_that_is_not_read_yet_is_not_empty() -> None:
     """503 with the reason, while the rest of the page works."""
     async with site(read_model([state_of(ROLLED)])) as served:
-        served.server.model.history.error = "the bus is away"
+        served.server.model.history.error = "the bus is unreachable"
         for name in ("epochs", "operations", "differences?from=1&to=2"):
             response = await served.get(f"{PATH}/{name}")
             assert response.status == 503
-            assert "the bus is away" in await response.text()
+            assert "the bus is unreachable" in await response.text()
         assert (await served.get(PATH)).status == 200
 
 
-def test_history_is_bounded_and_read_anew() -> None:
-    """In count and in bytes; what does not come again at the next reading is gone."""
+def test_history_is_bounded_and_reread() -> None:
+    """In count and in bytes; what does not come again at the next reading is removed."""
     history = ClusterHistory(ChangeIndex("boot"))
     model = read_model()
     model.history = history
@@ -197,6 +200,25 @@ async def test_what_nodes_report_is_listed() -> None:
         found = await served.body(f"{PATH}/views")
     assert len(found["items"]) == found["total"] == 6
     assert {row["software"] for row in found["items"]} == {"3.9", "4.0"}
+
+
+async def test_views_are_computed_once_for_all_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that asks again and again keeps no other one waiting."""
+    computed: list[ClusterImage] = []
+
+    def count(image: ClusterImage, now_ms: int) -> list[dict[str, Any]]:
+        computed.append(image)
+        return node_views(image, now_ms)
+
+    monkeypatch.setattr("featurewatch.web.views.computed.node_views", count)
+    async with rolled() as served:
+        found = await asyncio.gather(*(served.body(f"{PATH}/views") for _ in range(10)))
+        assert len(computed) == 1
+        assert all(body == found[0] for body in found)
+        publish(rolling("4.0", "4.0", "3.9"), served.server.model, served.server.rows, NOW_MS)
+        body = await served.body(f"{PATH}/views")
+        assert len(computed) == 2
+        assert body["items"] != found[0]["items"]
 
 
 def test_a_node_with_another_level_comes_first() -> None:

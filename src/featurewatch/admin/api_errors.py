@@ -30,7 +30,7 @@ _RIGHTS: Final = {
     (94, CLUSTER_NO_RIGHT): "Alter on the cluster",
     (75, TOPIC_NO_RIGHT): "Describe on the topic",
 }
-"""What a login lacks where a request, by its key, is refused with a number (``KafkaApis``)."""
+"""The right that a login lacks, by error number and API key (``KafkaApis``)."""
 
 
 class ResponseError(NamedTuple):

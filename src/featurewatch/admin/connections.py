@@ -10,8 +10,8 @@ from featurewatch.kafka.security import PLAINTEXT, Security
 from featurewatch.kafka.transport import Connect, connect_asyncio
 
 MAX_IDLE: Final = 8
-"""A command may talk to a thousand brokers; the next one seldom talks to more than the controller
-and a broker."""
+"""Connections kept for the next command. One command may talk to a thousand brokers, but the next
+one seldom talks to more than the controller and a broker."""
 
 _CHECK_S: Final = 2.0
 """How long a node may take to respond over an idle connection before a new one is opened."""
@@ -95,7 +95,7 @@ class AdminConnections:
         return connection
 
     async def further(self, address: Address) -> Connection | None:
-        """One beside that of `connection`; None: the node does not take another one."""
+        """A second connection beside that of `connection`; None if the node accepts no more."""
         connection = self._further.get(address)
         if connection is None or connection.closed:
             try:
@@ -127,8 +127,8 @@ class AdminConnections:
     async def controller(self) -> Connection:
         """A connection to the controller by a node's response.
 
-        Raises: UnreachableError: No node responds. ControllerUnavailableError: There is none now,
-            or it is unreachable: another may be elected.
+        Raises: UnreachableError: No node responds. ControllerUnavailableError: The cluster has no
+            controller now, or it is unreachable; another may be elected.
         """
         connection = await self.any_node()
         try:

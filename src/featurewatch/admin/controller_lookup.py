@@ -8,17 +8,17 @@ from featurewatch.kafka.address import Address
 from featurewatch.kafka.connection import Connection
 
 _METADATA: Final = 3
-"""The API that brokers have and controllers have not."""
+"""The key of an API that brokers have and controllers do not."""
 _DESCRIBE_CLUSTER: Final = 60
 _CONTROLLERS: Final = 2
 _MISMATCHED_ENDPOINT_TYPE: Final = 114
 
 
 def check_broker(connection: Connection) -> None:
-    """Raises `UnreachableError` for a controller's listener: Kafka's tools use none as a broker."""
+    """Raises `UnreachableError` for a controller's listener, which Kafka's tools reject too."""
     if connection.version_of(_METADATA, (1, 1)) is None:
         raise UnreachableError(
-            f"{connection.address} is no broker's listener: give a controller's as "
+            f"{connection.address} is not a broker's listener: give a controller's as "
             "--bootstrap-controller"
         )
 
@@ -58,7 +58,7 @@ async def controller_from_quorum(connection: Connection, timeout_s: float) -> Ad
     response = await connection.request(request, timeout_s)
     if response.error_code == _MISMATCHED_ENDPOINT_TYPE:
         raise UnreachableError(
-            f"{connection.address} is a broker's listener, and no controller's: give it as "
+            f"{connection.address} is a broker's listener, not a controller's: give it as "
             "--bootstrap-server"
         )
     if response.error_code:

@@ -21,7 +21,7 @@ class AdminError(Exception):
 
 
 class RequestError(AdminError, ValueError):
-    """The request is impossible, whatever the cluster is. Nothing was sent."""
+    """The request is impossible for any cluster. Nothing was sent."""
 
 
 class UnreachableError(AdminError, NodeError):

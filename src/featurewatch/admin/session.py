@@ -26,7 +26,7 @@ _SERVER_SHARE: Final = 0.9
 
 _RESPONSE = TypeVar("_RESPONSE")
 Build = Callable[[int], Request[_RESPONSE]]
-"""Makes a request for the controller, which may wait for so many milliseconds."""
+"""Makes a request for the controller, which may wait for this many milliseconds."""
 
 
 class SessionOptions(TypedDict, total=False):

@@ -43,7 +43,7 @@ def create_app(
         broker_heartbeat_interval=settings.session_timeout_s / 4,
         broker_commit_interval=0.5,
         consumer_auto_offset_reset="earliest",
-        # A topic that was made anew is noticed after so long; the default is five minutes.
+        # A recreated topic is noticed after this time; the default is five minutes.
         consumer_metadata_max_age_ms=10_000,
         consumer_max_fetch_size=16 * 1024 * 1024,
         datadir=str(directory),

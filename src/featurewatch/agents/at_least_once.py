@@ -40,7 +40,7 @@ class SkippedOffsetsError(RuntimeError):
 
 
 class RevokedError(RuntimeError):
-    """A partition is not this worker's any more."""
+    """A partition no longer belongs to this worker."""
 
 
 class OffsetTracker:
@@ -82,7 +82,7 @@ class OffsetTracker:
             IncompleteEventError: An event was not processed to its end.
         """
         if self._has_failed:
-            raise IncompleteEventError("an event was broken off: its offset is not committed")
+            raise IncompleteEventError("an event was interrupted, so its offset is not committed")
         await self._flush()
 
 
@@ -107,7 +107,7 @@ class _Consumer(driver.Consumer):  # type: ignore[misc]  # faust is not typed
 
     async def _commit(self, offsets: Any) -> bool:
         # Once an event was not processed to its end, nothing is committed, and nothing is raised:
-        # Faust would break off its stop, and its reading thread would go on.
+        # Faust would abort its stop, and its reading thread would continue.
         tracker: OffsetTracker = self.app.tracker
         return not tracker.has_failed and bool(await super()._commit(offsets))
 
@@ -256,13 +256,13 @@ class AtLeastOnceApp(faust.App):  # type: ignore[misc]  # faust is not typed
         """The first offset that a partition still has; waits for the bus as long as it takes.
 
         Raises:
-            RevokedError: The partition is not this worker's any more.
+            RevokedError: The partition no longer belongs to this worker.
         """
         while partition in self.consumer.assignment():
             starts = await self._log_starts([partition])
             if starts is not None:
                 return int(starts[partition])
-        raise RevokedError(f"{partition} is not this worker's any more")
+        raise RevokedError(f"{partition} no longer belongs to this worker")
 
     async def _log_starts(self, partitions: Collection[Any]) -> Mapping[Any, int] | None:
         """The first offsets that partitions still have (None, after a pause: not known yet)."""

@@ -1,9 +1,9 @@
 """Writes the changelog of the tables; a worker that has lost a partition cannot write any more.
 
-Each partition has a transactional id of its own. A worker that is assigned the partition claims it
-before it reads the rows: the bus then refuses every later write of the worker before it, and drops
-what that one had not committed. So the rows that are recovered are the last ones, and a process
-that was paused for longer than its session changes nothing when it goes on.
+Each partition has its own transactional id. A worker that is assigned the partition claims it
+before it reads the rows: the bus then refuses every later write of the previous owner, and drops
+what that one had not committed. The recovered rows are therefore the last ones, and a process
+that was paused for longer than its session changes nothing when it resumes.
 """
 
 import asyncio
@@ -45,7 +45,8 @@ class ChangelogWriter:
     async def claim(self, partitions: Collection[int], publisher: Publisher) -> None:
         """Fences the earlier owners of partitions, and gives up those that were claimed before.
 
-        ``publisher`` writes the record that ends each partition. Waits while the bus is away.
+        ``publisher`` writes the record that ends each partition. Waits while the bus cannot be
+        reached.
 
         Raises:
             streams.bus.errors.PublishError: The bus does not allow this worker to write.

@@ -94,7 +94,7 @@ def _of_cluster(state: MonitorState) -> Iterator[Value]:
     for labels, count in sorted(_firing(state).items()):
         yield metric_defs.FIRING, labels, count
     for status in image.sources.statuses.values():
-        # What a worker publishes about a silent source has a time of its own.
+        # A worker's status of a silent source has the time of the status, not of the silence.
         is_silent = status.state is SourceState.SILENT
         since = image.sources.failing_since if is_silent else {}
         seen_ms = since.get(status.source, status.seen_ms)

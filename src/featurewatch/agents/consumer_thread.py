@@ -78,7 +78,7 @@ class JumpLog:
         return self._jumps.get(partition, {}).get(offset)
 
     def take(self, partition: Any, offset: int) -> int | None:
-        """What `start` returns, and forgets it: each record is judged once."""
+        """Returns the result of `start` and forgets it: each record is judged once."""
         return self._jumps.get(partition, {}).pop(offset, None)
 
 
@@ -168,7 +168,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]  # fa
         return {partition: it.offset for partition, it in found.items() if it.offset >= 0}
 
     def rejoin(self) -> None:
-        """Joins the consumer group again, which assigns the partitions anew."""
+        """Joins the consumer group again, which reassigns the partitions."""
         if self._consumer is not None:
             coordinator = self._consumer._coordinator
             self.thread_loop.call_soon_threadsafe(coordinator.request_rejoin)

@@ -1,6 +1,6 @@
 """Reads the messages that Faust delivers, and detects by their offsets what is missing.
 
-Messages expire, topics are made anew, and brokers may lose what they acknowledged: such messages
+Messages expire, topics are recreated, and brokers may lose what they acknowledged: such messages
 are lost. Messages that the topic still has and that were not delivered are skipped, which is an
 error of the process.
 """
@@ -63,7 +63,7 @@ class GapDetector:
         if await self._app.log_start(message.tp) > expected:
             return expected
         if jump_start != expected:
-            raise SkippedOffsetsError(f"offset {expected} was due and did not come")
+            raise SkippedOffsetsError(f"offset {expected} was expected but not delivered")
         return int(message.offset)
 
     def late_reason(self, message: InputMessage, result: ProcessResult) -> str | None:
@@ -89,5 +89,5 @@ def reversal_reason(message: InputMessage, before: MonitorState) -> str | None:
         return None
     return (
         f"offset {message.offset} came after offset {before.image.sources.read[topic].offset}: the "
-        "topic was made anew, or its brokers lost what they had acknowledged"
+        "topic was recreated, or its brokers lost acknowledged messages"
     )

@@ -1,9 +1,9 @@
-"""Who has a worker's static membership in the consumer group, and how a worker gets its id.
+"""Static membership of a worker in the consumer group, and the worker's id.
 
 A static member that joins replaces the one with the same id, and Faust's client joins again at
-once: two workers of one id would take the partitions from each other for ever, and process
-nothing. So a worker that was replaced looks who has its membership, and leaves it to that one:
-the one that joined last works. The worker that was replaced may learn it in two ways: from the
+once: two workers of one id would take the partitions from each other forever, and process
+nothing. A replaced worker therefore checks who has its membership, and leaves it to that one: the
+worker that joined last works. A replaced worker may learn of it in two ways: from the
 group (`MembershipCheck`), or because its writes are fenced or its run fails otherwise
 (`cli.runtime.worker_supervisor`).
 """
@@ -86,7 +86,7 @@ class MembershipCheck:
 
 
 def find_member(bus: BusSettings, group: str, instance_id: str) -> Member | None:
-    """The member of ``group`` with a static id; None if there is none. Blocks for 5 s at most.
+    """Returns the member of ``group`` with a static id, or None. Blocks for 5 s at most.
 
     Raises:
         BusUnavailableError: The members are not known.

@@ -38,7 +38,7 @@ EVENT_SECONDS: Final = _metric(
     "topic",
 )
 RESTARTS: Final = _metric(
-    "counter", "featurewatch_worker_restarts_total", "times the worker began anew after a failure"
+    "counter", "featurewatch_worker_restarts_total", "times the worker restarted after a failure"
 )
 CHANGES: Final = _metric(
     "counter",
@@ -85,7 +85,7 @@ LAST_SEEN: Final = _gauge(
 READY: Final = _gauge("featurewatch_cluster_ready", "1 once the source has caught up")
 SUPPORTED_MIN: Final = _gauge(
     "featurewatch_supported_min_level",
-    "lowest level that all registered nodes of a role support; above the highest if there is none",
+    "lowest level that all registered nodes of a role support; above the highest if none is shared",
     "role",
     "feature",
 )

@@ -38,9 +38,9 @@ from featurewatch.streams.types import ClusterId
 CLUSTER_SERIES: Final = 5_000
 """At most so many gauges of one cluster: 200 nodes of any release have 3,000."""
 CLUSTER_CHANGE_SERIES: Final = 200
-"""At most so many series of one cluster count changes."""
+"""Maximum number of series of one cluster that count changes."""
 _CHANGES_SHARE: Final = 10
-"""The part of all series that may count changes is one in so many."""
+"""One in this many of all series may count changes."""
 
 _ChangeCounts = Mapping[ClusterId, Mapping[tuple[str, str], int]]
 """The number of changes by cluster, then by feature and kind."""
@@ -51,9 +51,8 @@ __all__ = ["METRICS", "WorkerMetricDef", "WorkerMetrics"]
 class WorkerMetrics:
     """Counts the worker's messages and exposes the states of its clusters.
 
-    In a cluster of more than ``node_series`` nodes, single nodes have no series of their own: ten
-    thousand nodes would have a hundred thousand series. All clusters together have at most
-    ``max_series``.
+    In a cluster of more than ``node_series`` nodes, single nodes have no series: ten thousand nodes
+    would have a hundred thousand. All clusters together have at most ``max_series``.
     """
 
     def __init__(self, node_series: int = 200, max_series: int = 20_000) -> None:
@@ -97,7 +96,7 @@ class WorkerMetrics:
         self._changes[cluster] = counts
 
     def count_restart(self) -> None:
-        """Counts that the worker begins anew after a failure."""
+        """Counts a restart of the worker after a failure."""
         self._restarts.inc()
 
     def expose(self, states: Mapping[ClusterId, MonitorState]) -> None:

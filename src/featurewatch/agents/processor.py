@@ -20,17 +20,18 @@ from featurewatch.agents.changelog import ChangelogWriter
 from featurewatch.agents.delivery import GapDetector, input_message, reversal_reason
 from featurewatch.agents.metrics import WorkerMetrics
 from featurewatch.agents.run_failure import RunFailure
-from featurewatch.monitor.alerts import Cause
+from featurewatch.common.limited_log import LimitedLog
+from featurewatch.monitor.alerts import NO_HELD, Cause, with_held_published
 from featurewatch.monitor.input_messages import (
     InputMessage,
     ProcessResult,
-    format_place,
+    format_location,
     input_topic,
     process,
     set_aside,
 )
 from featurewatch.monitor.readiness.state_timers import DEFAULT_LIMITS, Limits
-from featurewatch.monitor.rows import rows_of_step, states_of_rows
+from featurewatch.monitor.rows import StateRowError, restore_states, rows_of_state, rows_of_step
 from featurewatch.monitor.snapshot import snapshot
 from featurewatch.monitor.step import MonitorState, StepResult, step_lost, step_lost_outputs
 from featurewatch.streams.bus.errors import EventTooLargeError, PublishError
@@ -117,25 +118,29 @@ class EventProcessor:
         self._monotonic = monotonic
         self._limits = limits
         self._gaps = GapDetector(app)
+        # Whoever writes an input topic determines how many lines there are about its messages.
+        self._input_log = LimitedLog(LOG, monotonic)
         # The agents of all topics share the states: one message at a time.
         self._lock = asyncio.Lock()
 
     def restore(
         self, rows: Iterable[tuple[bytes, bytes]], owned: Callable[[ClusterId], bool]
-    ) -> None:
+    ) -> dict[ClusterId, StateRowError]:
         """Restores the states of the clusters for which ``owned`` is true from a recovered table.
 
-        Resets the offsets: each partition continues at its last commit.
+        Resets the offsets: each partition continues at its last commit. Returns why the states of
+        some of these clusters cannot be restored.
         """
         self._tracker.reset()
-        restored = states_of_rows((key.decode(), value) for key, value in rows)
+        restored = restore_states((key.decode(), value) for key, value in rows)
         self.states.clear()
-        self.states.update((name, state) for name, state in restored.items() if owned(name))
+        self.states.update((name, state) for name, state in restored.states.items() if owned(name))
         inputs = ((name, topic.short_name) for name in self.states for topic in INPUTS)
         self.last_seen = dict.fromkeys(inputs, self._monotonic())
         self.dirty = set(self.states)
         nodes = sum(len(state.image.nodes) for state in self.states.values())
         LOG.info("recovered %d clusters with %d nodes", len(self.states), nodes)
+        return {name: error for name, error in restored.errors.items() if owned(name)}
 
     def partition(self, topic: Topic, cluster: ClusterId) -> tuple[str, int]:
         """The full name of an input topic, and the partition that has a cluster's messages."""
@@ -166,7 +171,7 @@ class EventProcessor:
             pass  # it is read again by whoever has the partition next
         except Exception as error:
             if not isinstance(error, PublishError):
-                LOG.exception("%s: the worker cannot go on", _place(message))
+                LOG.exception("%s: the worker cannot continue", _place(message))
             await self._failure.end_run(error)  # holds the lock: nothing is processed
 
     async def _is_due(self, message: Any, table: Any) -> bool:
@@ -213,18 +218,31 @@ class EventProcessor:
         await self._apply_step(before, step, self._partition_of(cluster))
 
     async def publish_again(
-        self, cluster: ClusterId, outputs: Collection[Topic], now_ms: int
+        self, cluster: ClusterId, outputs: Collection[Topic], cause: Cause
     ) -> None:
-        """Publishes what a cluster has now on output topics that were made anew."""
+        """Publishes the current state of a cluster on output topics that were recreated.
+
+        Held texts of alerts are published too: no message has another content than one before it
+        with the same time and cause.
+        """
         state = self._state_of(cluster)
+        if ALERTS in outputs and state.held:
+            alerts = with_held_published(state.firing, state.held, cause)
+            state = replace(state, firing=state.firing.update(alerts), held=NO_HELD)
+            self.states[cluster] = state
+            rows = rows_of_state(state).items()
+            await self._changelog.write(self._partition_of(cluster), rows)
         if STATE in outputs:
             self.dirty.add(cluster)
         messages = []
         if ALERTS in outputs:
-            alerts = (alert for alerts in state.firing.values() for alert in alerts)
-            messages += [(ALERTS, encode_output(alert)) for alert in alerts]
+            messages += [
+                (ALERTS, encode_output(alert))
+                for alerts in state.firing.values()
+                for alert in alerts
+            ]
         if EPOCHS in outputs and state.image.features.revision:
-            messages.append((EPOCHS, encode_output(snapshot(state.image, now_ms))))
+            messages.append((EPOCHS, encode_output(snapshot(state.image, cause.at_ms))))
         for topic, message in messages:
             if message.size <= MAX_EVENT_BYTES:
                 await self._publisher.send(self._bus.topic(topic), message)
@@ -260,7 +278,7 @@ class EventProcessor:
             self._gaps.late_reason(message, encoded.result),
         ):
             if reason is not None:
-                LOG.error("%s: %s", _place(message), reason)
+                self._input_log.note("losses", "%s: %s", _place(message), reason)
                 await self._report_loss(cluster, message, reason, table)
         self._metrics.observe(topic, encoded.result.step, self._monotonic() - began_s)
 
@@ -272,7 +290,9 @@ class EventProcessor:
         try:
             return encode_result(self._bus, process(message, self._state_of, self._limits))
         except Exception as error:  # its content is foreign, and this has no side effects
-            LOG.exception("%s: cannot be processed", _place(message))
+            self._input_log.note(
+                "defects", "%s: cannot be processed", _place(message), exc_info=error
+            )
             reason = f"it cannot be processed: {type(error).__name__}: {error}"
             return encode_result(
                 self._bus, set_aside(message, reason, self._state_of, self._limits)
@@ -288,7 +308,11 @@ class EventProcessor:
     async def _publish(self, encoded: EncodedResult) -> None:
         dead_letter = encoded.result.dead_letter
         if dead_letter is not None:
-            LOG.error("%s: %s: kept in the dead letters", dead_letter.location, dead_letter.reason)
+            self._input_log.note(
+                "dead letters",
+                "%s: %s: kept in the dead letters",
+                *(dead_letter.location, dead_letter.reason),
+            )
         deliveries = [
             await self._publisher.send(topic, message) for topic, message in encoded.messages
         ]
@@ -313,5 +337,5 @@ class EventProcessor:
 
 
 def _place(message: Any) -> str:
-    """Where a message of Faust, or one of ours, lies on the bus."""
-    return format_place(message.topic, message.partition, message.offset)
+    """Returns the position on the bus of a message of Faust, or of one of ours."""
+    return format_location(message.topic, message.partition, message.offset)

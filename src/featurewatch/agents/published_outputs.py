@@ -1,25 +1,28 @@
 """Reads back what was published of clusters, where the worker's own tables are lost.
 
 Revisions count on after the last one that was published, so that no key is used again for another
-content; levels and firing alerts stand as they were published, so that only real differences become
-changes, and alerts that hold no more are resolved. Nodes are not read back: the sources publish
-them again.
+content; levels and firing alerts are taken as published, so that only real differences become
+changes, and alerts whose condition has ended are resolved. Nodes are not read back: the sources
+publish them again.
 """
 
 import contextlib
 import logging
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, get_type_hints
 
 from immutables import Map
 
 from featurewatch.monitor.rules import RULES, Subject, SubjectKind
 from featurewatch.monitor.step import MonitorState
+from featurewatch.streams import outputs
+from featurewatch.streams.bus.passed_over import PassedOver
 from featurewatch.streams.bus.reader import TopicReader
 from featurewatch.streams.bus.settings import BusSettings
-from featurewatch.streams.codec.events import MalformedEventError
+from featurewatch.streams.codec.checks import Check
 from featurewatch.streams.codec.outputs import decode_alert, decode_change, decode_snapshot
+from featurewatch.streams.codec.shapes import check_of
 from featurewatch.streams.outputs import Alert, AlertState, FeatureChange, Snapshot
 from featurewatch.streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES, STATE, Topic
 from featurewatch.streams.types import ClusterId, NodeId, NodeKey, Role
@@ -60,11 +63,11 @@ def read_published_states(bus: BusSettings, partitions: Collection[int]) -> list
         BusUnavailableError: The bus does not answer for 30 s.
         BusError: A topic cannot be read.
     """
-    published = PublishedOutputs()
+    published, passed_over = PublishedOutputs(), PassedOver(LOG)
     for topic in (STATE, EPOCHS, FEATURE_CHANGES, ALERTS):
         if topic is ALERTS and not published.clusters:
             break
-        # The alerts of a cluster may be on any partition: they have keys of their own.
+        # The alerts of a cluster may be on any partition: their keys are not the cluster's.
         reader = TopicReader(
             bus,
             topic,
@@ -76,7 +79,10 @@ def read_published_states(bus: BusSettings, partitions: Collection[int]) -> list
         )
         with contextlib.closing(reader):
             for message in reader.read_existing():
-                published.add(topic, message.value())
+                try:
+                    published.add(topic, message.value())
+                except Exception as error:
+                    passed_over.note(message, error)
     return [
         PublishedState(published.state(cluster), published.sources(cluster))
         for cluster in published.clusters
@@ -97,17 +103,20 @@ class PublishedOutputs:
         return sorted({*self._snapshots, *self._changes})
 
     def add(self, topic: Topic, value: bytes | None) -> None:
-        """Adds the value of a message; what cannot be read is passed over."""
-        with contextlib.suppress(MalformedEventError):
-            if value is None:
-                return
-            if topic == ALERTS:
-                alert = decode_alert(value)
-                self._alerts.setdefault(alert.cluster, {})[alert.id] = alert
-            elif topic == FEATURE_CHANGES:
-                self._add_change(decode_change(value))
-            else:
-                self._add_snapshot(decode_snapshot(value))
+        """Adds the value of a message.
+
+        Raises:
+            MalformedEventError: It cannot be read; nothing has changed.
+        """
+        if value is None:
+            return
+        if topic == ALERTS:
+            alert = decode_alert(value)
+            self._alerts.setdefault(alert.cluster, {})[alert.id] = alert
+        elif topic == FEATURE_CHANGES:
+            self._add_change(decode_change(value))
+        else:
+            self._add_snapshot(decode_snapshot(value))
 
     def _add_change(self, change: FeatureChange) -> None:
         """Only the changes after the newest snapshot matter."""
@@ -175,14 +184,14 @@ def _by_subject(alerts: list[Alert]) -> Map[Subject, tuple[Alert, ...]]:
     for alert in alerts:
         subject = _subject(alert)
         if subject is None:
-            LOG.warning("the alert %s is of no known rule, and stays as it is", alert.id)
+            LOG.warning("the alert %s belongs to no known rule; it stays unchanged", alert.id)
         else:
             firing[subject] = (*firing.get(subject, ()), alert)
     return Map(firing)
 
 
 def _subject(alert: Alert) -> Subject | None:
-    """What an alert is about; None if this version has no such rule."""
+    """The subject of an alert; None if this version has no such rule."""
     rule = _RULES.get(alert.rule)
     if rule is None:
         return None
@@ -199,7 +208,7 @@ def _with_unreadable(image: ClusterImage, alerts: list[Alert]) -> ClusterImage:
     """The image with the unreadable records that alerts are about."""
     unreadable = {
         str(alert.subject["record"]): UnreadableRecords(
-            int(alert.evidence.get("count", 1)),
+            _count(alert.evidence.get("count")),
             str(alert.evidence.get("location", "")),
             str(alert.evidence.get("reason", "")),
             hides_state=alert.evidence.get("hides_state") is True,
@@ -210,8 +219,27 @@ def _with_unreadable(image: ClusterImage, alerts: list[Alert]) -> ClusterImage:
     return image.with_unreadable(Map(unreadable))
 
 
+def _count(value: object) -> int:
+    return value if type(value) is int and value > 0 else 1
+
+
 def _provenance(fields: Mapping[str, Any]) -> Provenance:
-    for shape in (LogProvenance, AnswerProvenance, ZnodeProvenance):
-        if set(fields) == set(shape.__slots__):
-            return shape(**fields)
+    """What levels come from; `NO_PROVENANCE` where this version cannot read it."""
+    for shape, checks in _PROVENANCES.items():
+        if set(fields) == set(checks):
+            with contextlib.suppress(ValueError):
+                return shape(**{name: checks[name](value) for name, value in fields.items()})
     return NO_PROVENANCE
+
+
+_PROVENANCES: Final[Mapping[type[Provenance], Mapping[str, Check]]] = {
+    shape: {
+        name: check_of(annotation)
+        for name, annotation in get_type_hints(published, include_extras=True).items()
+    }
+    for shape, published in (
+        (LogProvenance, outputs.LogProvenance),
+        (AnswerProvenance, outputs.AnswerProvenance),
+        (ZnodeProvenance, outputs.ZnodeProvenance),
+    )
+}

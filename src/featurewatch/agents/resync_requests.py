@@ -6,6 +6,7 @@ from typing import Final
 from featurewatch.monitor.step import MonitorState
 from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.events import ResyncRequest
+from featurewatch.streams.kraft.records.schema import is_known
 from featurewatch.streams.topics import INPUTS, METADATA_LOG, RESYNC_REQUESTS, Topic
 from featurewatch.streams.types import ClusterId
 from featurewatch.tables.image.sources import lost_kind
@@ -20,8 +21,9 @@ MAX_WAIT_S: Final = 600.0
 class ResyncRequester:
     """Requests what is lost, at once and then again until it was published.
 
-    Nobody reads a request whose source does not run; so it is repeated, ever less often: a source
-    may need minutes to publish the whole state of a large cluster.
+    Nobody reads a request whose source does not run, and a source that started before a release was
+    learned does not know its records; so it is repeated, ever less often: a source may need minutes
+    to publish the whole state of a large cluster.
     """
 
     def __init__(
@@ -50,13 +52,16 @@ class ResyncRequester:
 
 
 def _missing(state: MonitorState, topic: Topic) -> str:
-    """Why the source of an input topic must publish its whole state anew; empty: it need not.
+    """Why the source of an input topic must publish its whole state again; empty: it need not.
 
-    Messages were lost, or the partitions before the operations were followed are not known.
+    Messages were lost, records were not known that a learned release has, or the partitions before
+    the operations were followed are not known.
     """
     lost = state.image.sources.unreadable.get(lost_kind(topic.short_name))
     if lost is not None:
         return lost.reason
-    if topic is METADATA_LOG and state.partitions is not None:
-        return state.partitions.missing
-    return ""
+    if topic is not METADATA_LOG:
+        return ""
+    if learned := [kind for kind in state.image.incomplete if is_known(kind)]:
+        return f"{', '.join(learned)} was not known when it was read, and is known now"
+    return "" if state.partitions is None else state.partitions.missing

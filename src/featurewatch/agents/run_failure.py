@@ -1,8 +1,8 @@
 """Ends a worker's run from wherever it fails, without Faust's orderly stop.
 
-Faust acknowledges a message whose agent raised, goes on after it, and commits while it stops. So
-what fails reports it here and waits until it is cancelled: nothing is processed and nothing is
-committed after a failure, and the next run begins at the last commit.
+Faust acknowledges a message whose agent raised, continues after it, and commits while it stops.
+Therefore a task that fails reports it here and waits until it is cancelled: nothing is processed
+and nothing is committed after a failure, and the next run begins at the last commit.
 """
 
 import asyncio

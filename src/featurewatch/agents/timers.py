@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 from featurewatch.agents.processor import EventProcessor
+from featurewatch.common.limited_log import LimitedLog
 from featurewatch.monitor.readiness.state_timers import DEFAULT_LIMITS, Limits
 from featurewatch.monitor.rules.sources import is_critical
 from featurewatch.monitor.snapshot import snapshot
@@ -27,6 +28,7 @@ from featurewatch.streams.types import ClusterId
 from featurewatch.tables.image.cluster import ClusterImage
 
 LOG: Final = logging.getLogger("featurewatch.worker")
+_TOO_LARGE_LOG: Final = LimitedLog(LOG)
 
 
 async def publish_states(
@@ -47,7 +49,8 @@ async def publish_states(
             continue
         message = encode_state(snapshot(state.image, now_ms))
         if message.size > MAX_EVENT_BYTES:
-            LOG.error("the state of %s is not published: it is too large for the bus", cluster)
+            text = "the state of %s is not published: it is too large for the bus"
+            _TOO_LARGE_LOG.note(cluster, text, cluster)
         else:
             await publisher.send(bus.topic(STATE), message)
 
@@ -89,7 +92,7 @@ class SilenceDetector:
                     await self._publisher.publish(INPUT_OF_SOURCE[status.source], status)
 
     def _restart_unread(self, now_s: float) -> None:
-        """The silence of sources whose topic cannot be read begins anew."""
+        """Restarts the silence of sources whose topic cannot be read."""
         unread = self._unread()
         for cluster in self._processor.states if unread else ():
             for topic in INPUTS:
@@ -144,7 +147,7 @@ def silent_statuses(
             state.image.cluster,
             name,
             SourceState.SILENT,
-            f"nothing was heard of it for {silent_s[name]:.0f} s; is its process running?",
+            f"it has not reported for {silent_s[name]:.0f} s; is its process running?",
             now_ms,
         )
         for name, status in state.image.sources.statuses.items()

@@ -1,19 +1,22 @@
-"""What follows when topics were deleted and made anew, while a worker ran or while none did.
+"""Handles topics that were deleted and recreated, while a worker ran or while none did.
 
 The changelog of each partition has a row with the ids of the topics that the partition was read
-from and written to, and it is no topic's own id that decides about that topic. So whatever was made
-anew is noticed before the next message is processed:
+from and written to; a topic's own content never decides about that topic. A recreated topic is
+therefore noticed before the next message is processed:
 
-- An input is read from its beginning. What it had and nobody had read is lost: the clusters of the
-  partition are unknown until their sources have published their whole state again.
-- An output gets again what can be had: each cluster's state, its firing alerts, its newest
+- An input is read from its beginning. Its unread messages are lost: the clusters of the partition
+  are unknown until their sources have published their whole state again.
+- An output gets the current state again: each cluster's state, its firing alerts, its newest
   snapshot. What was published before is reported as lost.
 - A changelog without the row is new, and so is one whose row has another changelog's id. If
-  outputs of its clusters exist, its rows are lost: the states go on from what was published
+  outputs of its clusters exist, its rows are lost: the states continue from what was published
   (`agents.published_outputs`).
 
-An input whose messages expired before they were read is as good as made anew: what a worker before
-published of them cannot be published again from them.
+The rows of a cluster that this version cannot read, as those of another version may be, are as good
+as lost: they are deleted, and the cluster continues from what was published of it.
+
+An input whose messages expired before they were read is handled like a recreated one: what an
+earlier worker published of them cannot be published again from them.
 """
 
 import asyncio
@@ -32,7 +35,7 @@ from featurewatch.agents.published_outputs import (
     with_published_features,
 )
 from featurewatch.monitor.alerts import Cause
-from featurewatch.monitor.rows import rows_of_state
+from featurewatch.monitor.rows import StateRowError, rows_of_state
 from featurewatch.streams.bus.positions import partition_of
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topic_keeper import TopicIds
@@ -113,11 +116,16 @@ class TopicChanges:
         self._clock_ms = clock_ms
 
     async def apply(
-        self, rows: Iterable[tuple[bytes, bytes]], stored: StoredIds, partitions: Collection[int]
+        self,
+        rows: Iterable[tuple[bytes, bytes]],
+        stored: StoredIds,
+        partitions: Collection[int],
+        unreadable: Mapping[ClusterId, StateRowError],
     ) -> None:
-        """Deals with the changes since ``stored`` was written, and writes the ids of now.
+        """Handles the changes since ``stored`` was written, and writes the current ids.
 
-        ``rows`` are all rows of the states. Must be called when the states of ``partitions`` are
+        ``rows`` are all rows of the states, and ``unreadable`` says why those of some clusters
+        cannot be read. Must be called when the states of ``partitions`` are
         restored, before a message is read. If it is interrupted, the next worker does all of it
         again.
         """
@@ -126,12 +134,17 @@ class TopicChanges:
             for partition in partitions
         }
         foreign = {each for each in partitions if self._changelog in changes[each]}
-        await self._drop_remains(rows, foreign)
         fresh = {each for each in partitions if each not in stored and not self._clusters(each)}
-        if fresh | foreign:
-            lost = fresh | foreign
-            for published in await asyncio.to_thread(read_published_states, self._bus, lost):
-                await self._go_on_from(published, _ROWS_LOST)
+        await self._drop_rows(rows, foreign, unreadable)
+        lost = fresh | foreign
+        read = lost | {self._partition_of(cluster) for cluster in unreadable}
+        if read:
+            for published in await asyncio.to_thread(read_published_states, self._bus, read):
+                cluster = published.state.image.cluster
+                if self._partition_of(cluster) in lost:
+                    await self._go_on_from(published, _ROWS_LOST)
+                elif cluster in unreadable:
+                    await self._go_on_from(published, str(unreadable[cluster]))
         await self._adopt_published(changes, await self._with_lost_inputs(changes))
         for partition in sorted(partitions):
             changed = changes[partition]
@@ -145,48 +158,53 @@ class TopicChanges:
             await self._processor.write_stamp(partition, row)
         await self._processor.commit_rows()
 
-    async def _drop_remains(
-        self, rows: Iterable[tuple[bytes, bytes]], foreign: Collection[int]
+    async def _drop_rows(
+        self,
+        rows: Iterable[tuple[bytes, bytes]],
+        foreign: Collection[int],
+        unreadable: Collection[ClusterId],
     ) -> None:
-        """Deletes rows of partitions that were written for another changelog.
+        """Deletes rows of partitions that were written for another changelog, and unreadable ones.
 
-        The worker before may have written the last of its changes to a changelog that had been made
-        anew under it: those rows are a part of what there was.
+        The previous worker may have written its last changes to a changelog that had been
+        recreated meanwhile: those rows are incomplete.
         """
-        for key, _ in rows if foreign else ():
+        for key, _ in rows if foreign or unreadable else ():
             cluster, _ = cluster_of(key.decode())
-            partition = partition_of(cluster.encode(), self._bus.partitions)
-            if partition in foreign:
+            partition = self._partition_of(cluster)
+            if partition in foreign or cluster in unreadable:
                 self._processor.states.pop(cluster, None)
                 await self._processor.write_rows(partition, [(key.decode(), None)])
+
+    def _partition_of(self, cluster: ClusterId) -> int:
+        return partition_of(cluster.encode(), self._bus.partitions)
 
     def _clusters(self, partition: int) -> list[ClusterId]:
         return [
             cluster
             for cluster in self._processor.states
-            if partition_of(cluster.encode(), self._bus.partitions) == partition
+            if self._partition_of(cluster) == partition
         ]
 
     async def _go_on_from(self, published: PublishedState, reason: str) -> None:
-        """Continues a cluster without rows after what was published of it."""
+        """Continues a cluster that has no rows from what was published of it."""
         state = published.state
         cluster = state.image.cluster
         LOG.error(
-            "%s: %s: going on after revision %d", cluster, reason, state.image.features.revision
+            "%s: %s: continuing after revision %d", cluster, reason, state.image.features.revision
         )
         self._processor.states[cluster] = state
         for topic in (topic for topic in INPUTS if topic.source in published.sources):
             await self._processor.lose_input(cluster, topic, reason, self._cause(topic))
         rows = rows_of_state(self._processor.states[cluster])
-        partition = partition_of(cluster.encode(), self._bus.partitions)
-        await self._processor.write_rows(partition, list(rows.items()))
+        await self._processor.write_rows(self._partition_of(cluster), list(rows.items()))
 
     async def _with_lost_inputs(self, changes: Mapping[int, Collection[str]]) -> list[int]:
-        """The partitions with an input that was made anew, or whose unread messages expired."""
+        """The partitions with an input that was recreated, or whose unread messages expired."""
         inputs = {self._bus.topic(topic) for topic in INPUTS}
         expired = await self._positions.expired(product(inputs, changes))
-        anew = [partition for partition, changed in changes.items() if inputs & {*changed}]
-        return sorted({*anew, *(partition for _, partition in expired)})
+        recreated = [partition for partition, changed in changes.items() if inputs & {*changed}]
+        return sorted({*recreated, *(partition for _, partition in expired)})
 
     async def _adopt_published(
         self, changes: Mapping[int, Collection[str]], lost: Collection[int]
@@ -194,8 +212,8 @@ class TopicChanges:
         """Adopts what was published of clusters whose inputs are lost in some partitions.
 
         What a worker published last may be newer than its rows. Usually the same messages are read
-        again, and have the same outputs; here they are gone. There may be no rows at all: the
-        worker before may have ended before its first commit.
+        again, and have the same outputs; here they are lost. There may be no rows at all: the
+        previous worker may have ended before its first commit.
         """
         if not lost:
             return
@@ -209,28 +227,28 @@ class TopicChanges:
             if published.image.features.revision > state.image.features.revision:
                 image = with_published_features(state.image, published.image.features)
                 state = replace(state, image=image)
-            partition = partition_of(cluster.encode(), self._bus.partitions)
+            partition = self._partition_of(cluster)
             if alerts not in changes[partition]:
                 state = replace(state, firing=published.firing)
             self._processor.states[cluster] = state
             await self._processor.write_rows(partition, list(rows_of_state(state).items()))
 
     async def _lose_input(self, topic: Topic, partition: int) -> None:
-        reason = f"{self._bus.topic(topic)} was deleted and made anew"
-        LOG.error("partition %d: %s: reading it from its beginning", partition, reason)
+        reason = f"{self._bus.topic(topic)} was deleted and recreated"
+        LOG.error("partition %d: %s; reading it from its beginning", partition, reason)
         for cluster in self._clusters(partition):
             await self._processor.lose_input(cluster, topic, reason, self._cause(topic))
         await self._positions.restart(self._bus.topic(topic), partition)
 
     async def _publish_again(self, outputs: list[Topic], partition: int) -> None:
         names = ", ".join(self._bus.topic(topic) for topic in outputs)
-        LOG.error("partition %d: %s: made anew: publishing again what can be had", partition, names)
+        LOG.error("partition %d: %s: recreated; republishing current state", partition, names)
         for cluster in self._clusters(partition):
             for topic in outputs:
                 if topic in _HISTORIES:
-                    reason = f"{self._bus.topic(topic)} was deleted and made anew"
+                    reason = f"{self._bus.topic(topic)} was deleted and recreated"
                     await self._processor.lose_output(cluster, topic, reason, self._cause(topic))
-            await self._processor.publish_again(cluster, outputs, self._clock_ms())
+            await self._processor.publish_again(cluster, outputs, self._cause(outputs[0]))
 
     def _cause(self, topic: Topic) -> Cause:
         name = self._bus.topic(topic)

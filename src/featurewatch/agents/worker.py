@@ -137,7 +137,7 @@ class Worker:
                 return writer.error
         servers = self.settings.bus.bootstrap_servers
         if not self._app.reader.has_coordinator():
-            return f"the bus at {servers} does not coordinate the consumer group now"
+            return f"the bus at {servers} has no coordinator for the consumer group now"
         if self._refreshes.unchanged(_AWAY_S, self._monotonic()):
             return f"the bus at {servers} does not answer"
         return None
@@ -147,8 +147,8 @@ class Worker:
 
         Raises:
             streams.bus.BusError: The bus cannot be used as it is set up.
-            TopicsChangedError: Topics were made anew, which the next worker deals with.
-            Exception: It cannot go on; a new worker can.
+            TopicsChangedError: Topics were recreated, which the next worker handles.
+            Exception: This worker cannot continue; a new one can.
         """
         collect_rarely()
         settings = self.settings
@@ -258,9 +258,10 @@ class Worker:
         async def recovered(*_: Any) -> None:
             try:
                 rows, stored = split_rows(table.items())
-                processor.restore(rows, owned)
-                await changes.apply(rows, stored, _whole_partitions(app, settings.bus))
-            except Exception as error:  # Faust would go on without the tables
+                unreadable = processor.restore(rows, owned)
+                partitions = _whole_partitions(app, settings.bus)
+                await changes.apply(rows, stored, partitions, unreadable)
+            except Exception as error:  # Faust would continue without the tables
                 await failure.end_run(error)
             self.ready.set()
 
@@ -329,7 +330,7 @@ def _whole_partitions(app: Any, bus: BusSettings) -> set[int]:
 def _report_changes(failure: RunFailure, before: TopicIds, now: TopicIds) -> None:
     """Ends a run that began with other topics than there are now."""
     if names := changed_topics(before, now):
-        text = f"{', '.join(sorted(names))}: deleted and made anew"
+        text = f"{', '.join(sorted(names))}: deleted and recreated"
         failure.report(TopicsChangedError(text))
 
 

@@ -8,14 +8,14 @@ from featurewatch.cli.command_line import Exit, LazyGroup, Option, parameters
 from featurewatch.cli.output.terminal import print_line
 
 SUMMARIES: Final = {
-    "up": "Run everything here: the sources, a worker, the page, and a bus of its own if none is "
+    "up": "Run everything here: sources, a worker, the page, and an embedded bus if no other is "
     "named.",
-    "watch": "Follow clusters and publish what happens to them; reads only.",
-    "worker": "Run a worker: it keeps the tables and publishes what changed and what is wrong.",
-    "web": "Serve the page for operators and its HTTP API; reads only.",
+    "watch": "Follow clusters and publish their events; read-only.",
+    "worker": "Run a worker, which keeps the tables and publishes changes and alerts.",
+    "web": "Serve the page for operators and its HTTP API; read-only.",
     "notify": "Send alerts to Alertmanager and to webhooks.",
     "rules": "Write the alerting rules for Prometheus.",
-    "dashboards": "Write the dashboards for Grafana, and what loads them.",
+    "dashboards": "Write the Grafana dashboards and the provisioning that loads them.",
     "state": "Show each cluster: supported ranges by node, finalized levels, epoch, revision, "
     "alerts.",
     "changes": "Show every change of a finalized level, oldest first.",
@@ -24,29 +24,30 @@ SUMMARIES: Final = {
     "epochs": "Show the state at each feature revision, oldest first.",
     "readiness": "Assess whether a cluster can go to a release: all blockers, the downgrade path, "
     "the cost.",
-    "retire": "Retire a source that was taken out of the configuration, with what only it "
+    "retire": "Retire a source that was removed from the configuration, and the data that only it "
     "reported.",
-    "resync": "Request that the sources of a cluster publish its whole state anew.",
-    "demo": "Start a real cluster of Kafka 3.9.1, roll it to 4.4.0, and watch it happen.",
+    "resync": "Request that the sources of a cluster republish its whole state.",
+    "demo": "Start a real cluster of Kafka 3.9.1, roll it to the newest release, and watch it "
+    "happen.",
     "stack": "Run real Kafka and ZooKeeper on this machine.",
-    "pipeline": "Fill, maintain and audit the history of the topics as Delta tables, by Spark.",
+    "pipeline": "Fill, maintain and audit the history of the topics as Delta tables, with Spark.",
     "replay": "Ingest metadata logs, snapshots and support bundles into the lake, offline.",
     "features": "Read and change the finalized feature levels of a cluster, as kafka-features "
     "does.",
     "topics": "Create, change, delete and show topics, as kafka-topics does.",
-    "cluster": "Show who is in a cluster, and remove registrations of nodes that are gone.",
+    "cluster": "Show the nodes of a cluster, and remove registrations of decommissioned ones.",
     "reassign": "Move partitions between brokers, as kafka-reassign-partitions does.",
     "elect": "Elect leaders of partitions, as kafka-leader-election does.",
-    "shell": "Run commands of one cluster one after another, with completion and a history.",
-    "history": "Show a cluster at any moment, what changed, its upgrades and operations, and a "
-    "picture.",
+    "shell": "Run commands for one cluster interactively, with completion and a history.",
+    "history": "Show a cluster at any moment, its changes, upgrades and operations, and plot its "
+    "levels.",
     "fleet": "Show all clusters of a lake: how each is, and where levels differ from the desired "
     "ones.",
     "rehearse": "Rehearse changes and operations: what the controllers would answer and do.",
-    "releases": "Show the releases of Kafka that are known, and learn others from their jars.",
+    "releases": "Show the known Kafka releases, and learn others from their jars.",
     "storage": "Format a log directory with Kafka's own tool, or show what one was formatted with.",
 }
-"""Each command's own help begins with its summary."""
+"""The summary of each command, with which its own help begins."""
 
 _SECTIONS: Final = {
     "Run": ("up", "watch", "worker", "web", "notify"),
@@ -61,7 +62,7 @@ _SHARED: Final = {
     **dict.fromkeys(("state", "changes", "operations", "epochs"), "outputs"),
     "up": "watch",
 }
-"""The modules of commands that are not in one of their own name."""
+"""The modules of commands that are not in a module of the same name."""
 
 
 def _print_version(is_asked: bool) -> bool:
@@ -74,7 +75,7 @@ def _print_version(is_asked: bool) -> bool:
 
 
 def _options(
-    verbose: Annotated[bool, Option("--verbose", "-v", help="Log more, to stderr.")] = False,
+    verbose: Annotated[bool, Option("--verbose", "-v", help="Verbose logging on stderr.")] = False,
     version: Annotated[  # noqa: ARG001 - it acts when it is parsed
         bool, Option("--version", check=_print_version, is_eager=True, help="Print the version.")
     ] = False,

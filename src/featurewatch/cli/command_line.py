@@ -41,7 +41,7 @@ __all__ = [
 _METAVARS: Final = {str: "TEXT", int: "INTEGER", float: "NUMBER", Path: "PATH"}
 _SETTINGS: Final = {"max_content_width": 100}
 Check = Callable[[Any], Any]
-"""Returns a value as it shall be, or raises `click.BadParameter`."""
+"""Returns the checked value, or raises `click.BadParameter`."""
 
 
 class Argument:
@@ -206,7 +206,7 @@ def _callback(kind: type, check: Check | None) -> Callable[..., Any] | None:
 
 
 class _Option(click.Option):
-    """An option whose help has the whole default, and no parentheses round it."""
+    """An option whose help has the whole default, without parentheses."""
 
     def get_help_extra(self, ctx: click.Context) -> Any:
         extra = super().get_help_extra(ctx)
@@ -216,7 +216,7 @@ class _Option(click.Option):
 
 
 class _Argument(click.Argument):
-    """An argument with a help of its own."""
+    """An argument with its own help text."""
 
     def __init__(self, *args: Any, help: str, **attributes: Any) -> None:  # noqa: A002 - as above
         super().__init__(*args, **attributes)
@@ -251,7 +251,7 @@ class Command(click.Command):
     context_class = _Context
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The two lists."""
+        """Writes the two lists."""
         arguments = [param for param in self.params if isinstance(param, _Argument)]
         if arguments:
             with formatter.section("Arguments"):
@@ -297,7 +297,7 @@ class LazyGroup(click.Group):
         return list(self.summaries)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Click's own; an option of a sub-command that stands before it is named as such."""
+        """Parses as Click does; the error names an option that precedes its sub-command."""
         before = list(args)
         try:
             return super().parse_args(ctx, args)
@@ -313,7 +313,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command of the arguments; a misspelt one is an error that names what was meant."""
+        """The command of the arguments; a misspelt one is an error that names the intended one."""
         name = args[0]
         if name not in self.summaries and (close := closest(name, self.summaries, 0.6)):
             raise click.UsageError(f"No such command '{name}'. Did you mean '{close}'?", ctx)
@@ -324,7 +324,7 @@ class LazyGroup(click.Group):
         ctx: click.Context,  # noqa: ARG002 - Click calls it so
         cmd_name: str,
     ) -> click.Command | None:
-        """Imports the command of a name; None: there is none."""
+        """Imports the command of a name; returns None for an unknown name."""
         if cmd_name not in self.summaries:
             return None
         name = self._shared.get(cmd_name, cmd_name.replace("-", "_"))

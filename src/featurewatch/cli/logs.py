@@ -1,4 +1,4 @@
-"""Logging of the commands: what a person has to know, to stderr."""
+"""Logging of the commands to stderr."""
 
 import logging
 import sys

@@ -14,7 +14,7 @@ def main() -> None:
 
 
 def exit_code_of(run: Callable[[], int]) -> int:
-    """Runs a command; a failure that is no defect is one line, a defect is raised."""
+    """Runs a command; an expected failure is one line, a defect is raised."""
     try:
         return run()
     except UsageError as error:
@@ -31,8 +31,8 @@ def exit_code_of(run: Callable[[], int]) -> int:
 
 
 def _run() -> int:
-    # What modules create lives as long as the process: a collection would find nothing while they
-    # load, and none, the one at the end included, has to look through that afterwards.
+    # Objects of modules live until exit: disable the collector while they load, and freeze them
+    # afterwards, so that no later collection, not even the one at exit, has to look at them.
     gc.disable()
     from featurewatch.cli.app import app
     from featurewatch.cli.command_line import run_command
@@ -43,8 +43,8 @@ def _run() -> int:
 
 
 def _expected(error: Exception) -> tuple[str | None, ExitCode]:
-    """The line for a failure that is no defect (None if it is one), and the exit code."""
-    # Here, so that a command that does not fail need not import what others may fail of.
+    """The line for an expected failure (None for a defect), and the exit code."""
+    # Here, so that a command that succeeds need not import the errors of others.
     from featurewatch.common.http.errors import PortTakenError, WebConfigError
     from featurewatch.pipeline.errors import PipelineError
     from featurewatch.stack.errors import StackError

@@ -1,1 +1,1 @@
-"""What has nothing to do with Kafka: text, threads, tasks, YAML, progress, and HTTP ports."""
+"""Code that is independent of Kafka: text, threads, tasks, YAML, progress, and HTTP ports."""

@@ -17,7 +17,7 @@ def properties_in(content: bytes) -> dict[str, str]:
 
 
 def lines_in(content: bytes) -> Iterator[tuple[int, str]]:
-    r"""Lines with those that they go on in, and the number of the first; no comments, none empty.
+    r"""Lines joined with their continuations, numbered by the first; no comments, no empty lines.
 
     Java writes Latin-1; all else, and ``=``, ``:``, ``#``, ``!`` and the backslash, is escaped.
     """

@@ -40,7 +40,7 @@ def open_private_directory(path: Path) -> int | None:
         return None
     own = os.fstat(directory)
     is_own = own.st_uid == os.getuid() and not own.st_mode & 0o077
-    # In a directory that others may write, such as /tmp, the sticky bit keeps them from renaming
+    # In a directory that others may write to, such as /tmp, the sticky bit keeps them from renaming
     # it.
     is_safe_above = above.st_uid in (0, os.getuid()) and (
         not above.st_mode & 0o022 or bool(above.st_mode & stat.S_ISVTX)

@@ -1,4 +1,4 @@
-"""How far a command has come: rows done, rows left, and an estimate of the time.
+"""The progress of a command: rows done, rows left, and an estimate of the time.
 
 Whoever does the work names its steps; where they are shown is up to the caller.
 """
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 _MIN_SHARE: Final = 0.02
-"""No estimate before this share of a step is done: the first rows wait for what starts."""
+"""No estimate before this share of a step is done, because the first rows wait for startup."""
 
 FIRST_BATCH: Final = "first batch"
 """The step of the event for the first rows that are in a table."""
@@ -52,7 +52,7 @@ class Progress:
         self._lock = threading.RLock()
 
     def begin(self, step: str, total: int | None, unit: str = "rows") -> None:
-        """Begins a step with so many rows or parts (None: it is not known), and reports it."""
+        """Begins a step with this many rows or parts (None if unknown), and reports it."""
         with self._lock:
             self.end()
             self._step, self._unit, self._total = step, unit, total
@@ -78,7 +78,7 @@ class Progress:
                 self._report(ProgressEvent(FIRST_BATCH, "rows", rows, None, seconds, None))
 
     def end(self) -> None:
-        """Ends the step, if there is one: all of it is done."""
+        """Ends the current step, if any, as completely done."""
         with self._lock:
             if self._step is not None:
                 if self._total is not None:

@@ -1,4 +1,4 @@
-"""Coroutines that run beside each other, and tasks that run in the background of a process.
+"""Coroutines that run concurrently, and background tasks of a process.
 
 A task that nobody awaits could end without anybody noticing. Such tasks are started by
 `start_background` only: it logs each failure, counts it for ``/metrics``, shows it on ``/readyz``
@@ -65,7 +65,7 @@ class BackgroundTask:
 
     @property
     def trouble(self) -> str:
-        """Why the task does not run, or failed less than a minute ago; empty if it is well."""
+        """Why the task does not run, or failed less than a minute ago; empty if it is healthy."""
         return "" if self._is_steady() else self._failure
 
     async def close(self) -> None:

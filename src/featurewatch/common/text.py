@@ -1,4 +1,4 @@
-"""Texts from peers, made fit for a line of a log, an event or a terminal. Pure."""
+"""Texts from peers, made safe for a line of a log, an event or a terminal. Pure."""
 
 from collections.abc import Iterable
 from hashlib import sha256
@@ -8,14 +8,14 @@ MAX_DETAIL_CHARS: Final = 4_000
 """A detail of a status or a reason, in characters: what is longer lists thousands of nodes."""
 
 MAX_NAME_CHARS: Final = 100
-"""What people call a cluster, in characters."""
+"""The longest name of a cluster, in characters."""
 
 MAX_QUOTED_CHARS: Final = 200
 """A text of a peer that an error quotes, in characters."""
 
 
 def plain(text: object) -> str:
-    """Text from a cluster without what a terminal would obey."""
+    """Text from a cluster without terminal control characters."""
     text = str(text)
     if text.isprintable():
         return text
@@ -52,5 +52,5 @@ def closest(given: str, names: Iterable[str], similarity: float = 0.7) -> str:
 
 
 def error_line(error: BaseException) -> str:
-    """An error that nobody expected, for people: its class and its text on one line."""
+    """An unexpected error for people: its class and its text on one line."""
     return quoted(f"{type(error).__name__}: {error}".strip(": "))

@@ -1,4 +1,4 @@
-"""Work that blocks, in daemon threads of its own.
+"""Runs blocking work in separate daemon threads.
 
 asyncio would wait for a thread of its pool before the process ends, and librdkafka's calls block.
 """
@@ -15,7 +15,7 @@ _END_S: Final = 2.0
 def start_in_thread(work: Callable[[], None], name: str) -> asyncio.Future[None]:
     """Runs ``work`` in a daemon thread; the future of this event loop has what it raises.
 
-    A future that is cancelled ends nothing: the thread goes on, and nobody waits for it.
+    Cancelling the future does not end the thread: it continues, and nobody waits for it.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[None] = loop.create_future()

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
 
 from immutables import Map
 
+from featurewatch.common.weighted_cache import weighted_cache
 from featurewatch.controller.levels import CONTROLLER_REGISTRATION
 from featurewatch.streams.types import (
     METADATA_VERSION,
@@ -69,7 +69,11 @@ def supports_finalized(
     return supports(capabilities, feature, level)
 
 
-@lru_cache(maxsize=65536)  # classes × sets of levels; both are few, and one entry is small
+def _size(capabilities: Capabilities, levels: Map[FeatureName, FeatureLevel]) -> int:
+    return len(capabilities.ranges) + len(levels)
+
+
+@weighted_cache(_size)  # classes × sets of levels; both are few
 def incompatibilities(
     capabilities: Capabilities, levels: Map[FeatureName, FeatureLevel]
 ) -> tuple[Incompatibility, ...]:
@@ -77,7 +81,7 @@ def incompatibilities(
     return _incompatibilities(capabilities, levels, supports_finalized)
 
 
-@lru_cache(maxsize=65536)
+@weighted_cache(_size)
 def target_incompatibilities(
     capabilities: Capabilities, target: Map[FeatureName, FeatureLevel]
 ) -> tuple[Incompatibility, ...]:

@@ -7,12 +7,12 @@ has are those of an unknown release: nothing that another release does is assume
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from functools import lru_cache
 from typing import Final
 
+from featurewatch.common.weighted_cache import weighted_cache
 from featurewatch.controller.kraft import ControllerState, replay_refusal
 from featurewatch.controller.kraft.releases import Release, production_levels, releases
-from featurewatch.kafka.releases import learned_notes
+from featurewatch.kafka.releases import learned_notes, on_reread
 from featurewatch.streams.types import (
     KRAFT_VERSION,
     METADATA_VERSION,
@@ -73,13 +73,14 @@ def is_unknown_release(capabilities: Capabilities) -> bool:
     """Whether a node tells what it supports, and no known release supports exactly that.
 
     False where nothing follows from its ranges: it advertises no metadata.version, as nodes in
-    ZooKeeper mode, or a range is invalid.
+    ZooKeeper mode, or one known level alone, as brokers that migrate from it, or a range is
+    invalid.
     """
-    return (
-        not capabilities.broken
-        and METADATA_VERSION in capabilities.ranges
-        and release_of_capabilities(capabilities) is None
-    )
+    if capabilities.broken or METADATA_VERSION not in capabilities.ranges:
+        return False
+    lowest, highest = capabilities.ranges[METADATA_VERSION]
+    is_protocol_version = lowest == highest <= newest_known_release().levels[-1].level
+    return not is_protocol_version and release_of_capabilities(capabilities) is None
 
 
 def is_newer_than_known(capabilities: Capabilities) -> bool:
@@ -115,9 +116,9 @@ def identifies_software(capabilities: Capabilities) -> bool:
     return not capabilities.broken and (bool(capabilities.ranges) or capabilities.complete)
 
 
-@lru_cache(maxsize=65536)
+@weighted_cache(lambda before, after: len(before.ranges) + len(after.ranges))
 def direction_of(before: Capabilities, after: Capabilities) -> Direction | None:
-    """The direction from one node's capabilities to another's; None if there is none.
+    """The direction from one node's capabilities to another's; None if neither is newer.
 
     metadata.version decides if it differs, then all features together; of each the maximum comes
     before the minimum, since newer releases drop old levels. If either side may have left features
@@ -142,7 +143,7 @@ def _sign(number: int) -> int:
     return (number > 0) - (number < 0)
 
 
-@lru_cache(maxsize=4096)
+@weighted_cache(lambda capabilities: len(capabilities.ranges))
 def release_of_capabilities(capabilities: Capabilities) -> Release | None:
     """The release that advertises these ranges; None if no known release does.
 
@@ -168,6 +169,9 @@ def release_of_capabilities(capabilities: Capabilities) -> Release | None:
         )
     )
     return next(stable, None) or next(unstable, None)
+
+
+on_reread(release_of_capabilities.cache_clear)
 
 
 def _advertises(capabilities: Capabilities, ranges: SupportedRanges) -> bool:

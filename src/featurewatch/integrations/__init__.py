@@ -1,1 +1,1 @@
-"""What an operator's other systems get: Prometheus rules, Grafana dashboards, notifications"""
+"""Output for other systems of operators: Prometheus rules, Grafana dashboards, notifications"""

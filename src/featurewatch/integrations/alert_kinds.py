@@ -4,7 +4,7 @@ from typing import Final
 
 PREFIX: Final = "Featurewatch"
 DEFAULT_RUNBOOKS: Final = "docs/runbooks"
-"""Where the runbooks are in the repository: one a name."""
+"""The directory of the runbooks in the repository, one file per alert name."""
 
 
 def alert_name(rule: str) -> str:

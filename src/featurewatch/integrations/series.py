@@ -17,8 +17,8 @@ _STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 _METRIC: Final = re.compile(r"\b(featurewatch_\w+)(?:\{([^}]*)\})?")
 
 TARGET_LABELS: Final = ("instance", "pod", "container", "endpoint")
-"""Labels of the process that was scraped: another one goes on with a cluster after a restart, and
-the alert must stay the same."""
+"""Labels of the scraped process. After a restart another process may follow a cluster, and the
+alert must stay the same."""
 
 SCRAPE_LABELS: Final = frozenset({*TARGET_LABELS, "job", "namespace", "le"})
 """Labels that Prometheus adds, or a histogram has."""
@@ -57,7 +57,7 @@ def names_in(expression: str) -> list[str]:
 
 
 def meanings(expression: str) -> Iterable[str]:
-    """What the metrics in an expression mean, a sentence each."""
+    """The meaning of the metrics in an expression, one sentence each."""
     for name in names_in(expression):
         about = SERIES[name].about.rstrip(".")
         yield f"{about[0].upper()}{about[1:]}."

@@ -9,7 +9,7 @@ from featurewatch.common.text import plain, shortened
 _HIGHEST_PORT: Final = 65535
 _MAX_HOST_CHARS: Final = 253
 _MAX_LABEL_CHARS: Final = 63
-"""Of a host name and of a part of it (RFC 1035); resolvers raise for longer ones."""
+"""Limits of a host name and of a part of it (RFC 1035); resolvers raise for longer ones."""
 
 _IPV6: Final = re.compile(r"[0-9A-Fa-f:.]+(%[\w.-]+)?", re.ASCII)
 _NO_LABEL: Final = re.compile(r"[\x00-\x20\x7f/\\@\[\]:]")
@@ -26,7 +26,7 @@ class Address(NamedTuple):
         """Reads ``host:port`` or ``[v6]:port``; raises `ValueError` with the reason."""
         host, colon, port = text.strip().rpartition(":")
         if not colon or not host:
-            raise ValueError(f"{text!r} is no address: write host:port")
+            raise ValueError(f"{text!r} is not an address: write host:port")
         if not port.isdecimal() or not 0 < int(port) <= _HIGHEST_PORT:
             raise ValueError(f"{text!r} has no port between 1 and {_HIGHEST_PORT}: write host:port")
         if host.startswith("[") and host.endswith("]"):
@@ -35,7 +35,7 @@ class Address(NamedTuple):
             raise ValueError(f"{text!r} is ambiguous: write an IPv6 address as [address]:port")
         address = cls(host, int(port))
         if (problem := address.problem()) is not None:
-            raise ValueError(f"{text!r} is no address, {problem}: write host:port")
+            raise ValueError(f"{text!r} is not an address, {problem}: write host:port")
         return address
 
     @classmethod
@@ -44,7 +44,7 @@ class Address(NamedTuple):
         return cls(shortened(plain(host), _MAX_HOST_CHARS), port)
 
     def problem(self) -> str | None:
-        """Why nothing can be connected to at this address; None: it has the form of one."""
+        """Why this cannot be an address to connect to; None if its form is valid."""
         if not 0 < self.port <= _HIGHEST_PORT:
             return f"its port is not between 1 and {_HIGHEST_PORT}"
         if ":" in self.host:

@@ -68,7 +68,7 @@ class NodeError(ConnectionError):
 
 
 class AuthenticationError(NodeError):
-    """TLS or SASL did not accept us, or we not them: a matter of configuration."""
+    """TLS or SASL failed on either side: a matter of configuration."""
 
 
 class ResponseTimeoutError(NodeError):
@@ -76,7 +76,7 @@ class ResponseTimeoutError(NodeError):
 
 
 class LocalResourceError(NodeError):
-    """This process lacks what a connection takes: nothing follows from it about the node."""
+    """Out of local resources (such as file descriptors); says nothing about the node."""
 
 
 class OtherNodeError(NodeError):
@@ -102,11 +102,11 @@ class Connection:
         self.api_versions: Mapping[int, tuple[int, int]] = MappingProxyType({})
         self.last_api_versions: AnyApiVersionsResponse | None = None
         self.hint = ""
-        """What it may mean if the node closes the connection on the next request."""
+        """A hint that explains why the node may close the connection on the next request."""
         self.is_kip_778 = False
         """Whether version 4 of ApiVersions is that of KIP-778 as written, without a minimum."""
         self.is_open = False
-        """Whether the login is over, if there is one; until then only short responses are read."""
+        """Whether the login, if any, is complete; until then only short responses are read."""
         self.on_first_response: Callable[[], None] | None = None
         """Called once, when the first request after the login is answered."""
         self._transport = transport
@@ -115,11 +115,11 @@ class Connection:
 
     @property
     def closed(self) -> bool:
-        """Whether requests are of no use any more."""
+        """Whether the connection can no longer take requests."""
         return self._transport.closed
 
     def version_of(self, api_key: int, ours: tuple[int, int]) -> int | None:
-        """The highest version of an API that both sides support; None: there is none."""
+        """The highest version of an API that both sides support, or None."""
         theirs = self.api_versions.get(api_key)
         if theirs is None:
             return None
@@ -231,7 +231,7 @@ class Connection:
             if response.error_code:
                 reason = quoted(response.error_message or f"error {response.error_code}")
                 raise SaslError(f"{reason}: check sasl.username and sasl.password")
-            # A login by SCRAM takes the processor for long; other connections go on.
+            # A SCRAM login needs the CPU for long: in a thread, other connections continue.
             message = await asyncio.to_thread(_next_message, exchange, response.auth_bytes)
 
     def abort(self) -> None:
@@ -281,7 +281,7 @@ class Connection:
     def _without_header(self, request: Message, body: bytes, correlation_id: int) -> memoryview:
         if _LENGTH.unpack_from(body)[0] != correlation_id:
             self._transport.close()
-            raise NodeError(f"{self.address} answered something that was not asked")
+            raise NodeError(f"{self.address} sent a response that was not asked for")
         start = _LENGTH.size
         # ApiVersions responses always have the old header; others a tag section if flexible.
         if request.__flexible__ and request.__api_key__ != API_VERSIONS_KEY:
@@ -289,7 +289,8 @@ class Connection:
                 start = skip_tags(body, start)
             except DecodeError as error:
                 self._transport.close()
-                raise NodeError(f"{self.address} sent a header that is none: {error}") from error
+                reason = f"{self.address} sent an invalid response header: {error}"
+                raise NodeError(reason) from error
         return memoryview(body)[start:]
 
     def _parse(self, body: memoryview, form: type[_RESPONSE], max_items: int) -> _RESPONSE:
@@ -298,7 +299,7 @@ class Connection:
         except DecodeError as error:
             self._transport.close()
             name = form.__name__
-            raise NodeError(f"{self.address} sent a {name} that is none: {error}") from error
+            raise NodeError(f"{self.address} sent an invalid {name}: {error}") from error
 
 
 async def open_connection(
@@ -317,13 +318,13 @@ async def open_connection(
     broker that should listen there. ``is_kip_778`` as in `Connection`.
 
     Raises:
-        NodeError: The node is unreachable, closed the connection, or is no Kafka.
+        NodeError: The node is unreachable, closed the connection, or is not Kafka.
         OtherNodeError: It is not the expected one.
         AuthenticationError: TLS or SASL failed.
         LocalResourceError: This process is out of file descriptors or memory.
     """
     if (problem := address.problem()) is not None:
-        raise NodeError(f"{address} is no address, {problem}: correct what advertises it")
+        raise NodeError(f"{address} is not an address, {problem}: correct what advertises it")
     connection = await _connect(address, security, timeout_s, client_id, connect)
     connection.is_kip_778 = is_kip_778
     worked = _KNOWN.has(*_listener(address, security))
@@ -372,7 +373,7 @@ async def _connect(
     except OSError as error:
         _raise_not_connected(address, security, error)
     except (ValueError, OverflowError) as error:
-        raise NodeError(f"{address} is no address that can be resolved: {error}") from error
+        raise NodeError(f"{address} is not an address that can be resolved: {error}") from error
     return Connection(address, transport, client_id)
 
 

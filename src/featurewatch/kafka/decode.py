@@ -22,7 +22,7 @@ _ANY_NUMBER: Final = 2**31
 
 
 class DecodeError(ValueError):
-    """The bytes are not of the layout."""
+    """The bytes do not have the layout of the message."""
 
 
 class ByteReader:
@@ -35,13 +35,13 @@ class ByteReader:
         self.at = start
         self.items_left = max_items
         self.memo: Any = None
-        """What a reader with a way of its own keeps from one item of the message to the next."""
+        """State that a special reader keeps from one item of the message to the next."""
 
     def take(self, size: int) -> memoryview:
         """The next ``size`` bytes."""
         end = self.at + size
         if size < 0 or end > len(self.data):
-            raise DecodeError(f"{size} bytes are said to follow, {self.left} do")
+            raise DecodeError(f"{size} bytes should follow, but only {self.left} do")
         content = self.data[self.at : end]
         self.at = end
         return content
@@ -61,7 +61,7 @@ def read_entity(
     """The message of a class of the table that begins at ``start``, and where it ends.
 
     Raises:
-        DecodeError: if there is none, or its arrays hold more than ``max_items`` items.
+        DecodeError: if it is invalid, or its arrays hold more than ``max_items`` items.
     """
     cursor = ByteReader(data, start, max_items)
     return _entity(kind)(cursor), cursor.at
@@ -121,7 +121,7 @@ def _entity(kind: Any) -> FieldReader:
             _tags(cursor, {})
         return message
 
-    # Most messages have no tagged fields, and take two thirds of the time so.
+    # Most messages have no tagged fields; this path takes them two thirds of the time.
     return read_all if tagged else read_in_order
 
 
@@ -162,7 +162,7 @@ def _field(field: Field, flexible: bool) -> FieldReader:
 
 
 def _nullable_entity(entity: FieldReader, cursor: ByteReader) -> Any:
-    """A structure that may be missing: a byte before it tells which (KIP-893)."""
+    """A structure that may be missing, as the byte before it shows (KIP-893)."""
     return None if _int8(cursor) < 0 else entity(cursor)
 
 
@@ -207,11 +207,11 @@ def _check_null(nullable: bool, name: str) -> None:
 
 
 def _bounded(cursor: ByteReader, count: int) -> int:
-    # Each item takes a byte at least.
+    # Each item takes at least a byte.
     if count > cursor.left:
-        raise DecodeError(f"{count} items are said to follow, in {cursor.left} bytes")
+        raise DecodeError(f"{count} items should follow, but only {cursor.left} bytes do")
     if count > cursor.items_left:
-        raise DecodeError(f"{count} more items are said to follow, and {cursor.items_left} may")
+        raise DecodeError(f"{count} more items follow, but only {cursor.items_left} are allowed")
     cursor.items_left -= count
     return count
 

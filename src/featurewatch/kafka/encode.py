@@ -86,7 +86,7 @@ def _field(field: Field, flexible: bool) -> FieldWriter:
 
 
 def _nullable_entity(entity: FieldWriter, out: bytearray, value: Any) -> None:
-    """A structure that may be missing: a byte before it tells which (KIP-893)."""
+    """A structure that may be missing, as the byte before it shows (KIP-893)."""
     out.append(0xFF if value is None else 1)
     if value is not None:
         entity(out, value)

@@ -18,7 +18,7 @@ class KafkaError(NamedTuple):
 
 
 def kafka_error(code: int) -> KafkaError | None:
-    """The error of a number; None: it is unknown."""
+    """The error of a number; None if it is unknown."""
     row = _table().get(str(code))
     return None if row is None else KafkaError(*row)
 

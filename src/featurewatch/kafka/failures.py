@@ -1,4 +1,4 @@
-"""Why a node cannot be connected to, for the person who gave its address: what, where, what to do.
+"""Explains why a node cannot be connected to: what happened, where, and what to do.
 
 Pure: an exception of the system or of ``ssl`` in, a sentence out. What a listener that worked
 before has to be checked for is not its settings, so `KnownListeners` keeps which did.
@@ -103,7 +103,7 @@ def tls_failure(address: Address, error: OSError) -> str:
 
 def unreachable(address: Address, error: OSError, *, worked: bool) -> str:
     """An error of the system while a connection was opened; ``worked``: it did before."""
-    # asyncio has texts of its own, and joins those of several addresses of a name.
+    # asyncio writes its own texts, and joins those of several addresses of a name.
     codes = [error.errno or 0, *map(int, re.findall(r"\[Errno (\d+)\]", str(error)))]
     code = codes[-1]
     reason = os.strerror(code) if code > 0 else error.strerror or str(error)
@@ -118,7 +118,7 @@ def unreachable(address: Address, error: OSError, *, worked: bool) -> str:
 
 
 def silence_advice(*, uses_tls: bool, worked: bool) -> str:
-    """What to check where a node accepts a connection and then ends it or sends nothing."""
+    """The advice for a node that accepts a connection and then ends it or sends nothing."""
     if worked:
         return "it worked before: is the node up, and not overloaded?"
     if uses_tls:

@@ -12,15 +12,15 @@ class Field(NamedTuple):
 
     name: str
     kind: str
-    """The type of the field, or of an array's items; ``struct`` if it has fields of its own."""
+    """The type of the field, or of an array's items; ``struct`` if it has nested fields."""
     is_array: bool
     is_nullable: bool
     is_optional: bool
-    """As KIP-4's draft marks a field that may be absent."""
+    """Whether KIP-4's draft marks the field as one that may be absent."""
     tag: int | None
     default: Any
     struct: Any
-    """Its class, if it has fields of its own."""
+    """Its class, if it has nested fields."""
     reader: Callable[[Any], Any] | None
     """Reads it from a `ByteReader`, in place of the general way."""
 

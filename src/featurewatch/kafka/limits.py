@@ -1,4 +1,4 @@
-"""How much a Kafka node may send in one response, by request: bounds on bytes and on items.
+"""Limits of a response of a Kafka node, by request: bounds on bytes and on items.
 
 The length of a frame comes before anything that identifies the peer, and the items of a message
 cost some microseconds each in the event loop: both are refused before they cost anything.
@@ -25,7 +25,7 @@ _LISTING: Final = ResponseLimit(16 << 20, 50_000)
 to decode."""
 
 _LOGIN: Final = ResponseLimit(64 << 10, 100)
-"""Mechanisms, or one message of SCRAM: some hundred bytes."""
+"""For mechanisms, or one message of SCRAM: some hundred bytes."""
 
 _PARTITIONS: Final = ResponseLimit(16 << 20, 250_000)
 """An error for each partition of a controller's request; Kafka's clusters in ZooKeeper mode have up

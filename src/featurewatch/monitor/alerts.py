@@ -1,6 +1,6 @@
 """Turns the findings of rules into alerts that begin, change and end.
 
-Only the subjects that an event touched are evaluated, so the cost follows what changed.
+Only the subjects that an event touched (`touched`) are evaluated, so the cost follows what changed.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,9 +9,8 @@ from typing import Final, NamedTuple
 
 from immutables import Map
 
-from featurewatch.monitor.migration import in_progress
-from featurewatch.monitor.readiness.state_timers import CLUSTER, affected_beyond_delta, take_due
-from featurewatch.monitor.readiness.upgrade_state import UpgradeState
+from featurewatch.controller.software import notes_of_learned
+from featurewatch.kafka.releases import learned_notes
 from featurewatch.monitor.rules import (
     MAX_ALERTS,
     ROOM_AT,
@@ -22,15 +21,11 @@ from featurewatch.monitor.rules import (
     RuleContext,
     Subject,
     SubjectKind,
-    needs_evaluation,
-    node_grounds,
 )
-from featurewatch.streams.events import SourceState, SourceStatus
+from featurewatch.monitor.touched import every_subject, overdue_subjects, touched_subjects
 from featurewatch.streams.outputs import Alert, AlertState
 from featurewatch.streams.types import NodeKey
 from featurewatch.tables.image.cluster import ClusterDelta, ClusterImage
-from featurewatch.tables.image.nodes import CapabilityKey
-from featurewatch.tables.image.zookeeper import FEATURES_PATHS
 
 FiringAlerts = Map[Subject, tuple[Alert, ...]]
 """The firing alerts, by subject."""
@@ -39,8 +34,29 @@ FiringAlerts = Map[Subject, tuple[Alert, ...]]
 RESOLVED: Final = "Resolved"
 """The beginning of the summary of an alert whose condition ended."""
 
-NOT_KNOWN: Final = "Not known any more, since a record was read that no known release has"
+NOT_KNOWN: Final = "No longer known, because a record was read that no known release has"
 """The same where the log is not known to be complete (`Rule.needs_whole_log`)."""
+
+
+REPEAT_MS: Final = 60_000
+"""An alert whose state and severity stay is published again after this at the earliest: its text
+may change with each event."""
+
+
+class Held(NamedTuple):
+    """The alerts of a subject whose newest texts wait to be published, and when the first may.
+
+    ``due_ms`` is in milliseconds since the Unix epoch; ``ids`` are those of the alerts.
+    """
+
+    due_ms: int
+    ids: tuple[str, ...]
+
+
+HeldTexts = Map[Subject, Held]
+"""The texts that are not published yet, by subject."""
+
+NO_HELD: Final[HeldTexts] = Map()
 
 
 class Cause(NamedTuple):
@@ -55,15 +71,13 @@ class Cause(NamedTuple):
 
 
 AlertChanges = Mapping[Subject, tuple[Alert, ...]]
-"""Alerts that began, changed or ended, by subject."""
+"""Alerts to publish, as they began, changed or ended, by subject: every subject of which something
+changed, without an alert where its newest text is held."""
 
-_LOG: Final = Subject(SubjectKind.LOG, "")
-_MIGRATION: Final = Subject(SubjectKind.MIGRATION, "")
-_UPGRADE: Final = Subject(SubjectKind.UPGRADE, "")
 _LEFT_OUT: Final = Subject(SubjectKind.ALERTS, "")
 _BOUNDED: Final = (SubjectKind.FEATURE, SubjectKind.ZNODE, SubjectKind.NODE)
 """Subjects that a cluster may have any number of, in the order in which they are evaluated."""
-_RELEASE: Final = Subject(SubjectKind.RELEASE, "")
+_NEED_WHOLE_LOG: Final = frozenset(rule.name for rule in RULES if rule.needs_whole_log)
 _ALWAYS: Final = (SubjectKind.SOURCE, SubjectKind.RECORD, SubjectKind.LOG, SubjectKind.ZNODE)
 """Subjects that are evaluated before the source has caught up: they are not cluster state."""
 
@@ -76,8 +90,9 @@ def evaluate(
     context: RuleContext,
     due: Iterable[NodeKey] = (),
     partitions: Iterable[str] = (),
-) -> tuple[FiringAlerts, AlertChanges]:
-    """The firing alerts after an event, and the alerts that changed by it, by subject.
+    held: HeldTexts = NO_HELD,
+) -> tuple[FiringAlerts, AlertChanges, HeldTexts]:
+    """The firing alerts after an event, what it changed of them by subject, and the held texts.
 
     ``context`` is the cluster after the event; ``due`` are the nodes with a condition that has
     exceeded its limit, ``partitions`` the conditions and incidents of partitions to evaluate.
@@ -89,27 +104,36 @@ def evaluate(
     after = context.image
     renamed = _renamed(before, after, firing, cause)
     firing = firing.update(renamed)
-    subjects = dict.fromkeys(_touched_subjects(before, after, delta, firing))
-    subjects |= dict.fromkeys(_overdue_subjects(before, delta, firing, context, due))
+    subjects = dict.fromkeys(touched_subjects(before, after, delta, firing))
+    subjects |= dict.fromkeys(overdue_subjects(before, delta, firing, context, due))
     subjects |= {Subject(SubjectKind.PARTITIONS, name): None for name in partitions}
-    if not subjects and not renamed:
-        return firing, {}
+    waiting = [subject for subject, texts in held.items() if cause.at_ms >= texts.due_ms]
+    if not (subjects or renamed or waiting):
+        return firing, {}, held
     evaluation = _Evaluation(context, cause, firing)
     evaluation.add(subjects)
     if after.ready and evaluation.has_room_again:
-        evaluation.add_left_out(dict.fromkeys(_every_subject(context, evaluation.firing)))
+        evaluation.add_left_out(dict.fromkeys(every_subject(context, evaluation.firing)))
     evaluation.add_collecting()
-    firing, changes = evaluation.firing, evaluation.changes
-    for subject, alerts in renamed.items():
-        unchanged = tuple(alert for alert in alerts if alert in firing.get(subject, ()))
-        if unchanged:
-            changes[subject] = (*changes.get(subject, ()), *unchanged)
+    changes: dict[Subject, tuple[Alert, ...]] = {}
     # Some subjects come from sets, whose order must not reach the output.
-    return firing, dict(sorted(changes.items(), key=lambda item: str(item[0])))
+    for subject in sorted({*evaluation.changed, *renamed, *waiting}, key=str):
+        old, new = firing.get(subject, ()), evaluation.firing.get(subject, ())
+        ended = _ended(after, old, new, cause)
+        known = () if subject in renamed else old
+        new, texts, published = _published(known, new, held.get(subject), cause)
+        changes[subject] = (*published, *ended)
+        if new or old:
+            firing = firing.set(subject, new) if new else firing.delete(subject)
+        if texts is not None:
+            held = held.set(subject, texts)
+        elif subject in held:
+            held = held.delete(subject)
+    return firing, changes, held
 
 
 class _Evaluation:
-    """The evaluation of subjects at one event: what fires after it, and what changed.
+    """The evaluation of subjects at one event: what holds after it, and for which it changed.
 
     Of the kinds of subjects that a cluster may have any number of, at most `MAX_ALERTS` begin to
     fire. Whether others are left out is an alert, so it is remembered with the firing ones.
@@ -117,7 +141,7 @@ class _Evaluation:
 
     def __init__(self, context: RuleContext, cause: Cause, firing: FiringAlerts) -> None:
         self.firing = firing
-        self.changes: dict[Subject, tuple[Alert, ...]] = {}
+        self.changed: set[Subject] = set()
         self._context = context
         self._cause = cause
         self._leaves_out = _LEFT_OUT in firing
@@ -185,17 +209,51 @@ class _Evaluation:
             new = self._without_excess(old, new)
         if new == old:
             return
-        still_firing = {alert.id for alert in new}
-        began = (alert for alert in new if alert not in old)
-        ended = (
-            _resolved(alert, _cause_of_end(self._context.image, alert, self._cause))
-            for alert in old
-            if alert.id not in still_firing
-        )
-        self.changes[subject] = (*began, *ended)
+        self.changed.add(subject)
         self.firing = self.firing.set(subject, new) if new else self.firing.delete(subject)
         if self._count is not None and subject.kind in _BOUNDED:
             self._count += len(new) - len(old)
+
+
+def _published(
+    old: tuple[Alert, ...], new: tuple[Alert, ...], held: Held | None, cause: Cause
+) -> tuple[tuple[Alert, ...], Held | None, list[Alert]]:
+    """The alerts of a subject as they fire, those whose texts are held, and those to publish.
+
+    A firing alert has its newest text, and the time and cause of its newest message. It is
+    published when it begins and when its severity changes, and where only its text changes,
+    `REPEAT_MS` after the last message at the earliest.
+    """
+    by_id = {alert.id: alert for alert in old}
+    waiting = () if held is None else held.ids
+    fired: list[Alert] = []
+    published: list[Alert] = []
+    due_ms: dict[str, int] = {}
+    for alert in new:
+        before = by_id.get(alert.id)
+        if before is None or before.severity is not alert.severity:
+            fired.append(alert)
+            published.append(alert)
+        elif alert is before and alert.id not in waiting:
+            fired.append(alert)
+        elif cause.at_ms >= before.at_ms + REPEAT_MS:
+            fired.append(replace(alert, at_ms=cause.at_ms, cause=cause.id))
+            published.append(fired[-1])
+        else:
+            fired.append(replace(alert, at_ms=before.at_ms, cause=before.cause))
+            due_ms[alert.id] = before.at_ms + REPEAT_MS
+    still_held = Held(min(due_ms.values()), tuple(due_ms)) if due_ms else None
+    return tuple(fired), still_held, published
+
+
+def _ended(
+    image: ClusterImage, old: tuple[Alert, ...], new: tuple[Alert, ...], cause: Cause
+) -> Iterator[Alert]:
+    still_firing = {alert.id for alert in new}
+    for alert in old:
+        if alert.id not in still_firing:
+            is_unknown = image.incomplete and alert.rule in _NEED_WHOLE_LOG
+            yield _resolved(alert, cause._replace(ending=NOT_KNOWN) if is_unknown else cause)
 
 
 def _renamed(
@@ -213,6 +271,21 @@ def _renamed(
             for alert in alerts
         )
         for subject, alerts in firing.items()
+    }
+
+
+def with_held_published(
+    firing: FiringAlerts, held: HeldTexts, cause: Cause
+) -> dict[Subject, tuple[Alert, ...]]:
+    """The alerts of the subjects with held texts, which are published now, by ``cause``."""
+    return {
+        subject: tuple(
+            replace(alert, at_ms=max(alert.at_ms, cause.at_ms), cause=cause.id)
+            if alert.id in texts.ids
+            else alert
+            for alert in firing.get(subject, ())
+        )
+        for subject, texts in held.items()
     }
 
 
@@ -259,27 +332,39 @@ def _alerts(
         yield before if before is not None and _same(before, alert) else alert
 
 
-def _findings(context: RuleContext, subject: Subject) -> Iterator[tuple[Rule, Finding]]:
-    is_whole = not context.image.incomplete
-    for rule in RULES_BY_KIND[subject.kind]:
-        if rule.needs_whole_log and not is_whole:
-            continue
-        yield from ((rule, finding) for finding in rule.find(context, subject))
-
-
-def _cause_of_end(image: ClusterImage, alert: Alert, cause: Cause) -> Cause:
-    is_unknown = image.incomplete and alert.rule in _NEED_WHOLE_LOG
-    return cause._replace(ending=NOT_KNOWN) if is_unknown else cause
-
-
-_NEED_WHOLE_LOG: Final = frozenset(rule.name for rule in RULES if rule.needs_whole_log)
-
-
 def _same(before: Alert, after: Alert) -> bool:
     return (before.summary, before.severity, before.evidence) == (
         after.summary,
         after.severity,
         after.evidence,
+    )
+
+
+def _findings(context: RuleContext, subject: Subject) -> Iterator[tuple[Rule, Finding]]:
+    is_whole = not context.image.incomplete
+    for rule in RULES_BY_KIND[subject.kind]:
+        if rule.needs_whole_log and not is_whole:
+            continue
+        notes = _learned(context.image) if rule.needs_whole_log else ()
+        yield from ((rule, _with_notes(finding, notes)) for finding in rule.find(context, subject))
+
+
+def _learned(image: ClusterImage) -> tuple[str, ...]:
+    """Where learned tables come from by which registrations and levels are judged."""
+    if not learned_notes():
+        return ()
+    return notes_of_learned(
+        (key.capabilities for key in image.nodes.classes), image.features.levels
+    )
+
+
+def _with_notes(finding: Finding, notes: tuple[str, ...]) -> Finding:
+    if not notes:
+        return finding
+    return replace(
+        finding,
+        summary=f"{finding.summary} ({'; '.join(notes)})",
+        evidence={**finding.evidence, "learned": [*notes]},
     )
 
 
@@ -292,136 +377,3 @@ def _resolved(alert: Alert, cause: Cause) -> Alert:
         at_ms=cause.at_ms,
         cause=cause.id,
     )
-
-
-def _touched_subjects(
-    before: ClusterImage, after: ClusterImage, delta: ClusterDelta, firing: FiringAlerts
-) -> Iterable[Subject]:
-    """The subjects whose findings may have changed, without duplicates, in a fixed order."""
-    subjects: dict[Subject, None] = {}
-    if before.sources.statuses is not after.sources.statuses:
-        subjects.update((subject, None) for subject in _changed_sources(before, after, firing))
-    if before.sources.unreadable is not after.sources.unreadable:
-        names = sorted({*before.sources.unreadable, *after.sources.unreadable})
-        subjects.update((Subject(SubjectKind.RECORD, name), None) for name in names)
-    if after.log.provenance.offset < after.log.max_offset or after.log.gap or _LOG in firing:
-        subjects[_LOG] = None
-    if before.zookeeper is not after.zookeeper:
-        subjects.update(
-            (Subject(SubjectKind.ZNODE, path), None) for path in _touched_paths(before, after)
-        )
-    if in_progress(after) or _MIGRATION in firing:
-        subjects[_MIGRATION] = None
-    if after.ready and _judges_again(before, after):
-        subjects.update(_all_subjects(after, firing))
-    elif after.ready:
-        subjects.update(_subjects_of_delta(before, after, delta, firing))
-    return subjects
-
-
-def _judges_again(before: ClusterImage, after: ClusterImage) -> bool:
-    """Whether all subjects must be evaluated: they could not be before, or cannot any more."""
-    return not before.ready or bool(before.incomplete) is not bool(after.incomplete)
-
-
-def _changed_sources(
-    before: ClusterImage, after: ClusterImage, firing: FiringAlerts
-) -> Iterator[Subject]:
-    """The sources whose report changed; most heartbeats repeat the previous one."""
-    for name in sorted({*before.sources.statuses, *after.sources.statuses}):
-        old, new = before.sources.statuses.get(name), after.sources.statuses.get(name)
-        if old is new:
-            continue
-        subject = Subject(SubjectKind.SOURCE, name)
-        if _report(old) != _report(new) or subject in firing:
-            yield subject
-
-
-def _report(status: SourceStatus | None) -> tuple[SourceState, str] | None:
-    return None if status is None else (status.state, status.detail)
-
-
-def _every_subject(context: RuleContext, firing: FiringAlerts) -> Iterator[Subject]:
-    """Every subject that may have findings, those with a timer included."""
-    yield from (subject for subject, _ in _all_subjects(context.image, firing))
-    _, due = take_due(replace(context.times, due_ms=0), context.limits, context.now_ms)
-    yield from (Subject(SubjectKind.NODE, key) for key in due)
-    yield from (Subject(SubjectKind.ZNODE, path) for path in context.image.zookeeper.issues)
-
-
-def _overdue_subjects(
-    before: ClusterImage,
-    delta: ClusterDelta,
-    firing: FiringAlerts,
-    context: RuleContext,
-    due: Iterable[NodeKey],
-) -> Iterator[Subject]:
-    """The subjects with a condition that may have exceeded its limit, or has ended."""
-    if not context.image.ready:
-        return
-    if _judges_again(before, context.image):  # nodes that were due earlier were not evaluated
-        _, due = take_due(replace(context.times, due_ms=0), context.limits, context.now_ms)
-    yield from (Subject(SubjectKind.NODE, key) for key in due)
-    # Firing subjects of the delta itself are touched subjects already.
-    for key in affected_beyond_delta(context.times, before, context.image, delta) if firing else ():
-        subject = Subject(SubjectKind.NODE, key)
-        if subject in firing:
-            yield subject
-    since = context.times.states.get(CLUSTER)
-    is_unfinished = since is not None and since.state not in (
-        UpgradeState.FINALIZED,
-        UpgradeState.UNKNOWN,
-    )
-    is_overdue = since is not None and context.now_ms - since.at_ms >= context.limits.upgrade_ms
-    if (is_unfinished and is_overdue) or _UPGRADE in firing:
-        yield _UPGRADE
-
-
-def _touched_paths(before: ClusterImage, after: ClusterImage) -> Iterable[str]:
-    """The znodes whose findings may have changed: those with an issue, and the features znodes."""
-    old, new = before.zookeeper.issues, after.zookeeper.issues
-    with_issues = () if old is new else sorted({*old, *new})
-    return (*FEATURES_PATHS, *with_issues)
-
-
-def _all_subjects(image: ClusterImage, firing: FiringAlerts) -> Iterator[tuple[Subject, None]]:
-    for key in image.nodes.classes:
-        if needs_evaluation(key.capabilities, image.features.levels):
-            yield from _member_subjects(image, key)
-    for feature in sorted({*image.features.levels, *image.answers.disagreements}):
-        yield Subject(SubjectKind.FEATURE, feature), None
-    yield _RELEASE, None
-    for subject in sorted(firing, key=str):
-        yield subject, None
-
-
-def _subjects_of_delta(
-    before: ClusterImage, after: ClusterImage, delta: ClusterDelta, firing: FiringAlerts
-) -> Iterator[tuple[Subject, None]]:
-    levels, levels_before = after.features.levels, before.features.levels
-    for key, node in delta.nodes.items():
-        if node is not None and needs_evaluation(node.capabilities, levels):
-            yield Subject(SubjectKind.NODE, key), None
-        elif firing and (subject := Subject(SubjectKind.NODE, key)) in firing:
-            yield subject, None
-    if levels is not levels_before:
-        for class_key in after.nodes.classes:
-            capabilities = class_key.capabilities
-            if node_grounds(capabilities, levels_before) != node_grounds(capabilities, levels):
-                yield from _member_subjects(after, class_key)
-    if levels is not levels_before or before.nodes.classes is not after.nodes.classes:
-        for feature in sorted({*levels_before, *levels}):
-            yield Subject(SubjectKind.FEATURE, feature), None
-    if (
-        before.nodes.classes is not after.nodes.classes
-        or before.answers.nodes.classes is not after.answers.nodes.classes
-    ):
-        yield _RELEASE, None
-    if before.answers.disagreements is not after.answers.disagreements:
-        for feature in sorted({*before.answers.disagreements, *after.answers.disagreements}):
-            yield Subject(SubjectKind.FEATURE, feature), None
-
-
-def _member_subjects(image: ClusterImage, key: CapabilityKey) -> Iterator[tuple[Subject, None]]:
-    for node_id in sorted(image.nodes.classes[key]):
-        yield Subject(SubjectKind.NODE, NodeKey(key.role, node_id)), None

@@ -52,7 +52,7 @@ class ProcessResult:
     dead_letter: DeadLetter | None = None
 
 
-def format_place(topic: str, partition: int, offset: int) -> str:
+def format_location(topic: str, partition: int, offset: int) -> str:
     """The position of a message, as dead letters, alerts and log lines print it."""
     return f"{topic} partition {partition} offset {offset}"
 
@@ -72,7 +72,7 @@ def decode_input(
     if not key:
         return MalformedEventError("the message has no key: it must be the cluster's id")
     try:
-        return cast("Event", decode(topic, value, key))  # dead letters are on a topic of their own
+        return cast("Event", decode(topic, value, key))  # dead letters are on another topic
     except MalformedEventError as error:
         return error
 
@@ -127,14 +127,14 @@ def set_aside(
     """A message that cannot be read or processed: kept as a dead letter, and counted. Pure.
 
     It counts for the cluster that its key names if that is known by a message that could be read:
-    no key makes a cluster of its own. ``state_of`` is `process`'s.
+    a key alone never adds a cluster. ``state_of`` is `process`'s.
     """
     topic = input_topic(message.topic)
     position = MessagePosition(topic.short_name, message.offset, message.time_ms)
     key = (message.key or b"").decode(errors="replace")
     cluster = ClusterId(shortened(key, MAX_NAME) or "unknown")
     before, reason = state_of(cluster), shortened(reason)
-    place = format_place(message.topic, message.partition, message.offset)
+    place = format_location(message.topic, message.partition, message.offset)
     payload = message.value or b""
     dead_letter = DeadLetter(cluster, place, reason, payload, message.time_ms)
     is_known = before.image.cluster == cluster and not before.image.forgotten

@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 from immutables import Map
 
+from featurewatch.monitor.alerts import Held
 from featurewatch.monitor.operations.rows import FAMILIES as PARTITION_FAMILIES
 from featurewatch.monitor.operations.rows import rows_after, rows_before
 from featurewatch.monitor.operations.state import state_of_rows
@@ -37,6 +38,13 @@ _OTHER_ROWS: Final = frozenset({TIMERS, *PARTITION_FAMILIES})
 
 class StateRowError(ValueError):
     """The rows of a cluster are not those that this version writes."""
+
+
+class RestoredStates(NamedTuple):
+    """The states of clusters, and why those of other clusters cannot be restored."""
+
+    states: dict[ClusterId, MonitorState]
+    errors: dict[ClusterId, StateRowError]
 
 
 def rows_of_step(before: MonitorState, result: StepResult) -> list[Row]:
@@ -87,15 +95,26 @@ def states_of_rows(rows: Iterable[tuple[str, bytes]]) -> dict[ClusterId, Monitor
     Raises:
         StateRowError: A row has an unknown name or shape.
     """
+    states, errors = restore_states(rows)
+    for error in errors.values():
+        raise error
+    return states
+
+
+def restore_states(rows: Iterable[tuple[str, bytes]]) -> RestoredStates:
+    """The states of all clusters that have rows, as far as this version can read these."""
     by_cluster: dict[ClusterId, dict[str, bytes]] = {}
     for key, value in rows:
         cluster, name = cluster_of(key)
         by_cluster.setdefault(cluster, {})[name] = value
-    states: dict[ClusterId, MonitorState] = {}
+    restored = RestoredStates({}, {})
     for cluster, cluster_rows in by_cluster.items():
-        with restoring(cluster):
-            states[cluster] = _state(cluster, cluster_rows)
-    return states
+        try:
+            with restoring(cluster):
+                restored.states[cluster] = _state(cluster, cluster_rows)
+        except StateRowError as error:
+            restored.errors[cluster] = error
+    return restored
 
 
 @contextmanager
@@ -113,17 +132,19 @@ def restoring(cluster: ClusterId) -> Iterator[None]:
 
 def _state(cluster: ClusterId, rows: Mapping[str, bytes]) -> MonitorState:
     firing: dict[Subject, tuple[Alert, ...]] = {}
+    held: dict[Subject, Held] = {}
     image, times = image_of_rows(cluster, rows), timers_of_rows(rows)
     for name, value in rows.items():
         family = name.partition("/")[0]
         if family == "alerts":
-            subject, alerts = orjson.loads(value)
+            subject, alerts, *texts = orjson.loads(value)
             firing[_subject(subject)] = tuple(
                 _alert(item, image.sources.cluster_name) for item in alerts
             )
+            held.update((_subject(subject), Held(due_ms, tuple(ids))) for due_ms, ids in texts)
         elif family not in IMAGE_ROWS and family not in _OTHER_ROWS:
             raise KeyError(name)
-    return MonitorState(image, Map(firing), times, state_of_rows(rows))
+    return MonitorState(image, Map(firing), times, state_of_rows(rows), Map(held))
 
 
 def _alert_row(state: MonitorState, subject: Subject) -> Row:
@@ -134,7 +155,8 @@ def _alert_row(state: MonitorState, subject: Subject) -> Row:
         return key, None
     # The name is that of the image; rows without it are those that older workers read.
     contents = [{name: getattr(alert, name) for name in _ALERT_FIELDS} for alert in alerts]
-    return key, orjson.dumps(((subject.kind, subject_key), contents))
+    texts = [tuple(state.held[subject])] if subject in state.held else []
+    return key, orjson.dumps(((subject.kind, subject_key), contents, *texts))
 
 
 def _subject(fields: list[Any]) -> Subject:

@@ -9,6 +9,8 @@ from typing import Any, Final
 import orjson
 
 from featurewatch.controller.compatibility import excluded_classes
+from featurewatch.controller.software import notes_of_learned
+from featurewatch.kafka.releases import learned_notes
 from featurewatch.monitor.migration import migration_of
 from featurewatch.streams.outputs import (
     CapabilityClass,
@@ -17,7 +19,7 @@ from featurewatch.streams.outputs import (
     ZookeeperController,
 )
 from featurewatch.tables.image.cluster import ClusterImage
-from featurewatch.tables.image.nodes import CapabilityKey
+from featurewatch.tables.image.nodes import CapabilityKey, intern_capabilities
 from featurewatch.tables.image.provenance import Provenance
 
 MAX_INCOMPATIBLE: Final = 50_000
@@ -109,3 +111,11 @@ def _incompatible(image: ClusterImage) -> Iterator[IncompatibleNode]:
                 range=item.range,
                 verdict=str(item.verdict),
             )
+
+
+def notes_of_snapshot(shown: Snapshot) -> tuple[str, ...]:
+    """Where learned tables come from that what is shown of a cluster rests on, as known here."""
+    if not learned_notes():
+        return ()
+    classes = (intern_capabilities(item.ranges) for item in shown.classes)
+    return notes_of_learned(classes, shown.finalized)

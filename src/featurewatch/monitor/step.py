@@ -9,10 +9,12 @@ from typing import Final, Self, TypeGuard
 from immutables import Map
 
 from featurewatch.monitor.alerts import (
+    NO_HELD,
     RESOLVED,
     AlertChanges,
     Cause,
     FiringAlerts,
+    HeldTexts,
     evaluate,
     resolve_all,
 )
@@ -54,13 +56,15 @@ _NEVER_MS: Final = 1 << 62
 class MonitorState:
     """The image of a cluster, its firing alerts, and the start times of states and conditions.
 
-    ``partitions`` is None where operations are not followed.
+    ``partitions`` is None where operations are not followed. ``held`` are the texts of
+    alerts that wait, as one was published within the last minute.
     """
 
     image: ClusterImage
     firing: FiringAlerts = field(default_factory=Map)
     times: StateTimers = NO_TIMES
     partitions: PartitionsState | None = None
+    held: HeldTexts = NO_HELD
 
     @classmethod
     def of(cls, cluster: ClusterId) -> Self:
@@ -142,10 +146,12 @@ def step(
     times = advance_timers(state.times, before, after, delta, at_ms, limits)
     times, due = take_due(times, limits, at_ms) if after.ready else (times, [])
     context = RuleContext(after, times, limits, at_ms, received_ms, partitions)
-    firing, alert_changes = evaluate(before, delta, state.firing, cause, context, due, subjects)
+    firing, alert_changes, held = evaluate(
+        before, delta, state.firing, cause, context, due, subjects, state.held
+    )
     raised = after.features.revision != before.features.revision
     return StepResult(
-        state=MonitorState(after, firing, times, partitions),
+        state=MonitorState(after, firing, times, partitions, held),
         delta=delta,
         cause=cause,
         changes=_changes(after, delta, event),
@@ -201,8 +207,10 @@ def _step_to(
     """The step to an image that differs only in what is unreadable or lost."""
     after = _at_time(after, received_ms, limits)
     context = RuleContext(after, state.times, limits, cause.at_ms, received_ms, state.partitions)
-    firing, alert_changes = evaluate(state.image, NOTHING, state.firing, cause, context)
-    after_state = replace(state, image=after, firing=firing)
+    firing, alert_changes, held = evaluate(
+        state.image, NOTHING, state.firing, cause, context, held=state.held
+    )
+    after_state = replace(state, image=after, firing=firing, held=held)
     return StepResult(after_state, NOTHING, cause, alert_changes=alert_changes)
 
 
@@ -224,7 +232,7 @@ def _with_unreadable(image: ClusterImage, records: tuple[UnreadableRecord, ...])
 def _at_time(image: ClusterImage, received_ms: int, limits: Limits) -> ClusterImage:
     """The image after a message of this time on the bus; what is quiet for long enough ends.
 
-    While the log is read anew, what could not be read is still to be replaced.
+    While the log is read again, what could not be read is still to be replaced.
     """
     quiet_ms = limits.quiet_ms if image.log.resync is None else _NEVER_MS
     return image.with_sources(image.sources.at_time(received_ms, quiet_ms))

@@ -16,8 +16,8 @@ from typing import Final
 
 _FULL_DISK: Final = ("No space left on device", "Disk quota exceeded", "File too large")
 _FULL_ADVICE: Final = (
-    "make room for the lake and for temporary files (TMPDIR), and start again: it goes on from "
-    "where it was, and nothing is lost"
+    "make room for the lake and for temporary files (TMPDIR), and start again: it continues where "
+    "it was, and nothing is lost"
 )
 
 _OTHER_BRONZE: Final = "DIFFERENT_DELTA_TABLE_READ_BY_STREAMING_SOURCE"

@@ -17,7 +17,7 @@ from featurewatch.pipeline.lake.tables import MESSAGES
 from featurewatch.pipeline.replay.assembly import ClusterReplay
 
 _FIELDS: Final = ("cluster", "first", "end", "records", "notes")
-"""What a result is restored from."""
+"""The fields that a result is restored from."""
 
 
 class SavedReplay:
@@ -38,7 +38,7 @@ class SavedReplay:
     def load(self) -> tuple[list[str], list[ClusterReplay]] | None:
         """Returns the notes on all files and the result for each cluster, without new messages.
 
-        None: there is none for the files and the lake as they are.
+        None: no result is saved for the files and the lake as they are.
         """
         key = self._key()
         answer = None if key is None else self._answer.load(key)
@@ -57,7 +57,7 @@ class SavedReplay:
             self._answer.save(key, {"notes": notes, "clusters": clusters})
 
     def _key(self) -> dict[str, Any] | None:
-        """What the result depends on; bronze only grows, unless it is another or old days of it are
+        """The inputs of the result; bronze only grows, unless it is another or old days of it are
         deleted."""
         tables = versions(self._directory, (MESSAGES,))
         if self._files is None or tables is None or tables["expired"]:

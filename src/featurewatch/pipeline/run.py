@@ -63,7 +63,7 @@ def _raise_if_ended(queries: Iterable[StreamingQuery]) -> None:
     for query in queries:
         if not query.isActive:
             wait_for_end(query)
-            raise RunError(f"the query {query.name} ended by itself: start again")
+            raise RunError(f"the query {query.name} ended unexpectedly: start again")
 
 
 def _has_run(query: StreamingQuery) -> bool:

@@ -1,4 +1,4 @@
-"""Our own controllers of topics for real brokers in ZooKeeper mode: one works, one stands by.
+"""Our own controllers of topics for real brokers in ZooKeeper mode: one active, one standby.
 
 Brokers are candidates for the controller themselves. The controllers authenticate to ZooKeeper with
 a password that brokers do not have, and only who has it can be elected.

@@ -15,7 +15,7 @@ from featurewatch.stack.stack_file import StackFile
 from featurewatch.stack.wire.znodes import wait_until_unregistered
 
 MAX_PROCESSES: Final = 3
-"""This many brokers have a process of their own; the last process registers the others."""
+"""This many brokers have their own process; the last process also registers the others."""
 
 
 class ReferenceProcess(Server):
@@ -77,7 +77,7 @@ class ReferenceProcess(Server):
 
     @property
     def last_log_line(self) -> str:
-        """The last log line since the last start; the reason, if the process ended by itself."""
+        """The last log line since the last start; the reason, if the process was not stopped."""
         lines = [line for line in self._log_text().splitlines() if line.strip()]
         return lines[-1] if lines else "it has printed nothing yet"
 

@@ -43,7 +43,7 @@ class ReferenceFile:
 
 @dataclass(frozen=True, slots=True)
 class StackFile:
-    """What a stack is; the first start adds the cluster id, addresses, ports and control.
+    """The definition of a stack; the first start adds the cluster id, addresses, ports and control.
 
     With ``controlled``, our own controllers control the brokers of a ``spec`` in ZooKeeper mode.
     The connect string of such a ``spec`` need only hold the chroot: the ensemble's addresses are

@@ -1,4 +1,4 @@
-"""What flows: topics, the events on them, their codecs, and one sub-package per source."""
+"""Data flow: topics, the events on them, their codecs, and one sub-package per source."""
 
 if (
     __name__ == "streams"

@@ -18,6 +18,7 @@ from featurewatch.streams.fields import (
     Checksum,
     ClusterName,
     Detail,
+    DetailOrNone,
     Int32,
     Int32OrNone,
     LevelRange,
@@ -136,7 +137,7 @@ class LogGap:
     """Inclusive; below ``from_offset`` if the position was lost without a record in between."""
     reason: Detail
     reset: bool
-    """The log itself went backwards (committed records are gone): what follows is its content from
+    """The log itself went backwards (committed records were lost): what follows is its content from
     the beginning, and replaces what was known."""
     seen_ms: SeenMs
 
@@ -186,6 +187,9 @@ class SourceStatus:
     offset_checksum: Checksum = NO_CHECKSUM
     """The CRC-32C of the record batch that holds ``offset``; -1 or missing: not known."""
     name: ClusterName = ""
+    addresses: DetailOrNone = ""
+    """The addresses of the cluster in the configuration of the source's process; empty: not known.
+    Two processes that publish one source from different addresses may follow different clusters."""
 
     @property
     def id(self) -> str:

@@ -28,7 +28,7 @@ class Bounds(NamedTuple):
 
 
 class Rule(Enum):
-    """What a reader checks or changes beyond a field's type; `codec.shapes` has the checks."""
+    """Checks and changes by a reader beyond a field's type; `codec.shapes` implements them."""
 
     NAME = auto()
     """At least one character."""
@@ -95,11 +95,12 @@ AppendMs = Annotated[
 
 Name = Annotated[str, Rule.NAME]
 Detail = Annotated[str, Rule.DETAIL]
+DetailOrNone = Annotated[str, Rule.DETAIL, Rule.OPTIONAL]
 ClusterName = Annotated[
     str,
     Rule.CLUSTER_NAME,
     Rule.OPTIONAL,
-    "The name that people gave the cluster; empty or missing: none.",
+    "The configured name of the cluster; empty or missing: it has no name.",
 ]
 LevelRange = Annotated[
     SupportedRange,

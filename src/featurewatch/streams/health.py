@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -12,8 +13,11 @@ from aiohttp.typedefs import Handler
 
 from featurewatch.common import tasks
 from featurewatch.common.http.access_rules import AccessSettings
+from featurewatch.common.http.clients import is_loopback
+from featurewatch.common.http.hosts import is_inner_name, is_own_name
 from featurewatch.common.http.listener import HttpListener
 from featurewatch.common.http.problems import ProblemError
+from featurewatch.common.text import quoted
 from featurewatch.streams import metrics
 from featurewatch.streams.events import SourceState
 from featurewatch.streams.metrics import SourceReport, SourceReporter
@@ -116,17 +120,38 @@ def make_app(views: HealthViews, listener: HttpListener) -> web.Application:
     @web.middleware
     async def admit(request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
-            await access.admit(request)
+            await access.limit(request)
+            _check_host(request, listener.host)
+            await access.authorize(request)
             return await handler(request)
         except ProblemError as problem:
             return problem.response(request.path)
 
     app = web.Application(middlewares=[admit])
-    app.on_response_prepare.append(access.add_headers)
+    app.on_response_prepare.extend((_add_headers, access.add_headers))
     app.router.add_get("/metrics", show_metrics)
     app.router.add_get("/healthz", show_health)
     app.router.add_get("/readyz", show_readiness)
     return app
+
+
+def _check_host(request: web.Request, listened_on: str) -> None:
+    """Refuses the name of a site that a browser shows; what listens elsewhere has many names."""
+    host = request.headers.get("Host", "")
+    if request.path == "/healthz" or not is_loopback(listened_on):
+        return
+    if not (is_own_name(host, listened_on) or is_inner_name(host)):
+        raise ProblemError(
+            HTTPStatus.MISDIRECTED_REQUEST,
+            f"This port does not answer to the name {quoted(host)}: request it by the address on "
+            "which it listens.",
+        )
+
+
+async def _add_headers(_: web.Request, response: web.StreamResponse) -> None:
+    response.headers.setdefault("X-Content-Type-Options", "nosniff")
+    response.headers.setdefault("Cache-Control", "no-store")
+    response.headers.pop("Server", None)
 
 
 def _json(body: object, status: int = 200) -> web.Response:

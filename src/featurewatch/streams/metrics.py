@@ -203,7 +203,7 @@ def exposition(reports: Collection[SourceReport]) -> bytes:
 
 
 def process_exposition(*, has_old_rules: bool) -> bytes:
-    """What every process exposes beside its own metrics, in the same format."""
+    """The metrics that every process exposes beside its own, in the same format."""
     registry = CollectorRegistry()
     registry.register(_ProcessMetrics(has_old_rules))
     return generate_latest(registry)

@@ -78,19 +78,19 @@ class AnswerProvenance(TypedDict):
 Provenance = Annotated[
     Mapping[str, Any],
     Published(LogProvenance | ZnodeProvenance | AnswerProvenance, closed=True),
-    "Where it comes from: a place in the metadata log, a znode, or an ApiVersions response.",
+    "Its origin: a position in the metadata log, a znode, or an ApiVersions response.",
 ]
 Epoch = Annotated[
     _Position,
-    "What the cluster says of its set of levels: for a metadata log the offset of the last commit "
-    "that changed it, for ZooKeeper the version of the features znode. It is no level, and no "
-    "count of changes.",
+    "The cluster's own version of its set of levels: for a metadata log the offset of the last "
+    "commit that changed it, for ZooKeeper the version of the features znode. It is neither a "
+    "level nor a count of changes.",
 ]
 Revision = Annotated[_Count, "The number of commits that changed a level of this cluster."]
 
 
 class ChangeKind(StrEnum):
-    """What happened to a finalized level."""
+    """The kinds of changes of a finalized level."""
 
     FINALIZED = "finalized"
     UPGRADED = "upgraded"
@@ -161,7 +161,7 @@ class AlertState(StrEnum):
 
 
 class AlertSubject(TypedDict, total=False):
-    """What an alert is about."""
+    """The subject of an alert."""
 
     node: int
     role: Role
@@ -183,11 +183,11 @@ class Alert:
     severity: Severity
     state: AlertState
     subject: Annotated[Mapping[str, str | int], Published(AlertSubject, closed=True)]
-    """What it is about: some of node and role, feature, source, record, znode, partitions."""
+    """The subject: some of node and role, feature, source, record, znode, partitions."""
     summary: Annotated[Detail, Published(Name)]
     """One sentence: what is wrong, and who must do what."""
     evidence: Mapping[str, Any]
-    """What proves it; its fields depend on the rule."""
+    """The facts that prove it; the fields depend on the rule."""
     since_ms: TimeOrNone
     """When the condition began, in milliseconds since the Unix epoch; -1: not known."""
     at_ms: TimeOrNone
@@ -229,7 +229,7 @@ class ZookeeperController:
     """The controller of a cluster according to ZooKeeper."""
 
     node_id: _Number = -1
-    """-1: there is none now, or ZooKeeper is not watched."""
+    """-1: no controller is active, or ZooKeeper is not watched."""
     epoch: _Number = -1
     """The controller epoch; -1: not known."""
     kraft_epoch: _Number = -1
@@ -304,7 +304,7 @@ class Snapshot:
 
 
 class OperationKind(StrEnum):
-    """What a controller does."""
+    """The kinds of a controller's operations."""
 
     TOPIC_CREATION = "topic-creation"
     PARTITION_ADDITION = "partition-addition"
@@ -320,7 +320,7 @@ class OperationPhase(StrEnum):
     BEGAN = "began"
     PROGRESSED = "progressed"
     REPLACED = "replaced"
-    """It goes on with another target."""
+    """It continues with another target."""
     COMPLETED = "completed"
     CANCELED = "canceled"
 
@@ -334,7 +334,7 @@ class ElectionReason(StrEnum):
     PREFERRED = "preferred"
     UNCLEAN = "unclean"
     REASSIGNMENT = "reassignment"
-    """Their leader is no replica any more."""
+    """Their leader is no longer a replica."""
     RETURN = "return"
     """They had none, and a broker that may lead came back."""
     OFFLINE_REPLICA = "offline-replica"

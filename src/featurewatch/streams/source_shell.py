@@ -1,4 +1,4 @@
-"""What every source does beside its protocol: run in rounds, publish, and report its state.
+"""The part of every source beside its protocol: run in rounds, publish, and report its state.
 
 A source follows one cluster in one way. A subclass of `SourceShell` drives one protocol: it does a
 round's input and output, publishes the events, and describes its progress. Everything that does not
@@ -39,7 +39,7 @@ input topics, so a reader that begins anywhere has the whole state within a day.
 
 @dataclass(frozen=True, slots=True)
 class ProtocolState:
-    """What a source's protocol knows after a round.
+    """The state of a source's protocol after a round.
 
     ``cluster`` is None until it is known, ``last`` is the last offset that was processed.
     ``detail`` describes the progress of a source that is not stalled.
@@ -78,7 +78,9 @@ class SourceShell(ABC):
         interval_s: float = 0,
     ) -> None:
         self.cluster_name = ""
-        """What the configuration calls the cluster; empty: nothing."""
+        """The configured name of the cluster; empty: none is configured."""
+        self.addresses = ""
+        """The cluster's addresses in the configuration, for statuses."""
         self._sink = sink
         self._clock_ms = clock_ms
         self._monotonic_ms = monotonic_ms
@@ -100,7 +102,7 @@ class SourceShell(ABC):
 
     @abstractmethod
     def _state(self) -> ProtocolState | None:
-        """What the protocol knows after a round; None: nothing to report yet."""
+        """The state of the protocol after a round; None: nothing to report yet."""
 
     @abstractmethod
     async def _close(self) -> None:
@@ -217,6 +219,7 @@ class SourceShell(ABC):
                 seen_ms=self._clock_ms(),
                 offset_checksum=progress.last.checksum,
                 name=self.cluster_name,
+                addresses=shortened(self.addresses),
             ),
         )
 

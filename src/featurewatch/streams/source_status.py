@@ -10,7 +10,7 @@ from featurewatch.streams.events import SourceState
 class StallReason:
     """Why a source cannot read: one line that says what to do, and since when.
 
-    ``permanent``: it does not go away by itself.
+    ``permanent``: it does not end on its own.
     """
 
     message: str
@@ -34,7 +34,7 @@ class GracePeriods:
 
 @dataclass(frozen=True, slots=True)
 class SourceProgress:
-    """What a state follows from; ``now_ms`` and the times in ``stall_reason`` are of one clock."""
+    """The inputs of a state; ``now_ms`` and the times in ``stall_reason`` are of one clock."""
 
     caught_up: bool
     stall_reason: StallReason | None

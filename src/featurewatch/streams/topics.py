@@ -64,7 +64,7 @@ ZOOKEEPER = Topic(
     source="zookeeper",
 )
 FEATURE_CHANGES = Topic("feature-changes", "each change of a finalized level")
-# A webhook that is away for a day misses no message, also of alerts that fire and end meanwhile.
+# A webhook that is down for a day misses no message, also of alerts that fire and end meanwhile.
 ALERTS = Topic(
     "alerts",
     "alerts that fire and resolve",
@@ -77,14 +77,14 @@ OPERATIONS = Topic("operations", "each step of the operations of a cluster's con
 DEAD_LETTERS = Topic("dead-letters", "input that could not be read, with its bytes and the reason")
 RESYNC_REQUESTS = Topic(
     "resync-requests",
-    "requests that a source publish the whole state of its cluster anew",
+    "requests that a source publish the whole state of its cluster again",
     {"retention.ms": "86400000"},
 )
 
 INPUTS = (METADATA_LOG, API_VERSIONS, ZOOKEEPER)
 INPUT_OF_SOURCE = {topic.source: topic for topic in INPUTS}
 OUTPUTS = (FEATURE_CHANGES, ALERTS, EPOCHS, STATE, DEAD_LETTERS)
-"""What every worker publishes on."""
+"""The topics that every worker publishes on."""
 WORKER_OUTPUTS = (*OUTPUTS, OPERATIONS)
-"""What a worker that follows operations publishes on."""
+"""The topics that a worker that follows operations publishes on."""
 ALL = (*INPUTS, *WORKER_OUTPUTS, RESYNC_REQUESTS)

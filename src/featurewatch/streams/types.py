@@ -8,8 +8,8 @@ ClusterId = NewType("ClusterId", str)
 """Kafka's cluster id, usually 22 characters of base64."""
 
 MAX_CLUSTER_ID_CHARS: Final = 249
-"""A longer id, or one with unprintable characters, is none. It is the key of every message, and a
-label of every metric; a topic's name may be as long."""
+"""A longer id, or one with unprintable characters, is invalid. It is the key of every message, and
+a label of every metric; a topic's name may be as long."""
 
 NodeId = NewType("NodeId", int)
 """A broker's or a controller's id; a combined node has one id and both roles."""
@@ -30,11 +30,11 @@ class SupportedRange(NamedTuple):
     maximum: int
 
     def includes(self, level: int) -> bool:
-        """Whether a level lies within the range; level 0 is no exception."""
+        """Whether a level is within the range; level 0 is no exception."""
         return self.minimum <= level <= self.maximum
 
     def overlaps(self, other: "SupportedRange") -> bool:
-        """Whether some level lies within both."""
+        """Whether some level is within both."""
         return self.minimum <= other.maximum and other.minimum <= self.maximum
 
     @property
@@ -51,7 +51,7 @@ UNSUPPORTED: Final = SupportedRange(0, 0)
 
 
 class SupportedRanges(dict[FeatureName, SupportedRange]):
-    """What a node supports, by feature; not to be changed once it is made."""
+    """The supported ranges of a node, by feature; not to be changed once it is made."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ KRAFT_VERSION: Final = FeatureName("kraft.version")
 
 
 class Role(StrEnum):
-    """What a node registers as."""
+    """The role under which a node registers."""
 
     BROKER = "broker"
     CONTROLLER = "controller"
@@ -129,7 +129,7 @@ class LastRecord(NamedTuple):
 
 
 NO_OFFSET: Final = LastRecord(-1, -1)
-"""The last record processed, where there is none."""
+"""The last record processed, if no record was."""
 
 
 class LeaderAndEpoch(NamedTuple):
@@ -143,7 +143,7 @@ NO_LEADER: Final = LeaderAndEpoch(-1, -1)
 
 
 class UpgradeType(IntEnum):
-    """What an update may do (``FeatureUpdate.UpgradeType``); any other number is unknown."""
+    """The type of an update (``FeatureUpdate.UpgradeType``); any other number is unknown."""
 
     UNKNOWN = 0
     UPGRADE = 1

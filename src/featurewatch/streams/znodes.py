@@ -58,7 +58,7 @@ class BrokerZnode:
     """``host:port`` by listener."""
     rack: str | None
     started_ms: TimeOrNone
-    """What the broker wrote as its time; -1: not readable."""
+    """The time as the broker wrote it; -1: not readable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ class PartitionStateZnode:
     topic: Name
     partition: Int32
     leader: NodeIdOrNone
-    """-1: there is none."""
+    """-1: no leader."""
     leader_epoch: Int32OrNone
     controller_epoch: Int32OrNone
     isr: tuple[NodeId, ...]
@@ -134,7 +134,7 @@ class PartitionStateZnode:
 
 
 class AdminTask(StrEnum):
-    """What the znodes under ``/admin`` request of the controller."""
+    """The requests to the controller in the znodes under ``/admin``."""
 
     REASSIGN = "reassign-partitions"
     ELECT = "preferred-replica-election"

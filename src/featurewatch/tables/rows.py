@@ -1,10 +1,10 @@
 """Converts an image to rows of a table and back; the rows persist it across restarts.
 
 The *order* of the rows keeps an image consistent. The rows of one event start with the nodes; the
-cluster's own row, which holds the log offset, comes after them. So whatever prefix of the rows
+cluster's own row, which holds the log offset, comes after them. Whichever prefix of the rows
 survives a crash, the offset never covers more than the rows hold, and the event is applied again.
 Only rows that the cluster's row has made void are deleted after it: each row of a resync has the
-serial number of the resync, and counts only while that resync goes on.
+serial number of the resync, and counts only while that resync is in progress.
 
 A row of nodes is a page of up to `PAGE` nodes with adjacent ids: one changed node costs one small
 row, and ten thousand nodes are restored in a second.
@@ -30,7 +30,7 @@ Row = tuple[str, bytes | None]
 """A key and its value; None deletes the row."""
 
 AnyResync = Resync | ZnodeResync | None
-"""A resync of the log or of ZooKeeper (None: none goes on)."""
+"""A resync of the log or of ZooKeeper (None: none is in progress)."""
 
 
 class _Family(NamedTuple):

@@ -25,7 +25,15 @@ from featurewatch.web.documents import HEALTHS, urgency
 from featurewatch.web.live import EventStreams
 from featurewatch.web.model import FleetModel
 from featurewatch.web.openapi import ROOT, document
-from featurewatch.web.parameters import Page, SortKey, check_names, choice, page
+from featurewatch.web.parameters import (
+    Page,
+    SortKey,
+    check_names,
+    choice,
+    page,
+    page_of_sorted,
+    sorted_by,
+)
 from featurewatch.web.problems import ProblemError, not_read
 from featurewatch.web.views.checks import (
     cluster_of_request,
@@ -47,7 +55,7 @@ from featurewatch.web.worker_rows import WorkerRows
 
 _ORDERS: Final = ("id", "urgency")
 _MAX_REPORTS: Final = 64
-"""Reports of readiness that are held until their rows change."""
+"""Number of readiness reports that are cached until their rows change."""
 
 
 class Api:
@@ -66,6 +74,8 @@ class Api:
         self._now_ms = now_ms
         self._computed = ComputedViews(model, rows, now_ms)
         self._past = PastViews(model)
+        self._alerts: list[tuple[SortKey, Alert]] = []
+        self._alerts_sequence = -1
         self._assessing = asyncio.Lock()
         self._reports: dict[tuple[str, str, int], bytes] = {}
         self._openapi = orjson.dumps(document(), option=orjson.OPT_INDENT_2)
@@ -95,14 +105,14 @@ class Api:
             app.router.add_get(ROOT + path, handler)
 
     async def show_fleet(self, request: web.Request) -> web.Response:
-        """The totals; also before the topics have been read."""
+        """The totals, even before the topics have been read."""
         check_names(request.query, ())
         return json_response(
             request, {**self._model.fleet(self._now_ms()), "position": self._position()}
         )
 
     async def list_clusters(self, request: web.Request) -> web.Response:
-        """The clusters, a page of them."""
+        """A page of the list of clusters."""
         require_read(self._model)
         query = request.query
         check_names(query, ("state", "health", "q", "order", "limit", "cursor"))
@@ -123,7 +133,7 @@ class Api:
         return self._list(request, found, etag)
 
     async def show_cluster(self, request: web.Request) -> web.Response:
-        """Everything of one cluster."""
+        """All data of one cluster."""
         check_names(request.query, ())
         cluster = cluster_of_request(request, self._model)
         number = self._model.index.content_number(DocumentKey("state", cluster))
@@ -151,7 +161,7 @@ class Api:
         name = target.name if target else ""
         version = self._rows.version(cluster)
         etag = self._etag(request, version)
-        # What it says of nodes that are away also follows from the time.
+        # Its statements about unavailable nodes also depend on the time.
         key = cluster, name, version * 1_000_000_000 + self._now_ms() // 10_000
         # One at a time: restoring a large cluster takes long.
         async with self._assessing:
@@ -168,13 +178,23 @@ class Api:
         query = request.query
         check_names(query, ("state", "cluster", "limit", "cursor"))
         state, cluster = choice(query, "state", tuple(AlertState)), query.get("cluster")
+        etag = self._etag(request, self._model.index.content_sequence)
+        if is_current(request, etag):
+            return not_modified(etag)
         alerts = [
-            alert
-            for alert in self._model.alerts()
+            (key, alert)
+            for key, alert in self._sorted_alerts()
             if state in (None, alert.state) and cluster in (None, alert.cluster)
         ]
-        found = page(alerts, _most_severe_first, query, "alerts")
-        return self._list(request, found)
+        return self._list(request, page_of_sorted(alerts, query, "alerts"), etag)
+
+    def _sorted_alerts(self) -> list[tuple[SortKey, Alert]]:
+        """All alerts, sorted once for all requests until something changes."""
+        sequence = self._model.index.sequence
+        if self._alerts_sequence != sequence:
+            self._alerts = sorted_by(self._model.alerts(), _most_severe_first)
+            self._alerts_sequence = sequence
+        return self._alerts
 
     async def list_sources(self, request: web.Request) -> web.Response:
         """Every source of every cluster with its state, those that do not follow first."""
@@ -207,7 +227,7 @@ class Api:
         return json_response(request, levels)
 
     async def follow_events(self, request: web.Request) -> web.StreamResponse:
-        """The event stream; it goes on after ``Last-Event-ID``, or the parameter ``after``."""
+        """The event stream; it continues after ``Last-Event-ID``, or the parameter ``after``."""
         check_names(request.query, ("after",))
         position = request.headers.get("Last-Event-ID", request.query.get("after", ""))
         return await self._streams.serve(request, position)

@@ -48,7 +48,7 @@ class ChangeIndex:
             self._contents[key] = self.content_sequence = self.sequence
 
     def remove(self, key: DocumentKey) -> None:
-        """Notes that a document is gone; the oldest of very many such notes are dropped."""
+        """Notes that a document was removed; the oldest of very many such notes are dropped."""
         if self._changed.pop(key, None) is None:
             return
         self._contents.pop(key, None)
@@ -59,12 +59,12 @@ class ChangeIndex:
             _, self._forgotten = self._removed.popitem(last=False)
 
     def forget(self, key: DocumentKey) -> None:
-        """Drops a document that clients may go on showing."""
+        """Drops a document that clients may continue to show."""
         self._changed.pop(key, None)
         self._contents.pop(key, None)
 
     def number(self, key: DocumentKey) -> int:
-        """The number of a document's latest change or removal; 0: there is none."""
+        """The number of a document's latest change or removal, or 0."""
         return self._changed.get(key, 0) or self._removed.get(key, 0)
 
     def content_number(self, key: DocumentKey) -> int:
@@ -74,7 +74,7 @@ class ChangeIndex:
     def changed_since(self, sequence: int) -> list[DocumentKey] | None:
         """The documents that changed or were removed after a number, in the order of their numbers.
 
-        None: it is not known any more what was removed since.
+        None if the removals since then are no longer known.
         """
         if sequence < self._forgotten:
             return None
@@ -86,7 +86,7 @@ class ChangeIndex:
         return f"{self.boot}.{self.sequence if number is None else number}"
 
     def sequence_at(self, position: str) -> int | None:
-        """The number in an event's id; None: it is not one of this process."""
+        """The number in an event's id; None if the id is of another process."""
         boot, _, text = position.partition(".")
         is_number = text.isascii() and text.isdecimal() and len(position) <= _MAX_ID_CHARS
         if boot != self.boot or not is_number:

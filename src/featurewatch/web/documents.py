@@ -1,4 +1,4 @@
-"""The documents that the API serves, made from what stands on the topics. Pure.
+"""The documents that the API serves, made from the contents of the topics. Pure.
 
 Their fields have the names that they have on the topics; what is added follows from the same rules
 as the worker's outputs. Times are milliseconds since the Unix epoch, -1 where not known.
@@ -11,10 +11,12 @@ from typing import Any, Final
 
 from immutables import Map
 
+from featurewatch.common.text import quoted
 from featurewatch.controller.levels import finalized_name
 from featurewatch.controller.software import newest_software, software_name
 from featurewatch.monitor.readiness.upgrade_state import UpgradeState, upgrade_state_of_classes
 from featurewatch.monitor.rules.upgrade import GHOST
+from featurewatch.monitor.snapshot import notes_of_snapshot
 from featurewatch.streams.outputs import Alert, CapabilityClass, Severity, Snapshot
 from featurewatch.streams.types import METADATA_VERSION, NodeId
 from featurewatch.tables.image.cluster import Authority
@@ -24,7 +26,7 @@ STALE_AFTER_MS: Final = 60_000
 """A worker publishes the state of a cluster every few seconds while its sources publish."""
 
 HEALTHS: Final = ("critical", "unknown", "warning", "good")
-"""Worst first. A cluster of which something critical is known is critical, known or not."""
+"""Worst first. A cluster with a critical alert is critical, whether its state is known or not."""
 
 _URGENT_STATES: Final = (UpgradeState.MIXED, UpgradeState.UNKNOWN, UpgradeState.READY)
 
@@ -43,13 +45,16 @@ class ClusterFacts:
 
 
 def unknown_reason(snapshot: Snapshot, now_ms: int, firing: Iterable[Alert] = ()) -> str | None:
-    """Why the state of a cluster is not known now; None if it is."""
+    """Why the state of a cluster is unknown; None if it is known."""
     if now_ms - snapshot.at_ms > STALE_AFTER_MS:
         return "no worker has published its state for more than a minute"
     if not snapshot.ready:
         if any(alert.evidence.get("hides_state") is True for alert in firing):
             return "its log has a record that no known release has"
         return "its sources have not caught up"
+    if snapshot.authority not in list(Authority):
+        source = quoted(snapshot.authority)
+        return f"its levels are from a source that this version does not know: {source}"
     return None
 
 
@@ -95,6 +100,7 @@ def cluster_document(facts: ClusterFacts) -> dict[str, Any]:
     newest, ghosts = _newest_release(_living(facts)), _ghosts(facts)
     return {
         **summary(facts),
+        "learned": notes_of_snapshot(snapshot),
         "leader_epoch": snapshot.leader_epoch,
         "provenance": snapshot.provenance,
         "controller": asdict(snapshot.controller),
@@ -119,8 +125,10 @@ def levels(snapshot: Snapshot) -> list[dict[str, Any]]:
 
 
 def upgrade_state(snapshot: Snapshot) -> UpgradeState:
-    """The upgrade state of the whole cluster; unknown where the cluster is not ready."""
-    if not snapshot.ready:
+    """The upgrade state of the whole cluster; unknown where the cluster is not ready, or where
+    it is not known from which source its levels are."""
+    # A newer worker may take levels from a source that this version does not know.
+    if not snapshot.ready or snapshot.authority not in list(Authority):
         return UpgradeState.UNKNOWN
     classes = frozenset(
         CapabilityKey(item.role, intern_capabilities(item.ranges, complete=item.complete))
@@ -131,7 +139,7 @@ def upgrade_state(snapshot: Snapshot) -> UpgradeState:
 
 
 def urgency(document: Mapping[str, Any]) -> tuple[int, int, int, str]:
-    """The key by which summaries are sorted: worst first, then what has been so for longest."""
+    """The key by which summaries are sorted: worst first, then the longest in that state."""
     state = document["state"]
     rank = _URGENT_STATES.index(state) if state in _URGENT_STATES else len(_URGENT_STATES)
     since_ms = document["since_ms"]
@@ -167,7 +175,7 @@ def _only_on(releases: Mapping[str, set[NodeId]], newest: str | None) -> set[Nod
 
 
 def _newest_release(classes: Iterable[CapabilityClass]) -> str | None:
-    """The newest release that some node runs, known or not; None: no node tells."""
+    """The newest release that some node runs, known or not; None if no node reports one."""
     newest = newest_software(
         intern_capabilities(item.ranges, complete=item.complete) for item in classes if item.nodes
     )

@@ -2,8 +2,8 @@
 
 A client never has a queue. It has the set of documents that changed since it was last served, and
 gets the newest content of each, so a slow one costs no more memory than a quick one and skips what
-was overtaken. The id of an event is ``<boot>.<number>``; a client that comes back with one goes on
-there, and one that cannot gets ``reset``: it fetches everything anew.
+was overtaken. The id of an event is ``<boot>.<number>``; a client that reconnects with one
+continues there, or gets ``reset`` if that is impossible, and then fetches everything again.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,10 +14,10 @@ import orjson
 from featurewatch.web.change_index import ChangeIndex, DocumentKey
 
 RETRY_MS: Final = 2_000
-"""After so long, and up to as much again, a client connects anew."""
+"""A client reconnects after this many milliseconds, and up to as many more at random."""
 
 PING: Final = b":\n\n"
-"""Keeps a connection open that nothing else is sent on."""
+"""Keeps an otherwise idle connection open."""
 
 MAX_EVENTS: Final = 500
 """Events that are written at once, before others get their turn."""
@@ -42,7 +42,7 @@ class EventEncoder:
         self._encoded: dict[DocumentKey, tuple[int, bytes]] = {}
 
     def encode(self, key: DocumentKey) -> bytes:
-        """The event of a document as it is now; one that is gone has the field ``removed``."""
+        """The event of a document as it is now; a removed one has the field ``removed``."""
         number = self._index.number(key)
         before = self._encoded.get(key)
         if before is not None and before[0] == number:
@@ -58,7 +58,7 @@ class EventEncoder:
 
 
 class EventCursor:
-    """What one client has seen.
+    """The position of one client in the stream.
 
     ``position`` is the id of the last event that it has (empty: it has nothing).
     """
@@ -78,7 +78,7 @@ class EventCursor:
         return not self._is_reset and self._sequence == self._index.sequence
 
     def next_events(self, encoder: EventEncoder) -> bytes:
-        """The next events, at most `MAX_EVENTS`; empty: there are none."""
+        """The next events, at most `MAX_EVENTS`; empty if nothing has changed."""
         keys = None if self._is_reset else self._index.changed_since(self._sequence)
         if keys is None:
             self._is_reset = False

@@ -1,4 +1,4 @@
-"""The event stream: one response a client, which goes on until either side ends it."""
+"""The event stream: one response per client, which lasts until either side ends it."""
 
 import asyncio
 import contextlib
@@ -17,10 +17,10 @@ from featurewatch.web.problems import RETRY_AFTER_S, ProblemError
 
 PING_S: Final = 15.0
 FRAME_S: Final = 0.05
-"""Changes within so long after an event go out together."""
+"""Changes within this many seconds after an event are sent together."""
 
 WRITE_S: Final = 5.0
-"""A client that takes nothing for so long is cut off."""
+"""A client that takes nothing for this long is cut off."""
 
 _HEADERS: Final = {
     "Content-Type": "text/event-stream; charset=utf-8",
@@ -57,7 +57,7 @@ class EventStreams:
         self._is_closing = False
 
     def wake(self) -> None:
-        """Something changed."""
+        """Wakes all streams after a change."""
         self._changed.set()
         self._changed = asyncio.Event()
 

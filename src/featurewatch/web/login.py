@@ -18,7 +18,7 @@ from featurewatch.web.settings import PageSettings
 LOGIN: Final = "/login"
 LOGOUT: Final = "/logout"
 METHODS: Final[Mapping[str, tuple[str, ...]]] = {LOGIN: ("GET", "HEAD", "POST"), LOGOUT: ("POST",)}
-"""The methods of the only routes that are not just read."""
+"""The methods of the only routes that are not read-only."""
 OPEN_PATHS: Final = HEALTH | {LOGIN, LOGOUT, "/static/{digest}/{path}"}
 """Routes without a login: the files of the page are those of the package."""
 

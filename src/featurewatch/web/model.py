@@ -1,4 +1,4 @@
-"""What the page shows: the newest state, alerts and changes of every cluster, folded from topics.
+"""The content of the page: newest state, alerts and changes of every cluster, folded from topics.
 
 Pure: messages and times go in, documents come out, and the numbers of what changed. Its size
 follows the clusters and alerts that exist: of changes it holds `MAX_CHANGES` a cluster, and
@@ -31,7 +31,7 @@ RESOLVED_MS: Final = 3_600_000
 """How long a resolved alert is shown, in milliseconds."""
 
 _REFRESH_MS: Final = 10_000
-"""A cluster of which nothing but the time changes is sent to clients once in so long."""
+"""A cluster whose document changes only by the time is sent to clients once per this period."""
 
 FLEET: Final = DocumentKey("fleet", "")
 
@@ -48,7 +48,7 @@ class FleetModel:
         self.is_complete = False
         """Whether the topics have been read to their end once."""
         self.error: str | None = "the topics have not been read yet"
-        """Why nothing new arrives; None: nothing is known to prevent it."""
+        """Why nothing new arrives; None if no reason is known."""
         self._snapshots: dict[str, Snapshot] = {}
         self._alerts: dict[str, Alert] = {}
         self._firing: dict[str, dict[str, Alert]] = {}
@@ -79,7 +79,7 @@ class FleetModel:
             self._refresh(cluster, now_ms)
 
     def begin_reading(self) -> None:
-        """The topics are read from their beginning: what does not come again is gone."""
+        """Notes that the topics are read from the beginning; what is missing there was removed."""
         self._seen = set()
 
     def end_reading(self, now_ms: int) -> None:
@@ -98,7 +98,7 @@ class FleetModel:
         self.tick(now_ms)
 
     def tick(self, now_ms: int) -> None:
-        """Follows the time: states become stale, and resolved alerts end; call once a second."""
+        """Applies the passage of time: states go stale, resolved alerts end; call once a second."""
         for cluster, snapshot in self._snapshots.items():
             if unknown_reason(snapshot, now_ms) != self._summaries[cluster]["unknown_reason"]:
                 self._refresh(cluster, now_ms)
@@ -120,7 +120,7 @@ class FleetModel:
         self._counted = self.index.content_sequence
 
     def document(self, key: DocumentKey, now_ms: int) -> dict[str, Any] | None:
-        """A document as clients get it; None: it is gone."""
+        """A document as clients get it, or None if it was removed."""
         match key:
             case DocumentKey("fleet"):
                 return self.fleet(now_ms)
@@ -149,7 +149,7 @@ class FleetModel:
 
     def cluster(self, cluster: str, now_ms: int) -> dict[str, Any]:
         """Everything of a cluster that has a state."""
-        return cluster_document(self._facts(cluster, now_ms))
+        return cluster_document(self._facts(self._snapshots[cluster], now_ms))
 
     def alerts(self) -> list[Alert]:
         """The alerts that fire, and those that were resolved lately."""
@@ -165,9 +165,8 @@ class FleetModel:
             self._remove_cluster(key)
             return
         snapshot = decode_snapshot(value)
+        self._show(snapshot, now_ms)
         self._note(DocumentKey("state", snapshot.cluster))
-        self._snapshots[snapshot.cluster] = snapshot
-        self._refresh(snapshot.cluster, now_ms)
 
     def _apply_alert(self, alert: Alert, now_ms: int) -> None:
         before = self._alerts.get(alert.id)
@@ -198,19 +197,24 @@ class FleetModel:
             self.index.forget(DocumentKey("change", changes.popleft().id))
 
     def _refresh(self, cluster: str, now_ms: int) -> None:
-        """Makes a cluster's row anew, and counts it as changed if clients have to know."""
-        if cluster not in self._snapshots:
-            return
-        document, before = summary(self._facts(cluster, now_ms)), self._summaries.get(cluster)
+        """Recomputes a cluster's row, and counts it as changed if clients have to know."""
+        if cluster in self._snapshots:
+            self._show(self._snapshots[cluster], now_ms)
+
+    def _show(self, snapshot: Snapshot, now_ms: int) -> None:
+        cluster = snapshot.cluster
+        # First: a snapshot of which no row follows changes nothing.
+        document, before = summary(self._facts(snapshot, now_ms)), self._summaries.get(cluster)
+        self._snapshots[cluster] = snapshot
         is_content = before is None or _without_times(document) != _without_times(before)
         if is_content or before is None or document["at_ms"] - before["at_ms"] >= _REFRESH_MS:
             self._summaries[cluster] = document
             self.index.mark_changed(DocumentKey("state", cluster), is_content=is_content)
 
-    def _facts(self, cluster: str, now_ms: int) -> ClusterFacts:
-        firing = tuple(self._firing.get(cluster, {}).values())
-        since = self._since.get(cluster, {})
-        return ClusterFacts(self._snapshots[cluster], firing, since, now_ms)
+    def _facts(self, snapshot: Snapshot, now_ms: int) -> ClusterFacts:
+        firing = tuple(self._firing.get(snapshot.cluster, {}).values())
+        since = self._since.get(snapshot.cluster, {})
+        return ClusterFacts(snapshot, firing, since, now_ms)
 
     def _remove_cluster(self, cluster: str) -> None:
         if self._snapshots.pop(cluster, None) is not None:

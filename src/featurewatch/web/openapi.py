@@ -107,7 +107,7 @@ def _operations() -> dict[str, dict[str, Any]]:
             "summary": "What changes, as server-sent events",
             "description": "Events: `snapshot` (the totals, at the start), `fleet` (the totals), "
             "`state` (a cluster's row), `alert`, `change`, `revisions` and `operations` (a cluster "
-            "has new ones), `reset` (fetch everything anew) and "
+            "has new ones), `reset` (fetch everything again) and "
             "`bye` (the server ends). The data of an event that removes something has the field "
             "`removed`. The id of an event may be given back as `Last-Event-ID` or `after`.",
             "parameters": [reference("parameters", "after")],
@@ -156,7 +156,7 @@ def _problems() -> dict[str, Any]:
     content = {"application/problem+json": {"schema": reference("schemas", "Problem")}}
     return {
         "304": {"description": "It has not changed: If-None-Match has its ETag"},
-        "default": {"description": "What is wrong, as RFC 9457 has it", "content": content},
+        "default": {"description": "The problem, as in RFC 9457", "content": content},
     }
 
 
@@ -175,12 +175,16 @@ def _parameters() -> dict[str, Any]:
         "state": query("state", "Only clusters in this upgrade state", TEXT),
         "health": query("health", "Only these", {**TEXT, "enum": [*HEALTHS]}),
         "q": query("q", "Only clusters whose id or name contains this", TEXT),
-        "order": query("order", "By id, or worst first", {**TEXT, "enum": ["id", "urgency"]}),
+        "order": query(
+            "order", "Order: by id, or worst first", {**TEXT, "enum": ["id", "urgency"]}
+        ),
         "limit": query("limit", "Items on a page", limits),
         "cursor": query("cursor", "`next_cursor` of the page before", TEXT),
         "target": query("target", "A release; default: the newest that a node runs", TEXT),
         "newTarget": query("target", "A release; default: the newest", TEXT),
-        "release": query("release", "What the active controller runs; default: as known", TEXT),
+        "release": query(
+            "release", "Release of the active controller; default: the known one", TEXT
+        ),
         "verdict": query(
             "verdict", "Only clusters with this verdict", {**TEXT, "enum": [*VERDICTS]}
         ),

@@ -1,12 +1,12 @@
 """Parameters of requests, and cursors of pages. Pure.
 
-A cursor holds the sort key of the last item of a page, so a page goes on there whatever was added
-or removed before it. It is bound to its query: under another one it is refused.
+A cursor holds the sort key of the last item of a page, so the next page continues there whatever
+was added or removed before it. It is bound to its query: under another one it is refused.
 """
 
 import base64
 import binascii
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -17,7 +17,7 @@ from featurewatch.web.problems import wrong_parameter
 DEFAULT_LIMIT: Final = 100
 MAX_LIMIT: Final = 1_000
 MAX_TEXT_CHARS: Final = 300
-"""Of a parameter; a cluster's id has up to 249."""
+"""Longest parameter in characters; a cluster's id has up to 249."""
 
 _MAX_CURSOR_CHARS: Final = 2_000
 
@@ -51,7 +51,7 @@ def choice(query: Mapping[str, str], name: str, choices: Sequence[str]) -> str |
 
 
 def limit_of(query: Mapping[str, str]) -> int:
-    """How many items a page has at most."""
+    """The largest number of items on a page."""
     text = query.get("limit")
     if text is None:
         return DEFAULT_LIMIT
@@ -68,8 +68,22 @@ def page(
     resource: str,
 ) -> Page:
     """The page of all ``items`` that a query wants, sorted; raises `ProblemError`."""
+    return page_of_sorted(sorted_by(items, sort_key), query, resource)
+
+
+def sorted_by(
+    items: Iterable[_ItemT], sort_key: Callable[[_ItemT], SortKey]
+) -> list[tuple[SortKey, _ItemT]]:
+    """Items with their keys, sorted."""
+    return sorted(((sort_key(item), item) for item in items), key=lambda pair: pair[0])
+
+
+def page_of_sorted(
+    keyed: Sequence[tuple[SortKey, Any]], query: Mapping[str, str], resource: str
+) -> Page:
+    """The page of what `sorted_by` returned, or of a part of it, that a query wants; raises
+    `ProblemError`."""
     limit = limit_of(query)
-    keyed = sorted(((sort_key(item), item) for item in items), key=lambda pair: pair[0])
     start = 0
     if "cursor" in query:
         after = _decode(query["cursor"], _fingerprint(query, resource))
@@ -80,11 +94,11 @@ def page(
     chosen = keyed[start : start + limit]
     more = start + limit < len(keyed)
     cursor = _encode(chosen[-1][0], _fingerprint(query, resource)) if more and chosen else None
-    return Page([item for _, item in chosen], len(items), cursor)
+    return Page([item for _, item in chosen], len(keyed), cursor)
 
 
 def _fingerprint(query: Mapping[str, str], resource: str) -> str:
-    """What a cursor is bound to: the resource and the parameters that select and sort."""
+    """The query of a cursor: the resource and the parameters that select and sort."""
     given = sorted(item for item in query.items() if item[0] not in ("cursor", "limit"))
     return sha256(orjson.dumps([resource, given])).hexdigest()[:12]
 
@@ -107,5 +121,5 @@ def _decode(text: str, fingerprint: str) -> SortKey:
 
 def _foreign_cursor() -> Exception:
     return wrong_parameter(
-        "cursor", "is not of this query: begin without one, and follow the links of its pages."
+        "cursor", "belongs to another query: begin without one, and follow the links of the pages."
     )

@@ -21,26 +21,26 @@ RETRY_AFTER_S: Final = 2
 
 
 def wrong_parameter(name: str, detail: str) -> ProblemError:
-    """400: a parameter that cannot be used."""
+    """Returns a 400: a parameter that cannot be used."""
     text = f"The parameter {plain(name)} {detail}"
     return ProblemError(HTTPStatus.BAD_REQUEST, text, errors={name: detail})
 
 
 def unknown_cluster(cluster: str) -> ProblemError:
-    """404: no state of the cluster stands on the topic."""
+    """Returns a 404: the topic has no state of the cluster."""
     text = f"No cluster {quoted(cluster)} has a state: is it watched, and does a worker run?"
     return ProblemError(HTTPStatus.NOT_FOUND, text)
 
 
 def not_read(detail: str) -> ProblemError:
-    """503: the topics have not been read yet."""
+    """Returns a 503: the topics have not been read yet."""
     return ProblemError(
         HTTPStatus.SERVICE_UNAVAILABLE, detail, headers={"Retry-After": str(RETRY_AFTER_S)}
     )
 
 
 def method_not_allowed(allowed: Sequence[str]) -> ProblemError:
-    """405: the page and its API only read."""
+    """Returns a 405: the page and its API are read-only."""
     return ProblemError(
         HTTPStatus.METHOD_NOT_ALLOWED,
         f"Only {' and '.join(allowed)} are served here: nothing can be changed.",

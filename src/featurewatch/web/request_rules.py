@@ -1,4 +1,4 @@
-"""What holds for every request: methods, the Host header, and the headers of every response."""
+"""Rules for every request: methods, the Host header, and the headers of every response."""
 
 import logging
 from http import HTTPStatus
@@ -37,7 +37,7 @@ def request_rules(settings: PageSettings, access: AccessControl, login: LoginPag
         try:
             await access.limit(request)
             _check_method(request)
-            _check_host(request, settings)
+            _check_host(request, settings, has_login=access.rules.has_login)
             await access.authorize(request, OPEN_PATHS)
             return await handler(request)
         except ProblemError as problem:
@@ -74,12 +74,13 @@ def _check_method(request: web.Request) -> None:
         raise method_not_allowed(allowed)
 
 
-def _check_host(request: web.Request, settings: PageSettings) -> None:
-    # Probes come with the address of a pod.
-    if request.path not in HEALTH and not settings.accepts_host(request.headers.get("Host", "")):
-        host = quoted(request.headers.get("Host", ""))
+def _check_host(request: web.Request, settings: PageSettings, *, has_login: bool) -> None:
+    if request.path in HEALTH:  # probes come with the address of a pod
+        return
+    host = request.headers.get("Host", "")
+    if not settings.accepts_host(host, has_login=has_login):
         raise ProblemError(
             HTTPStatus.MISDIRECTED_REQUEST,
-            f"This page does not answer to the name {host}: set web.external_url to the address "
-            "under which it is to be reached.",
+            f"This page does not answer to the name {quoted(host)}: set web.external_url to the "
+            "address at which it can be reached.",
         )

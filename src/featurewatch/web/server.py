@@ -70,11 +70,11 @@ class PageServer:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """The address on which it listens."""
         return self._listener.port
 
     def notify(self) -> None:
-        """Sends what has changed in the model to all clients."""
+        """Sends the changes of the model to all clients."""
         self.model.count()
         self.streams.wake()
 

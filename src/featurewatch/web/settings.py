@@ -1,15 +1,13 @@
 """The settings of the page, and which addresses it may listen on."""
 
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Final
-from urllib.parse import urlsplit
 
 from featurewatch.common.http.access_rules import AccessSettings
 from featurewatch.common.http.clients import is_loopback
+from featurewatch.common.http.hosts import is_inner_name, is_own_name
 
 DEFAULT_PORT: Final = 9780
-_LOCAL_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,20 +31,15 @@ class PageSettings:
         """Whether only this machine can connect."""
         return is_loopback(self.host)
 
-    def accepts_host(self, header: str) -> bool:
+    def accepts_host(self, header: str, *, has_login: bool) -> bool:
         """Whether a request with this ``Host`` may be answered.
 
         A page on loopback answers to its own names only: a site that a browser shows could
-        otherwise point a name of its own to 127.0.0.1 and read the page (DNS rebinding).
+        otherwise point a name of its own to 127.0.0.1 and read the page (DNS rebinding). The same
+        holds for any page without a login, whose port may be published on a loopback address.
         """
-        return not self.is_local or _is_own_name(header, self.host, self.external_url)
-
-
-@lru_cache(maxsize=64)
-def _is_own_name(header: str, host: str, external_url: str) -> bool:
-    try:
-        name = urlsplit(f"//{header}").hostname
-    except ValueError:
-        return False
-    outside = urlsplit(external_url).hostname or host
-    return name is not None and name in {host.lower(), outside, *_LOCAL_NAMES}
+        if self.is_local:
+            return is_own_name(header, self.host, self.external_url)
+        return (
+            has_login or is_own_name(header, self.host, self.external_url) or is_inner_name(header)
+        )

@@ -45,7 +45,7 @@ class StaticFiles:
         return StaticFile(content, file.content_type)
 
     def get(self, digest: str, path: str) -> StaticFile | None:
-        """A file by its path, ``vendor/preact.js``; None: there is none of this version."""
+        """A file by its path, ``vendor/preact.js``; None if this version has no such file."""
         return self._files.get(path) if digest == self.digest else None
 
 

@@ -17,7 +17,7 @@ from featurewatch.tables.image.cluster import ClusterImage
 from featurewatch.tables.rows import IMAGE_ROWS, cluster_of, image_of_rows
 
 _FAMILIES: Final = frozenset({*IMAGE_ROWS, TIMERS})
-"""What readiness depends on; partitions and alerts are not stored here."""
+"""The topics that readiness depends on; partitions and alerts are not stored here."""
 
 
 class WorkerRows:
@@ -105,5 +105,5 @@ class WorkerRows:
             return image_of_rows(cluster, rows)
 
     def _rows_of(self, cluster: ClusterId) -> dict[str, bytes]:
-        """Rows that stay as they are, whoever reads the next ones meanwhile."""
+        """A copy of the rows, which later reads do not change."""
         return dict(self._rows.get(cluster, ()))

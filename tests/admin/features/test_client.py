@@ -129,7 +129,7 @@ def test_a_controller_that_moves_is_followed() -> None:
 
 
 def test_controllers_that_do_not_tell_are_tried_in_turn() -> None:
-    """Before 3.7 a controller's listener does not say who is active: each says it of itself."""
+    """Before 3.7 a controller's listener does not name the active one: each reports only itself."""
     nodes = (
         Node(script=refusing(ErrorCode.NOT_CONTROLLER), lists=False),
         Node(script=refusing(ErrorCode.NOT_CONTROLLER), lists=False),
@@ -281,7 +281,7 @@ def test_an_unreachable_cluster_lists_every_address() -> None:
 
 
 def test_an_unreachable_advertised_address_is_in_the_error() -> None:
-    """A controller is advertised where nobody listens: that address stands in the line."""
+    """A controller is advertised where nobody listens: the line has that address."""
     nowhere = Address("127.0.0.1", 1)
     with (
         ScriptedCluster(Node(names={1: nowhere})) as cluster,

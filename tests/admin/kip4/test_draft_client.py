@@ -72,14 +72,14 @@ def elections(*numbers: int) -> str:
     [
         ({}, "bootstrap.servers names no broker"),
         ({"bootstrap.servers": " , "}, "bootstrap.servers names no broker"),
-        ({"bootstrap.servers": "nowhere"}, "'nowhere' is no address"),
+        ({"bootstrap.servers": "nowhere"}, "'nowhere' is not an address"),
         ({"bootstrap.servers": "a:1", "request.timeout.ms": "0"}, "request.timeout.ms is '0'"),
         ({"bootstrap.servers": "a:1", "retry.backof.ms": "9"}, "did you mean retry.backoff.ms"),
         ({"bootstrap.servers": "a:1", "security.protocol": "SLS"}, "security.protocol"),
     ],
 )
 def test_a_client_needs_a_broker(properties: dict[str, str], reason: str) -> None:
-    """Without one there is none to be made, before anything is connected (A-33)."""
+    """Without one the constructor fails, before anything is connected (A-33)."""
     with pytest.raises(RequestError, match=reason):
         DraftAdminClient(properties)
 
@@ -187,7 +187,7 @@ async def test_topics_are_created_in_both_forms(nodes: DraftNodes) -> None:
 
 
 async def test_topics_are_changed_listed_and_deleted(nodes: DraftNodes) -> None:
-    """By calls of their names; a topic that is marked for deletion has a list of its own (A-36,
+    """By calls of their names; topics that are marked for deletion have their own list (A-36,
     A-45)."""
     client = await nodes.client()
     await client.alter_topic("t", 2, "1:2,2:3", {"flush.ms": "1", "retention.ms": "2"})
@@ -210,7 +210,7 @@ async def test_each_call_raises_the_servers_reason(nodes: DraftNodes) -> None:
     client = await nodes.client()
     calls: dict[str, Any] = {
         "Topic 't' already exists.": client.create_topic("t", 1, 1),
-        "'x' is no list of replicas": client.create_topic_with_assignment("a", "x"),
+        "'x' is not a list of replicas": client.create_topic_with_assignment("a", "x"),
         "Topic already has 1 partitions.": client.alter_topic("t", 1),
         "The topic 'x' does not exist.": client.delete_topic("x"),
         "The topic 'y' does not exist.": client.describe_topic("y"),
@@ -274,7 +274,7 @@ async def test_a_replaced_reassignment_has_failed(nodes: DraftNodes) -> None:
 
 
 async def test_a_future_outlives_a_change_of_the_controller(nodes: DraftNodes) -> None:
-    """Verification goes on at the next one (A-25, A-34, A-37)."""
+    """Verification continues at the next one (A-25, A-34, A-37)."""
     client = await nodes.client()
     future = client.reassign_partitions(moves((0, [3, 1])))
     await until(lambda: (101, KIP4_VERIFY_REASSIGN_PARTITION) in nodes.requests)

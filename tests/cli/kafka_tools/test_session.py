@@ -58,7 +58,7 @@ def test_a_node_that_was_restarted_is_reached_again() -> None:
 
 
 def test_what_a_command_left_running_ends_with_it() -> None:
-    """It does not go on in the next command."""
+    """It does not continue during the next command."""
     ended: list[str] = []
 
     async def endless() -> None:

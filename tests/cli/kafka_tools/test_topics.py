@@ -41,7 +41,8 @@ LEADERLESS = PartitionDetails(1, None, nodes(2), nodes(2), nodes(), nodes(2))
 
 
 def test_a_reassignment_and_a_missing_leader_are_shown() -> None:
-    """Replicas that are being added do not count as replicas; no leader is none (A-19 as released).
+    """Replicas that are being added do not count as replicas; no leader is shown as none (A-19 as
+    released).
 
     A setting that is not the topic's own is read and not listed (A-18 as released).
     """
@@ -99,7 +100,7 @@ def test_expressions_match_whole_names(expression: str | None, expected: list[st
 
 @pytest.mark.parametrize("expression", ["(", "[", "[a-z&&[^b]]", "*", "\\Qa\\E", "\\p{Alpha}"])
 def test_an_expression_that_is_another_one_in_java_is_refused(expression: str) -> None:
-    """It would select other topics than Kafka's tool does; or it is none."""
+    """It would select other topics than Kafka's tool does, or it is invalid."""
     if expression == "a{2":
         assert matching(["aa"], expression) == ["a{2"]
         return

@@ -1,5 +1,9 @@
-"""Runs ``featurewatch`` as if its package ended before a release: ``hidden.py 4.4 ARGUMENTS``."""
+"""Runs ``featurewatch`` as if its package ended before a release: ``hidden.py 4.4 ARGUMENTS``.
 
+With the path of a Python program before the arguments that one runs instead.
+"""
+
+import runpy
 import shutil
 import sys
 import tempfile
@@ -15,6 +19,10 @@ with tempfile.TemporaryDirectory() as directory:
     releases.DIRECTORY = directory  # type: ignore[misc]
     releases.reread()
 
-    from featurewatch.cli.main import main
+    if sys.argv[1].endswith(".py"):
+        del sys.argv[0]
+        runpy.run_path(sys.argv[0], run_name="__main__")
+    else:
+        from featurewatch.cli.main import main
 
-    main()
+        main()

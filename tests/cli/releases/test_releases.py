@@ -1,8 +1,6 @@
 """``featurewatch releases``: what is known, and what is learned from the jars of a real release."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,25 +12,10 @@ from featurewatch.kafka.releases import directory as releases_directory
 from featurewatch.kafka.releases import package_files
 from featurewatch.kafka.releases.directory import VARIABLE
 from featurewatch.stack.java.jars import Cache
-from tests.cli.commands import environment, featurewatch
-from tests.learned_releases import libs_of, made_up
-from tests.paths import ROOT
+from tests.cli.commands import featurewatch
+from tests.learned_releases import hidden, libs_of, made_up
 
 NEWEST = package_files()[-1]
-
-
-def hidden(directory: Path, first: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    """The command of a featurewatch whose package ends before ``first``."""
-    program = str(Path(__file__).with_name("hidden.py"))
-    return subprocess.run(
-        [sys.executable, program, first, *arguments],
-        cwd=ROOT,
-        env=environment(directory, XDG_DATA_HOME=str(directory / "data")),
-        capture_output=True,
-        text=True,
-        timeout=180,
-        check=False,
-    )
 
 
 @pytest.mark.stack

@@ -88,8 +88,8 @@ def test_a_long_history_is_cut(tmp_path: Path) -> None:
 
 
 @given(st.binary(max_size=200), st.text(max_size=30))
-def test_whatever_stands_in_the_file_is_lines(content: bytes, line: str) -> None:
-    """Bytes that are no text, and lines that hold anything."""
+def test_any_content_of_the_file_is_lines(content: bytes, line: str) -> None:
+    """Bytes that are not text, and lines with any content."""
     with tempfile.TemporaryDirectory() as directory:
         file = HistoryFile(Path(directory) / "history")
         file.path.write_bytes(content)

@@ -22,11 +22,14 @@ def test_topics_are_made_shown_completed_and_deleted(bus: Cluster, tmp_path: Pat
     server = ("--bootstrap-server", bus.bootstrap_servers)
     topic = f"shell-{uuid.uuid4().hex[:12]}"  # the bus is shared, and a failed test runs again
     target = shell_target(bus.bootstrap_servers, None, None)
+    create = f"topics create --topic {topic} --partitions 2 --replication-factor 1\n"
+    created = shell(tmp_path, *server, lines=create)
+    assert f"Created topic {topic}." in created.stdout
+    assert eventually(lambda: topic in asyncio.run(read_names(target)).topics)
     made = shell(
         tmp_path,
         *server,
         lines=(
-            f"topics create --topic {topic} --partitions 2 --replication-factor 1\n"
             f"topics describe --topic {topic}\n"
             f"elect preferred --topic {topic} --partition 0\n"
             "reassign list\n"
@@ -37,13 +40,12 @@ def test_topics_are_made_shown_completed_and_deleted(bus: Cluster, tmp_path: Pat
         ),
     )
     assert made.returncode == 1, made.stderr
-    assert f"Created topic {topic}." in made.stdout
     assert "PartitionCount: 2" in made.stdout
     assert "Valid replica already elected" in made.stdout
     assert f"Cluster: {bus.cluster_id}" in made.stdout
     assert "Feature: metadata.version" in made.stdout
     assert "already exists" in made.stdout
-    assert "line 7 failed with exit code 1: nothing after it ran" in made.stderr
+    assert "line 6 failed with exit code 1: nothing after it ran" in made.stderr
 
     names = asyncio.run(read_names(target))
     assert topic in names.topics

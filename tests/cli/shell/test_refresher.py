@@ -49,7 +49,7 @@ def _no_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(refresher_module, "REST_FACTOR", 0.0)
 
 
-def test_until_names_are_read_there_are_none(started: list[NamesRefresher]) -> None:
+def test_the_names_are_empty_until_they_are_read(started: list[NamesRefresher]) -> None:
     """A cluster that does not answer delays nobody."""
     reads = Reads(FIRST)
     reads.is_let_go.clear()
@@ -85,7 +85,7 @@ def test_a_failure_is_one_line_and_the_names_stay(
     assert eventually(lambda: refresher.names() == SECOND and not refresher.error)
 
 
-def test_old_names_are_read_anew_when_they_are_used(started: list[NamesRefresher]) -> None:
+def test_old_names_are_reread_when_they_are_used(started: list[NamesRefresher]) -> None:
     """Nothing is read while nobody types."""
     now = [0.0]
     reads = Reads(FIRST, SECOND)

@@ -66,7 +66,7 @@ def test_tab_completes_and_the_history_stays(tmp_path: Path) -> None:
 
 
 def test_a_change_asks_at_the_terminal(tmp_path: Path) -> None:
-    """As on the command line: Ctrl-C at the question sends nothing, and the shell goes on."""
+    """As on the command line: Ctrl-C at the question sends nothing, and the shell continues."""
     node = Node()
     with ScriptedCluster(node) as cluster:
         address = str(cluster.address())
@@ -120,17 +120,17 @@ def test_ctrl_c_ends_the_running_command_alone(tmp_path: Path) -> None:
             terminal.enter("features upgrade --feature metadata.version=21 --yes")
             assert is_sent.wait(120)
             terminal.type(CTRL_C)
-            terminal.shows("broken off; see whether anything was changed: featurewatch features")
+            terminal.shows("interrupted; check whether anything was changed: featurewatch features")
             terminal.prompts(f"{address} [130]>")
             is_over.set()
             terminal.enter("features describe")
             terminal.shows("Feature: metadata.version")
 
 
-def test_a_cluster_that_is_away_gives_no_completion_and_no_traceback(
+def test_an_unreachable_cluster_gives_no_completion_and_no_traceback(
     tmp_path: Path, closed_port: int
 ) -> None:
-    """Typing goes on; ``help`` has the reason."""
+    """Typing still works; ``help`` has the reason."""
     address = f"127.0.0.1:{closed_port}"
     with shell_terminal(tmp_path, "--bootstrap-server", address) as terminal:
         terminal.prompts(f"{address}>")

@@ -33,7 +33,7 @@ def test_words_are_those_of_shlex(text: str) -> None:
 
 
 @given(TYPED)
-def test_a_word_starts_where_it_stands(text: str) -> None:
+def test_a_word_starts_at_its_position(text: str) -> None:
     """Starts are in order, at no space, and behind a space or the beginning."""
     words, _, is_ended, is_comment = split(text)
     starts = [word.start for word in words]
@@ -68,7 +68,7 @@ def test_quoted_arguments_come_back(arguments: list[str]) -> None:
     ],
 )
 def test_a_line_has_arguments(line: str, arguments: list[str]) -> None:
-    """The program's name may stand first, as in a line that was copied."""
+    """The program's name may come first, as in a line that was copied."""
     assert arguments_of(line) == arguments
 
 

@@ -84,7 +84,7 @@ async def client(context: ssl.SSLContext | None = None) -> AsyncIterator[ClientS
 
 
 async def status(url: str, context: ssl.SSLContext | None = None, **arguments: Any) -> int:
-    """The status of one request on a connection of its own."""
+    """The status of one request on a new connection."""
     async with client(context) as session, session.get(url, **arguments) as response:
         return response.status
 

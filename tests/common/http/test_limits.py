@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from featurewatch.common.http import access, listener, rate_limits
 from featurewatch.common.http.access import BURST_S
 from featurewatch.common.http.clients import ClientAddresses
+from featurewatch.common.http.connections import ConnectionTable
 from featurewatch.common.http.rate_limits import RateLimits, RefusalLog
 from featurewatch.streams.health import HealthServer, HealthViews
 from tests.common.http.ports import Files, client, served, status, until
@@ -101,7 +102,7 @@ def test_the_client_behind_a_proxy(peer: str, forwarded: list[str], found: str) 
 async def test_too_many_requests_are_refused_and_probes_are_not(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """429 with Retry-After for one client, while others behind the same proxy go on."""
+    """429 with Retry-After for one client, while others behind the same proxy are served."""
     monkeypatch.setattr(access, "_HOLD_S", 0.0)
     async with (
         served(max_requests_per_s=0.01, proxies=("127.0.0.1",)) as server,
@@ -184,21 +185,22 @@ async def test_a_client_that_takes_no_response_is_cut_off(
         writer.write(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n")
         writer.transport.pause_reading()  # type: ignore[attr-defined]
         open_connections = server._listener._connections
-        await until(open_connections.total)
-        await until(lambda: not open_connections)
+        await until(lambda: len(open_connections))
+        await until(lambda: not len(open_connections))
         writer.transport.abort()
 
 
 async def test_the_connections_of_one_client_are_bounded(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """One more is closed at once; another client has room, and so has this one later."""
+    """For one more the longest idle one is closed; another client has room."""
     monkeypatch.setattr(listener, "MAX_CONNECTIONS_OF_CLIENT", 5)
     async with served() as server:
         pairs = [await asyncio.open_connection("127.0.0.1", server.port) for _ in range(8)]
         async with asyncio.timeout(60):
             ended = [asyncio.ensure_future(is_closed(reader)) for reader, _ in pairs]
             await until(lambda: sum(task.done() for task in ended) == 3)
+        assert [task.done() for task in ended] == [True] * 3 + [False] * 5
         reader, writer = await asyncio.open_connection(
             "127.0.0.1", server.port, local_addr=("127.0.0.2", 0)
         )
@@ -217,6 +219,76 @@ async def test_the_connections_of_one_client_are_bounded(
         await until(is_served)
         await asyncio.gather(*ended)
     assert "too many connections" in caplog.text
+
+
+async def test_idle_connections_keep_no_probe_out() -> None:
+    """Two addresses hold as many as there may be, and make new ones whenever some are closed: a
+    client that serves health is asked from a third, and gets its response at once."""
+    async with served() as server:
+        count = listener.MAX_CONNECTIONS_OF_CLIENT
+
+        async def open_from(address: str) -> asyncio.StreamWriter:
+            pair = await asyncio.open_connection("127.0.0.1", server.port, local_addr=(address, 0))
+            return pair[1]
+
+        writers = [
+            await open_from(address) for _ in range(count) for address in ("127.0.0.2", "127.0.0.3")
+        ]
+        for address in ("127.0.0.2", "127.0.0.3", "127.0.0.2"):
+            assert await status(f"{server.url}/healthz") == 200
+            writers += [await open_from(address) for _ in range(5)]
+        assert len(server._listener._connections) <= 2 * count
+        for writer in writers:
+            writer.close()
+
+
+class Held:
+    """A connection that serves a request or does not."""
+
+    def __init__(self, *, is_idle: bool = True) -> None:
+        self.is_idle = is_idle
+        self.is_aborted = False
+
+    def abort(self) -> None:
+        """Ends it."""
+        self.is_aborted = True
+
+
+def test_the_longest_idle_connection_of_the_largest_client_makes_room() -> None:
+    """One that serves a request is never ended; where all do, there is no room."""
+    full: list[tuple[str, str]] = []
+    table: ConnectionTable[Held] = ConnectionTable(4, 3, lambda *about: full.append(about))
+    busy, first, second = Held(is_idle=False), Held(), Held()
+    other, probe = Held(), Held(is_idle=False)
+    for connection, owner in ((busy, "a"), (first, "a"), (second, "a"), (other, "b")):
+        assert table.add(connection, owner, is_proxy=False)
+    table.use(first, "a")
+    assert table.add(probe, "c", is_proxy=False)
+    assert [each.is_aborted for each in (busy, first, second, other)] == [0, 0, 1, 0]
+    assert full == [("too many connections of all clients", "c")]
+    table.remove(second, "a")
+    assert len(table) == 4
+    first.is_idle = other.is_idle = False
+    assert not table.add(Held(), "d", is_proxy=True)
+    for connection, owner in ((busy, "a"), (first, "a"), (other, "b"), (probe, "c")):
+        table.remove(connection, owner)
+    assert not len(table)
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [("evil.example:9584", 421), ("localhost:9584", 200), ("10.0.0.1", 200), ("worker", 200)],
+)
+async def test_health_on_loopback_answers_to_no_foreign_name(host: str, expected: int) -> None:
+    """A site in a browser could read the metrics, and the reasons on ``/readyz``, through a name of
+    its own. ``/healthz`` says nothing of this process."""
+    async with served() as server, client() as session:
+        for path in ("metrics", "readyz", "healthz"):
+            async with session.get(f"{server.url}/{path}", headers={"Host": host}) as response:
+                assert response.status == (200 if path == "healthz" else expected)
+                assert response.headers["X-Content-Type-Options"] == "nosniff"
+                assert response.headers["Cache-Control"] == "no-store"
+                assert "Server" not in response.headers
 
 
 @pytest.mark.parametrize(

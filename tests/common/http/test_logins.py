@@ -3,22 +3,27 @@
 import asyncio
 import base64
 import ssl
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trustme
-from aiohttp import ClientConnectionError, ClientError
+from aiohttp import ClientConnectionError, ClientError, ClientSession, TCPConnector
 from aiohttp.test_utils import make_mocked_request
 
-from featurewatch.common.http import passwords
+from featurewatch.common.http import listener, passwords
 from featurewatch.common.http.access import MAX_CHECKS_OF_CLIENT, AccessControl
 from featurewatch.common.http.access_rules import AccessSettings
 from featurewatch.common.http.errors import WebConfigError
 from featurewatch.common.http.passwords import PasswordChecker, TooManyChecksError
 from featurewatch.common.http.problems import ProblemError
+from featurewatch.common.http.tls import is_client_allowed
+from featurewatch.common.http.web_config import ClientAuth, TlsConfig
 from featurewatch.common.tasks import start_background, troubles
+from featurewatch.streams.health import HealthServer, HealthViews
 from tests.common.http.ports import (
+    DEADLINE_S,
     OTHER_TOKEN,
     PASSWORD,
     TOKEN,
@@ -86,7 +91,7 @@ async def test_passwords_and_tokens_open_the_metrics_and_health_needs_none(tmp_p
         b"X-Forwarded-For: \xff, 203.0.113.9",
     ],
 )
-async def test_bytes_that_are_no_text_are_no_login(
+async def test_bytes_that_are_not_text_are_refused(
     tmp_path: Path, header: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     """401 or 400, and no defect."""
@@ -136,6 +141,53 @@ async def test_certificates_of_clients(tmp_path: Path) -> None:
         foreign = files.client_context("prometheus", trustme.CA())
         with pytest.raises(ClientError):
             await status(metrics, foreign)
+
+
+async def test_a_replaced_authority_reaches_the_connections_that_exist(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who has a certificate of the old one is served no more, however long he was connected; what
+    is being served is served to its end."""
+    monkeypatch.setattr(listener, "IDLE_S", 3600.0)
+    files, rendering = Files(tmp_path), threading.Event()
+    section = files.tls(client_ca_file="clients.pem", client_auth_type="RequireAndVerifyClientCert")
+    old, new = trustme.CA(), trustme.CA()
+    old.cert_pem.write_to_path(tmp_path / "clients.pem")
+
+    def render() -> bytes:
+        assert rendering.wait(DEADLINE_S)
+        return b"metric 1\n"
+
+    views = HealthViews(lambda: render, lambda: (True, {}))
+    settings = AccessSettings(config_file=files.write(tls_server_config=section))
+    async with HealthServer(views, port=0, access=settings) as server:
+        metrics = f"{server.url}/metrics"
+        connector = TCPConnector(
+            ssl=files.client_context("prometheus", old), keepalive_timeout=3600
+        )
+        async with ClientSession(connector=connector) as session:
+            running = asyncio.ensure_future(session.get(metrics))
+            async with session.get(f"{server.url}/healthz") as response:
+                assert response.status == 200
+            connections = server._listener._connections
+            assert len(connections) == 2
+            new.cert_pem.write_to_path(tmp_path / "clients.pem")
+            await until(lambda: len(connections) == 1)
+            rendering.set()
+            assert (await running).status == 200
+            await until(lambda: not len(connections))
+            with pytest.raises(ClientError):
+                await session.get(metrics)
+        assert await status(metrics, files.client_context("prometheus", new)) == 200
+
+
+def test_a_certificate_that_has_expired_since_is_refused(tmp_path: Path) -> None:
+    """A connection may be older than the day on which its client's certificate ends."""
+    tls = TlsConfig(tmp_path / "a", tmp_path / "b", client_auth=ClientAuth.REQUIRED)
+    certificate = {"notAfter": "Jan  5 09:34:43 2018 GMT"}
+    end_s = ssl.cert_time_to_seconds(certificate["notAfter"])
+    assert is_client_allowed(tls, certificate, end_s)
+    assert not is_client_allowed(tls, certificate, end_s + 1)
 
 
 async def test_what_is_no_tls_ends_nothing_and_is_not_logged(

@@ -1,5 +1,6 @@
 """The file with TLS, headers and users: what is accepted, and how each mistake is named."""
 
+import hmac
 from pathlib import Path
 from typing import Any
 
@@ -156,8 +157,8 @@ def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
     with pytest.raises(WebConfigError, match="cannot be read: No such file"):
         read_web_config(file)
     for text, reason in (
-        ("a: [", "no YAML"),
-        ("basic_auth_users: {}\nbasic_auth_users: {}\n", "stands there already"),
+        ("a: [", "not YAML"),
+        ("basic_auth_users: {}\nbasic_auth_users: {}\n", "is already set in line"),
         ("#" * (MAX_FILE_BYTES + 1), "is larger than"),
     ):
         file.write_text(text)
@@ -194,6 +195,11 @@ def test_a_session_ends() -> None:
     assert TokenSet([TOKEN]).accepts_session(session, 999.0 + SESSION_S)
     assert not tokens.accepts_session(session, 1_000.0 + SESSION_S)
     assert not TokenSet([OTHER_TOKEN]).accepts_session(session, 1_000.0)
+    ends, _, seal = session.partition(".")
+    text = b"featurewatch session until " + ends.encode()
+    quick = hmac.digest(TOKEN.encode(), text, "sha256").hex()
+    assert seal != quick, "whoever has a cookie could try millions of tokens a second"
+    assert not tokens.accepts_session(f"{ends}.{quick}", 1_000.0)
     ends, _, seal = session.partition(".")
     for forged in (f"{int(ends) + 1}.{seal}", f"{ends}.{seal[:-1]}", seal, "", ".", f"{ends}."):
         assert not tokens.accepts_session(forged, 1_000.0)

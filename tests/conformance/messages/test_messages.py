@@ -1,8 +1,8 @@
 """The messages between controllers and brokers against Kafka's own classes, in all versions.
 
 Kafka reads the bytes that we write, gives the fields, and writes the same bytes again; and we read
-what Kafka writes. Headers are compared too: ControlledShutdown and the flexible versions have
-headers of their own.
+what Kafka writes. Headers are compared too, because ControlledShutdown and the flexible versions
+have different ones.
 """
 
 import struct

@@ -53,7 +53,7 @@ TOPICS = {
 }
 FILE = "--reassignment-json-file"
 OF_TOPICS = "--topics-to-move-json-file"
-# None of these changes anything but throttles, of which there are none.
+# These change nothing but throttles, which are not set.
 EXECUTED = (*(name for name in FILES if name not in ("as-it-is", "both", "elsewhere")), "absent")
 EXECUTE_NOT = ("no-directory",)
 # For a broker that is not there Kafka's tool waits a minute, to take its throttle away. Of several

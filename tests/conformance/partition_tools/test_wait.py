@@ -43,9 +43,9 @@ def begun(directory: Path, where: tuple[str, ...], file: str) -> "subprocess.Pop
 
 
 def test_a_killed_reassignment_is_found_and_finished(quorum_430: Cluster, tmp_path: Path) -> None:
-    """SIGTERM and Ctrl-C take the throttles away and say that the copy goes on; kill -9 leaves
-    them, verify finds the rest and waits, execute --additional --wait finishes it and takes them
-    away, and what another killed command left is found too (A-31)."""
+    """SIGTERM and Ctrl-C remove the throttles and say that the copy continues; kill -9 leaves
+    them, verify finds the rest and waits, execute --additional --wait finishes it and removes
+    them, and what another killed command left is found too (A-31)."""
     servers = quorum_430.bootstrap_servers
     where = ("--bootstrap-server", servers)
     names = ["terminated", "interrupted", "killed", "left-behind"]
@@ -69,7 +69,7 @@ def test_a_killed_reassignment_is_found_and_finished(quorum_430: Cluster, tmp_pa
         process.send_signal(number)
         _, printed = process.communicate(timeout=60)
         assert process.returncode == code, printed
-        assert "goes on without them" in printed or "taken away" in printed
+        assert "continues without them" in printed or "removed" in printed
         assert eventually(lambda: throttles_of(servers, name) == {}, 60)  # noqa: B023
         assert eventually(lambda: moved(name), 120)  # noqa: B023
 
@@ -108,7 +108,7 @@ def test_a_killed_reassignment_is_found_and_finished(quorum_430: Cluster, tmp_pa
     assert eventually(is_idle, 120)
     found = featurewatch(tmp_path, "reassign", "execute", *where, FILE, files["killed"], "--wait")
     assert found.returncode == 0, found.stderr
-    assert "an earlier command left are taken away: topics left-behind" in found.stderr
+    assert "an earlier command left are removed: topics left-behind" in found.stderr
     assert eventually(lambda: throttles_of(servers, "left-behind") == {}, 60)
 
 
@@ -149,7 +149,7 @@ class Terminal:
 
 
 def test_a_person_confirms_and_watches(quorum_430: Cluster, tmp_path: Path) -> None:
-    """At a terminal the plan is shown first; no sends nothing, yes goes on, and a bar shows the
+    """At a terminal the plan is shown first; no sends nothing, yes continues, and a bar shows the
     bytes that are left."""
     servers, name = quorum_430.bootstrap_servers, "confirmed"
     make_topic(servers, name, [1])

@@ -65,7 +65,7 @@ def test_records_are_those_of_kafka(changes: list[Case], release: str) -> None:
 
 
 def test_changes_reach_every_field(changes: list[Case]) -> None:
-    """Every field is written often, and some changes are none."""
+    """Every field is written often, and some changes write nothing."""
     counts = Counter(name for _, _, answer in changes for name in answer or ["empty"])
     assert "error" not in counts, counts
     assert len(counts) == 9

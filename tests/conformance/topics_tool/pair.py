@@ -1,4 +1,4 @@
-"""One invocation of ``kafka-topics`` and of ours, and the differences that are none."""
+"""One invocation of ``kafka-topics`` and of ours, and the differences that do not count."""
 
 import shlex
 from collections.abc import Callable
@@ -16,7 +16,7 @@ WAIT_S = 60.0
 
 
 class ToolPair:
-    """Kafka's tool and ours on one cluster; the topics of either have a name of their own.
+    """Kafka's tool and ours on one cluster; each has topics with its own names.
 
     In a line ``%`` stands for the name that topics begin with.
     """
@@ -41,7 +41,7 @@ class ToolPair:
         return _renamed(result, prefix)
 
     def is_equal(self, line: str) -> CommandResult:
-        """What both print, each with topics of its own; asserts that it is the same."""
+        """What both print, each with its own topics; asserts that it is the same."""
         expected, result = self.by_tool(line), self.by_ours(line)
         assert result == expected, line
         return expected

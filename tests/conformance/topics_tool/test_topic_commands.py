@@ -38,7 +38,7 @@ class Topics:
         return json.loads(self(action, "--json", *flags).out)
 
     def description(self, name: str) -> dict[str, Any]:
-        """A topic as it is described, none if there is none."""
+        """The description of a topic; empty if the topic does not exist."""
         topics = self.document("describe", "--topic", name, "--if-exists")["topics"]
         return topics[0] if topics else {}
 
@@ -133,7 +133,7 @@ def test_the_cluster_is_shown(
     assert sorted(addresses) == sorted(quorum_430.bootstrap_servers.split(","))
 
 
-def test_a_node_that_is_away_is_one_line(ours: OurCommand, closed_port: int) -> None:
+def test_an_unreachable_node_is_one_line(ours: OurCommand, closed_port: int) -> None:
     """At once, and with exit code 1; a controller's listener is named as such."""
     result = ours("list", "--bootstrap-server", f"127.0.0.1:{closed_port}")
     assert (result.code, result.out, result.err.count("\n")) == (1, "", 1)
@@ -144,4 +144,4 @@ def test_a_controllers_listener_is_no_broker(ours: OurCommand, quorum_430: Clust
     """Controllers have no topics to list."""
     result = ours("list", "--bootstrap-server", quorum_430.controllers)
     assert (result.code, result.out, result.err.count("\n")) == (1, "", 1)
-    assert "no broker's listener" in result.err
+    assert "not a broker's listener" in result.err

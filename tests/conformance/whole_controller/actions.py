@@ -135,7 +135,7 @@ def start_brokers(*broker_ids: int) -> Action:
 
 
 def bounce_brokers(*broker_ids: int) -> Action:
-    """Brokers register anew before the controller sees that they were gone."""
+    """Brokers register again before the controller sees that they had left."""
     return _doing(lambda cluster: cluster.start_brokers(*broker_ids, bounce=True))
 
 

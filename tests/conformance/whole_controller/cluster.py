@@ -111,7 +111,7 @@ class DrivenCluster:
     # -- brokers -----------------------------------------------------------------------------------
 
     def start_brokers(self, *broker_ids: int, bounce: bool = False) -> None:
-        """Registers brokers in one transaction; with ``bounce`` they are gone in it before."""
+        """Registers brokers in one transaction; with ``bounce`` it removes them first."""
         transaction = self.zookeeper.transaction()
         for broker_id in broker_ids:
             if bounce:

@@ -1,7 +1,7 @@
 """What two controllers wrote and sent, in a form in which it can be compared; pure.
 
 Each run has its own ids of topics, epochs, ports and times; they become names that both runs have
-in common. Independent partitions have no order of their own: Kafka keeps them in hash maps.
+in common. The order of independent partitions is undefined: Kafka keeps them in hash maps.
 """
 
 import json
@@ -36,7 +36,7 @@ class Names:
     topic_ids: dict[str, str] = field(default_factory=dict)
 
     def add_topic_id(self, topic: str, topic_id: str) -> None:
-        """Names an id by its topic, and by its turn if the topic was created anew."""
+        """Names an id by its topic, and by its turn if the topic was recreated."""
         if topic_id not in self.topic_ids:
             turn = sum(name.split("#")[0] == topic for name in self.topic_ids.values())
             self.topic_ids[topic_id] = f"{topic}#{turn}"

@@ -19,7 +19,7 @@ from tests.process_logs import started
 from tests.reference.zookeeper.process import reference_process
 
 QUIET_S: Final = 0.3
-"""A step is over when both have done the same and nothing else happens for so long."""
+"""A step is over when both have done the same and nothing else happens for this long."""
 STEP_S: Final = 15.0
 _SESSION_S: Final = 30
 """Neither controller loses its session on a busy machine."""

@@ -1,6 +1,6 @@
 """The scripts of operations that both controllers perform.
 
-Each uses topics of its own, and leaves all brokers alive. The requests that Kafka's clients and
+Each uses its own topics, and leaves all brokers alive. The requests that Kafka's clients and
 tools send are sent here as well; the znodes are those that Kafka's older tools write, or that a
 controller leaves behind when it dies.
 """
@@ -174,14 +174,14 @@ SCRIPTS: Final[Mapping[str, Sequence[Step]]] = {
     "a topic is deleted": (
         Step("create", create_topic("goes", [101, 102], [102, 103])),
         Step("delete", delete_topic("goes")),
-        Step("create anew", create_topic("goes", [103, 101])),
+        Step("create again", create_topic("goes", [103, 101])),
         Step("delete again", delete_topic("goes")),
     ),
     "a topic is deleted while a broker is dead": (
         Step("create", create_topic("stays", [101, 102], [102, 103])),
         Step("a broker dies", end_brokers(102)),
         Step("delete", delete_topic("stays")),
-        Step("create anew", create_topic("stays", [101]), is_idle=True),
+        Step("create again", create_topic("stays", [101]), is_idle=True),
         Step("it starts", start_brokers(102)),
     ),
     "a broker refuses to delete a topic": (

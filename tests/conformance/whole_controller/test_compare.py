@@ -1,4 +1,4 @@
-"""The comparison finds every planted difference, and nothing where there is none."""
+"""The comparison finds every planted difference, and nothing without one."""
 
 import json
 import struct
@@ -35,7 +35,7 @@ def state_write(number: int, leader_epoch: int, **changes: Any) -> ZnodeWrite:
 
 
 def observed(first_epoch: int = 3, topic_id: int = 9, broker_epoch: int = 70) -> Observation:
-    """A step of one run, with numbers of its own."""
+    """A step of one run, with the given numbers."""
     names = Names(first_epoch, {broker_epoch: "registration 1"}, {broker_epoch + 1: 101})
     topic = {
         "version": 3,

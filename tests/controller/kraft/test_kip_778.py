@@ -31,7 +31,7 @@ def error(decision: UpdateDecision) -> Errors:
     return answer.error
 
 
-def test_a_lossy_downgrade_has_a_code_of_its_own() -> None:
+def test_a_lossy_downgrade_has_its_own_error_code() -> None:
     """SAFE is refused with UNSAFE_FEATURE_DOWNGRADE and writes nothing (M-09, M-56)."""
     decision = written(state("4.3", 21), 16, SAFE)
     assert error(decision) is Errors.UNSAFE_FEATURE_DOWNGRADE

@@ -188,7 +188,7 @@ def test_tables_have_the_documents_transitions(dialect: OperationsDialect) -> No
     """Seven of sixteen pairs each in the document (C-14, C-36).
 
     In released Kafka also Offline to Offline (C-14 as released), and for replicas those of
-    deletion, which has three states of its own (C-36 as released).
+    deletion, which has three additional states (C-36 as released).
     """
     seven = {
         ("NonExistent", "New"),

@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from featurewatch.controller.partitions.kraft_election import (
-    CompletionRule,
     KraftElection,
     KraftElectionRules,
     KraftPartition,
@@ -14,6 +13,7 @@ from featurewatch.controller.partitions.kraft_election import (
     change_partition,
     completed_reassignment,
 )
+from featurewatch.controller.partitions.release_rules import CompletionRule
 
 V39 = KraftElectionRules((3, 9))
 V43 = KraftElectionRules((4, 3))
@@ -133,7 +133,7 @@ def test_any_election(
     election: KraftElection,
     release: tuple[int, int],
 ) -> None:
-    """Whoever is elected is usable, assigned, and in the ISR that is written with it."""
+    """An elected leader is usable, assigned, and in the ISR that is written with it."""
     rules = KraftElectionRules(release)
     change = change_partition(rules, partition, PartitionTarget(usable, election=election))
     if change.leader is not None and change.leader >= 0:

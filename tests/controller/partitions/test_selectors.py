@@ -181,7 +181,7 @@ def broken_rules(seen: ElectionInput, selected: SelectedLeader) -> list[str]:
 @pytest.mark.parametrize("name", SELECTORS)
 @given(seen=partitions())
 def test_invariants_of_elections(name: str, seen: ElectionInput) -> None:
-    """Whoever is elected is live, assigned, informed, and in the ISR unless it is unclean."""
+    """An elected leader is live, assigned, informed, and in the ISR unless it is unclean."""
     selected = SELECTORS[name](seen)
     if selected is not None:
         assert broken_rules(seen, selected) == []

@@ -116,15 +116,14 @@ def test_clusters_are_compared_by_levels_and_registrations() -> None:
     ]
 
 
-def test_what_a_stand_in_lacks_is_reported() -> None:
+def test_missing_parts_of_the_staged_cluster_are_reported() -> None:
     """Its own software, stopped voters, and levels and registrations that it lacks."""
     live = cluster("3.9", 19)
     assert list(staging_differences(live, live)) == []
     staged = replace(changed(live), local=cluster("4.3", 19).local, quorum=(NodeId(1),))
     assert list(staging_differences(live, staged)) == [
         "controller 1 supports metadata.version 7-30; the live one supports metadata.version 1-21",
-        "the voters 2, 3 do not run: that one has not registered, or that the majority is gone, "
-        "cannot be asked",
+        "the voters 2, 3 do not run: a missing registration and a lost majority cannot be tried",
         "metadata.version is 20; it is 19 in the live cluster",
         "kraft.version is 1; it is not finalized in the live cluster",
         "brokers 3 could not be registered at the finalized levels",

@@ -137,7 +137,7 @@ def test_an_id_that_is_taken_is_refused_until_the_session_ends() -> None:
 
 
 def test_before_4_0_good_features_of_a_refused_request_are_applied() -> None:
-    """3.9 applies each update by itself, 4.3 all or none."""
+    """3.9 applies each update separately, 4.3 all or none."""
     step = "upgrade:metadata.version=21,foo=1"
     ((old,), (new,)) = (
         played("3.9", cluster("3.9", 19), step),
@@ -327,9 +327,9 @@ def test_a_document_of_steps() -> None:
         ("melt:broker-1", "there is no 'melt', but upgrade, downgrade,"),
         ("stop:2", "'2' is no node: write broker-2 or controller-2"),
         ("upgrade:metadata.version", "'metadata.version' is not feature=level"),
-        ("upgrade:metadata.version=nine", "'nine' is no level of metadata.version"),
-        ("upgrade:share.version=4.3", "'4.3' is no level of share.version: write a number"),
-        ("upgrade:share.version=40000", "'40000' is no level"),
+        ("upgrade:metadata.version=nine", "'nine' is not a level of metadata.version"),
+        ("upgrade:share.version=4.3", "'4.3' is not a level of share.version: write a number"),
+        ("upgrade:share.version=40000", "'40000' is not a level"),
         ("upgrade:release=9.9", "Kafka '9.9' has no level"),
         ("add-broker:7", "names no release: write add-broker:7@4.3"),
         ("register:broker-7@2.8", "Kafka '2.8' is not in the table of levels"),

@@ -22,7 +22,7 @@ _FOREIGN: Final = "another-cluster"
 
 
 def last_status(stack: Stack) -> dict[str, Any]:
-    """The source's last heartbeat as it stands on its topic."""
+    """The source's last heartbeat as it is on its topic."""
     config = {
         "bootstrap.servers": stack.bus.bootstrap_servers,
         "group.id": "faults",
@@ -55,7 +55,7 @@ Message = tuple[bytes | None, bytes | None, dict[str, Any]]
 """Key, value, and what else the producer takes."""
 
 KINDS: Final[dict[str, tuple[str, Callable[[str, dict[str, Any]], Message]]]] = {
-    "bytes": ("bytes that are no text", lambda c, status: (c.encode(), b"\xff\xfe\x00\x80", {})),
+    "bytes": ("bytes that are not text", lambda c, status: (c.encode(), b"\xff\xfe\x00\x80", {})),
     "not-json": ("text that is no JSON", lambda c, status: (c.encode(), b"not JSON", {})),
     "empty": ("an empty value", lambda c, status: (c.encode(), b"", {})),
     "tombstone": ("no value", lambda c, status: (c.encode(), None, {})),

@@ -14,7 +14,7 @@ from tests.processes import Process
 
 STALLED: Final = ("source-stalled",)
 BUS_BACK_S: Final = 5.0
-"""So soon after the return of what it waits for is featurewatch back, however long it was away."""
+"""Time in which featurewatch recovers after the bus has, however long the bus was down."""
 
 
 @contextmanager
@@ -69,7 +69,7 @@ def servers_killed(*servers: Server) -> Iterator[None]:
 
 @contextmanager
 def started_beside_a_dead_bus(stack: Stack) -> Iterator[None]:
-    """The bus is killed, and source and worker start while it is away."""
+    """The bus is killed, and source and worker start while it is down."""
     stack.hold(stack.source, stack.worker)
     with servers_killed(*stack.bus.nodes):
         stack.release(stack.source, stack.worker)
@@ -163,7 +163,7 @@ ROWS: Final = (
     ),
     Fault(
         "start-without-bus",
-        "source and worker start while the bus is away for 20 s",
+        "source and worker start while the bus is down for 20 s",
         started_beside_a_dead_bus,
         hold_s=20,
         may_fire=STALLED,
@@ -215,7 +215,7 @@ ROWS: Final = (
     ),
     Fault(
         "two-workers",
-        "a second worker with an id of its own",
+        "a second worker with its own id",
         lambda s: second_worker(s, "2"),
         hold_s=10,
     ),

@@ -129,7 +129,7 @@ def clock_off(stack: Stack, name: str, offset_s: int) -> Iterator[None]:
         "LD_PRELOAD": f"{library} {waits}",
         "FAKETIME": f"{offset_s:+d}",
         "DONT_FAKE_MONOTONIC": "1",
-        # The times of files are real: else each start would compile all modules anew.
+        # The times of files are real: else each start would compile all modules again.
         "NO_FAKE_STAT": "1",
     }
     (process,) = (one for one in stack.processes if one.name == name)

@@ -66,7 +66,7 @@ def _filter(binding: AclBinding) -> AclBindingFilter:
 
 @contextmanager
 def certificate_expired(stack: Stack) -> Iterator[None]:
-    """The bus shows a certificate that has expired, on connections that are made anew."""
+    """The bus shows a certificate that has expired, on connections that are reopened."""
     stack.proxy.set_certificate(TLS_LINK, stack.servers.certificates.expired)
     try:
         yield
@@ -91,7 +91,7 @@ ROWS: Final = (
     ),
     Fault(
         "certificate-expired",
-        "the bus's certificate has expired for 20 s, and connections are made anew",
+        "the bus's certificate has expired for 20 s, and connections are reopened",
         certificate_expired,
         hold_s=20,
         tls=True,

@@ -1,4 +1,4 @@
-"""Topics that are deleted, made anew, or lose messages by retention."""
+"""Topics that are deleted, recreated, or lose messages by retention."""
 
 import time
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ CHANGELOG: Final = "changelog"
 INPUT: Final = "metadata-log"
 OUTPUTS: Final = ("feature-changes", "alerts", "epochs", "state", "dead-letters")
 LOST: Final = (*STALLED, "messages-lost", "outputs-lost", "log-gap")
-"""Rules that say that messages are gone."""
+"""Rules that say that messages are lost."""
 
 
 def full_name(stack: Stack, name: str) -> str:
@@ -53,7 +53,7 @@ def deleted(stack: Stack, name: str, *, worker_killed: bool = False) -> Iterator
 
 
 @contextmanager
-def made_anew(stack: Stack, name: str) -> Iterator[None]:
+def recreated(stack: Stack, name: str) -> Iterator[None]:
     """A topic is deleted and at once made again with its settings, empty."""
     topic = full_name(stack, name)
     resource = ConfigResource(ResourceType.TOPIC, topic)
@@ -78,7 +78,7 @@ def made_anew(stack: Stack, name: str) -> Iterator[None]:
 
 @contextmanager
 def expired(stack: Stack) -> Iterator[None]:
-    """What the worker has not read yet is gone: DeleteRecords does at once what retention does."""
+    """Deletes what the worker has not read: DeleteRecords does at once what retention does."""
     topic = stack.topic(INPUT)
     with killed(stack, "worker"):
         yield
@@ -101,9 +101,9 @@ ROWS: Final = (
     ),
     *(
         Fault(
-            f"anew-{name}",
-            f"the topic {name} is deleted and made anew, empty",
-            partial(made_anew, name=name),
+            f"recreate-{name}",
+            f"the topic {name} is deleted and recreated empty",
+            partial(recreated, name=name),
             hold_s=10,
             may_fire=LOST,
         )

@@ -1,4 +1,4 @@
-"""What the tests of the metadata log source share: a running source, its sink, and waiting."""
+"""Shared by the tests of the metadata log source: a running source, its sink, and waiting."""
 
 import asyncio
 import os
@@ -138,13 +138,13 @@ async def create_topics(cluster: Cluster, names: Sequence[str], timeout_s: float
 
 
 def pause(node: KafkaNode) -> None:
-    """Stop a node's process where it stands."""
+    """Pauses a node's process."""
     assert node.pid is not None
     os.kill(node.pid, signal.SIGSTOP)
 
 
 def resume(node: KafkaNode) -> None:
-    """Let a paused node go on."""
+    """Resumes a paused node."""
     assert node.pid is not None
     os.kill(node.pid, signal.SIGCONT)
 

@@ -42,7 +42,7 @@ class ApiVersionsReader:
         self._consumer.assign(places)
 
     async def until(self, wanted, seconds: float = 60) -> None:
-        """Reads until ``wanted(events)`` is true; fails after so many seconds."""
+        """Reads until ``wanted(events)`` is true; fails after this many seconds."""
         try:
             async with asyncio.timeout(seconds):
                 while not wanted(self.events):
@@ -55,7 +55,7 @@ class ApiVersionsReader:
             pytest.fail(f"not seen in {seconds} s; last events: {self.events[-8:]}")
 
     def last_by_node(self) -> dict[tuple[Role, int], NodeAnswer | NodeSilent]:
-        """What was published last of each node."""
+        """The last published event of each node."""
         nodes = (e for e in self.events if isinstance(e, NodeAnswer | NodeSilent))
         return {(event.role, event.node_id): event for event in nodes}
 
@@ -144,7 +144,7 @@ async def test_controllers_alone_are_heard_through_their_own_listener(quorum_of,
 
 
 async def test_a_brokers_listener_given_as_a_controllers_is_said(bus, quorum_430):
-    """The status says that this is no controller's listener, and goes on trying."""
+    """The status says that this is no controller's listener; the source keeps trying."""
     wrong = quorum_430.bootstrap_servers.split(",")[0]
     settings = {"bootstrap_controllers": wrong, "cluster": quorum_430.cluster_id}
     async with following(bus, **settings) as (reader, source):
@@ -159,7 +159,7 @@ async def test_an_upgrade_of_a_level_and_a_node_that_leaves_and_returns(bus, mak
     """M-35, M-48: the old level stays until it is raised, then every node says the new one.
 
     A stopped broker falls silent or leaves the list of a 3.9 cluster, its controller is silent, and
-    both are heard again when the node is back.
+    both are heard again when the node has restarted.
     """
     cluster = make_cluster(combined(["3.9.1"] * 3, "3.7-IV4"))
     async with following(bus, bootstrap_servers=cluster.bootstrap_servers) as (reader, _):

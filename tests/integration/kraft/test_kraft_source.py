@@ -170,7 +170,7 @@ async def test_what_an_isolated_leader_wrote_is_never_published(
 
 
 def leader_log(leader: KafkaNode) -> bytes:
-    """What stands in a node's metadata log."""
+    """The bytes of a node's metadata log."""
     return b"".join(path.read_bytes() for path in sorted(leader.metadata_log.glob("*.log")))
 
 

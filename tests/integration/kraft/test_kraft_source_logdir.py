@@ -65,7 +65,7 @@ def _has_grown(size: Callable[[], int], before: int) -> bool:
     return size() > before
 
 
-async def test_a_log_that_is_cut_under_it_is_read_anew(quorum: Cluster, tmp_path: Path) -> None:
+async def test_a_log_that_is_cut_under_it_is_read_again(quorum: Cluster, tmp_path: Path) -> None:
     """A copy of a real log loses committed records: reset, and its content from the start."""
     await create_topics(quorum, ["to-be-cut"])
     log = quorum.node(1).metadata_log

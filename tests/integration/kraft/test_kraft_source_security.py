@@ -41,7 +41,7 @@ def login(username: str, password: str) -> Security:
 
 
 async def stalled_with(cluster: Cluster, listener: Address, security: Security) -> str:
-    """What the source says when it gets no further."""
+    """The report of the source when it gets no further."""
     sink = LogSink()
     quorum = QuorumSettings(cluster.cluster_id, (listener,), security)
     async with running(settings_for(cluster, quorum=quorum), sink):

@@ -43,12 +43,12 @@ async def test_a_paused_source_goes_through_the_snapshot(
 
 
 async def resumes(cluster: Cluster, offset: int, directory: Path | None) -> None:
-    """Resume at an offset that is gone, and begin from nothing; by quorum or by directory."""
+    """Resumes at a deleted offset, and begins from nothing; by quorum or by directory."""
     source: dict[str, object] = (
         {} if directory is None else {"quorum": None, "log_directory": directory}
     )
     epoch = 1
-    resumed, anew = LogSink(), LogSink()
+    resumed, fresh = LogSink(), LogSink()
     async with running(settings_for(cluster, **source), resumed, LastRecord(offset, epoch)) as live:
         await until(resumed.following)
         await create_topics(cluster, [f"late-{directory is None}"])
@@ -61,11 +61,11 @@ async def resumes(cluster: Cluster, offset: int, directory: Path | None) -> None
     assert gap.to_offset == resumed.chunks[-1].end_offset - 1
     assert resumed.commits[0].first_offset >= resumed.chunks[-1].end_offset
     assert {"early", *NAMES} <= set(resumed.topics)
-    async with running(settings_for(cluster, **source), anew):
-        await until(anew.following)
-        await until(lambda: set(resumed.topics) <= set(anew.topics))
-    assert anew.gaps == []
-    assert anew.chunks[-1].last
+    async with running(settings_for(cluster, **source), fresh):
+        await until(fresh.following)
+        await until(lambda: set(resumed.topics) <= set(fresh.topics))
+    assert fresh.gaps == []
+    assert fresh.chunks[-1].last
 
 
 async def test_from_nothing_a_cluster_with_a_snapshot_begins_with_it(

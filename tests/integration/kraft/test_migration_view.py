@@ -35,7 +35,7 @@ class Watcher:
         self._worker.start()
 
     def watch(self, *sources: str) -> None:
-        """Follows these from now on, and nothing else: the source process is started anew."""
+        """Follows these from now on, and nothing else: the source process is restarted."""
         if self._watch is not None:
             self._watch.kill()
         self._watch = Process("watch", ["watch", *sources, *self.published.flags], self._directory)
@@ -59,7 +59,7 @@ class Watcher:
 
 @contextmanager
 def watcher(cluster: str, bus: Cluster, directory: Path) -> Iterator[Watcher]:
-    """One that is gone afterwards."""
+    """One that has ended afterwards."""
     made = Watcher(cluster, PublishedOutputs(bus, f"migration-{time.time_ns()}"), directory)
     try:
         yield made
@@ -70,7 +70,7 @@ def watcher(cluster: str, bus: Cluster, directory: Path) -> Iterator[Watcher]:
 def test_each_phase_is_told_and_nothing_false(
     ensemble: Ensemble, bus: Cluster, make_cluster: MakeCluster, tmp_path: Path
 ) -> None:
-    """Who has the say, how far it is and who is missing stand in the state in each phase; that
+    """The authority, the progress and the missing brokers are in the state in each phase; that
     metadata.version must wait fires for as long as it is so, and that brokers are missing until
     they have enrolled. The one change of a level is the one that the log begins with, the brokers'
     restarts raise no other alert, and the znodes that stay behind are no migration."""

@@ -40,7 +40,7 @@ pytestmark = pytest.mark.stack
 
 @pytest.fixture(scope="module")
 def live(quorum_391: Cluster) -> ControllerState:
-    """What the controller of a real 3.9.1 cluster knows."""
+    """The state of the controller of a real 3.9.1 cluster."""
     return controller_state(read_image(Watched(controllers=quorum_391.controllers)))
 
 
@@ -135,7 +135,7 @@ def test_3_9_1_says_what_the_model_says(live: ControllerState, stack_cache: Cach
     assert differences_of(rehearsal.steps) == {}
     assert [step.outcome.step.text for step in rehearsal.steps if not step.compared] == []
     (only,) = rehearsal.staging_differences
-    assert "do not run: that one has not registered" in only
+    assert "do not run: a missing registration" in only
     verdicts = {step.outcome.step.text: step.outcome.verdict for step in rehearsal.steps}
     accepted = {words for words, verdict in verdicts.items() if verdict is StepVerdict.ACCEPTED}
     assert accepted == {

@@ -39,7 +39,7 @@ async def test_forwarded_requests_have_versions_of_both(
 ) -> None:
     """A broker offers the versions of forwarded requests that the active controller has too, once
     it has forwarded one (M-51). Connections stay open then and tell of it when they are asked: the
-    client on one goes on with what it was told first, as released Kafka lets it (M-50 as released).
+    client on one continues with its first answer, as released Kafka lets it (M-50 as released).
     """
     nodes = [NodeSpec(1, "4.3.0", Roles.CONTROLLER), NodeSpec(11, "3.9.1", Roles.BROKER)]
     cluster = await asyncio.to_thread(make_cluster, ClusterSpec(nodes, "3.7-IV4"))

@@ -28,7 +28,8 @@ LAST_RANGES = {name: (0, high) for name, high in FLIPS} | {FeatureName("metadata
 
 
 def flip_levels(cluster: Cluster, light: LightNodes, seed: int, times: int) -> None:
-    """Features go on and off; a controller that never runs registers with good and bad ranges."""
+    """Features are switched on and off; a controller that never runs registers with good and bad
+    ranges."""
     chance = random.Random(seed)
     levels = dict.fromkeys((name for name, _ in FLIPS), 0)
     for number in range(times):

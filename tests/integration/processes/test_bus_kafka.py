@@ -1,4 +1,4 @@
-"""The bus on real Kafka: topics, delivery while the broker is away, and long topics."""
+"""The bus on real Kafka: topics, delivery while the broker is down, and long topics."""
 
 import asyncio
 import os
@@ -158,7 +158,7 @@ def test_a_topic_that_would_lose_what_it_holds_is_refused(settings, admin):
         ensure_topics(settings)
 
 
-async def test_a_missing_topic_is_an_error_of_its_own(settings):
+async def test_a_missing_topic_has_its_own_error(settings):
     """Looking for a position on a topic that nobody made says to create it."""
     with pytest.raises(BusError, match="create it"):
         await last_log_position(settings, CLUSTER)
@@ -182,7 +182,9 @@ async def test_topics_that_were_made_this_moment_can_be_asked(bus):
         assert await last_log_position(new, CLUSTER) is None
 
 
-async def test_a_position_that_retention_took_is_gone_and_a_later_one_is_found(settings, admin):
+async def test_a_position_that_retention_deleted_is_skipped_and_a_later_one_is_found(
+    settings, admin
+):
     """Only what is still on the topic counts, wherever the topic begins."""
     await asyncio.to_thread(ensure_topics, settings)
     async with Publisher(settings) as publisher:
@@ -214,7 +216,7 @@ async def test_a_position_behind_half_a_million_messages_of_others(settings, rec
     assert took_s < 60
 
 
-async def test_nothing_is_lost_or_doubled_while_the_bus_is_away(make_cluster):
+async def test_nothing_is_lost_or_doubled_while_the_bus_is_unavailable(make_cluster):
     """The broker is killed with messages in flight and comes back: each is there once, in order."""
     cluster = make_cluster(single_bus())
     settings = BusSettings(cluster.bootstrap_servers, prefix="away", partitions=1)

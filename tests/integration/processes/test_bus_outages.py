@@ -1,4 +1,4 @@
-"""The bus is away, or what lies between it and a worker is broken: the worker waits and goes on."""
+"""The bus, or the network between it and a worker, fails: the worker waits and continues."""
 
 import asyncio
 import contextlib
@@ -43,8 +43,8 @@ BACK_S = 30.0
 """How soon a worker follows again: 5 s, and what loaded cores add. The timeout of a connection that
 nobody noticed to be dead is 60 s."""
 
-BACK_ANEW_S = 40.0
-"""How soon a worker that begins anew follows again."""
+BACK_AFTER_RESTART_S = 40.0
+"""Seconds until a worker that restarts follows again."""
 
 REPEAT = int(os.environ.get("OUTAGES_REPEAT", "1"))
 
@@ -189,7 +189,7 @@ def test_workers_follow_again_at_once_when_their_links_work(bus: LinkedBus, tmp_
             link.fault = Fault.NONE
         before = {fault: traffic[fault].sent for fault in faults}
         for fault, read in changes.items():
-            limit_s = BACK_ANEW_S if fault is Fault.GARBAGE else BACK_S
+            limit_s = BACK_AFTER_RESTART_S if fault is Fault.GARBAGE else BACK_S
             read.wait_for(before[fault], limit_s, fault.name)
         for worker in workers.values():
             assert (worker.ended, worker.starts) == (None, 1), worker.log.read_text()
@@ -206,7 +206,7 @@ def _is_read(reader: TopicReader) -> bool:
 
 @pytest.mark.nightly
 def test_sources_publish_again_when_their_links_work(bus: LinkedBus, tmp_path: Path) -> None:
-    """Connections that swallowed something swallow all: a source makes them anew by itself.
+    """Connections that swallowed something swallow all: a source reopens them automatically.
 
     The sources follow the bus' own metadata log, in its files, side by side.
     """
@@ -235,14 +235,14 @@ def test_sources_publish_again_when_their_links_work(bus: LinkedBus, tmp_path: P
         for link in faults.values():
             link.fault = Fault.NONE
         for fault, reader in readers.items():
-            assert eventually(partial(_has_messages, reader), BACK_ANEW_S), fault
+            assert eventually(partial(_has_messages, reader), BACK_AFTER_RESTART_S), fault
         for source in sources:
             assert (source.ended, source.starts) == (None, 1), source.log.read_text()
 
 
 @pytest.mark.nightly
 async def test_a_link_too_slow_for_a_message_gets_the_time_that_it_needs(bus: LinkedBus) -> None:
-    """What is sent over and over on a link of 1 Mbit/s gets through with a longer timeout."""
+    """A message that is repeated on a link of 1 Mbit/s gets through with a longer timeout."""
     message = Message(b"key", bytes(17 * SLOW_BYTES_S), [])
     link = bus.links[0]
     link.fault = Fault.SLOW
@@ -282,7 +282,7 @@ async def test_an_outage_longer_than_the_watchdog_ends_nothing(
 
 
 async def test_a_run_that_failed_leaves_nothing_behind(bus: LinkedBus, tmp_path: Path) -> None:
-    """A thread that went on reading would take the partitions from the run after it."""
+    """A thread that kept reading would take the partitions from the run after it."""
     threads = set(threading.enumerate())
     settings = WorkerSettings(bus.settings, worker_id="1", data_directory=tmp_path)
     worker = Worker(settings)
@@ -325,7 +325,8 @@ async def test_a_worker_stops_while_a_fetch_waits_to_be_tried_again(
     await until_ended(running, STOPPED_S)
 
 
-def test_a_worker_that_starts_while_the_bus_is_away_waits_for_it(
+@pytest.mark.nightly
+def test_a_worker_that_starts_while_the_bus_is_unavailable_waits_for_it(
     bus: LinkedBus, tmp_path: Path
 ) -> None:
     """It says that it waits, on its page and in its log, and works as soon as the bus is there."""
@@ -379,7 +380,7 @@ def _names_the_clash(worker: Process) -> bool:
 
 
 def _page(port: int) -> str:
-    """What /readyz answers; empty if nobody does."""
+    """The response of /readyz; empty if nobody answers."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=2) as answer:
             return str(orjson.loads(answer.read()))

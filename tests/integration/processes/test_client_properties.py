@@ -50,7 +50,7 @@ SECRET = 's3"cret\\'  # noqa: S105 - as above
 JAAS_SECRET = SECRET.replace("\\", "\\\\").replace('"', '\\"')
 IN_FILE = JAAS_SECRET.replace("\\", "\\\\")
 CREDENTIALS = f'\\\n  username="watch" \\\n  password="{IN_FILE}";'
-"""On lines that go on, as a properties file escapes them."""
+"""On continued lines, as a properties file escapes them."""
 STORE_SECRET = "storepass"  # noqa: S105 - of a store that the test makes
 HARMLESS = "client.id=upgrade\nrequest.timeout.ms=20000\nacks=1\ngroup.id=x\nssl.protocol=TLSv1.3\n"
 
@@ -199,7 +199,7 @@ def librdkafka_spelling(certificates: Certificates) -> dict[str, str]:
 
 
 def kafka_describes(where: tuple[str, ...], file: Path, cache: Cache) -> str:
-    """What Kafka's own tool prints with a properties file."""
+    """The output of Kafka's own tool with a properties file."""
     cache.class_path(RELEASE, Jars.TOOLS)
     options = (*where, "--command-config", str(file), "describe")
     command = tool_command(RELEASE, "org.apache.kafka.tools.FeatureCommand", *options, cache=cache)
@@ -217,7 +217,7 @@ def ours(*arguments: str) -> subprocess.CompletedProcess[str]:
             command, capture_output=True, text=True, check=False, timeout=540, env=env
         )
     except subprocess.TimeoutExpired as error:
-        pytest.fail(f"{command} goes on for too long: {error.stderr!r}")
+        pytest.fail(f"{command} runs for too long: {error.stderr!r}")
 
 
 def without_epoch(text: str) -> str:
@@ -278,10 +278,11 @@ def test_it_serves_source_worker_and_readers(secured: Secured, login: Path) -> N
             process.kill()
 
 
+@pytest.mark.nightly
 def test_it_serves_the_pipeline(
     secured: Secured, certificates: Certificates, tmp_path: Path
 ) -> None:
-    """What is on a topic reaches the lake, through Spark's own client."""
+    """Messages of a topic reach the lake, through Spark's own client."""
     login = tmp_path / "login.properties"
     write_private(login, pem_in_the_properties(secured.directory, certificates))
     configuration = secured.configuration(login)

@@ -9,7 +9,7 @@ import pytest
 from tests.cli.commands import featurewatch
 
 ANNOUNCED = {"level-above-support", "incompatible-node"}
-"""What each act leads up to: a node that is started again on software that is too old."""
+"""The end of each act: a node that is started again on software that is too old."""
 
 
 @pytest.mark.stack

@@ -26,7 +26,7 @@ FEATURE = FeatureName("group.version")
 
 @pytest.mark.stack
 @pytest.mark.nightly
-def test_changes_while_the_bus_is_dead_come_when_it_is_back(
+def test_changes_while_the_bus_is_dead_come_when_it_recovers(
     make_cluster: Callable[[ClusterSpec], Cluster], tmp_path: Path
 ) -> None:
     """Killed and started three times under changes: each is said once, in order, none missing."""

@@ -24,7 +24,7 @@ Step = tuple[str, str, str]
 
 
 class PublishedSteps:
-    """What is on the topic of operations, about the topics of a test."""
+    """The messages on the topic of operations about the topics of a test."""
 
     def __init__(self, settings: BusSettings, topics: list[str]) -> None:
         self._settings = settings

@@ -28,7 +28,7 @@ SEEDS = {"memory": 584, "rocksdb": 778}
 
 
 class _Featurewatch:
-    """A source and a worker under a prefix of their own."""
+    """A source and a worker under a separate prefix."""
 
     def __init__(self, cluster: Cluster, bus: Cluster, store: str, directory: Path) -> None:
         prefix = f"kill-{store}-{cluster.cluster_id}"
@@ -62,9 +62,9 @@ class _Featurewatch:
 def test_kills_during_an_upgrade_lose_and_double_nothing(
     make_cluster: Callable[[ClusterSpec], Cluster], bus: Cluster, tmp_path: Path
 ) -> None:
-    """Every change stands on the topic once by key, none is missing, and no alert is left over.
+    """Every change is on the topic once by key, none is missing, and no alert is left over.
 
-    Each store of the worker has a source and a worker, which are killed at times of their own.
+    Each store of the worker has a source and a worker, which are killed at different times.
     """
     cluster = make_cluster(combined(["3.9.1"] * 3, "3.7-IV4"))
     both = [_Featurewatch(cluster, bus, store, tmp_path) for store in SEEDS]
@@ -97,7 +97,7 @@ def _upgrade(cluster: Cluster) -> None:
 
 
 def _content(change: FeatureChange) -> tuple[object, ...]:
-    """What a change says, without when this telling of it was read from the log."""
+    """The content of a change, without the time at which it was read from the log."""
     return (change.feature, change.before, change.after, change.epoch, change.revision)
 
 

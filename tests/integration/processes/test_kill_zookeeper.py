@@ -35,7 +35,7 @@ VERSIONS = 30
 
 GUEST, LAST = 50, 77
 GOOD, LOW, INVERTED, NEW = (1, TOP), (1, 1), (4, 2), (1, TOP + 1)
-"""What guests support: all, too little, nonsense, and what nobody advertised before."""
+"""The ranges of guests: all, too little, nonsense, and ranges that nobody advertised before."""
 
 
 class ReferenceHistory:
@@ -60,7 +60,7 @@ class ReferenceHistory:
         return int(stat.version)
 
     def controller(self) -> ReferenceProcess | None:
-        """Who controls the cluster now, if that node runs."""
+        """The current controller of the cluster, if that node runs."""
         try:
             data, _ = retrying(self._zk.get, f"{self._root}/controller")
         except NoNodeError:
@@ -127,7 +127,7 @@ def reference(connect: str, directory: Path) -> Iterator[list[ReferenceProcess]]
 def test_kills_while_a_cluster_changes_lose_and_double_nothing(
     make_ensemble: MakeEnsemble, bus: Cluster, tmp_path: Path, seed: int
 ) -> None:
-    """Updates, guests, a controller that is killed and a server that is killed: each change stands
+    """Updates, guests, a controller that is killed and a server that is killed: each change is
     on the topic once by key with the znode's version as its epoch (F-11), which only grows (F-12),
     each is a state that ZooKeeper had, each state that is not told is counted as missed, and at the
     end levels and epoch are ZooKeeper's and no alert is left."""
@@ -217,7 +217,7 @@ def _await(published: PublishedOutputs, cluster: str, rule: str, processes: list
 
 
 def _content(change: FeatureChange) -> tuple[object, ...]:
-    """What a change says, without when this telling of it was read."""
+    """The content of a change, without the time at which it was read."""
     return (change.feature, change.before, change.after, change.epoch, change.revision)
 
 
@@ -255,7 +255,7 @@ def _missed(alerts: list[Alert]) -> set[int]:
 
 
 def _check_alerts(alerts: list[Alert], seed: int) -> None:
-    """What is told of one alert by one cause is always the same."""
+    """Messages about one alert by one cause are always the same."""
     by_cause: dict[tuple[str, str], tuple[object, ...]] = {}
     for alert in alerts:
         content = (alert.state, alert.severity, alert.summary, dict(alert.evidence))

@@ -51,7 +51,7 @@ def configuration(
 
 
 def notified(people: Receiver) -> list[tuple[str, str, int]]:
-    """What one Alertmanager told people of the alert: state, cluster's name, number of alerts."""
+    """Notifications of one Alertmanager: state, cluster's name, number of alerts."""
     groups = [orjson.loads(body) for body in people.bodies]
     return [
         (group["status"], group["commonLabels"]["cluster_name"], len(group["alerts"]))
@@ -81,7 +81,7 @@ async def test_an_alert_reaches_people_once_whoever_is_killed(
 ) -> None:
     """Two real Alertmanagers and a webhook get what the worker finds, beside targets that hang and
     refuse. It is notified of once although `up` is killed and started again, ends everywhere
-    although an Alertmanager was away at that moment, and one that was killed gets it again."""
+    although an Alertmanager was down at that moment, and one that was killed gets it again."""
     prefix = f"notify-{uuid.uuid4().hex[:8]}"
     published = PublishedOutputs(bus, prefix)
     on_bus = BusSettings(bus.bootstrap_servers, prefix=prefix, replication_factor=1)
@@ -136,7 +136,7 @@ async def test_an_alert_reaches_people_once_whoever_is_killed(
         assert [notified(each) for each in people] == [fired] * 2
         assert len({event_id for _, event_id in delivered(hook)}) == 1
 
-        # It ends while one of them is away; that one was ended in order, and learns of it.
+        # It ends while one of them is down; that one was ended in order, and learns of it.
         managers[0].end()
         alert = f"{quorum_430.cluster_id}/unreadable/record/MESSAGE"
         flags = ["alerts", "acknowledge", alert, "--reason", "a test", *published.flags]

@@ -28,7 +28,7 @@ def _following(source: str) -> SourceStatus:
 
 
 async def test_a_source_is_forgotten(bus: Cluster, tmp_path: Path) -> None:
-    """It is gone from the state; one that the cluster does not have is named, with those it has.
+    """It is no longer in the state; one that the cluster does not have is named, with those it has.
 
     Without a source, the whole cluster is forgotten, until a source publishes again.
     """

@@ -200,7 +200,7 @@ class Guarded:
             process.kill()
 
     def failure(self, role: str, command: str) -> str:
-        """What a process of a role reports instead of becoming ready: its log or /readyz."""
+        """The report of a process of a role that does not become ready: its log or /readyz."""
         with self.running(role, command) as process:
             deadline = time.monotonic() + 60
             while time.monotonic() < deadline:
@@ -230,7 +230,7 @@ def _only(binding: AclBinding) -> AclBindingFilter:
 
 
 def not_ready(port: int) -> str:
-    """What /readyz gives as the reasons."""
+    """The reasons in /readyz."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=2):
             return ""
@@ -305,7 +305,7 @@ FAILURES = {
     ),
     ("worker", "group `featurewatch-worker`", "READ"): "grant READ on group featurewatch-worker",
 }
-"""What a process reports that lacks one of its rights."""
+"""The report of a process that lacks one of its rights."""
 ELSEWHERE = {
     ("source", "topic `featurewatch.api-versions`", "WRITE"),
     ("source", "topic `featurewatch.zookeeper`", "WRITE"),

@@ -66,7 +66,7 @@ def _read(bus: BusSettings, name: str) -> list[int]:
 
 @pytest.mark.parametrize("absence_s", [0.0, 1.0, pytest.param(35.0, marks=pytest.mark.nightly)])
 async def test_messages_wait_for_a_topic_that_was_deleted(bus: Cluster, absence_s: float) -> None:
-    """What the old topic did not get is on the new one, in order; other topics go on.
+    """Messages that the old topic did not get are on the new one, in order; other topics continue.
 
     The offset with which a message was acknowledged shows which topic got it: on the old one it is
     the message's number, on the new one the place at which it is read. When the acknowledgement is

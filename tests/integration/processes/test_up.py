@@ -55,7 +55,7 @@ class Up:
         return featurewatch(self.directory, *arguments, *self.on_bus)
 
     def lines(self, *arguments: str) -> list[dict[str, Any]]:
-        """What a command prints with --json: each line must be a document."""
+        """The output of a command with --json: each line must be a document."""
         answer = self.run_command(*arguments, "--json")
         assert answer.returncode == 0, answer.stderr
         return [json.loads(line) for line in answer.stdout.splitlines()]
@@ -70,13 +70,13 @@ class Up:
 
     @property
     def printed(self) -> list[dict[str, Any]]:
-        """What it has printed so far."""
+        """The output so far."""
         text = (self.directory / "out").read_text()
         return [json.loads(line) for line in text.splitlines()]
 
     @property
     def log(self) -> str:
-        """What it has logged so far."""
+        """The log so far."""
         return (self.directory / "err").read_text()
 
 
@@ -131,7 +131,7 @@ def _changes(up: Up) -> dict[str, int]:
 def ups(
     quorum_430: Cluster, bus: Cluster, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, Up]]:
-    """One `up` for each way to follow a cluster, each with topics of its own."""
+    """One `up` for each way to follow a cluster, each with its own topics."""
     given = {
         "controllers": quorum_430.controllers,
         "servers": quorum_430.bootstrap_servers,

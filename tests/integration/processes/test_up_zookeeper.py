@@ -58,7 +58,7 @@ DEADLINE_S = 120.0
 
 @dataclass
 class World:
-    """What is watched, by whom, and what was said of it."""
+    """The watched clusters, their watchers, and the outputs."""
 
     process: subprocess.Popen[bytes]
     directory: Path
@@ -118,12 +118,12 @@ class World:
 
     @property
     def log(self) -> str:
-        """What `up` has logged."""
+        """The log of `up`."""
         return (self.directory / "err").read_text()
 
     @property
     def printed(self) -> list[dict[str, Any]]:
-        """What `up` has printed."""
+        """The output of `up`."""
         return [json.loads(line) for line in (self.directory / "out").read_text().splitlines()]
 
 
@@ -214,8 +214,8 @@ def world(
 
 
 def test_a_reference_cluster_is_followed(world: World) -> None:
-    """Its brokers, levels, epoch and controller stand in the state, and each level was told once,
-    by the znode it was read from."""
+    """Its brokers, levels, epoch and controller are in the state, and each level was told once, by
+    the znode it was read from."""
     state = world.until(
         world.reference,
         lambda now, firing: now.ready and len(now.classes) == 1 and len(now.classes[0].nodes) == 3,
@@ -253,11 +253,11 @@ def test_kafka_in_zookeeper_mode_is_followed_beside_it(world: World) -> None:
 
 def test_what_cannot_be_followed_is_one_line_each(world: World) -> None:
     """A chroot that is not there, a server that is not there and a znode that may not be read are
-    named on ``/readyz`` with what to do and stand in the log once; the others follow."""
+    named on ``/readyz`` with what to do and are in the log once; the others follow."""
     waiting = world.until_waiting(
         **{
             CLOSED: "reading /feature is forbidden: give READ on it to the login in use",
-            ASTRAY: f"{world.roots[ASTRAY]}: the chroot does not exist: check what stands after",
+            ASTRAY: f"{world.roots[ASTRAY]}: the chroot does not exist: check the path after",
             world.absent: f"ZooKeeper at {world.absent} cannot be used: nobody listens there",
         }
     )
@@ -275,12 +275,12 @@ def test_what_cannot_be_followed_is_one_line_each(world: World) -> None:
 
 
 def test_broken_json_is_kept_told_and_mended(world: World) -> None:
-    """What stands in ``/feature`` and is no JSON goes to the dead letters byte by byte and is an
-    alert; when it is written anew the alert ends and its levels count."""
+    """Content of ``/feature`` that is no JSON goes to the dead letters byte by byte and is an
+    alert; when it is written again the alert ends and its levels count."""
     world.until(BROKEN, lambda now, firing: now.ready and firing == {"znode-unreadable"})
     alert = world.alert(BROKEN, "znode-unreadable")
     assert (alert.severity, dict(alert.subject)) == (Severity.CRITICAL, {"znode": "/feature"})
-    assert "have the controller write it again" in alert.summary
+    assert "Until the controller writes it again" in alert.summary
     (dead_letter,) = [
         dead_letter for dead_letter in world.published.dead_letters if dead_letter.cluster == BROKEN
     ]
@@ -394,7 +394,7 @@ def test_an_incompatible_broker_is_told_and_its_end(world: World) -> None:
 
 def test_all_that_can_be_followed_is_followed_at_the_end(world: World) -> None:
     """Only the server that is not there is left on ``/readyz``; the worker is ready, and each
-    level stands in its metrics. A signal ends it in order."""
+    level is in its metrics. A signal ends it in order."""
     world.until_waiting(**{world.absent: "nobody listens there"})
     status, text = world.get(world.ports[1], "/readyz")
     assert status == 200, text

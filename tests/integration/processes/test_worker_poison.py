@@ -68,7 +68,7 @@ def level(offset: int, value: int) -> LogCommit:
 
 @pytest.mark.stack
 async def test_poison_is_kept_and_told_and_stops_nothing(bus: Cluster, tmp_path: Path) -> None:
-    """Each unreadable message is a dead letter with its bytes; an alert fires; the rest goes on."""
+    """Each unreadable message is a dead letter with its bytes; an alert fires; the rest is read."""
     settings = BusSettings(
         bus.bootstrap_servers, prefix=f"poison-{time.time_ns()}", replication_factor=1
     )

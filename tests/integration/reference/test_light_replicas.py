@@ -119,6 +119,7 @@ def logs(replicas: ReplicaBrokers) -> set[tuple[int, int]]:
     }
 
 
+@pytest.mark.nightly
 async def test_thousands_of_partitions_on_light_replicas(make_ensemble: MakeEnsemble) -> None:
     """They are created, fall behind and catch up by order; brokers die and return, partitions move,
     the controller ends and another takes over, and in the end the topic is deleted."""

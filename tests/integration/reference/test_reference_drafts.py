@@ -113,7 +113,7 @@ MakeScene = Callable[..., Awaitable[DraftCluster]]
 
 @pytest.fixture
 async def scene(ensemble: Ensemble) -> AsyncIterator[MakeScene]:
-    """Starts clusters; ``levels`` stand in ZooKeeper before."""
+    """Starts clusters; ``levels`` are in ZooKeeper before."""
     async with AsyncExitStack() as stack:
 
         async def make(
@@ -344,5 +344,5 @@ async def test_version_four_of_kip_778_has_no_minimum(scene: MakeScene) -> None:
             (level.name, level.min_version_level, level.max_version_level)
             for level in old.finalized_features
         } == {("group", 1, 1), ("txn", 4, 4)}
-    with pytest.raises(NodeError, match="sent a ApiVersionsResponse that is none"):
+    with pytest.raises(NodeError, match="sent an invalid ApiVersionsResponse"):
         await open_connection(address, timeout_s=15)

@@ -1,4 +1,4 @@
-"""Reference nodes as processes of their own: killed, excluded, started again."""
+"""Reference nodes as separate processes: killed, excluded, started again."""
 
 import asyncio
 import json
@@ -57,7 +57,7 @@ def connected(address: str) -> BlockingConnection:
 
 
 def controller_of(address: str) -> tuple[int, str] | None:
-    """Who this node says is the controller, and where; none: it does not know."""
+    """The controller and its address by this node; None: it does not know."""
     with connected(address) as connection:
         metadata = connection.request(MetadataRequestV1(topics=()))
     for broker in metadata.brokers:
@@ -90,7 +90,7 @@ def seen(address: str) -> tuple[dict[str, int], int]:
     return levels, int(answer.finalized_features_epoch)
 
 
-def test_a_killed_controller_has_a_successor_that_goes_on(
+def test_a_killed_controller_has_a_successor_that_continues(
     connect: str, client: KazooClient
 ) -> None:
     """``kill -9`` of the controller: another node is elected with the next controller epoch, knows

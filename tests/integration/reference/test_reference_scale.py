@@ -24,8 +24,8 @@ OLD, NEW = {"f": SupportedRange(1, 2)}, {"f": SupportedRange(1, 3)}
 
 
 async def test_ten_thousand_brokers(make_ensemble: MakeEnsemble) -> None:
-    """All of them stand in ZooKeeper and in Metadata; an update is held against the range of each
-    and every one; when the cluster ends, nothing of it stays (F-33)."""
+    """All of them are in ZooKeeper and in Metadata; an update is checked against the range of each
+    one; when the cluster ends, nothing of it stays (F-33)."""
     servers = await asyncio.to_thread(make_ensemble)
     connect = f"{servers.connect_string}/large"
     client = KazooClient(connect)

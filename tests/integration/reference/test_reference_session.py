@@ -88,7 +88,7 @@ class Recorder:
         return [*tokens]
 
     def outcome(self, token: int) -> OperationResult | None:
-        """What came of an operation, if it is known."""
+        """The outcome of an operation, if it is known."""
         for event in self.received:
             if isinstance(event, OperationCompleted) and event.token == token:
                 return event.outcome
@@ -181,7 +181,7 @@ async def test_every_operation_has_its_outcome(connect: str) -> None:
 
 
 async def test_missing_parents_are_made(connect: str) -> None:
-    """A creation deep below makes what lies above it, empty."""
+    """A creation deep below also creates its empty parents."""
     async with Stage(connect) as stage:
         made, _ = await stage.do(Create("/x/y/z", b"deep", ephemeral=True), GetData("/"))
         assert isinstance(made, OperationDone)
@@ -285,8 +285,8 @@ async def test_who_may_not_yet_take_part_waits(connect: str) -> None:
 
 
 async def test_a_lost_connection_leaves_outcomes_unknown(make_ensemble: MakeEnsemble) -> None:
-    """What was under way is unknown, then the machine hears that it is cut off; what it asks for
-    meanwhile is unknown too; the session goes on, with what it owns, when the server is back."""
+    """Operations in flight are unknown, then the machine hears that it is cut off; what it asks for
+    meanwhile is unknown too; the session continues, with what it owns, when the server returns."""
     server = (await asyncio.to_thread(make_ensemble)).server(1)
     # A server that has just started may leave a handshake unanswered. kazoo gives each address its
     # share of the session's time, so that with the address twice it asks again in time.

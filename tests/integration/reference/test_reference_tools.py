@@ -51,7 +51,7 @@ class Tool:
         return done.returncode, done.stdout.splitlines() + lines
 
     def described(self) -> list[tuple[str, str, str, str, str]]:
-        """What ``describe`` says: feature, least and greatest level, finalized level, epoch."""
+        """The output of ``describe``: feature, lowest and highest level, finalized level, epoch."""
         code, lines = self("describe")
         assert code == 0, lines
         pattern = re.compile(

@@ -64,7 +64,7 @@ def test_the_first_start_is_as_good_as_any(bus: Cluster, tmp_path: Path) -> None
 
 
 def test_a_broker_that_is_killed_fires_once(release: str, bus: Cluster, tmp_path: Path) -> None:
-    """What holds the topics has three replicas: nothing is lost, repeated, or out of order.
+    """The topics have three replicas: nothing is lost, repeated, or out of order.
 
     Whatever fires does so once, and resolves.
     """
@@ -82,7 +82,7 @@ def test_a_broker_that_is_killed_fires_once(release: str, bus: Cluster, tmp_path
         while time.monotonic() < end_s:
             set_level([str(bus.node(1).broker)], _FEATURE, level)
             level = 1 - level
-            time.sleep(1)  # changes go on while it is away
+            time.sleep(1)  # changes continue while it is down
         bus.node(2).start()
         set_level([str(bus.node(1).broker)], _FEATURE, level)
         truth = levels_on_disk(bus)

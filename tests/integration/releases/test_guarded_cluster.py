@@ -1,6 +1,6 @@
 """Every way to watch a cluster, with the rights that security.md promises, on each release.
 
-Controllers and brokers are apart, their listeners have names of their own, TLS and SASL, with other
+Controllers and brokers are apart, their listeners have their own names, TLS and SASL, with other
 logins for controllers than for brokers, and an authorizer runs on each node.
 """
 
@@ -156,7 +156,7 @@ def guarded(
 
 
 def _grant_cluster_action(cluster: Cluster) -> None:
-    """What docs/explanation/security.md grants to a source on a watched cluster."""
+    """The rights that docs/explanation/security.md grants to a source on a watched cluster."""
     binding = AclBinding(
         ResourceType.BROKER,
         "kafka-cluster",
@@ -210,7 +210,7 @@ def test_controllers_are_polled_without_any_right(guarded: Guarded) -> None:
     assert _nodes(guarded, "servers polled_controllers") == (Authority.ANSWERS, everything)
 
 
-def test_both_sources_of_a_cluster_have_logins_of_their_own(guarded: Guarded) -> None:
+def test_both_sources_of_a_cluster_have_their_own_logins(guarded: Guarded) -> None:
     """The log is followed and the brokers are polled; what the log says counts."""
     authority, nodes = _nodes(guarded, "controllers servers")
     assert authority is Authority.LOG

@@ -1,4 +1,4 @@
-"""What the tests of the ZooKeeper source share: a sink, a writer, and waiting."""
+"""Shared by the tests of the ZooKeeper source: a sink, a writer, and waiting."""
 
 import asyncio
 import contextlib
@@ -136,7 +136,7 @@ class Watched:
         return session._client
 
     async def holds(self, zk: KazooClient, root: str, *paths: str) -> None:
-        """Waits until the source knows the newest version of each path, or that it is gone."""
+        """Waits until the source knows the newest version of each path, or that it is deleted."""
 
         def versions() -> dict[str, Any]:
             znodes = (self.sink.znodes.get(path) for path in paths)

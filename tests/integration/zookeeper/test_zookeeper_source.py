@@ -59,7 +59,7 @@ async def test_everything_is_read_and_then_each_change(ensemble):
 
 
 async def test_a_burst_of_writes_is_told_with_its_gaps(ensemble):
-    """What a watch skips is counted: events and missed versions add up to every write (F-12)."""
+    """Skipped changes are counted: events and missed versions add up to every write (F-12)."""
     root = chroot()
     with writer(ensemble.connect_string) as zk:
         register(zk, root)
@@ -78,7 +78,7 @@ async def test_a_burst_of_writes_is_told_with_its_gaps(ensemble):
 
 
 async def test_an_expired_session_gives_a_snapshot(ensemble):
-    """The servers drop the session; everything is read anew, and no change is told that is none."""
+    """The servers drop the session; everything is read again, and no false change is reported."""
     root = chroot()
     with writer(ensemble.connect_string) as zk:
         register(zk, root)
@@ -100,8 +100,8 @@ async def test_an_expired_session_gives_a_snapshot(ensemble):
 
 
 async def test_servers_that_are_killed_lose_nothing(make_ensemble):
-    """The one it is on, the leader, the majority, all of them: after each the source goes on where
-    it was, and says what changed and nothing else (F-12)."""
+    """The one it is on, the leader, the majority, all of them: after each the source continues
+    where it was, and says what changed and nothing else (F-12)."""
     servers = make_ensemble(EnsembleSpec(3))
     root, level = chroot(), 1
     with writer(servers.connect_string) as zk:
@@ -142,7 +142,7 @@ async def test_servers_that_are_killed_lose_nothing(make_ensemble):
 
 
 async def test_a_znode_that_comes_and_goes_at_once(ensemble):
-    """Brokers that are gone before they are read leave no trace that is not true."""
+    """Brokers that end before they are read leave no false trace."""
     root = chroot()
     with writer(ensemble.connect_string) as zk:
         register(zk, root)
@@ -301,8 +301,8 @@ async def test_partitions_on_request(ensemble):
 
 
 async def test_znodes_that_cannot_be_read(ensemble):
-    """A mebibyte of nothing, broken JSON, an id that is none: a dead letter with the bytes each,
-    and the rest is followed."""
+    """A mebibyte of nothing, broken JSON, an invalid id: a dead letter with the bytes each, and the
+    rest is followed."""
     root = chroot()
     large = b"[" * 1_000_000
     with writer(ensemble.connect_string) as zk:
@@ -321,8 +321,8 @@ async def test_znodes_that_cannot_be_read(ensemble):
             assert watched.source.report().state is SourceState.FOLLOWING
 
 
-async def test_servers_made_anew(make_ensemble):
-    """Their data is gone and they count from the beginning: all is read anew, once it is certain
+async def test_servers_that_were_recreated(make_ensemble):
+    """Their data is lost and they count from the beginning: all is read again, once it is certain
     that nobody knows more."""
     servers = make_ensemble()
     root, pace = chroot(), WatcherTiming(rebuilt_after_ms=500)
@@ -338,6 +338,6 @@ async def test_servers_made_anew(make_ensemble):
         with writer(servers.connect_string) as zk:
             register(zk, root, brokers=1)
             await watched.until(lambda: len(watched.sink.snapshots) == 2, timeout_s=60)
-            assert "restored or made anew" in watched.sink.snapshots[-1].reason
+            assert "restored or recreated" in watched.sink.snapshots[-1].reason
             await watched.following()
             await watched.holds(zk, root, "/feature", "/brokers/ids/0", "/brokers/ids/49")

@@ -16,7 +16,7 @@ DEADLINE_S = 90.0
 
 
 class AlertmanagerProcess:
-    """A process of its own, which notifies a webhook; use as a context, and start it again."""
+    """A separate process that notifies a webhook; use as a context, and start it again."""
 
     def __init__(self, directory: Path, notified_url: str) -> None:
         self._command = alertmanager()

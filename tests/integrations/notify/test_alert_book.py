@@ -72,7 +72,7 @@ def test_the_name_of_the_topic_counts_before_that_of_the_configuration() -> None
 
 
 def test_labels_of_hostile_subjects_are_labels() -> None:
-    """Names that are none are left out, and none replaces a label of ours."""
+    """Invalid names are left out, and no name replaces a label of ours."""
     subject = {"a.b": "x", "severity": "none", "alertname": "x", "node": "n" * 5000, "ü": "1"}
     labels = labels_of(replace(alert_of(), subject=subject), LINKS)
     assert (labels["severity"], labels["alertname"]) == ("critical", "FeaturewatchIncompatibleNode")
@@ -155,7 +155,7 @@ def test_evidence_of_any_size_is_held_as_its_digest() -> None:
 
 
 def test_an_end_is_repeated_for_a_while() -> None:
-    """So that a member that was away learns of it; and then it is forgotten."""
+    """A member that was unreachable learns of it this way; then it is forgotten."""
     book = book_of(alert_of())
     member = book.member()
     sent(book, member, FULL)
@@ -176,7 +176,7 @@ def test_old_ends_are_not_news_after_a_start() -> None:
 
 
 def test_what_did_not_come_again_is_over() -> None:
-    """After the topic was made anew, an alert that is not on it ends."""
+    """After the topic was recreated, an alert that is not on it ends."""
     book = book_of(alert_of(), alert_of(node=2))
     member = book.member()
     sent(book, member, FULL)

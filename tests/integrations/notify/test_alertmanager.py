@@ -46,7 +46,7 @@ async def test_alerts_arrive_group_change_resolve_and_survive_restarts(tmp_path:
             put(bus, replace(alerts[0], state=AlertState.RESOLVED, at_ms=now_ms()))
             async with notifying(settings):  # what ended meanwhile ends there, too
                 await manager.until_firing("1")
-            # Nobody sends any more: what fires ends by itself after four intervals.
+            # Nobody sends any more: Alertmanager ends firing alerts after four intervals.
             await manager.until_firing()
 
 

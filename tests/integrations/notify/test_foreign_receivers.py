@@ -96,7 +96,7 @@ def test_each_alert_is_an_event_that_verifies(
 
 
 def test_the_trial_is_an_event() -> None:
-    """As an alert is, of a type of its own."""
+    """As an alert is, with a separate type."""
     event: WebhookEvent = trial_event("oncall", NOW_MS)
     found = structured_event(headers(event, SECRETS, NOW_MS)["Content-Type"], event.body)
     assert found["type"] == "featurewatch.test"

@@ -50,8 +50,8 @@ async def test_a_target_that_hangs_stops_nobody_else(tmp_path: Path) -> None:
 
 
 async def test_each_target_keeps_its_place(tmp_path: Path) -> None:
-    """After a restart it goes on where it was: nothing is lost, and nothing sent that was
-    delivered."""
+    """After a restart it continues where it was: nothing is lost, and nothing delivered is sent
+    again."""
     bus = MockBus()
     put(bus, alert(1), alert(2))
     is_refused = True
@@ -73,7 +73,7 @@ async def test_each_target_keeps_its_place(tmp_path: Path) -> None:
 
 
 async def test_begins_changes_and_ends_are_delivered_in_order(tmp_path: Path) -> None:
-    """Each message of an alert is an event of its own; what is unreadable is passed over."""
+    """Each message of an alert is a separate event; unreadable messages are skipped."""
     bus = MockBus()
     firing = alert(1)
     ended = replace(firing, state=AlertState.RESOLVED, at_ms=now_ms() + 1, summary="Resolved")
@@ -107,6 +107,25 @@ async def test_beside_other_work_it_waits_for_the_topics(tmp_path: Path) -> None
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_beside_other_work_a_failure_is_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Sources, worker and page of ``up`` continue, and the notifications are started again."""
+
+    async def fail(*_: object) -> None:
+        raise TypeError("a fault")
+
+    monkeypatch.setattr("featurewatch.cli.runtime.notify.run.run_notify", fail)
+    settings = settings_of(MockBus(), tmp_path)
+    task = asyncio.ensure_future(run_notify_beside(settings, asyncio.Event()))
+    try:
+        await until_async(lambda: "restarts in 15 s (TypeError: a fault)" in caplog.text)
+        assert not task.done()
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 async def answers(http: aiohttp.ClientSession, url: str) -> bool:
@@ -151,7 +170,7 @@ HOOK = "url: 'https://h/', secret_file: secret"
             "notify: {webhooks: [{name: a, url: 'https://h/', secret_file: missing}]}",
             "cannot be read",
         ),
-        ("notify: {webhooks: [{name: a, url: 'https://h/', secret_file: bad}]}", "is no secret"),
+        ("notify: {webhooks: [{name: a, url: 'https://h/', secret_file: bad}]}", "is not a secret"),
         (
             "notify: {alertmanagers: ['http://am'], authorization_file: /dev/null}",
             "does not hold one line",

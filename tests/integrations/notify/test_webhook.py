@@ -50,10 +50,10 @@ def test_each_secret_signs_for_itself() -> None:
     ("text", "reason"),
     [
         ("", "it is empty"),
-        ("whsec_AAAA", "line 1 is no secret"),
-        (f"{SECRET}\nsecret", "line 2 is no secret"),
-        (SECRET.removeprefix("whsec_"), "line 1 is no secret"),
-        ("whsec_" + "A" * 400, "line 1 is no secret"),
+        ("whsec_AAAA", "line 1 is not a secret"),
+        (f"{SECRET}\nsecret", "line 2 is not a secret"),
+        (SECRET.removeprefix("whsec_"), "line 1 is not a secret"),
+        ("whsec_" + "A" * 400, "line 1 is not a secret"),
     ],
 )
 def test_a_file_without_secrets_is_refused(text: str, reason: str) -> None:
@@ -112,7 +112,7 @@ def test_what_follows_from_a_status(status: int, delivery: Delivery) -> None:
 
 
 def test_messages_stay_for_as_long_as_they_are_tried() -> None:
-    """Compaction leaves each message of an alert to a webhook that is away."""
+    """Compaction keeps each message of an alert for an unreachable webhook."""
     assert int(ALERTS.config["min.compaction.lag.ms"]) >= GIVE_UP_MS
 
 

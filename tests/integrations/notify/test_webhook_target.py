@@ -141,7 +141,13 @@ async def test_a_refusal_of_any_size_is_read_in_part() -> None:
     assert response.reason.isprintable()
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]"])
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]"),
+        *("127\u30020\u30020\u30021", "\u2460\u2461\u2466.0.0.1"),
+    ],
+)
 async def test_a_private_address_is_refused_at_the_connection(host: str) -> None:
     """Whether it is written as an address or as a name that leads there."""
     async with receiver(accept) as received:

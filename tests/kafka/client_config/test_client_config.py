@@ -66,8 +66,8 @@ def test_a_jaas_entry_is_the_login_of_every_client(jaas: str, login: tuple[str, 
 @pytest.mark.parametrize(
     ("jaas", "says"),
     [
-        (f'{PLAIN} required username="u" password="p"', "is no login entry: write"),
-        ("nonsense", "is no login entry"),
+        (f'{PLAIN} required username="u" password="p"', "is not a login entry: write"),
+        ("nonsense", "is not a login entry"),
         ("com.sun.security.auth.module.Krb5LoginModule required;", "Krb5LoginModule is not"),
         (f'{SCRAM} required username="u" password="p" tokenauth="true";', "delegation tokens"),
         (f"{PLAIN} required;", "SASL needs sasl.username"),
@@ -144,7 +144,7 @@ def test_tls_that_cannot_be_used_is_one_line(changed: dict[str, str], key: str, 
 
 
 def test_a_wrong_password_of_a_jks_key_is_named() -> None:
-    """A key in a JKS store may have a password of its own."""
+    """A key in a JKS store may have its own password."""
     with pytest.raises(SecurityError, match="the password does not open its key"):
         from_properties({**java_tls("jks"), "ssl.key.password": "wrong99"})
 
@@ -291,7 +291,7 @@ def test_tuning_does_not_weaken_the_guarantees_of_the_bus() -> None:
     [
         ("securty.protocol=SSL", "there is no setting securty.protocol: did you mean security."),
         ("reqest.timeout.ms=1", "did you mean request.timeout.ms?"),
-        ("nonsense=1", "there is no setting nonsense: Kafka has none of that name"),
+        ("nonsense=1", "there is no setting nonsense: Kafka has no setting of that name"),
         ("sasl.login.class=a.B", "names a Java class"),
         ("ssl.crl.location=/x", "is only for librdkafka"),
         ("config.providers=env\nssl.key.password=${env:X}", "comes from config.providers"),
@@ -310,7 +310,7 @@ def test_a_wrong_line_is_named_with_its_file(tmp_path: Path, line: str, says: st
     assert "\n" not in str(raised.value)
 
 
-def test_a_property_that_goes_on_is_named_by_its_first_line(tmp_path: Path) -> None:
+def test_a_continued_property_is_named_by_its_first_line(tmp_path: Path) -> None:
     """As an editor shows it."""
     file = tmp_path / "client.properties"
     write_private(file, "a=1\\\n2\\\n3\nb=4\n")

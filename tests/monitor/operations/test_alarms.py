@@ -1,4 +1,4 @@
-"""Each fault in a log is an alert of its own, and conditions are alerts while they last."""
+"""Each fault in a log has a separate alert, and conditions are alerts while they last."""
 
 import pytest
 
@@ -196,7 +196,7 @@ def test_a_minimum_above_the_replicas_is_met_by_all_of_them() -> None:
     assert below(worker) == ["orders-0"]
 
 
-def test_the_minimum_of_a_deleted_topic_is_gone() -> None:
+def test_the_minimum_of_a_deleted_topic_is_removed() -> None:
     """A new one of the same name has none."""
     worker = Worker("3.9", [1, 2])
     worker.commit(min_isr(2, "orders", "2"), change(0, isr=[1]))
@@ -207,7 +207,7 @@ def test_the_minimum_of_a_deleted_topic_is_gone() -> None:
 
 
 @pytest.mark.parametrize("value", ["", "-1", "x", "1e3", "9" * 10, 2, [], {}])
-def test_a_minimum_that_is_no_number_is_unreadable(value: object) -> None:
+def test_a_minimum_that_is_not_a_number_is_unreadable(value: object) -> None:
     """It is counted, and the one before it holds."""
     worker = Worker("3.9", [1, 2])
     worker.commit(min_isr(2, "orders", "2"), min_isr(2, "orders", value), change(0, isr=[1]))

@@ -10,6 +10,7 @@ from featurewatch.controller.partitions.legality import kraft_partition
 from featurewatch.monitor.operations.state import UNCLEAN
 from featurewatch.streams.events import Event
 from featurewatch.tables.partitions.image import Condition, PartitionsImage
+from tests.monitor.operations.handwritten import Worker, change, partitions
 from tests.plugins.nightly import case_count, case_seeds
 from tests.simulation import records as r
 from tests.simulation.controller_log import LIMITS, ControllerLog
@@ -32,7 +33,7 @@ def events_of(log: ControllerLog, steps: int) -> list[Event]:
 
 
 def partitions_of(log: ControllerLog) -> dict[tuple[str, int], KraftPartition]:
-    """What the controller itself has."""
+    """The state of the controller itself."""
     return {
         (topic_id, index): partition
         for topic_id, topic in log.topics.items()
@@ -41,7 +42,7 @@ def partitions_of(log: ControllerLog) -> dict[tuple[str, int], KraftPartition]:
 
 
 def followed(engine: Engine) -> dict[tuple[str, int], KraftPartition]:
-    """What the engine has, which must be the same after its rows were read back."""
+    """The state of the engine, which must be the same after its rows were read back."""
     image = image_of(engine)
     assert image == PartitionsImage.of(image.topics, image.partitions, image.min_isrs)
     return {key: kraft_partition(partition) for key, partition in image.partitions.items()}
@@ -88,7 +89,7 @@ def test_every_operation_is_followed_without_a_false_alarm() -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_worker_that_dies_between_any_two_rows_goes_on(seed: int) -> None:
+def test_a_worker_that_dies_between_any_two_rows_continues(seed: int) -> None:
     """Its rows make a valid state, and the event that is applied again leads to the same."""
     chance, log = Random(seed), ControllerLog(seed)
     events = events_of(log, 40)
@@ -108,7 +109,7 @@ def test_a_worker_that_dies_between_any_two_rows_goes_on(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_resync_replaces_the_partitions(seed: int) -> None:
-    """A snapshot read over the log, in part before a crash, ends in the same; then it goes on."""
+    """A snapshot read over the log, partly before a crash, ends in the same state; then more."""
     log, worker = ControllerLog(seed), engine()
     events = events_of(log, 25)
     worker.apply_all(events)
@@ -163,7 +164,7 @@ def test_partitions_that_are_not_published_are_not_known() -> None:
 
 
 def test_switching_operations_off_deletes_their_rows() -> None:
-    """What is not followed any more is not kept, and the state can be restored."""
+    """A state that is no longer followed is not kept, and the rest can be restored."""
     log, worker = ControllerLog(4, "4.3"), engine()
     worker.apply_all(events_of(log, 20))
     assert any("|partitions" in key for key in worker.rows)
@@ -198,3 +199,28 @@ def test_conditions_count_their_partitions() -> None:
     conditions = image_of(worker).conditions[Condition.NOT_PREFERRED]
     others = {k for k, p in partitions_of(log).items() if p.leader not in (p.replicas[0], -1)}
     assert {*conditions} == others
+
+
+def test_the_ids_in_all_lists_of_replicas_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Partitions, and changes that lengthen lists, beyond the bound are unreadable; what makes
+    room is applied."""
+    monkeypatch.setattr("featurewatch.tables.partitions.replay.MAX_LISTED_IDS", 13)
+    worker = Worker("4.3", [1, 2, 3], [1, 2, 3])
+    worker.commit(*partitions(2, [1, 2]))  # 12 ids before, 16 with it
+
+    def state() -> tuple[int, int, int]:
+        image = image_of(worker.engine)
+        assert image == PartitionsImage.of(image.topics, image.partitions, image.min_isrs)
+        return (
+            len(image.partitions),
+            image.listed_ids,
+            len(worker.engine.state.image.sources.unreadable),
+        )
+
+    assert state() == (2, 12, 1)
+    worker.commit(change(0, isr=[1]))
+    assert state()[:2] == (2, 10)
+    worker.commit(change(1, replicas=[1, 2, 3, 4, 5], addingReplicas=[4, 5]))
+    assert state()[:2] == (2, 10)
+    worker.commit(*partitions(2, [1]))
+    assert state()[:2] == (3, 12)

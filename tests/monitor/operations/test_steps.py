@@ -24,7 +24,7 @@ def test_topics_are_created_grown_and_deleted() -> None:
         OperationKind.TOPIC_DELETION,
     ]
     assert created.summary == "Topic orders was created with 2 partitions, 3 replicas each"
-    assert added.summary == "Topic orders got 1 partition more, from number 2 on"
+    assert added.summary == "Topic orders was extended by 1 partition, from number 2 on"
     assert deleted.details["partitions"] == 3
 
 
@@ -54,7 +54,7 @@ def test_a_reassignment_begins_moves_and_completes() -> None:
 
 
 def test_a_reassignment_is_replaced_and_canceled() -> None:
-    """It goes on under the same operation, and ends where it was."""
+    """It continues under the same operation, and ends where it was."""
     worker = Worker("4.3", [1, 2, 3])
     (began,) = worker.commit(
         change(0, replicas=[4, 2, 3, 1], addingReplicas=[4], removingReplicas=[1])
@@ -87,7 +87,7 @@ def _fencing(broker_id: int) -> RecordJson:
             [r.change(1, shutdown=1), change(0, isr=[2, 3], leader=2)],
             ElectionReason.CONTROLLED_SHUTDOWN,
             1,
-            "Broker 1 shuts down: 1 partition got another leader",
+            "Broker 1 is shutting down: 1 partition got another leader",
         ),
         (
             [change(2, leader=1)],
@@ -129,7 +129,7 @@ def test_a_partition_that_loses_its_last_leader_gets_one_back() -> None:
     (found,) = worker.commit(r.change(1, fenced=-1), change(0, leader=1))
     assert lost.details["without_leader"] == 1
     assert found.reason == ElectionReason.RETURN
-    assert found.summary == "A broker came back: 1 partition without a leader got one"
+    assert found.summary == "A broker recovered: 1 partition without a leader got one"
 
 
 def test_a_controlled_shutdown_begins_and_ends() -> None:

@@ -16,7 +16,7 @@ TARGET = release_of("4.1")
 
 
 def left_out(release: str) -> Mapping[FeatureName, tuple[int, int]]:
-    """What BrokerRegistrationRequest v3 has of a release: nothing with a minimum of 0."""
+    """The ranges of a release in BrokerRegistrationRequest v3: none with a minimum of 0."""
     return {name: bounds for name, bounds in ranges(release).items() if bounds[0] > 0}
 
 
@@ -32,7 +32,7 @@ def test_a_broker_of_the_new_release_is_restarted_once_more() -> None:
     report = assess_readiness(before, TARGET, now_ms=10_000)
     (blocker,) = report.blockers
     assert (blocker.role, blocker.node_id, blocker.software) == (Role.BROKER, 1, "4.1")
-    assert blocker.remedy.startswith("restart it once more, now that the controllers are new")
+    assert blocker.remedy.startswith("restart it once more, now that the controllers are upgraded")
 
 
 def test_the_controllers_come_first() -> None:

@@ -1,4 +1,4 @@
-"""What a source reported last does not hide what another one reports, once it is gone."""
+"""The last report of a source that ended does not hide what another source reports."""
 
 from typing import Final
 
@@ -32,7 +32,7 @@ def polled() -> Engine:
 
 
 @pytest.mark.parametrize("state", [SourceState.SILENT, SourceState.STALLED])
-def test_a_response_of_a_source_that_is_gone_hides_no_ghost(state: SourceState) -> None:
+def test_a_response_of_a_source_that_ended_hides_no_ghost(state: SourceState) -> None:
     """The broker responded once; then the source was taken away, and the broker died."""
     engine = polled()
     engine.apply(r.status(state, 0, source="api-versions", seen_ms=1000))
@@ -52,7 +52,7 @@ def test_a_response_ages_after_the_broker_died() -> None:
     assert GHOST not in firing(engine)
     engine.apply(r.following(60, seen_ms=3 * HOUR))
     assert GHOST in firing(engine)
-    # When the source is back and the broker responds, it is none.
+    # When the source reports again and the broker responds, it is no ghost.
     engine.apply(r.following(source="api-versions", seen_ms=3 * HOUR + 1))
     assert GHOST not in firing(engine)
 

@@ -52,7 +52,7 @@ def test_a_cluster_of_one_release_is_ready_for_it() -> None:
     report = assess_readiness(image(*controllers(*["4.3"] * 3), *nodes("4.3", "4.3")), NEW)
     assert (report.verdict, report.blockers) == (YES, ())
     (reason,) = report.reasons
-    assert "whether one is away the log does not tell: give --bootstrap-server" in reason
+    assert "does not show whether a voter is offline; add --bootstrap-server" in reason
     assert report.controller_response is not None
     assert (
         report.controller_response.controller,
@@ -227,7 +227,7 @@ def test_the_active_controller_is_known_from_responses_alone() -> None:
     assert report.controller_response is not None
     assert (report.controller_response.controller, report.controller_response.assumed) == (2, False)
     assert (report.controller_response.accepted, report.controller_response.refusals) == (True, ())
-    assert report.verdict is UNKNOWN, "who is registered stands in the log alone"
+    assert report.verdict is UNKNOWN, "only the log shows which nodes are registered"
 
 
 def test_zookeeper_mode_has_no_target_metadata_version() -> None:
@@ -245,7 +245,7 @@ def test_zookeeper_mode_has_no_target_metadata_version() -> None:
     assert "metadata.version is ignored" in stays.reasons[0]
     leaves = assess_readiness(cluster_image, NEW)
     assert leaves.verdict is NO
-    assert "migrate the cluster to KRaft first" in leaves.reasons[0]
+    assert "Migrate the cluster to KRaft" in leaves.reasons[0]
 
 
 def test_brokers_in_zookeeper_mode_that_are_polled_alone() -> None:
@@ -262,7 +262,7 @@ def test_brokers_in_zookeeper_mode_that_are_polled_alone() -> None:
     assert "as in ZooKeeper mode" in report.reasons[0]
     nothing = assess_readiness(cluster_image)
     assert nothing.verdict is UNKNOWN
-    assert "give --target" in nothing.reasons[-1]
+    assert "add --target" in nothing.reasons[-1]
 
 
 def test_a_ghost_voter_has_to_be_started_again() -> None:
@@ -351,7 +351,7 @@ def test_software_that_does_not_start_at_the_finalized_level() -> None:
         image(*controllers(*["3.9"] * 3), *nodes("3.9"), level=6), release_of("4.0")
     )
     assert report.verdict is NO
-    assert any("do not start below metadata.version 7" in text for text in report.reasons)
+    assert any("does not start below metadata.version 7" in text for text in report.reasons)
 
 
 def test_older_software_waits_until_every_node_has_applied_the_downgrade() -> None:
@@ -427,7 +427,7 @@ def test_a_stalled_source_makes_the_verdict_unknown() -> None:
     stalled = r.status(SourceState.STALLED, source="api-versions", seen_ms=300)
     report = assess_readiness(fold_all([stalled], cluster_image), NEW)
     assert report.verdict is UNKNOWN
-    assert report.reasons[0] == "The nodes could not be asked: it cannot read."
+    assert report.reasons[0] == "The nodes could not be queried: it cannot read."
 
 
 def test_kraft_version_needs_a_report_of_every_voter() -> None:
@@ -492,8 +492,8 @@ def test_nodes_whose_views_differ_from_the_log() -> None:
         (0, "sees metadata.version at off"),
         (1, "does not answer"),
         (1, "sees metadata.version at 1 (3.0-IV1)"),
-        (2, "has not taken in the levels of offset 50"),
-        (3, "answers as Kafka 4.3 and is registered as Kafka 3.9"),
+        (2, "has not applied the levels of offset 50"),
+        (3, "answers as Kafka 4.3 but is registered as Kafka 3.9"),
     ]
 
 

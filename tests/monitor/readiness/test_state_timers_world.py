@@ -12,7 +12,7 @@ from tests.simulation.world import World
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_the_persisted_times_equal_those_computed_anew(seed: int) -> None:
+def test_the_persisted_times_equal_those_computed_again(seed: int) -> None:
     """After each event the states, absences and refusals equal those computed from scratch."""
     engine = Engine()
     for event in World(Random(seed)).history(steps=60):

@@ -158,7 +158,7 @@ def test_new_nodes_begin_nothing() -> None:
     assert (late.state, late.rolled_ms) == ("rolling", None)
 
 
-def test_a_broker_that_is_away_is_not_upgraded() -> None:
+def test_an_absent_broker_is_not_upgraded() -> None:
     """ZooKeeper has no registration of a restarting broker: its previous software still counts, so
     the roll does not end while it is absent."""
     brokers = [z.broker(node, OLD, node) for node in (1, 2)]
@@ -279,7 +279,7 @@ def test_histories_keep_the_order_of_the_steps() -> None:
     assert roll_count > 60
 
 
-def test_what_was_read_anew_is_compared_with_what_was() -> None:
+def test_a_new_snapshot_is_compared_with_the_state_before() -> None:
     """Nodes that changed during an outage are detected when the snapshot ends."""
     levels = (r.level(MV, 30), *(r.register(node, NEW) for node in (1, 2, 3)))
     roll = last(r.gap(10, 90), r.chunk(91, 0, *levels, last=True))

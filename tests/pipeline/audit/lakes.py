@@ -1,7 +1,7 @@
 """Bronze for audits: topics as sources and a worker leave them, without a bus."""
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from random import Random
@@ -47,10 +47,15 @@ Change = Callable[[Output, int], Iterable[tuple[Output, int]]]
 """Maps an output and its publish time (ms) to the outputs that are published instead."""
 
 
-def history(seed: int, steps: int = 25, start_ms: int = START_MS) -> list[SourceEvent]:
-    """The events of a small cluster named ``cluster-<seed>``, with topics and times, in order."""
+def history(
+    seed: int, steps: int = 25, start_ms: int = START_MS, leaps_ms: Sequence[int] = ()
+) -> list[SourceEvent]:
+    """The events of a small cluster named ``cluster-<seed>``, with topics and times, in order.
+
+    ``leaps_ms`` are those of `World`.
+    """
     events = []
-    for event in World(Random(seed)).history(steps):
+    for event in World(Random(seed), leaps_ms=leaps_ms).history(steps):
         fields: dict[str, Any] = {"cluster": ClusterId(f"cluster-{seed}")}
         for name in ("seen_ms", "append_ms"):
             if getattr(event, name, -1) >= 0:
@@ -159,7 +164,9 @@ def in_another_order(reads: list[Read], seed: int) -> list[Read]:
     return reordered
 
 
-def with_crashes(topics: Topics, seed: int) -> tuple[list[Read], list[tuple[Output, int]]]:
+def with_crashes(
+    topics: Topics, seed: int, leaps_ms: Sequence[int] = ()
+) -> tuple[list[Read], list[tuple[Output, int]]]:
     """The messages of a history, and their outputs with times (ms), with duplicates after crashes.
 
     A source published one message in ten again, and the worker one output in ten; the worker is
@@ -170,7 +177,8 @@ def with_crashes(topics: Topics, seed: int) -> tuple[list[Read], list[tuple[Outp
     def times() -> int:
         return 2 if random.random() < 0.1 else 1
 
-    reads = topics.publish([copy for event in history(seed) for copy in [event] * times()])
+    events = history(seed, leaps_ms=leaps_ms)
+    reads = topics.publish([copy for event in events for copy in [event] * times()])
     outputs = work(in_another_order(reads, seed))
     return reads, [copy for output in outputs for copy in [output] * times()]
 

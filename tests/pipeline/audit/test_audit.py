@@ -50,7 +50,7 @@ LATER_MS = START_MS + 100_000
 
 
 class Course(Event):
-    """The steps between one audit and the next; it is set when there are none left."""
+    """The steps between one audit and the next; it is set when no step is left."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -182,7 +182,7 @@ def test_each_kind_of_difference_is_found(commands: Commands) -> None:
     assert whole["verdicts"][UNKNOWN] == found[ALERTS.name][UNKNOWN] == gone
     assert gone > 0
     assert whole["unknown_reasons"] == [
-        "messages of alerts partition 0 were gone before they were read"
+        "messages of alerts partition 0 were deleted before they were read"
     ]
     assert whole["replayed"] == 1
     assert [one["cluster"], other["cluster"]] == ["cluster-1", "cluster-2"]

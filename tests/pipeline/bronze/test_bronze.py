@@ -163,7 +163,7 @@ def test_what_retention_deleted_is_a_gap_and_no_stop(
     assert warnings[2] == warnings[1]
 
 
-def test_a_topic_made_anew_is_one_clear_line(lake: Lake, own_bus: MakeBus) -> None:
+def test_a_recreated_topic_is_one_clear_line(lake: Lake, own_bus: MakeBus) -> None:
     """A topic that ends before the lake does is a different topic: nothing is mixed."""
     bus = own_bus()
     admin = AdminClient(bus.client())

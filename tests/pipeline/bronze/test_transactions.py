@@ -156,7 +156,7 @@ def test_what_was_aborted_never_happened_and_markers_are_no_gaps(
 def test_an_open_transaction_is_waited_for(
     lake: Lake, bus: BusSettings, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What is not committed yet is ingested once it is, with what came after it. A line tells what
+    """Uncommitted messages are ingested once committed, with those after them. A line tells what
     is waited for."""
     transactions = Transactions(bus)
     put(bus, [level(1)])
@@ -177,7 +177,7 @@ def test_an_open_transaction_is_waited_for(
     assert rows(lake, GAPS) == []
 
 
-def test_deleted_messages_between_transactions_are_a_gap_of_their_own(
+def test_deleted_messages_between_transactions_are_a_separate_gap(
     lake: Lake, bus: BusSettings
 ) -> None:
     """Only the offsets that retention deleted before they were read are missing. Markers that it

@@ -122,7 +122,7 @@ def test_a_feature_of_ones_own_has_a_number() -> None:
         ("environments: {e: {levels: {f: 99999}}}", "environments.e.levels.f is wrong: .* 32767"),
         ("environments: {e: {clusters: [a]}}", "environments.e.levels is wrong: field required"),
         ("environments: {e: {levels: {}, cluster: a}}", "there is no field environments.e.cluster"),
-        ("environments: {e: [", "desired.yaml is no YAML in line 1: "),
+        ("environments: {e: [", "desired.yaml is not YAML in line 1: "),
         ("environments: {e: {levels: [1]}}", "environments.e.levels is wrong: "),
         ("environments: {e: {levels: {Group.version: 4.0}}}", "Group.version: .* group.version?"),
         (
@@ -137,7 +137,7 @@ def test_a_feature_of_ones_own_has_a_number() -> None:
         ("environments: {e: {levels: {group.version: 4.0-IV9}}}", "Kafka 4.0 has no level"),
         (
             "environments:\n  e:\n    levels:\n      f: 1\n      f: 2\n",
-            "in line 5: the key f stands there already, in line 4",
+            "in line 5: the key f is already set in line 4",
         ),
     ],
 )
@@ -207,7 +207,7 @@ def test_a_cluster_in_two_environments_is_an_error() -> None:
         (("clusters: stage", "clusters: [lost, orders-eu]"), 2),
     ],
 )
-def test_the_exit_code_tells_drift_from_unknown(
+def test_the_exit_code_distinguishes_drift_from_unknown(
     root: Path, tmp_path: Path, change: tuple[str, str], code: int
 ) -> None:
     """3 if a level differs, 4 if something is only unknown, 2 for an invalid file."""
@@ -223,7 +223,7 @@ def test_the_exit_code_tells_drift_from_unknown(
         assert result.exit_code == code
     if code == 3:
         assert "orders-eu (4L6g3nShT-eMCtK--X86sw)  production   behind" in result.stdout
-        assert "metadata.version is 21 (3.9-IV0), shall be 25 (4.0-IV3)" in result.stdout
+        assert "metadata.version is 21 (3.9-IV0), should be 25 (4.0-IV3)" in result.stdout
 
 
 def test_no_drift_is_said_and_is_good(tmp_path: Path) -> None:
@@ -233,9 +233,7 @@ def test_no_drift_is_said_and_is_good(tmp_path: Path) -> None:
     file.write_text("environments: {e: {clusters: [st*], levels: {metadata.version: 3.9}}}")
     arguments = ["drift", "--lake", str(root), "--desired", str(file)]
     result = CliRunner().invoke(fleet_group, arguments)
-    assert (result.exit_code, result.stdout) == (
-        *(0, "every cluster has the levels that it shall have\n"),
-    )
+    assert (result.exit_code, result.stdout) == (*(0, "all clusters match their desired levels\n"),)
     file.write_text("environments: {e: {clusters: [st*], levels: {metadata.version: 4.0}}}")
     result = CliRunner().invoke(fleet_group, [*arguments, "--json"])
     assert result.exit_code == 3

@@ -70,7 +70,7 @@ def test_the_newest_word_of_each_cluster_counts(root: Path) -> None:
         "there": "yes",
     }
     assert readiness["lost"].reasons == [
-        "Nothing was heard of it since 2026-03-02: is it still followed?"
+        "The lake has no data about it since 2026-03-02: is it still followed?"
     ]
     assert readiness["nobody"].day is None
     assert (readiness["behind"].blockers, len(readiness["behind"].blocker_names)) == (7, 7)

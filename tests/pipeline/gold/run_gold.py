@@ -1,4 +1,4 @@
-"""Fills silver and gold in a process of its own, for tests that kill it: ``LAKE SCRATCH JAR…``."""
+"""Fills silver and gold in a separate process, for tests that kill it: ``LAKE SCRATCH JAR…``."""
 
 import sys
 from pathlib import Path

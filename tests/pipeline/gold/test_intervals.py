@@ -72,7 +72,7 @@ def test_an_interval_ends_where_the_next_begins() -> None:
     assert (rows_[0]["role"], rows_[0]["complete"]) == ("broker", True)
 
 
-def test_what_is_read_anew_counts_by_what_differs() -> None:
+def test_a_snapshot_that_is_read_again_counts_by_its_differences() -> None:
     """A snapshot begins and ends intervals only for nodes that changed."""
     levels = [r.level(MV, 19), r.register(1, OLD), r.register(2, NEW)]
     intervals_ = spans("capability", *START, r.gap(10, 49), r.chunk(50, 0, *levels, last=True))
@@ -106,9 +106,9 @@ def test_nothing_ends_before_it_began() -> None:
     ]
 
 
-def test_a_level_that_excludes_a_node_is_an_interval_of_its_own() -> None:
-    """It begins and ends with the alert; another level is another row, and a fencing, which changes
-    the alert too, is none."""
+def test_a_level_that_excludes_a_node_is_a_separate_interval() -> None:
+    """It begins and ends with the alert; another level is another row, but a fencing, which changes
+    the alert too, is not."""
     rows_ = intervals(
         "exclusion",
         *(*START, r.commit(20, r.level(MV, 25)), r.commit(25, r.unfence(1))),

@@ -34,6 +34,7 @@ def test_offsets_order_a_partition_and_times_order_topics() -> None:
 
 
 @pytest.mark.stack
+@pytest.mark.nightly
 def test_times_that_run_backwards_change_nothing(lake: Lake) -> None:
     """Each round begins with the newest time, as an outage of the bus leaves it; a batch and a
     stream yield what the worker yields, message by message."""

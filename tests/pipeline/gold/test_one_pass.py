@@ -18,11 +18,12 @@ from tests.simulation.records import MV
 pytestmark = pytest.mark.stack
 
 
+@pytest.mark.nightly
 def test_silver_follows_whatever_happened_to_either(
     lake: Lake, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A lake whose two layers were filled apart, a deleted table of silver, gold ahead of silver,
-    and a deleted checkpoint: each row is there once afterwards, and one query goes on for both."""
+    and a deleted checkpoint: each row is there once afterwards, and one query serves both."""
     caplog.set_level("INFO", "featurewatch.pipeline")
     messages, number = Messages(), 0
 

@@ -57,7 +57,7 @@ def passed(cluster: str, messages: list[InputMessage], ends: Iterable[int]) -> l
 
 @pytest.mark.parametrize("ends", [(), (1, 2, 30, 31)])
 def test_each_step_is_a_row_however_the_log_is_cut(ends: tuple[int, ...]) -> None:
-    """The rows are what a worker publishes, in its order; without the limit there are none."""
+    """The rows are what a worker publishes, in its order; without the limit there are no rows."""
     events = events_of(5, 120)
     published = [step for step, _ in worked(source_events(events)) if isinstance(step, Operation)]
     messages = [message for _, message in placed(map(line, events))]

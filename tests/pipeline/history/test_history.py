@@ -173,7 +173,7 @@ def test_an_alert_that_flickers_is_what_was_said_last(tmp_path: Path) -> None:
     ("cluster", "moment", "text"),
     [
         ("orders", "2025-11-21", "begins at 2025-11-21 08:00:05: 2025-11-21 00:00:00 is not in it"),
-        ("orders", "2100-01-01", "2100-01-01 00:00:00 lies ahead"),
+        ("orders", "2100-01-01", "2100-01-01 00:00:00 is in the future"),
         ("orders", "offset:9", "begins at offset 10"),
         ("orders", "offset:100000", "ends at offset 360"),
         ("orders", "revision:99", "has no revision 99"),

@@ -206,7 +206,7 @@ def test_the_same_picture_is_the_same_image(drawing: Drawing) -> None:
     assert width / height == pytest.approx(drawing.width / drawing.height, rel=0.01)
 
 
-def test_the_page_stands_alone(drawing: Drawing, drawn: Picture) -> None:
+def test_the_page_needs_no_other_file(drawing: Drawing, drawn: Picture) -> None:
     """Its SVG is well formed and refers to nothing outside; names from a cluster are escaped."""
     page = html(drawing)
     svg = re.search(r"<svg.*</svg>", page, re.DOTALL)

@@ -125,6 +125,7 @@ def test_a_table_that_cannot_be_read_is_one_clear_line(lake: Lake) -> None:
         lake.newest(REGISTRATIONS)
 
 
+@pytest.mark.nightly
 def test_a_version_is_read_without_the_log_of_delta(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:

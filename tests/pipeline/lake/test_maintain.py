@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.stack, pytest.mark.usefixtures("few_tables")]
 
 NOW_MS = 4_000_000_000_000
-"""A time that is after today's, whenever this runs: no day of it is too old."""
+"""A time in the future, whenever this runs: no day of it is too old."""
 
 
 def run_queries(lake: Lake) -> None:
@@ -51,7 +51,7 @@ def maintained(
 def origin(
     spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Path, Messages]:
-    """A lake with three changes of a level, each from a round of its own, and their messages."""
+    """A lake with three changes of a level, each from a separate round, and their messages."""
     lake = Lake(spark, str(tmp_path_factory.mktemp("origin") / "lake"))
     messages = Messages()
     for level in range(1, 4):
@@ -70,7 +70,7 @@ def filled(origin: tuple[Path, Messages], lake: Lake) -> tuple[Lake, Messages]:
     return lake, deepcopy(messages)
 
 
-def test_files_become_fewer_and_queries_go_on(filled: tuple[Lake, Messages]) -> None:
+def test_files_become_fewer_and_queries_continue(filled: tuple[Lake, Messages]) -> None:
     """After compaction and vacuum every row is there once, old files are removed, and the queries
     continue."""
     lake, messages = filled
@@ -87,6 +87,7 @@ def test_files_become_fewer_and_queries_go_on(filled: tuple[Lake, Messages]) -> 
     assert changes == [(1, 0, 1), (2, 1, 2), (3, 2, 3), (4, 3, 9)]
 
 
+@pytest.mark.nightly
 def test_what_is_too_old_is_deleted_and_gold_stays(lake: Lake) -> None:
     """Rows of earlier days are deleted, except the newest message of a partition; gold is kept.
     Rebuilding gold from the rest is refused."""
@@ -148,7 +149,7 @@ def test_the_longest_times_are_taken(lake: Lake) -> None:
     assert maintained(lake, 36_500, 876_000)["messages"].rows_deleted == 0
 
 
-def test_gold_that_cannot_be_folded_anew_is_not_lost_unsaid(
+def test_gold_that_cannot_be_folded_again_is_reported(
     filled: tuple[Lake, Messages], caplog: pytest.LogCaptureFixture
 ) -> None:
     """If bronze is incomplete, a deleted table gives one warning, and the others stay."""
@@ -175,6 +176,7 @@ def test_a_table_of_an_older_release_gets_its_new_columns(lake: Lake) -> None:
     assert lake.read(tables.LEVELS).schema["leader_epoch"].dataType.simpleString() == "int"
 
 
+@pytest.mark.nightly
 def test_tables_with_renamed_columns_are_filled_again(filled: tuple[Lake, Messages]) -> None:
     """A run says what to do; maintenance removes them, and the next run fills them again. Without
     the beginning of bronze they stay, with nulls in the new columns."""

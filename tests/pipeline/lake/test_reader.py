@@ -122,7 +122,7 @@ def test_moments_are_read(given: str, moment: Moment) -> None:
 )
 def test_what_is_no_moment_says_what_is_one(given: str) -> None:
     """The text lists the valid forms."""
-    with pytest.raises(MomentError, match=r"is no moment: give a time .*offset:N"):
+    with pytest.raises(MomentError, match=r"is not a moment: give a time .*offset:N"):
         parse_moment(given, NOW)
 
 

@@ -46,6 +46,7 @@ def test_a_directory_that_can_have_no_tables_is_refused(tmp_path: Path, characte
 
 @pytest.mark.stack
 @pytest.mark.usefixtures("few_tables")
+@pytest.mark.nightly
 def test_any_other_directory_holds_a_lake(
     spark: SparkSession, own_bus: Callable[[], BusSettings], tmp_path: Path
 ) -> None:

@@ -3,8 +3,10 @@
 import gzip
 import io
 import re
+import struct
 import subprocess
 import tarfile
+import tracemalloc
 import zipfile
 from dataclasses import asdict
 from pathlib import Path
@@ -114,7 +116,7 @@ def test_the_unpacked_bytes_are_limited_over_all_archives_of_a_bundle(
     tmp_path: Path, node: Path
 ) -> None:
     """One line names the file; archives further in are skipped without a line; another bundle has
-    limits of its own."""
+    separate limits."""
     inner = with_log(tmp_path / "inner.zip", node, ("a.txt", b"")).read_bytes()
     names = [f"{number:020}.log" for number in (7, 8)]
     bundle = with_log(
@@ -136,14 +138,88 @@ def test_the_unpacked_bytes_are_limited_over_all_archives_of_a_bundle(
     assert unpacked_bytes < limits.max_unpacked_bytes + MIB // 4
 
 
+def folders(archive: tarfile.TarFile, count: int) -> None:
+    """Adds folders, of which a packed one takes a few bytes."""
+    for number in range(count):
+        entry = tarfile.TarInfo(f"f{number}")
+        entry.type = tarfile.DIRTYPE
+        archive.addfile(entry)
+
+
+@pytest.mark.parametrize("has_link", [False, True])
+def test_folders_in_a_tar_are_counted(tmp_path: Path, node: Path, has_link: bool) -> None:
+    """Headers of folders take memory and time as files do; also where a link makes all of them be
+    read at once."""
+    bundle = tmp_path / "bundle.tar.gz"
+    with tarfile.open(bundle, "w:gz") as archive:
+        archive.add(node, "n")
+        if has_link:
+            entry = tarfile.TarInfo(f"n/{9:020}.log")
+            entry.type, entry.linkname = tarfile.SYMTYPE, "later"
+            archive.addfile(entry)
+        folders(archive, 2_000)
+    plan, _ = planned(tmp_path, bundle, limits=BundleLimits(max_files=1_000))
+    (line,) = plan.problems
+    assert re.search(r"has more than 1000 files and folders, at f99\d: nothing more", line)
+    assert is_complete(plan)
+
+
+def test_folders_in_a_zip_are_counted(tmp_path: Path, node: Path) -> None:
+    """As those in a tar."""
+    bundle = with_log(tmp_path / "bundle.zip", node, *((f"{n}/", b"") for n in range(20)))
+    plan, _ = planned(tmp_path, bundle, limits=BundleLimits(max_files=10))
+    (line,) = plan.problems
+    assert "has more than 10 files and folders, at 8/: nothing more" in line
+    assert is_complete(plan)
+
+
+@pytest.mark.parametrize("name_chars", [0, 600])
+def test_the_directory_of_a_zip_is_counted_before_it_is_made_objects(
+    tmp_path: Path, name_chars: int
+) -> None:
+    """Hundreds of bytes of memory follow from each of its entries, of 46 bytes, and its end says
+    how many there are, which may be wrong."""
+    count = 100_001
+    entry = struct.pack("<4s24x3H12x", b"PK\x01\x02", name_chars, 0, 0) + b"x" * name_chars
+    directory = entry * count
+    end = struct.pack("<4sHHHHIIH", b"PK\x05\x06", 0, 0, 3, 3, len(directory), 0, 0)
+    bundle = tmp_path / "bundle.zip"
+    bundle.write_bytes(directory + end)
+    del directory
+    tracemalloc.start()
+    plan, _ = planned(tmp_path, bundle)
+    peak_bytes = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    place = f"a directory of {len(entry) * count} bytes" if name_chars else "its directory"
+    assert plan.problems == [
+        f"{bundle} has more than 100000 files and folders, in {place}: nothing more of the bundle "
+        "is unpacked; if you trust it, raise the setting replay.max_files "
+        "(FEATUREWATCH_REPLAY__MAX_FILES)"
+    ]
+    assert peak_bytes < 20 * MIB
+
+
+def test_a_deep_path_hides_nothing_behind_it(tmp_path: Path, node: Path) -> None:
+    """Python makes folders by recursion, whose end was that of the archive."""
+    bundle, deep = tmp_path / "bundle.tar", "d/" * 1_200
+    with tarfile.open(bundle, "w") as archive:
+        add(archive, f"{deep}{9:020}.log", b"x")
+        archive.add(node, "n")
+    plan, _ = planned(tmp_path, bundle)
+    (line,) = plan.problems
+    assert "which is in more than 100 folders; passed over" in line
+    assert is_complete(plan)
+
+
 def test_the_files_are_limited(tmp_path: Path, node: Path) -> None:
     """Files that are not used count too."""
     others = [(f"{number}.txt", b"") for number in range(20)]
     bundle = with_log(tmp_path / "bundle.zip", node, *others)
     plan, _ = planned(tmp_path, bundle, limits=BundleLimits(max_files=10))
     assert plan.problems == [
-        f"{bundle} has more than 10 files, at 8.txt: nothing more of the bundle is unpacked; if "
-        "you trust it, raise the setting replay.max_files (FEATUREWATCH_REPLAY__MAX_FILES)"
+        f"{bundle} has more than 10 files and folders, at 8.txt: nothing more of the bundle is "
+        "unpacked; if you trust it, raise the setting replay.max_files "
+        "(FEATUREWATCH_REPLAY__MAX_FILES)"
     ]
     assert is_complete(plan)
 

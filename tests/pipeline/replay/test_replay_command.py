@@ -40,7 +40,7 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
     return int(ended.value.code or 0)
 
 
-def test_wrong_paths_and_nothing_of_use_have_exit_codes_of_their_own(
+def test_wrong_paths_and_useless_ones_have_their_own_exit_codes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A missing path and an unknown cluster are wrong usage (2), a directory without a log is a
@@ -179,7 +179,7 @@ def test_a_transaction_without_an_end_is_left_out_and_told(tmp_path: Path) -> No
     assert (end.offset, end.high_watermark) == (1, 5)
 
 
-def test_a_log_that_goes_on_where_the_lake_ends_misses_nothing(tmp_path: Path) -> None:
+def test_a_log_that_continues_where_the_lake_ends_misses_nothing(tmp_path: Path) -> None:
     """The part of an earlier replay need not be given again."""
     Log(40).add(level(21)).write(tmp_path, 40)
     (cluster_splits,) = clusters = splits_of(

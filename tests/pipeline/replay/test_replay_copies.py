@@ -151,7 +151,7 @@ def test_damage_at_the_end_of_a_segment_comes_from_another_copy(tmp_path: Path, 
     log_events, cluster_replay = replay_of(tmp_path)
     assert log_events == plain(log.content)
     assert (cluster_replay.problems, cluster_replay.end) == ([], log.end)
-    assert "another file goes on at offset" in cluster_replay.notes[0]
+    assert "another file continues at offset" in cluster_replay.notes[0]
 
 
 def test_a_transaction_that_begins_in_what_is_damaged_comes_out_whole(tmp_path: Path) -> None:

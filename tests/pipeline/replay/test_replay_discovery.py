@@ -148,7 +148,7 @@ def patched(content: bytes, local: int, central: int, value: int) -> bytes:
 def test_a_file_of_a_zip_that_cannot_be_unpacked_is_named(
     tmp_path: Path, node: Path, spoil: Callable[[bytes], bytes], said: str
 ) -> None:
-    """It has a line of its own, irrelevant files share one; other paths are still used."""
+    """It has a separate line, irrelevant files share one; other paths are still used."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.write(node / LOG / SEGMENT, f"n/{LOG}/{SEGMENT}")

@@ -64,7 +64,7 @@ def test_units_say_what_a_plain_reading_says(tmp_path: Path, size: int) -> None:
     assert joined > 5 or size > SMALL
 
 
-def test_segments_go_on_where_the_one_before_ended(tmp_path: Path) -> None:
+def test_segments_continue_where_the_previous_one_ended(tmp_path: Path) -> None:
     """A transaction from one segment into the third is yielded complete, at its end."""
     log = Log().add(BEGIN, level(19)).add(level(20)).add(level(21), END).add(level(22))
     for first, base in ((0, 0), (1, 2), (2, 3)):
@@ -177,7 +177,7 @@ def test_files_of_two_clusters_in_one_folder_are_refused(tmp_path: Path) -> None
     cluster_plans, (line,) = planned(tmp_path)
     assert cluster_plans == []
     assert "are not of one log" in line
-    assert "a directory of its own" in line
+    assert "into a separate directory" in line
 
 
 def test_clusters_are_told_apart_by_their_meta_properties(tmp_path: Path) -> None:
@@ -201,7 +201,7 @@ def test_a_log_of_nobody_knows_which_cluster_is_asked_for(tmp_path: Path) -> Non
     assert cluster_plan.cluster == "another"
 
 
-def test_what_is_no_log_is_said_to_be_none(tmp_path: Path) -> None:
+def test_a_path_without_a_metadata_log_is_reported(tmp_path: Path) -> None:
     """Each useless path has one line; an ordinary topic's segment is not a metadata log."""
     (tmp_path / "empty").mkdir()
     text = tmp_path / "text.log"

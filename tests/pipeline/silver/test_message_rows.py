@@ -32,17 +32,17 @@ events = st.one_of(
     st.tuples(st.just(ZOOKEEPER), some.zookeeper_events),
 )
 LISTED = {"records", "znode", "znodes"}
-"""Fields of events that are rows of their own, or columns of them."""
+"""Fields of events that are separate rows, or columns of them."""
 RENAMED = {
     ("gap", "reason"): "detail",
     ("status", "offset"): "log_offset",
 }
 NOT_IN_TABLES = {
     *("kind", "seen_ms", "append_ms", "checksum", "skipped", "first_offset", "last_offset"),
-    *("end_offset", "last", "offset_checksum", "name"),
+    *("end_offset", "last", "offset_checksum", "name", "addresses"),
 }
-"""Fields that no table has by themselves: times, the parts of an event's id, and names of clusters,
-which a lake takes from a file."""
+"""Fields that no table has: times, the parts of an event's id, names of clusters, which a lake
+takes from a file, and the configured addresses of a source."""
 WITHOUT_ROWS = {"resync", "acknowledgement"}
 
 

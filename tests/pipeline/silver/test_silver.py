@@ -146,7 +146,8 @@ def test_a_cause_that_comes_twice_is_one_row(lake: Lake) -> None:
     assert rows(lake, tables.LEVELS, "level", "index") == expected
 
 
-def test_tables_that_were_deleted_are_made_anew(
+@pytest.mark.nightly
+def test_tables_that_were_deleted_are_recreated(
     lake: Lake, caplog: pytest.LogCaptureFixture
 ) -> None:
     """One deleted table, or all, are rebuilt from bronze without duplicates; a table without rows

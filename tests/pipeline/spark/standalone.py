@@ -31,7 +31,7 @@ class Standalone:
     """A Spark master and two workers with a core and ``memory`` each, on this machine.
 
     To Spark a core is a number: its processes take whatever is free. If they are ``pinned``, each
-    worker's run on one core of its own. A job waits forever if its executors want more memory than
+    worker's run on one separate core. A job waits forever if its executors want more memory than
     a worker has.
     """
 

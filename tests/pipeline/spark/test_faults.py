@@ -95,7 +95,7 @@ class Command:
 
 @contextmanager
 def running(directory: Path, *arguments: str, largest: int | None = None) -> Iterator[Command]:
-    """A process of the command that is gone after the block."""
+    """A process of the command that has ended after the block."""
     command = Command(directory, *arguments, largest=largest)
     try:
         yield command
@@ -124,7 +124,7 @@ def read(root: str, table: Table, *columns: str) -> list[tuple[Any, ...]]:
 
 
 def some(count: int, first: int = 0) -> list[Event]:
-    """Events of several clusters, each with an id of its own."""
+    """Events of several clusters, each with a unique id."""
     return [
         levels(at * 10, {"metadata.version": at % 20 + 1}, ClusterId(f"cluster-{at % 7}"))
         for at in range(first, first + count)
@@ -199,7 +199,7 @@ def test_a_damaged_lake_is_one_line(lake: Lake, tmp_path: Path) -> None:
     assert line.startswith(f"featurewatch: the lake {lake.root} has no table bronze/messages")
 
 
-def test_without_room_it_says_so_and_goes_on_when_there_is_some(
+def test_without_room_it_says_so_and_continues_when_there_is_some(
     jars: list[Path], own_bus: MakeBus, tmp_path: Path
 ) -> None:
     """With a full disk: one line, exit code 1. With space again, the same command ingests
@@ -212,12 +212,12 @@ def test_without_room_it_says_so_and_goes_on_when_there_is_some(
         put_bytes(bus, METADATA_LOG, b"cluster-0", value)
     put(bus, some(5))
     where = ["--bus", bus.bootstrap_servers, "--prefix", bus.prefix, "--lake", root]
-    # Spark's own jars have to fit, and what lies on the bus must not.
+    # Spark's own jars have to fit, but the messages on the bus must not.
     with running(tmp_path / "full", "run", "--once", *where, largest=16_000_000) as cramped:
         assert cramped.end() == 1, cramped.err()
         line = cramped.err()[-1]
     assert line.startswith("featurewatch: the query bronze failed: ")
-    assert line.endswith("start again: it goes on from where it was, and nothing is lost")
+    assert line.endswith("start again: it continues where it was, and nothing is lost")
     assert read(root, MESSAGES, "value") == []
 
     with running(tmp_path / "run", "run", "--every", "0.2", *where) as following:

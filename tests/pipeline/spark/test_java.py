@@ -1,4 +1,4 @@
-"""The Java that Spark is started on, and the errors if there is none."""
+"""The Java that Spark is started on, and the errors without one."""
 
 from pathlib import Path
 
@@ -45,5 +45,5 @@ def test_what_spark_cannot_run_on_is_refused(tmp_path: Path, modules: str, reaso
 
 def test_no_java_at_all_is_one_clear_line(tmp_path: Path) -> None:
     """Neither JAVA_HOME nor PATH has one."""
-    with pytest.raises(SparkMissingError, match="there is none: install a full JDK 17"):
+    with pytest.raises(SparkMissingError, match="none was found: install a full JDK 17"):
         java_home({"PATH": str(tmp_path)})

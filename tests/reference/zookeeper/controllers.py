@@ -7,7 +7,7 @@ from featurewatch.reference.zookeeper.node import ReferenceNode
 
 
 async def wait_controller(cluster: ReferenceCluster, timeout_s: float = 30.0) -> ReferenceNode:
-    """The active controller among the full nodes; `TimeoutError` if there is none in time."""
+    """The active controller among the full nodes; `TimeoutError` if none is active in time."""
     async with asyncio.timeout(timeout_s):
         while True:
             for node in cluster.nodes:

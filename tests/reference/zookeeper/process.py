@@ -26,7 +26,7 @@ class ReferenceProcess:
         self._process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
-        self._said: Queue[str] = Queue()
+        self._lines: Queue[str] = Queue()
         self._errors: list[str] = []
         self._readers = [
             threading.Thread(target=self._read_stdout, daemon=True),
@@ -44,7 +44,7 @@ class ReferenceProcess:
         return nodes
 
     def end(self) -> int:
-        """Its exit code after it ended by itself; `subprocess.TimeoutExpired` if it does not
+        """Its exit code after it ended on its own; `subprocess.TimeoutExpired` if it does not
         end."""
         code = self._process.wait(END_TIMEOUT_S)
         for reader in self._readers:
@@ -68,14 +68,14 @@ class ReferenceProcess:
 
     def _next(self) -> str:
         try:
-            return self._said.get(timeout=READY_TIMEOUT_S)
+            return self._lines.get(timeout=READY_TIMEOUT_S)
         except Empty:
             raise AssertionError(f"it does not get ready; it said: {self.errors}") from None
 
     def _read_stdout(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            self._said.put(line.strip())
+            self._lines.put(line.strip())
 
     def _read_stderr(self) -> None:
         assert self._process.stderr is not None

@@ -29,7 +29,7 @@ def request_bytes(
 
 
 def exchange(host: str, port: int, request: Any, response_class: Any) -> Any:
-    """The response to a request of kio's, over a connection of its own, as kio reads it."""
+    """The response to a request of kio's, over a separate connection, as kio reads it."""
     with socket.create_connection((host, port), 30) as connection:
         content = request_bytes(request)
         connection.sendall(struct.pack(">i", len(content)) + content)

@@ -151,7 +151,7 @@ def test_a_cluster_is_described_by_its_brokers() -> None:
     assert unknown.error_code is ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
 
 
-def test_a_controller_that_is_not_listed_is_none() -> None:
+def test_a_controller_that_is_not_listed_is_left_out() -> None:
     """As in AuthHelper: an id without an address would only confuse."""
     view = ClusterView("id", 3, VIEW.brokers)
     assert answers.describe_cluster(call(60, 1, endpoint_type=1), view).controller_id == -1

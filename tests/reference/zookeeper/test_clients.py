@@ -20,7 +20,7 @@ def test_the_clock_never_goes_back() -> None:
         ([], "--zookeeper"),
         (["--zookeeper", "h:1", "--features", "f"], "write NAME=MIN-MAX"),
         (["--zookeeper", "h:1", "--features", "f=1-x"], "write NAME=MIN-MAX"),
-        (["--zookeeper", "h:1", "--brokers", "0"], "'0' is no number from 1 on"),
+        (["--zookeeper", "h:1", "--brokers", "0"], "'0' is not a number from 1 on"),
         (["--zookeeper", "h:1", "--dialect", "latin"], "invalid choice"),
     ],
 )

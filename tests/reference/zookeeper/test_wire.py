@@ -61,7 +61,7 @@ def node() -> Responder:
 
 @pytest.fixture
 async def server(node: Responder) -> AsyncIterator[WireServer]:
-    """A server on a port of its own."""
+    """A server on a separate port."""
     wire_server = WireServer(SPEECH, node)
     await wire_server.start()
     yield wire_server
@@ -149,7 +149,7 @@ async def test_a_request_may_come_byte_by_byte(server: WireServer) -> None:
         (struct.pack(">i", MAX_REQUEST_BYTES + 1), f"at most {MAX_REQUEST_BYTES} are accepted"),
         (framed(b"abc"), "a request of 3 bytes is too short"),
         (framed(struct.pack(">hhih", 0, 3, 1, -1)), "API key 0 is not served here"),
-        (framed(struct.pack(">hhihi", 3, 0, 1, -1, 2**31 - 1)), "items are said to follow"),
+        (framed(struct.pack(">hhihi", 3, 0, 1, -1, 2**31 - 1)), "items should follow"),
     ],
 )
 async def test_garbage_ends_its_connection_with_one_line(
@@ -208,7 +208,7 @@ async def test_closing_ends_requests_in_flight(server: WireServer, node: Respond
 
 
 def alter_partition_frame(partition_count: int) -> bytes:
-    """A leader's AlterPartition of version 3 for so many partitions of three members."""
+    """A leader's AlterPartition of version 3 for this many partitions of three members."""
     partitions = {
         TopicPartition("t", number): RequestedIsr((1, 2, 3), 4, 5)
         for number in range(partition_count)

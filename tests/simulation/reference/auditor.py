@@ -103,9 +103,9 @@ class Auditor:
         old = before.get(self._features)
         if features is old:
             return
-        assert features is not None, "the finalized features are gone"
+        assert features is not None, "the finalized features were deleted"
         assert old is None or features.stat.version == old.stat.version + 1, "epoch made a jump"
-        assert old is None or features.stat.czxid == old.stat.czxid, "the znode was made anew"
+        assert old is None or features.stat.czxid == old.stat.czxid, "the znode was recreated"
         elected = self._elected.get(_value(before, EPOCH))
         assert elected == transaction.session, (
             f"session {transaction.session} wrote, elected is {elected}"

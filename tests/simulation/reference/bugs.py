@@ -85,7 +85,7 @@ def _accepting(self: live_brokers.LiveBrokers, broker_id: int, _levels: Any) -> 
 
 BUGS: dict[str, tuple[object, str, Any]] = {
     "a deposed controller can write": (store, "perform", _rewriting(_without_fence)),
-    "the znode is made anew at each update": (store, "perform", _rewriting(_recreating)),
+    "the znode is recreated at each update": (store, "perform", _rewriting(_recreating)),
     "a lost write counts as refused": (
         FinalizedFeatureStore,
         "write",

@@ -125,7 +125,7 @@ def balance(claims: Sequence[Claim], written: Sequence[Written]) -> str | None:
 
 
 def _unmatched(partners: Mapping[int, Sequence[int]]) -> int | None:
-    """An item without a partner of its own, found by augmenting paths; None if each has one."""
+    """An item without its own partner, found by augmenting paths; None if each has one."""
     owner_of: dict[int, int] = {}
 
     def find(item: int, visited: set[int]) -> bool:

@@ -78,7 +78,7 @@ class Process:
         self.session: Session | None = None
         self.requests: deque[tuple[int, Any]] = deque()
         self.outgoing: deque[SendUpdateMetadata] = deque()
-        """What its controller sends to brokers; the world carries it."""
+        """The requests of its controller to brokers; the world carries them."""
         self.channels = Channels()
         self.exit: ExitProcess | None = None
         self.log_lines: list[str] = []
@@ -94,7 +94,7 @@ class Process:
 
     @property
     def session_id(self) -> int:
-        """The id of its session; 0 if there is none."""
+        """The id of its session; 0 without one."""
         return 0 if self.session is None else self.session.session_id
 
     def begin(self, session: Session) -> None:

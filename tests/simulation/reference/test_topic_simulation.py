@@ -38,7 +38,7 @@ def test_topics_survive(block: int) -> None:
 
     One leader per partition and epoch; leader epochs only grow; only the newest controller writes;
     a state is written before a broker learns of it; no acknowledged write is lost; and once
-    everyone is back, every partition is led, every reassignment and deletion has ended, and every
+    everyone runs, every partition is led, every reassignment and deletion has ended, and every
     broker knows the newest state.
     """
     elections = acknowledged = deleted = 0

@@ -1,4 +1,4 @@
-"""What must hold of the topics of a cluster, whatever fails; each rule has a name."""
+"""Invariants of the topics of a cluster, whatever fails; each rule has a name."""
 
 from collections import defaultdict
 from typing import NamedTuple

@@ -65,7 +65,7 @@ _REFUSED = (ErrorCode.INELIGIBLE_REPLICA, ErrorCode.INVALID_REQUEST)
 
 @dataclass
 class BrokerSession:
-    """A broker's registration; a dead broker's goes on until it expires."""
+    """A broker's registration; a dead broker's lasts until it expires."""
 
     session: int
     broker: LightReplicas | None
@@ -86,7 +86,7 @@ class TopicWorld:
         self._ids = count(1)
         self._orphans: list[Session] = []
         self._late: list[tuple[int, BrokerRequest]] = []
-        """Requests of controllers that are gone, still on their way to brokers."""
+        """Requests of controllers that have ended, still on their way to brokers."""
         self._replies: dict[int, tuple[Process, Callable[[Any], None], tuple[Any, ...]]] = {}
         self._logs: dict[int, dict[LogKey, list[int]]] = {broker_id: {} for broker_id in BROKERS}
         self.registered: dict[int, BrokerSession] = {}
@@ -137,7 +137,7 @@ class TopicWorld:
         }
 
     def _keep_late(self, process: Process) -> None:
-        """What a controller has in flight arrives although it is dead or deposed by then."""
+        """Requests in flight arrive although their controller is dead or deposed by then."""
         queues = process.channels.queues.items()
         self._late += [(broker_id, queue[0]) for broker_id, queue in queues if queue]
 
@@ -264,7 +264,7 @@ class TopicWorld:
         process.on_broker_responded(event, self.now_ms)
 
     def _deliver_late(self, index: int) -> None:
-        """A request arrives whose controller is gone; nobody waits for the response."""
+        """A request arrives whose controller has ended; nobody waits for the response."""
         broker_id, request = self._late.pop(index)
         if broker_id in self.live:
             self._give(self.live[broker_id], request)
@@ -400,7 +400,7 @@ class TopicWorld:
     # -- rest --------------------------------------------------------------------------------------
 
     def _rest(self) -> None:
-        """Ends all faults: sessions expire, everyone is back, and all work is done."""
+        """Ends all faults: sessions expire, everyone runs, and all work is done."""
         for orphan in self._orphans:
             orphan.expire()
         self._orphans.clear()

@@ -98,7 +98,7 @@ def test_another_product_under_a_name_of_kafka(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"no jar at all", b"PK\x03\x04" + bytes(100)])
-def test_a_jar_that_is_none(tmp_path: Path, content: bytes) -> None:
+def test_an_invalid_jar(tmp_path: Path, content: bytes) -> None:
     """An interrupted copy, for example."""
     (libs(tmp_path) / "kafka-clients-4.5.0.jar").write_bytes(content)
     assert "kafka-clients-4.5.0.jar is not a jar" in refusal(tmp_path)
@@ -118,7 +118,7 @@ def test_a_jar_is_read_within_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "{" * 100_000, '{"name": 1'])
-def test_a_schema_that_is_none(tmp_path: Path, text: str) -> None:
+def test_an_invalid_schema(tmp_path: Path, text: str) -> None:
     """The file in the jar is named."""
     jar = write_jar(tmp_path / "a.jar", {"common/metadata/A.json": text})
     with pytest.raises(ArtifactError, match=r"a\.jar: common/metadata/A\.json is not the schema"):

@@ -28,9 +28,9 @@ pytestmark = pytest.mark.stack
 
 
 @pytest.fixture
-def hide(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hide]:
+def hide(tmp_path: Path) -> Iterator[Hide]:
     """Leaves releases out of the package."""
-    yield from hiding(monkeypatch, tmp_path)
+    yield from hiding(tmp_path)
 
 
 @pytest.fixture
@@ -162,7 +162,7 @@ def test_a_release_is_fetched_and_pinned(
 
 
 @pytest.mark.parametrize("release", ["", "4.5", "4.5.0-rc1", "../4.5.0", "latest"])
-def test_a_release_that_is_none_is_not_fetched(tmp_path: Path, release: str) -> None:
+def test_an_invalid_release_is_not_fetched(tmp_path: Path, release: str) -> None:
     """Nothing of it becomes part of an address."""
     with pytest.raises(ArtifactError, match="is not a release of Kafka"):
         released_kafka(release, Cache(tmp_path), {})

@@ -28,7 +28,7 @@ Feature = tuple[str, int, int]
 
 @dataclass
 class ScriptedNode:
-    """What a node answers; change it while it runs. ``mute``: it takes questions and says nothing.
+    """The answers of a node; change them while it runs. ``mute``: it never responds.
 
     ``newest`` is the highest version of ApiVersions that it knows. ``brokers`` are what it lists:
     id and address.

@@ -12,8 +12,8 @@ from tests.tables.images import fold_all
 
 @pytest.mark.parametrize(("epoch", "levels"), [(-1, {}), (0, {MV: 25}), (1, {MV: 25})])
 def test_levels_count_from_epoch_0_on(epoch: int, levels: dict[str, int]) -> None:
-    """In what is read of a response and in the fold; -1 is none (M-11). The level is the maximum
-    (M-10 as released)."""
+    """In a response and in the fold; -1 means no epoch (M-11). The level is the maximum (M-10 as
+    released)."""
     level = SimpleNamespace(name=MV, min_version_level=20, max_version_level=25)
     response = SimpleNamespace(
         __version__=4,

@@ -43,7 +43,7 @@ def source_of(nodes: Sequence[ScriptedNode], sink: RecordingSink) -> ApiVersions
 
 
 @pytest.mark.parametrize("address", BAD_ADDRESSES, ids=repr)
-async def test_an_advertised_address_that_is_none_is_that_node_s_trouble(address: Address) -> None:
+async def test_an_invalid_advertised_address_is_that_node_s_trouble(address: Address) -> None:
     """The node is silent with the reason, and the others are asked as ever."""
     nodes, sink = [ScriptedNode(), ScriptedNode()], RecordingSink()
     async with listening(nodes):
@@ -75,8 +75,8 @@ async def test_names_that_fill_the_bus_are_left_out() -> None:
         assert len(sink.of(DeadLetter)) == 2
 
 
-async def test_a_cluster_id_that_is_none_is_not_taken() -> None:
-    """It would be the key of every message, and stand in every line of the log."""
+async def test_an_invalid_cluster_id_is_not_taken() -> None:
+    """It would be the key of every message, and be in every line of the log."""
     for cluster in ("x" * 30_000, "a\x1b]0;title\x07b"):
         node, sink = ScriptedNode(cluster=cluster), RecordingSink()
         async with listening([node]):
@@ -89,7 +89,7 @@ async def test_a_cluster_id_that_is_none_is_not_taken() -> None:
 
 
 async def test_a_process_without_file_descriptors_says_nothing_about_nodes() -> None:
-    """It is its own trouble and stalled at once; afterwards it goes on as before."""
+    """It is its own trouble and stalled at once; afterwards it continues as before."""
     nodes, sink = [ScriptedNode(), ScriptedNode()], RecordingSink()
     async with listening(nodes):
         source = source_of(nodes, sink)
@@ -203,7 +203,7 @@ async def test_a_scram_server_of_any_kind_is_refused(first: str, final: bytes, r
 
 
 async def test_the_rounds_of_a_password_do_not_hold_the_loop() -> None:
-    """A hundred thousand iterations, twenty times at once: the loop goes on beside them."""
+    """A hundred thousand iterations, twenty times at once: the loop keeps running meanwhile."""
     async with serving(scram_node("s=c2FsdA==,i=100000", b"v=AAAA")) as address:
         work = asyncio.gather(
             *(open_connection(address, SCRAM, timeout_s=90) for _ in range(20)),
@@ -222,7 +222,7 @@ async def test_the_rounds_of_a_password_do_not_hold_the_loop() -> None:
 @example([b""], True)
 @settings(max_examples=60)
 def test_no_scram_message_raises_anything_else(messages: list[bytes], is_begun: bool) -> None:
-    """Whatever a server sends: the login goes on, is over, or fails with `SaslError`."""
+    """Whatever a server sends: the login continues, is over, or fails with `SaslError`."""
     exchange = sasl.scram("SCRAM-SHA-256", "u", "p", lambda: "n")
     next(exchange)
     try:

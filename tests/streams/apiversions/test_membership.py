@@ -1,4 +1,4 @@
-"""Who is in the cluster, as Kafka's answers say it."""
+"""The members of a cluster by Kafka's responses."""
 
 import uuid
 from typing import Any

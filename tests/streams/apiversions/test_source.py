@@ -10,6 +10,7 @@ import pytest
 
 from featurewatch.kafka.address import Address
 from featurewatch.kafka.connection import NodeError, open_connection
+from featurewatch.kafka.security import PLAINTEXT
 from featurewatch.streams.apiversions import (
     ApiVersionsSettings,
     ApiVersionsSource,
@@ -25,8 +26,10 @@ from featurewatch.streams.events import (
     SourceState,
     SourceStatus,
 )
+from featurewatch.streams.node_addresses import NodeAddresses
 from featurewatch.streams.topics import API_VERSIONS, DEAD_LETTERS, Topic
 from featurewatch.streams.types import NodeId, Role
+from tests.simulation import records as r
 from tests.streams.apiversions.scripted_node import ScriptedNode, listening
 from tests.streams.recording_sink import RecordingSink
 
@@ -34,7 +37,7 @@ E = TypeVar("E")
 
 
 class ApiVersionsSink(RecordingSink):
-    """Keeps the events of the source; dead letters have a topic of their own."""
+    """Keeps the events of the source; dead letters are on another topic."""
 
     async def publish(self, topic: Topic, event: Event | DeadLetter) -> asyncio.Future[None]:
         """Keeps an event."""
@@ -83,6 +86,24 @@ async def test_all_listed_nodes_get_requests_and_only_changes_are_published():
         ]
 
 
+async def test_brokers_that_moved_are_found_where_the_log_says():
+    """Nobody listens at the configured address any more: a registered one lists the nodes, and the
+    listing counts for the other sources of the cluster."""
+    nodes, sink = [ScriptedNode(), ScriptedNode()], ApiVersionsSink()
+    async with listening(nodes):
+        gone = Address("127.0.0.1", 1)
+        addresses = NodeAddresses()
+        source = source_of(nodes, sink, bootstrap_servers=(gone,), addresses=addresses)
+        await source.round()
+        assert sink.take(NodeAnswer) == []
+        listener = {"host": "127.0.0.1", "port": nodes[1].address.port, "securityProtocol": 0}
+        registration = {"brokerId": 2, "endPoints": [listener]}
+        addresses.apply(r.commit(9, r.record("REGISTER_BROKER_RECORD", registration)))
+        await source.round()
+        assert {answer.node_id for answer in sink.take(NodeAnswer)} == {1, 2}
+        assert {*addresses.of(Role.BROKER, PLAINTEXT)} == {node.address for node in nodes}
+
+
 async def test_connections_are_kept():
     """However many rounds: one connection to a node, which is asked once for the version 5 that it
     does not have."""
@@ -125,7 +146,7 @@ async def test_a_mute_node_delays_no_other_and_is_silent_in_the_end():
 
 
 async def test_a_closed_connection_is_opened_again_at_once():
-    """A node that closes its side, after a restart or to have us ask anew, is asked anew (M-50)."""
+    """A node that closes its side, after a restart or to be asked again, is asked again (M-50)."""
     nodes, sink = [ScriptedNode(), ScriptedNode()], ApiVersionsSink()
     async with listening(nodes):
         source = source_of(nodes, sink, misses=1)
@@ -154,8 +175,8 @@ async def test_versions_are_negotiated_again_on_an_open_connection():
 
 
 async def test_a_client_notices_new_versions_when_its_connection_is_closed():
-    """What was negotiated first counts until the node closes its side; then it is asked what it has
-    now (M-50)."""
+    """The first negotiated versions count until the node closes its side; then its current ones are
+    requested (M-50)."""
     nodes, sink = [ScriptedNode(newest=3)], ApiVersionsSink()
     async with listening(nodes):
         connection = await open_connection(nodes[0].address)
@@ -170,8 +191,8 @@ async def test_a_client_notices_new_versions_when_its_connection_is_closed():
         assert answer.complete
 
 
-async def test_a_node_that_is_no_longer_listed_is_gone():
-    """The cluster's list decides: at its second listing without it a node is gone."""
+async def test_a_node_that_is_no_longer_listed_is_dropped():
+    """The cluster's list decides: a node is dropped at the second listing without it."""
     nodes, sink = [ScriptedNode(), ScriptedNode()], ApiVersionsSink()
     async with listening(nodes):
         source = source_of(nodes, sink)
@@ -213,7 +234,7 @@ async def test_the_wrong_cluster_stalls_the_source():
 
 
 async def test_the_source_is_stalled_while_no_node_listens():
-    """It goes on trying; the report says where nobody listens."""
+    """It keeps trying; the report says where nobody listens."""
     node, sink = ScriptedNode(), ApiVersionsSink()
     async with listening([node]):
         address = node.address
@@ -301,7 +322,7 @@ async def test_status_reports_are_not_counted_as_published():
 
 
 async def test_a_source_without_its_bus_is_stalled():
-    """What it sees reaches nobody: the report says so, with the bus' trouble."""
+    """Its events reach nobody: the report says so, with the bus' trouble."""
     nodes, sink = [ScriptedNode()], ApiVersionsSink()
     async with listening(nodes):
         source = source_of(nodes, sink)

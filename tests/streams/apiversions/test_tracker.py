@@ -133,7 +133,7 @@ def test_a_miss_between_answers_is_no_news():
         assert rounds.play(b1=19) == []
 
 
-def test_a_node_that_is_listed_no_more_is_gone_at_the_second_listing():
+def test_a_node_that_is_not_listed_is_dropped_at_the_second_listing():
     """One listing without it may come from a broker that is itself cut off."""
     rounds = Rounds("b1", "b2")
     rounds.play(b1=19, b2=19)
@@ -225,7 +225,7 @@ def test_an_impossible_range_is_one_dead_letter():
 
 @pytest.mark.parametrize("rounds_of_strangers", [1, 3])
 def test_responses_of_unlisted_nodes_are_ignored(rounds_of_strangers):
-    """A late answer of a node that is gone changes nothing."""
+    """A late answer of a node that was dropped changes nothing."""
     rounds = Rounds("b1")
     for _ in range(rounds_of_strangers):
         assert rounds.observer.on_response(key("b9"), features_at(19), 0) == []

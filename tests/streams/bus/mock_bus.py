@@ -20,6 +20,6 @@ class MockBus:
         self.settings = BusSettings(f"{broker.host}:{broker.port}", partitions=partitions)
 
     def put(self, topic: str, key: bytes, value: bytes, partition: int, time_ms: int = 0) -> None:
-        """A message as somebody else would write it, once it is on the topic; 0: of now."""
+        """A message as somebody else would write it, once it is on the topic; 0: current time."""
         self._owner.produce(topic, value, key, partition=partition, timestamp=time_ms)
         assert self._owner.flush(10) == 0

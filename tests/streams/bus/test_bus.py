@@ -56,7 +56,7 @@ def mock():
 
 
 def own_topics(mock: MockBus, name: str) -> BusSettings:
-    """The mock bus with a prefix of its own, so that its topics are empty."""
+    """The mock bus with a separate prefix, so that its topics are empty."""
     settings = mock.settings
     return BusSettings(settings.bootstrap_servers, prefix=name, partitions=settings.partitions)
 
@@ -173,7 +173,7 @@ async def test_bytes_in_flight_are_bounded_too():
 
 
 async def test_a_bus_that_is_down_is_reported_once_and_nothing_fails():
-    """The callback gets one line with the address; publishing goes on waiting."""
+    """The callback gets one line with the address; publishing continues to wait."""
     errors: asyncio.Queue[str | None] = asyncio.Queue()
     publisher = Publisher(BusSettings("127.0.0.1:1"), on_error=errors.put_nowait)
     await publisher.start()
@@ -186,7 +186,7 @@ async def test_a_bus_that_is_down_is_reported_once_and_nothing_fails():
         await publisher.close(timeout_s=0.1)
 
 
-async def test_an_idle_publisher_notices_that_the_bus_is_back(mock):
+async def test_an_idle_publisher_notices_that_the_bus_recovered(mock):
     """Nothing is sent that would show it, and the error ends all the same."""
     bus = own_topics(mock, "idle")
     with FaultyLink(int(bus.bootstrap_servers.rpartition(":")[2])) as link:
@@ -211,7 +211,7 @@ async def test_an_event_that_no_bus_would_take_costs_nothing_but_itself(mock):
 
 
 async def test_the_largest_event_is_taken(mock):
-    """What is just below the limit reaches the bus: librdkafka's own limit is not below ours."""
+    """A message just below the limit reaches the bus: librdkafka's limit is not below ours."""
     async with Publisher(own_topics(mock, "largest")) as publisher:
         overhead = len(encode(METADATA_LOG, commit(1)).value or b"") + 500
         await publisher.publish(METADATA_LOG, commit(1, padding=MAX_EVENT_BYTES - overhead))

@@ -40,8 +40,8 @@ except PublishError:
 
 
 def test_a_producer_that_was_short_of_descriptors_is_replaced(closed_port: int) -> None:
-    """As long as there are none it waits; then it fails, so that its owner begins anew: a broker
-    that librdkafka learned of meanwhile would get a message a second."""
+    """Without descriptors it waits; then it fails, so that its owner restarts: a broker that
+    librdkafka learned of meanwhile would get a message a second."""
     server = f"127.0.0.1:{closed_port}"
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, server],
@@ -52,4 +52,4 @@ def test_a_producer_that_was_short_of_descriptors_is_replaced(closed_port: int) 
     )
     waiting, failed = done.stdout.splitlines()
     assert f"the bus at {server} does not answer" in waiting, done.stderr
-    assert "file descriptor" in failed and "begins anew" in failed, done.stderr
+    assert "file descriptor" in failed and "restarts" in failed, done.stderr

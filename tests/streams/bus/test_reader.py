@@ -107,7 +107,7 @@ Run = Callable[..., "tuple[int, str, str]"]
 
 @pytest.fixture
 def bus(monkeypatch: pytest.MonkeyPatch) -> MockBus:
-    """A bus on which the output topics stand, empty."""
+    """A bus with the output topics, empty."""
     made = MockBus(partitions=1)
     for topic in (FEATURE_CHANGES, ALERTS, EPOCHS, STATE, OPERATIONS):
         # A tombstone, as compaction leaves it: it makes the topic and says nothing.
@@ -144,7 +144,7 @@ def run(bus: MockBus) -> Run:
 
 
 def _newest(age_ms: int = 0, **other: object) -> Snapshot:
-    """The snapshot as of now: the module may have been imported minutes ago."""
+    """The snapshot with the current time: the module may have been imported minutes ago."""
     at_ms = int(time.time() * 1000) - age_ms
     return replace(SNAPSHOT, at_ms=at_ms, **other)  # type: ignore[arg-type]  # as the test wants it
 
@@ -169,8 +169,8 @@ def test_clusters_that_were_never_heard_of_are_named(put: Put, run: Run, tmp_pat
     )
     code, _, err = run("alerts", "--check", "--config", str(file))
     assert code == 4
-    assert "gone: was never heard of" in err
-    assert "1 of these were never heard of: c:1; z:1" in err
+    assert "gone: has never sent a message" in err
+    assert "1 of these have never sent a message: c:1; z:1" in err
     file.write_text(
         f"clusters: [{{cluster_id: {CLUSTER}, servers: 'a:1'}}, {{controllers: 'c:1'}}]"
     )
@@ -225,7 +225,7 @@ def test_state_of_nothing_is_unknown(put: Put, run: Run) -> None:
 
 @pytest.mark.parametrize("command", ["changes", "alerts", "epochs", "state", "operations"])
 def test_json_is_a_document_a_line_and_nothing_else(put: Put, run: Run, command: str) -> None:
-    """Every line on stdout is one JSON object of the cluster; what is twice by key stands once."""
+    """Every line on stdout is one JSON object of the cluster; a repeated key has one line."""
     for _ in range(2):
         put(CHANGE, ALERT, SNAPSHOT, STEP)
         put(_newest(), state=True)
@@ -249,7 +249,7 @@ def test_what_cannot_be_read_is_logged_and_passed_over(
 
 
 def test_operations_are_lines_of_a_timeline(put: Put, run: Run) -> None:
-    """What the controller did, in the order in which it did it."""
+    """The controller's operations, in their order."""
     put(replace(STEP, id="b", append_ms=2000, offset=6, summary="Topic b was created"), STEP)
     first, second = run("operations")[1].splitlines()
     assert "topic-creation completed: Topic a was created" in first

@@ -35,7 +35,7 @@ class CountingKeeper(TopicKeeper):
         return {}
 
     def hint(self) -> bool:
-        """Whether something points at a topic that is gone."""
+        """Whether something points at a deleted topic."""
         self.hint_calls += 1
         return self.is_hinted
 
@@ -77,7 +77,7 @@ def _fail(keeper: CountingKeeper) -> None:
 async def test_topics_are_described_at_once_after_a_hint_or_a_failure(
     keeper: CountingKeeper, disturb: Callable[[CountingKeeper], None], first: int
 ) -> None:
-    """A topic that is gone is made again before others write to one with the bus' defaults."""
+    """A deleted topic is recreated before others write to one with the bus' defaults."""
     disturb(keeper)
     async with running(keeper):
         await until_async(lambda: keeper.checks > 2)

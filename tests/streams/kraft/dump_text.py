@@ -6,7 +6,7 @@ TOPIC = '{"type":"TOPIC_RECORD","version":0,"data":{"name":"payload: {\\"type\\"
 
 
 def batch(base: int, *lines: str, control: bool = False, valid: bool = True) -> str:
-    """A printed batch; a line is what stands after a record's own numbers."""
+    """A printed batch; a line is the text after a record's own numbers."""
     head = (
         f"baseOffset: {base} lastOffset: {base + len(lines) - 1} count: {len(lines)} "
         "baseSequence: -1 lastSequence: -1 producerId: -1 producerEpoch: -1 "

@@ -10,8 +10,10 @@ from typing import Any
 
 from crc32c import crc32c
 
+from featurewatch.kafka.address import Address
 from featurewatch.streams.kraft.records.schema import Field, RecordSchema, record_table
 from featurewatch.streams.kraft.records.varint import write_uvarint, write_varint
+from featurewatch.streams.types import Role
 
 _FIXED = {
     "bool": "?",
@@ -49,7 +51,7 @@ def body_bytes(
     version: int,
     unknown_tags: Mapping[int, bytes] | None = None,
 ) -> bytes:
-    """A struct with its tagged section; tagged fields stand there when ``data`` has them."""
+    """A struct with its tagged section; tagged fields are there when ``data`` has them."""
     out = bytearray()
     tags = dict(unknown_tags or {})
     for field in fields:
@@ -83,7 +85,7 @@ def record_of(kind: str, data: Mapping[str, Any] | None = None, version: int = 0
 
 
 def framed(value: bytes, delta: int, key: bytes | None = None, tail: bytes = b"\x00") -> bytes:
-    """A record as it stands in a batch."""
+    """A record as it is in a batch."""
     key_bytes = write_varint(-1) if key is None else write_varint(len(key)) + key
     body = b"\x00" + write_varint(0) + write_varint(delta) + key_bytes
     body += write_varint(len(value)) + value + tail
@@ -91,7 +93,7 @@ def framed(value: bytes, delta: int, key: bytes | None = None, tail: bytes = b"\
 
 
 def control_framed(control_type: int, data: Mapping[str, Any], delta: int) -> bytes:
-    """A control record as it stands in a batch."""
+    """A control record as it is in a batch."""
     schema = record_table().controls[control_type]
     value = body_bytes(schema.fields, data, data["version"])
     return framed(value, delta, key=struct.pack(">hh", 0, control_type))
@@ -140,3 +142,19 @@ def snapshot_batches(values: list[bytes], batch_size: int = 100) -> list[bytes]:
         offset += len(some)
     foot = [control_framed(4, {"version": 0}, 0)]
     return [*out, batch_of(foot, offset, leader_epoch=7, control=True)]
+
+
+def registration(address: Address, role: Role) -> bytes:
+    """The record of node 1, which listens at an address."""
+    endpoint = {"name": "L", "host": address.host, "port": address.port, "securityProtocol": 0}
+    data = {
+        f"{role}Id": 1,
+        "incarnationId": "A" * 22,
+        "brokerEpoch": 1,
+        "endPoints": [endpoint],
+        "features": [],
+        "zkMigrationReady": False,
+        "rack": None,
+        "fenced": False,
+    }
+    return record_of(f"REGISTER_{role.name}_RECORD", data)

@@ -110,7 +110,7 @@ def spelled(events: Sequence[AssemblerEvent]) -> str:
         ("xF", "dead offset 0, batch 0-0 ?, batch 1-1 F"),
         ("(F(F)", "dead offset 2, transaction 0-4 F?F"),
         ("(F) )", "transaction 0-2 F, dead offset 3, batch 3-3 ?"),
-        # what cannot be read stands in its place and stops nothing
+        # an unreadable record keeps its place and stops nothing
         ("F?F", "dead offset 1, batch 0-2 F?F"),
         ("? T", "dead offset 0, batch 0-0 ?"),
         ("(F? F)", "dead offset 2, transaction 0-4 F?F"),
@@ -121,7 +121,7 @@ def spelled(events: Sequence[AssemblerEvent]) -> str:
     ],
 )
 def test_commits_of_a_log(log: str, commits: str) -> None:
-    """What belongs together comes together, and only when it is certain (KIP-868)."""
+    """Records of a transaction come together, and only when it is complete (KIP-868)."""
     assert spelled(run(log_of(log.split()))) == commits
 
 
@@ -143,7 +143,7 @@ def test_a_commit_has_its_provenance() -> None:
 
 
 def test_dead_letter_has_the_bytes_and_the_reason() -> None:
-    """What cannot be read is kept with its reason, of an unknown type the digest alone."""
+    """Unreadable records are kept with a reason; of an unknown type, only the digest."""
     log = log_of(["F?", "!FF"])
     first, _, second, _ = run(log)
     assert isinstance(first, DeadLetter)
@@ -201,7 +201,7 @@ def test_the_position_has_the_checksum_of_its_batch() -> None:
 
 
 def test_restart_forgets_an_open_transaction() -> None:
-    """After a snapshot the log goes on elsewhere, with nothing open."""
+    """After a snapshot the log continues elsewhere, with nothing open."""
     assembler = CommitAssembler(CLUSTER)
     run(log_of(["(F"]), assembler)
     assembler.reset(LastRecord(99, 7))
@@ -282,7 +282,7 @@ def test_every_record_is_accounted_for(batches: list[str]) -> None:
 
 
 def test_default_set_has_no_partitions() -> None:
-    """What a feature monitor reads does not grow with topics and partitions."""
+    """The records that a feature monitor reads do not grow with topics and partitions."""
     assert not [kind for kind in DEFAULT_RECORD_TYPES if "TOPIC" in kind or "PARTITION" in kind]
 
 

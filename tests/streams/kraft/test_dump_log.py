@@ -73,7 +73,7 @@ def test_records_without_their_numbers_are_counted_up() -> None:
 
 
 def test_a_text_in_pieces_gives_the_batches_of_the_whole() -> None:
-    """Wherever a read ends, a batch whose lines do not all stand in it is left for the next."""
+    """Wherever a read ends, a batch whose lines are not all in it is left for the next."""
     content = PRINTED_LOG.encode()
     for cut in range(len(content) + 1):
         first = scan_text(content[:cut], whole=False)
@@ -100,12 +100,12 @@ def test_a_text_that_is_cut_off_has_a_batch_that_is_damaged() -> None:
             'payload: {"type":"NEWER_RECORD","version":0,"data":{}}',
             "NEWER_RECORD is not known",
         ),
-        ('payload: {"type":"FEATURE_LEVEL_RECORD","version":0,"da', "cut off or no JSON"),
+        ('payload: {"type":"FEATURE_LEVEL_RECORD","version":0,"da', "cut off or not JSON"),
         ('payload: {"type":"FEATURE_LEVEL_RECORD","version":0}', "without a version and data"),
     ],
 )
 def test_a_line_without_content_is_unreadable(line: str, reason: str) -> None:
-    """What the tool could not print stands in its place with a reason, and the rest is read."""
+    """A record that the tool could not print keeps its place with a reason; the rest is read."""
     (text_batch,) = scan_text(batch(0, line, *payload(LEVEL)).encode(), whole=True).batches
     decoded = DumpLogDecoder(DEFAULT_RECORD_TYPES).decode(text_batch)
     assert [record["type"] for record in decoded.records] == [UNREADABLE, "FEATURE_LEVEL_RECORD"]
@@ -114,7 +114,7 @@ def test_a_line_without_content_is_unreadable(line: str, reason: str) -> None:
 
 
 def test_sections_are_the_files_in_the_text() -> None:
-    """Each file's lines are a section with its name, wherever they stand."""
+    """Each file's lines are a section with its name, wherever they are."""
     text = (
         f"Dumping /a/1.log\nLog starting offset: 0\n{PRINTED_LOG}Dumping /b/2.log\n{PRINTED_LOG}"
     ).encode()

@@ -182,7 +182,7 @@ Read = LogCommit | SnapshotChunk | LogGap
 
 
 def log(values: Sequence[bytes], first: int = 0, after: LastRecord = NO_OFFSET) -> list[Read]:
-    """What a source reads of a log with one record a batch."""
+    """The events that a source reads from a log with one record a batch."""
     content = b"".join(data_batch([value], first + n) for n, value in enumerate(values))
     assembler = CommitAssembler(CLUSTER, position=after)
     events = [
@@ -194,7 +194,7 @@ def log(values: Sequence[bytes], first: int = 0, after: LastRecord = NO_OFFSET) 
 
 
 def snapshot(end: int, values: Sequence[bytes]) -> list[Read]:
-    """What a source reads of a snapshot of the state before ``end``."""
+    """The events that a source reads from a snapshot of the state before ``end``."""
     header = control_framed(3, {"version": 0, "lastContainedLogTimestamp": 1_700_000_000_000}, 0)
     footer = control_framed(4, {"version": 0}, 0)
     content = batch_of([header], 0, control=True) + data_batch(values, 1)
@@ -205,14 +205,14 @@ def snapshot(end: int, values: Sequence[bytes]) -> list[Read]:
 
 
 def take(engine: Engine, events: Iterable[Read]) -> list[StepResult]:
-    """What is said of these events; nothing in them may be unreadable."""
+    """The outputs for these events; nothing in them may be unreadable."""
     outcomes = [engine.apply(event) for event in events]
     assert dict(engine.state.image.sources.unreadable) == {}
     return outcomes
 
 
 def nodes(engine: Engine) -> dict[str, Any]:
-    """What is known of each node, without where it was read."""
+    """The state of each node, without its provenance."""
     registrations = engine.state.image.nodes.nodes
     nowhere = ClusterImage(CLUSTER).log.provenance
     return {str(key): node._replace(provenance=nowhere) for key, node in registrations.items()}
@@ -254,10 +254,10 @@ def test_a_snapshot_right_before_the_change(known: int) -> None:
 
 
 def test_state_rewritten_at_the_new_level_is_the_same_state() -> None:
-    """After 5 to 7 what two records said of a broker stands in one of a newer version: published
+    """After 5 to 7 the content of a broker's two records is in one of a newer version: published
     as a snapshot, that changes nothing, and read alone it says the same (M-62).
     """
-    lived, anew = Engine(), Engine()
+    lived, fresh = Engine(), Engine()
     take(lived, log([level(5), registered(1, version=0, top=7), unfenced(1)]))
     take(lived, log([level(7)], 3, LastRecord(2, 1)))
     rewritten = snapshot(9, [level(7), registered(1, version=1, top=7, fenced=False)])
@@ -265,9 +265,9 @@ def test_state_rewritten_at_the_new_level_is_the_same_state() -> None:
     (outcome,) = take(lived, rewritten)
     assert not outcome.delta.skipped
     assert (outcome.changes, outcome.alerts, outcome.snapshot) == ((), (), None)
-    take(anew, rewritten)
-    assert nodes(lived) == nodes(anew) == before
-    assert lived.state.image.features.levels == anew.state.image.features.levels
+    take(fresh, rewritten)
+    assert nodes(lived) == nodes(fresh) == before
+    assert lived.state.image.features.levels == fresh.state.image.features.levels
 
 
 def test_the_snapshot_of_a_lossy_downgrade() -> None:

@@ -82,7 +82,7 @@ def test_large_snapshot_becomes_chunks_of_bounded_size() -> None:
     assert [r["data"]["brokerId"] for r in records[1:]] == list(range(3000))
 
 
-def test_record_larger_than_a_chunk_has_one_of_its_own() -> None:
+def test_record_larger_than_a_chunk_has_its_own_chunk() -> None:
     """A single record above a chunk's size is not split, and takes no other with it."""
     big = record_of("FEATURE_LEVEL_RECORD", {"name": "x" * (CHUNK_BYTES + 1), "featureLevel": 1})
     chunks = read(b"".join(snapshot_batches([broker(1), big, broker(2)])))
@@ -118,9 +118,9 @@ FLIPPED = BODY[:80] + bytes([BODY[80] ^ 1]) + BODY[81:]
     ("content", "byte", "reason"),
     [
         (BODY + FOOT, 0, "it does not begin with a snapshot header"),
-        (FOOT, 0, "a SNAPSHOT_FOOTER stands in a wrong place"),
-        (HEAD + HEAD + FOOT, len(HEAD), "a SNAPSHOT_HEADER stands in a wrong place"),
-        (HEAD + FOOT + BODY, len(HEAD) + len(FOOT), "it goes on after its footer"),
+        (FOOT, 0, "a SNAPSHOT_FOOTER is in a wrong place"),
+        (HEAD + HEAD + FOOT, len(HEAD), "a SNAPSHOT_HEADER is in a wrong place"),
+        (HEAD + FOOT + BODY, len(HEAD) + len(FOOT), "it continues after its footer"),
         (
             HEAD + FLIPPED + FOOT,
             len(HEAD),
@@ -138,7 +138,7 @@ def test_snapshot_that_cannot_be_trusted_is_refused(content: bytes, byte: int, r
 
 
 def test_unreadable_record_goes_to_the_dead_letters() -> None:
-    """One record that cannot be read stands in its place, its bytes apart; the rest is good."""
+    """One record that cannot be read keeps its place, its bytes apart; the rest is good."""
     dead_letter, chunk = read(b"".join(snapshot_batches([broker(1), b"\x01\x7e\x00", broker(2)])))
     assert isinstance(dead_letter, DeadLetter)
     assert dead_letter.location == "snapshot 1234-7 offset 3"

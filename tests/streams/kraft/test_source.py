@@ -161,7 +161,7 @@ async def test_a_damaged_snapshot_is_fetched_again_from_the_old_position() -> No
 
 
 async def test_a_bus_that_takes_nothing_is_not_following() -> None:
-    """While the bus is away the report says stalled and why, whatever the log says."""
+    """While the bus is down the report says stalled and why, whatever the log says."""
     sink = RecordingSink()
     source = await play([commits(0, LEVEL)], sink)
     assert source.report().state is SourceState.FOLLOWING

@@ -57,14 +57,14 @@ def levels(**levels: int) -> dict[FeatureName, FeatureLevel]:
 
 
 def read(path: str, content: object) -> Any:
-    """What stands at the path, where nothing is wrong with it."""
+    """The content at the path, which must be valid."""
     decoded = decode_znode(path, content if isinstance(content, bytes) else orjson.dumps(content))
     assert decoded.error is None
     return decoded.content
 
 
 def complaint(path: str, content: object) -> str:
-    """What is wrong with a znode that cannot be read."""
+    """The error of a znode that cannot be read."""
     decoded = decode_znode(path, content if isinstance(content, bytes) else orjson.dumps(content))
     assert decoded.error is not None
     assert decoded.content == UnreadableZnode(decoded.error)
@@ -124,7 +124,7 @@ def test_a_broker_whose_minimum_is_above_its_maximum():
 
 
 def test_a_broker_whose_time_is_nonsense():
-    """A start time that is no number is unknown; the rest of the broker counts."""
+    """A start time that is not a number is unknown; the rest of the broker counts."""
     assert read("/brokers/ids/1", BROKER | {"timestamp": "yesterday"}).started_ms == -1
 
 
@@ -135,7 +135,7 @@ def test_a_broker_whose_time_is_nonsense():
         ({"version": 0}, "its version is 0; known is 1 to 5"),
         ({"version": "5"}, "version is not an integer"),
         ({"endpoints": None}, "endpoints is not a list"),
-        ({"endpoints": ["kafka-1:9092"]}, "no LISTENER://host:port: 'kafka-1:9092'"),
+        ({"endpoints": ["kafka-1:9092"]}, "that is not LISTENER://host:port: 'kafka-1:9092'"),
         ({"rack": 3}, "rack is not a string: 3"),
         ({"features": []}, "features is not an object"),
         ({"features": {"": {"min_version": 1, "max_version": 1}}}, "a feature has an empty name"),
@@ -151,8 +151,8 @@ def test_a_broken_broker(change, reason):
 
 
 @pytest.mark.parametrize("name", ["x", "-1", "99999999999", "2147483648", "1.0", "١"])
-def test_a_broker_id_that_is_none(name):
-    """What stands under /brokers/ids is named by a 32-bit number."""
+def test_an_invalid_broker_id(name):
+    """A znode under /brokers/ids is named by a 32-bit number."""
     assert complaint(f"/brokers/ids/{name}", BROKER)
 
 
@@ -177,7 +177,7 @@ def test_released_features_without_minimums():
     )
 
 
-def test_disabled_features_are_none():
+def test_disabled_features_have_no_levels():
     """With status 0 nothing is finalized, whatever is written beside it."""
     content = {"version": 2, "status": 0, "features": {"group": {"max_version_level": 3}}}
     assert read("/feature", content) == FeaturesZnode(FeaturesForm.RELEASED_2, 2, False, {})
@@ -211,12 +211,12 @@ def test_disabled_features_are_none():
     ],
 )
 def test_broken_released_features(content, reason):
-    """What Kafka's own decoder refuses is refused, with the field."""
+    """Content that Kafka's own decoder refuses is refused, with the field."""
     assert reason in complaint("/feature", content)
 
 
 def test_features_of_the_early_draft():
-    """The levels stand in data.features, under the key version (F-06, F-07)."""
+    """The levels are in data.features, under the key version (F-06, F-07)."""
     content = {"version": 0, "data": {"features": {"eos": {"version": 3}, "off": {"version": 0}}}}
     assert read("/features", content) == FeaturesZnode(
         FeaturesForm.EARLY_DRAFT, 0, True, levels(eos=3, off=0)
@@ -230,7 +230,7 @@ def test_the_epoch_of_the_early_draft():
 
 
 def test_features_of_the_later_draft():
-    """The levels stand in features, under the key version_level, 64 bits wide (F-06, F-09)."""
+    """The levels are in features, under the key version_level, 64 bits wide (F-06, F-09)."""
     content = {"version": 2**33, "features": {"eos": {"version_level": 2**40}}}
     assert read("/features", content) == FeaturesZnode(
         FeaturesForm.LATER_DRAFT, 2**33, True, levels(eos=2**40)
@@ -285,7 +285,7 @@ def test_other_metadata_that_is_neither_string_nor_number(wrong):
         ({"version": 0, "data": {}, "features": {}}, "both data"),
         ({"version": 0, "features": {"a": {"version_level": 0}}}, "is not an integer from 1"),
         ({"version": 0, "features": {"a": {"version_level": 1.5}}}, "is not an integer from 1"),
-        ({"version": 0, "features": {"a": 1}}, "what stands of 'a' is not an object: 1"),
+        ({"version": 0, "features": {"a": 1}}, "the entry of 'a' is not an object: 1"),
     ],
 )
 def test_broken_draft_features(content, reason):
@@ -431,7 +431,7 @@ JSON = st.recursive(
 
 @pytest.mark.fuzz
 @given(st.sampled_from(PATHS), JSON.map(orjson.dumps) | st.binary(max_size=40))
-def test_whatever_is_read_can_stand_on_the_topic(path, data):
+def test_whatever_is_read_can_be_published_on_the_topic(path, data):
     """Any bytes give a content, and an event with it comes back from the topic as it was."""
     znode = Znode(path, 5, 6, 1, 0, decode_znode(path, data).content)
     event = ZnodeChange(ClusterId("c"), path, znode, 0, False, 7, 8)

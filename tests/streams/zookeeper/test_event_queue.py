@@ -54,7 +54,7 @@ async def test_waiting_ends_with_its_time():
 
 
 def test_events_for_a_closed_loop_are_dropped():
-    """What a thread puts afterwards is dropped."""
+    """Events that a thread puts afterwards are dropped."""
 
     async def make() -> EventQueue:
         return EventQueue()

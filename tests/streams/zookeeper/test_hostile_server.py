@@ -1,4 +1,4 @@
-"""A ZooKeeper server that is slow, endless or wrong: the source stalls, and goes on afterwards."""
+"""A ZooKeeper server that is slow, endless or wrong: the source stalls, and then continues."""
 
 import asyncio
 import struct
@@ -39,13 +39,13 @@ async def following(
 
 
 @pytest.mark.parametrize("name", ["..", ".", "", "a/b", "a\0b"])
-async def test_a_child_that_cannot_be_stalls_the_source_and_no_more(name: str) -> None:
+async def test_a_child_with_an_invalid_name_stalls_the_source_and_no_more(name: str) -> None:
     """No server lets such a znode be made: the reason names it, and it is not asked for."""
     server, sink = HostileZookeeper(), RecordingSink()
     server.children["/brokers/ids"] = ["1", name]
     async with following(server, sink) as source:
         await until_async(lambda: source.report().state is SourceState.STALLED)
-        assert "child that cannot be" in source.report().detail
+        assert "child with an invalid name" in source.report().detail
         assert source.report().detail.isprintable()
         server.children["/brokers/ids"] = []
         await until_async(sink.following)
@@ -149,7 +149,7 @@ class Pieces:
 def test_frames_are_followed_however_they_are_cut(
     frames: list[bytes], piece: int, rest: bytes
 ) -> None:
-    """Every byte comes through until a length that is none, which raises and nothing else does."""
+    """Every byte comes through until an invalid length, which raises and nothing else does."""
     good = b"".join(struct.pack("!i", len(content)) + content for content in frames)
     pieces: Any = Pieces(good + rest, piece)
     bounded = BoundedSocket(pieces, Address("zookeeper", 2181), 64, 5, lambda: 0)

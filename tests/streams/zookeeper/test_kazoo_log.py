@@ -1,4 +1,4 @@
-"""What kazoo logs becomes a line that says what to do."""
+"""Kazoo's log lines become a line that says what to do."""
 
 import logging
 
@@ -42,7 +42,7 @@ def test_a_warning_becomes_a_line(text, reason):
 
 
 def test_an_exception_in_the_connection_names_itself():
-    """What ended the thread is the reason, in one short line."""
+    """The reason is the error that ended the thread, in one short line."""
     collector, logger = reasons()
     try:
         raise ValueError("many\nlines " * 100)

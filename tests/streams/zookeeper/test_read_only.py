@@ -1,4 +1,4 @@
-"""The watcher cannot write: nothing that writes is called, wherever it stands."""
+"""The watcher cannot write: nothing that writes is called anywhere."""
 
 import ast
 from pathlib import Path
@@ -26,7 +26,7 @@ SOURCES = sorted(STREAMS.rglob("*.py"))
 
 
 def attributes(path: Path, of: str) -> set[str]:
-    """What is taken from ``<anything>.of`` in a file."""
+    """The names that a file takes from ``<anything>.of``."""
     tree = ast.parse(path.read_text())
     return {
         node.attr

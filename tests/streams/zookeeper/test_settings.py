@@ -39,8 +39,8 @@ def test_hosts_and_chroot(text, servers, root):
 
 
 @pytest.mark.parametrize("text", ["", "/kafka", "a:1/kafka,b:1", "a:x", "a:0"])
-def test_hosts_that_are_none(text):
-    """What is wrong is said."""
+def test_invalid_hosts(text):
+    """The error names the fault."""
     with pytest.raises(ValueError, match=r"'.*' (names|has|is)"):
         ZookeeperSettings(text)
 

@@ -1,4 +1,4 @@
-"""Settings of topics and brokers: what they are, and how they change; no IO (KIP-133, KIP-339)."""
+"""Settings of topics and brokers and their changes; no IO (KIP-133, KIP-339)."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
@@ -13,7 +13,7 @@ _ALTER_CONFIGS = 44
 
 
 class ResourceKind(IntEnum):
-    """What a setting belongs to (``ConfigResource.Type``)."""
+    """The kind of resource that a setting belongs to (``ConfigResource.Type``)."""
 
     TOPIC = 2
     BROKER = 4
@@ -37,7 +37,7 @@ class ConfigOwner(NamedTuple):
 
 
 class ConfigOp(IntEnum):
-    """What happens to a setting (``AlterConfigOp.OpType``); append and subtract are of lists."""
+    """A change of a setting (``AlterConfigOp.OpType``); append and subtract apply to lists."""
 
     SET = 0
     DELETE = 1
@@ -78,13 +78,13 @@ class TopicConfig(NamedTuple):
 
 
 OwnConfigs = Mapping[ConfigOwner, Mapping[str, str]]
-"""Values that are set for the owners themselves: no defaults."""
+"""Values that are set for the owners themselves, without defaults."""
 
 
 def alter_request(
     changes: Iterable[tuple[ConfigOwner, Sequence[SettingChange]]], *, validate_only: bool = False
 ) -> "messages.IncrementalAlterConfigsRequestV1":
-    """Changes settings of topics or of one broker, or only validates that."""
+    """Changes settings of topics or of one broker, or only validates the change."""
     form = messages.IncrementalAlterConfigsRequestV1
     resources = (
         form.AlterConfigsResource(

@@ -1,4 +1,4 @@
-"""Reads what every client needs of a cluster: who is in it, its topics, what is being reassigned.
+"""Reads what every client needs of a cluster: its nodes, its topics, and running reassignments.
 
 `ClusterReader` is the session that clients of topics, reassignments and elections are.
 """
@@ -35,7 +35,7 @@ from featurewatch.streams.types import SupportedRanges
 _DESCRIBE_LOG_DIRS: Final = 35
 _LIST_REASSIGNMENTS: Final = 46
 _CONFIGS_AT_ONCE: Final = 250
-"""Each topic has some thirty settings."""
+"""Topics per request; each topic has some thirty settings."""
 
 
 class ClusterReader(AdminSession):
@@ -100,7 +100,7 @@ class ClusterReader(AdminSession):
         brokers: Mapping[int, BrokerNode],
         broker_settings: Iterable[str],
     ) -> OwnConfigs:
-        """The values of some settings that are set for these topics and brokers themselves."""
+        """The values of some settings, as far as these topics and brokers set them."""
         found: dict[ConfigOwner, Mapping[str, str]] = {}
         for broker_id, node in brokers.items():
             request = configs.describe_request(
@@ -115,7 +115,7 @@ class ClusterReader(AdminSession):
     async def directories(
         self, replicas: Iterable[BrokerReplica], brokers: Mapping[int, BrokerNode]
     ) -> dict[BrokerReplica, ReplicaDirectory]:
-        """Where these replicas are, and their sizes; those that no broker has are left out.
+        """The directories and sizes of these replicas; replicas that no broker has are left out.
 
         Raises:
             UnreachableError: A broker that has one of them does not respond.
@@ -140,7 +140,7 @@ class ClusterReader(AdminSession):
         return found
 
     async def supported_features(self) -> SupportedRanges:
-        """The feature levels that the first node supports, which tell its release."""
+        """The feature levels that the first node supports, which imply its release."""
         from featurewatch.admin.features.metadata import read_metadata
 
         connection = await self._connections.any_node()

@@ -1,4 +1,4 @@
-"""Removes the registration of a node that is gone for good, which no level then depends on.
+"""Removes the registration of a node that will not return, so that no level depends on it.
 
 async with RegistrationAdmin(Bootstrap(parse_addresses("kafka-1:9092"))) as admin:
     await admin.unregister(NodeKey(Role.CONTROLLER, NodeId(9)))

@@ -75,7 +75,7 @@ def topic_details(
 
 
 def leader_of(node_id: int) -> NodeId | None:
-    """The leader of a partition; None: it has none."""
+    """The leader of a partition, or None."""
     return NodeId(node_id) if node_id >= 0 else None
 
 

@@ -21,7 +21,7 @@ class BrokerNode(NamedTuple):
 
     @property
     def address(self) -> Address:
-        """Where it listens."""
+        """The address on which it listens."""
         return Address.of_peer(self.host, self.port)
 
 
@@ -29,7 +29,7 @@ class ClusterMetadata(NamedTuple):
     """The brokers of a cluster, ordered by id, and its controller.
 
     In KRaft mode ``controller_id`` is a broker that forwards to the active controller. It is None
-    while there is none: the cluster has to be asked again.
+    while the cluster has no controller: ask again.
     """
 
     cluster_id: str | None

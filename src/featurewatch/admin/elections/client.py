@@ -28,7 +28,7 @@ _NOT_NEEDED: Final = 84
 
 
 class ElectionType(IntEnum):
-    """Who may be elected, with Kafka's numbers (``ElectionType``)."""
+    """The kind of an election, with Kafka's numbers (``ElectionType``)."""
 
     PREFERRED = 0
     """The first replica, if it is in sync."""
@@ -125,7 +125,7 @@ class ElectionAdmin(ClusterReader):
 
 
 def is_needless(error: ResponseError | None) -> bool:
-    """Whether the leader is the wanted one already."""
+    """Whether the preferred replica already leads."""
     return error is not None and error.code == _NOT_NEEDED
 
 
@@ -139,7 +139,7 @@ def _status(partition: PartitionDetails | None) -> ElectionStatus:
 
 
 def _is_refused(response: "messages.ElectLeadersResponseV2") -> bool:
-    """In ZooKeeper mode a broker that is not the controller reports that of each partition."""
+    """In ZooKeeper mode a broker other than the controller reports it for each partition."""
     codes = {error and error.code for error in _results(response).values()}
     return NOT_CONTROLLER in (response.error_code, *codes)
 

@@ -95,7 +95,7 @@ class FeatureAdmin(FeatureReader):
     async def _to_controller(
         self, send: Callable[[Connection], Awaitable[UpdateResult]], *, changes: bool
     ) -> UpdateResult:
-        """Sends to the controller, and to the next one where it was not the controller."""
+        """Sends to the controller, and to the next one if it no longer was the controller."""
 
         async def checked(connection: Connection) -> UpdateResult:
             result = await send(connection)

@@ -1,7 +1,8 @@
 """The requests of KIP-584's two drafts; no IO.
 
 Both put UPDATE_FEATURES on key 48 and features on other tags of ApiVersions than released Kafka;
-the early one has DELETE_FEATURES on key 49. Flexible versions only: who has features has KIP-482.
+the early one has DELETE_FEATURES on key 49. Only flexible versions are used, because nodes with
+features support KIP-482.
 """
 
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Which levels "the latest" are: what every node supports, or what the controller does; pure."""
+"""The levels that "latest" stands for: those of all nodes, or of the controller; pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

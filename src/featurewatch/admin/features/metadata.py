@@ -31,7 +31,7 @@ class NodeDescription(NamedTuple):
 
 
 def read_metadata(answer: Any, node: Address, level: str = "max_version_level") -> FeatureMetadata:
-    """The features in an ApiVersions response of any version; before version 3 there are none.
+    """Reads the features of an ApiVersions response; versions before 3 have no features.
 
     ``level`` is the field of a finalized level. Levels without an epoch do not count
     (KIP-778); a level of 0 or less is included, since the drafts of KIP-584 have level 0.

@@ -65,7 +65,7 @@ class FeatureReader(AdminSession):
         return await self._ask(connection)
 
     async def describe_all(self) -> tuple[NodeDescription, ...]:
-        """Every node's features, or why there are none; ordered by role and id.
+        """Every node's features, or why they are unknown; ordered by role and id.
 
         Brokers, and the controllers as far as the cluster lists them: a broker does so from 3.9 on
         (DESCRIBE on the cluster), a controller from 3.7 on (ALTER).

@@ -93,7 +93,7 @@ class UpdateResult:
 
     @property
     def refused(self) -> tuple[FeatureResult, ...]:
-        """Those that the controller refused."""
+        """The updates that the controller refused."""
         return tuple(result for result in self.results if not result.accepted)
 
     def check(self) -> None:

@@ -44,7 +44,7 @@ _DEFAULTS: Final = {_SERVERS: "", _TIMEOUT_MS: "30000", _BACKOFF_MS: "100"}
 NOT_CONTROLLER_FOR_ADMIN_REQUEST: Final = 22
 _CLUSTER_METADATA: Final = 30_400
 _READS: Final = frozenset({_CLUSTER_METADATA, 30_404, 30_405, 30_407})
-"""The keys of requests that change nothing."""
+"""The keys of read-only requests."""
 
 
 class AdminResponse(Protocol):
@@ -68,7 +68,7 @@ class DraftApiError(AdminError):
 
 
 class OperationState(IntEnum):
-    """What became of a reassignment or an election of one partition."""
+    """The outcome of a reassignment or an election of one partition."""
 
     FAILED = -1
     IN_PROGRESS = 0

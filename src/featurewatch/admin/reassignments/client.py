@@ -94,7 +94,7 @@ class ReassignmentAdmin(ClusterReader):
 
         Raises:
             UpdateRefusedError: One or more could not be started.
-            UnreachableError: They did not end in ``max_wait_s`` seconds; they go on.
+            UnreachableError: They did not end within ``max_wait_s`` seconds; they continue.
         """
         results = await self.start(targets)
         if errors := [f"{one}: {error.text}" for one, error in results.items() if error]:

@@ -72,7 +72,7 @@ def read_alter(response: "AlterResponse") -> AlterResults:
 def move_request(
     directories: Mapping[TopicPartition, str],
 ) -> "messages.AlterReplicaLogDirsRequestV2":
-    """Moves replicas of a broker to other directories of its own."""
+    """Moves replicas of a broker to other directories of the same broker."""
     form = messages.AlterReplicaLogDirsRequestV2
     by_directory: defaultdict[str, list[TopicPartition]] = defaultdict(list)
     for partition, directory in directories.items():

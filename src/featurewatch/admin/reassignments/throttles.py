@@ -1,4 +1,4 @@
-"""What throttles a reassignment: the settings of brokers and topics, as Kafka's tool sets them.
+"""The throttles of a reassignment: settings of brokers and topics, as Kafka's tool sets them.
 
 Follows ``ReassignPartitionsCommand``: a rate on each broker that sends or receives replicas, and on
 each topic the list of replicas that the rate holds for.
@@ -117,7 +117,7 @@ def leftover_topics(configs: OwnConfigs) -> list[str]:
 
 
 def leftover_brokers(configs: OwnConfigs) -> list[int]:
-    """The brokers with a rate of their own, by id."""
+    """The brokers that have their own throttle rate, by id."""
     return sorted(
         int(owner.name)
         for owner, values in configs.items()

@@ -1,4 +1,4 @@
-"""What a client of reassignments takes and returns; plain values."""
+"""The parameters and results of a client of reassignments; plain values."""
 
 from collections.abc import Mapping
 from enum import IntEnum
@@ -15,13 +15,13 @@ class ReassignmentStatus(IntEnum):
     """The state of a requested reassignment, with the numbers of KIP-4 (result codes)."""
 
     FAILED = -1
-    """None runs, and the replicas are not the requested ones."""
+    """No reassignment runs, and the replicas are not the requested ones."""
     IN_PROGRESS = 0
     COMPLETED = 1
 
 
 class ReassignmentProgress(NamedTuple):
-    """How far a reassignment is: partitions done and in all, bytes that added replicas lack.
+    """The progress of a reassignment: partitions done and in all, bytes that added replicas lack.
 
     ``bytes_left`` is None if some broker did not respond.
     """

@@ -28,14 +28,14 @@ class TopicMetadataReader(ClusterReader):
     """Reads one cluster's topics; as `AdminSession`, whose exceptions every call raises."""
 
     async def list_topics(self) -> tuple[str, ...]:
-        """The names of all topics, sorted; those in deletion are not told apart (KIP-4)."""
+        """The names of all topics, sorted; those in deletion are not marked (KIP-4)."""
         return tuple(topic.name for topic in (await self.overview()).topics)
 
     async def describe_topic(self, name: str) -> TopicDetails:
         """A topic by its name.
 
         Raises:
-            KafkaApiError: There is none, or it may not be seen.
+            KafkaApiError: The topic does not exist, or the client may not see it.
         """
         (topic,) = await self.describe([name])
         if topic.error:
@@ -45,7 +45,7 @@ class TopicMetadataReader(ClusterReader):
     async def describe(
         self, names: Iterable[str], *, page_partitions: int = PAGE_PARTITIONS
     ) -> tuple[TopicDetails, ...]:
-        """Topics by their names, each once, ordered by name; with an error where there is none.
+        """Topics by their names, each once, ordered by name; a missing topic has an error.
 
         Brokers in KRaft mode give the eligible leaders from 3.8 on (KIP-966).
         """

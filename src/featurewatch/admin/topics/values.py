@@ -1,4 +1,4 @@
-"""Topics to make and to change, and the results of that: plain values (KIP-4, KIP-195)."""
+"""Topics to create and change, and the results: plain values (KIP-4, KIP-195)."""
 
 from base64 import b64decode, urlsafe_b64encode
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,7 +37,7 @@ class TopicSpec:
 
 @dataclass(frozen=True, slots=True)
 class PartitionIncrease:
-    """How many partitions a topic shall have in all, and the replicas of each new one."""
+    """The desired total number of partitions of a topic, and the replicas of each new one."""
 
     topic: str
     count: int
@@ -62,7 +62,7 @@ class ChangedTopic:
 
     @property
     def is_unknown(self) -> bool:
-        """Whether the cluster gave up waiting: the change goes on, or was never made."""
+        """Whether the cluster stopped waiting: the change may continue, or was never made."""
         return self.error == TIMED_OUT
 
 
@@ -88,7 +88,7 @@ def topic_id_of(text: str) -> UUID | None:
     """The topic id of Kafka's text, 22 signs of base64; None is the id zero.
 
     Raises:
-        RequestError: It is none; the text is that of Kafka's class ``Uuid``.
+        RequestError: The text is not a topic id; the message is that of Kafka's class ``Uuid``.
     """
     if len(text) > _LONGEST_ID:
         raise RequestError(
@@ -98,7 +98,7 @@ def topic_id_of(text: str) -> UUID | None:
     try:
         content = b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except ValueError:
-        raise RequestError(f"{text!r} is no topic id: it is not base64") from None
+        raise RequestError(f"{text!r} is not a topic id: it is not base64") from None
     if len(content) != _ID_BYTES:
         raise RequestError(
             f"Input string `{text}` decoded as {len(content)} bytes, which is not equal to the "

@@ -10,11 +10,11 @@ from featurewatch.cli.config.options import ConfigFile
 @command()
 def dashboards(
     out: Annotated[
-        Path | None, Option("--out", metavar="DIRECTORY", help="Where to write the files.")
+        Path | None, Option("--out", metavar="DIRECTORY", help="Directory to write the files to.")
     ] = None,
     config: ConfigFile = None,
 ) -> None:
-    """Write the dashboards for Grafana, and what loads them.
+    """Write the Grafana dashboards and the provisioning that loads them.
 
     With `web.external_url` in the configuration, they link to the page.
     """

@@ -19,7 +19,7 @@ from featurewatch.cli.errors import ExitCode
 
 
 def _printers() -> Mapping[str, Callable[..., bool | None]]:
-    """What prints each topic; returns False if nothing is known."""
+    """The functions that print each topic; they return False if nothing is known."""
     # Here, so that help needs no codecs and no tables.
     from featurewatch.cli.output.rendering import change_line, operation_line, snapshot_line
     from featurewatch.cli.output.state_view import print_state

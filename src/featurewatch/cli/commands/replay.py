@@ -30,9 +30,7 @@ def replay(
     lake: LakeRoot = "",
     cluster: Annotated[
         str,
-        Option(
-            "--cluster", metavar="ID", help="The cluster's id, where no meta.properties has it."
-        ),
+        Option("--cluster", metavar="ID", help="Id of the cluster, if no meta.properties has it."),
     ] = "",
     master: Master = "local[*]",
     as_json: AsJson = False,
@@ -64,7 +62,7 @@ def replay(
             raise Exit(ExitCode.FAILED)
         # A log of millions of records gives small tables.
         with open_lake(root, master, brief=True) as opened:
-            # Here, since Spark has to be there for it.
+            # Here, since it needs Spark.
             from featurewatch.pipeline.replay.run import replay as run
 
             progress = ProgressPrinter(as_json=as_json).progress()
@@ -77,7 +75,7 @@ def replay(
 
 
 def _saved(root: str, paths: list[Path], arguments: list[str]) -> "SavedReplay | None":
-    """The result of an earlier replay (None: the lake is no directory of this machine)."""
+    """The result of an earlier replay (None if the lake is not a directory of this machine)."""
     if find_spec("deltalake") is None:
         return None  # `open_lake` names what is missing
     from featurewatch.pipeline.lake.root import local_directory

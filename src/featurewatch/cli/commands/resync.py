@@ -1,4 +1,4 @@
-"""``featurewatch resync``: requests that the sources of a cluster publish its state anew."""
+"""``featurewatch resync``: requests that the sources of a cluster republish its state."""
 
 from typing import Annotated
 
@@ -22,10 +22,10 @@ def resync(
     bus: BusServers = "",
     prefix: Prefix = "",
 ) -> None:
-    """Request that the sources of a cluster publish its whole state anew.
+    """Request that the sources of a cluster republish its whole state.
 
-    The worker requests it by itself when messages were lost. A running `watch` or `up` that follows
-    the cluster begins within a second or two, and at most once in 10 s.
+    The worker requests this automatically when messages were lost. A running `watch` or `up` that
+    follows the cluster begins within a second or two, and at most once in 10 s.
     """
     # Here, so that help needs no settings and no engines.
     from featurewatch.cli.config.bus import load_bus
@@ -35,4 +35,4 @@ def resync(
     settings = load_bus(config, bus, prefix)
     cluster = find_cluster(settings, cluster)
     publish_request(settings, cluster, source, "a person has requested it")
-    print_error(f"requested: {source or 'every source'} of {cluster} publishes its state anew")
+    print_error(f"requested: {source or 'every source'} of {cluster} republishes its state")

@@ -1,4 +1,4 @@
-"""``featurewatch retire``: removes a source, or a whole cluster, that will not come back."""
+"""``featurewatch retire``: removes a source, or a whole cluster, that will not return."""
 
 from typing import Annotated
 
@@ -26,7 +26,7 @@ def retire(
             "--outdated-for",
             metavar="HOURS",
             min=0,
-            help="Instead of --cluster: every cluster of which nothing came for so long, but for "
+            help="Instead of --cluster: every cluster that was silent for this many hours, except "
             "those with a cluster_id in the configuration.",
         ),
     ] = None,
@@ -34,7 +34,7 @@ def retire(
     bus: BusServers = "",
     prefix: Prefix = "",
 ) -> None:
-    """Retire a source that was taken out of the configuration, with what only it reported.
+    """Retire a source that was removed from the configuration, and the data that only it reported.
 
     Stop its process first: a source that publishes again is used again. If the levels came from
     this source, the last ones stay, and the cluster is not ready. A cluster whose last source is
@@ -60,6 +60,6 @@ def retire(
         print_error(f"{source} of {cluster} is retired" if source else f"{cluster} is retired")
     else:
         print_error(
-            "it is said, and no worker has taken it in yet, or the source still runs: look at "
+            "published, but no worker has applied it yet, or the source still runs: check "
             "`featurewatch state`"
         )

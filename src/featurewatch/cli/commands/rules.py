@@ -10,7 +10,7 @@ from featurewatch.cli.config.options import ConfigFile
 @command()
 def rules(
     out: Annotated[
-        Path | None, Option("--out", metavar="DIRECTORY", help="Where to write the file.")
+        Path | None, Option("--out", metavar="DIRECTORY", help="Directory to write the file to.")
     ] = None,
     form: Annotated[
         str,
@@ -25,7 +25,7 @@ def rules(
         str,
         Option(
             metavar="URL",
-            help="Where you serve docs/runbooks, for the links of the alerts.",
+            help="URL where you serve docs/runbooks, for links in alerts.",
             default="docs/runbooks",
         ),
     ] = "",
@@ -45,7 +45,7 @@ def rules(
     try:
         rules_format = RulesFormat(form or "prometheus")
     except ValueError:
-        raise UsageError(f"there is no format {form}: prometheus, operator") from None
+        raise UsageError(f"there is no format {form}: use prometheus or operator") from None
     page = load(config).web.external_url
     name, text = rules_file(rules_format, runbooks or DEFAULT_RUNBOOKS, page)
     write_files(out, {name: text})

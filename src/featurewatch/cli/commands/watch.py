@@ -51,7 +51,7 @@ _with_settings = shared_options(_SHARED, _run)
 @command()
 @_with_settings
 def watch(settings: "Settings") -> None:
-    """Follow clusters and publish what happens to them; reads only."""
+    """Follow clusters and publish their events; read-only."""
     # Here, so that help needs no engines.
     from featurewatch.cli.runtime.services import run_until_signal, run_watch
     from featurewatch.cli.runtime.sources import SourceRunner
@@ -62,7 +62,7 @@ def watch(settings: "Settings") -> None:
 @command()
 @_with_settings
 def up(settings: "Settings", as_json: AsJson = False) -> None:
-    """Run everything here: the sources, a worker, the page, and a bus of its own if none is named.
+    """Run everything here: sources, a worker, the page, and an embedded bus if no other is named.
 
     Prints the alerts that fire, then changes and alerts as they come.
     """

@@ -15,14 +15,14 @@ def web(
     prefix: Prefix = "",
     host: Annotated[
         str,
-        Option(metavar="ADDRESS", help="Where to listen.", default="127.0.0.1"),
+        Option(metavar="ADDRESS", help="Address to listen on.", default="127.0.0.1"),
     ] = "",
     port: Annotated[
         int | None,
-        Option(metavar="PORT", help="Where to listen; 0: any free port.", default="9780", min=0),
+        Option(metavar="PORT", help="Port to listen on; 0: any free port.", default="9780", min=0),
     ] = None,
 ) -> None:
-    """Serve the page for operators and its HTTP API; reads only.
+    """Serve the page for operators and its HTTP API; read-only.
 
     Any number of these may run. It prints the address of the page.
     """

@@ -17,21 +17,21 @@ def worker(
         Option(
             "--id",
             metavar="NAME",
-            help="Its own id in the consumer group.",
-            default="made of the host's name",
+            help="Id of this worker in the consumer group.",
+            default="derived from the host name",
         ),
     ] = "",
     store: Annotated[
         str,
         Option(
             metavar="STORE",
-            help="Where tables are held while it runs: memory or rocksdb.",
+            help="Where the worker holds its tables: memory or rocksdb.",
             default="memory",
         ),
     ] = "",
     operations: Operations = False,
 ) -> None:
-    """Run a worker: it keeps the tables and publishes what changed and what is wrong."""
+    """Run a worker, which keeps the tables and publishes changes and alerts."""
     # Here, so that help needs no settings and no engines.
     from featurewatch.cli.config.settings import load
     from featurewatch.cli.runtime.services import run_until_signal, run_worker

@@ -1,4 +1,4 @@
-"""Loads the bus alone, for commands that only read its topics."""
+"""Loads only the settings of the bus, for commands that only read its topics."""
 
 import os
 import re
@@ -31,7 +31,7 @@ def load_bus(config: Path | None, bus: str, prefix: str) -> BusSettings:
 
 
 def _from_flags(bus: str, prefix: str) -> BusSettings | None:
-    """None where there is no bus or anything is wrong, which the settings then report."""
+    """None without a bus or on any error, which loading the settings then reports."""
     try:
         servers = checked_addresses(bus)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Java properties files, as far as Kafka's tools are configured by them.
+"""Java properties files that configure Kafka's tools.
 
 The keys and what follows from them are `kafka.client_config`'s: here a file becomes properties,
 and whatever is wrong with one of them becomes a line that names file, line and key.
@@ -35,7 +35,7 @@ class Properties(dict[str, str]):
         return UsageError(f"{self.file}{line}: {reason}")
 
     def checked(self, read: Callable[["Properties"], _RESULT]) -> _RESULT:
-        """What ``read`` makes of the properties; its `SecurityError` becomes a `UsageError`."""
+        """Returns ``read`` of the properties; its `SecurityError` becomes a `UsageError`."""
         from featurewatch.kafka.client_config.errors import SecurityError
 
         try:
@@ -47,11 +47,11 @@ class Properties(dict[str, str]):
 def read_properties(file: Path) -> Properties:
     r"""The properties of a file, read as ``java.util.Properties`` does.
 
-    It is Latin-1; a line that ends in a backslash goes on in the next; ``\n``, ``\t``, ``\uXXXX``
-    and the like are escapes as in Java.
+    It is Latin-1; a line that ends in a backslash continues on the next; ``\n``, ``\t``,
+    ``\uXXXX`` and the like are escapes as in Java.
 
     Raises:
-        UsageError: The file cannot be read, or a line is no property.
+        UsageError: The file cannot be read, or a line is not a property.
     """
     from featurewatch.common.java_properties import lines_in, pair_in
 
@@ -60,12 +60,12 @@ def read_properties(file: Path) -> Properties:
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}") from None
     if b"\0" in content:
-        raise UsageError(f"{file} is no properties file: it is not text")
+        raise UsageError(f"{file} is not a properties file: it is not text")
     properties = Properties(file)
     for number, line in lines_in(content):
         name, value = pair_in(line)
         if not name or not re.search(r"[=:\s]", line.strip()):
-            raise UsageError(f"{file} line {number} is no property: write name=value")
+            raise UsageError(f"{file} line {number} is not a property: write name=value")
         properties[name] = value
         properties.lines[name] = number
     return properties
@@ -111,7 +111,7 @@ def read_client_config(file: Path | None) -> ClientConfig:
 
 
 def _file_state(value: str) -> tuple[int, int, int] | None:
-    """What changes with a file, if a property's value is the path of one."""
+    """A value that changes with a file, if a property's value is the path of one."""
     try:
         state = os.stat(value)
     except (OSError, ValueError):
@@ -126,6 +126,6 @@ def _seconds(properties: Properties, key: str) -> float | None:
     fits = value.isdecimal() and len(value) <= len(str(_HIGHEST_INT))
     if not (fits and 0 < int(value) <= _HIGHEST_INT):
         raise properties.error(
-            f"{key}={value:.20} is no number of milliseconds from 1 to {_HIGHEST_INT}", key
+            f"{key}={value:.20} is not a number of milliseconds from 1 to {_HIGHEST_INT}", key
         )
     return int(value) / 1000

@@ -9,17 +9,19 @@ from typing import Annotated, Any
 
 from featurewatch.cli.command_line import Option
 from featurewatch.cli.config.options import ADDRESSES
+from featurewatch.kafka.releases import newest_release
 
 
 class Compat(StrEnum):
     """The release whose tool gives the texts.
 
-    Those of 4.4 are 4.3's with the tables of 4.4: its own tool is not compared.
+    Those of the newest release are 4.3's with the tables of that release: its own tool is not
+    compared.
     """
 
     V3_9 = "3.9"
     V4_3 = "4.3"
-    V4_4 = "4.4"
+    NEWEST = newest_release()
 
 
 Server = Annotated[
@@ -31,7 +33,7 @@ Controller = Annotated[
     Option(
         "--bootstrap-controller",
         metavar=ADDRESSES,
-        help="Controllers' listeners of its quorum, instead of brokers.",
+        help="Controller listeners of the cluster, instead of brokers.",
     ),
 ]
 Config = Annotated[
@@ -45,7 +47,7 @@ Config = Annotated[
 Json = Annotated[bool | None, Option("--json", help="One JSON document on stdout.")]
 CompatOption = Annotated[
     Compat | None,
-    Option("--compat", help="The release whose tool is followed.", default="4.4"),
+    Option("--compat", help="Release whose Kafka tool is imitated.", default=newest_release()),
 ]
 Timeout = Annotated[
     float | None,
@@ -54,11 +56,11 @@ Timeout = Annotated[
         metavar="SECONDS",
         min=0.001,
         max=2_147_483,
-        help="How long the cluster may take.",
+        help="Longest time to wait for the cluster.",
         default="60",
     ),
 ]
-Yes = Annotated[bool, Option("--yes", "-y", help="Go on without a confirmation.")]
+Yes = Annotated[bool, Option("--yes", "-y", help="Do not ask for confirmation.")]
 DryRun = Annotated[
     bool, Option("--dry-run", help="Send the request for validation only; change nothing.")
 ]

@@ -11,9 +11,9 @@ from pathlib import Path
 def choose_releases_of(file: Path | None) -> Path | None:
     """Takes ``releases.directory`` from a configuration file, if it has that; returns the file.
 
-    Whatever is wrong with the file is reported where the settings are loaded.
+    Errors in the file are reported when the settings are loaded.
     """
-    # A pipe can be read only once, by who loads the settings, and is refused there if it has this.
+    # A pipe can be read only once, when the settings are loaded, which refuses this setting there.
     if file is None or not file.is_file():
         return file
     try:

@@ -41,13 +41,13 @@ class WebhookSection(BaseModel):
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$", max_length=50)]
-    """a part of the consumer group that keeps its place, and its label in metrics"""
+    """its name in its consumer group and in metrics"""
     url: WebAddress
     """https://…"""
     secret_file: Path
-    """one secret a line: whsec_ and base64 of 24 to 64 random bytes"""
+    """file of secrets, one per line: whsec_ and base64 of 24 to 64 random bytes"""
     private: bool = False
-    """it may have an address of a private network, and http://"""
+    """allow an address in a private network, and http://"""
 
     @model_validator(mode="after")
     def _check_private(self) -> Self:
@@ -69,7 +69,7 @@ def _different_names(webhooks: list[WebhookSection]) -> list[WebhookSection]:
     names = [webhook.name for webhook in webhooks]
     twice = {name for name in names if names.count(name) > 1}
     if twice:
-        raise ValueError(f"two webhooks have the name {min(twice)}: each keeps a place of its own")
+        raise ValueError(f"two webhooks have the name {min(twice)}: give each its own name")
     return webhooks
 
 
@@ -79,17 +79,17 @@ class NotifySection(BaseModel):
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
     alertmanagers: Annotated[list[WebAddress], Field(max_length=20)] = []
-    """http(s)://host:9093 of every member of the cluster, never of a balancer before them"""
+    """http(s)://host:9093 of every member of the cluster, never of a load balancer"""
     authorization_file: Path | None = None
-    """the value of the header Authorization for Alertmanager, such as Bearer …"""
+    """file with the value of the header Authorization for Alertmanager, such as Bearer …"""
     resend_s: Annotated[float, Field(ge=1, le=300)] = 30.0
-    """what fires is sent again after so long, and ends after four times as long without"""
+    """resend firing alerts at this interval; Alertmanager ends them after four without one"""
     webhooks: Annotated[
         list[WebhookSection], Field(max_length=20), AfterValidator(_different_names)
     ] = []
     """each with name, url, secret_file, and private: true for one in a private network"""
     runbooks: str = ""
-    """where you serve docs/runbooks, for the links of the alerts"""
+    """URL where you serve docs/runbooks, for links in alerts"""
 
     @property
     def is_configured(self) -> bool:

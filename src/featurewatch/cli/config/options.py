@@ -21,14 +21,16 @@ ConfigFile = Annotated[
 ]
 BusServers = Annotated[
     str,
-    Option("--bus", metavar=ADDRESSES, help="The Kafka that holds featurewatch's topics."),
+    Option(
+        "--bus", metavar=ADDRESSES, help="Brokers of the bus, the Kafka with featurewatch's topics."
+    ),
 ]
 Prefix = Annotated[
     str,
     Option(
         "--prefix",
         metavar="NAME",
-        help="First part of featurewatch's topic names.",
+        help="Prefix of featurewatch's topic names.",
         default="featurewatch",
     ),
 ]
@@ -42,9 +44,9 @@ Operations = Annotated[
 ]
 WorkerOperations = Annotated[
     bool,
-    Option("--operations", help="Follow operations too; as the worker does, or outputs differ."),
+    Option("--operations", help="Follow operations too; must match the worker, or outputs differ."),
 ]
-AsJson = Annotated[bool, Option("--json", help="JSON on stdout, one document a line.")]
+AsJson = Annotated[bool, Option("--json", help="JSON on stdout, one document per line.")]
 OnlyCluster = Annotated[
     str, Option("--cluster", metavar="ID", help="Only this cluster, by its id or name.")
 ]
@@ -128,7 +130,7 @@ MaxZookeeperFrameBytes = Annotated[
     Option(
         "--max-zookeeper-frame-bytes",
         metavar="BYTES",
-        help="Refuse larger answers of ZooKeeper; as jute.maxbuffer.",
+        help="Refuse larger responses of ZooKeeper, as jute.maxbuffer does.",
         default="4194304",
         min=1,
     ),

@@ -11,8 +11,8 @@ from featurewatch.cli.config.settings import Settings
 
 _HEAD = """\
 # Every setting of featurewatch with its default, commented out; give the file with --config.
-# A flag goes over an environment variable, and that over this file. The variable of a setting is
-# FEATUREWATCH_<SECTION>__<NAME>: FEATUREWATCH_BUS__BOOTSTRAP_SERVERS."""
+# A flag overrides an environment variable, which overrides this file. The variable of a setting is
+# FEATUREWATCH_<SECTION>__<NAME>, such as FEATUREWATCH_BUS__BOOTSTRAP_SERVERS."""
 
 _COMPUTED = {
     "data_directory": "$XDG_STATE_HOME/featurewatch, or ~/.local/state/featurewatch",

@@ -82,7 +82,7 @@ class _Section(BaseModel):
 
 
 class BusSection(_Section):
-    """The Kafka cluster that featurewatch's own topics stand on."""
+    """The Kafka cluster that has featurewatch's own topics."""
 
     bootstrap_servers: Addresses = ""
     """host:port,… (empty: the embedded bus, which `featurewatch up` starts)"""
@@ -102,9 +102,9 @@ class ClusterSection(_Section):
     """A watched cluster: one entry, with at least one of the ways to watch it."""
 
     cluster_id: str = ""
-    """its id; it may be left out where brokers or controllers tell it"""
+    """its id; may be left out if brokers or controllers return it"""
     name: Annotated[str, Field(max_length=100)] = ""
-    """what people call it: in state, alerts, metrics and notifications, beside its id"""
+    """its display name, shown with its id in state, alerts, metrics and notifications"""
     controllers: Addresses = ""
     """host:port,… of controller listeners: the metadata log is followed (needs CLUSTER_ACTION)"""
     servers: Addresses = ""
@@ -122,23 +122,23 @@ class ClusterSection(_Section):
     zookeeper_config: Path | None = None
     """a properties file for TLS and SASL (DIGEST-MD5) towards its ZooKeeper"""
     records: Literal["features", "all"] = "features"
-    """what is published: records and znodes that features depend on, or all but secrets"""
+    """publish only records and znodes that features depend on, or all except secrets"""
     operations: bool = False
-    """topics and partitions of its metadata log are published too, for the worker's operations"""
+    """also publish topics and partitions of its metadata log, for the worker's operations"""
     max_snapshot_bytes: Annotated[int, Field(ge=1)] = DEFAULT_MAX_SNAPSHOT_BYTES
-    """a larger snapshot of its metadata log is refused; it takes as much of TMPDIR"""
+    """reject larger snapshots of its metadata log; up to this much space is needed in TMPDIR"""
     max_zookeeper_frame_bytes: Annotated[int, Field(ge=1)] = DEFAULT_MAX_FRAME_BYTES
-    """a larger answer of its ZooKeeper ends the connection: at least the servers' jute.maxbuffer"""
+    """close the connection on a larger ZooKeeper response; at least the servers' jute.maxbuffer"""
 
     @property
     def provisional_id(self) -> str:
-        """How the cluster is called before its id is known."""
+        """The name of the cluster before its id is known."""
         addresses = (self.controllers, self.servers, self.polled_controllers, self.zookeeper)
         return next(filter(None, (self.cluster_id, *addresses)), str(self.log_directory))
 
 
 def _different_clusters(clusters: list[ClusterSection]) -> list[ClusterSection]:
-    """The clusters, if no two of them are one; raises `ValueError`."""
+    """The clusters, if all are different; raises `ValueError` otherwise."""
     first_by_value: dict[tuple[str, str], int] = {}
     for number, cluster in enumerate(clusters, start=1):
         for kind, value in _identities(cluster):
@@ -152,7 +152,7 @@ def _different_clusters(clusters: list[ClusterSection]) -> list[ClusterSection]:
 
 
 def _identities(cluster: ClusterSection) -> Iterator[tuple[str, str]]:
-    """What two clusters cannot have in common."""
+    """The values that must be unique to a cluster."""
     if cluster.cluster_id:
         yield "cluster_id", cluster.cluster_id
     if cluster.name:
@@ -170,34 +170,36 @@ class WorkerSection(_Section):
     """The worker."""
 
     id: Annotated[str, Field(pattern=WORKER_ID, max_length=TOPIC_NAME_LENGTH)] = ""
-    """its own id in the consumer group (empty: made of the host's name)"""
+    """its own id in the consumer group (empty: derived from the host name)"""
     store: Literal["memory", "rocksdb"] = "memory"
     """where tables are kept while it runs"""
     data_directory: Path = Field(default_factory=default_directory)
-    """what outlives a process on this machine"""
+    """directory for data that outlives a process on this machine"""
     silent_after_s: Annotated[float, Field(gt=0)] = 20.0
-    """after so many seconds without a word of a source an alert fires"""
+    """alert when a source has been silent for this many seconds"""
     operations: bool = False
-    """follow topics and partitions too, of clusters whose source publishes them: operations"""
+    """also follow operations on topics and partitions, for clusters whose source publishes them"""
     node_series: Annotated[int, Field(ge=0)] = 200
-    """the metrics name single nodes in clusters of up to so many"""
+    """largest number of nodes of a cluster for which metrics name single nodes"""
     max_series: Annotated[int, Field(gt=0)] = 20_000
-    """series of all clusters in the metrics; what is left out is counted"""
+    """largest number of series of all clusters in the metrics; series beyond it are counted"""
 
 
 class ReadinessSection(_Section):
-    """How long something may last before it is an alert; the same for worker and pipeline."""
+    """How long a condition may last before it is an alert; the same for worker and pipeline."""
 
     ghost_after_s: Lasting = 3600.0
     """a registration without a sign of life of its node"""
     upgrade_after_s: Lasting = 86_400.0
-    """nodes of two releases beside each other, or levels that could be finalized and are not"""
+    """nodes that run two releases, or levels that could be finalized and are not"""
     refusal_after_s: Lasting = 60.0
     """a node that would be refused at its next registration; a restart takes a moment"""
+    source_stalled_after_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 4.0
+    """a source that reads nothing, until that is an alert; an election takes a moment"""
     source_critical_after_s: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 60.0
-    """a source that reads nothing is a warning, and after so long critical"""
+    """a source that reads nothing is a warning, and becomes critical after this long"""
     unreadable_ends_after_s: Lasting = 3600.0
-    """the alert about unreadable input ends after so long without more of its kind"""
+    """end the alert about unreadable input after this long without more of its kind"""
 
 
 class WebSection(_Section):
@@ -206,34 +208,34 @@ class WebSection(_Section):
     config_file: Path | None = None
     """a file with TLS, users and headers of all these ports, as Prometheus' exporters take it"""
     token_file: Path | None = None
-    """a file with bearer tokens, one a line, for all these ports"""
+    """a file with bearer tokens, one per line, for all these ports"""
     proxies: list[Annotated[str, AfterValidator(_network)]] = ["127.0.0.0/8", "::1"]
     """addresses and networks of proxies, whose X-Forwarded-For names the client that is limited"""
     max_requests_per_s: Lasting = 100.0
-    """of one client, which may make those of five seconds at once; more of them are refused"""
+    """largest request rate of one client (bursts: that of five seconds); more are refused"""
     host: str = "127.0.0.1"
     """where sources, worker and notifications listen"""
     source_port: Annotated[int, Field(ge=0, le=65535)] = 9584
-    """of the process that watches (0: any free port)"""
+    """port of the process that watches (0: any free port)"""
     worker_port: Annotated[int, Field(ge=0, le=65535)] = 9778
-    """of the worker (0: any free port)"""
+    """port of the worker (0: any free port)"""
     page_host: str = "127.0.0.1"
     """where the page listens"""
     page_port: Annotated[int, Field(ge=0, le=65535)] = DEFAULT_PORT
-    """of the page (0: any free port)"""
+    """port of the page (0: any free port)"""
     page_without_login: bool = False
-    """the page may listen where other machines reach it, without a login of its own"""
+    """allow the page to listen where other machines reach it without requiring a login"""
     notify_port: Annotated[int, Field(ge=0, le=65535)] = DEFAULT_NOTIFY_PORT
-    """of the process that notifies (0: any free port)"""
+    """port of the process that notifies (0: any free port)"""
     external_url: Annotated[str, AfterValidator(_web_address)] = ""
     """http(s)://… under which a proxy serves the page"""
     max_streams: Annotated[int, Field(gt=0)] = 200
-    """pages that are updated live at the same time; more of them are refused"""
+    """largest number of pages updated live at the same time; more are refused"""
     max_streams_per_client: Annotated[int, Field(gt=0)] = 50
-    """of these, pages of one client"""
+    """the same limit for one client"""
 
     def access(self, *, must_have_login: bool = False) -> AccessSettings:
-        """Who may read a port; raises `UsageError` where a file of it cannot be used."""
+        """The access rules of a port; raises `UsageError` if one of their files cannot be used."""
         access = AccessSettings(
             self.config_file,
             self.token_file,
@@ -249,16 +251,16 @@ class WebSection(_Section):
 
 
 class ReplaySection(_Section):
-    """What one support bundle may unpack to."""
+    """Limits of the unpacked content of one support bundle."""
 
     max_unpacked_bytes: Annotated[int, Field(gt=0)] = DEFAULT_BUNDLE_LIMITS.max_unpacked_bytes
-    """bytes of the files that are unpacked from it"""
+    """largest total size of the files that are unpacked from it, in bytes"""
     max_compression_ratio: Lasting = DEFAULT_BUNDLE_LIMITS.max_compression_ratio
-    """bytes that come out of an archive per byte of it"""
+    """largest number of unpacked bytes per byte of an archive"""
     max_files: Annotated[int, Field(gt=0)] = DEFAULT_BUNDLE_LIMITS.max_files
-    """files in it, whether they are used or not"""
+    """largest number of files in it, whether they are used or not"""
     max_archive_depth: Annotated[int, Field(gt=0)] = DEFAULT_BUNDLE_LIMITS.max_archive_depth
-    """archives in archives; 1 is the bundle itself"""
+    """deepest nesting of archives; 1 is the bundle itself"""
 
 
 class ReleasesSection(_Section):
@@ -287,7 +289,7 @@ class Settings(BaseSettings):
     releases: ReleasesSection = Field(default_factory=ReleasesSection)
 
     def bus_settings(self) -> BusSettings:
-        """The bus as the streams take it; the embedded one where none is named.
+        """The settings of the bus; of the embedded one if none is named.
 
         Raises:
             UsageError: No bus is named and none is embedded, or a file cannot be read.
@@ -318,7 +320,7 @@ class Settings(BaseSettings):
         )
 
     def page_settings(self) -> PageSettings:
-        """The page's settings; raises `UsageError` where others could read it without a login."""
+        """The page's settings; raises `UsageError` if others could read it without a login."""
         web = self.web
         must_have_login = not is_loopback(web.page_host) and not web.page_without_login
         if must_have_login and web.config_file is None and web.token_file is None:
@@ -348,12 +350,13 @@ class Settings(BaseSettings):
         )
 
     def limits(self) -> Limits:
-        """How long something may last, for the worker and for all that judges as it does."""
+        """How long a condition may last, for the worker and all else that assesses as it does."""
         given = self.readiness
         return Limits(
             ghost_ms=round(given.ghost_after_s * 1000),
             upgrade_ms=round(given.upgrade_after_s * 1000),
             refusal_ms=round(given.refusal_after_s * 1000),
+            hold_ms=round(given.source_stalled_after_s * 1000),
             source_ms=round(given.source_critical_after_s * 1000),
             quiet_ms=round(given.unreadable_ends_after_s * 1000),
             accepted_clusters=frozenset(self.bus.accepted_clusters),
@@ -367,7 +370,7 @@ class Settings(BaseSettings):
         return self.model_copy(update={"clusters": clusters, "worker": worker})
 
     def bundle_limits(self) -> BundleLimits:
-        """What one support bundle may unpack to."""
+        """Limits of the unpacked content of one support bundle."""
         return BundleLimits(**self.replay.model_dump())
 
 

@@ -1,4 +1,4 @@
-"""How the sources of a configured cluster follow it: the settings of each, and their logins."""
+"""The settings and logins of the sources of a configured cluster."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -35,7 +35,7 @@ class NodeLogins(NamedTuple):
 def check_directory(directory: Path, cluster_id: str) -> None:
     """Raises `UsageError` if there is no log directory, or nothing gives its cluster's id.
 
-    ``cluster_id`` is the configured id; empty: there is none.
+    ``cluster_id`` is the configured id, or empty.
     """
     if not directory.is_dir():
         raise UsageError(
@@ -43,13 +43,13 @@ def check_directory(directory: Path, cluster_id: str) -> None:
         )
     if not cluster_id and cluster_id_in_files(directory) is None:
         raise UsageError(
-            f"{directory} has no meta.properties beside it that tells the cluster's id: is it a "
+            f"{directory} has no meta.properties with the cluster's id beside it: is it a "
             "__cluster_metadata-0? If so, give --cluster-id, or set cluster_id"
         )
 
 
 def cluster_id_in_files(directory: Path) -> ClusterId | None:
-    """The id in the ``meta.properties`` beside a log (None: there is none); raises `UsageError`."""
+    """The id in the ``meta.properties`` beside a log, or None; raises `UsageError`."""
     try:
         cluster_id = cluster_id_of(directory)
     except OSError as error:
@@ -60,7 +60,7 @@ def cluster_id_in_files(directory: Path) -> ClusterId | None:
 def kraft_settings(
     cluster: ClusterSection, cluster_id: ClusterId, security: Security
 ) -> KraftSettings:
-    """How the metadata log of a cluster is followed."""
+    """The settings of the source for the metadata log of a cluster."""
     record_types = OPERATIONS_RECORD_TYPES if cluster.operations else DEFAULT_RECORD_TYPES
     wanted = ALL_RECORDS if cluster.records == "all" else record_types
     settings = KraftSettings(
@@ -76,7 +76,7 @@ def kraft_settings(
 
 
 def zookeeper_settings(cluster: ClusterSection) -> ZookeeperSettings:
-    """How the znodes of a cluster are followed; raises `UsageError`."""
+    """The settings of the source for the znodes of a cluster; raises `UsageError`."""
     login = ZookeeperLogin()
     if (file := cluster.zookeeper_config) is not None:
         properties = read_properties(file)
@@ -95,7 +95,7 @@ def zookeeper_settings(cluster: ClusterSection) -> ZookeeperSettings:
 def api_versions_settings(
     cluster: ClusterSection, cluster_id: ClusterId, logins: NodeLogins
 ) -> ApiVersionsSettings:
-    """How the nodes of a cluster are polled."""
+    """The settings of the source that polls the nodes of a cluster."""
     return ApiVersionsSettings.parse(
         cluster.servers,
         cluster.polled_controllers,

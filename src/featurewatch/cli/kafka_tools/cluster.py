@@ -23,7 +23,7 @@ def unsupported(role: Role) -> str:
 
 
 def what_is_needed(role: Role) -> str:
-    """What a cluster needs for the request, for people."""
+    """The requirements of the request, for people."""
     first = controller_unregistration()
     if role is Role.BROKER or first is None:
         return BROKERS_NEED

@@ -10,7 +10,7 @@ _VALUE = TypeVar("_VALUE")
 
 
 def lacking(right: str) -> str:
-    """The line about a right that is missing."""
+    """The line about a missing right."""
     return f"this login lacks {right}: docs/how-to/admin.md lists the rights that commands need"
 
 
@@ -31,7 +31,7 @@ class KafkaToolError(Exception):
         self.close = close
 
     def remarks(self) -> Iterator[str]:
-        """The lines of ours."""
+        """The lines that featurewatch adds."""
         if self.right:
             yield lacking(self.right)
         if self.advice:
@@ -64,7 +64,7 @@ def api_failure(error: ResponseError) -> KafkaToolError:
 def refusals(
     first_line: str, errors: Mapping[TopicPartition, ResponseError | None]
 ) -> KafkaToolError | None:
-    """The failure that some partitions were refused, each with a line; None: none was."""
+    """The failure that some partitions were refused, each with a line; None if no one was."""
     refused = {one: error for one, error in sorted(errors.items()) if error}
     if not refused:
         return None

@@ -72,7 +72,7 @@ class KafkaFeaturesTool:
         """The metadata.version of a release or of a level by name; -1 before KRaft.
 
         Raises:
-            KafkaToolError: There is none of that name.
+            KafkaToolError: There is no level of that name.
         """
         parts = java.split(version, ".")
         count = 3 if self._old and version.startswith("0.") else 2
@@ -88,7 +88,7 @@ class KafkaFeaturesTool:
         return [(name, defaults[name]) for name in self._features()]
 
     def describe(self, metadata: "FeatureMetadata") -> Iterator[str]:
-        """What ``describe`` prints: a line for each supported feature."""
+        """The output of ``describe``: a line for each supported feature."""
         epoch = "-" if metadata.epoch is None else metadata.epoch
         for name, bounds in sorted(metadata.supported.items()):
             levels = (*bounds, metadata.finalized.get(name, 0))
@@ -97,7 +97,7 @@ class KafkaFeaturesTool:
             yield line.format(name, *texts, epoch)
 
     def version_mapping(self, version: str | None) -> Iterator[str]:
-        """What ``version-mapping`` prints; raises `KafkaToolError`."""
+        """The output of ``version-mapping``; raises `KafkaToolError`."""
         asked = version or self._release.levels[len(self._production()) - 1].name
         level = self.level_of(asked)
         yield f"{METADATA_VERSION}={level} ({asked})"
@@ -105,7 +105,7 @@ class KafkaFeaturesTool:
             yield f"{name}={default}"
 
     def dependencies(self, levels: Iterable[str]) -> Iterator[str]:
-        """What ``feature-dependencies`` prints; raises `KafkaToolError` at the first wrong one."""
+        """The output of ``feature-dependencies``; raises `KafkaToolError` at the first error."""
         for text in levels:
             name, level = parse_level(text)
             if name == METADATA_VERSION:
@@ -191,7 +191,7 @@ class KafkaFeaturesTool:
 
 
 _TRIMMED: Final = "".join(map(chr, range(33)))
-"""What Java's ``trim`` takes away."""
+"""The characters that Java's ``trim`` removes."""
 
 
 def parse_level(text: str) -> tuple[FeatureName, FeatureLevel]:
@@ -204,7 +204,7 @@ def parse_level(text: str) -> tuple[FeatureName, FeatureLevel]:
     sign, digits = (level[:1], level[1:]) if level[:1] in ("+", "-") else ("", level)
     if digits.isdecimal():
         digits = digits.lstrip("0") or "0"
-    # Python's int refuses thousands of digits with an error of its own.
+    # Python's int refuses thousands of digits with another error.
     fits = digits.isdecimal() and len(digits) <= len(str(_HIGHEST_SHORT))
     if not (fits and _LOWEST_SHORT <= (number := int(sign + digits)) <= _HIGHEST_SHORT):
         raise KafkaToolError(f"{cannot} unable to parse {level} as a short.")

@@ -1,4 +1,4 @@
-"""What Kafka's tools have of Java: the order of sets, and how texts become numbers; pure."""
+"""Java semantics of Kafka's tools: the order of sets, and the parsing of numbers; pure."""
 
 from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
@@ -12,9 +12,9 @@ _VALUE = TypeVar("_VALUE")
 
 
 def parse_int(text: str) -> int | None:
-    """``Integer.parseInt``; None: it is no such number."""
+    """``Integer.parseInt``; None if the text is not such a number."""
     digits = text[1:] if text[:1] in ("+", "-") else text
-    # Python's int refuses thousands of digits with an error of its own.
+    # Python's int refuses thousands of digits with another error.
     if not digits.isdecimal() or len(digits.lstrip("0")) > len(str(_MAX_INT)):
         return None
     number = int(text)
@@ -45,7 +45,7 @@ def names_in_set_order(names: Iterable[str]) -> list[str]:
 
 
 def repeated(values: Iterable[_VALUE], order: Callable[[Iterable[_VALUE]], list[_VALUE]]) -> str:
-    """The values that are there more than once, in an order of above, as Java joins them."""
+    """The values that occur more than once, in one of the orders above, as Java joins them."""
     seen: set[_VALUE] = set()
     twice: dict[_VALUE, None] = {}
     for value in values:

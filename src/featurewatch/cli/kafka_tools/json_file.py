@@ -7,7 +7,7 @@ from typing import Any, Final, NoReturn
 from featurewatch.cli.kafka_tools.errors import failure
 
 _MAX_BYTES: Final = 64 << 20
-"""Some 500,000 partitions; Kafka is made for fewer."""
+"""Largest file in bytes, some 500,000 partitions; Kafka is made for fewer."""
 _INT32: Final = range(-(1 << 31), 1 << 31)
 _MISSING: Final = object()
 
@@ -78,7 +78,7 @@ def as_list(value: Any) -> list[Any]:
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def _shown(value: Any) -> str:

@@ -31,7 +31,7 @@ def target_values(tool: Tool, given: dict[str, Any]) -> dict[str, Any]:
         "controllers": given.get("bootstrap_controller") or "",
         "command_config": given["command_config"],
         "as_json": bool(given["as_json"]),
-        "compat": given.get("compat") or Compat.V4_4,
+        "compat": given.get("compat") or Compat.NEWEST,
         "timeout_s": given.get("timeout"),
     }
 

@@ -35,7 +35,7 @@ def plural(count: int) -> str:
 
 
 def list_lines(running: Mapping[TopicPartition, ReplicaAssignment]) -> Iterator[str]:
-    """What ``--list`` prints."""
+    """The output of ``--list``."""
     if not running:
         yield "No partition reassignments found."
         return
@@ -109,7 +109,7 @@ def is_moving(
 
 
 def rollback_lines(current_json: str) -> Iterator[str]:
-    """What ``--execute`` prints first: the assignment to go back to."""
+    """The first output of ``--execute``: the assignment for a rollback."""
     yield "Current partition replica assignment"
     yield ""
     yield current_json
@@ -118,12 +118,12 @@ def rollback_lines(current_json: str) -> Iterator[str]:
 
 
 def started_line(partitions: Iterable[TopicPartition]) -> str:
-    """That reassignments were accepted."""
+    """The line that reassignments were accepted."""
     named = sorted(partitions)
     return f"Successfully started partition reassignment{plural(len(named))} for {joined(named)}"
 
 
 def cancelled_line(partitions: Iterable[TopicPartition]) -> str:
-    """That reassignments were canceled."""
+    """The line that reassignments were canceled."""
     named = sorted(partitions)
     return f"Successfully cancelled partition reassignment{plural(len(named))} for: {joined(named)}"

@@ -1,4 +1,4 @@
-"""What the coroutines of commands run on: one event loop, with the connections of one cluster."""
+"""Runs the coroutines of commands on one event loop, with the connections of one cluster."""
 
 import asyncio
 import signal
@@ -101,10 +101,10 @@ async def _until_terminated(work: Coroutine[Any, Any, _RESULT]) -> _RESULT:
 
 
 async def _cancel(tasks: set[asyncio.Task[Any]]) -> None:
-    """Cancels tasks and waits for their end; one that takes too long goes on."""
+    """Cancels tasks and waits for their end; one that takes too long keeps running."""
     for task in tasks:
         task.cancel()
     done, _ = await asyncio.wait(tasks, timeout=_END_S)
     for task in done:
         if not task.cancelled():
-            task.exception()  # the loop would report an exception that nobody has looked at
+            task.exception()  # the loop would report an exception that was never retrieved

@@ -37,7 +37,7 @@ class Tool:
     """How the commands of a group report failures, which is how Kafka's tool does.
 
     ``shown_by`` is the command that shows ``check_hint`` after a change whose outcome is unknown.
-    ``prefix`` stands before the tool's texts, which go to stdout, or to stderr if ``to_stderr``.
+    ``prefix`` precedes the tool's texts, which go to stdout, or to stderr if ``to_stderr``.
     ``has_documents``: with ``--json`` a failure is a document, too.
     """
 
@@ -78,14 +78,14 @@ class AdminTarget:
     controllers: str
     command_config: Path | None
     as_json: bool
-    compat: Compat = Compat.V4_4
+    compat: Compat = Compat.NEWEST
     timeout_s: float | None = None
     _session: "ClientSession | None" = field(default=None, init=False, repr=False)
     _is_changing: bool = field(default=False, init=False, repr=False)
 
     @property
     def flag(self) -> str:
-        """The option that names the cluster, for commands to go on with."""
+        """The option that names the cluster, for suggested commands."""
         if self.servers:
             return f"--bootstrap-server {self.servers}"
         return f"--bootstrap-controller {self.controllers}"
@@ -122,7 +122,7 @@ class AdminTarget:
                     self._session.run(work)
         except KeyboardInterrupt:
             if self._is_changing:
-                print_error(f"broken off; see whether anything was changed: {self._look}")
+                print_error(f"interrupted; check whether anything was changed: {self._look}")
             raise
         except KafkaToolError as error:
             self.fail(error)
@@ -134,7 +134,7 @@ class AdminTarget:
     async def connect(
         self, kind: type[_CLIENT], *, changes: bool = False, **options: Any
     ) -> AsyncIterator[_CLIENT]:
-        """A client of the cluster, with these options of its own.
+        """A client of the cluster, with additional options of its class.
 
         ``changes``: Ctrl-C within the block may leave something changed, which a line then says.
 
@@ -189,7 +189,7 @@ class AdminTarget:
         raise Exit(ExitCode.FAILED)
 
     def lines(self, lines: Iterable[str]) -> None:
-        """Prints lines of the tool on stdout; none where a document is printed instead."""
+        """Prints lines of the tool on stdout, unless a document is printed instead."""
         for line in lines:
             self.line(line)
 

@@ -19,7 +19,7 @@ COLLISION_WARNING: Final = (
 )
 _MAX_SHORT: Final = 2**15 - 1
 _OUTSIDE: Final = r"(?=[^\]]*(?:\[|$))"
-"""What follows a sign that stands outside of square brackets."""
+"""Lookahead that holds for a character outside of square brackets."""
 
 _INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
@@ -96,7 +96,7 @@ def parse_setting_changes(
 ) -> tuple[dict[str, str], list[str]]:
     """Settings to set and to delete, as ``kafka-configs`` takes them; raises `KafkaToolError`.
 
-    ``a=1,b=[x,y]`` sets two; brackets keep commas and are taken away.
+    ``a=1,b=[x,y]`` sets two; brackets keep commas and are removed.
     """
     values: dict[str, str] = {}
     for text in added or ():
@@ -121,7 +121,7 @@ def matching(names: Iterable[str], expression: str | None) -> list[str]:
     """The names that a list of expressions matches whole, in order (``IncludeList``).
 
     Raises:
-        KafkaToolError: The expression is none, or means something else in Java.
+        KafkaToolError: The expression is invalid, or means something else in Java.
     """
     names = sorted(names)
     if expression is None:
@@ -139,7 +139,7 @@ def matching(names: Iterable[str], expression: str | None) -> list[str]:
 
 
 def is_internal(name: str) -> bool:
-    """Whether Kafka itself writes the topic (``Topic.isInternal``)."""
+    """Whether the topic is internal to Kafka (``Topic.isInternal``)."""
     return name in _INTERNAL
 
 

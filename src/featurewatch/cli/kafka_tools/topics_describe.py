@@ -1,4 +1,4 @@
-"""What ``kafka-topics --describe`` prints, to the byte, and in which order; pure.
+"""The output of ``kafka-topics --describe``, byte for byte and in its order; pure.
 
 The tool keeps topics and settings in Java's hash maps, and prints them in the order of these.
 """
@@ -65,8 +65,8 @@ def topic_lines(
     live: frozenset[int],
     overridden_only: bool = False,
 ) -> Iterator[str]:
-    """The line of a topic and those of its partitions; with ``overridden_only`` only the first, of
-    topics that have a setting of their own.
+    """The line of a topic and those of its partitions; with ``overridden_only`` only the first, and
+    only for topics that override a setting.
 
     Raises:
         KafkaToolError: The settings could not be read.
@@ -88,7 +88,7 @@ def topic_lines(
 
 
 def minimum_isr(config: "TopicConfig") -> int | None:
-    """The setting min.insync.replicas; None: there is none that is a number."""
+    """The setting min.insync.replicas; None if it is missing or not a number."""
     text = next((value.value for value in config.values if value.name == _MIN_ISR), None)
     return int(text) if text is not None and text.isdecimal() and len(text) < 11 else None
 

@@ -1,1 +1,1 @@
-"""What commands print, and how they read the topics."""
+"""The output of commands, and their reading of the topics."""

@@ -1,4 +1,4 @@
-"""Finds the cluster that a person means: by its id, or by the name that people call it."""
+"""Finds the cluster that a person means, by its id or by its name."""
 
 import contextlib
 
@@ -11,7 +11,7 @@ from featurewatch.streams.topics import STATE
 
 
 def find_cluster(bus: BusSettings, given: str) -> str:
-    """The id of a cluster that is given by id or by name; what nobody knows is returned as it is.
+    """The id of a cluster that is given by id or by name; an unknown one is returned unchanged.
 
     Names are those on the topic ``state``. Where that cannot be read, only ids are known.
 

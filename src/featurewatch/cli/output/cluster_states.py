@@ -38,7 +38,7 @@ class ClusterStates:
 
     @property
     def error(self) -> str | None:
-        """Why no message can arrive, if so."""
+        """Why no message can arrive, or None."""
         return self._reader.error
 
     def poll(self, wait_s: float) -> Iterator[Snapshot | Alert]:
@@ -72,14 +72,14 @@ class ClusterStates:
         entries = tuple(clusters)
         ids = {entry.cluster_id for entry in entries if entry.cluster_id}
         reasons = [
-            f"{cluster}: was never heard of: is it watched, and does a worker run?"
+            f"{cluster}: has never sent a message: is it watched, and does a worker run?"
             for cluster in sorted(ids - self.snapshots.keys())
         ]
         others = [entry.provisional_id for entry in entries if not entry.cluster_id]
         missing_count = len(others) - len(self.snapshots.keys() - ids)
         if missing_count > 0:
             reasons.append(
-                f"{missing_count} of these were never heard of: {'; '.join(others)} (set "
+                f"{missing_count} of these have never sent a message: {'; '.join(others)} (set "
                 "cluster_id, and it is known which; a cluster has one entry)"
             )
         return reasons
@@ -108,7 +108,7 @@ def staleness(snapshot: Snapshot, now_ms: int) -> str | None:
     """Why a snapshot may be out of date; None if it is not."""
     age_ms = now_ms - snapshot.at_ms
     if age_ms > STALE_AFTER_MS:
-        return f"{snapshot.cluster}: last heard of {age_ms // 1000:,} s ago: does a worker run?"
+        return f"{snapshot.cluster}: last message {age_ms // 1000:,} s ago: does a worker run?"
     if not snapshot.ready:
         return f"{snapshot.cluster}: its source has not caught up, or read an unknown record"
     return None

@@ -47,7 +47,7 @@ def _confirmed(lines: Iterable[str], question: str) -> bool:
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Ctrl-C ends what waits within the block.
+    """Lets Ctrl-C end a wait within the block.
 
     The handler of asyncio only marks the task, which learns of it when it awaits something.
     """

@@ -3,13 +3,13 @@
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import Final
 
 from confluent_kafka import Message
+from rich.text import Text
 
-from featurewatch.cli.output import rendering
-from featurewatch.cli.output.topic_printer import decode_messages
+from featurewatch.cli.output import rendering, terminal
 from featurewatch.streams.bus.feed import FailureLog, TopicFeed, follow_feed
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.codec.outputs import decode_alert, decode_change
@@ -48,31 +48,34 @@ class LivePrinter(TopicFeed):
         """Prints nothing until the topics have been read to their end."""
         self._is_live = False
 
-    def apply(self, messages: Iterable[Message]) -> None:
-        """Prints what is new in some messages."""
-        for output in self._new(messages):
+    def apply_message(self, message: Message) -> None:
+        """Prints what is new in a message."""
+        if message.value() is None:
+            return
+        output = self._decoders[str(message.topic())](message.value())
+        known = self._newest.get(output.id)
+        if known is None or (isinstance(output, Alert) and output != known):
+            text = self._text(output)  # first: what cannot be shown is passed over
+            self._newest[output.id] = output
             if self._is_live:
-                self._show(output)
+                self._print(text)
 
     def end(self) -> None:
         """Prints the alerts that fire."""
         for output in self._newest.values():
             if isinstance(output, Alert) and output.state is AlertState.FIRING:
-                self._show(output)
+                self._print(self._text(output))
         self._is_live = True
 
-    def _new(self, messages: Iterable[Message]) -> Iterator[FeatureChange | Alert]:
-        for message in messages:
-            for output in decode_messages([message], self._decoders[str(message.topic())]):
-                known = self._newest.get(output.id)
-                if known is None or (isinstance(output, Alert) and output != known):
-                    self._newest[output.id] = output
-                    yield output
-
-    def _show(self, output: FeatureChange | Alert) -> None:
+    def _text(self, output: FeatureChange | Alert) -> Text | str:
         if self._as_json:
-            rendering.print_json(output)
-        elif isinstance(output, Alert):
-            self._console.print(rendering.alert_line(output), soft_wrap=True)
+            return rendering.json_line(output)
+        if isinstance(output, Alert):
+            return rendering.alert_line(output)
+        return rendering.change_line(output)
+
+    def _print(self, text: Text | str) -> None:
+        if isinstance(text, str):
+            terminal.print_json_text(text)
         else:
-            self._console.print(rendering.change_line(output), soft_wrap=True)
+            self._console.print(text, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""Shows how far a command has come, what is left, and how long that may take."""
+"""Shows the progress of a command, what is left, and how long that may take."""
 
 import json
 import sys

@@ -26,14 +26,14 @@ from featurewatch.streams.outputs import (
 from featurewatch.streams.types import NodeId, Role
 
 MAX_COLUMNS = 6
-"""Classes of nodes that are shown beside each other."""
+"""The number of classes of nodes that are shown side by side."""
 
 MAX_ALERTS = 20
 MAX_RUNS = 8
-"""Runs of ids that are spelled out."""
+"""The number of runs of ids that are spelled out."""
 
 _MIGRATED = "post-migration"
-"""From then on the znodes, that of the controller among them, are what was left behind."""
+"""From then on the znodes, including that of the controller, are leftovers."""
 
 STYLES = {
     Severity.CRITICAL: "bold red",
@@ -42,13 +42,18 @@ STYLES = {
 
 
 def console() -> Console:
-    """The standard output; wide where it is no terminal, so that lines are not broken."""
+    """The standard output; wide unless it is a terminal, so that lines are not broken."""
     return terminal.console()
 
 
 def print_json(value: Any) -> None:
     """One JSON document on one line."""
-    terminal.print_json_text(orjson.dumps(value, default=list).decode())
+    terminal.print_json_text(json_line(value))
+
+
+def json_line(value: Any) -> str:
+    """A JSON document as one line."""
+    return orjson.dumps(value, default=list).decode()
 
 
 def clock(time_ms: int) -> str:
@@ -139,7 +144,7 @@ def state_view(
         parts.append(
             Text(f"  and {hidden_count:,} more alerts: featurewatch alerts", style="bold red")
         )
-    parts += [Text(f"  {plain(note)}", style="dim") for note in _learned(snapshot)]
+    parts += [Text(f"  {plain(note)}", style="dim") for note in learned(snapshot)]
     if doubt:
         parts.append(Text(f"  {plain(doubt)}", style="bold yellow"))
     elif not firing:
@@ -147,16 +152,14 @@ def state_view(
     return parts
 
 
-def _learned(snapshot: Snapshot) -> tuple[str, ...]:
-    """Where learned tables come from that the state rests on, as this process knows them."""
+def learned(snapshot: Snapshot) -> tuple[str, ...]:
+    """The origins of the learned tables that the state depends on, as this process knows them."""
     if not learned_notes():
         return ()
     # Here, since few have learned tables.
-    from featurewatch.controller.software import notes_of_learned
-    from featurewatch.tables.image.nodes import intern_capabilities
+    from featurewatch.monitor.snapshot import notes_of_snapshot
 
-    classes = (intern_capabilities(item.ranges) for item in snapshot.classes)
-    return notes_of_learned(classes, snapshot.finalized)
+    return notes_of_snapshot(snapshot)
 
 
 def _migration(migration: Migration) -> list[Text]:

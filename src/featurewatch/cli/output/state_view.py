@@ -2,6 +2,7 @@
 
 import contextlib
 import time
+from dataclasses import fields
 
 from rich.console import Group
 from rich.live import Live
@@ -31,11 +32,16 @@ def print_state(bus: BusSettings, cluster: str, *, follow: bool, as_json: bool) 
 
 def _json(states: ClusterStates, *, follow: bool) -> None:
     for _, snapshot in sorted(states.snapshots.items()):
-        rendering.print_json(snapshot)
+        _print_json(snapshot)
     while follow:
         for output in states.poll(1.0):
             if isinstance(output, Snapshot):
-                rendering.print_json(output)
+                _print_json(output)
+
+
+def _print_json(snapshot: Snapshot) -> None:
+    values = {field.name: getattr(snapshot, field.name) for field in fields(snapshot)}
+    rendering.print_json({**values, "learned": rendering.learned(snapshot)})
 
 
 def _live(states: ClusterStates) -> None:

@@ -1,4 +1,4 @@
-"""The one way to the terminal: what clusters send is shown, and never obeyed.
+"""The only output to the terminal: control sequences that clusters send are shown, not obeyed.
 
 Only here do commands write to the standard streams. Texts of nodes, topics and files pass through
 `featurewatch.common.text.plain`, rich's output too.

@@ -68,7 +68,7 @@ def print_topic(
 def decode_messages(
     messages: Iterable[Message], decode: Callable[[bytes | None], OutputT]
 ) -> Iterator[OutputT]:
-    """The outputs in messages; one that cannot be read is logged and passed over."""
+    """The outputs in messages; one that cannot be read is logged and skipped."""
     for message in messages:
         if message.value() is None:
             continue

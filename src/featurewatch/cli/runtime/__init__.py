@@ -1,1 +1,1 @@
-"""What commands run in: sources, services, the embedded bus, the lake."""
+"""The runtime of commands: sources, services, the embedded bus, the lake."""

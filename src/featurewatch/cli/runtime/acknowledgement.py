@@ -1,4 +1,4 @@
-"""Publishes that alerts are acknowledged, and waits until a worker has applied it."""
+"""Publishes acknowledgements of alerts, and waits until a worker has applied them."""
 
 import asyncio
 import contextlib
@@ -44,8 +44,8 @@ def _acknowledgeable(states: ClusterStates, alert_id: str) -> Alert:
         raise UsageError(f"no alert {quoted(alert_id)} fires: `alerts --json` shows the ids")
     if alert.rule not in ACKNOWLEDGED:
         raise UsageError(
-            f"{quoted(alert_id)} ends when its condition does; what can be acknowledged is about "
-            f"what is over: {', '.join(ACKNOWLEDGED)}"
+            f"{quoted(alert_id)} ends when its condition does; only alerts about past events can "
+            f"be acknowledged: {', '.join(ACKNOWLEDGED)}"
         )
     return alert
 

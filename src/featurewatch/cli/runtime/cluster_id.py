@@ -7,7 +7,7 @@ has the addresses of the brokers.
 
 import asyncio
 from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from featurewatch.cli.config.settings import ClusterSection
 from featurewatch.cli.config.source_settings import NodeLogins
@@ -19,21 +19,20 @@ from featurewatch.streams.apiversions.settings import ApiVersionsSettings, Contr
 from featurewatch.streams.events import (
     DeadLetter,
     Event,
-    LogCommit,
-    LogGap,
-    SnapshotChunk,
     SourceState,
     SourceStatus,
 )
 from featurewatch.streams.kraft.observer.quorum_reader import QuorumSettings
 from featurewatch.streams.kraft.source import KraftSettings, KraftSource
+from featurewatch.streams.node_addresses import security_protocol
+from featurewatch.streams.source import Sink
 from featurewatch.streams.source_status import GracePeriods
 from featurewatch.streams.topics import Topic
-from featurewatch.streams.types import ClusterId
+from featurewatch.streams.types import ClusterId, Role
 
 RETRY_S: Final = 2.0
 _RETRY_WITH_LOG_S: Final = 30.0
-"""After the whole metadata log was read in vain."""
+"""The retry interval after the whole metadata log was read without success."""
 
 _READ_LOG_S: Final = 15.0
 _GRACE: Final = GracePeriods(transient_ms=1000, permanent_ms=500)
@@ -41,7 +40,7 @@ _MAX_BROKERS: Final = 5
 _REGISTER: Final = "REGISTER_BROKER_RECORD"
 _UNREGISTER: Final = "UNREGISTER_BROKER_RECORD"
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-"""By the number that a registration has (``SecurityProtocol``)."""
+"""Protocols by the number that a registration has (``SecurityProtocol``)."""
 
 
 class ClusterIdSearch(NamedTuple):
@@ -59,7 +58,7 @@ async def find_cluster_id(cluster: ClusterSection, logins: NodeLogins) -> Cluste
     """Searches once for the id of a cluster, among its brokers and then its controllers.
 
     Raises:
-        LocalResourceError: This process lacks what a connection takes.
+        LocalResourceError: This process lacks resources for a connection.
     """
     reasons: list[str] = []
     retry_s = RETRY_S
@@ -86,8 +85,8 @@ async def find_cluster_id(cluster: ClusterSection, logins: NodeLogins) -> Cluste
         else:
             retry_s = _RETRY_WITH_LOG_S
             reasons.append(
-                "controllers tell it only with ALTER on the cluster, and of the brokers in the "
-                "metadata log: " + ("; ".join(found.warnings) or "none answers")
+                "controllers return it only with ALTER on the cluster; brokers in the metadata "
+                "log: " + ("; ".join(found.warnings) or "none answers")
             )
     why = "; ".join(dict.fromkeys(reasons))
     return ClusterIdSearch(
@@ -143,10 +142,10 @@ async def _brokers_in_log(cluster: ClusterSection, logins: NodeLogins) -> _Broke
         max_snapshot_bytes=cluster.max_snapshot_bytes,
         grace=_GRACE,
     )
-    collector = _ListenerCollector()
-    source = KraftSource(settings, collector, _from_the_beginning)
+    sink = _EndOfLog()
+    source = KraftSource(settings, sink, _from_the_beginning)
     reading = asyncio.ensure_future(source.run())
-    ended = asyncio.ensure_future(collector.ended.wait())
+    ended = asyncio.ensure_future(sink.ended.wait())
     try:
         first = asyncio.FIRST_COMPLETED
         await asyncio.wait([reading, ended], timeout=_READ_LOG_S, return_when=first)
@@ -156,14 +155,14 @@ async def _brokers_in_log(cluster: ClusterSection, logins: NodeLogins) -> _Broke
         failure, _ = await asyncio.gather(reading, ended, return_exceptions=True)
     if isinstance(failure, Exception):
         raise failure
-    status = collector.status
+    status = sink.status
     if status is None or status.state is not SourceState.FOLLOWING:
         report = source.report()
         late = f"the metadata log was not read within {_READ_LOG_S:g} s"
         return _BrokersInLog(reason=report.detail or report.last_error or late)
-    protocol = _protocol(logins.brokers)
-    addresses = collector.addresses(protocol)
+    addresses = settings.addresses.of(Role.BROKER, logins.brokers)
     if not addresses:
+        protocol = security_protocol(logins.brokers)
         return _BrokersInLog(
             reason=f"no broker in the metadata log has a listener for {_PROTOCOLS[protocol]}"
         )
@@ -171,52 +170,26 @@ async def _brokers_in_log(cluster: ClusterSection, logins: NodeLogins) -> _Broke
 
 
 async def _from_the_beginning() -> None:
-    """Nothing was published before."""
+    """Returns None: nothing was published before."""
 
 
-def _protocol(security: Security) -> int:
-    """The number of the security protocol (``SecurityProtocol``)."""
-    return int(security.tls is not None) + 2 * int(security.mechanism is not None)
-
-
-class _ListenerCollector:
-    """A sink that collects the listeners of the registered brokers of a metadata log."""
+class _EndOfLog(Sink):
+    """A sink that keeps nothing but the status: the log was read once its source follows, or
+    stalls."""
 
     error: str | None = None
 
     def __init__(self) -> None:
         self.ended = asyncio.Event()
         self.status: SourceStatus | None = None
-        self._listeners: dict[int, list[dict[str, Any]]] = {}
 
     async def publish(self, topic: Topic, event: Event | DeadLetter) -> None:
-        """Applies registrations; the log was read once its source follows, or stalls."""
+        """Keeps a status."""
         del topic
-        if isinstance(event, LogGap) and event.reset:
-            self._listeners.clear()
-        elif isinstance(event, LogCommit | SnapshotChunk):
-            for record in event.records:
-                self._apply(record["type"], record["data"])
-        elif isinstance(event, SourceStatus):
+        if isinstance(event, SourceStatus):
             self.status = event
             if event.state is not SourceState.CATCHING_UP:
                 self.ended.set()
 
     async def flush(self) -> None:
-        """There is nothing to wait for."""
-
-    def _apply(self, kind: str, data: Any) -> None:
-        if kind == _REGISTER:
-            self._listeners[data["brokerId"]] = data["endPoints"]
-        elif kind == _UNREGISTER:
-            self._listeners.pop(data["brokerId"], None)
-
-    def addresses(self, protocol: int) -> tuple[Address, ...]:
-        """The addresses of the listeners with a security protocol, of each broker one first."""
-        fitting = [
-            [listener for listener in listeners if listener["securityProtocol"] == protocol]
-            for _, listeners in sorted(self._listeners.items())
-        ]
-        rounds = range(max(map(len, fitting), default=0))
-        ordered = [of[turn] for turn in rounds for of in fitting if turn < len(of)]
-        return tuple(Address.of_peer(item["host"], item["port"]) for item in ordered)
+        """Does nothing: there is nothing to wait for."""

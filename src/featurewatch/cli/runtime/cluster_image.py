@@ -38,7 +38,7 @@ _SOURCES: Final = {
     API_VERSIONS.short_name: Authority.ANSWERS,
     ZOOKEEPER.short_name: Authority.ZOOKEEPER,
 }
-"""By the topic that a source publishes to."""
+"""The authority of a source by the topic that it publishes to."""
 _ANSWER_S: Final = 2.0
 """A node that has not returned the cluster's id by then will not: it is down, or refuses."""
 
@@ -48,7 +48,7 @@ class ClusterNotReadError(Exception):
 
 
 class NothingCommittedError(ClusterNotReadError):
-    """Nothing went wrong, and nothing of what there is is known to be committed."""
+    """There was no error, but no record is known to be committed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ class _FoldingSink:
         self._news.set()
 
     async def flush(self) -> None:
-        """There is nothing to wait for."""
+        """Does nothing: there is nothing to wait for."""
 
     async def settled(self, names: frozenset[str], timeout_s: float) -> None:
         """Waits until each of these sources has caught up or stalled, while one makes progress.
@@ -164,12 +164,12 @@ class _FoldingSink:
 
 
 def _same(before: SourceStatus, after: SourceStatus) -> bool:
-    """Whether a source is where it was: a heartbeat alone is no news."""
+    """Whether a source has made no progress; a heartbeat alone is no progress."""
     return (before.state, before.offset) == (after.state, after.offset)
 
 
 class _Source(Protocol):
-    """What is followed until it has caught up."""
+    """The sources that are followed until they have caught up."""
 
     def run(self) -> Coroutine[Any, Any, None]: ...
 
@@ -208,7 +208,7 @@ def _sources(
 
 
 async def _from_the_beginning() -> None:
-    """Nothing was published before."""
+    """Returns None: nothing was published before."""
 
 
 async def _learn(cluster: ClusterSection, logins: NodeLogins, timeout_s: float) -> ClusterId:
@@ -231,7 +231,7 @@ async def _learn(cluster: ClusterSection, logins: NodeLogins, timeout_s: float) 
         return await _search(cluster, logins, deadline)
     if cluster.zookeeper:
         return await _from_znodes(cluster, timeout_s)
-    raise UsageError(f"{_name(cluster)} does not tell the cluster's id: give --cluster-id")
+    raise UsageError(f"{_name(cluster)} does not have the cluster's id: give --cluster-id")
 
 
 class _NullSink:
@@ -243,7 +243,7 @@ class _NullSink:
         """Drops an event."""
 
     async def flush(self) -> None:
-        """There is nothing to wait for."""
+        """Does nothing: there is nothing to wait for."""
 
 
 async def _from_znodes(cluster: ClusterSection, timeout_s: float) -> ClusterId:

@@ -1,4 +1,4 @@
-"""The embedded bus: one Kafka node of our own, where no bus is named."""
+"""The embedded bus: a Kafka node that is started if no bus is named."""
 
 import contextlib
 import fcntl

@@ -32,7 +32,7 @@ def open_lake(root: str, master: str, *, brief: bool = False) -> Iterator["Lake"
             or as Spark reports inside.
     """
     if not root.strip():
-        raise UsageError("the lake has no place: give a directory or a URI with --lake")
+        raise UsageError("no lake is given: pass --lake DIRECTORY or URI")
     place = absolute_root(root)
     # Who was submitted has the jars that spark-submit was given; for a session of our own they are
     # fetched.
@@ -55,7 +55,7 @@ def open_lake(root: str, master: str, *, brief: bool = False) -> Iterator["Lake"
             logging.getLogger("pyspark").info("%s", trace)
             raise LakeError(f"the lake {root} cannot be used: {reason_in(trace)}") from error
         finally:
-            session.sparkContext.setLogLevel("OFF")  # its messages while it ends are of no use
+            session.sparkContext.setLogLevel("OFF")  # its messages at the end are useless
             session.stop()
 
 
@@ -75,7 +75,7 @@ def _quiet_stdout() -> Iterator[None]:
 
 
 def stop_at_signal() -> threading.Event:
-    """Set by SIGINT and SIGTERM; the second one ends the process as it is."""
+    """An event that SIGINT and SIGTERM set; the second signal ends the process at once."""
     stop = threading.Event()
 
     def on_signal(number: int, _: object) -> None:

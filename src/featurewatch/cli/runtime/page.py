@@ -1,14 +1,14 @@
 """Runs the page: reads the topics in threads, and serves what they hold.
 
 The topics are read by assignment, without a consumer group, so any number of processes may serve
-the page. While the bus is away, the page shows what it knows and says since when.
+the page. While the bus is unreachable, the page shows the last known state and says since when.
 """
 
 import asyncio
 import logging
 import random
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final
 
 from confluent_kafka import Message
@@ -21,7 +21,6 @@ from featurewatch.common.text import error_line
 from featurewatch.monitor.rows import StateRowError
 from featurewatch.streams.bus.feed import FailureLog, TopicFeed, follow_feed
 from featurewatch.streams.bus.settings import BusSettings
-from featurewatch.streams.codec.events import MalformedEventError
 from featurewatch.streams.source import wall_clock_ms
 from featurewatch.streams.topics import ALERTS, EPOCHS, FEATURE_CHANGES, OPERATIONS, STATE
 from featurewatch.streams.types import ClusterId
@@ -80,9 +79,7 @@ async def run_page_beside(
 
     async def on_failure(error: Exception, wait_s: float) -> None:
         reason = error_line(error)
-        LOG.error(
-            "the page failed and is started again in %g s (%s)", wait_s, reason, exc_info=error
-        )
+        LOG.error("the page failed and restarts in %g s (%s)", wait_s, reason, exc_info=error)
 
     await run_restarting(run, on_failure, must_be_set_up, STEADY_BACKOFF)
 
@@ -101,15 +98,11 @@ class _Outputs(TopicFeed):
     def begin(self) -> None:
         self._model.begin_reading()
 
-    def apply(self, messages: Iterable[Message]) -> None:
-        for message in messages:
-            topic = self._short_names[str(message.topic())]
-            try:
-                self._model.apply(
-                    topic, message.key() or b"", message.value(), self._server.now_ms()
-                )
-            except MalformedEventError as error:
-                _log_malformed(message, error)
+    def apply_message(self, message: Message) -> None:
+        topic = self._short_names[str(message.topic())]
+        self._model.apply(topic, message.key() or b"", message.value(), self._server.now_ms())
+
+    def applied(self) -> None:
         self._server.notify()
 
     def end(self) -> None:
@@ -138,11 +131,12 @@ class _Rows(TopicFeed):
     def begin(self) -> None:
         self._rows.begin_reading()
 
-    def apply(self, messages: Iterable[Message]) -> None:
-        for message in messages:
-            cluster = self._rows.apply(message.key() or b"", message.value())
-            if cluster is not None and self._rows.is_complete:
-                self._set_times(cluster)
+    def apply_message(self, message: Message) -> None:
+        cluster = self._rows.apply(message.key() or b"", message.value())
+        if cluster is not None and self._rows.is_complete:
+            self._set_times(cluster)
+
+    def applied(self) -> None:
         self._server.notify()
 
     def end(self) -> None:
@@ -160,7 +154,7 @@ class _Rows(TopicFeed):
 
 
 class _Past(TopicFeed):
-    """Folds the topics of what was: the rest of the page does not wait for them."""
+    """Folds the topics of the history; the rest of the page does not wait for them."""
 
     topics: Final = (EPOCHS, OPERATIONS)
 
@@ -173,12 +167,10 @@ class _Past(TopicFeed):
     def begin(self) -> None:
         self._history.begin_reading()
 
-    def apply(self, messages: Iterable[Message]) -> None:
-        for message in messages:
-            try:
-                self._history.apply(self._short_names[str(message.topic())], message.value())
-            except MalformedEventError as error:
-                _log_malformed(message, error)
+    def apply_message(self, message: Message) -> None:
+        self._history.apply(self._short_names[str(message.topic())], message.value())
+
+    def applied(self) -> None:
         self._server.notify()
 
     def end(self) -> None:
@@ -188,13 +180,3 @@ class _Past(TopicFeed):
     def report(self, error: str | None) -> None:
         super().report(error)
         self._history.error = error
-
-
-def _log_malformed(message: Message, error: MalformedEventError) -> None:
-    LOG.error(
-        "%s partition %s offset %s is passed over: %s",
-        message.topic(),
-        message.partition(),
-        message.offset(),
-        error_line(error),
-    )

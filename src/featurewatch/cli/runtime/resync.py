@@ -1,8 +1,8 @@
-"""Requests that sources publish their whole state anew: reads them, and writes them for a person.
+"""Reads requests that sources republish their whole state, and writes them for a person.
 
-Anybody with the right to write the topic may request anything, as often as he likes. So a message
-counts only if it is small and of the schema, and a source that this process runs begins at most one
-republication in `MIN_INTERVAL_S`.
+Anybody with the right to write the topic may request anything, as often as they like. Therefore a
+message counts only if it is small and matches the schema, and a source that this process runs
+begins at most one republication in `MIN_INTERVAL_S`.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from featurewatch.streams.types import ClusterId
 LOG: Final = logging.getLogger("featurewatch.watch")
 
 MIN_INTERVAL_S: Final = 10.0
-"""Between two republications of one source, in seconds; what is requested earlier waits so long."""
+"""Between two republications of one source, in seconds; earlier requests wait this long."""
 
 MAX_REQUEST_BYTES: Final = 64 * 1024
 """A longer request is ignored."""
@@ -36,7 +36,7 @@ _Supervisors = Callable[[], Iterable[SourceSupervisor[Any]]]
 
 
 class ResyncRequests:
-    """Which sources must publish anew. Pure: times are seconds of a clock that does not go back."""
+    """Which sources must republish. Pure: times are seconds of a clock that does not go back."""
 
     def __init__(self, sources: _Supervisors) -> None:
         self._sources = sources
@@ -44,13 +44,13 @@ class ResyncRequests:
         self._begun_s: dict[SourceSupervisor[Any], float] = {}
 
     def add(self, value: bytes | None, key: bytes | None) -> None:
-        """Notes a request; one that cannot be read, or is for nobody here, changes nothing."""
+        """Notes a request; an invalid one, or one for no source here, changes nothing."""
         if value is None or len(value) > MAX_REQUEST_BYTES:
             return
         try:
             request = decode_resync_request(value, key)
         except MalformedEventError as error:
-            LOG.debug("a request to publish anew is ignored: %s", error)
+            LOG.debug("an invalid resync request is ignored: %s", error)
             return
         for supervisor in self._sources():
             source = supervisor.source
@@ -68,7 +68,7 @@ class ResyncRequests:
             source = supervisor.source
             cluster = source.report().cluster
             LOG.warning(
-                "%s: %s publishes its whole state anew: %s",
+                "%s: %s republishes its whole state: %s",
                 *(cluster, source.name, shortened(reason, 400)),
             )
             source.request_resync(reason)
@@ -78,13 +78,12 @@ class _RequestFeed(TopicFeed):
     """Notes requests as they come, and begins the republications that are due."""
 
     def __init__(self, requests: ResyncRequests, monotonic: Callable[[], float]) -> None:
-        super().__init__(FailureLog(LOG, "requests to publish anew cannot be read", after_s=0))
+        super().__init__(FailureLog(LOG, "resync requests cannot be read", after_s=0))
         self._requests = requests
         self._monotonic = monotonic
 
-    def apply(self, messages: Iterable[Message]) -> None:
-        for message in messages:
-            self._requests.add(message.value(), message.key())
+    def apply_message(self, message: Message) -> None:
+        self._requests.add(message.value(), message.key())
 
     def report(self, error: str | None) -> None:
         super().report(error)

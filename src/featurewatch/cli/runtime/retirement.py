@@ -1,4 +1,4 @@
-"""Publishes that sources are retired, and waits until a worker has applied it."""
+"""Publishes the retirement of sources, and waits until a worker has applied it."""
 
 import asyncio
 import contextlib

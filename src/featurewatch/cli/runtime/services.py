@@ -59,12 +59,12 @@ def _cancelled_by_signals(task: asyncio.Future[Any]) -> Iterator[None]:
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, end)
-    # The timer goes on after this context: ending the event loop can take long, too.
+    # The timer outlives this context, because ending the event loop can take long, too.
     yield
 
 
 def _give_up(why: str) -> None:
-    print_error(f"{why}; what was not finished is done at the next start")
+    print_error(f"{why}; unfinished work is done at the next start")
     logging.shutdown()
     sys.stderr.flush()
     os._exit(ExitCode.FAILED)

@@ -3,6 +3,8 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from featurewatch.cli.config.settings import ClusterSection, Settings
@@ -16,6 +18,7 @@ from featurewatch.cli.config.source_settings import (
 )
 from featurewatch.cli.errors import UsageError
 from featurewatch.cli.runtime.bus import wait_for_topics
+from featurewatch.cli.runtime.cluster_claims import Claim, ClusterClaims
 from featurewatch.cli.runtime.cluster_id import find_cluster_id
 from featurewatch.cli.runtime.resync import follow_resync_requests
 from featurewatch.cli.runtime.supervisor import (
@@ -35,6 +38,7 @@ from featurewatch.streams.events import SourceState
 from featurewatch.streams.health import HealthServer, source_views
 from featurewatch.streams.kraft.source import KraftSource
 from featurewatch.streams.metrics import SourceReport, SourceReporter
+from featurewatch.streams.node_addresses import NodeAddresses
 from featurewatch.streams.source import monotonic_ms
 from featurewatch.streams.source_shell import SourceShell
 from featurewatch.streams.source_status import RecentTexts
@@ -44,6 +48,9 @@ from featurewatch.streams.zookeeper.source import ZookeeperSource
 LOG: Final = logging.getLogger("featurewatch.watch")
 
 _CATCHING_UP_POLL_S: Final = 0.1
+_LEARN_AGAIN_S: Final = 30.0
+"""Between two looks at the id of a cluster that another entry has too."""
+
 _Source = TypeVar("_Source", bound=SourceShell)
 _ZookeeperSupervisor = SourceSupervisor[ZookeeperSource] | None
 
@@ -51,16 +58,14 @@ _ZookeeperSupervisor = SourceSupervisor[ZookeeperSource] | None
 class WatchedCluster:
     """One configured cluster: first its id is learned, then its sources run.
 
-    ``watched`` has the clusters of this process by id, as far as they are known.
+    ``claims`` are those of all clusters of this process to their ids.
 
     Raises `UsageError` for settings that are wrong, before any request.
     """
 
-    def __init__(
-        self, cluster: ClusterSection, watched: dict[ClusterId, "WatchedCluster"] | None = None
-    ) -> None:
+    def __init__(self, cluster: ClusterSection, claims: ClusterClaims | None = None) -> None:
         self._cluster = cluster
-        self._watched = {} if watched is None else watched
+        self._claims = claims or ClusterClaims()
         if not (self._has_nodes or cluster.zookeeper):
             raise UsageError(
                 "a cluster has neither controllers nor servers nor polled controllers nor a log "
@@ -72,19 +77,20 @@ class WatchedCluster:
         self._znodes = zookeeper_settings(cluster) if cluster.zookeeper else None
         self._trouble = "its cluster id is not known yet"
         self._learning = self._has_nodes
+        self._is_unreached = asyncio.Event()
         self.sources: list[SourceSupervisor[Any]] = []
         self._restart_counts: dict[str, int] = {}
 
     @property
     def _has_nodes(self) -> bool:
-        """Whether there is more to follow than znodes."""
+        """Whether the cluster has more to follow than znodes."""
         cluster = self._cluster
         polled = cluster.servers or cluster.polled_controllers
         return bool(cluster.controllers or polled or cluster.log_directory)
 
     @property
     def name(self) -> str:
-        """How the cluster is called before its id is known."""
+        """The name of the cluster before its id is known."""
         return self._cluster.provisional_id
 
     @property
@@ -95,7 +101,7 @@ class WatchedCluster:
         return ApiVersionsSource.name if self._cluster.servers else ZookeeperSource.name
 
     def unreached_reason(self) -> str | None:
-        """Why its id is not known; None: it is known."""
+        """Why its id is not known; None if it is known."""
         if self._has_nodes:
             return self._trouble if self._learning else None
         reports = [source.report() for source in self.sources]
@@ -108,7 +114,7 @@ class WatchedCluster:
         return [*self.sources, *([self] if self._learning else [])]
 
     def report(self) -> SourceReport:
-        """That nothing can be read yet, and why."""
+        """The report that nothing can be read yet, and why."""
         return SourceReport(
             self.name,
             "none",
@@ -137,9 +143,15 @@ class WatchedCluster:
             running.append(znodes.run())
         if self._has_nodes:
             running.append(self._follow_nodes(publisher, znodes))
-        if not self._cluster.cluster_id:
-            running.append(report_unreached(self, publisher))
+        running.append(self._report_unreached(publisher))
         await run_all(running)
+
+    async def _report_unreached(self, publisher: Publisher) -> None:
+        """Reports that the cluster is not followed, whenever that begins."""
+        while True:
+            await report_unreached(self, publisher)
+            self._is_unreached.clear()
+            await self._is_unreached.wait()
 
     def note_failure(self, reason: str) -> None:
         """Reports all sources as stalled: they have ended, and ``reason`` says why."""
@@ -152,36 +164,65 @@ class WatchedCluster:
             make,
             restart_count=self._restart_counts.get(name, 0),
             cluster_name=self._cluster.name,
+            addresses=self._addresses(name),
         )
 
-    async def _follow_nodes(self, publisher: Publisher, znodes: _ZookeeperSupervisor) -> None:
-        """Follows what speaks Kafka's protocol, and the log's files."""
+    def _addresses(self, source: str) -> str:
+        """The configured addresses of a source, in an order that does not depend on theirs."""
         cluster = self._cluster
-        learned: list[ClusterId] = []
+        given = {
+            KraftSource.name: cluster.controllers or f"{cluster.log_directory}",
+            ApiVersionsSource.name: f"{cluster.servers},{cluster.polled_controllers}",
+            ZookeeperSource.name: cluster.zookeeper,
+        }[source]
+        return ",".join(sorted(filter(None, map(str.strip, given.split(",")))))
 
-        async def learn() -> None:
-            learned.append(await self._learn(znodes))
+    async def _follow_nodes(self, publisher: Publisher, znodes: _ZookeeperSupervisor) -> None:
+        """Follows what speaks Kafka's protocol, and the log's files, while the id is this one's."""
+        others = [*self.sources]
+        claim: Claim | None = None
+        try:
+            while True:
+                cluster_id = await self._learned(znodes)
+                if claim is None or claim.cluster_id != cluster_id:
+                    if claim is not None:
+                        claim.release()
+                    is_configured = bool(self._cluster.cluster_id)
+                    claim = self._claims.claim(cluster_id, self.name, is_configured=is_configured)
+                if (refusal := claim.refusal()) is not None:
+                    self._refuse(refusal)
+                    await claim.wait(refused=False, timeout_s=_LEARN_AGAIN_S)
+                    continue
+                self._learning = False
+                with suppress(_RefusedError):
+                    await run_all([self._run_sources(cluster_id, publisher), _until_refused(claim)])
+                self.sources = [*others]
+        finally:
+            if claim is not None:
+                claim.release()
 
-        await run_restarting(learn, self._on_failure, is_bus_error)
-        (cluster_id,) = learned
-        first = self._watched.setdefault(cluster_id, self)
-        if first is not self:
-            self._trouble = (
-                f"it is the cluster {cluster_id}, which is watched already as {first.name}: write "
-                "one entry for a cluster, with all its addresses"
-            )
-            LOG.error("%s: %s", self.name, self._trouble)
-            await asyncio.Event().wait()
-        self._learning = False
+    def _refuse(self, reason: str) -> None:
+        """Reports that the cluster is not followed, since its id is another's too."""
+        if reason != self._trouble or not self._learning:
+            LOG.error("%s: %s", self.name, reason)
+        self._trouble, self._learning = reason, True
+        self._is_unreached.set()
+
+    async def _run_sources(self, cluster_id: ClusterId, publisher: Publisher) -> None:
+        """Runs the sources of a cluster whose id is known."""
+        cluster = self._cluster
         running = []
+        addresses = NodeAddresses()
         if cluster.controllers or cluster.log_directory:
             log = kraft_settings(cluster, cluster_id, self._logins.controllers)
+            log = replace(log, addresses=addresses)
             self.sources.append(
                 self._supervise(KraftSource.name, lambda: KraftSource.on_bus(log, publisher))
             )
             running.append(self.sources[-1].run())
         if cluster.servers or cluster.polled_controllers:
             nodes = api_versions_settings(cluster, cluster_id, self._logins)
+            nodes = replace(nodes, addresses=addresses)
             polling = self._supervise(
                 ApiVersionsSource.name, lambda: ApiVersionsSource(nodes, publisher)
             )
@@ -189,9 +230,19 @@ class WatchedCluster:
             self.sources.append(polling)
         await run_all(running)
 
+    async def _learned(self, znodes: _ZookeeperSupervisor) -> ClusterId:
+        """The cluster's id, whatever learning it fails of meanwhile."""
+        learned: list[ClusterId] = []
+
+        async def learn() -> None:
+            learned.append(await self._learn(znodes))
+
+        await run_restarting(learn, self._on_failure, is_bus_error)
+        return learned[0]
+
     async def _on_failure(self, error: Exception, wait_s: float) -> None:
-        """The cluster's id could not be learned for a reason that nobody expected."""
-        reason = f"learning its cluster id failed, again in {wait_s:g} s ({error_line(error)})"
+        """Notes that the cluster's id could not be learned because of an unexpected error."""
+        reason = f"learning its cluster id failed; retry in {wait_s:g} s ({error_line(error)})"
         if error_line(error) not in self._trouble:
             LOG.error("%s: %s", self.name, reason, exc_info=error)
         self._trouble = reason
@@ -218,6 +269,15 @@ class WatchedCluster:
             await asyncio.sleep(search.retry_s)
 
 
+class _RefusedError(Exception):
+    """Another entry has the cluster's id too."""
+
+
+async def _until_refused(claim: Claim) -> None:
+    await claim.wait(refused=True)
+    raise _RefusedError
+
+
 async def _run_after(
     earlier: Sequence[SourceSupervisor[Any]], supervisor: SourceSupervisor[Any]
 ) -> None:
@@ -236,8 +296,8 @@ class SourceRunner:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        watched: dict[ClusterId, WatchedCluster] = {}
-        self.clusters = [WatchedCluster(cluster, watched) for cluster in settings.clusters]
+        claims = ClusterClaims()
+        self.clusters = [WatchedCluster(cluster, claims) for cluster in settings.clusters]
         if not self.clusters:
             raise UsageError(
                 "there is no cluster to watch: give --controllers, --servers, --log-directory or "
@@ -250,7 +310,7 @@ class SourceRunner:
         return [report for cluster in self.clusters for report in cluster.reports()]
 
     async def run(self) -> None:
-        """Watches until cancelled; all sources begin anew if the bus accepts no more of them.
+        """Watches until cancelled; all sources restart if the bus accepts no more of them.
 
         Raises:
             streams.bus.errors.BusSetupError: The bus cannot be used as it is set up.
@@ -269,7 +329,7 @@ class SourceRunner:
         publisher = Publisher(bus, on_error=_tell)
         keeper = TopicKeeper(bus)
         keeping = start_background(
-            "looking after the topics", lambda: keeper.run(lambda: publisher.waits_for_topic)
+            "maintaining the topics", lambda: keeper.run(lambda: publisher.waits_for_topic)
         )
         try:
             async with publisher:
@@ -286,7 +346,7 @@ class SourceRunner:
         return must_be_set_up(error) and not self._has_published
 
     async def _on_failure(self, error: Exception, wait_s: float) -> None:
-        reason = f"the sources begin anew in {wait_s:g} s ({error_line(error)})"
+        reason = f"the sources restart in {wait_s:g} s ({error_line(error)})"
         LOG.error("%s", reason, exc_info=None if isinstance(error, BusError) else error)
         for cluster in self.clusters:
             cluster.note_failure(reason)

@@ -1,8 +1,8 @@
 """Runs work and starts it again after a failure.
 
-What a cluster's nodes send may make its source fail, and must not touch the sources of others, so
-each source is started again for itself. An error of the bus, which all of them share, is raised to
-`SourceRunner`, which starts them all again. Nothing ends because something else is away.
+Data from a cluster's nodes may make its source fail, and must not affect the sources of others, so
+each source restarts separately. An error of the bus, which all of them share, is raised to
+`SourceRunner`, which restarts them all. Nothing ends because something else is unavailable.
 """
 
 import asyncio
@@ -32,16 +32,16 @@ _SOURCE = TypeVar("_SOURCE", bound=SourceShell)
 
 @dataclass(frozen=True, slots=True)
 class RestartBackoff:
-    """Waits before work that failed is started again, in seconds."""
+    """The waits before failed work is restarted, in seconds."""
 
     first_s: float = 1.0
-    """Before the first restart; each further one waits twice as long."""
+    """The wait before the first restart; each further one waits twice as long."""
 
     max_s: float = 15.0
     """The longest wait: shorter than the 20 s after which a worker calls a source silent."""
 
     steady_s: float = 60.0
-    """Work that ran for so long before it failed waits `first_s` again."""
+    """Work that ran for this long before it failed waits only `first_s` again."""
 
 
 DEFAULT_BACKOFF: Final = RestartBackoff()
@@ -65,11 +65,11 @@ async def run_restarting(
     backoff: RestartBackoff = DEFAULT_BACKOFF,
     monotonic_s: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Runs ``work`` until it ends by itself, again and again if it fails.
+    """Runs ``work`` until it returns; restarts it when it fails.
 
     ``on_failure`` gets the error and the seconds until the restart. An error for which ``is_final``
-    is true is raised. While the bus is away, each attempt waits for it by itself: the one after it
-    begins without a longer wait.
+    is true is raised. While the bus is unreachable, each attempt waits for it anyway, so the wait
+    before the next attempt does not grow.
     """
     wait_s = backoff.first_s
     while True:
@@ -93,7 +93,7 @@ class SourceSupervisor(Generic[_SOURCE]):
     """One source; ``make`` gives a new one for each start, so that nothing of a failure stays.
 
     ``restart_count`` is how often the source was started again before, ``cluster_name`` what the
-    configuration calls the cluster (empty: nothing).
+    configuration calls the cluster (empty: nothing), and ``addresses`` are the cluster's there.
     """
 
     def __init__(
@@ -102,9 +102,11 @@ class SourceSupervisor(Generic[_SOURCE]):
         backoff: RestartBackoff = DEFAULT_BACKOFF,
         restart_count: int = 0,
         cluster_name: str = "",
+        addresses: str = "",
     ) -> None:
         self._make_source = make
         self._cluster_name = cluster_name
+        self._addresses = addresses
         self._backoff = backoff
         self.restart_count = restart_count
         self._failure = ""
@@ -114,6 +116,7 @@ class SourceSupervisor(Generic[_SOURCE]):
     def _make(self) -> _SOURCE:
         source = self._make_source()
         source.cluster_name = self._cluster_name
+        source.addresses = self._addresses
         return source
 
     def report(self) -> SourceReport:
@@ -129,7 +132,7 @@ class SourceSupervisor(Generic[_SOURCE]):
         await run_restarting(self._run_source, self._on_failure, is_bus_error, self._backoff)
 
     def note_failure(self, reason: str) -> None:
-        """Reports the source as stalled: it has ended, and ``reason`` says when it begins anew."""
+        """Reports the source as stalled: it has ended, and ``reason`` says when it restarts."""
         self._failure = reason
 
     async def _run_source(self) -> None:
@@ -141,9 +144,7 @@ class SourceSupervisor(Generic[_SOURCE]):
 
     async def _on_failure(self, error: Exception, wait_s: float) -> None:
         report = self.source.report()
-        self._failure = (
-            f"the source failed and is started again in {wait_s:g} s ({error_line(error)})"
-        )
+        self._failure = f"the source failed and restarts in {wait_s:g} s ({error_line(error)})"
         LOG.error(
             "%s: %s: %s",
             report.cluster or "unknown cluster",

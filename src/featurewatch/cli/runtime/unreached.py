@@ -15,10 +15,10 @@ from featurewatch.streams.topics import INPUT_OF_SOURCE
 from featurewatch.streams.types import ClusterId
 
 _INTERVAL_S: Final = 5.0
-"""Between two statuses, as of other sources."""
+"""Seconds between two statuses, as for other sources."""
 
 _GRACE_S: Final = 10.0
-"""Nodes that start beside the source are not unreached."""
+"""The grace period: nodes may start at the same time as the source."""
 
 
 class UnreachedCluster(Protocol):
@@ -26,14 +26,14 @@ class UnreachedCluster(Protocol):
 
     @property
     def name(self) -> str:
-        """How the cluster is called before its id is known."""
+        """The name of the cluster before its id is known."""
 
     @property
     def first_source(self) -> str:
         """The name of its source, the first if it has several."""
 
     def unreached_reason(self) -> str | None:
-        """Why its id is not known; None: it is known."""
+        """Why its id is not known; None if it is known."""
 
 
 async def report_unreached(

@@ -1,4 +1,4 @@
-"""Runs a worker, and a new one in its place after a failure."""
+"""Runs a worker, and replaces it by a new one after a failure."""
 
 import asyncio
 import contextlib
@@ -28,7 +28,7 @@ from featurewatch.streams.health import HealthServer, HealthViews
 LOG: Final = logging.getLogger("featurewatch.worker")
 
 _LOOK_S: Final = 5.0
-"""Between two looks at who has the worker's membership."""
+"""Seconds between two checks of the worker's membership."""
 
 
 class WorkerSupervisor:
@@ -53,7 +53,7 @@ class WorkerSupervisor:
         self._worker = self._make(settings, self.metrics)
 
     def not_ready_reasons(self) -> list[str]:
-        """The reasons why the worker is not ready, as text; an empty list: it is ready."""
+        """The reasons why the worker is not ready, as text; empty if it is ready."""
         return [self._failure] if self._failure else self._worker.not_ready_reasons()
 
     async def run(self) -> None:
@@ -117,7 +117,7 @@ class WorkerSupervisor:
 
     def _note_replaced(self, error: WorkerIdTakenError) -> None:
         self._is_replaced = True
-        self._failure = f"the worker begins anew when that one has ended ({error_line(error)})"
+        self._failure = f"standing by: restarts once the other worker exits ({error_line(error)})"
         LOG.error("%s", self._failure)
 
     def _is_final(self, error: Exception) -> bool:
@@ -129,7 +129,7 @@ class WorkerSupervisor:
         if isinstance(error, WorkerIdTakenError):
             self._note_replaced(error)
             return
-        self._failure = f"the worker begins anew in {wait_s:g} s ({error_line(error)})"
+        self._failure = f"the worker restarts in {wait_s:g} s ({error_line(error)})"
         is_expected = isinstance(error, BusError | StuckCommitsError | SkippedOffsetsError)
         LOG.error("%s", self._failure, exc_info=None if is_expected else error)
 

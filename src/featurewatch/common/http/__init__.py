@@ -1,1 +1,1 @@
-"""What every HTTP port of the product has in common: TLS, logins, limits of clients, listening."""
+"""The common parts of every HTTP port: TLS, logins, limits of clients, listening."""

@@ -1,4 +1,4 @@
-"""Who may make a request to an HTTP port, and how often."""
+"""Decides which requests to an HTTP port are allowed, and how many."""
 
 import asyncio
 import base64
@@ -25,24 +25,24 @@ from featurewatch.common.http.tls import is_client_allowed
 _LOG: Final = logging.getLogger("featurewatch.http")
 
 HEALTH: Final = frozenset({"/healthz", "/readyz"})
-"""Probes have no login."""
+"""Routes of probes, which need no login."""
 
 SESSION_COOKIE: Final = "featurewatch_session"
 CLIENT: Final = web.RequestKey("client", str)
 """The key of the client that a request is counted for."""
 
 BURST_S: Final = 5.0
-"""A client may make the requests of so many seconds at once."""
+"""A client may make the requests of this many seconds at once."""
 
 MAX_FAILED_LOGINS: Final = 10
 """Wrong passwords of one client at once; then one in `_FAILED_LOGIN_S`."""
 
 MAX_CHECKS_OF_CLIENT: Final = 2
-"""Passwords of one client that are checked at the same time: they keep no other client out."""
+"""Passwords of one client that are checked at once, so that other clients are not kept out."""
 
 _FAILED_LOGIN_S: Final = 5.0
 _HOLD_S: Final = 0.5
-"""A refused client gets its response so much later: a connection can ask twice a second."""
+"""Delay of a response to a refused client: a connection can ask twice a second."""
 
 _MAX_HELD: Final = 500
 _MAX_AUTHORIZATION_CHARS: Final = 4_096
@@ -53,7 +53,7 @@ _SECRET_PARAMETERS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """A login that was accepted; a response that goes on ends when it ``holds`` no more."""
+    """An accepted login; a long response ends when the login no longer ``holds``."""
 
     holds: Callable[[], bool]
 
@@ -97,7 +97,7 @@ class AccessControl:
         """Counts a request of its client; raises `ProblemError` if it comes too early."""
         client = self.client_of(request)
         request[CLIENT] = client
-        # What floods the page does not keep a probe from its response.
+        # A flood of requests to the page must not delay the response to a probe.
         await self._limit(client + " probes" if _route(request) in HEALTH else client)
 
     async def authorize(self, request: web.Request, open_paths: Set[str] = HEALTH) -> None:
@@ -108,7 +108,11 @@ class AccessControl:
             await self._check_login(request, rules, request[CLIENT])
             by_session = rules.needs_credentials and "Authorization" not in request.headers
             request[ADMISSION] = Admission(
-                lambda: self.rules is rules and (not by_session or self.has_session(request))
+                lambda: (
+                    self.rules is rules
+                    and self._is_certified(request, rules)
+                    and (not by_session or self.has_session(request))
+                )
             )
 
     async def add_headers(self, _: web.Request, response: web.StreamResponse) -> None:
@@ -123,7 +127,7 @@ class AccessControl:
         return self.addresses.client_of(request.remote or "", forwarded)
 
     def new_session(self, request: web.Request, token: str) -> str | None:
-        """The session for a token that a browser shows; None: there is no such token."""
+        """The session for a token that a browser sends, or None for an unknown token."""
         found = self.rules.tokens.find(token)
         if found is None:
             self.refusals.note("wrong logins", self.client_of(request))
@@ -131,7 +135,7 @@ class AccessControl:
         return self.rules.tokens.new_session(found, self._wall_clock_s())
 
     def has_session(self, request: web.Request) -> bool:
-        """Whether a browser has shown a token before."""
+        """Whether a browser has sent a token before."""
         session = request.cookies.get(SESSION_COOKIE, "")
         return self.rules.tokens.accepts_session(session, self._wall_clock_s())
 
@@ -153,22 +157,27 @@ class AccessControl:
         )
 
     async def _check_login(self, request: web.Request, rules: AccessRules, client: str) -> None:
-        if rules.config.tls is not None:
-            transport = request.transport
-            certificate = None if transport is None else transport.get_extra_info("peercert")
-            if not is_client_allowed(rules.config.tls, certificate):
-                self.refusals.note("no certificate that is allowed", client)
-                raise ProblemError(
-                    HTTPStatus.FORBIDDEN,
-                    "Your client has sent no certificate that is allowed here.",
-                )
+        if not self._is_certified(request, rules):
+            self.refusals.note("no certificate that is allowed", client)
+            raise ProblemError(
+                HTTPStatus.FORBIDDEN,
+                "Your client has sent no certificate that is allowed here.",
+            )
         if rules.needs_credentials and not await self._has_credentials(request, rules, client):
             raise ProblemError(
                 HTTPStatus.UNAUTHORIZED,
                 "A login is needed here: a user with a password, or a bearer token. A browser "
-                "gets it from the page: load that anew.",
+                "gets it from the page: reload the page.",
                 headers={"WWW-Authenticate": rules.challenge},
             )
+
+    def _is_certified(self, request: web.Request, rules: AccessRules) -> bool:
+        """Whether the client has a certificate as it is required, at this moment."""
+        if rules.config.tls is None:
+            return True
+        transport = request.transport
+        certificate = None if transport is None else transport.get_extra_info("peercert")
+        return is_client_allowed(rules.config.tls, certificate, self._wall_clock_s())
 
     async def _has_credentials(self, request: web.Request, rules: AccessRules, client: str) -> bool:
         authorization = request.headers.get("Authorization")
@@ -222,7 +231,7 @@ class AccessControl:
 
 
 def _route(request: web.Request) -> str:
-    """The path of a route, with the names of its parts; empty: there is none."""
+    """The path of a route, with the names of its parts; empty if no route matches."""
     resource = request.match_info.route.resource
     return "" if resource is None else resource.canonical
 

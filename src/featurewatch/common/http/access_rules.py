@@ -35,7 +35,7 @@ class AccessRules:
 
     @property
     def has_login(self) -> bool:
-        """Whether not everybody who can connect may read."""
+        """Whether a login is required to read."""
         tls = self.config.tls
         needs_certificate = tls is not None and tls.client_auth is ClientAuth.REQUIRED
         return needs_certificate or self.needs_credentials
@@ -73,13 +73,13 @@ class AccessRulesFiles:
         return rules
 
     def named(self) -> Iterable[Path]:
-        """These files, as far as they are given."""
+        """The configured files."""
         return filter(None, (self.config_file, self.token_file))
 
 
 @dataclass(frozen=True, slots=True)
 class AccessSettings:
-    """What holds for one port.
+    """The access rules of one port.
 
     ``config_file`` is a `web_config`, ``token_file`` has bearer tokens; without either there is no
     login. ``must_have_login`` refuses files without one. Of ``proxies`` the client's address is
@@ -99,22 +99,22 @@ class AccessSettings:
 
 
 class AccessRulesReader:
-    """Reads the rules anew when one of their files has changed."""
+    """Rereads the rules when one of their files has changed."""
 
     def __init__(self, files: AccessRulesFiles, rules: AccessRules) -> None:
         self._files = files
         self._paths = self._all_paths(rules)
         self._seen = _fingerprint(self._paths)
         self.error = ""
-        """Why the files as they are now cannot be used; empty: they are what holds."""
+        """Why the current files cannot be used; empty if they are in use."""
 
     @property
     def has_files(self) -> bool:
-        """Whether there is anything that can change."""
+        """Whether there is a file that can change."""
         return bool(self._paths)
 
     def read_changed(self) -> AccessRules | None:
-        """New rules; None: nothing has changed, or what has cannot be used, which one line says.
+        """New rules; None if nothing has changed, or the new files are unusable (logged in a line).
 
         Whatever the files make their readers raise, they are read again at their next change.
         """
@@ -134,9 +134,10 @@ class AccessRulesReader:
             )
             return None
         self.error = ""
-        self._paths = self._all_paths(rules)
-        self._seen = _fingerprint(self._paths)
-        _LOG.info("TLS and logins were read anew: %s", ", ".join(map(str, self._files.named())))
+        paths = self._all_paths(rules)
+        if paths != self._paths:  # else what was replaced during the reading would not be noticed
+            self._paths, self._seen = paths, _fingerprint(paths)
+        _LOG.info("TLS and logins were reloaded: %s", ", ".join(map(str, self._files.named())))
         return rules
 
     def _all_paths(self, rules: AccessRules) -> tuple[Path, ...]:

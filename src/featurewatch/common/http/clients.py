@@ -1,4 +1,4 @@
-"""Who a client is: its address, or the one that a proxy in front states."""
+"""The identity of a client: its address, or the one that a proxy in front states."""
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -8,7 +8,7 @@ from typing import Final
 _MAX_HOPS: Final = 10
 _MAX_ADDRESS_CHARS: Final = 100
 _IPV6_PREFIX: Final = 64
-"""One customer of a network has so many bits of its addresses in common, and all the rest."""
+"""Bits that the addresses of one customer of a network share; the customer has all of the rest."""
 
 
 class ClientAddresses:
@@ -30,8 +30,8 @@ class ClientAddresses:
         """The key of a client: an address, or the network of one in IPv6.
 
         ``forwarded`` are the ``X-Forwarded-For`` headers. Proxies append to them: the last address
-        that is not that of a proxy is the client's, and what stands before it is the client's
-        own claim.
+        that is not that of a proxy is the client's; the client itself may have written those
+        before it.
         """
         if not forwarded:
             return client_key(peer)
@@ -46,7 +46,7 @@ class ClientAddresses:
 
 @lru_cache(maxsize=4_096)
 def client_key(peer: str) -> str:
-    """What one client has in common: its IPv4 address, or its IPv6 network."""
+    """The key of one client: its IPv4 address, or its IPv6 network."""
     address = _address(peer)
     if isinstance(address, IPv6Address):
         return str(IPv6Network((address, _IPV6_PREFIX), strict=False))
@@ -55,11 +55,16 @@ def client_key(peer: str) -> str:
 
 @lru_cache(maxsize=64)
 def is_loopback(host: str) -> bool:
-    """Whether an address to listen on is reached from this machine only."""
+    """Whether an address to listen on can be reached from this machine only."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
         return host.lower() == "localhost"
+
+
+def is_address(text: str) -> bool:
+    """Whether a text is an IP address, and no name."""
+    return _address(text) is not None
 
 
 def _address(text: str) -> IPv4Address | IPv6Address | None:

@@ -1,4 +1,4 @@
-"""The errors of HTTP ports, apart from what raises them: commands that print them load fast."""
+"""The errors of HTTP ports, in a separate module so that commands that print them load fast."""
 
 
 class PortTakenError(Exception):

@@ -1,39 +1,40 @@
-"""Listens on an HTTP port: TLS, the number of connections, and how long one may hesitate."""
+"""Listens on an HTTP port: TLS, the number of connections, and their timeouts."""
 
 import asyncio
 import logging
-from collections import Counter
 from typing import Any, Final, cast
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.typedefs import Handler
 
 from featurewatch.common.http.access import AccessControl
 from featurewatch.common.http.access_rules import AccessRulesReader, AccessSettings
 from featurewatch.common.http.clients import client_key, is_loopback
+from featurewatch.common.http.connections import ConnectionTable
 from featurewatch.common.http.errors import PortTakenError
 from featurewatch.common.tasks import BackgroundTask, start_background
 
 _LOG: Final = logging.getLogger("featurewatch.http.requests")
 
 IDLE_S: Final = 30.0
-"""A request must be complete so long after the connection was made, or after the one before."""
+"""A request must be complete this long after the connection was made or the last response."""
 
 HANDSHAKE_S: Final = 10.0
 WRITE_S: Final = 30.0
-"""A client that takes nothing of a response for so long is cut off."""
+"""A client that takes nothing of a response for this long is cut off."""
 
 MAX_LINE_BYTES: Final = 8_190
 MAX_HEADERS: Final = 64
 MAX_CONNECTIONS_OF_CLIENT: Final = 100
-"""Beside those of its event streams."""
+"""Beside those of its event streams: for one more, the longest idle one is closed."""
 
 _LOOK_S: Final = 1.0
 _LINGER_S: Final = 2.0
 
 
 def _is_defect(record: logging.LogRecord) -> bool:
-    """Whether a line is about the server: a request that is no HTTP is its client's error."""
+    """Whether a line is about the server; a request that is not HTTP is an error of its client."""
     error = record.exc_info[1] if record.exc_info else None
     return not isinstance(error, HttpProcessingError)
 
@@ -45,7 +46,7 @@ class HttpListener:
     """Serves an application; use `start` and `close`.
 
     ``port`` 0 takes any free one, which `port` then is. ``end_s`` is how long what is being served
-    may go on at the end. `access` is also what its handlers use.
+    may continue during the shutdown. `access` is also what its handlers use.
 
     Raises:
         WebConfigError: TLS or logins cannot be used as they are set up.
@@ -64,9 +65,11 @@ class HttpListener:
         self.port = port
         self.access = AccessControl(settings)
         self._reader = AccessRulesReader(settings.files, self.access.rules)
-        self._connections: Counter[str] = Counter()
-        self._max_connections = max_connections
-        self._max_streams_of_client = max_streams_of_client
+        self._connections: ConnectionTable[_Connection] = ConnectionTable(
+            max_connections,
+            MAX_CONNECTIONS_OF_CLIENT + max_streams_of_client,
+            self.access.refusals.note,
+        )
         self._end_s = end_s
         self._handshakes: set[asyncio.Task[None]] = set()
         self._runner: web.AppRunner | None = None
@@ -75,23 +78,24 @@ class HttpListener:
 
     @property
     def scheme(self) -> str:
-        """How addresses begin."""
+        """The scheme of addresses."""
         return "http" if self.access.rules.context is None else "https"
 
     @property
     def rules_error(self) -> str:
-        """Why older TLS and logins hold than the files have; empty: they are those of the files."""
+        """Why older TLS and logins are in use than those in the files; empty if they match."""
         return self._reader.error
 
     @property
     def warnings(self) -> dict[str, list[str]]:
-        """What ``/readyz`` says beside its verdict: a wrong file takes no process out of service,
+        """Remarks on ``/readyz`` beside its verdict: a wrong file takes no process out of service,
         since all of them would go at once."""
         error = self.rules_error
         return {"warnings": [f"TLS and logins stay as they were: {error}"]} if error else {}
 
     async def start(self, app: web.Application) -> None:
         """Begins to listen; raises `PortTakenError`."""
+        app.middlewares.insert(0, self._track)
         self._runner = web.AppRunner(
             app,
             access_log=None,
@@ -140,32 +144,24 @@ class HttpListener:
             await self._runner.cleanup()
 
     def new_handler(self) -> asyncio.Protocol:
-        """What speaks HTTP on one connection."""
+        """The HTTP protocol of one connection."""
         make = None if self._runner is None else self._runner.server
         if make is None:
             raise RuntimeError("a connection came before the server was set up")
         return cast("asyncio.Protocol", make())
 
-    def open(self, peer: str) -> bool:
+    def open(self, connection: "_Connection", peer: str) -> bool:
         """Counts a connection, if there may be one more."""
-        client = client_key(peer)
-        allowed = MAX_CONNECTIONS_OF_CLIENT + self._max_streams_of_client
-        has_too_many = self._connections[client] >= allowed
-        if has_too_many and not self.access.addresses.is_proxy(peer):
-            self.access.refusals.note("too many connections", client)
-            return False
-        if self._connections.total() >= self._max_connections:
-            self.access.refusals.note("too many connections of all clients", client)
-            return False
-        self._connections[client] += 1
-        return True
+        is_proxy = self.access.addresses.is_proxy(peer)
+        return self._connections.add(connection, client_key(peer), is_proxy=is_proxy)
 
-    def release(self, peer: str) -> None:
+    def use(self, connection: "_Connection", peer: str) -> None:
+        """A connection that was counted is in use."""
+        self._connections.use(connection, client_key(peer))
+
+    def release(self, connection: "_Connection", peer: str) -> None:
         """A connection that was counted has ended."""
-        client = client_key(peer)
-        self._connections[client] -= 1
-        if not self._connections[client]:
-            del self._connections[client]
+        self._connections.remove(connection, client_key(peer))
 
     def shake_hands(self, connection: "_Connection", transport: asyncio.Transport) -> None:
         """Begins TLS on a new connection."""
@@ -174,11 +170,11 @@ class HttpListener:
         task.add_done_callback(self._handshakes.discard)
 
     async def _shake_hands(self, connection: "_Connection", transport: asyncio.Transport) -> None:
-        context = self.access.rules.context
+        context = connection.context
         try:
             if context is None:
                 raise ConnectionAbortedError
-            # A connection that is reset in the middle ends no handshake.
+            # A connection that is reset in the middle never ends its handshake.
             async with asyncio.timeout(HANDSHAKE_S):
                 secured = await asyncio.get_running_loop().start_tls(
                     transport,
@@ -204,12 +200,55 @@ class HttpListener:
             rules = await asyncio.to_thread(self._reader.read_changed)
             if rules is not None:
                 self.access.rules = rules
+                self._close_outdated()
+
+    def _close_outdated(self) -> None:
+        """Ends connections with another TLS than the present one: their clients' certificates are
+        of an authority that may not count any more. What is being served is served to its end."""
+        for connection in self._connections:
+            if self._is_outdated(connection) and connection.is_idle:
+                connection.abort()
+
+    def _is_outdated(self, connection: "_Connection") -> bool:
+        return connection.context is not self.access.rules.context
+
+    @web.middleware
+    async def _track(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Notes which connections serve a request, and ends outdated ones after it."""
+        connection = _served_by(request)
+        if connection is None:  # it was lost meanwhile
+            return await handler(request)
+        connection.is_serving = True
+        try:
+            response = await handler(request)
+        except web.HTTPException as error:
+            self._end_outdated(connection, error)
+            raise
+        finally:
+            connection.is_serving = False
+            connection.note_use()
+        self._end_outdated(connection, response)
+        return response
+
+    def _end_outdated(self, connection: "_Connection", response: web.StreamResponse) -> None:
+        if self._is_outdated(connection):
+            response.force_close()
+
+
+def _served_by(request: web.Request) -> "_Connection | None":
+    transport = request.transport
+    protocol = None if transport is None else transport.get_protocol()
+    return protocol if isinstance(protocol, _Connection) else None
 
 
 class _Connection(asyncio.Protocol):
     """One connection: counted, with TLS where it is set up, and cut off if it takes nothing."""
 
     def __init__(self, listener: HttpListener) -> None:
+        self.context = listener.access.rules.context
+        """TLS as it was set up when the connection was made."""
+        self.is_serving = False
+        """Whether a request is being served."""
         self._listener = listener
         self._handler: asyncio.Protocol | None = None
         self._peer: str | None = None
@@ -220,11 +259,12 @@ class _Connection(asyncio.Protocol):
 
     def connection_made(self, transport: Any) -> None:
         peer = str((transport.get_extra_info("peername") or ("",))[0])
-        if not self._listener.open(peer):
+        if not self._listener.open(self, peer):
             transport.abort()
             return
         self._peer = peer
-        if self._listener.access.rules.context is None:
+        self._transport = transport
+        if self.context is None:
             self.begin(transport)
         else:
             transport.pause_reading()
@@ -242,7 +282,23 @@ class _Connection(asyncio.Protocol):
         for data in early:
             self._handler.data_received(data)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether it serves no request, and writes no response."""
+        return not self.is_serving and self._writing is None
+
+    def note_use(self) -> None:
+        """Notes that it is in use now."""
+        if self._peer is not None:
+            self._listener.use(self, self._peer)
+
+    def abort(self) -> None:
+        """Ends the connection at once."""
+        if self._transport is not None:
+            self._transport.abort()
+
     def data_received(self, data: bytes) -> None:
+        self.note_use()
         if self._handler is None:
             self._early.append(data)
         else:
@@ -268,7 +324,7 @@ class _Connection(asyncio.Protocol):
             return
         self._is_lost = True
         if self._peer is not None:
-            self._listener.release(self._peer)
+            self._listener.release(self, self._peer)
         if self._handler is not None:
             self._handler.connection_lost(error)
 

@@ -21,11 +21,11 @@ MAX_WAITING: Final = 32
 
 _MAX_REMEMBERED: Final = 1_000
 _MAX_PASSWORD_BYTES: Final = 72
-"""What bcrypt reads of a password."""
+"""The bytes of a password that bcrypt reads."""
 
 
 class TooManyChecksError(Exception):
-    """So many passwords are being checked that one more would wait for long."""
+    """Too many passwords are being checked: one more would wait for long."""
 
 
 class PasswordChecker:
@@ -34,7 +34,7 @@ class PasswordChecker:
     def __init__(self, hashes: Mapping[str, bytes]) -> None:
         self._hashes = hashes
         cost = max((int(value[4:6]) for value in hashes.values()), default=4)
-        # A name that there is not costs as much time as the others.
+        # An unknown name costs as much time as the others.
         self._nobody = bcrypt.gensalt(cost) + b"." * 31
         self._secret = secrets.token_bytes(32)
         self._verified: OrderedDict[bytes, None] = OrderedDict()

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 MAX_CLIENTS: Final = 10_000
-"""Of more clients the one that came least recently is forgotten: it begins with a full bucket."""
+"""Beyond this number the least recent client is forgotten; it begins again with a full bucket."""
 
 _MAX_LOGGED_CLIENTS: Final = 1_000
 
@@ -31,7 +31,7 @@ class RateLimits:
         return len(self._buckets)
 
     def take(self, client: str) -> float:
-        """Takes one from a client's bucket; if there is none, in how many seconds there is."""
+        """Takes one token from a client's bucket; returns the seconds to wait if it is empty."""
         level = self._level(client)
         wait = max(0.0, 1 - level) / self._per_s
         self._buckets[client] = (level if wait else level - 1, self._clock())
@@ -41,7 +41,7 @@ class RateLimits:
         return wait
 
     def give_back(self, client: str) -> None:
-        """Puts back what was taken in vain."""
+        """Returns a token that was not used."""
         self._buckets[client] = (min(self._burst, self._level(client) + 1), self._clock())
 
     def _level(self, client: str) -> float:

@@ -39,14 +39,17 @@ def server_context(tls: TlsConfig) -> ssl.SSLContext:
     return context
 
 
-def is_client_allowed(tls: TlsConfig, certificate: Mapping[str, Any] | None) -> bool:
+def is_client_allowed(tls: TlsConfig, certificate: Mapping[str, Any] | None, now_s: float) -> bool:
     """Whether a client may come in with its verified certificate, or without one (None).
 
-    ``certificate`` is as `ssl.SSLSocket.getpeercert` returns it.
+    ``certificate`` is as `ssl.SSLSocket.getpeercert` returns it. It may have expired since it was
+    verified: ``now_s`` are seconds since the Unix epoch.
     """
     if tls.client_auth is not ClientAuth.REQUIRED:
         return True
     if not certificate:
+        return False
+    if ssl.cert_time_to_seconds(str(certificate["notAfter"])) < now_s:
         return False
     names = {str(value) for _, value in certificate.get("subjectAltName", ())}
     return not tls.allowed_sans or not tls.allowed_sans.isdisjoint(names)

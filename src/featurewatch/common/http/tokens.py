@@ -1,11 +1,14 @@
 """Bearer tokens, and the sessions of browsers that showed one.
 
-A session is a time and its HMAC under the token: every process that knows the token accepts it, a
-restart does not end it, and taking the token out of its file does.
+A session is a time and its HMAC under a key that follows from the token: every process that knows
+the token accepts it, a restart does not end it, and taking the token out of its file does. The key
+costs time to compute: whoever has a cookie, and so can try tokens, tries few.
 """
 
+import hashlib
 import hmac
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +18,7 @@ MIN_TOKEN_CHARS: Final = 20
 MAX_TOKEN_CHARS: Final = 512
 MAX_TOKENS: Final = 100
 SESSION_S: Final = 12 * 3600
-"""A session ends so long after the login."""
+"""A session ends this long after the login."""
 
 _MAX_FILE_BYTES: Final = 1 << 20
 
@@ -25,12 +28,13 @@ class TokenSet:
 
     def __init__(self, tokens: Sequence[str] = ()) -> None:
         self._tokens = tuple(token.encode() for token in tokens)
+        self._keys = {token: _session_key(token) for token in self._tokens}
 
     def __bool__(self) -> bool:
         return bool(self._tokens)
 
     def find(self, candidate: str) -> bytes | None:
-        """The token that a text is; the time that it takes depends on neither."""
+        """The token that equals a text; the time that this takes depends on neither."""
         given = candidate.encode(errors="replace")
         found = None
         for token in self._tokens:
@@ -39,9 +43,9 @@ class TokenSet:
         return found
 
     def new_session(self, token: bytes, now_s: float) -> str:
-        """The value of a cookie for whoever has shown a token."""
+        """The value of the cookie of a browser that has sent a token."""
         ends = str(int(now_s) + SESSION_S)
-        return f"{ends}.{_seal(token, ends)}"
+        return f"{ends}.{_seal(self._keys[token], ends)}"
 
     def accepts_session(self, session: str, now_s: float) -> bool:
         """Whether a cookie has a session of one of the tokens that has not ended."""
@@ -50,13 +54,13 @@ class TokenSet:
             return False
         given = seal.encode(errors="replace")
         is_sealed = False
-        for token in self._tokens:
-            is_sealed |= hmac.compare_digest(_seal(token, ends).encode(), given)
+        for key in self._keys.values():
+            is_sealed |= hmac.compare_digest(_seal(key, ends).encode(), given)
         return is_sealed and now_s < int(ends) <= now_s + SESSION_S
 
 
 def read_tokens(file: Path) -> TokenSet:
-    """The tokens of a file, one a line; ``#`` begins a comment. Raises `WebConfigError`."""
+    """The tokens of a file, one per line; ``#`` begins a comment. Raises `WebConfigError`."""
     try:
         if file.stat().st_size > _MAX_FILE_BYTES:
             raise WebConfigError(f"{file} is larger than {_MAX_FILE_BYTES:,} bytes")
@@ -88,5 +92,11 @@ def _parsed(text: str, file: Path) -> Iterator[str]:
         yield token
 
 
-def _seal(token: bytes, ends: str) -> str:
-    return hmac.digest(token, b"featurewatch session until " + ends.encode(), "sha256").hex()
+@lru_cache(maxsize=MAX_TOKENS)
+def _session_key(token: bytes) -> bytes:
+    """The key of a token's sessions: scrypt with 4 MiB, a hundredth of a second or two."""
+    return hashlib.scrypt(token, salt=b"featurewatch session", n=1 << 12, r=8, p=1, dklen=32)
+
+
+def _seal(key: bytes, ends: str) -> str:
+    return hmac.digest(key, b"featurewatch session until " + ends.encode(), "sha256").hex()

@@ -21,7 +21,7 @@ from featurewatch.common.text import closest, quoted
 MAX_FILE_BYTES: Final = 1 << 20
 MAX_USERS: Final = 1_000
 MAX_BCRYPT_COST: Final = 15
-"""A check of this cost takes two seconds of a core."""
+"""The highest accepted cost of a hash; its check takes two seconds of a core."""
 
 _BCRYPT: Final = re.compile(r"\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{53}")
 _VERSIONS: Final = {"TLS12": ssl.TLSVersion.TLSv1_2, "TLS13": ssl.TLSVersion.TLSv1_3}
@@ -59,7 +59,7 @@ _UNVERIFIED: Final = ("RequestClientCert", "RequireAnyClientCert")
 
 
 class ClientAuth(StrEnum):
-    """What is required of a client's certificate (Go's tls.ClientAuthType)."""
+    """The requirements for a client's certificate (Go's tls.ClientAuthType)."""
 
     NONE = "NoClientCert"
     IF_GIVEN = "VerifyClientCertIfGiven"
@@ -80,7 +80,7 @@ class TlsConfig:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The files that it names."""
+        """The files that the configuration names."""
         authority = () if self.client_ca_file is None else (self.client_ca_file,)
         return self.cert_file, self.key_file, *authority
 
@@ -225,7 +225,8 @@ def _users(content: Any) -> Mapping[str, bytes]:
         found = _BCRYPT.fullmatch(value) if isinstance(value, str) else None
         if found is None:
             raise ValueError(
-                f"basic_auth_users.{name} is no bcrypt hash: print one with htpasswd -nBC 10 {name}"
+                f"basic_auth_users.{name} is not a bcrypt hash: print one with "
+                f"htpasswd -nBC 10 {name}"
             )
         if not 4 <= int(found[1]) <= MAX_BCRYPT_COST:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""What a level changes for operators and what it costs: the consequences of `kafka.releases`.
+"""The effects of a level for operators, and its cost: the consequences of `kafka.releases`.
 
 They are written by hand. Each entry names the KIPs, classes or threads that support it. Whether
 a level can be lowered again is not here: see `Release.floor`.

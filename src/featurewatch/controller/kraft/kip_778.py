@@ -1,6 +1,6 @@
 """KIP-778 as written, where released Kafka decides differently (`updates`). Pure.
 
-The document refuses a downgrade that may lose metadata with an error of its own, and lets UNSAFE
+The document refuses a downgrade that may lose metadata with a specific error, and lets UNSAFE
 override it; of the controllers it needs a majority to support a level, not all of them; and a
 cluster's first level comes from ``meta.properties``.
 """

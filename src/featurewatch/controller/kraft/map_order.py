@@ -28,8 +28,8 @@ def string_hash(text: str) -> int:
 def hash_map_order(keys: Iterable[str], copied_of: int = 0, java: int = 17) -> list[str]:
     """Keys that were put into a ``HashMap`` one after another, in its iteration order.
 
-    ``copied_of`` is the number of leading keys that came with the copy of another map, 0 if there
-    was none; the copy decides the initial size of the table, by a formula that changed with Java 19
+    ``copied_of`` is the number of leading keys that came with the copy of another map, 0 without
+    a copy; the copy decides the initial size of the table, by a formula that changed with Java 19
     (JDK-8281631). Buckets of more than seven keys, which become trees, are not modelled.
     """
     capacity = _copy_capacity(copied_of, java) if copied_of else _DEFAULT_CAPACITY
@@ -50,7 +50,7 @@ def hash_order(
 
 
 def sized_hash_map_order(keys: Iterable[str]) -> list[str]:
-    """Keys that were put into a ``HashMap`` made for so many, in its iteration order."""
+    """Keys that were put into a ``HashMap`` created for their number, in its iteration order."""
     ordered = list(dict.fromkeys(keys))
     capacity = 1 << max(len(ordered) - 1, 0).bit_length()
     while len(ordered) > int(capacity * 0.75) and len(ordered) > 1:

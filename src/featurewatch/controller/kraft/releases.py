@@ -64,7 +64,7 @@ class FeatureVersion:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """What one release of Kafka supports; brokers and controllers advertise the same ranges.
+    """One release of Kafka; its brokers and controllers advertise the same ranges.
 
     ``minimum`` is the lowest metadata.version that its nodes start with, ``bootstrap`` the lowest
     that its controllers set. ``unstable`` are the ranges with ``unstable.feature.versions.enable``
@@ -107,7 +107,7 @@ class Release:
         return FeatureLevel(lowest)
 
     def gate(self, level: int, gate: str, before: Gate = None) -> Gate:
-        """What Kafka's method ``gate`` returns at a level; ``before`` if no level changed it."""
+        """The result of Kafka's method ``gate`` at a level; ``before`` if no level changed it."""
         value = before
         for entry in self.levels:
             if entry.level <= level and gate in entry.gates:
@@ -130,7 +130,7 @@ class Release:
         return defaults
 
     def newest(self, feature: FeatureName) -> FeatureLevel:
-        """The highest level of a feature in production; 0 where there is none."""
+        """The highest level of a feature in production; 0 if it has no such level."""
         return FeatureLevel(self.supported.of(feature).maximum)
 
 

@@ -98,7 +98,7 @@ class UpdateDecision:
     """The controller's decision on an ``UpdateFeatures`` request.
 
     ``answer`` is the top-level result, ``results`` are those of the features, sorted by name.
-    Before 4.0 each feature succeeds or fails by itself. From 4.0 on one failure refuses the whole
+    Before 4.0 each feature succeeds or fails alone. From 4.0 on one failure refuses the whole
     request, and ``results`` is empty. ``records`` are appended to the log as one batch.
     ``kraft_version`` is the level that raft writes, which a later failure in the same request does
     not revert.

@@ -7,6 +7,6 @@ partitions and `striped_placement` that of KRaft mode, `topic_names` which topic
 controller writes when a partition changes, and `kraft_invariants` what must hold for every such
 record.
 
-A rule stands here once, and whoever needs it calls the same function. Where the document Kafka
+Each rule is here once, and all callers use the same function. Where the document Kafka
 Controller Internals and released Kafka differ, each has its own table or dialect.
 """

@@ -39,7 +39,7 @@ class ReplicaAssignment:
 
     @property
     def origin(self) -> tuple[int, ...]:
-        """The replicas before the reassignment, in today's order."""
+        """The replicas before the reassignment, in the current order."""
         return without(self.replicas, self.adding)
 
     @property

@@ -11,22 +11,13 @@ from enum import StrEnum
 from typing import Final
 
 from featurewatch.controller.partitions.assignment import without
+from featurewatch.controller.partitions.release_rules import (
+    CompletionRule,
+    PartitionRules,
+    partition_rules,
+)
 
 NO_LEADER: Final = -1
-
-_CLEARS_LATE: Final = (4, 2)
-_CHECKS_LAST_KNOWN: Final = (4, 1)
-
-
-class CompletionRule(StrEnum):
-    """What the ISR, without the removed replicas, must include for a reassignment to complete."""
-
-    ADDING = "adding"
-    """Every added replica (3.3 to 3.7)."""
-    ALL = "all"
-    """Every replica that stays (3.8 to 4.2)."""
-    ADDING_UNLESS_SHRINKING = "adding-unless-shrinking"
-    """Every added replica, and every one that stays if more are removed than added (4.3)."""
 
 
 class KraftElection(StrEnum):
@@ -52,9 +43,12 @@ class KraftElectionRules:
     @property
     def completion(self) -> CompletionRule:
         """When a reassignment completes."""
-        if self.release >= (4, 3):
-            return CompletionRule.ADDING_UNLESS_SHRINKING
-        return CompletionRule.ALL if self.release >= (3, 8) else CompletionRule.ADDING
+        return self.of_release.completion
+
+    @property
+    def of_release(self) -> PartitionRules:
+        """What depends on the release alone."""
+        return partition_rules(self.release)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +67,7 @@ class KraftPartition:
 
 @dataclass(frozen=True, slots=True)
 class PartitionTarget:
-    """What a controller wants of a partition; None leaves a part as it is.
+    """The desired change of a partition; None leaves a part unchanged.
 
     ``usable`` are the brokers that may lead: registered, unfenced and not shutting down, with the
     replica's directory online. ``min_isr`` is the effective minimum. ``unclean_shutdown`` are
@@ -229,8 +223,8 @@ def _elect(
         return valid[0], False
     last_known = partition.last_known_elr
     is_last_chance = rules.elr and not wanted.isr and not wanted.elr and len(last_known) == 1
-    # 3.9 and 4.0 elect it even if it is not usable: their check only logs.
-    if is_last_chance and (rules.release < _CHECKS_LAST_KNOWN or last_known[0] in target.usable):
+    is_checked = rules.of_release.checks_last_known
+    if is_last_chance and (not is_checked or last_known[0] in target.usable):
         return last_known[0], True
     if target.election is KraftElection.UNCLEAN:
         for broker_id in wanted.replicas:
@@ -258,7 +252,7 @@ def _with_last_known(
     if not rules.elr:
         return record
     last_known = partition.last_known_elr
-    if rules.release >= _CLEARS_LATE:
+    if rules.of_release.clears_late:
         if record.leader == NO_LEADER and not last_known:
             return replace(record, last_known_elr=(partition.leader,))
         if record.leader is not None and record.leader >= 0 and last_known:

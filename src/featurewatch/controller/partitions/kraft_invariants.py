@@ -1,4 +1,4 @@
-"""What must hold for every change of a partition in a KRaft log, whoever caused it.
+"""Invariants of every change of a partition in a KRaft log, whoever caused it.
 
 Each rule is one that released controllers keep in every operation; a change that breaks one is the
 fault of a controller, or of a reader that missed records. The rules ask only for what a reader of
@@ -8,7 +8,6 @@ the log knows: the partition before, the record, and the brokers by the records 
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
 
 from featurewatch.controller.partitions.kraft_election import (
     NO_LEADER,
@@ -16,8 +15,6 @@ from featurewatch.controller.partitions.kraft_election import (
     KraftPartition,
     PartitionChange,
 )
-
-_CHECKS_LAST_KNOWN: Final = (4, 1)
 
 
 class PartitionInvariant(StrEnum):
@@ -129,7 +126,7 @@ def _broken_elections(change: CheckedChange, after: KraftPartition) -> Iterator[
     is_completed = bool(before.adding or before.removing) and not (after.adding or after.removing)
     if after.leader not in (NO_LEADER, *after.isr):
         yield PartitionInvariant.LEADER_IN_ISR
-    may_be_dead = change.rules.elr and change.rules.release < _CHECKS_LAST_KNOWN
+    may_be_dead = change.rules.elr and not change.rules.of_release.checks_last_known
     was_last_known = may_be_dead and before.last_known_elr == (after.leader,)
     if is_elected and after.leader not in usable and not was_last_known:
         yield PartitionInvariant.USABLE_LEADER

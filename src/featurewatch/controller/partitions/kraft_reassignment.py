@@ -44,7 +44,7 @@ def begin_reassignment(
 def can_complete(rules: KraftElectionRules, partition: KraftPartition) -> bool:
     """Whether some ISR ends the partition's reassignment; true without one.
 
-    On Kafka 3.3 to 3.7 and on 4.3 one whose added replicas are also removed waits until it is
+    On Kafka 3.3 to 3.7 and from 4.3 on one whose added replicas are also removed waits until it is
     canceled.
     """
     if not partition.adding and not partition.removing:

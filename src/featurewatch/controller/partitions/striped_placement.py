@@ -9,12 +9,10 @@ begin, and the order stays.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from featurewatch.controller.partitions.placement import PlacementError
-
-_CORDONS: Final = (4, 3)
-"""From then on log directories can be cordoned."""
+from featurewatch.controller.partitions.release_rules import NEWEST, ReleaseNumber, partition_rules
 
 
 class UsableBroker(NamedTuple):
@@ -65,7 +63,7 @@ def place_striped(
     brokers: Iterable[UsableBroker],
     partition_count: int,
     replication_factor: int,
-    release: tuple[int, int] = _CORDONS,
+    release: ReleaseNumber = NEWEST,
 ) -> list[tuple[int, ...]]:
     """The replicas of each new partition, the preferred leader first.
 
@@ -74,20 +72,24 @@ def place_striped(
     Raises:
         PlacementError: if too few brokers are registered, or all are fenced; the text is Kafka's.
     """
-    known = [*brokers]
+    known, has_cordons = [*brokers], partition_rules(release).cordons
     if replication_factor <= 0:
         raise PlacementError(
             f"Invalid replication factor {replication_factor}: the replication factor must be "
             "positive."
         )
     if all(broker.is_fenced for broker in known):
-        also = ", or have all their log directories cordoned" if release >= _CORDONS else ""
+        also = (
+            ", or have all their log directories cordoned"
+            if partition_rules(release).cordons
+            else ""
+        )
         raise PlacementError(f"All brokers are currently fenced{also}.")
     if replication_factor > len(known):
         also = " or some brokers have all their log directories cordoned"
         raise PlacementError(
             f"The target replication factor of {replication_factor} cannot be reached because only "
-            f"{len(known)} broker(s) are registered{also if release >= _CORDONS else ''}."
+            f"{len(known)} broker(s) are registered{also if has_cordons else ''}."
         )
     racks = _racks(known)
     unfenced = sum(not broker.is_fenced for broker in known)

@@ -65,7 +65,7 @@ class RehearsedCluster:
 
     @property
     def active_software(self) -> str:
-        """What the active controller runs."""
+        """The software of the active controller."""
         if self.release:
             return f"Kafka {self.release}"
         return software_name(intern_capabilities(self.state.local))

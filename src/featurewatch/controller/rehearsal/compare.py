@@ -162,8 +162,8 @@ def staging_differences(live: ControllerState, staged: ControllerState) -> Itera
         yield f"controller {live.id} supports {staged_ranges}; the live one supports {live_ranges}"
     if absent := [str(voter) for voter in live.quorum if voter not in staged.quorum]:
         yield (
-            f"the voters {', '.join(absent)} do not run: that one has not registered, or that the "
-            "majority is gone, cannot be asked"
+            f"the voters {', '.join(absent)} do not run: a missing registration and a lost "
+            "majority cannot be tried"
         )
     if staged.voters_support_kraft and not live.voters_support_kraft:
         yield (

@@ -263,7 +263,7 @@ def stop_node(
 
 def _without_controller(before: RehearsedCluster, after: RehearsedCluster) -> tuple[str, ...]:
     if not after.has_leader:
-        return ("no majority of the voters is left: nothing is answered until one is back",)
+        return ("no majority of the voters is left: no request is answered until there is one",)
     if after.active != before.active:
         others = len(after.voters) - sum(key.role is Role.CONTROLLER for key in after.stopped) > 1
         assumed = " (assumed: another voter could be)" if others else ""

@@ -80,7 +80,7 @@ def _is_death(step: Step) -> bool:
 
 
 def _pause_notes(before: RehearsedPartitions, step: Step) -> tuple[str, ...]:
-    """What a broker's death means until the controller notices it."""
+    """The effects of a broker's death until the controller notices it."""
     if not isinstance(step, StopNode) or not _is_death(step):
         return ()
     led_count = sum(state.leader == step.node.node_id for state in before.partitions.values())
@@ -182,12 +182,14 @@ def _refusal_texts(refusals: tuple[PartitionRefusal, ...]) -> tuple[str, ...]:
         named = partitions.setdefault(refusal.text, [])
         if refusal.partition is not None:
             named.append(str(refusal.partition))
-    texts = [f"{text} ({_some(named)})" if named else text for text, named in partitions.items()]
+    texts = [
+        f"{text} ({_first_of(named)})" if named else text for text, named in partitions.items()
+    ]
     if len(texts) > NAMED:
         texts[NAMED:] = [f"and {len(texts) - NAMED:,} more refusals"]
     return tuple(texts)
 
 
-def _some(names: list[str]) -> str:
+def _first_of(names: list[str]) -> str:
     shown = ", ".join(names[:NAMED])
     return shown if len(names) <= NAMED else f"{shown} and {len(names) - NAMED:,} more"

@@ -16,7 +16,7 @@ from featurewatch.controller.rehearsal.partitions.reassignment_file import (
 )
 
 ELECTIONS: Final = ("elect-preferred", "elect-unclean")
-"""The verbs that may stand alone."""
+"""The verbs that need no operand."""
 
 OPERATIONS: Final = ("reassign", *ELECTIONS, "create-topic")
 """The verbs of all requests."""

@@ -114,7 +114,7 @@ def rehearse(
                     outcome, verdict=StepVerdict.UNKNOWN, notes=(*outcome.notes, _PART)
                 )
             if isinstance(step, RestartNodes):
-                outcome = replace(outcome, notes=())  # the node is back at once
+                outcome = replace(outcome, notes=())  # the node returns at once
             outcomes.append(outcome)
             cluster = outcome.after
     return outcomes

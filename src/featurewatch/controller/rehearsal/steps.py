@@ -321,7 +321,7 @@ def _level(text: str, feature: str, level: str) -> FeatureLevel:
     if named is None:
         by_name = f", or {_example_level_name()}" if feature == METADATA_VERSION else ""
         raise StepSyntaxError(
-            f"step {text}: {level!r} is no level of {feature}: write a number{by_name}"
+            f"step {text}: {level!r} is not a level of {feature}: write a number{by_name}"
         )
     return named
 

@@ -178,11 +178,11 @@ _WORKERS: Final = (
         unit="ops",
     ),
     Panel(
-        "Targets that fail or are gone",
+        "Targets that fail or have stopped",
         _STATES,
         {
             "{{target}} fails": "max by (target) (featurewatch_notify_failing)",
-            "{{target}} is gone": "max by (target) (featurewatch_notify_stopped)",
+            "{{target}} has stopped": "max by (target) (featurewatch_notify_stopped)",
         },
     ),
     Panel(

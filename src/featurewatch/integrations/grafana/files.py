@@ -1,4 +1,4 @@
-"""The dashboards as files, with what Grafana needs to load them by itself."""
+"""The dashboards as files, with the provisioning that Grafana needs to load them."""
 
 import json
 from typing import Any, Final

@@ -27,7 +27,7 @@ class PanelKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """Some queries in one picture.
+    """Several queries in one graph.
 
     ``queries`` are PromQL expressions by the legend of their series; ``unit`` is one of Grafana's.
     The description is that of the metrics, from their registries.
@@ -42,7 +42,7 @@ class Panel:
     is_stacked: bool = False
 
     def document(self, panel_id: int, left: int, top: int) -> dict[str, Any]:
-        """The panel as JSON, at a place of the grid."""
+        """The panel as JSON, at a position of the grid."""
         custom: dict[str, Any] = {}
         if self.kind is PanelKind.SERIES:
             custom = {"lineInterpolation": "stepAfter", "fillOpacity": 20 if self.is_stacked else 0}

@@ -1,7 +1,8 @@
 """Which alerts Alertmanager must know of, and what each of its members was sent. Pure.
 
-The topic holds the newest message of each alert, so there is no queue: a member that was away gets
-the present when it is back, and its size follows the alerts that exist. Times are milliseconds.
+The topic holds the newest message of each alert, so there is no queue: a member that was
+unreachable gets the current state when it recovers, and the book is as large as the set of alerts.
+Times are milliseconds.
 """
 
 from collections.abc import Iterator
@@ -21,7 +22,7 @@ from featurewatch.integrations.notify.alert_labels import (
 from featurewatch.streams.outputs import Alert, AlertState
 
 RESOLVED_MS: Final = 300_000
-"""How long the end of an alert is repeated."""
+"""How long the end of an alert is repeated, in milliseconds."""
 
 MAX_ALERTS: Final = 50_000
 """Alerts that fire at the same time; further ones are left out until the next reading."""
@@ -41,12 +42,12 @@ class AlertBook:
         self.is_complete = False
         """Whether the topic has been read to its end once."""
         self.error: str | None = "the alerts have not been read yet"
-        """Why nothing new arrives; None: nothing is known to prevent it."""
+        """Why nothing new arrives; None if no reason is known."""
         self.is_full = False
         """Whether alerts were left out, as there are too many."""
         self.firing: dict[str, Alert] = {}
         self.ended: dict[str, tuple[Alert, int]] = {}
-        """What ended, and when, by the clock of this process."""
+        """The alerts that ended, and when, by the clock of this process."""
         self._members: list[MemberState] = []
         self._seen: set[str] | None = None
 
@@ -58,7 +59,7 @@ class AlertBook:
 
     @property
     def trouble(self) -> str | None:
-        """Why members do not get every alert; None: they do."""
+        """Why members do not get every alert; None if they do."""
         if self.error is None and not self.is_complete:
             return "the alerts have not been read yet"
         if self.error is None and self.is_full:
@@ -114,7 +115,7 @@ class AlertBook:
 
 @dataclass(slots=True)
 class AlertBatch:
-    """What a member is sent, and under which labels each alert fires there afterwards."""
+    """The alerts to send to a member, and the labels under which each then fires there."""
 
     links: AlertLinks
     now_ms: int
@@ -125,7 +126,7 @@ class AlertBatch:
     _parts: list[tuple[Alert, Labels, bool]] = field(default_factory=list)
 
     def add(self, alert: Alert, labels: Labels, *, is_firing: bool) -> None:
-        """An alert that fires, or what ended under some labels."""
+        """An alert that fires, or that has ended under some labels."""
         self._parts.append((alert, labels, is_firing))
         self.labels[alert.id] = labels
 
@@ -142,7 +143,7 @@ class AlertBatch:
 
 
 class MemberState:
-    """What one member was sent: under which labels each alert may fire there, and what changed."""
+    """The alerts sent to one member: labels under which each may fire there, and changes."""
 
     def __init__(self, book: AlertBook) -> None:
         self._book = book

@@ -21,7 +21,7 @@ from featurewatch.streams.outputs import Alert
 from featurewatch.streams.types import LATEST_MS
 
 LIFETIMES: Final = 4
-"""A firing alert ends by itself after so many resend intervals without another request."""
+"""A firing alert ends in Alertmanager after this many resend intervals without a request."""
 
 WATCHDOG: Final = "FeaturewatchNotifyWatchdog"
 WATCHDOG_SUMMARY: Final = "featurewatch reads alerts and reaches Alertmanager."
@@ -37,7 +37,7 @@ AlertDocument = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class AlertLinks:
-    """What alerts link to; as in `NotifySettings`."""
+    """The addresses that alerts link to; as in `NotifySettings`."""
 
     runbooks: str = ""
     page: str = ""
@@ -48,7 +48,7 @@ class AlertLinks:
         return f"{(self.runbooks or DEFAULT_RUNBOOKS).rstrip('/')}/{name}.md"
 
     def generator(self, alert: Alert) -> str:
-        """The page of the alert's cluster; empty: there is none."""
+        """The page of the alert's cluster; empty if no page is configured."""
         if not self.page:
             return ""
         cluster = quote(alert.cluster, safe="")
@@ -56,7 +56,7 @@ class AlertLinks:
 
 
 def labels_of(alert: Alert, links: AlertLinks) -> Labels:
-    """What identifies an alert, with its severity: no text and no number that moves."""
+    """The labels that identify an alert, and its severity: no texts or numbers that change."""
     subject = {
         name: shortened(str(value), _MAX_CHARS)
         for name, value in list(alert.subject.items())[:_MAX_LABELS]
@@ -85,7 +85,7 @@ def with_bounded_evidence(alert: Alert, max_bytes: int) -> Alert:
 def firing_document(
     alert: Alert, labels: Labels, links: AlertLinks, now_ms: int, resend_ms: int
 ) -> AlertDocument:
-    """An alert that fires; it ends by itself if this process sends it no more."""
+    """An alert that fires; it ends in Alertmanager if this process stops sending it."""
     return _document(alert, labels, links, now_ms, now_ms + LIFETIMES * resend_ms)
 
 
@@ -109,7 +109,7 @@ def watchdog_document(now_ms: int, resend_ms: int, links: AlertLinks) -> AlertDo
 
 
 def trial_document(now_ms: int, lifetime_ms: int) -> AlertDocument:
-    """What ``featurewatch notify --test`` sends."""
+    """The message that ``featurewatch notify --test`` sends."""
     return {
         "labels": {"alertname": TEST, "severity": "none"},
         "annotations": {

@@ -1,8 +1,8 @@
 """Sends the alerts to each member of an Alertmanager cluster.
 
-Each member has a task of its own, as its members tell each other what they have notified of and
-each must know everything (Alertmanager's documentation: never through a load balancer). One that
-hangs holds up nobody else.
+Each member has its own task, because each must receive every alert: the members tell each other
+only which notifications they have sent (Alertmanager's documentation: never through a load
+balancer). A member that hangs holds up nobody else.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ _TRIAL_MS: Final = 60_000
 
 
 def links_of(settings: NotifySettings) -> AlertLinks:
-    """What alerts link to."""
+    """The addresses that alerts link to."""
     return AlertLinks(settings.runbooks, settings.page, settings.cluster_names)
 
 
@@ -61,11 +61,11 @@ class AlertmanagerMember:
         metrics.add_target(self.url)
 
     def wake(self) -> None:
-        """Something has changed."""
+        """Wakes the member after a change of the book."""
         self._woken.set()
 
     async def run(self) -> None:
-        """Sends what changes, and everything again and again, until cancelled."""
+        """Sends changes at once and everything periodically, until cancelled."""
         client = TargetClient(f"{self.url}/api/v2/alerts", allow_private=True)
         try:
             await self._run(client)
@@ -103,7 +103,7 @@ class AlertmanagerMember:
         return True
 
     def _is_accepted(self, response: TargetResponse) -> bool:
-        """Whether the member has the alerts: one that it refuses does not keep it from others."""
+        """Whether the member has the alerts; it gets the others if it refuses one."""
         if 200 <= response.status < 300:
             self._metrics.accepted(self.url)
             return True

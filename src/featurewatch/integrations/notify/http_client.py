@@ -4,7 +4,6 @@ import asyncio
 import ssl
 from collections.abc import Mapping
 from typing import Final, NamedTuple
-from urllib.parse import urlsplit
 
 from aiohttp import (
     ClientConnectorError,
@@ -17,6 +16,7 @@ from aiohttp import (
 )
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.resolver import ThreadedResolver
+from yarl import URL
 
 from featurewatch.common.text import quoted
 from featurewatch.integrations.notify.settings import is_public_address
@@ -25,7 +25,7 @@ TIMEOUT_S: Final = 15.0
 """The longest time for a request, from the connection to the headers of the response."""
 
 _REASON_BYTES: Final = 2048
-"""Of a refusal so much is read, for its reason."""
+"""Bytes that are read of a refusal, for its reason."""
 
 _REASON_S: Final = 1.0
 """The longest wait for the beginning of a refusal's body."""
@@ -57,12 +57,12 @@ class _PublicResolver(AbstractResolver):
         return results
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Does nothing: the resolver holds no resources."""
         await self._resolver.close()
 
 
 def check_public(host: str, address: str) -> None:
-    """Raises `OSError` if an address is none of the public internet."""
+    """Raises `OSError` if an address is not on the public internet."""
     if not is_public_address(address):
         raise OSError(f"{host} has the private address {address}: set private: true to allow it")
 
@@ -82,7 +82,7 @@ class TargetClient:
             connector=connector,
             timeout=ClientTimeout(total=timeout_s),
             auto_decompress=False,
-            cookie_jar=DummyCookieJar(),  # a target has no say in what the next request holds
+            cookie_jar=DummyCookieJar(),  # a target must not influence later requests
         )
 
     async def post(self, body: bytes, headers: Mapping[str, str]) -> TargetResponse:
@@ -120,14 +120,15 @@ class TargetClient:
         return quoted(content.decode(errors="replace"))
 
     def _check_literal(self) -> None:
-        """Addresses in the URL are not resolved, so they are checked here."""
-        host = urlsplit(self._url).hostname or ""
+        """Addresses in the URL are not resolved, so they are checked here, as they are used: with
+        the dots of other scripts as dots."""
+        host = URL(self._url).raw_host or ""
         if not self._allow_private and (":" in host or host.replace(".", "").isdigit()):
             check_public(host, host)
 
 
 async def sleep_or(event: asyncio.Event, seconds: float) -> bool:
-    """Waits for an event; whether it came in time."""
+    """Waits for an event; returns whether it came in time."""
     try:
         async with asyncio.timeout(seconds):
             await event.wait()

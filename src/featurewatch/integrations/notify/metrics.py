@@ -1,4 +1,4 @@
-"""The metrics of notifications: one registry, as data."""
+"""The registry of the metrics of notifications."""
 
 from typing import Final
 
@@ -75,11 +75,11 @@ class NotifyMetrics:
         return is_new
 
     def dropped(self, target: str) -> None:
-        """Counts a message that is given up."""
+        """Counts a message that is dropped."""
         self._counters[DROPPED].labels(target).inc()
 
     def stopped(self, target: str) -> None:
-        """Notes that a webhook wants nothing any more."""
+        """Notes that a webhook wants no more messages."""
         self._gauges[STOPPED].labels(target).set(1)
 
     def render(self) -> bytes:

@@ -22,7 +22,7 @@ class SecretError(ValueError):
 class WebhookTarget:
     """A webhook. Its name is a part of the consumer group that keeps its place on the topic.
 
-    ``secrets`` sign every request, each with a signature of its own, so that they can be rotated.
+    ``secrets`` each add their own signature to every request, so that they can be rotated.
     ``allow_private``: it may be reached at an address of a private network, and without TLS.
     """
 
@@ -54,7 +54,7 @@ def parse_secrets(text: str) -> tuple[bytes, ...]:
     """The secrets in a file, one a line: ``whsec_`` and base64 of 24 to 64 bytes.
 
     Raises:
-        SecretError: A line is none, or there is no line.
+        SecretError: A line is not a valid secret, or there is no line.
     """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines:
@@ -70,7 +70,7 @@ def _secret(number: int, line: str) -> bytes:
     is_sized = MIN_SECRET_BYTES <= len(secret) <= MAX_SECRET_BYTES
     if not (line.startswith(_PREFIX) and is_sized):
         raise SecretError(
-            f"line {number} is no secret: write whsec_ and base64 of 24 to 64 random bytes"
+            f"line {number} is not a secret: write whsec_ and base64 of 24 to 64 random bytes"
         )
     return secret
 
@@ -82,7 +82,7 @@ def is_public_address(address: str) -> bool:
 
 
 def _destinations(ip: IPv4Address | IPv6Address) -> Iterator[IPv4Address | IPv6Address]:
-    """Where packets to an address may arrive: some of IPv6 stand for one of IPv4."""
+    """The addresses that packets may reach: some IPv6 addresses represent an IPv4 address."""
     if isinstance(ip, IPv4Address):
         yield ip
     elif ip.ipv4_mapped is not None:

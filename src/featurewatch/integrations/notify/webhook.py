@@ -28,10 +28,10 @@ MAX_BODY_BYTES: Final = 20_000
 _MAX_EVIDENCE_BYTES: Final = 1000
 
 GIVE_UP_MS: Final = 24 * 3_600_000
-"""A message that could not be delivered for so long is dropped, and counted."""
+"""A message that could not be delivered for this long is dropped, and counted."""
 
 MAX_REFUSALS: Final = 5
-"""A message that the receiver refuses as it is, is dropped after so many attempts."""
+"""A message that the receiver rejects as such is dropped after this many attempts."""
 
 _WAITS_S: Final = (5, 30, 120, 300, 900, 1800, 3600)
 MAX_WAIT_S: Final = 7200.0
@@ -42,21 +42,21 @@ _REFUSED: Final = frozenset({400, 411, 413, 414, 415, 422, 431})
 
 
 class WebhookEvent(NamedTuple):
-    """What is delivered: the receiver's key to tell duplicates, and the body."""
+    """A delivery: the key by which the receiver recognizes duplicates, and the body."""
 
     id: str
     body: bytes
 
 
 class Delivery(Enum):
-    """What follows from a response."""
+    """The consequence of a response."""
 
     DONE = auto()
     RETRY = auto()
     REFUSED = auto()
     """The receiver does not take this content."""
     GONE = auto()
-    """The receiver wants nothing any more."""
+    """The receiver wants no more messages."""
 
 
 def event_of(alert: Alert, target: str, page: str = "") -> WebhookEvent:
@@ -75,7 +75,7 @@ def event_of(alert: Alert, target: str, page: str = "") -> WebhookEvent:
 
 
 def trial_event(target: str, now_ms: int) -> WebhookEvent:
-    """What ``featurewatch notify --test`` sends."""
+    """The message that ``featurewatch notify --test`` sends."""
     event = {
         "specversion": "1.0",
         "id": f"test-{now_ms}",
@@ -104,7 +104,7 @@ def headers(event: WebhookEvent, secrets: Sequence[bytes], now_ms: int) -> Mappi
 
 
 def delivery_of(status: int) -> Delivery:
-    """What follows from a status: a redirect is not followed, and 410 ends the target."""
+    """The consequence of a status: a redirect is not followed, and 410 ends the target."""
     if 200 <= status < 300:
         return Delivery.DONE
     if status == HTTPStatus.GONE:
@@ -113,7 +113,7 @@ def delivery_of(status: int) -> Delivery:
 
 
 def wait_s(attempts: int, retry_after: str, jitter: float) -> float:
-    """Seconds until the next attempt, after so many; ``jitter`` is a number from 0 to 1.
+    """Seconds until the next attempt, after this many; ``jitter`` is a number from 0 to 1.
 
     ``retry_after`` is the header as the receiver sent it: a number of seconds counts, bounded.
     """

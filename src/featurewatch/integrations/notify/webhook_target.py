@@ -1,4 +1,4 @@
-"""Delivers alert messages to one webhook, in order, each until it is accepted or given up."""
+"""Delivers alert messages to one webhook, in order, each until it is accepted or dropped."""
 
 import asyncio
 import logging
@@ -54,10 +54,11 @@ class WebhookSender:
         await self._client.close()
 
     async def deliver(self, event: WebhookEvent, received_ms: int) -> None:
-        """Delivers one event, or gives it up; ``received_ms`` is when the bus received it.
+        """Delivers one event, or gives it up after a day; ``received_ms`` is when the bus received
+        it. There is one attempt at least.
 
         Raises:
-            TargetStoppedError: The target wants nothing any more.
+            TargetStoppedError: The target wants no more messages.
         """
         attempts = refusals = 0
         while True:
@@ -81,8 +82,13 @@ class WebhookSender:
                 return
             await self._sleep(wait)
 
+    @property
+    def is_failing(self) -> bool:
+        """Whether the last attempt failed."""
+        return self._target.name in self._metrics.errors
+
     def drop(self, event: WebhookEvent) -> None:
-        """Gives an event up; of many in a row the 1st, 10th, 100th and so on is logged."""
+        """Drops an event; of many in a row the 1st, 10th, 100th and so on is logged."""
         self._metrics.dropped(self._target.name)
         self._dropped += 1
         if str(self._dropped).strip("0") != "1":
@@ -116,7 +122,7 @@ class WebhookSender:
         self._metrics.failed(self._target.name, "it answered 410")
         self._metrics.stopped(self._target.name)
         LOG.error(
-            "the webhook %s answered 410 (gone) and gets nothing more: take it out of the "
-            "configuration, or restart featurewatch when it is back",
+            "the webhook %s answered 410 (gone) and gets nothing more: remove it from the "
+            "configuration, or restart featurewatch when it works again",
             self._target.name,
         )

@@ -13,7 +13,7 @@ _HEAD: Final = "# Written by `featurewatch rules`: change nothing here.\n"
 
 
 class RulesFormat(StrEnum):
-    """Who reads the file."""
+    """The reader of the file."""
 
     PROMETHEUS = "prometheus"
     OPERATOR = "operator"

@@ -83,7 +83,7 @@ PROCESS_RULES: Final = (
         "warning",
         f"increase(featurewatch_worker_restarts_total[1h]) > {_RESTARTS}",
         "A worker fails again and again.",
-        "The worker {{ $labels.instance }} began anew about {{ $value | humanize }} times in an "
+        "The worker {{ $labels.instance }} restarted about {{ $value | humanize }} times in an "
         "hour; its log has the reason.",
         f"when it failed no more than {_RESTARTS} times in the last hour",
         for_s=0,
@@ -125,7 +125,7 @@ PROCESS_RULES: Final = (
         + without_target("sum", "rate(featurewatch_worker_event_seconds_bucket[10m])")
         + f") > {_SLOW_S}",
         "The worker takes long for its messages.",
-        "One of a hundred messages on {{ $labels.topic }} takes longer than "
+        "One in a hundred messages on {{ $labels.topic }} takes longer than "
         "{{ $value | humanizeDuration }}.",
         f"when 99 of 100 messages take less than {_SLOW_S} s",
         for_s=600,
@@ -163,18 +163,18 @@ PROCESS_RULES: Final = (
         f"{PREFIX}NotifyStopped",
         "critical",
         without_target("max", "featurewatch_notify_stopped") + " == 1",
-        "A webhook answered that it is gone.",
+        "A webhook answered 410 Gone.",
         "The webhook {{ $labels.target }} answered 410 and gets nothing more.",
-        "when it is taken out of the configuration, or featurewatch notify is restarted",
+        "when it is removed from the configuration, or featurewatch notify is restarted",
     ),
     AlertingRule(
         f"{PREFIX}Watchdog",
         "none",
         "vector(1)",
-        "This alert always fires; if it does not arrive, the way of the alerts is broken.",
+        "This alert always fires; if it does not arrive, alerts are not delivered.",
         "Prometheus evaluates the rules of featurewatch and reaches Alertmanager.",
         "never, while Prometheus and Alertmanager work",
         for_s=0,
     ),
 )
-"""Those about notifications fire only where ``featurewatch notify`` runs."""
+"""Rules about notifications fire only where ``featurewatch notify`` runs."""

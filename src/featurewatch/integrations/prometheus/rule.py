@@ -17,8 +17,8 @@ KAFKA_CLUSTER: Final = (
 )
 """The cluster of an alert in a description: its name, if it has one, and its id.
 
-An annotation may ask for the name; as a label it would make another alert of it where the worker,
-which exposes names, is away.
+The name is looked up in the annotation. As a label it would change the alert's identity whenever
+the worker, which exposes names, is unavailable.
 """
 
 
@@ -86,7 +86,7 @@ def _cluster_rule(rule: Rule, severity: Severity) -> AlertingRule:
         summary=f"{rule.about[0].upper()}{rule.about[1:]}.",
         description=(
             f"{{{{ $value }}}} alerts of the rule {rule.name} fire for {KAFKA_CLUSTER}. "
-            "Who must do what is printed by: "
+            "To see what to do, run: "
             "featurewatch alerts --cluster {{ $labels.kafka_cluster }}"
         ),
         ends=rule.ends,

@@ -17,8 +17,8 @@ _PASSED_ON: Final = (
     "log_level",
     "socket.keepalive.enable",
 )
-"""What librdkafka is given as it stands. Other tuning, of timeouts, batches, groups and
-acknowledgements, is what the guarantees of the bus rest on and is not for a file to change."""
+"""Properties that are passed to librdkafka unchanged. The guarantees of the bus depend on all other
+tuning (timeouts, batches, groups and acknowledgements), which a file may therefore not change."""
 
 _JAVA_STORES: Final = {
     "ssl.truststore.location": (
@@ -130,7 +130,7 @@ def _java_tls(properties: Mapping[str, str], files: TlsFiles) -> dict[str, str]:
 def _reads_as_java(origin: str, path: str, properties: Mapping[str, str]) -> bool:
     """Whether Java itself reads what a property in its spelling names.
 
-    Not where the key of a PEM store is in a file of its own, or where a PEM file is not called so.
+    It does not if the key of a PEM store is in a separate file, or if a PEM file has another type.
     """
     store = origin.split(".")[1]
     if store == "keystore" and "ssl.key.location" in properties:
@@ -166,7 +166,7 @@ def _java_key(files: TlsFiles) -> dict[str, str]:
 
 
 def _certificates(path: str) -> str:
-    """The certificates of a PEM file, without a key that may stand with them."""
+    """The certificates of a PEM file, without a key that it may contain."""
     return "\n".join(_CERTIFICATE.findall(_text(path)))
 
 

@@ -1,4 +1,4 @@
-"""The error of client properties, apart from what raises it: commands that print it load fast."""
+"""The error of client properties, in a separate module so that commands that print it load fast."""
 
 
 class SecurityError(ValueError):

@@ -28,7 +28,7 @@ class KeyStoreError(ValueError):
 
 
 class KeyStoreContent(NamedTuple):
-    """What a store holds, as PEM: ``trusted`` certificates, and a key with its ``chain``.
+    """The content of a store, as PEM: ``trusted`` certificates, and a key with its ``chain``.
 
     ``chain`` begins with the key's own certificate; both are empty where the store has no key.
     """
@@ -69,7 +69,7 @@ def _read_pkcs12(content: bytes, password: str | None) -> KeyStoreContent:
     try:
         store = pkcs12.load_pkcs12(content, None if password is None else password.encode())
     except ValueError:
-        raise KeyStoreError("the password does not open it, or it is no PKCS12 store") from None
+        raise KeyStoreError("the password does not open it, or it is not a PKCS12 store") from None
     others = [entry.certificate for entry in store.additional_certs]
     if store.key is None or store.cert is None:
         return KeyStoreContent("".join(cert.public_bytes(Encoding.PEM).decode() for cert in others))

@@ -17,7 +17,7 @@ from featurewatch.common.text import closest
 from featurewatch.kafka.client_config.errors import SecurityError
 
 _OTHERS: Final = ("basic.auth.", "bearer.auth.", "confluent.", "schema.registry.")
-"""What stands beside Kafka's own properties in files that several programs share."""
+"""Properties of other programs that share a file with Kafka's own."""
 
 _PROVIDED: Final = re.compile(r"\$\{[^{}:]*:[^{}]*\}")
 """A value that one of Java's ``config.providers`` fills in."""
@@ -54,7 +54,7 @@ def check_zookeeper_keys(properties: Mapping[str, str]) -> None:
             raise SecurityError(_unknown(key, table["zookeeper"], advice), key)
 
 
-def _unknown(key: str, keys: list[str], advice: str = "Kafka has none of that name") -> str:
+def _unknown(key: str, keys: list[str], advice: str = "Kafka has no setting of that name") -> str:
     # ZooKeeper's own names of the same settings: zookeeper.ssl.truststore.location.
     close = closest(key.removeprefix("zookeeper."), keys, 0.8)
     return f"there is no setting {key}: " + (f"did you mean {close}?" if close else advice)

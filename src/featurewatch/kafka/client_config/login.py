@@ -85,7 +85,7 @@ def _jaas_options(text: str) -> dict[str, str]:
     entry = _ENTRY.fullmatch(text)
     if entry is None:
         raise SecurityError(
-            f"{key} is no login entry: write "
+            f"{key} is not a login entry: write "
             f'{_MODULES["PLAIN"]} required username="…" password="…";',
             key,
         )

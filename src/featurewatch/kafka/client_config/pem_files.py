@@ -1,4 +1,4 @@
-"""Certificates and keys that stand in properties or in a store, as files for OpenSSL to read."""
+"""Certificates and keys from properties or from a store, as files for OpenSSL to read."""
 
 import os
 import re

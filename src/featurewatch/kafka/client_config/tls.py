@@ -1,7 +1,7 @@
 """The TLS of client properties: files in PEM, whatever form the properties have them in.
 
-Python's ``ssl`` and librdkafka both read PEM files. What stands in a Java key store or in the
-properties themselves is handed to them as a file in memory (`held_file`).
+Python's ``ssl`` and librdkafka both read PEM files. Contents of a Java key store or of the
+properties themselves are passed to them as a file in memory (`held_file`).
 """
 
 import re
@@ -17,7 +17,7 @@ from featurewatch.kafka.client_config.key_stores import KeyStoreContent, KeyStor
 from featurewatch.kafka.client_config.pem_files import held_file, pem_blocks
 
 MAX_STORE_BYTES: Final = 16 * 1024 * 1024
-"""A larger file is no store of keys or certificates."""
+"""A larger file is not a store of keys or certificates."""
 
 _STORE_TYPES: Final = ("JKS", "PKCS12", "PEM")
 _VERSIONS: Final = {
@@ -30,11 +30,11 @@ _VERSIONS: Final = {
 
 @dataclass(frozen=True, slots=True, repr=False)
 class TlsFiles:
-    """Which certificates are trusted and which one is shown; paths of PEM files.
+    """The trusted certificates and the client's own one; paths of PEM files.
 
-    ``authorities`` None: those of the system. ``certificate`` None: none is shown. ``key`` None: it
-    stands with the certificate. ``authorities_key`` and ``certificate_key`` name the properties
-    that the files come from, for messages.
+    ``authorities`` None: those of the system. ``certificate`` None: the client presents no
+    certificate. ``key`` None: the key is in the certificate's file. ``authorities_key`` and
+    ``certificate_key`` name the properties that the files come from, for messages.
     """
 
     authorities: str | None = None
@@ -85,7 +85,7 @@ def tls_context(files: TlsFiles) -> ssl.SSLContext:
     except (OSError, ssl.SSLError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.errno else None
         raise SecurityError(
-            f"the TLS certificates cannot be read: {files.authorities_key} is no PEM file of "
+            f"the TLS certificates cannot be read: {files.authorities_key} is not a PEM file of "
             f"certificates ({reason or 'no certificate in it'})",
             files.authorities_key,
         ) from None
@@ -116,7 +116,7 @@ def _load_certificate(context: ssl.SSLContext, files: TlsFiles, certificate: str
 
 
 def _why_not(files: TlsFiles, certificate: str, error: Exception) -> tuple[str, str]:
-    """What a certificate or its key lacks, which OpenSSL often only calls ``PEM lib``; and the
+    """The defect of a certificate or its key, which OpenSSL often only calls ``PEM lib``, and the
     property to correct."""
     at = files.certificate_key
     texts = [_text_of(Path(path)) for path in (certificate, files.key or certificate)]
@@ -197,7 +197,7 @@ def _client_certificate(
 def _key_file(properties: Mapping[str, str]) -> str | None:
     path = properties.get("ssl.key.location")
     if path is not None and not Path(path).is_file():
-        raise SecurityError(f"ssl.key.location={path} is no file", "ssl.key.location")
+        raise SecurityError(f"ssl.key.location={path} is not a file", "ssl.key.location")
     return path
 
 

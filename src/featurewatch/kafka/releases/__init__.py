@@ -20,6 +20,8 @@ all levels from ``minimum`` on.
 "dependencies"}]}``; ``bootstrap`` is the level from which a new cluster has it.
 ``rules``: how its controllers decide; see `controller.kraft.release_rules.ReleaseRules`. Without
 it: as those of the newest release before that has rules, and not compared with Kafka's classes.
+``partitions``: how its controllers change partitions, if that differs; a person writes it too. See
+`controller.partitions.release_rules.PartitionRules`.
 ``requests``: the requests that featurewatch knows and whose versions differ, ``{name: "0-5"}``.
 ``records``, ``controls``: metadata records and raft's control records that differ, in all their
 versions; see `streams.kraft.records.schema`.
@@ -90,17 +92,22 @@ def release_number(release: str) -> tuple[int, ...]:
     """The first two numbers of a release: ``(4, 4)`` of ``4.4`` and of ``4.4.0``.
 
     Raises:
-        ValueError: The text is no release.
+        ValueError: The text is not a release.
     """
     major, minor, *_ = release.split(".")
     return int(major), int(minor)
 
 
 def from_releases(function: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Caches what a function returns, until `reread`."""
-    cached = lru_cache(maxsize=None)(function)
-    _derived.append(cached.cache_clear)
+    """Caches what a function that reads releases returns, until `reread`."""
+    cached = lru_cache(maxsize=4096)(function)
+    on_reread(cached.cache_clear)
     return cached  # type: ignore[return-value]  # the arguments are hashable
+
+
+def on_reread(clear: Callable[[], None]) -> None:
+    """Registers what else forgets values that follow from the files, for `reread`."""
+    _derived.append(clear)
 
 
 def reread() -> None:
@@ -139,6 +146,7 @@ def record_files() -> tuple[ReleaseFile, ...]:
     return tuple(sorted((*files, *read_learned(learned, files)), key=lambda file: file.number))
 
 
+@from_releases
 def newest_patch() -> str:
     """The patch of the newest release of the package, ``4.4.0``: the default of the stack.
 
@@ -152,9 +160,14 @@ def newest_patch() -> str:
 @from_releases
 def learned_notes() -> dict[str, str]:
     """Where learned tables come from, for what rests on them, by release; usually empty."""
+    from featurewatch.kafka.releases.directory import releases_directory
+
+    if not os.path.isdir(releases_directory()):
+        return {}  # without reading the package's files, which not everyone needs
     return {file.release: file.learned_note for file in record_files() if file.is_learned}
 
 
+@from_releases
 def newest_release() -> str:
     """The newest release of the package, ``4.4``, by the names of the files."""
     names = [name[: -len(".json")] for name in os.listdir(DIRECTORY) if name.endswith(".json")]

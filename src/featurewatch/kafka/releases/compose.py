@@ -1,4 +1,4 @@
-"""Composes the file of a release from what its jars say, and writes it as text. Pure."""
+"""Composes the file of a release from the content of its jars, and writes it as text. Pure."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence

@@ -14,7 +14,7 @@ from featurewatch.kafka.releases.shape import ShapeError
 from featurewatch.kafka.releases.validate import check_content
 
 MAX_BYTES: Final = 1 << 20
-"""Of a file; that of Kafka 4.4, with everything, has 50 kB."""
+"""Largest size of a file; that of Kafka 4.4, with everything, has 50 kB."""
 
 MAX_FILES: Final = 50
 

@@ -1,4 +1,4 @@
-"""What the files of several releases say together. Pure."""
+"""Merges the files of several releases. Pure."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -88,9 +88,7 @@ def _field(schema: Schema, structs: Mapping[str, Schema]) -> Schema:
     versions: str = schema["versions"]
     for limit in ("nullableVersions", "taggedVersions"):
         if not _covers(schema.get(limit, versions), versions):
-            raise SchemaError(
-                f"{schema['name']}: {limit} differ from versions; teach the decoder so"
-            )
+            raise SchemaError(f"{schema['name']}: {limit} differ from versions; extend the decoder")
     type_name = schema["type"]
     row: Schema = {"name": camel_case(schema["name"]), "type": type_name}
     if versions != "0+":

@@ -26,10 +26,10 @@ from featurewatch.kafka.releases.shape import (
 
 MAX_LEVEL: Final = 32767
 MAX_NESTING: Final = 5
-"""Structs in structs of a record; Kafka's have two."""
+"""Deepest nesting of structs in a record; Kafka's records have two levels."""
 
 MAX_FIELDS: Final = 2_000
-"""Fields of all records together; those of Kafka 4.4 have 200."""
+"""Largest number of fields of all records together; Kafka 4.4 has 200."""
 
 DECODED: Final = (
     *("bool", "int8", "int16", "uint16", "int32", "int64", "float64", "uuid", "string"),
@@ -251,7 +251,7 @@ def _check_records(rows: Sequence[Row], kind: str, known: Mapping[int, Row]) -> 
 
 
 def undecodable(row: Row, known: Row | None) -> str:
-    """What keeps a record from being decoded, as the end of a sentence; empty if nothing does.
+    """The reason why a record cannot be decoded, as the end of a sentence; empty if it can.
 
     Versions that are ``known`` must be laid out as they were, under the same names. Fields of bytes
     are not decoded: known records that have them hold secrets, and a type that is not known is

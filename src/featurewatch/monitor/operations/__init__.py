@@ -1,1 +1,1 @@
-"""What a controller does with partitions, from its log: operations, and whether they are legal."""
+"""A controller's operations on partitions, from its log, and whether they are legal."""

@@ -7,7 +7,8 @@ and the first of them named. A reassignment has steps of its own for each partit
 from collections.abc import Mapping, Set
 from typing import Any, Final, NamedTuple
 
-from featurewatch.controller.partitions.kraft_election import NO_LEADER, CompletionRule
+from featurewatch.controller.partitions.kraft_election import NO_LEADER
+from featurewatch.controller.partitions.release_rules import CompletionRule
 from featurewatch.monitor.operations.brokers import BrokerChanged, UsableBrokers
 from featurewatch.streams.outputs import (
     ElectionReason,
@@ -38,7 +39,7 @@ class CommitContext(NamedTuple):
 
 
 class _Topic:
-    """What a commit adds to one topic."""
+    """The partitions that a commit adds to one topic."""
 
     def __init__(self, name: str, created_offset: int, first: int, offset: int) -> None:
         self.name, self.created_offset, self.first, self.offset = (
@@ -128,9 +129,12 @@ class OperationDetector:
             return
         name = f"{change.broker_id}/{after.epoch}"
         if after.shutting_down and not before.shutting_down:
-            phase, summary = OperationPhase.BEGAN, "shuts down: its partitions get other leaders"
+            phase, summary = (
+                OperationPhase.BEGAN,
+                "is shutting down: its partitions get other leaders",
+            )
         elif after.shutting_down and after.fenced and not before.fenced:
-            phase, summary = OperationPhase.COMPLETED, "has shut down: it leads nothing"
+            phase, summary = OperationPhase.COMPLETED, "has shut down and leads no partitions"
         else:
             return
         summary = f"Broker {change.broker_id} {summary}"
@@ -152,7 +156,7 @@ class OperationDetector:
         replicas = f"{_count(topic.replicas, 'replica')} each"
         summary = f"Topic {topic.name} was created with {count}, {replicas}"
         if not is_new:
-            summary = f"Topic {topic.name} got {count} more, from number {topic.first} on"
+            summary = f"Topic {topic.name} was extended by {count}, from number {topic.first} on"
             details["first"] = topic.first
         kind = OperationKind.TOPIC_CREATION if is_new else OperationKind.PARTITION_ADDITION
         name = f"{topic_id}/{topic.offset}"
@@ -203,7 +207,7 @@ class OperationDetector:
         if election.led:
             outcomes.append(f"{_count(election.led, 'partition')} got another leader")
         if election.leaderless:
-            outcomes.append(f"{_count(election.leaderless, 'partition')} lost theirs and have none")
+            outcomes.append(f"{_count(election.leaderless, 'partition')} lost their leader")
         if reason is ElectionReason.RETURN:
             outcomes = [f"{_count(election.led, 'partition')} without a leader got one"]
         self._add(
@@ -292,11 +296,11 @@ class OperationDetector:
 
 _BECAUSE: Final[Mapping[ElectionReason, str]] = {
     ElectionReason.FAILURE: "Broker {} failed or restarted",
-    ElectionReason.CONTROLLED_SHUTDOWN: "Broker {} shuts down",
+    ElectionReason.CONTROLLED_SHUTDOWN: "Broker {} is shutting down",
     ElectionReason.PREFERRED: "Preferred leaders were elected",
     ElectionReason.UNCLEAN: "Unclean election after leader {}, acknowledged writes may be lost",
-    ElectionReason.REASSIGNMENT: "Broker {} is no replica any more",
-    ElectionReason.RETURN: "A broker came back",
+    ElectionReason.REASSIGNMENT: "Broker {} is no longer a replica",
+    ElectionReason.RETURN: "A broker recovered",
     ElectionReason.OFFLINE_REPLICA: "Replicas on broker {} went offline",
 }
 
@@ -304,7 +308,7 @@ _BECAUSE: Final[Mapping[ElectionReason, str]] = {
 def _phase(
     before: Partition, after: Partition, completion: CompletionRule | None
 ) -> OperationPhase | None:
-    """What a change means for a reassignment; None: nothing."""
+    """The phase of a reassignment that a change leads to; None: no new phase."""
     if not before.reassigns:
         if after.reassigns:
             return OperationPhase.BEGAN

@@ -64,7 +64,7 @@ def rows_after(
 ) -> Iterator[Row]:
     """Deletes the rows of a resync that ended or was replaced by another one.
 
-    Of those, ``written`` are the keys that the next one has written anew.
+    Of those, ``written`` are the keys that the next one has written again.
     """
     if before is None or before.resync is None:
         return

@@ -1,4 +1,4 @@
-"""What is known of a cluster's partitions: the image, the one that a resync collects, incidents."""
+"""The state of a cluster's partitions: the image, the one that a resync collects, incidents."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -51,7 +51,7 @@ class PartitionsState:
     due_ms: int = field(default=0, compare=False)
 
     def to_row(self) -> dict[str, Any]:
-        """The fields of the state's own row; the images have rows of their own."""
+        """The fields of the state's row; the images have separate rows."""
         return {
             "known": self.image is not None,
             "collects": self.resync is not None,

@@ -171,7 +171,7 @@ def _serial(resync: Resync | None, after: ClusterImage, *, is_single: bool) -> i
 def _end_resync(state: PartitionsState) -> TrackResult:
     """The partitions of a resync that ended replace the others; nobody saw the differences happen.
 
-    What goes on as before keeps the time at which it began.
+    A reassignment that is unchanged keeps the time at which it began.
     """
     collected, old = state.resync, state.image
     if collected is None:

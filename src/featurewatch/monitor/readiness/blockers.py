@@ -159,7 +159,7 @@ def _class_blockers(
     offline, voters = context.times.offline, context.image.log.quorum.voters
     for node in context.image.nodes.members(key):
         condition = _condition(node, ghost=node.key in ghosts)
-        # A voter must come back for good, however long it was away.
+        # A voter must be started again permanently, however long it was offline.
         is_voter = key.role is Role.CONTROLLER and node.key.node_id in voters
         remedy = remedies[
             NodeCondition.RUNNING if is_voter and condition is NodeCondition.GHOST else condition
@@ -193,7 +193,7 @@ def _silent_blockers(
                 last_seen_ms(node),
                 context.times.offline.get(node.key, -1),
                 (),
-                "it does not answer: find out whether it runs, and what it runs",
+                "it does not answer: check whether it is running, and which release",
             )
 
 
@@ -268,7 +268,7 @@ def _start(
     No known release is recommended in place of an unknown one, which may be newer.
     """
     if is_unknown_release(key.capabilities):
-        return f"no known release has its ranges, so what it must run is not known: {LEARN}"
+        return f"no known release has its ranges, so the release it needs is not known: {LEARN}"
     if image.authority is not Authority.LOG or key.role is not Role.BROKER:
         return _start_on(levels, releases)
     if all(is_left_out(key.capabilities, item) for item in levels):
@@ -279,7 +279,7 @@ def _start(
 def _start_on(levels: tuple[Incompatibility, ...], releases: tuple[str, ...]) -> str:
     start = f"start it on {_release_choice(releases)}"
     if any(item.verdict is Verdict.UNKNOWN for item in levels):
-        start = "find out what it runs: it does not tell all, or not what can be; then " + start
+        start = "check what it runs, as its features are incomplete or invalid; then " + start
     return start
 
 
@@ -290,22 +290,25 @@ def _remedy(
     start: str,
     releases: tuple[str, ...],
 ) -> str:
-    """What to do about a node, with ``{id}`` in place of its id; ``start``: if it comes back."""
+    """Returns the remedy for a node, with ``{id}`` in place of its id.
+
+    ``start`` is the remedy if the node is to run again.
+    """
     match condition:
         case NodeCondition.UNREGISTERED:
             return (
-                "start it, so that it registers; if it is gone for good, take it out of "
-                "controller.quorum.voters of every controller and restart them one by one"
+                "start it so that it registers; if it was decommissioned, remove it from "
+                "controller.quorum.voters on every controller and restart them one by one"
             )
         case NodeCondition.UNSEEN:
             return (
-                "it does not register below metadata.version 15, and was not asked: see that it "
-                "runs, and give --bootstrap-server or its address, so that it is asked"
+                "it does not register below metadata.version 15, and was not queried: check that "
+                "it is running, and add --bootstrap-server or its address to query it"
             )
         case NodeCondition.GHOST | NodeCondition.FENCED if role is Role.BROKER:
             unregister = unregister_command(role, "{id}")
-            is_gone = condition is NodeCondition.GHOST
-            return unregister if is_gone else f"{start}; if it is gone for good: {unregister}"
+            is_ghost = condition is NodeCondition.GHOST
+            return unregister if is_ghost else f"{start}; if it was decommissioned: {unregister}"
         case NodeCondition.GHOST:
             return ghost_controller_remedy(
                 "{id}",

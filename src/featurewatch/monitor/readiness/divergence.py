@@ -64,7 +64,7 @@ def _differences(image: ClusterImage, answer: Node, now_ms: int) -> Iterator[str
         yield "does not answer"
         return
     if has_applied_levels(image, answer.key, now_ms) is Verdict.NO:
-        yield f"has not taken in the levels of offset {image.features.epoch}"
+        yield f"has not applied the levels of offset {image.features.epoch}"
     node = image.nodes.get(answer.key)
     if node is None or not answer.capabilities.complete:
         return
@@ -75,7 +75,7 @@ def _differences(image: ClusterImage, answer: Node, now_ms: int) -> Iterator[str
         )
         now_text = f"Kafka {answered.name}" if answered else "other ranges"
         before_text = f"Kafka {registered.name}" if registered else "other ranges"
-        yield f"answers as {now_text} and is registered as {before_text}"
+        yield f"answers as {now_text} but is registered as {before_text}"
 
 
 def has_applied_levels(image: ClusterImage, key: NodeKey, now_ms: int) -> Verdict:

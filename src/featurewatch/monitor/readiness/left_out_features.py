@@ -35,14 +35,14 @@ def _registers_completely(controllers: Release) -> bool:
 
 
 def restart_remedy(image: ClusterImage) -> str:
-    """What to do about a node whose software supports a level that its registration lacks."""
+    """Returns the remedy for a node whose software supports a level its registration lacks."""
     release = active_controller(image).release
     if release is not None and _registers_completely(release):
         return (
-            "restart it once more, now that the controllers are new: its software supports that, "
-            "and it registered at older controllers, which do not register it"
+            "restart it once more, now that the controllers are upgraded: its software supports "
+            "the feature, but the older controllers where it registered left it out"
         )
     return (
         f"upgrade the controllers to Kafka {FIRST_COMPLETE_RELEASE} or newer, then restart it once "
-        "more: its software supports that, and older controllers do not register it"
+        "more: its software supports the feature, but older controllers leave it out"
     )

@@ -24,7 +24,7 @@ from featurewatch.streams.types import (
 )
 from featurewatch.tables.image.cluster import Authority, ClusterImage
 from featurewatch.tables.image.nodes import Capabilities
-from featurewatch.tables.image.sources import AHEAD
+from featurewatch.tables.image.sources import is_unreadable, rivaling
 
 Reason = tuple[Verdict, str]
 """A verdict and the sentence that explains it; with yes the sentence is a note."""
@@ -45,21 +45,21 @@ def reasons_of(
     image = context.image
     reasons: list[Reason] = [(Verdict.UNKNOWN, text) for text in _doubts(image, context.now_ms)]
     if in_progress(image):
-        text = "The cluster moves from ZooKeeper to KRaft: finish that first."
+        text = "The cluster is migrating from ZooKeeper to KRaft. Finish the migration first."
         reasons.append((Verdict.NO, text))
     match image.authority:
         case Authority.ZOOKEEPER:
             reasons += _zookeeper_reasons(target)
         case Authority.ANSWERS if not is_kraft(image):
             text = (
-                "No node offers metadata.version, as in ZooKeeper mode: what is registered and "
-                "finalized stands in ZooKeeper then: give --zookeeper."
+                "No node offers metadata.version, as in ZooKeeper mode. Registrations and "
+                "finalized levels are then in ZooKeeper; add --zookeeper to read them."
             )
             reasons.append((Verdict.UNKNOWN, text))
         case Authority.ANSWERS:
             text = (
-                "Which nodes are registered stands in the metadata log alone, fenced ones and "
-                "those that are gone too: give --bootstrap-controller."
+                "Only the metadata log shows which nodes are registered, including fenced nodes "
+                "and nodes that no longer exist; add --bootstrap-controller to read it."
             )
             reasons.append((Verdict.UNKNOWN, text))
         case Authority.LOG if not image.incomplete:
@@ -72,20 +72,21 @@ def _doubts(image: ClusterImage, now_ms: int) -> list[str]:
     """Why the image may be incomplete or stale."""
     doubts = []
     if not image.ready:
-        doubts.append("Not all of the cluster has been read yet: its source has not caught up.")
+        doubts.append("The cluster has not been read completely: its source has not caught up.")
     status = image.sources.statuses.get(str(image.authority))
     if status is not None and status.state in (SourceState.STALLED, SourceState.SILENT):
-        doubts.append(f"What is known may be old, the source is {status.state}: {status.detail}")
+        doubts.append(f"The data may be stale, the source is {status.state}: {status.detail}")
     elif status is not None and now_ms - status.seen_ms > STALE_AFTER_MS:
         age_s = (now_ms - status.seen_ms) // 1000
         doubts.append(
-            f"What is known may be old, last heard of {age_s:,} s ago: does a worker run?"
+            f"The data may be stale: the source last reported {age_s:,} s ago. Check that a worker "
+            "is running."
         )
     if status is not None and image.authority is Authority.ANSWERS and status.detail:
-        doubts.append(f"By the nodes' own word: {status.detail}.")
+        doubts.append(f"As the nodes themselves report: {status.detail}.")
     answers_status = image.sources.statuses.get(Authority.ANSWERS)
     if answers_status not in (None, status) and answers_status.state is SourceState.STALLED:
-        doubts.append(f"The nodes could not be asked: {answers_status.detail}.")
+        doubts.append(f"The nodes could not be queried: {answers_status.detail}.")
     if image.log.gap:
         doubts.append(f"A part of the metadata log was missed: {image.log.gap}.")
     for kind, records in sorted(image.sources.unreadable.items()):
@@ -95,7 +96,12 @@ def _doubts(image: ClusterImage, now_ms: int) -> list[str]:
                 "about registrations, levels or voters, so these are not known to be complete "
                 f"until the next snapshot; {LEARN}."
             )
-        elif kind != AHEAD:
+        elif source := rivaling(kind, records):
+            doubts.append(
+                f"Two processes publish the source {source} of this cluster, from "
+                f"{records.reason}, so that the state may be that of two clusters."
+            )
+        elif is_unreadable(kind):
             doubts.append(
                 f"{kind} could not be read, first at {records.location}: {records.reason}."
             )
@@ -107,8 +113,8 @@ def _zookeeper_reasons(target: Release | None) -> list[Reason]:
         return []
     if target.minimum > 1:
         text = (
-            f"Kafka {target.name} has no ZooKeeper mode: migrate the cluster to KRaft first, on "
-            "3.9. metadata.version is set up there, and has no meaning here."
+            f"Kafka {target.name} has no ZooKeeper mode. Migrate the cluster to KRaft on 3.9 "
+            "first; metadata.version is set up there and has no meaning in ZooKeeper mode."
         )
         return [(Verdict.NO, text)]
     text = (
@@ -141,9 +147,9 @@ def _voter_reasons(context: ReadinessContext) -> list[Reason]:
             if not target_incompatibilities(capabilities_by_voter[voter], context.target)
         ]
         text = (
-            f"The leader raises {KRAFT_VERSION} when every voter has told it that it supports "
-            f"that, which Kafka does from {FIRST_REPORTING_RELEASE} on: "
-            f"start {_controllers(outdated)} on that."
+            f"Raising {KRAFT_VERSION} needs every voter to report support for it, which Kafka "
+            f"does from {FIRST_REPORTING_RELEASE} on: start {_controllers(outdated)} on that "
+            "release or a newer one."
         )
         return [(Verdict.NO, text)] if outdated else []  # the others are blockers
     silent = [voter for voter in voters if not image.responds(NodeKey(Role.CONTROLLER, voter))]
@@ -151,13 +157,14 @@ def _voter_reasons(context: ReadinessContext) -> list[Reason]:
         return []
     if Authority.ANSWERS in image.sources.caught_up:
         text = (
-            f"Every voter tells each new leader whether it supports {KRAFT_VERSION} {level}, and "
-            f"{_controllers(silent)} does not answer: if it has not told, the leader refuses."
+            f"Every voter reports to each new leader whether it supports {KRAFT_VERSION} {level}, "
+            f"but {_controllers(silent)} does not answer. If it has not reported this yet, the "
+            "leader refuses."
         )
         return [(Verdict.UNKNOWN, text)]
     text = (
-        f"The leader raises {KRAFT_VERSION} when every voter has told it that it supports that; "
-        "whether one is away the log does not tell: give --bootstrap-server."
+        f"Raising {KRAFT_VERSION} needs every voter to report support for it. The metadata log "
+        "does not show whether a voter is offline; add --bootstrap-server to check."
     )
     return [(Verdict.YES, text)]
 
@@ -177,8 +184,8 @@ def _software_reasons(
     level = image.features.levels.get(METADATA_VERSION, target.minimum)
     if level < target.minimum:
         text = (
-            f"Nodes of Kafka {target.name} do not start below metadata.version {target.minimum}: "
-            "raise it on the software that runs now, first."
+            f"Kafka {target.name} does not start below metadata.version {target.minimum}. Raise "
+            "it first, on the software that is running now."
         )
         return [(Verdict.NO, text)]
     running = newest.ranges.of(METADATA_VERSION).maximum if newest else 0
@@ -194,8 +201,8 @@ def _software_reasons(
     shown = ", ".join(f"{key.role} {key.node_id}" for key in doubtful[:_NAMED])
     remainder = f" and {len(doubtful) - _NAMED} more" if len(doubtful) > _NAMED else ""
     text = (
-        "Older software may be started only when every node has taken in the newest levels, and "
-        f"that is {'not so' if verdict is Verdict.NO else 'not known'} of {shown}{remainder}: give "
-        "--bootstrap-server, so that they are asked."
+        "Older software may be started only after every node has applied the newest levels, which "
+        f"is {'not yet true' if verdict is Verdict.NO else 'not known'} of {shown}{remainder}. Add "
+        "--bootstrap-server to query them."
     )
     return [(verdict, text)]

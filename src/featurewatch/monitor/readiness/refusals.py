@@ -1,10 +1,10 @@
 """Which nodes could not start again now, and Kafka's error for each."""
 
-from functools import lru_cache
 from typing import Final
 
 from immutables import Map
 
+from featurewatch.common.weighted_cache import weighted_cache
 from featurewatch.controller.compatibility import incompatibilities
 from featurewatch.controller.kraft.registration import (
     BrokerRegistrationRequest,
@@ -14,6 +14,7 @@ from featurewatch.controller.kraft.replay import replay_refusal
 from featurewatch.controller.kraft.requests import Errors
 from featurewatch.controller.kraft.state import KRAFT_VERSION_0, ControllerState
 from featurewatch.controller.software import release_of_capabilities
+from featurewatch.kafka.releases import on_reread
 from featurewatch.streams.types import (
     KRAFT_VERSION,
     FeatureLevel,
@@ -40,7 +41,7 @@ def is_restart_refused(image: ClusterImage, key: NodeKey) -> bool:
 def restart_refusal(image: ClusterImage, key: NodeKey) -> str | None:
     """The error that would keep a node from starting again now; None if it could start.
 
-    The active controller refuses a broker; a controller stops by itself when it replays a record.
+    The active controller refuses a broker; a controller stops when it replays a record.
     All releases check ranges alike, so a broker's error has the text of its own release. The
     ranges are those of the node's ApiVersions response, or of its registration if it does not
     respond or is not polled any more. None too if they are unknown or no known release has them,
@@ -60,7 +61,7 @@ def restart_refusal(image: ClusterImage, key: NodeKey) -> str | None:
     return _refusal_text(advertised.capabilities, image.features.levels, key.role, is_registered)
 
 
-@lru_cache(maxsize=4096)
+@weighted_cache(lambda capabilities, levels, *_: len(capabilities.ranges) + len(levels))
 def _refusal_text(
     capabilities: Capabilities, levels: Levels, role: Role, is_registered: bool
 ) -> str | None:
@@ -81,3 +82,6 @@ def _refusal_text(
     answer = decide_broker_registration(release.name, state, request, 0).answer
     is_feature_error = answer.error in (Errors.UNSUPPORTED_VERSION, Errors.INVALID_REGISTRATION)
     return answer.text if is_feature_error else None
+
+
+on_reread(_refusal_text.cache_clear)

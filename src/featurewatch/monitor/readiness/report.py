@@ -169,7 +169,7 @@ def assess_readiness(
     """Whether the levels of a release, or these levels, can be finalized in a cluster now.
 
     ``levels`` override those of the release. Without either, the target is the newest release that
-    some living node runs, unless that is unknown. ``times`` has since when nodes are away;
+    some living node runs, unless that is unknown. ``times`` has since when nodes are offline;
     ``now_ms`` is the time in milliseconds since the Unix epoch.
 
     The cost follows the number of node classes and of blockers.
@@ -218,10 +218,10 @@ def assess_readiness(
 
 def _no_target(newest: Capabilities | None) -> str:
     if newest is None:
-        return "No node tells which release it runs: give --target."
+        return "No node reports which release it runs; add --target."
     return (
-        f"The newest release that runs is not known here ({software_name(newest)}), and so are "
-        f"neither its levels nor what they change: {LEARN}; or give --target."
+        f"The newest running release ({software_name(newest)}) is not known here, and neither are "
+        f"its levels nor what they change: {LEARN}, or add --target."
     )
 
 

@@ -25,13 +25,13 @@ CLUSTER: Final = FeatureName("")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What worker and pipeline must judge alike: how long conditions may last, in milliseconds.
+    """How long conditions may last, in milliseconds; the same for worker and pipeline.
 
     ``ghost_ms``: a registration without a living node. ``upgrade_ms``: nodes of two releases, or
     levels that could be finalized and are not. ``refusal_ms``: a node that would be refused at its
-    next registration, which is normal for a moment while it restarts. ``source_ms``: a source that
-    reads nothing, until that is critical. ``quiet_ms``: after so long without another one, the
-    alert about unreadable input of a kind ends.
+    next registration, which is normal for a moment while it restarts. ``hold_ms``: a source that
+    reads nothing, until that is an alert, and ``source_ms`` until it is critical. ``quiet_ms``:
+    after this long without another one, the alert about unreadable input of a kind ends.
 
     ``accepted_clusters``: the ids whose messages count (empty: all).
 
@@ -44,6 +44,7 @@ class Limits:
     ghost_ms: int = 3_600_000
     upgrade_ms: int = 86_400_000
     refusal_ms: int = 60_000
+    hold_ms: int = 4_000
     source_ms: int = 60_000
     quiet_ms: int = 3_600_000
     accepted_clusters: frozenset[str] = frozenset()

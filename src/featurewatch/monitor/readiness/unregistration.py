@@ -1,4 +1,4 @@
-"""How the registration of a node that is gone for good is removed, by the finalized levels.
+"""How the registration of a decommissioned node is removed, by the finalized levels.
 
 A controller's can be removed from one level of metadata.version on (KIP-1312), and a ghost of
 older software blocks that very level. The way out is its node id: a controller with it that
@@ -28,14 +28,14 @@ def unregister_command(role: Role, node_id: int | str) -> str:
 
 
 def finalized_metadata_version(image: ClusterImage) -> int:
-    """The finalized metadata.version, 0 if there is none."""
+    """Returns the finalized metadata.version, 0 if it is not finalized."""
     return image.features.levels.get(METADATA_VERSION, 0)
 
 
 def ghost_controller_remedy(
     node_id: int | str, releases: str, finalized: int, target: int | None
 ) -> str:
-    """What to do about a ghost controller that blocks levels, step by step.
+    """Returns the steps against a ghost controller that blocks levels.
 
     ``releases`` are those that support the levels (``Kafka 4.4``), ``finalized`` and ``target``
     the metadata.version now and afterwards (None: it stays).
@@ -49,20 +49,20 @@ def ghost_controller_remedy(
 
 
 def ghost_controller_advice(node_id: int, finalized: int, supported: int | None) -> str:
-    """What to do about a ghost controller whether it blocks a level or not.
+    """Returns the advice about a ghost controller, whether it blocks a level or not.
 
     ``supported`` is the highest metadata.version of its software (None: not known).
     """
     command = unregister_command(Role.CONTROLLER, node_id)
     if can_unregister_controllers(finalized):
-        return f"if it is gone for good: {command}"
+        return f"if it was decommissioned: {command}"
     first = controller_unregistration()
     if first is None:
         return "no known release can unregister it, so start it again before the next upgrade"
     if supported is not None and supported >= first.level:
         return f"{_not_yet()}; finalize that, then: {command}"
     return (
-        f"{_not_yet()}, which it blocks itself. To get rid of it: (1) "
+        f"{_not_yet()}, and this one blocks that level. To remove it: (1) "
         f"{_REPLACE.format(node_id, f'Kafka {first.since}')}; (2) finalize "
         f"{METADATA_VERSION} {first.level} when all nodes run Kafka {first.since}; (3) stop it; "
         f"(4) {command}"

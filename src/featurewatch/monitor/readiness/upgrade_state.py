@@ -6,14 +6,15 @@ nodes of two releases are two classes.
 
 from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
-from functools import lru_cache
 from typing import NamedTuple
 
 from immutables import Map
 
+from featurewatch.common.weighted_cache import weighted_cache
 from featurewatch.controller.compatibility import Verdict, supports_finalized
 from featurewatch.controller.kraft.releases import production_levels, releases
 from featurewatch.controller.software import newest_software
+from featurewatch.kafka.releases import on_reread
 from featurewatch.streams.types import (
     KRAFT_VERSION,
     METADATA_VERSION,
@@ -74,7 +75,9 @@ def upgrade_state_of(image: ClusterImage) -> ClusterUpgradeState:
     )
 
 
-@lru_cache(maxsize=4096)
+@weighted_cache(
+    lambda classes, levels, _: len(levels) + sum(len(key.capabilities.ranges) for key in classes)
+)
 def upgrade_state_of_classes(
     classes: frozenset[CapabilityKey], levels: Map[FeatureName, FeatureLevel], authority: Authority
 ) -> ClusterUpgradeState:
@@ -172,3 +175,6 @@ def newest_running(
         for key, ids in classes
         if any(NodeKey(key.role, node_id) not in ghosts for node_id in ids)
     )
+
+
+on_reread(upgrade_state_of_classes.cache_clear)

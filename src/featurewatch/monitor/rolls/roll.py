@@ -83,7 +83,7 @@ class RollHistory:
 
     ``before`` is the roll before the current one; it continues if the current one is abandoned.
     ``lowered`` are levels lowered since a roll began, and ``last`` is the last software of nodes
-    that are gone or that no longer identify it, in the order in which they left.
+    that left or that no longer identify it, in the order in which they left.
     """
 
     current: Roll | None = None

@@ -36,7 +36,7 @@ def _above_support(context: RuleContext, subject: Subject) -> Iterable[Finding]:
         count = sum(item["nodes"] for item in below)
         is_single = count == 1
         nodes, them = ("node supports", "it") if is_single else ("nodes support", "them")
-        gone = "it if it is gone" if is_single else "those that are gone"
+        dead = "it if it was" if is_single else "those that were"
         is_zookeeper = (
             image.authority is Authority.ZOOKEEPER
         )  # its registrations end with the session
@@ -44,7 +44,7 @@ def _above_support(context: RuleContext, subject: Subject) -> Iterable[Finding]:
         summary = (
             f"{feature} is finalized at {level_name(feature, level)}, above what {count} "
             f"{'live' if is_zookeeper else 'registered'} {nodes}: {start}"
-            f"{'.' if is_zookeeper else f', or unregister {gone}.'}"
+            f"{'.' if is_zookeeper else f', or unregister {dead} decommissioned.'}"
         )
         evidence: dict[str, Any] = {"level": level, "below": below[:MAX_FINDINGS]}
         if len(below) > MAX_FINDINGS:

@@ -22,7 +22,7 @@ def _regression(context: RuleContext, subject: Subject) -> Iterable[Finding]:
         # change would be another alert.
         summary = (
             f"The metadata log went backwards: offset {log.max_offset} had been committed and is "
-            "gone. Find out which controller came back without its data before anything is changed."
+            "lost. Find out which controller restarted without its data before changing anything."
         )
         yield Finding(summary, Severity.CRITICAL, {"previous_max": log.max_offset})
 
@@ -31,7 +31,7 @@ def _gap(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     del subject
     reason = context.image.log.gap
     if reason:
-        summary = f"A part of the metadata log was missed: {reason}."
+        summary = f"Part of the metadata log was missed: {reason}."
         yield Finding(summary, Severity.WARNING, {"reason": reason})
 
 
@@ -46,7 +46,7 @@ LOG_RULES: Final = (
     ),
     Rule(
         "log-gap",
-        "a part of the metadata log was missed and not yet recovered",
+        "part of the metadata log was missed and has not been recovered yet",
         SubjectKind.LOG,
         _gap,
         ends="with the next snapshot, or when the log was read again to its end"

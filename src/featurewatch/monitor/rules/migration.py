@@ -27,13 +27,15 @@ def _in_progress(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     image = context.image
     if in_progress(image):
         summary = (
-            "The cluster moves from ZooKeeper to KRaft: change neither metadata.version nor "
-            "inter.broker.protocol.version before that is done. Controllers from 3.5 on refuse "
-            "the first, 3.4 takes it, and Kafka warns that it may break the cluster (KIP-866)."
+            "The cluster is migrating from ZooKeeper to KRaft: change neither metadata.version nor "
+            "inter.broker.protocol.version until that is done. Controllers from 3.5 on refuse a "
+            "change of metadata.version; 3.4 accepts it, and Kafka warns that it may break the "
+            "cluster (KIP-866)."
         )
         if image.authority is not Authority.LOG:
             summary += (
-                " ZooKeeper alone does not tell when it is over: follow the metadata log too."
+                " ZooKeeper alone does not show when the migration ends; follow the metadata log "
+                "too."
             )
         yield Finding(summary, Severity.WARNING, {"state": state_name(image)})
 
@@ -54,10 +56,10 @@ def _incomplete(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     waits = (
         "and the migration waits for that"
         if context.image.log.migration == PRE_MIGRATION
-        else "and they send it no metadata"
+        else "which therefore send no metadata there"
     )
     summary = (
-        f"ZooKeeper has {brokers} without a registration at the KRaft controllers, {waits}: set "
+        f"ZooKeeper has {brokers} without a registration at the KRaft controllers, {waits}. Set "
         "zookeeper.metadata.migration.enable and the controllers' addresses there, and restart."
     )
     yield Finding(summary, Severity.WARNING, evidence)

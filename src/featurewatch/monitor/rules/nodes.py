@@ -64,8 +64,8 @@ def _collecting(node: Node, count: int, problem: str, severity: Severity) -> Fin
     count = coarse_count(count)
     features = "1 further feature" if count == 1 else f"at least {count} further features"
     summary = (
-        f"{_name(node)} {problem} of {features}, beyond the {MAX_FINDINGS} that have an alert of "
-        "their own: `featurewatch state` lists what it advertises and what is finalized."
+        f"{_name(node)} {problem} of {features}, beyond the {MAX_FINDINGS} that have their own "
+        "alerts: `featurewatch state` lists what it advertises and what is finalized."
     )
     return Finding(summary, severity, {"count": count})
 
@@ -103,7 +103,7 @@ def _incompatible(context: RuleContext, subject: Subject) -> Iterable[Finding]:
             else f"start it on an older release, or raise {item.feature} to {low} first"
         )
         if is_unknown_release(node.capabilities):
-            remedy = f"no known release has its ranges, so what it must run is not known; {LEARN}"
+            remedy = f"no known release has its ranges, so the release it needs is unknown; {LEARN}"
         summary = (
             f"{_name(node)} supports {item.feature} {low}-{high}, and level {level} is finalized: "
             f"{remedy}."
@@ -120,13 +120,13 @@ def _missing(context: RuleContext, subject: Subject) -> Iterable[Finding]:
         level = finalized_name(item.feature, item.level)
         if item.verdict is Verdict.UNKNOWN:
             remedy = (
-                "its znode cannot be read, which must be mended first"
+                "repair its znode first, which cannot be read"
                 if isinstance(node.provenance, ZnodeProvenance)
-                else "ask it with ApiVersions version 4, which Kafka 3.9 and newer answer"
+                else "query it with ApiVersions version 4, which Kafka supports from 3.9 on"
             )
             summary = (
-                f"{_name(node)} does not say whether it supports {item.feature}, and level {level} "
-                f"is finalized: {remedy}."
+                f"{_name(node)} does not report whether it supports {item.feature}, and level "
+                f"{level} is finalized: {remedy}."
             )
         elif (
             context.image.authority is Authority.LOG
@@ -156,7 +156,7 @@ def _broken_range(context: RuleContext, subject: Subject) -> Iterable[Finding]:
         problem = "a minimum below 0" if low < 0 else "a minimum above its maximum"
         summary = (
             f"{_name(node)} advertises {feature} from {low} to {high}, {problem}: "
-            "nothing can be said of it until it registers with a valid range."
+            "its support is not known until it registers with a valid range."
         )
         yield Finding(summary, Severity.WARNING, {"range": [low, high]}, feature)
     count = len(broken) - MAX_FINDINGS

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from featurewatch.common.text import shortened
-from featurewatch.controller.partitions.kraft_election import CompletionRule
 from featurewatch.controller.partitions.kraft_invariants import PartitionInvariant
+from featurewatch.controller.partitions.release_rules import CompletionRule
 from featurewatch.monitor.operations.conditions import EXACT, coarse, limits_of, overdue
 from featurewatch.monitor.operations.state import UNCLEAN, Incident
 from featurewatch.monitor.operations.tracker import election_rules
@@ -67,8 +67,8 @@ _find_stale = _lasting(
     Condition.STALE,
     Severity.WARNING,
     "have a reassignment that cannot complete: a replaced one left a replica that is both added "
-    "and removed, and the controller's release waits for it for ever. Cancel it with "
-    "kafka-reassign-partitions --cancel, then start the one that you want.",
+    "and removed, and the controller's release waits for it forever. Cancel it with "
+    "kafka-reassign-partitions --cancel, then start the intended one.",
 )
 
 
@@ -78,7 +78,7 @@ def _unclean(context: RuleContext, subject: Subject) -> Iterable[Finding]:
         return
     count = coarse(incident.times)
     summary = (
-        f"{_times(count)} a replica that was not in the ISR was elected, first for "
+        f"{_times(count)}, a replica outside the ISR was elected leader, first for "
         f"{_name(incident)} at offset {incident.offset}: acknowledged writes may be lost. Find out "
         "why no member of the ISR was alive."
     )
@@ -94,9 +94,9 @@ def _illegal(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     rules = election_rules(context.image)
     release = f"Kafka {'.'.join(map(str, rules.release))}" if rules else "its release"
     summary = (
-        f"{_times(count)} a partition was changed against a rule that every controller of "
-        f"{release} keeps, first {_name(incident)} at offset {incident.offset}: {rule}. Keep the "
-        "metadata log, and look for a controller with a fault or with other software."
+        f"{_times(count)}, a partition change broke a rule that every controller of {release} "
+        f"follows, first for {_name(incident)} at offset {incident.offset}: {rule}. Keep the "
+        "metadata log, and look for a faulty controller or one with other software."
     )
     evidence = {**_evidence(incident, count), "rule": str(rule)}
     yield Finding(summary, Severity.CRITICAL, evidence)
@@ -141,7 +141,7 @@ PARTITION_RULES: Final = (
     ),
     Rule(
         "partition-below-min-isr",
-        "partitions are below their minimum ISR for long",
+        "partitions have been below their minimum ISR for too long",
         SubjectKind.PARTITIONS,
         _lasting(
             Condition.BELOW_MIN_ISR,
@@ -152,7 +152,7 @@ PARTITION_RULES: Final = (
     ),
     Rule(
         "preferred-leader-lost",
-        "partitions are led by another than their preferred leader for long",
+        "partitions have been without their preferred leader for too long",
         SubjectKind.PARTITIONS,
         _lasting(
             Condition.NOT_PREFERRED,
@@ -164,13 +164,13 @@ PARTITION_RULES: Final = (
     ),
     Rule(
         "reassignment-cannot-complete",
-        "a reassignment adds and removes the same replica, which 3.3 to 3.7 and 4.3 never complete",
+        "a reassignment adds and removes the same replica, and its release never completes that",
         SubjectKind.PARTITIONS,
         _stale,
     ),
     Rule(
         "unclean-leader-election",
-        "a leader was elected that was not in the ISR",
+        "a replica outside the ISR was elected leader",
         SubjectKind.PARTITIONS,
         _unclean,
         severities=(Severity.CRITICAL,),
@@ -178,7 +178,7 @@ PARTITION_RULES: Final = (
     ),
     Rule(
         "illegal-partition-change",
-        "a partition changed in a way that no controller of the release makes",
+        "a partition changed in a way that no controller of the release would change it",
         SubjectKind.PARTITIONS,
         _illegal,
         severities=(Severity.CRITICAL,),

@@ -41,7 +41,7 @@ def _unknown(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     names = [f"{key.role} {key.node_id}" for key in keys[:_NAMED]]
     shown = ", ".join(names)
     if count > _NAMED:
-        shown = f"At least {coarse_count(count)} nodes, {shown} among them,"
+        shown = f"At least {coarse_count(count)} nodes, including {shown},"
     distinct = sorted({*nodes.values()}, key=_order)
     ranges = " and ".join(
         f"{METADATA_VERSION} {item.ranges[METADATA_VERSION]}" for item in distinct[:_RANGES]
@@ -50,9 +50,9 @@ def _unknown(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     is_newer = all(map(is_newer_than_known, distinct))
     what = f"a release newer than {known}" if is_newer else "a release that is not known here"
     summary = (
-        f"{shown} run{'s' if count == 1 else ''} {what} ({ranges}): supported and finalized levels "
-        "are compared, but what such controllers would refuse, what their levels change and "
-        "whether there is a way back is not known, so readiness and rehearse answer unknown where "
+        f"{shown} run{'s' if count == 1 else ''} {what} ({ranges}). Supported and finalized levels "
+        "are compared, but it is not known what such controllers would refuse, what their levels "
+        "change, or whether they can be downgraded. Readiness and rehearse answer unknown where "
         f"that matters; {LEARN}."
     )
     evidence: dict[str, Any] = {

@@ -104,7 +104,7 @@ EITHER_SEVERITY: Final = (Severity.CRITICAL, Severity.WARNING)
 
 WITH_ITS_CONDITION: Final = "when the condition does"
 AFTER_AN_HOUR: Final = (
-    "when none of its kind came for an hour (`readiness.unreadable_ends_after_s`)"
+    "after an hour without another one of its kind (`readiness.unreadable_ends_after_s`)"
 )
 BY_ACKNOWLEDGEMENT: Final = ", or by acknowledgement"
 

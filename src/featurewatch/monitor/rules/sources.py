@@ -19,19 +19,49 @@ from featurewatch.monitor.rules.rule import (
 from featurewatch.streams.events import SourceState
 from featurewatch.streams.outputs import Alert, Severity
 from featurewatch.streams.topics import INPUTS
-from featurewatch.tables.image.sources import AHEAD, FAILED_STATES, lost_topic
+from featurewatch.tables.image.sources import (
+    AHEAD,
+    FAILED_STATES,
+    FLAP_WINDOW_MS,
+    FLAPS,
+    Stalls,
+    is_unreadable,
+    lost_topic,
+    rivaling,
+)
 
 
 def _stalled(context: RuleContext, subject: Subject) -> Iterable[Finding]:
-    """A warning at first: a node that restarts, and an election, take less than the limit."""
+    """A warning at first: a node that restarts, and an election, take less than the limit.
+
+    A source that stalls for less than ``hold_ms`` is no alert. One that does so again and again
+    flaps, which is one alert until it has read without a break for a while.
+    """
     sources = context.image.sources
     status = sources.statuses.get(str(subject.key))
-    if status is not None and status.state in FAILED_STATES:
-        since_ms = sources.failing_since.get(status.source, context.received_ms)
-        is_long = context.received_ms - since_ms >= context.limits.source_ms
+    if status is None:
+        return
+    stalls, limits = sources.stalls.get(status.source, Stalls()), context.limits
+    is_failed, failed_ms = status.state in FAILED_STATES, 0
+    if is_failed:
+        failed_ms = context.received_ms - sources.failing_since.get(
+            status.source, context.received_ms
+        )
+    is_long = is_failed and failed_ms >= limits.source_ms
+    if stalls.is_flapping and not is_long and status.state is not SourceState.SILENT:
+        summary = (
+            f"The source {status.source} flaps: it stalled {FLAPS} times within "
+            f"{format_duration(FLAP_WINDOW_MS)}, the last of them with: {stalls.reason}. Changes "
+            "arrive late. Look for nodes that restart, or a network that fails, again and again. "
+            f"This ends when it has not stalled for {format_duration(FLAP_WINDOW_MS)}."
+        )
+        yield Finding(summary, Severity.WARNING, {"state": "flapping"})
+    elif (
+        is_long or status.state is SourceState.SILENT or (is_failed and failed_ms >= limits.hold_ms)
+    ):
         summary = f"The source {status.source} is {status.state}: {status.detail}"
         if status.state is SourceState.SILENT:
-            summary += " If it was taken out of the configuration: featurewatch retire."
+            summary += " If it was removed from the configuration, run `featurewatch retire`."
         # The position is left out: it may still change, and each change would be another alert.
         severity = Severity.CRITICAL if is_long else Severity.WARNING
         yield Finding(summary, severity, {"state": str(status.state)})
@@ -50,13 +80,14 @@ SOURCE_RULES: Final = (
         SubjectKind.SOURCE,
         _stalled,
         severities=EITHER_SEVERITY,
+        ends="when the source reads again; of one that flaps, 10 minutes after it last stalled",
     ),
 )
 
 
 def _unreadable(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     records = context.image.sources.unreadable.get(str(subject.key))
-    if records is not None and subject.key != AHEAD and not lost_topic(str(subject.key)):
+    if records is not None and is_unreadable(str(subject.key)):
         count = coarse_count(records.count)
         times = "once" if count == 1 else f"at least {count} times"
         evidence = {"count": count, "location": records.location, "reason": records.reason}
@@ -66,16 +97,17 @@ def _unreadable(context: RuleContext, subject: Subject) -> Iterable[Finding]:
                 f"{records.location}: it may be about registrations, levels or voters. What is "
                 "known of these may be incomplete, so neither ghosts nor blockers nor "
                 "incompatible nodes are derived until the source has read the next snapshot; "
-                f"{LEARN}. If you know that it changed nothing of that: `featurewatch alerts "
+                f"{LEARN}. If you know that it changed none of these, run `featurewatch alerts "
                 "acknowledge`."
             )
             yield Finding(summary, Severity.WARNING, {**evidence, "hides_state": True})
             return
         summary = (
             f"{subject.key} could not be read, {times}, first at {records.location}: "
-            f"{records.reason}. What is shown of the cluster may be incomplete; its bytes are in "
-            "the dead letters. This ends when none came for "
-            f"{format_duration(context.limits.quiet_ms)}, or by `featurewatch alerts acknowledge`."
+            f"{records.reason}. The state shown of the cluster may be incomplete; the bytes are in "
+            "the dead letters. This alert ends after "
+            f"{format_duration(context.limits.quiet_ms)} without another one, or by `featurewatch "
+            "alerts acknowledge`."
         )
         yield Finding(summary, Severity.WARNING, evidence)
 
@@ -85,10 +117,10 @@ def _lost(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     topic = lost_topic(str(subject.key))
     if records is not None and topic in _INPUT_NAMES:
         summary = (
-            f"the bus lost messages of this cluster on {topic} before they were read: "
-            f"{records.reason} (at {records.location}). Changes in between cannot be had again. "
-            "The state of the cluster counts as unknown until its source has published it again, "
-            "which it was requested to do."
+            f"The bus lost messages of this cluster on {topic} before they were read: "
+            f"{records.reason} (at {records.location}). Changes in between cannot be recovered. "
+            "Its source was asked to publish the state again; until then the state of the cluster "
+            "counts as unknown."
         )
         evidence = {
             "count": records.count,
@@ -106,9 +138,24 @@ def _ahead(context: RuleContext, subject: Subject) -> Iterable[Finding]:
         times = "once" if count == 1 else f"at least {count} times"
         summary = (
             f"An event of this cluster came from the future, {times}, first {records.location}: "
-            f"{records.reason}. The time of the bus counts instead: set that clock, or the bus's."
+            f"{records.reason}. The time of the bus is used instead. Correct that clock, or the "
+            "bus's."
         )
         evidence = {"count": count, "location": records.location, "reason": records.reason}
+        yield Finding(summary, Severity.WARNING, evidence)
+
+
+def _rivals(context: RuleContext, subject: Subject) -> Iterable[Finding]:
+    records = context.image.sources.unreadable.get(str(subject.key))
+    source = "" if records is None else rivaling(str(subject.key), records)
+    if records is not None and source:
+        summary = (
+            f"Two processes publish the source {source} of this cluster, from the addresses "
+            f"{records.reason}. If these are not of one cluster, what is shown mixes two clusters: "
+            "stop one of the processes, and set cluster_id in the configuration of each. If they "
+            "are, give both processes the same addresses."
+        )
+        evidence = {"location": records.location, "addresses": records.reason}
         yield Finding(summary, Severity.WARNING, evidence)
 
 
@@ -117,9 +164,10 @@ def _outputs_lost(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     topic = lost_topic(str(subject.key))
     if records is not None and topic and topic not in _INPUT_NAMES:
         summary = (
-            f"what was published on {topic} before is lost: {records.reason}. It cannot be had "
-            "again from there: consumers have it, and the lake if it had ingested it. The current "
-            "state, the firing alerts and the newest snapshot were published again."
+            f"Earlier messages on {topic} are lost: {records.reason}. They cannot be recovered "
+            "from the topic: only consumers that read them have them, and the lake if it had "
+            "ingested them. The current state, the firing alerts and the newest snapshot were "
+            "published again."
         )
         evidence = {"count": records.count, "topic": topic, "reason": records.reason}
         yield Finding(summary, Severity.WARNING, evidence)
@@ -144,7 +192,7 @@ RECORD_RULES: Final = (
     ),
     Rule(
         OUTPUTS_LOST,
-        "the bus lost what had been published",
+        "the bus lost published messages",
         SubjectKind.RECORD,
         _outputs_lost,
         ends=AFTER_AN_HOUR + BY_ACKNOWLEDGEMENT,
@@ -160,9 +208,16 @@ RECORD_RULES: Final = (
     ),
     Rule(
         "clock-ahead",
-        "an event's time lies ahead of the bus's clock",
+        "an event's time is ahead of the bus's clock",
         SubjectKind.RECORD,
         _ahead,
+        ends=AFTER_AN_HOUR + BY_ACKNOWLEDGEMENT,
+    ),
+    Rule(
+        "source-rivals",
+        "two processes publish one source from different addresses",
+        SubjectKind.RECORD,
+        _rivals,
         ends=AFTER_AN_HOUR + BY_ACKNOWLEDGEMENT,
     ),
 )

@@ -67,15 +67,15 @@ def _blocked(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     count = len(behind)
     shown = ", ".join(f"{key.role} {key.node_id}" for key in behind[:_NAMED])
     nodes = (
-        shown if count <= _NAMED else f"at least {coarse_count(count)} nodes, {shown} among them,"
+        shown if count <= _NAMED else f"at least {coarse_count(count)} nodes, including {shown},"
     )
     summary = (
-        f"Nodes of two releases stand beside each other for more than "
+        f"Nodes have run different releases for more than "
         f"{format_duration(context.limits.upgrade_ms)}, and {nodes} "
-        f"hold{'s' if count == 1 else ''} metadata.version "
-        f"{level_name(METADATA_VERSION, highest)} back: restart "
-        f"{'it' if count == 1 else 'them'} on the newer release, or unregister what is gone; "
-        "`featurewatch readiness` says what to do about each."
+        f"hold{'s' if count == 1 else ''} back metadata.version "
+        f"{level_name(METADATA_VERSION, highest)}: restart "
+        f"{'it' if count == 1 else 'them'} on the newer release, or unregister decommissioned "
+        "nodes; `featurewatch readiness` says what to do about each."
     )
     evidence: dict[str, Any] = {
         "supported_by_any": highest,
@@ -109,10 +109,10 @@ def _forgotten(context: RuleContext, subject: Subject) -> Iterable[Finding]:
             for level in (feature_state.finalized, feature_state.supported_by_any)
         )
         summary = (
-            f"An upgrade was not finished: all nodes support metadata.version {newest} for more "
-            f"than {format_duration(context.limits.upgrade_ms)}, and {finalized} is finalized. "
-            "Finalize it when you do "
-            "not want to go back: `featurewatch readiness` says what that changes."
+            f"An upgrade was not finished: all nodes have supported metadata.version {newest} for "
+            f"more than {format_duration(context.limits.upgrade_ms)}, but {finalized} is "
+            f"finalized. Finalize {newest} once you no longer want to go back; `featurewatch "
+            "readiness` says what that changes."
         )
         evidence = {"level": feature_state.finalized, "supported": feature_state.supported_by_any}
         yield Finding(summary, Severity.WARNING, evidence, METADATA_VERSION)
@@ -129,9 +129,9 @@ def _partial(context: RuleContext, subject: Subject) -> Iterable[Finding]:
         for name, default in upgrade_state.behind.items()
     )
     summary = (
-        f"metadata.version {level_name(METADATA_VERSION, level)} is finalized, and other features "
-        f"are behind what a new cluster has with it: {behind}. Finalize them too, or set "
-        "them aside knowingly."
+        f"metadata.version {level_name(METADATA_VERSION, level)} is finalized, but other features "
+        f"are below the levels that a new cluster has with it: {behind}. Finalize them too, unless "
+        "you keep them lower on purpose."
     )
     yield Finding(summary, Severity.WARNING, {"behind": dict(upgrade_state.behind)})
 
@@ -148,15 +148,14 @@ def _ghost(context: RuleContext, subject: Subject) -> Iterable[Finding]:
         or context.now_ms - since < context.limits.ghost_ms
     ):
         return
-    what = "is fenced" if key.role is Role.BROKER else _controller_is(context, key)
+    what = "has been fenced" if key.role is Role.BROKER else _controller_condition(context, key)
     release = release_of_capabilities(node.capabilities)
     runs = f" on Kafka {release.name}" if release else ""
     remedy = _ghost_remedy(context, node)
     summary = (
-        f"{key.role} {key.node_id}{runs} is registered and {what} for more than "
-        f"{format_duration(context.limits.ghost_ms)}: "
-        "Kafka asks it before every change of a level all the "
-        f"same; {remedy}."
+        f"{key.role} {key.node_id}{runs} is registered but {what} for more than "
+        f"{format_duration(context.limits.ghost_ms)}. Kafka still counts it in every change of a "
+        f"level; {remedy}."
     )
     yield Finding(summary, Severity.WARNING, _evidence(node))
 
@@ -164,7 +163,7 @@ def _ghost(context: RuleContext, subject: Subject) -> Iterable[Finding]:
 def _ghost_remedy(context: RuleContext, node: Node) -> str:
     key = node.key
     if key.role is Role.BROKER:
-        return f"if it is gone for good: {unregister_command(key.role, key.node_id)}"
+        return f"if it was decommissioned: {unregister_command(key.role, key.node_id)}"
     if key.node_id in context.image.log.quorum.voters:
         return "it is a voter, so start it again before the next upgrade"
     supported = node.capabilities.ranges.get(METADATA_VERSION)
@@ -175,9 +174,10 @@ def _ghost_remedy(context: RuleContext, node: Node) -> str:
     )
 
 
-def _controller_is(context: RuleContext, key: NodeKey) -> str:
+def _controller_condition(context: RuleContext, key: NodeKey) -> str:
     answer = context.image.answers.nodes.get(key)
-    return "does not answer" if answer is not None and answer.silent else "is no voter"
+    is_silent = answer is not None and answer.silent
+    return "has not answered" if is_silent else "has not been a voter"
 
 
 def _evidence(node: Node) -> dict[str, Any]:
@@ -197,8 +197,8 @@ def _refused(context: RuleContext, subject: Subject) -> Iterable[Finding]:
             "will be refused at its next registration" if key.role is Role.BROKER else "will stop"
         )
         summary = (
-            f"{key.role} {key.node_id} {what}: {refusal.rstrip('.')}. Do not restart it before its "
-            "software fits the finalized levels."
+            f"{key.role} {key.node_id} {what}: {refusal.rstrip('.')}. Do not restart it until its "
+            "software supports the finalized levels."
         )
         yield Finding(summary, Severity.CRITICAL, {"refusal": refusal})
 

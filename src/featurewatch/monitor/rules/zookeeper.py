@@ -30,9 +30,9 @@ def _missed(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     if issue is not None and issue.missed:
         versions = "1 version" if issue.missed == 1 else f"{issue.missed} versions"
         summary = (
-            f"Nobody saw {versions} of {subject.key} before version {issue.version}, since it "
-            "changed faster than it could be read or while no session stood: ask who changed it "
-            "which levels it held in between."
+            f"The source missed {versions} of {subject.key} before version {issue.version}, "
+            "because it changed faster than it could be read, or while no session was open. Ask "
+            "whoever changed it which levels it held in between."
         )
         evidence = {"missed": issue.missed, "version": issue.version}
         yield Finding(summary, Severity.WARNING, evidence)
@@ -45,8 +45,8 @@ def _unreadable(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     if subject.key in FEATURES_PATHS:
         severity = Severity.CRITICAL
         advice = (
-            "Brokers of released Kafka have no finalized levels while it is so, and those shown "
-            "are the last that could be read: have the controller write it again."
+            "Until the controller writes it again, brokers of released Kafka have no finalized "
+            "levels, and the levels shown are the last that could be read."
         )
     else:
         severity = Severity.WARNING
@@ -69,15 +69,15 @@ def _regression(context: RuleContext, subject: Subject) -> Iterable[Finding]:
             and provenance.version > znode.version
         )
         what = (
-            "ZooKeeper was put back to an earlier state, and the levels shown are those of the "
+            "ZooKeeper was restored to an earlier state, and the levels shown are those of the "
             "higher epoch"
             if is_kept
-            else "it was deleted and made anew"
+            else "it was deleted and recreated"
         )
         summary = (
             f"The epoch of {znode.path} went backwards: it had been {peak}, and {what}. Clients "
-            "that hold the higher epoch do not believe a lower one, and brokers end themselves "
-            "over it: restart those that were running."
+            "that have the higher epoch reject a lower one, and brokers exit because of it: "
+            "restart those that were running."
         )
         yield Finding(summary, Severity.CRITICAL, {"previous_max": peak})
 
@@ -91,7 +91,7 @@ def _disabled(context: RuleContext, subject: Subject) -> Iterable[Finding]:
         summary = (
             f"{znode.path} was disabled, which removed {levels}: some controller runs with "
             "inter.broker.protocol.version below 2.7. Raise it, and finalize the levels again; "
-            "they do not come back by themselves."
+            "they are not restored automatically."
         )
         yield Finding(summary, Severity.WARNING, {"erased": dict(sorted(deleted.items()))})
 

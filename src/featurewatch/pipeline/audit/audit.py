@@ -171,6 +171,6 @@ def _unknown(view: LakeView, report: AuditReport) -> Iterator[str]:
         yield from view.lost_inputs.values()
         for name in sorted(view.lost):
             topic, _, partition = name.partition("/")
-            yield f"messages of {topic} partition {partition} were gone before they were read"
+            yield f"messages of {topic} partition {partition} were deleted before they were read"
     elif not report.count(EQUAL, REORDERED, *BAD):
-        yield "no live output could be compared: there is none, or its time limit is not over yet"
+        yield "no live output could be compared: none exists yet, or all are within the time limit"

@@ -1,8 +1,8 @@
 """Pins the versions of the lake that one audit compares, and measures how far each side has come.
 
 Live outputs are in bronze and recomputed ones in gold, and gold follows bronze with a delay. The
-versions are read in this order: gold's progress, gold, bronze. So gold has everything up to that
-progress, and bronze has every cause of what gold has.
+versions are read in this order: gold's progress, gold, bronze. Gold therefore has everything up to
+that progress, and bronze has every cause of gold's rows.
 """
 
 from collections.abc import Iterable, Mapping
@@ -175,8 +175,8 @@ def _lost(
     """The partitions of output topics with missing messages, as in `LakeView.lost`.
 
     Compaction and the expiry of the lake's oldest days leave holes, and so do transactions, which
-    lose nothing. So a hole counts where one of the first two may have left it, and elsewhere if
-    bronze has noted it as a gap.
+    lose nothing. A hole therefore counts where one of the first two may have left it, and elsewhere
+    if bronze has noted it as a gap.
     """
     names = [
         f"{topic}/{partition}"

@@ -83,7 +83,7 @@ def queued(messages: Sequence[TimedMessage]) -> list[QueuedMessage]:
 
 
 class _OrderNode:
-    """What an order leads to: the position in each topic, the state, and the outputs so far.
+    """The result of an order: the position in each topic, the state, and the outputs so far.
 
     ``successors`` has the node after the next message of each topic that was tried (None: its
     outputs do not match). ``is_dead``: no valid order leads through this node.
@@ -111,10 +111,10 @@ class OrderSearch:
     ``queues`` has the messages of each topic. ``live`` has the live outputs by their ids; an id may
     have several contents, since a log that went backwards and is read again repeats its records.
 
-    The time of a message without outputs follows only from the outputs of other messages. So the
-    search prefers, in turns, the order of a worker that was behind and that of one that never was:
-    the best first guess for one is far from right for the other. What one turn has folded, the
-    next ones know.
+    The time of a message without outputs follows only from the outputs of other messages. The
+    search therefore prefers, in turns, the order of a worker that was behind and that of one that
+    never was: the best first guess for one is far from right for the other. Later turns use what
+    earlier ones have folded.
     """
 
     def __init__(

@@ -35,7 +35,7 @@ class SavedReport:
         self._key = self._now()
 
     def load(self) -> AuditReport | None:
-        """Returns the report (None: there is none for the lake as it is)."""
+        """Returns the report (None: no report is saved for the lake as it is)."""
         document = None if self._key is None else self._answer.load(self._key)
         try:
             return None if document is None else AuditReport.of(document)

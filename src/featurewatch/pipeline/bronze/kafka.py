@@ -33,7 +33,7 @@ TopicPartitionKey = tuple[str, int]
 class OffsetRange(NamedTuple):
     """The offsets that a partition has: from ``start``, below ``end``.
 
-    ``end`` is the last stable offset: what lies between it and ``high_watermark`` waits for the end
+    ``end`` is the last stable offset: messages between it and ``high_watermark`` wait for the end
     of an open transaction (KIP-98).
     """
 

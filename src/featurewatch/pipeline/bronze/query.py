@@ -1,10 +1,10 @@
 """Bronze: ingests the topics as they come, each message once.
 
 **Exactly once** rests on the table, not on the checkpoint: the table holds each partition up to
-some offset, a batch is one commit, and messages that the table already has are dropped. So it does
-not matter where the process was killed, or whether the checkpoint is current, old or lost; the
-checkpoint only saves work. A MERGE would give the same guarantee, but searches the whole table for
-each batch.
+some offset, a batch is one commit, and messages that the table already has are dropped. It does
+therefore not matter where the process was killed, or whether the checkpoint is current, old or
+lost; the checkpoint only saves work. A MERGE would give the same guarantee, but searches the whole
+table for each batch.
 
 A ``round`` is one such commit. Within a partition the lake's order is the offset; across topics it
 is the round, and then Kafka's time (`gold.spark_fold.ORDER`). The round comes first because a
@@ -51,7 +51,7 @@ _QUERIES: Final = ("bronze", "silver", "gold")
 _CHECKED: Final = "bronze-gaps"
 """Beside the checkpoints: the round whose missing messages were reported."""
 _MEASURED: Final = 10_000
-"""Batches of so many messages at most are measured before they are written: what is small enough is
+"""Batches of at most this many messages are measured before they are written: a small one is
 written by this process, which takes a tenth of the time of a commit of Spark."""
 _LOCAL_BYTES: Final = 8 << 20
 """Delta's Rust library writes up to 10 MB at once; if the disk is full in the middle of more, it
@@ -143,7 +143,7 @@ class BronzeQuery:
             .options(**kafka_options(self._bus))
             .option("subscribePattern", pattern)
             .option("includeHeaders", "true")
-            # Messages that retention deleted become rows of `GAPS`; the query goes on.
+            # Messages that retention deleted become rows of `GAPS`; the query continues.
             .option("failOnDataLoss", "false")
             # Used without a checkpoint; the table shows how far it came.
             .option("startingOffsets", starting_offsets(ranges, self._stored_ends))

@@ -45,7 +45,7 @@ class ClusterSummary:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """All clusters by id, and the time of the newest heartbeat of any (None: there is none)."""
+    """All clusters by id, and the time of the newest heartbeat of any (None: no heartbeat)."""
 
     clusters: Mapping[str, ClusterSummary]
     ends: datetime | None
@@ -121,7 +121,7 @@ def _counts(lake: LakeReader, query: str, table: str) -> defaultdict[str, dict[s
 
 
 def _all_clusters(lake: LakeReader) -> set[str]:
-    """All clusters that ever had a node, including those whose nodes are gone."""
+    """All clusters that ever had a node, including those without a current one."""
     rows = lake.query("SELECT DISTINCT cluster FROM capability_intervals", CAPABILITY_INTERVALS)
     return {row["cluster"] for row in rows}
 

@@ -34,8 +34,8 @@ def _level(feature: str, level_or_name: Any) -> int:
     text = str(level_or_name).strip()
     if text.isdecimal():
         level = int(text)
-        # Clusters may have features of their own; a level of 0 for a misspelled name would hide
-        # drift.
+        # Clusters may have features that no release has; a level of 0 for a misspelled name would
+        # hide drift.
         if level == 0 and (close := intended_feature(feature)):
             raise ValueError(_unknown(feature, close))
         return level
@@ -74,10 +74,11 @@ class ClusterLabels(_Strict):
 
 
 class Environment(_Strict):
-    """Clusters that shall have the same levels.
+    """Clusters that should have the same levels.
 
     ``clusters`` are ids, names, or patterns of either (``orders-*``); a cluster that has all
-    ``labels`` is a member too. A level of 0 means that the feature shall not be finalized, or at 0.
+    ``labels`` is a member too. A level of 0 means that the feature should not be finalized, or be
+    finalized at 0.
     """
 
     clusters: Annotated[list[str], BeforeValidator(_names)] = Field(default_factory=list)

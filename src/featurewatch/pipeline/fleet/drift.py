@@ -67,7 +67,7 @@ def drift(fleet: Fleet, desired: DesiredLevels, now: datetime) -> list[Drift]:
         differences += _of_cluster(summary, fleet, desired, cluster)
     for name, environment in desired.expected(fleet.clusters).items():
         label = desired.labels_of(name).name
-        detail = "the lake has never heard of it"
+        detail = "the lake has no data about it"
         differences.append(Drift(name, label, environment or None, DriftKind.UNSEEN, detail=detail))
     if fleet.ends is not None and fleet.ends < now - STALE_AFTER:
         detail = f"the lake ends at {format_time(fleet.ends)}: run featurewatch pipeline run"
@@ -90,7 +90,7 @@ def _of_cluster(
                 *(feature, wanted, level or 0),
             )
     if fleet.ends is not None and summary.last_seen is None:
-        detail = f"nothing was heard of it in the hour before {format_time(fleet.ends)}"
+        detail = f"no heartbeat in the hour before {format_time(fleet.ends)}"
         yield Drift(cluster, name, environment, DriftKind.SILENT, detail=detail)
 
 

@@ -71,7 +71,7 @@ def target_readiness(lake: LakeReader, target: str) -> list[TargetReadiness]:
     }
     clusters = lake.query("SELECT DISTINCT cluster FROM capability_intervals", CAPABILITY_INTERVALS)
     for name in {row["cluster"] for row in clusters} - verdicts.keys():
-        reasons = ["Nothing was ever said of it that a verdict could rest on."]
+        reasons = ["The lake has no data about it that a verdict could be based on."]
         verdicts[name] = TargetReadiness(name, target, UNKNOWN, None, reasons=reasons)
     return [_aged(verdicts[name], newest) for name in sorted(verdicts)]
 
@@ -80,7 +80,7 @@ def _aged(readiness: TargetReadiness, newest: date | None) -> TargetReadiness:
     """The verdict, or unknown if it is outdated."""
     if readiness.day is None or newest is None or newest - readiness.day <= STALE_AFTER:
         return readiness
-    reasons = [f"Nothing was heard of it since {readiness.day}: is it still followed?"]
+    reasons = [f"The lake has no data about it since {readiness.day}: is it still followed?"]
     return TargetReadiness(
         readiness.cluster, readiness.target, UNKNOWN, readiness.day, reasons=reasons
     )

@@ -52,7 +52,7 @@ def _dumps(content: Any) -> bytes:
 
 
 def intervals_of_rows(rows: Mapping[str, bytes]) -> OpenIntervals:
-    """Decodes the open intervals from state rows; without rows, there are none."""
+    """Decodes the open intervals from state rows; without rows, none is open."""
     nodes: dict[NodeKey, IntervalStart] = {}
     excluded: dict[NodeKey, Exclusions] = {}
     for name, value in rows.items():

@@ -70,7 +70,7 @@ def fold_batch(
 
     Takes rows of `by_cluster` and returns rows of `OUTPUT_SCHEMA`.
     """
-    # The window needs no shuffle of its own: its partitions are parts of a cluster.
+    # The window needs no second shuffle: its partitions are parts of a cluster.
     so_far = Window.partitionBy("cluster", *_PARTITION).orderBy("offset")
     so_far = so_far.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     # Spark copies a binary value at each step that looks at the row, and a string at none.

@@ -64,7 +64,7 @@ FEATURE_CHANGES: Final = Table(
 ALERTS: Final = Table(
     Layer.GOLD,
     "alerts",
-    "alerts that fired, said more, or were resolved",
+    "alerts that fired, changed, or were resolved",
     {
         "cluster": "string",
         "id": "string",
@@ -92,7 +92,7 @@ _SPAN: Final = {
 CAPABILITY_INTERVALS: Final = Table(
     Layer.GOLD,
     "capability_intervals",
-    "what a node supported from when to when; until null: it still does",
+    "intervals in which a node supported certain ranges; until null: it still does",
     {
         "cluster": "string",
         "id": "string",
@@ -108,7 +108,7 @@ CAPABILITY_INTERVALS: Final = Table(
 INCOMPATIBILITIES: Final = Table(
     Layer.GOLD,
     "incompatibilities",
-    "a node that a finalized level excluded, from when to when; until null: it still does",
+    "intervals in which a finalized level excluded a node; until null: it still does",
     {
         "cluster": "string",
         "id": "string",
@@ -148,7 +148,7 @@ UPGRADES: Final = Table(
 READINESS_BY_DAY: Final = Table(
     Layer.GOLD,
     "readiness_by_day",
-    "how a cluster stood to each release at the end of each day; the newest day goes on",
+    "readiness of a cluster for each release at the end of each day; the newest day may change",
     {
         "cluster": "string",
         "id": "string",
@@ -205,7 +205,7 @@ GOLD: Final = (
 AUDIT: Final = Table(
     Layer.GOLD,
     "audit",
-    "what the last saved audit found to differ, or could not know",
+    "differences that the last saved audit found, and what it could not decide",
     {
         "table": "string",
         "cluster": "string",

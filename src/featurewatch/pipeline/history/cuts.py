@@ -133,7 +133,7 @@ def _at_time(
     lake: LakeReader, cluster: str, time: datetime, now: datetime
 ) -> tuple[HistoryCut, Row | None]:
     if time > now:
-        raise UnknownMomentError(f"{format_time(time)} lies ahead: it is {format_time(now)}")
+        raise UnknownMomentError(f"{format_time(time)} is in the future: it is {format_time(now)}")
     begin = lake.query(
         "SELECT min(at) AS at FROM ($causes)",
         *(EPOCHS, CAPABILITY_INTERVALS, ALERTS),
@@ -175,7 +175,7 @@ def _reached_at(
 ) -> datetime:
     """When a record that caused nothing had been read, by the first heartbeat that reports it.
 
-    ``between`` are the times of the causes before and after it (None: there is none after it). The
+    ``between`` are the times of the causes before and after it (None: no cause after it). The
     first of them is the result where no heartbeat is known.
     """
     before, after = between
@@ -209,7 +209,7 @@ def _at_epoch(lake: LakeReader, cluster: str, epoch: int) -> tuple[HistoryCut, R
 
 
 def _read_to(lake: LakeReader, cluster: str) -> int:
-    """The last offset that the newest heartbeats report as read (-1: there are none)."""
+    """The last offset that the newest heartbeats report as read (-1: no heartbeat)."""
     newest = lake.newest(SOURCE_STATES, "seen_at") if lake.has(SOURCE_STATES) else None
     if newest is None:
         return -1

@@ -21,7 +21,7 @@ class LevelDiff:
     after: int | None
 
     def document(self) -> dict[str, Any]:
-        """The fields as JSON has them: not finalized is 0, and ``kind`` tells it from level 0."""
+        """The fields as JSON: 0 is not finalized, and ``kind`` distinguishes this from level 0."""
         levels = {"before": self.before or 0, "after": self.after or 0}
         is_zero_a_level = 0 in (self.before, self.after)
         kind = {"kind": change_kind(self.before, self.after)} if is_zero_a_level else {}

@@ -102,7 +102,7 @@ def parse_time(text: str, now: datetime) -> datetime:
         at = datetime.fromisoformat(text.strip())
         at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
     except (ValueError, OverflowError):
-        raise MomentError(f"{text!r} is no moment: give {WAYS}") from None
+        raise MomentError(f"{text!r} is not a moment: give {WAYS}") from None
     return at
 
 

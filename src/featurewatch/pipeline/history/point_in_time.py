@@ -57,7 +57,7 @@ class HistoricalState:
     """The state of a cluster at a moment.
 
     ``revision`` began at ``since``. ``digest``, ``epoch``, ``leader_id``, ``leader_epoch`` and
-    ``provenance`` are those of its snapshot (revision 0: there is none, and they are unknown).
+    ``provenance`` are those of its snapshot (revision 0: no snapshot, so they are unknown).
     ``uncertainty`` is the reason why the lake may lack later events (None: it has them all).
     """
 

@@ -21,7 +21,7 @@ class SavedAnswer:
         self._file = lake / "answers" / f"{name}.json"
 
     def load(self, key: Any) -> Any | None:
-        """Returns the answer that was saved with an equal key (None: there is none)."""
+        """Returns the answer that was saved with an equal key, or None."""
         try:
             if self._file.stat().st_size > _MAX_BYTES:
                 return None

@@ -35,7 +35,7 @@ _OTHER_SCHEMA: Final = "No field named"
 _FIRST: Final = datetime(1678, 1, 1, tzinfo=UTC)
 _LAST: Final = datetime(2262, 1, 1, tzinfo=UTC)
 """SQL counts nanoseconds in 64 bits, which covers little more than this range; no time of Kafka
-lies outside."""
+is outside it."""
 
 
 def literal(value: str | int | datetime) -> str:

@@ -85,7 +85,7 @@ EXPIRED: Final = "featurewatch.expired"
 GAPS: Final = Table(
     Layer.BRONZE,
     "gaps",
-    "messages that were gone from a topic before they could be read",
+    "messages that were deleted from a topic before they could be read",
     {
         "topic": "string",
         "partition": "int",

@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Final, NamedTuple, cast
 
 from featurewatch.common.text import plain, quoted, shortened
-from featurewatch.pipeline.replay.archive_stream import MeteredFile, open_stream
+from featurewatch.pipeline.replay.archive_stream import MeteredFile, ZipDirectoryFile, open_stream
 from featurewatch.pipeline.replay.bundle_limits import (
     DEFAULT_BUNDLE_LIMITS,
     BundleLimitError,
@@ -27,6 +27,8 @@ _MAX_LINKS: Final = 40
 """As many as Linux follows in one path."""
 _SPARSE: Final = "a sparse file, which can be of any length: pack it without --sparse"
 _LEADS_OUT: Final = "whose name leads out of it"
+_MAX_PARTS: Final = 100
+_TOO_DEEP: Final = f"which is in more than {_MAX_PARTS} folders"
 _DANGLING: Final = "a link to what it does not hold"
 _DAMAGES: Final = (
     *(tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError),
@@ -62,18 +64,16 @@ def unpack(path: Path, into: Path, usage: BundleUsage | None = None) -> Iterator
     into.mkdir(parents=True)
     usage = usage or BundleUsage(DEFAULT_BUNDLE_LIMITS)
     meter = CompressionMeter(usage.limits, path)
-    members = (_in_zip if path.name.lower().endswith(".zip") else _in_tar)(path, meter)
+    members = (_in_zip if path.name.lower().endswith(".zip") else _in_tar)(path, meter, usage)
     unpacked: dict[object, Path] = {}
     reasons: list[str] = []
     try:
         for member in members:
-            usage.count_file(member.name)
-            target = _target(member.name, into)
             try:
-                if target is not None and not member.refusal:
+                refusal = member.refusal or _name_refusal(member.name)
+                if not refusal:
+                    target = into.joinpath(*_parts(member.name))
                     refusal = _unpack_member(member, target, usage, unpacked)
-                else:
-                    refusal = member.refusal or _LEADS_OUT
                 if refusal and _is_useful(Path(member.name)):
                     yield f"holds {shortened(plain(member.name))}, {refusal}; passed over"
             except _DAMAGES as error:
@@ -93,12 +93,19 @@ def unpack(path: Path, into: Path, usage: BundleUsage | None = None) -> Iterator
         yield f"holds {len(reasons)} other files that cannot be unpacked: {reasons[0]}"
 
 
-def _in_zip(path: Path, meter: CompressionMeter) -> Iterator[_Member]:
-    with zipfile.ZipFile(path) as archive:
+def _in_zip(path: Path, meter: CompressionMeter, usage: BundleUsage) -> Iterator[_Member]:
+    with path.open("rb") as file, _open_zip(ZipDirectoryFile(file, usage)) as archive:
         for info in archive.infolist():
+            usage.count_entry(info.filename)
             if not info.filename.endswith("/"):  # `is_dir` fails of a name that is empty
                 open_member = partial(_open_in_zip, archive, info, meter)
                 yield _Member(info.filename, open_member, is_independent=True, key=info)
+
+
+def _open_zip(file: ZipDirectoryFile) -> zipfile.ZipFile:
+    archive = zipfile.ZipFile(cast("IO[bytes]", file))
+    file.has_directory = True
+    return archive
 
 
 def _open_in_zip(
@@ -107,8 +114,8 @@ def _open_in_zip(
     return cast("IO[bytes]", MeteredFile(archive.open(info), meter))
 
 
-def _in_tar(path: Path, meter: CompressionMeter) -> Iterator[_Member]:
-    with open_stream(path, meter) as stream, _open_tar(stream) as archive:
+def _in_tar(path: Path, meter: CompressionMeter, usage: BundleUsage) -> Iterator[_Member]:
+    with open_stream(path, meter) as stream, _open_tar(stream, usage) as archive:
         entries: dict[str, tarfile.TarInfo] = {}
         has_all = False
         for entry in archive:
@@ -124,14 +131,30 @@ def _in_tar(path: Path, meter: CompressionMeter) -> Iterator[_Member]:
                 yield _Member(entry.name, open_content, False, content.offset, refusal)
             elif _is_link(entry):
                 yield _Member(entry.name, lambda: None, is_independent=False)
-        # The checksum stands at the end of the packed data, behind the end of the tar.
+        # The checksum is at the end of the packed data, behind the end of the tar.
         while stream.read(1 << 20):
             pass
 
 
-def _open_tar(stream: MeteredFile) -> tarfile.TarFile:
+class _CountedTar(tarfile.TarFile):
+    """A tar whose headers are counted as they are read, those of folders too."""
+
+    def __init__(self, stream: MeteredFile, usage: BundleUsage) -> None:
+        self._usage = usage
+        self._counted_offset = -1
+        super().__init__(fileobj=cast("IO[bytes]", stream))  # reads the first header
+
+    def next(self) -> tarfile.TarInfo | None:
+        entry = super().next()
+        if entry is not None and entry.offset > self._counted_offset:  # the first comes twice
+            self._counted_offset = entry.offset
+            self._usage.count_entry(entry.name)
+        return entry
+
+
+def _open_tar(stream: MeteredFile, usage: BundleUsage) -> tarfile.TarFile:
     try:
-        return tarfile.TarFile(fileobj=cast("IO[bytes]", stream))
+        return _CountedTar(stream, usage)
     except (tarfile.TarError, OSError) as error:
         raise tarfile.ReadError("file could not be opened") from error
 
@@ -191,10 +214,17 @@ def _make_room(target: Path, unpacked: dict[object, Path]) -> None:
             del unpacked[key]
 
 
-def _target(name: str, into: Path) -> Path | None:
-    """The path of a member below ``into``; None if its name leads out of it."""
-    parts = PurePosixPath(name.replace("\\", "/").lstrip("/")).parts
-    return None if not parts or ".." in parts else into.joinpath(*parts)
+def _parts(name: str) -> tuple[str, ...]:
+    """The parts of a member's path below the folder that it is unpacked into."""
+    return PurePosixPath(name.replace("\\", "/").lstrip("/")).parts
+
+
+def _name_refusal(name: str) -> str:
+    """Why a member is not unpacked because of its name; empty: it is."""
+    parts = _parts(name)
+    if not parts or ".." in parts:
+        return _LEADS_OUT
+    return _TOO_DEEP if len(parts) > _MAX_PARTS else ""
 
 
 def _is_useful(path: Path) -> bool:
@@ -208,6 +238,6 @@ def _reason(error: Exception) -> str:
     if isinstance(error, RuntimeError) and "encrypted" in str(error):
         return "it is encrypted"
     if str(error).startswith("file could not be opened"):
-        return "it is no archive, or its beginning is damaged"
+        return "it is not an archive, or its beginning is damaged"
     strerror = error.strerror if isinstance(error, OSError) else None
     return quoted(" ".join((strerror or str(error)).split())) or "it is cut off"

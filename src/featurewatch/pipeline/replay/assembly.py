@@ -1,8 +1,8 @@
 """Assembles a cluster's replay: adds status events, gaps and snapshots around the splits.
 
 Bronze identifies a message by topic, partition and offset, and the fold orders a cluster's messages
-of two partitions by time and offset alone. So every message that is not a commit of the log gets a
-time of its own, a millisecond after the previous one.
+of two partitions by time and offset alone. Therefore every message that is not a commit of the log
+gets a unique time, a millisecond after the previous one.
 """
 
 from collections.abc import Mapping

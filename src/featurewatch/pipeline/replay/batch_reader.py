@@ -123,7 +123,7 @@ class BatchReader:
         elif batch.base_offset < expected:
             reason = f"a record batch of the offsets {batch.base_offset} to {batch.last_offset}"
             yield CorruptRange(
-                expected, expected - 1, f"{reason} stands where {expected} must follow"
+                expected, expected - 1, f"{reason} is where {expected} should follow"
             )
         else:
             if batch.base_offset > expected:

@@ -23,8 +23,8 @@ class BundleLimits:
     """The limits of one bundle: an archive that was given, with all archives in it.
 
     ``max_unpacked_bytes``: of the files that are written. ``max_compression_ratio``: bytes out of
-    an archive per byte of it. ``max_files``: files in archives, used or not. ``max_archive_depth``:
-    archives in archives; 1 is the bundle itself.
+    an archive per byte of it. ``max_files``: files and folders in archives, used or not.
+    ``max_archive_depth``: archives in archives; 1 is the bundle itself.
     """
 
     max_unpacked_bytes: int = 16 << 30
@@ -38,7 +38,7 @@ DEFAULT_BUNDLE_LIMITS: Final = BundleLimits()
 
 @dataclass(slots=True)
 class BundleUsage:
-    """What one bundle used of its limits.
+    """The use that one bundle has made of its limits.
 
     ``is_exhausted``: a limit of the whole bundle is exceeded, and its other archives are skipped.
     """
@@ -46,19 +46,23 @@ class BundleUsage:
     limits: BundleLimits
     is_exhausted: bool = False
     _unpacked_bytes: int = 0
-    _file_count: int = 0
+    _entry_count: int = 0
     _is_depth_reported: bool = False
 
-    def count_file(self, name: str) -> None:
-        """Counts a file of an archive; raises `BundleLimitError`."""
-        self._file_count += 1
-        if self._file_count > self.limits.max_files:
-            self.is_exhausted = True
-            raise _exceeded(
-                f"has more than {self.limits.max_files} files, at {_short(name)}",
-                "max_files",
-                "bundle",
-            )
+    def count_entry(self, name: str) -> None:
+        """Counts a file, a folder or another entry of an archive; raises `BundleLimitError`."""
+        self._entry_count += 1
+        if self._entry_count > self.limits.max_files:
+            raise self.too_many_entries(f"at {_short(name)}")
+
+    def too_many_entries(self, place: str) -> BundleLimitError:
+        """The error of an archive with more files and folders than a bundle may have."""
+        self.is_exhausted = True
+        return _exceeded(
+            f"has more than {self.limits.max_files} files and folders, {place}",
+            "max_files",
+            "bundle",
+        )
 
     def count_unpacked(self, name: str, size_bytes: int) -> None:
         """Counts bytes before they are written; raises `BundleLimitError`."""

@@ -123,7 +123,7 @@ class _Search:
             return self._report(f"{label} cannot be read: {error.strerror or error}")
         if is_requested:
             self._report(
-                f"{label} is no metadata log: give segments (.log), snapshots (.checkpoint), or "
+                f"{label} is not a metadata log: give segments (.log), snapshots (.checkpoint), or "
                 "what kafka-dump-log --cluster-metadata-decoder printed"
             )
         return is_requested

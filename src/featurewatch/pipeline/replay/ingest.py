@@ -125,7 +125,7 @@ def _read_all(
 
 
 def _rows(lake: Lake, splits: Sequence[ReplaySplit]) -> DataFrame:
-    """The rows of some splits, each read by a task of its own."""
+    """The rows of some splits, each read by a separate task."""
     indices = lake.session.range(0, len(splits), 1, len(splits))
     return indices.mapInArrow(partial(_read, splits), _ROW)
 

@@ -210,8 +210,8 @@ def _mixed_logs(log_ranges: list[LogRange]) -> str:
         else:
             continue
         return (
-            f"{names} are not of one log ({reason}): put each cluster's files into a directory of "
-            "its own"
+            f"{names} are not of one log ({reason}): put each cluster's files into a separate "
+            "directory"
         )
     return ""
 

@@ -37,7 +37,7 @@ class RepairedRange(NamedTuple):
 
     def __str__(self) -> str:
         if self.last < self.first:
-            return f"{self.reason}: another file goes on at offset {self.first}"
+            return f"{self.reason}: another file continues at offset {self.first}"
         offsets = f"offsets {self.first} to {self.last}"
         return f"{self.reason}: {offsets} are taken from {self.label}"
 

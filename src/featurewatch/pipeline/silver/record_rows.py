@@ -130,7 +130,7 @@ _CONTROLLER_TYPES: Final = frozenset({"REGISTER_CONTROLLER_RECORD", "UNREGISTER_
 _UNREGISTRATIONS: Final = ("UNREGISTER_BROKER_RECORD", "UNREGISTER_CONTROLLER_RECORD")
 _FENCES: Final = {"FENCE_BROKER_RECORD": True, "UNFENCE_BROKER_RECORD": False}
 _FENCING_CHANGES: Final[Mapping[int | None, bool]] = {1: True, -1: False}
-"""What ``fenced`` of a change of a registration says; anything else: it stays."""
+"""The meaning of ``fenced`` in a change of a registration; anything else: unchanged."""
 
 RECORD_ROWS: Final[Mapping[str, RecordSpec]] = {
     **dict.fromkeys(

@@ -94,7 +94,7 @@ REGISTRATIONS: Final = _table(
 )
 FENCING: Final = _table(
     "fencing",
-    "a broker was fenced or unfenced, or began to shut down; null: this stays",
+    "a broker was fenced or unfenced, or began to shut down; null: unchanged",
     {
         **_LOG,
         "node_id": "int",
@@ -128,7 +128,7 @@ LOG_GAPS: Final = _table(
 )
 ZNODE_CHANGES: Final = _table(
     "znode_changes",
-    "a znode was made, changed, is gone, or was read anew",
+    "a znode was created, changed, deleted, or read again",
     {
         **_columns(ZnodeChange, "path"),
         "gone": "boolean",
@@ -142,7 +142,7 @@ ZNODE_CHANGES: Final = _table(
 )
 ANSWERS: Final = _table(
     "answers",
-    "what a node said of its features, or that it did not answer",
+    "features that a node reported, or that it did not answer",
     {
         **_columns(NodeAnswer, "role", "node_id", "address"),
         "answered": "boolean",
@@ -157,7 +157,7 @@ DISAGREEMENTS: Final = _table(
 )
 SOURCE_STATES: Final = _table(
     "source_states",
-    "what a source said of itself: its heartbeats, and each change of its state",
+    "source status reports: heartbeats, and each change of the source's state",
     {
         **_columns(SourceStatus, "source", "state", log_offset="offset"),
         **_columns(SourceStatus, "offset_epoch", "high_watermark"),
@@ -167,7 +167,7 @@ SOURCE_STATES: Final = _table(
 QUARANTINE: Final = Table(
     Layer.SILVER,
     "quarantine",
-    "what could not be read, with its bytes and the reason; index -1: the whole message",
+    "unreadable input, with its bytes and the reason; index -1: the whole message",
     {
         "cluster": "string",
         "topic": "string",

@@ -1,4 +1,4 @@
-"""What Spark writes into the checkpoint of a streaming query with one source."""
+"""The files that Spark writes into the checkpoint of a streaming query with one source."""
 
 import json
 from collections.abc import Mapping

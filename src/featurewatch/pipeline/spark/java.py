@@ -30,7 +30,7 @@ def java_home(environment: Mapping[str, str] | None = None) -> Path:
     elif path := shutil.which("java", path=env.get("PATH", "")):
         java, origin = Path(path).resolve(), f"the java on PATH is {path}"
     else:
-        raise SparkMissingError(f"Spark needs Java, and there is none: {_ADVICE}")
+        raise SparkMissingError(f"Spark needs Java, and none was found: {_ADVICE}")
     modules = _modules(java)
     release = _RELEASE.search(modules)
     if release is None:

@@ -12,6 +12,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from featurewatch.kafka.releases import record_files
+from featurewatch.kafka.releases.directory import VARIABLE, releases_directory
 from featurewatch.pipeline.errors import SparkMissingError, SparkStartError
 from featurewatch.pipeline.spark.java import java_home
 
@@ -49,7 +51,7 @@ _SETTINGS: Final[Mapping[str, str]] = {
     # costs half of one that does not; larger ones that are read from a table fill the heap.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "500",
     "spark.sql.parquet.columnarReaderBatchSize": "500",
-    # A table's log is read in so many tasks, fifty by default; ours have some thousands of files.
+    # A table's log is read in this many tasks, fifty by default; ours have some thousands of files.
     "spark.databricks.delta.snapshotPartitions": "2",
     # Sources of merges come from immutable files, so reading them twice gives the same rows.
     "spark.databricks.delta.merge.materializeSource": "none",
@@ -95,13 +97,13 @@ def spark_session(
     """
     if not master.startswith(_MASTERS):
         raise SparkStartError(
-            f"{master} is no Spark master: give local[*], spark://host:port, k8s://… or yarn"
+            f"{master} is not a Spark master: give local[*], spark://host:port, k8s://… or yarn"
         )
     if find_spec("pyspark") is None or find_spec("delta") is None:
         raise SparkMissingError("Spark is not installed; run: pip install 'featurewatch[pipeline]'")
     os.environ["JAVA_HOME"] = str(java_home())
     # Otherwise workers run the python3 on PATH, which may differ from this one. A cluster may have
-    # set an interpreter of its own.
+    # set another interpreter.
     if not (is_submitted() and "PYSPARK_PYTHON" in os.environ):
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     if master.startswith("local"):
@@ -130,9 +132,26 @@ def spark_session(
     python_path = worker_environment.get("PYTHONPATH", "").split(os.pathsep)
     if _WORKER not in python_path:
         worker_environment["PYTHONPATH"] = os.pathsep.join(filter(None, [_WORKER, *python_path]))
+    share_releases(session, is_local=master.startswith("local"))
     if not is_submitted():
         _log_uncaught(session)
     return session
+
+
+def share_releases(session: "SparkSession", *, is_local: bool) -> None:
+    """Gives Spark's Python processes the learned tables of releases that this process has.
+
+    They run here (``is_local``) and read the same directory, or on other machines, which get the
+    files: an executor puts them where its processes run.
+    """
+    context = session.sparkContext
+    if is_local:
+        context.environment[VARIABLE] = str(releases_directory().absolute())
+        return
+    for file in record_files():
+        if file.is_learned:
+            context.addFile(os.path.join(file.directory, f"{file.release}.json"))
+    context.environment[VARIABLE] = os.curdir
 
 
 def _log_uncaught(session: "SparkSession") -> None:

@@ -1,7 +1,7 @@
 """``python -m featurewatch.reference.zookeeper``: a node or a cluster of any size, in one process.
 
 Prints ``node ID host:port`` on stdout for each full node, then ``ready`` when all brokers are
-registered. Exits with 0 at Ctrl-C or SIGTERM. When the last full node has ended by itself, exits
+registered. Exits with 0 at Ctrl-C or SIGTERM. When the last full node has ended on its own, exits
 with that node's code; the reason is on stderr. With ``--orders`` it reads orders to the light
 replicas from stdin, and prints a line for each.
 """
@@ -87,7 +87,7 @@ async def _run(settings: ClusterSettings, *, takes_orders: bool = False) -> int:
 
 
 def _read_orders(loop: asyncio.AbstractEventLoop, orders: Orders) -> None:
-    """Performs the lines of stdin in the loop until it ends; reading needs a thread of its own."""
+    """Performs the lines of stdin in the loop until it ends; reading needs a separate thread."""
 
     def perform(line: str) -> None:
         _print(orders.perform(line))
@@ -215,7 +215,7 @@ def _feature(text: str) -> tuple[str, SupportedRange]:
 def _at_least(lowest: int) -> Callable[[str], int]:
     def number(text: str) -> int:
         if not text.isdecimal() or int(text) < lowest:
-            raise argparse.ArgumentTypeError(f"{text!r} is no number from {lowest} on")
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number from {lowest} on")
         return int(text)
 
     return number

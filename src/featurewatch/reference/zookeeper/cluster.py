@@ -156,7 +156,7 @@ class ReferenceCluster:
             raise TimeoutError(self._not_ready_reason()) from None
 
     def _not_ready_reason(self) -> str | None:
-        """What the nodes do not know yet; None if they know the controller and all brokers."""
+        """Why the cluster is not ready; None if all nodes know the controller and all brokers."""
         running = [node for node in self.nodes if node.exit is None]
         if not running:
             return None

@@ -87,7 +87,7 @@ class NodeSettings:
 
 @dataclass(frozen=True, slots=True)
 class NodeExit:
-    """The exit code and the reason of a node that ended by itself."""
+    """The exit code and the reason of a node that ended on its own."""
 
     code: int
     reason: str
@@ -96,8 +96,8 @@ class NodeExit:
 class ReferenceNode:
     """Runs a broker and a candidate for the controller, and serves requests.
 
-    ``directory`` holds the brokers of the cluster. ``on_end`` is called if the node ends by itself;
-    `exit` holds the reason then. It also responds for the light brokers of ``replicas``.
+    ``directory`` holds the brokers of the cluster. ``on_end`` is called if the node ends on its
+    own; `exit` holds the reason then. It also responds for the light brokers of ``replicas``.
     """
 
     def __init__(
@@ -178,7 +178,7 @@ class ReferenceNode:
 
     @property
     def controller_id(self) -> int | None:
-        """The id of the controller as this node last read it; None: there is none, or not known."""
+        """The id of the controller as this node last read it; None: no controller, or not known."""
         return self._broker.controller_id
 
     async def start(self, timeout_s: float = 15.0) -> None:
@@ -273,7 +273,7 @@ class ReferenceNode:
     # -- requests over the wire --
 
     async def handle(self, request: WireRequest) -> Any:
-        """The response to a request; None, which closes the connection, if there is none."""
+        """The response to a request; None, which closes the connection, if it has no response."""
         try:
             return await self._route(request)
         except MachineExitedError:
@@ -307,7 +307,7 @@ class ReferenceNode:
         if self._api_dialect.controls_topics and names_topics:
             await self._wait_for_topics()
             if self._controller.partitions is None:
-                return None  # a standby knows no topics: the client goes on to a broker
+                return None  # a standby knows no topics: the client continues with a broker
         topics = topic_metadata(request, self._controller.partitions)
         return wire_responses.metadata(request, self._view(), topics)
 

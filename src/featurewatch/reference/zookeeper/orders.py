@@ -84,5 +84,5 @@ class Orders:
 
 def _number(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) < 10):
-        raise OrderRefusedError(f"{quoted(text)} is no number")
+        raise OrderRefusedError(f"{quoted(text)} is not a number")
     return int(text)

@@ -41,7 +41,7 @@ _log = logging.getLogger("featurewatch.reference.zookeeper")
 
 
 class ReplicaHost:
-    """Runs `brokers`; ``controller`` returns the controller's address, None while there is none."""
+    """Runs `brokers`; ``controller`` returns the active controller's address, or None."""
 
     def __init__(self, controller: Callable[[], Endpoint | None]) -> None:
         self.brokers = ReplicaBrokers()
@@ -126,7 +126,7 @@ class ReplicaHost:
 async def forward_metadata(request: WireRequest, controller: Endpoint | None) -> Any:
     """The controller's response to a Metadata request that a light broker received.
 
-    None, which ends the connection, without one: the client goes on to another broker.
+    None, which ends the connection, without one: the client continues with another broker.
     """
     if controller is None:
         return None

@@ -39,7 +39,7 @@ class Jars(StrEnum):
 
 
 ClassPath = tuple[str, Jars]
-"""A release and which of its class paths."""
+"""A release and one of its class paths."""
 
 
 def parse_release(release: str) -> tuple[int, int, int]:
@@ -90,7 +90,7 @@ class Cache:
         return self.class_paths([(release, jars)])[0]
 
     def class_paths(self, wanted: Sequence[ClassPath]) -> list[list[Path]]:
-        """Several of them; what is not there yet is fetched under one progress bar.
+        """Several class paths; missing jars are fetched under one progress bar.
 
         Raises:
             ArtifactError: as `class_path` does.
@@ -259,7 +259,7 @@ def _fetch(repository: Path, paths: Sequence[str], label: str) -> None:
                     reporter.on_files(done, len(paths))
         except UnlockedJarError as error:
             raise ArtifactError(
-                f"{label} is not used: {error}; find out who changed it before you go on"
+                f"{label} is not used: {error}; find out who changed it before you continue"
             ) from error
         except OSError as error:  # requests' errors are OSErrors
             raise ArtifactError(

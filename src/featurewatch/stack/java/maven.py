@@ -1,4 +1,4 @@
-"""Jars of Maven Central in a local repository: there as they were locked, or not there at all."""
+"""Jars of Maven Central in a local repository: identical to the locked ones, or absent."""
 
 import hashlib
 import tempfile

@@ -43,7 +43,7 @@ def quorum_voters(spec: ClusterSpec, addresses: Mapping[int, Addresses]) -> str:
 
 
 def controller_addresses(spec: ClusterSpec, addresses: Mapping[int, Addresses]) -> str:
-    """The controllers' addresses: ``host:port,...``; empty if there are none."""
+    """The controllers' addresses: ``host:port,...``; empty without controllers."""
     quorum = quorum_voters(spec, addresses)
     return ",".join(voter.partition("@")[2] for voter in quorum.split(",")) if quorum else ""
 

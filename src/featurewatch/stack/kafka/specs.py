@@ -86,7 +86,7 @@ class ClusterSpec:
         if not zookeeper_nodes and not has_controller:
             raise StackError("a cluster needs at least one controller")
         if zookeeper_nodes and has_controller and not self.migrating:
-            raise StackError("ZooKeeper mode and controllers go together in a migration alone")
+            raise StackError("ZooKeeper mode and controllers can be combined only in a migration")
         if (zookeeper_nodes or self.migrating) and not self.zookeeper:
             raise StackError("ZooKeeper mode needs the connect string of an ensemble")
         limited = self.nodes if self.migrating else zookeeper_nodes

@@ -12,7 +12,7 @@ MAX_JAR_BYTES: Final = 256 << 20
 MAX_ENTRIES: Final = 100_000
 MAX_TEXT_BYTES: Final = 1 << 20
 MAX_TEXTS: Final = 2_000
-"""Files that are read of one folder; Kafka 4.4 has 200 messages in ``kafka-clients``."""
+"""Most files to read from one folder; Kafka 4.4 has 200 messages in ``kafka-clients``."""
 
 
 class Archive:

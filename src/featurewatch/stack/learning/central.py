@@ -59,7 +59,7 @@ def released_kafka(
         if pinned.get(name, digest) != digest:
             raise ArtifactError(
                 f"{name} has the SHA-256 {digest}, and had {pinned[name]} when Kafka {release} was "
-                "learned: find out who changed it before you go on"
+                "learned: find out who changed it before you continue"
             )
     return kafka
 

@@ -22,7 +22,7 @@ READ: Final = (CLIENTS, METADATA, COMMON)
 """The jars with the schemas, the levels and the ranges that nodes advertise."""
 
 LOGGING: Final = "slf4j-api"
-"""What Kafka's classes need to be loaded, beside the jars that are read."""
+"""The jars that Kafka's classes need to be loaded, beside those that are read."""
 
 _VERSION_FILE: Final = "kafka/kafka-version.properties"
 _VERSION: Final = re.compile(r"^version=(.*)$", re.MULTILINE)

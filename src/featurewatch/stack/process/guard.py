@@ -1,12 +1,12 @@
 """Runs one command and kills it when its owner, the parent process, dies.
 
-Runs as a script of its own (standard library only, so that it starts in milliseconds)::
+Runs as a separate script (standard library only, so that it starts in milliseconds)::
 
     guard.py CONTROL_FD DIRECTORY_TO_REMOVE COMMAND...
 
 The guard prints the command's process id on stdout, then watches three things: the control pipe
-(``T``: send SIGTERM, ``K``: send SIGKILL, end of file: the owner is gone), its parent's id (a
-forked child of the owner may hold the pipe open), and the command. When the owner is gone, the
+(``T``: send SIGTERM, ``K``: send SIGKILL, end of file: the owner has ended), its parent's id (a
+forked child of the owner may hold the pipe open), and the command. When the owner has ended, the
 guard kills the command and removes the directory, if one was named. The exit code is the command's,
 or 128 + the signal.
 
@@ -54,7 +54,7 @@ def _exit_code(status: int) -> int:
 
 
 def _watch(pid: int, control: int, wake: int, parent: int) -> int | None:
-    """Waits for the command's exit code; None if the owner is gone first."""
+    """Waits for the command's exit code; None if the owner ends first."""
     while True:
         readable, _, _ = select.select([control, wake], [], [], _PARENT_CHECK_S)
         if wake in readable:

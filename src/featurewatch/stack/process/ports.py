@@ -1,6 +1,6 @@
 """Reserves loopback ports that stay reserved while a node is down.
 
-A port lies below the range that the kernel uses for outgoing connections, so that no other process
+A port is below the range that the kernel uses for outgoing connections, so that no other process
 gets it by accident between a stop and a start. A lock file keeps two stacks on one machine from
 choosing the same port; the lock ends with the process that holds it.
 """

@@ -72,7 +72,7 @@ class Server(ABC):
             self._process.terminate()
 
     def kill(self) -> None:
-        """Sends SIGKILL and returns when the process is gone.
+        """Sends SIGKILL and returns when the process has ended.
 
         Raises:
             StackError: if it still exists after ten seconds.

@@ -33,7 +33,7 @@ class BlockingConnection:
         """Connects; ``timeout_s`` also limits each later request.
 
         Raises:
-            WireError: if the node cannot be reached in time, or is no Kafka.
+            WireError: if the node cannot be reached in time, or is not Kafka.
         """
         self._timeout_s = timeout_s
         self._loop = _loop()

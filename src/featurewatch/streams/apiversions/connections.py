@@ -12,7 +12,6 @@ from featurewatch.kafka.connection import (
     ResponseTimeoutError,
     open_connection,
 )
-from featurewatch.kafka.security import Security
 from featurewatch.streams.apiversions.node_features import NodeFeatures, read_node_features
 from featurewatch.streams.apiversions.settings import ApiVersionsSettings
 from featurewatch.streams.types import ClusterId, NodeKey, Role
@@ -38,7 +37,7 @@ class ConnectionPool:
     ) -> NodeFeatures:
         """The features of a node of this cluster.
 
-        Raises `NodeError` with one line that says why there are none, and `OtherNodeError` if
+        Raises `NodeError` with one line that says why it has none, and `OtherNodeError` if
         another node listens there.
         """
         expected = None
@@ -71,7 +70,7 @@ class ConnectionPool:
             return reused
         connection = await open_connection(
             address,
-            self._security(role),
+            self._settings.security_of(role),
             timeout_s=self._settings.timeout_s,
             expected=expected,
         )
@@ -90,17 +89,9 @@ class ConnectionPool:
         del self._open[role, address]
         return None
 
-    def _security(self, role: Role) -> Security:
-        controllers_security = self._settings.controllers_security
-        return (
-            controllers_security
-            if role is Role.CONTROLLER and controllers_security is not None
-            else self._settings.security
-        )
-
 
 def _features(address: Address, response: "AnyApiVersionsResponse") -> NodeFeatures:
     try:
         return read_node_features(response)
     except ValueError as error:
-        raise NodeError(f"{address} sent what cannot be: {error}") from error
+        raise NodeError(f"{address} sent an invalid response: {error}") from error

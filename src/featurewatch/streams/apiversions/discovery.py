@@ -18,7 +18,7 @@ class DiscoveredNodes:
     """The nodes of a cluster as far as they could be listed.
 
     ``listed`` are the roles whose nodes are all in ``nodes``; a missing node of another role
-    need not be gone. each of ``warnings`` is one line: what is not covered, and what to do.
+    may still exist. Each of ``warnings`` is one line: what is not covered, and what to do.
     """
 
     cluster: ClusterId | None = None
@@ -36,6 +36,8 @@ async def discover_nodes(
 ) -> DiscoveredNodes:
     """Query brokers, known ones first, and controllers; never raises for a silent node.
 
+    Addresses that the cluster told (`NodeAddresses`) come after the configured ones.
+
     Raises `LocalResourceError`, which says nothing about any node.
     """
     known_nodes = tuple(known_nodes)
@@ -45,12 +47,15 @@ async def discover_nodes(
     all_listings: list[NodeListing] = []
     warnings: list[str] = []
     if settings.bootstrap_servers:
-        listings, errors = await _ask_brokers(peers, [*brokers, *settings.bootstrap_servers])
+        told = settings.addresses.of(Role.BROKER, settings.security_of(Role.BROKER))
+        given = settings.bootstrap_servers
+        listings, errors = await _ask_brokers(peers, [*brokers, *given, *told])
         all_listings += listings
         warnings += errors
     if settings.bootstrap_controllers:
         # Controllers with ids need no listing, but only a listing shows that others came or went.
-        listings, errors = await _ask_controllers(peers, [*controllers, *configured])
+        told = settings.addresses.of(Role.CONTROLLER, settings.security_of(Role.CONTROLLER))
+        listings, errors = await _ask_controllers(peers, [*controllers, *configured, *told])
         is_listed = any(key.role is Role.CONTROLLER for of in all_listings for key in of.nodes)
         all_listings += listings
         if not is_listed and not (settings.bootstrap_servers and None not in configured.values()):

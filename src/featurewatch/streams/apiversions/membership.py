@@ -81,7 +81,7 @@ def read_cluster(response: Any, role: Role) -> NodeListing:
     }
     cluster = response.cluster_id
     if not cluster.isprintable() or len(cluster) > MAX_CLUSTER_ID_CHARS:
-        return NodeListing(error=f"its cluster id is none: {quoted(cluster)!r}")
+        return NodeListing(error=f"it has an invalid cluster id: {quoted(cluster)!r}")
     return NodeListing(ClusterId(cluster), nodes)
 
 

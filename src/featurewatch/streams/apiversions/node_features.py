@@ -65,7 +65,7 @@ class NodeFeatures:
 
 
 def read_node_features(response: Any) -> NodeFeatures:
-    """The features in a response of any version; below version 3 there are none.
+    """The features in a response of any version; below version 3 it has no features.
 
     Raises `ValueError` if there are more than `MAX_FEATURES`.
     """

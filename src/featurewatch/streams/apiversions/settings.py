@@ -1,11 +1,12 @@
 """The settings of the ApiVersions source."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Self
 
 from featurewatch.kafka.address import Address, parse_addresses
 from featurewatch.kafka.security import PLAINTEXT, Security
-from featurewatch.streams.types import ClusterId, NodeId
+from featurewatch.streams.node_addresses import NodeAddresses
+from featurewatch.streams.types import ClusterId, NodeId, Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,8 @@ class ApiVersionsSettings:
     At least one of ``bootstrap_servers`` and ``bootstrap_controllers`` is needed. ``cluster`` is
     checked against the nodes' own; it may be omitted where brokers are queried. A node that does
     not respond to ``misses`` requests in a row is silent. ``controllers_security`` defaults to
-    ``security``.
+    ``security``. ``addresses`` gets those of the listed nodes, and has those that the metadata log
+    told: they are asked for a listing where the configured ones give none.
     """
 
     bootstrap_servers: tuple[Address, ...] = ()
@@ -52,6 +54,7 @@ class ApiVersionsSettings:
     timeout_s: float = 2.0
     concurrency: int = 32
     misses: int = 3
+    addresses: NodeAddresses = field(default_factory=NodeAddresses, compare=False)
 
     def __post_init__(self) -> None:
         if not self.bootstrap_servers and not self.bootstrap_controllers:
@@ -62,6 +65,12 @@ class ApiVersionsSettings:
         for name in ("concurrency", "misses"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1")
+
+    def security_of(self, role: Role) -> Security:
+        """How nodes of a role are reached."""
+        if role is Role.CONTROLLER and self.controllers_security is not None:
+            return self.controllers_security
+        return self.security
 
     @classmethod
     def parse(

@@ -61,7 +61,7 @@ class ApiVersionsSource(SourceShell):
         self._concurrent = asyncio.Semaphore(settings.concurrency)
         self._stalled: str | None = None
         self._has_followed = False
-        self._status.detail = self._detail = "no node was asked yet"
+        self._status.detail = self._detail = "no node was queried yet"
         self._warned = RecentTexts()
         self._next_listing_ms = 0
         self._cluster = settings.cluster
@@ -134,6 +134,7 @@ class ApiVersionsSource(SourceShell):
             self._tracker, self._addresses, self._has_followed = None, {}, False
             return
         self._cluster = self._cluster or cluster
+        self._settings.addresses.add_listing(discovered.nodes)
         if self._cluster is None or not (discovered.nodes or self._addresses):
             self._stall("; ".join(discovered.warnings[:3]) or "no node is known")
             return
@@ -146,7 +147,7 @@ class ApiVersionsSource(SourceShell):
         events = self._tracker.on_listing(
             {key: str(address) for key, address in self._addresses.items()}, self._clock_ms()
         )
-        # A node is gone only when a second listing lacks it too: until then it gets requests.
+        # A node is dropped only when a second listing lacks it too: until then it gets requests.
         self._addresses = {
             key: self._addresses.get(key) or before[key] for key in self._tracker.nodes
         }
@@ -178,7 +179,7 @@ class ApiVersionsSource(SourceShell):
     async def _request(
         self, tracker: NodeTracker, key: NodeKey, address: Address, delay_s: float
     ) -> NodeError | None:
-        """Requests one node's features; returns why there are none."""
+        """Requests one node's features; returns the error if it could not."""
         await asyncio.sleep(delay_s)
         async with self._concurrent:
             response: NodeFeatures | NodeError

@@ -64,7 +64,7 @@ class NodeTracker:
         return all(node.features is not None or node.silent for node in self._nodes.values())
 
     def republish(self, now_ms: int) -> list[TrackerEvent]:
-        """What is published again at once; the nodes' next responses are published too."""
+        """Returns the events to publish again; the nodes' next responses are published too."""
         events: list[TrackerEvent] = []
         for key, node in self._nodes.items():
             node.features = None
@@ -79,9 +79,9 @@ class NodeTracker:
         return events
 
     def on_listing(self, nodes: Mapping[NodeKey, str], now_ms: int) -> list[TrackerEvent]:
-        """The cluster's nodes and addresses; nodes that it lists no more are gone.
+        """Takes the cluster's nodes and addresses, and drops nodes that it no longer lists.
 
-        A node counts as gone at the second listing without it.
+        A node is dropped at the second listing without it.
         """
         events: list[TrackerEvent] = []
         for key, address in nodes.items():

@@ -1,4 +1,4 @@
-"""What the errors of librdkafka mean: which end on their own, and which name a missing right."""
+"""The meaning of librdkafka's errors: which end on their own, and which name a missing right."""
 
 from typing import Final
 

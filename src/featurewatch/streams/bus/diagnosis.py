@@ -1,8 +1,8 @@
 """Why a bus does not answer, in the words of a connection of our own.
 
 librdkafka has one text for most reasons ("Broker transport failure"), and one for every certificate
-that it does not accept. So whoever gives up on the bus connects once more, as the sources do, and
-reports what that says.
+that it does not accept. Therefore a process that gives up on the bus connects once more, as the
+sources do, and reports the error of that connection.
 """
 
 import asyncio

@@ -10,7 +10,7 @@ class BusUnavailableError(BusError):
 
 
 class TopicsChangedError(BusError):
-    """Topics were made anew: who reads or writes them must begin anew."""
+    """Topics were recreated: their readers and writers must restart."""
 
 
 class BusSetupError(BusError):
@@ -37,7 +37,7 @@ class PublishDeniedError(PublishError, BusSetupError):
 
 
 class FencedError(PublishError):
-    """Another process has taken over; this one may not write any more."""
+    """Another process has taken over; this one may no longer write."""
 
 
 class EventTooLargeError(Exception):

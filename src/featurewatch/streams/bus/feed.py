@@ -14,6 +14,7 @@ from confluent_kafka import Message
 
 from featurewatch.common.threads import run_in_thread
 from featurewatch.streams.bus.errors import BusError, BusPropertiesError
+from featurewatch.streams.bus.passed_over import PassedOver
 from featurewatch.streams.bus.reader import TopicReader
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.topics import Topic
@@ -35,7 +36,7 @@ class FailureLog:
     """Logs what keeps a feed from its messages once it has lasted ``after_s`` seconds."""
 
     def __init__(self, log: logging.Logger, consequence: str, after_s: float = _LASTING_S) -> None:
-        self._log = log
+        self.log = log
         self._consequence = consequence
         self._after_s = after_s
         self._began_s: float | None = None
@@ -51,25 +52,41 @@ class FailureLog:
             self._began_s = now_s
         if now_s - self._began_s >= self._after_s and error != self._logged:
             self._logged = error
-            self._log.warning("%s: %s", self._consequence, error)
+            self.log.warning("%s: %s", self._consequence, error)
 
 
 class TopicFeed:
-    """What messages of some topics are applied to.
+    """A receiver of the messages of some topics.
 
     Each reading from the start is `begin`, `apply` for what the topics have, `end`, and then
     `apply` for what comes; `report` gets what prevents messages now, or None, twice a second.
+    A message that `apply_message` cannot apply is logged and passed over, whatever it raises.
     """
 
     def __init__(self, failures: FailureLog) -> None:
         self._failures = failures
+        self._passed_over = PassedOver(failures.log)
 
     def begin(self) -> None:
         """The topics are read from the start."""
 
     def apply(self, messages: Iterable[Message]) -> None:
         """Applies some messages."""
+        for message in messages:
+            try:
+                self.apply_message(message)
+            except OSError:  # of this process: nobody reads its output, or a disk is full
+                raise
+            except Exception as error:
+                self._passed_over.note(message, error)
+        self.applied()
+
+    def apply_message(self, message: Message) -> None:
+        """Applies one message, or raises and has changed nothing."""
         raise NotImplementedError
+
+    def applied(self) -> None:
+        """Some messages have been applied."""
 
     def end(self) -> None:
         """The topics have been read to their end."""

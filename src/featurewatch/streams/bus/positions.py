@@ -64,7 +64,7 @@ def position_in_message(value: bytes | None, key: bytes | None) -> LastRecord | 
 
 
 def _find_position(bus: BusSettings, key: bytes, timeout_s: float) -> LastRecord | None:
-    """The last position on the partition of a key; None if there is none, or after a reset."""
+    """The last position on the partition of a key; None if it has no position, or after a reset."""
     name = bus.topic(METADATA_LOG)
     reader = TopicReader(
         bus,

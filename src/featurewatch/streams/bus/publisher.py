@@ -1,11 +1,11 @@
 """Publishes events: idempotent, in order, acknowledged by all in-sync replicas, bounded in flight.
 
-librdkafka does the sending in threads of its own. One thread of ours waits for its reports and
+librdkafka sends in its own threads. One thread of ours waits for its reports and
 hands them to the event loop. While the bus is down nothing is lost and nothing fails: messages in
 flight wait, and so do further calls of `Publisher.publish`.
 
 librdkafka gives up the messages of a topic that was deleted. They wait here, in their order, until
-the topic was made again (`streams.bus.topic_keeper`); messages of other topics go on.
+the topic was recreated (`streams.bus.topic_keeper`); messages of other topics are still sent.
 """
 
 import asyncio
@@ -85,8 +85,8 @@ class Publisher:
 
     At most ``max_in_flight`` messages and about ``max_bytes`` bytes wait for acknowledgement; one
     message larger than ``max_bytes`` goes alone. ``on_error`` is called in the event loop. A
-    process that stood still for more than ``max_pause_s`` seconds publishes nothing more. A
-    connection on which a request takes longer than ``request_timeout_s`` seconds is made anew; None
+    process that was paused for more than ``max_pause_s`` seconds publishes nothing more. A
+    connection on which a request takes longer than ``request_timeout_s`` seconds is reopened; None
     is what ``socket.timeout.ms`` of the bus' properties says, or `SOURCE_REQUEST_TIMEOUT_S`.
     ``monotonic`` gives seconds of a clock that does not go back.
     """
@@ -208,7 +208,7 @@ class Publisher:
 
     async def flush(self) -> None:
         """Waits until the bus has all that was published before; raises `PublishError`."""
-        # Not until nothing is in flight: others may go on publishing all the time.
+        # Not until nothing is in flight: others may continue to publish all the time.
         if self._pending:
             await asyncio.wait(list(self._pending))
         self._check()
@@ -464,7 +464,7 @@ class Publisher:
         self._stopping.wait(_PROBE_S)
 
     def _note_error(self, error: KafkaError) -> None:
-        """librdkafka's own errors; it recovers by itself unless they are fatal."""
+        """Notes an error of librdkafka, which recovers on its own unless the error is fatal."""
         is_summary = error.code() == KafkaError._ALL_BROKERS_DOWN
         reason = self._last_error if is_summary and self._last_error else error.str()
         self._last_error = reason
@@ -481,13 +481,13 @@ def _slow_for_good() -> PublishError:
     """A broker's thread that librdkafka starts without a descriptor for its wake-ups, as it does
     without saying so, sends once a second for as long as the producer lives."""
     return PublishError(
-        "this process had no file descriptor left for its connections to the bus: now it has some "
-        "again, and begins anew"
+        "this process had no file descriptor left for its connections to the bus; now it has some "
+        "again, and restarts"
     )
 
 
 def _paused(pause_s: float) -> FencedError:
     return FencedError(
-        f"this process stood still for {pause_s:.1f} s, longer than its session on the bus: "
-        "another worker may have taken over, so this one ends and begins anew"
+        f"this process was paused for {pause_s:.1f} s, longer than its session on the bus: "
+        "another worker may have taken over, so this one ends and restarts"
     )

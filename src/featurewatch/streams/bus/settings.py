@@ -68,7 +68,7 @@ class BusSettings:
         named = {name.replace("_", "."): value for name, value in defaults.items()}
         return {
             "client.id": "featurewatch",
-            # Five seconds at most until a bus that is back is found: the default backs off to ten.
+            # A bus that recovered is found within five seconds: the default backs off to ten.
             "reconnect.backoff.max.ms": 2000,
             "socket.nagle.disable": True,
             **named,

@@ -1,8 +1,8 @@
-"""Makes topics again that were deleted, and finds the ids of those that there are.
+"""Recreates topics that were deleted, and finds the ids of those that exist.
 
-A topic that was deleted and made anew has its old name, and may have grown past every offset that
-was read of it: only its id tells (KIP-516). Brokers before 2.8 have no ids; a topic made anew is
-then noticed by offsets that go back, or not at all.
+A topic that was deleted and recreated has its old name, and may have grown past every offset that
+was read of it: only its id distinguishes it (KIP-516). Brokers before 2.8 have no ids; a recreated
+topic is then noticed by offsets that go back, or not at all.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ INTERVAL_S: Final = 5.0
 """Between two checks while all is well, in seconds: the bus describes all topics for each."""
 
 HINTED_INTERVAL_S: Final = 1.0
-"""Between two checks if something hints at a topic that is gone, or the last check failed."""
+"""Time between two checks if something hints at a deleted topic, or the last check failed."""
 
 _TIMEOUT_S: Final = 10.0
 _NO_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
@@ -56,7 +56,7 @@ class TopicKeeper:
         missing = [name for name in self._names if name not in ids]
         if missing:
             LOG.warning(
-                "%s: not on the bus at %s: making what is missing",
+                "%s: not on the bus at %s; creating missing topics",
                 *(", ".join(missing), self._bus.bootstrap_servers),
             )
             ensure_topics(self._bus, changelogs=self._changelogs, timeout_s=_TIMEOUT_S)
@@ -70,9 +70,9 @@ class TopicKeeper:
     ) -> None:
         """Checks every `INTERVAL_S` until cancelled, and calls ``on_ids`` after each check.
 
-        Where ``is_hinted`` returns true, a client was refused something that a topic which is gone
-        would be a reason for: the check follows within `HINTED_INTERVAL_S`. What the bus refuses is
-        logged once, and tried again.
+        If ``is_hinted`` returns true, a client was refused something for which a deleted topic may
+        be the reason: the check follows within `HINTED_INTERVAL_S`. What the bus refuses is logged
+        once, and tried again.
         """
         while True:
             for _ in range(round(INTERVAL_S / HINTED_INTERVAL_S)):

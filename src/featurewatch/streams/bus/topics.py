@@ -79,7 +79,7 @@ def _metadata(admin: AdminClient, bus: BusSettings, left_s: _Seconds) -> Cluster
     """All topics: a request by name could create a topic with the bus' defaults."""
     while True:
         try:
-            # A request that the bus swallowed is not answered when the bus is back.
+            # A request that the bus lost is not answered when the bus has recovered.
             return admin.list_topics(timeout=max(min(left_s(), REQUEST_TIMEOUT_S), 1))
         except KafkaException as exception:
             if left_s() > 0:

@@ -2,8 +2,8 @@
 
 A process that was stopped for longer than its session (SIGSTOP, a paused machine) does not know
 that another one has taken over, and whatever it checks before a write may be outdated when the
-write is made. So the broker decides: each publisher of a transactional id raises the epoch of the
-id, and the broker refuses every write with an older epoch and aborts what was not committed
+write is made. The broker therefore decides: each publisher of a transactional id raises the epoch
+of the id, and the broker refuses every write with an older epoch and aborts what was not committed
 (KIP-98).
 """
 
@@ -80,7 +80,7 @@ class TransactionalPublisher(Publisher):
             error = self._cause_of(error)
         if isinstance(error, KafkaError) and error.code() in FENCED:
             return FencedError(
-                f"another process has taken over {self._id}: this one may not write any more"
+                f"another process has taken over {self._id}: this one may no longer write"
             )
         if isinstance(error, KafkaError) and error.code() in ID_DENIED:
             grant = f"WRITE on transactional id {self._id}"

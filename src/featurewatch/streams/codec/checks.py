@@ -16,6 +16,9 @@ from featurewatch.streams.types import SupportedRange, SupportedRanges
 
 Check = Callable[[Any], Any]
 
+MAX_DEPTH: Final = 100
+"""Of an object whose values may be anything: orjson reads 1,024 levels, and writes 254."""
+
 
 def brief(value: object) -> str:
     """A value for an error message: one line, at most 60 characters."""
@@ -56,7 +59,7 @@ def a_name(value: Any) -> str:
 
 
 def a_cluster_name(value: Any) -> str:
-    """What people call a cluster: a string, cut to `MAX_NAME_CHARS` characters."""
+    """The configured name of a cluster: a string, cut to `MAX_NAME_CHARS` characters."""
     return a_text(value)[:MAX_NAME_CHARS]
 
 
@@ -166,7 +169,7 @@ def metadata_records(value: Any) -> list[dict[str, Any]]:
             raise ValueError(f"holds a record with a wrong type: {brief(record)}")
     except (KeyError, TypeError, IndexError):
         raise ValueError(
-            f"holds what is no record with offset, type, version and data: {brief(record)}"
+            f"has an entry that is no record with offset, type, version and data: {brief(record)}"
         ) from None
     return value
 
@@ -176,6 +179,17 @@ def an_object(value: Any) -> dict[str, Any]:
     if type(value) is dict:
         return value
     raise ValueError(f"is not an object: {brief(value)}")
+
+
+def a_tree(value: Any) -> dict[str, Any]:
+    """An object, with values of any kind that are nested at most `MAX_DEPTH` deep."""
+    tree, level = an_object(value), [value]
+    for _ in range(MAX_DEPTH):
+        parts = (part.values() if type(part) is dict else part for part in level)
+        level = [item for part in parts for item in part if type(item) in (dict, list)]
+        if not level:
+            return tree
+    raise ValueError(f"is nested more than {MAX_DEPTH} deep")
 
 
 INT64: Final = integer(*INT64_BOUNDS)

@@ -32,7 +32,7 @@ from featurewatch.streams.topics import (
 )
 
 AnyEvent = Event | DeadLetter | ResyncRequest
-"""What `encode` takes: events of clusters, and what is beside them on topics of its own."""
+"""Input of `encode`: events of clusters, and the messages of other topics."""
 
 
 class MalformedEventError(ValueError):
@@ -129,14 +129,14 @@ def kind_of(event: AnyEvent) -> str:
 
 
 def _plain(value: object) -> object:
-    """What orjson cannot serialize by itself (it takes dicts, lists, tuples and dataclasses)."""
+    """Converts what orjson cannot serialize (it takes dicts, lists, tuples and dataclasses)."""
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, Sequence):
         return list(value)
-    raise TypeError(f"{type(value).__name__} cannot stand in an event")
+    raise TypeError(f"{type(value).__name__} cannot be part of an event")
 
 
 def _bound_payload(value: dict[str, Any]) -> None:

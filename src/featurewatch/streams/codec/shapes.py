@@ -14,6 +14,7 @@ from featurewatch.streams.codec.checks import (
     a_flag,
     a_name,
     a_text,
+    a_tree,
     an_object,
     base64_bytes,
     brief,
@@ -109,7 +110,7 @@ def check_of(annotation: Any) -> Check:
         return _TYPES[base]
     origin, arguments = get_origin(base), get_args(base)
     if origin is Mapping:
-        return an_object if arguments[1] is Any else map_of(check_of(arguments[1]))
+        return a_tree if arguments[1] is Any else map_of(check_of(arguments[1]))
     if origin is tuple:
         return list_of(check_of(arguments[0]))
     if origin in (Union, UnionType) and arguments[1] is type(None):
@@ -140,7 +141,7 @@ def _part(shape: Shape) -> Check:
 
 def _view(value: Any) -> FeatureView:
     if type(value) is not dict or type(value.get("nodes")) is not list:
-        raise ValueError(f"holds what is no view with a level and nodes: {brief(value)}")
+        raise ValueError(f"has an entry that is not a view with a level and nodes: {brief(value)}")
     return FeatureView(LEVEL(value.get("level")), tuple(map(a_name, value["nodes"])))
 
 

@@ -175,7 +175,7 @@ class CommitAssembler:
         if len(unread) > MAX_BATCH_DEAD_LETTERS:
             count = len(unread) - MAX_BATCH_DEAD_LETTERS
             where = f"batch at offset {batch.base_offset}"
-            reason = f"{count} more of its records cannot be read, without a dead letter each"
+            reason = f"{count} more of its records cannot be read, and get no dead letter"
             events.append(self._dead_letter(where, reason, b"", seen_ms))
         first = max(batch.base_offset, self._last.offset + 1)
         cursor = _Cursor(decoded, batch.base_offset)

@@ -1,9 +1,9 @@
-"""What ``kafka-dump-log --cluster-metadata-decoder`` printed, read back.
+"""Reads the output of ``kafka-dump-log --cluster-metadata-decoder``.
 
 Where only the tool's output is left of a log, its batches are lines: one of the batch, one of each
-record, the content as the same JSON that `streams.kraft.records.decoder` returns. So a printed
-batch is a `RecordBatch` whose buffer is text, and all that takes batches takes these (Kafka:
-``DumpLogSegments``).
+record, the content as the same JSON that `streams.kraft.records.decoder` returns. A printed batch
+is therefore a `RecordBatch` whose buffer is text, and every function that takes batches takes it
+(Kafka: ``DumpLogSegments``).
 
 Tools before 4.0 print of LEADER_CHANGE the type alone: who led is not known from their text, and
 such a record counts as skipped.
@@ -151,7 +151,7 @@ def _batch(data: bytes, at: int, end: int) -> RecordBatch:
     start = end if line_end < 0 else line_end + 1
     line = _BATCH_LINE.match(data[at:start])
     if line is None:
-        error = "the line of the record batch is not one of kafka-dump-log"
+        error = "the line of the record batch was not printed by kafka-dump-log"
         return RecordBatch(data, at, start, end, 0, 0, -1, -1, False, 0, error)
     base, last, count, epoch = (int(line[number]) for number in range(1, 5))
     printed = data.count(b"\n" + _RECORD, start - 1, end)
@@ -221,7 +221,7 @@ class DumpLogDecoder(RecordDecoder):
         else:
             match = _CONTROL.fullmatch(line)
             if match is None or match[1] not in _CONTROL_NAMES:
-                raise RecordDecodeError("it is no control record that kafka-dump-log prints")
+                raise RecordDecodeError("it is not a control record that kafka-dump-log prints")
             kind, data = _CONTROL_NAMES[match[1]], _json(match[2])
         key = _KEY_BY_TYPE.get(kind)
         if key is None:
@@ -247,9 +247,9 @@ def _json(text: bytes) -> dict[str, Any]:
         if text.count(b"{") + text.count(b"[") > _WRITABLE_DEPTH:
             orjson.dumps(content)
     except (orjson.JSONDecodeError, orjson.JSONEncodeError):
-        raise RecordDecodeError("what is printed of it is cut off or no JSON") from None
+        raise RecordDecodeError("its printed text is cut off or not JSON") from None
     if type(content) is not dict:
-        raise RecordDecodeError("what is printed of it is no JSON object")
+        raise RecordDecodeError("its printed text is not a JSON object")
     return content
 
 

@@ -102,7 +102,7 @@ class SnapshotReader:
 
     def _add_batch(self, batch: RecordBatch, seen_ms: int, outputs: list[SnapshotOutput]) -> None:
         if self._complete:
-            raise self._bad("it goes on after its footer", batch.at)
+            raise self._bad("it continues after its footer", batch.at)
         decoded = self._decoder.decode(batch)
         for offset, reason, payload in decoded.undecoded:
             location = f"snapshot {self._snapshot.offset}-{self._snapshot.epoch} offset {offset}"
@@ -130,7 +130,7 @@ class SnapshotReader:
             self._complete = True
             self._skipped += _FOOTER_KEY
         else:
-            raise self._bad(f"a {record['type']} stands in a wrong place", batch.at)
+            raise self._bad(f"a {record['type']} is in a wrong place", batch.at)
 
     def _chunk(self, seen_ms: int, *, last: bool) -> SnapshotChunk:
         chunk = SnapshotChunk(

@@ -17,7 +17,7 @@ MEMORY_BYTES: Final = 8 << 20
 """Snapshots up to this stay in memory while they arrive."""
 
 RESERVED_BYTES: Final = 64 << 20
-"""So much of the temporary directory is left to others."""
+"""The part of the temporary directory that is left to others."""
 
 
 class SnapshotRefusedError(Exception):

@@ -37,6 +37,7 @@ from featurewatch.streams.kraft.snapshot_spool import (
     SnapshotSpool,
 )
 from featurewatch.streams.metrics import SourceReport
+from featurewatch.streams.node_addresses import NodeAddresses
 from featurewatch.streams.source import Sink, monotonic_ms, wall_clock_ms
 from featurewatch.streams.source_shell import ProtocolState, SourceShell
 from featurewatch.streams.source_status import GracePeriods, StallReason
@@ -59,6 +60,8 @@ class KraftSettings:
 
     Either ``quorum`` or ``log_directory`` (``__cluster_metadata-0`` or the directory that holds it)
     is given. ``read_settings`` are configuration names whose values are decoded, and published.
+    ``addresses`` gets the addresses that the log has of the cluster's nodes, and is used where no
+    configured one leads to the leader.
     """
 
     cluster: ClusterId
@@ -70,11 +73,14 @@ class KraftSettings:
     read_settings: Collection[str] = ()
     heartbeat_ms: int = 3000
     grace: GracePeriods = field(default_factory=GracePeriods)
+    addresses: NodeAddresses = field(default_factory=NodeAddresses, compare=False)
 
     def open(self, last: LastRecord, monotonic_ms: Callable[[], int]) -> LogReader:
         """A reader of the log after ``last``; ``monotonic_ms`` is the source's clock."""
         if self.quorum is not None:
-            return QuorumReader(self.quorum, last.next_position, monotonic_ms, last.checksum)
+            return QuorumReader(
+                self.quorum, last.next_position, monotonic_ms, last.checksum, self.addresses
+            )
         if self.log_directory is not None:
             return LogDirectoryReader(
                 self.log_directory,
@@ -203,6 +209,7 @@ class KraftSource(SourceShell):
                 for batch in batches:
                     for event in await self._decode(batch, seen_ms):
                         await self._publish(event)
+                        self._settings.addresses.apply(event)
                 # During a long catch-up the other tasks of the loop must run too.
                 await asyncio.sleep(0)
             case SnapshotBytes():
@@ -214,6 +221,7 @@ class KraftSource(SourceShell):
                 self._status.last_error = reason
                 gap = LogGap(self._settings.cluster, first, last, reason, reset, self._clock_ms())
                 await self._publish(gap)
+                self._settings.addresses.apply(gap)
                 self._status.fell_behind()
 
     async def _decode(self, batch: RecordBatch, seen_ms: int) -> list[AssemblerEvent]:
@@ -245,6 +253,7 @@ class KraftSource(SourceShell):
                 file, settings.cluster, name, seen_ms, wanted, values, kinds
             ):
                 await self._publish(event)
+                settings.addresses.apply(event)
         except CorruptSnapshotError as error:
             await self._reject_snapshot(name, str(error))
             return

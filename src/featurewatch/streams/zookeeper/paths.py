@@ -36,7 +36,7 @@ class WatchTarget(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WatchScope:
-    """What is followed besides brokers, features, the controller, the cluster's id and migration.
+    """The znodes followed beside brokers, features, controller, cluster id and migration.
 
     ``partitions``: the state of every partition, one znode each. ``tasks``: the znodes
     below ``/admin``.
@@ -78,7 +78,7 @@ def ordered(paths: Iterable[str]) -> list[str]:
 def is_listed(target: WatchTarget) -> bool:
     """Whether the znode is a child of a followed directory.
 
-    Then the directory's watch triggers when it is created again: it needs no watch of its own.
+    Then the directory's watch triggers when it is created again: it needs no separate watch.
     """
     parent = target.path.rpartition("/")[0]
     return target.kind is TargetKind.DATA and parent in (BROKER_IDS, DELETE_TOPICS)

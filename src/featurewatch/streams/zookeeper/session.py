@@ -210,7 +210,7 @@ def _children(names: list[str | None]) -> ReadResult:
     for name in names:
         # No server lets such a znode be made (ZooKeeper: ``PathUtils.validatePath``).
         if not name or name in (".", "..") or "/" in name or "\0" in name:
-            return ReadFailed(f"it lists a child that cannot be: {quoted(repr(name))}")
+            return ReadFailed(f"it lists a child with an invalid name: {quoted(repr(name))}")
     return ReadChildren(tuple(filter(None, names)))
 
 

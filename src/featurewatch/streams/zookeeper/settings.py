@@ -61,7 +61,7 @@ class ZookeeperSettings:
     reads are under way at a time. A session that is silent for ``session_timeout_ms`` expires; the
     servers may allow less or demand more. The connection ends at a frame of more than
     ``max_frame_bytes``, or one that takes longer than ``answer_timeout_ms``, and if no read is
-    answered for so long.
+    answered for that long.
     """
 
     hosts: str
@@ -102,7 +102,7 @@ def parse_hosts(text: str) -> tuple[tuple[Address, ...], str]:
     """
     servers, slash, rest = text.strip().partition("/")
     if "," in rest:
-        raise ValueError(f"{text!r} has a server after the chroot: it stands once, at the end")
+        raise ValueError(f"{text!r} has a server after the chroot: give it once, at the end")
     names = [part for name in rest.split("/") if (part := name.strip())]
     server_texts = [server.strip() for server in servers.split(",") if server.strip()]
     if not server_texts:

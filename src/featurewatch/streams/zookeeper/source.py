@@ -33,9 +33,9 @@ from featurewatch.streams.zookeeper.watcher.watcher import ZnodeWatcher
 LOG: Final = logging.getLogger("featurewatch.zookeeper")
 
 _TICK_S: Final = 0.2
-_GATHER_S: Final = 0.005
+_SWEEP_PAUSE_S: Final = 0.005
 _REFILL: Final = 32
-"""So many responses are processed at a time before more reads are sent."""
+"""Maximum number of responses that are processed before more reads are sent."""
 
 _REOPEN_MS: Final = 2_000
 """Before a client that stopped trying (its login was rejected) is replaced."""
@@ -110,7 +110,7 @@ class ZookeeperSource(SourceShell):
         await queue.wait(_TICK_S)
         if self._watcher.under_way > self._settings.window // 2:
             # During a sweep: one turn for many responses wakes both threads less often.
-            await asyncio.sleep(_GATHER_S)
+            await asyncio.sleep(_SWEEP_PAUSE_S)
         for count, event in enumerate(queue.take(), start=1):
             await self._on_event(event)
             if count % _REFILL == 0:
@@ -125,7 +125,7 @@ class ZookeeperSource(SourceShell):
             LOG.warning("%s", reason.message)
 
     def _keep_open(self, queue: EventQueue) -> None:
-        """Open a session where there is none, or none that can recover."""
+        """Opens a session if none is open, or if it cannot recover."""
         now_ms = self._monotonic_ms()
         if self._session is not None and self._down_since_ms is not None:
             self._watcher.on_disconnected(self._session.reason, now_ms)

@@ -58,6 +58,7 @@ ACKNOWLEDGED: Final[Mapping[str, Callable[[ClusterImage, str], ClusterImage]]] =
     "messages-lost": _end_unreadable,
     "outputs-lost": _end_unreadable,
     "clock-ahead": _end_unreadable,
+    "source-rivals": _end_unreadable,
     "log-gap": _end_gap,
     "epoch-regression": _end_log_regression,
     "znode-missed": _end_missed_znodes,

@@ -113,7 +113,7 @@ def fold_disagreement(image: ClusterImage, event: Disagreement) -> Folded:
 
 
 def fold_answers_resync(image: ClusterImage, event: SourceResync) -> Folded:
-    """Begins a resync of the responses, or ends it: what it did not publish again is gone."""
+    """Begins a resync of the responses, or ends it and drops what it did not publish again."""
     answers = image.answers
     is_beside = _has_higher_authority(image)
     if not event.finished:

@@ -43,7 +43,7 @@ from featurewatch.tables.image.cluster import (
     ClusterDelta,
     ClusterImage,
 )
-from featurewatch.tables.image.sources import AHEAD, count_unreadable, lost_kind
+from featurewatch.tables.image.sources import AHEAD, count_unreadable, lost_kind, rivals_kind
 from featurewatch.tables.image.zookeeper import NO_ZOOKEEPER, ZookeeperDelta
 
 
@@ -132,7 +132,7 @@ def fold_lost_outputs(image: ClusterImage, topic: str, place: str, reason: str) 
 
 
 def fold_ahead(image: ClusterImage, place: str, reason: str) -> ClusterImage:
-    """The image after an event whose time lies ahead of the bus's; its texts are ``place``, its id,
+    """The image after an event whose time is ahead of the bus's; its texts are ``place``, its id,
     and ``reason``."""
     unreadable = count_unreadable(image.sources.unreadable, AHEAD, place, reason)
     return image.with_unreadable(unreadable)
@@ -148,6 +148,7 @@ def _fold_status(image: ClusterImage, event: SourceStatus) -> tuple[ClusterImage
         return _without_source(image, event.source)
     if event.state is SourceState.SILENT and event.source not in image.sources.statuses:
         return image, SKIPPED  # it was retired in the meantime
+    image = _compare_addresses(image, event)
     image = image.with_sources(image.sources.with_status(event))
     is_log_resync = image.log.resync is not None and image.log.resync.reads_log
     is_at_end = event.offset >= 0 and event.high_watermark <= event.offset + 1
@@ -156,6 +157,22 @@ def _fold_status(image: ClusterImage, event: SourceStatus) -> tuple[ClusterImage
         return image, NOTHING
     folded = end_resync(image) if is_log_resync else (image, NOTHING)
     return follow_log(*folded)
+
+
+def _compare_addresses(image: ClusterImage, event: SourceStatus) -> ClusterImage:
+    """The image in which a status from other addresses than the one before it is counted."""
+    before = image.sources.statuses.get(event.source)
+    if before is None or "" in (before.addresses, event.addresses):
+        return image
+    if before.addresses == event.addresses:
+        return image
+    unreadable = count_unreadable(
+        image.sources.unreadable,
+        rivals_kind(event.source),
+        event.id,
+        f"{before.addresses} and {event.addresses}",
+    )
+    return image.with_unreadable(unreadable)
 
 
 def _without_source(image: ClusterImage, source: str) -> tuple[ClusterImage, ClusterDelta]:

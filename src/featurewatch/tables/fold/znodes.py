@@ -269,7 +269,7 @@ def _node(key: NodeKey, znode: Znode, before: Node | None, seen_ms: int) -> Node
     """The node of a live broker; ``before`` itself if its znode has not changed.
 
     The ranges of an unreadable znode are those of an earlier version of the same znode, and unknown
-    if there was none.
+    if there was no such version.
     """
     provenance = znode_provenance(znode, seen_ms)
     content = znode.content

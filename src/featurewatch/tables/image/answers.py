@@ -18,7 +18,7 @@ Disagreements = Map[FeatureName, tuple[FeatureView, ...]]
 class AnswersResync:
     """A resync of the responses: the nodes and disagreements that were not published again yet.
 
-    Those that remain at its end are gone.
+    Those that remain at its end are dropped.
     """
 
     nodes: frozenset[NodeKey] = frozenset()
@@ -41,7 +41,7 @@ class AnswersImage:
     """The nodes as their own ApiVersions responses describe them, and their disagreements.
 
     While these responses are the authority, ``nodes`` is empty: they are the cluster's nodes.
-    ``resync`` is a resync that goes on.
+    ``resync`` is a resync in progress.
     """
 
     nodes: NodesImage = NO_NODES
@@ -49,7 +49,7 @@ class AnswersImage:
     resync: AnswersResync | None = None
 
     def to_row(self) -> dict[str, Any]:
-        """The fields in the cluster's row; the nodes have rows of their own."""
+        """The fields in the cluster's row; the nodes have separate rows."""
         return {
             "disagreements": dict(self.disagreements.items()),
             "resync": self.resync and self.resync.to_row(),
@@ -66,7 +66,7 @@ class AnswersImage:
         return cls(nodes, Map(disagreements), resync and AnswersResync.from_row(resync))
 
     def published(self, key: NodeKey) -> Self:
-        """This part with a node that the resync, if one goes on, has published again."""
+        """This part with a node that the resync, if one is in progress, has published again."""
         if self.resync is None or key not in self.resync.nodes:
             return self
         return replace(self, resync=replace(self.resync, nodes=self.resync.nodes - {key}))
@@ -77,7 +77,7 @@ NO_ANSWERS: Final = AnswersImage()
 
 @dataclass(frozen=True, slots=True)
 class AnswersDelta:
-    """What an event changed in an `AnswersImage`, among the nodes."""
+    """Changes of an event to an `AnswersImage`, among the nodes."""
 
     nodes: NodeChanges = field(default_factory=dict)
 

@@ -90,7 +90,7 @@ class ClusterImage:
     def has_current_answers(self) -> bool:
         """Whether the source of the nodes' ApiVersions responses still reads them.
 
-        If it is stalled or silent, a node that responded may be gone since.
+        If it is stalled or silent, a node that responded may have stopped since.
         """
         return not self.sources.is_failing(Authority.ANSWERS)
 
@@ -152,7 +152,7 @@ class ClusterImage:
         return replace(self, log=log, resyncs=serial)
 
     def to_row(self) -> dict[str, Any]:
-        """The fields of the cluster's own row: all but the nodes, which have rows of their own."""
+        """The fields of the cluster's own row: all but the nodes, which have separate rows."""
         return {
             "authority": self.authority,
             "features": self.features.to_row(),
@@ -192,7 +192,7 @@ class ClusterImage:
 
 @dataclass(frozen=True, slots=True)
 class ClusterDelta:
-    """What an event changed in an image (Kafka: ``MetadataDelta``).
+    """The changes of an event to an image (Kafka: ``MetadataDelta``).
 
     ``from_snapshot`` is true if the changes are the differences that a resync revealed, and false
     if each change was observed. ``skipped`` is true if the event was applied before and changed

@@ -23,7 +23,7 @@ class FeaturesImage:
     A level of 0 is there only if a features znode of the early draft of KIP-584 finalizes it.
     ``epoch`` is the cluster's own version of the set: for a metadata log the offset of the last
     commit that changed it, as Kafka's controllers report it, and for ZooKeeper the version of the
-    features znode (-1: there is none, or it is disabled). ``revision`` is featurewatch's counter of
+    features znode (-1: it does not exist or is disabled). ``revision`` is featurewatch's counter of
     the commits that changed a level. Neither is the level of any feature (KIP-584).
     """
 

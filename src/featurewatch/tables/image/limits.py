@@ -1,4 +1,4 @@
-"""What an image holds of one cluster at most.
+"""The limits of an image of one cluster.
 
 Whoever answers as a cluster decides what its log and its nodes contain. Kafka's own clusters stay
 far below these numbers. What exceeds them is unreadable: it is counted, and an alert says so.

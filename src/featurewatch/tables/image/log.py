@@ -72,7 +72,7 @@ class Resync:
         return self.end_offset < 0
 
     def to_row(self) -> dict[str, Any]:
-        """The fields in the cluster's row; the nodes have rows of their own."""
+        """The fields in the cluster's row; the nodes have separate rows."""
         return {
             "serial": self.serial,
             "end_offset": self.end_offset,
@@ -125,11 +125,11 @@ class LogImage:
 
     @property
     def resync_nodes(self) -> NodesImage:
-        """The nodes of the resync that goes on; empty if there is none."""
+        """The nodes of the resync in progress; empty without one."""
         return NO_NODES if self.resync is None else self.resync.nodes
 
     def to_row(self) -> dict[str, Any]:
-        """The fields in the cluster's row; the nodes of a resync have rows of their own."""
+        """The fields in the cluster's row; the nodes of a resync have separate rows."""
         return {
             "provenance": provenance_to_row(self.provenance),
             "max_offset": self.max_offset,
@@ -158,7 +158,7 @@ NO_LOG: Final = LogImage()
 
 @dataclass(frozen=True, slots=True)
 class LogDelta:
-    """What an event changed in a `LogImage`, among the nodes of the resync that goes on."""
+    """Changes of an event to a `LogImage`, among the nodes of the resync in progress."""
 
     resync_nodes: NodeChanges = field(default_factory=dict)
 

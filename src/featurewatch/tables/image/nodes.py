@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, Final, NamedTuple, Self
 from weakref import WeakValueDictionary
 
 import orjson
 from immutables import Map
 
+from featurewatch.common.weighted_cache import weighted_cache
 from featurewatch.streams.types import FeatureName, NodeId, NodeKey, Role, SupportedRanges
 from featurewatch.tables.image.provenance import Provenance, provenance_from_row, provenance_to_row
 
@@ -51,7 +51,7 @@ _INTERNED: Final[
 """Weak, and unbounded: a second object for equal ranges in use would count as a change."""
 
 
-@lru_cache(maxsize=4096)
+@weighted_cache(lambda capabilities: len(capabilities.ranges))
 def _ranges_json(capabilities: Capabilities) -> orjson.Fragment:
     """The ranges as JSON, encoded once for all nodes that share them."""
     return orjson.Fragment(orjson.dumps(capabilities.ranges, default=list))

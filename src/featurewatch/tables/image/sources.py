@@ -80,7 +80,29 @@ def lost_topic(kind: str) -> str:
 
 
 AHEAD: Final = "CLOCK"
-"""The kind of the events whose time lies ahead of the bus's clock."""
+"""The kind of the events whose time is ahead of the bus's clock."""
+
+_RIVALS: Final = "SOURCES "
+
+
+def rivals_kind(source: str) -> str:
+    """The kind of the changes of the addresses from which a source is published."""
+    return _RIVALS + source
+
+
+def rivaling(kind: str, records: UnreadableRecords) -> str:
+    """The source that two processes publish from different addresses, if ``records`` show that.
+
+    One change of the addresses does not: the configuration may have changed.
+    """
+    is_rivals = kind.startswith(_RIVALS) and records.count > 1
+    return kind.removeprefix(_RIVALS) if is_rivals else ""
+
+
+def is_unreadable(kind: str) -> bool:
+    """Whether a kind is of records or messages that could not be read."""
+    return kind != AHEAD and not lost_topic(kind) and not kind.startswith(_RIVALS)
+
 
 _LASTING: Final = frozenset(lost_kind(topic.short_name) for topic in INPUTS)
 """The kinds that no quiet time ends: what was lost is missing until it is published again. Nor
@@ -114,6 +136,38 @@ def unreadable_from_row(row: Mapping[str, Any]) -> Unreadable:
     return Map({kind: UnreadableRecords.from_row(records) for kind, records in row.items()})
 
 
+FLAPS: Final = 5
+"""How often a source stalls within `FLAP_WINDOW_MS` until it counts as flapping."""
+
+FLAP_WINDOW_MS: Final = 600_000
+
+
+class Stalls(NamedTuple):
+    """The times at which a source stalled or fell silent of late, and whether it flaps.
+
+    ``times_ms`` are times of the bus, as `SourcesImage.failing_since`, the newest last. ``reason``
+    is that of the newest; while the source flaps, that of the one with which it began to.
+    """
+
+    times_ms: tuple[int, ...] = ()
+    reason: str = ""
+    is_flapping: bool = False
+
+    def add(self, reason: str) -> Self:
+        """These and one more, of the message that is being applied."""
+        kept = self.reason if self.is_flapping else reason
+        return type(self)((*self.times_ms, -1), kept, self.is_flapping)
+
+    def at_time(self, received_ms: int) -> Self | None:
+        """These at a time of the bus; None: the source has not stalled for `FLAP_WINDOW_MS`."""
+        if self.times_ms[-1] >= 0:
+            is_over = received_ms - self.times_ms[-1] >= FLAP_WINDOW_MS
+            return None if is_over else self
+        times_ms = (*self.times_ms[:-1], received_ms)
+        recent = tuple(it for it in times_ms if received_ms - it < FLAP_WINDOW_MS)[-FLAPS:]
+        return type(self)(recent, self.reason, self.is_flapping or len(recent) >= FLAPS)
+
+
 @dataclass(frozen=True, slots=True)
 class SourcesImage:
     """The sources of a cluster, and how far their messages were applied.
@@ -123,7 +177,7 @@ class SourcesImage:
     message of each input topic: after a crash the bus delivers some messages again.
     ``failing_since`` is when the bus received the first report that a source is stalled or silent,
     of each source that still is (ms since the Unix epoch; -1: with the message that is being
-    applied).
+    applied). ``stalls`` are the times at which sources stalled of late.
     """
 
     statuses: Map[str, SourceStatus] = field(default_factory=Map)
@@ -131,10 +185,11 @@ class SourcesImage:
     unreadable: Unreadable = field(default_factory=Map)
     read: Map[str, MessagePosition] = field(default_factory=Map, compare=False)
     failing_since: Map[str, int] = field(default_factory=Map, compare=False)
+    stalls: Map[str, Stalls] = field(default_factory=Map, compare=False)
 
     @property
     def cluster_name(self) -> str:
-        """What the sources call the cluster; the first by its source where they differ."""
+        """The name of the cluster by its sources; where they differ, the first source's."""
         names = {source: status.name for source, status in self.statuses.items() if status.name}
         return names[min(names)] if names else ""
 
@@ -166,7 +221,7 @@ class SourcesImage:
     def goes_back(self, delivery: MessagePosition) -> bool:
         """Whether a message that was not applied has an offset that was.
 
-        Its topic was made anew, or lost messages that its brokers had acknowledged.
+        Its topic was recreated, or lost messages that its brokers had acknowledged.
         """
         last = self.read.get(delivery.topic)
         return (
@@ -179,7 +234,7 @@ class SourcesImage:
         if last is not None and last.time_ms > delivery.time_ms:
             delivery = delivery._replace(time_ms=last.time_ms)
         read = self.read.set(delivery.topic, delivery)
-        return type(self)(self.statuses, self.caught_up, self.unreadable, read, self.failing_since)
+        return replace(self, read=read)
 
     def at_time(self, received_ms: int, quiet_ms: int) -> Self:
         """This image after a message that the bus received at ``received_ms``.
@@ -187,9 +242,10 @@ class SourcesImage:
         What the message reported is dated. A kind of unreadable records ends when none came for
         ``quiet_ms``: their place is passed, and the image is what the newer records made of it.
         """
-        if not self.unreadable and not self.failing_since:
+        if not self.unreadable and not self.failing_since and not self.stalls:
             return self
         unreadable, failing_since = self.unreadable, self.failing_since
+        stalls = self.stalls
         for kind, records in self.unreadable.items():
             if records.last_ms < 0:
                 unreadable = unreadable.set(kind, replace(records, last_ms=received_ms))
@@ -200,9 +256,17 @@ class SourcesImage:
         for source, since_ms in self.failing_since.items():
             if since_ms < 0:
                 failing_since = failing_since.set(source, received_ms)
-        if unreadable is self.unreadable and failing_since is self.failing_since:
+        for source, before in self.stalls.items():
+            after = before.at_time(received_ms)
+            if after is not before:
+                stalls = stalls.delete(source) if after is None else stalls.set(source, after)
+        if (
+            unreadable is self.unreadable
+            and failing_since is self.failing_since
+            and stalls is self.stalls
+        ):
             return self
-        return replace(self, unreadable=unreadable, failing_since=failing_since)
+        return replace(self, unreadable=unreadable, failing_since=failing_since, stalls=stalls)
 
     def with_status(self, status: SourceStatus) -> Self:
         """This image with one source's newest status."""
@@ -212,15 +276,25 @@ class SourcesImage:
         elif status.state is SourceState.CATCHING_UP:
             caught_up = caught_up - {status.source}
         if status.state is SourceState.SILENT and status.source in self.statuses:
-            # It is not from the source, which knows the name.
-            status = replace(status, name=self.statuses[status.source].name)
+            # It is not from the source, which knows these.
+            before = self.statuses[status.source]
+            status = replace(status, name=before.name, addresses=before.addresses)
         statuses, failing_since = self.statuses.set(status.source, status), self.failing_since
+        stalls = self.stalls
         if status.state not in FAILED_STATES:
             if status.source in failing_since:
                 failing_since = failing_since.delete(status.source)
         elif status.source not in failing_since:
             failing_since = failing_since.set(status.source, -1)
-        return type(self)(statuses, caught_up, self.unreadable, self.read, failing_since)
+            stalled = stalls.get(status.source, Stalls()).add(shortened(status.detail))
+            stalls = stalls.set(status.source, stalled)
+        return replace(
+            self,
+            statuses=statuses,
+            caught_up=caught_up,
+            failing_since=failing_since,
+            stalls=stalls,
+        )
 
     def without(self, source: str) -> Self:
         """This image without a source that has a status."""
@@ -232,6 +306,7 @@ class SourcesImage:
             statuses=self.statuses.delete(source),
             caught_up=self.caught_up - {source},
             failing_since=failing_since,
+            stalls=self.stalls.delete(source) if source in self.stalls else self.stalls,
         )
 
     def with_unreadable(self, unreadable: Unreadable) -> Self:
@@ -271,6 +346,7 @@ class SourcesImage:
             "unreadable": unreadable_to_row(self.unreadable),
             "read": {topic: (last.offset, last.time_ms) for topic, last in self.read.items()},
             "failing_since": dict(self.failing_since.items()),
+            "stalls": {source: tuple(stalls) for source, stalls in self.stalls.items()},
         }
 
     @classmethod
@@ -283,6 +359,12 @@ class SourcesImage:
             unreadable=unreadable_from_row(row["unreadable"]),
             read=Map(read),
             failing_since=Map(row.get("failing_since", {})),
+            stalls=Map(
+                {
+                    source: Stalls(tuple(times_ms), reason, is_flapping)
+                    for source, (times_ms, reason, is_flapping) in row.get("stalls", {}).items()
+                }
+            ),
         )
 
 
@@ -302,4 +384,5 @@ def _status(row: Mapping[str, Any]) -> SourceStatus:
         detail=row["detail"],
         seen_ms=row["seen_ms"],
         name=row.get("name", ""),
+        addresses=row.get("addresses", ""),
     )

@@ -69,7 +69,7 @@ class ZnodeResync:
     issues: Map[str, ZnodeIssue] = field(default_factory=Map)
 
     def to_row(self) -> dict[str, Any]:
-        """The fields in the cluster's row; the brokers have rows of their own."""
+        """The fields in the cluster's row; the brokers have separate rows."""
         return {
             "serial": self.serial,
             "name": self.name,
@@ -97,7 +97,7 @@ class ZookeeperImage:
 
     ``nodes`` is empty while ZooKeeper is the authority: its brokers are then the cluster's nodes.
     ``unregistered`` are the brokers without a migrating registration in the log; it follows from
-    ``nodes`` and the cluster's nodes. ``resync`` is a resync that goes on. ``snapshot`` is the name
+    ``nodes`` and the cluster's nodes. ``resync`` is a resync in progress. ``snapshot`` is the name
     of the last complete snapshot (empty: none yet) and ``zxid`` the newest transaction that the
     source has published. ``max_versions`` has the highest version that each features znode ever
     had, deletions included. ``deleted`` are the levels that were lost when the features were
@@ -116,7 +116,7 @@ class ZookeeperImage:
 
     @property
     def features(self) -> Znode | None:
-        """The features znode that counts (None: there is none)."""
+        """The features znode that counts (None: no features znode exists)."""
         return next((self.znodes[path] for path in FEATURES_PATHS if path in self.znodes), None)
 
     @property
@@ -136,7 +136,7 @@ class ZookeeperImage:
 
     @property
     def controller(self) -> ControllerZnode | None:
-        """The active controller (None: there is none, or its znode is unreadable)."""
+        """The active controller (None: no controller is active, or its znode is unreadable)."""
         znode = self.znodes.get(CONTROLLER_PATH)
         content = znode and znode.content
         return content if isinstance(content, ControllerZnode) else None
@@ -157,7 +157,7 @@ class ZookeeperImage:
 
     @property
     def resync_nodes(self) -> NodesImage:
-        """The brokers of the resync that goes on; empty if there is none."""
+        """The brokers of the resync in progress; empty without one."""
         return NO_NODES if self.resync is None else self.resync.nodes
 
     def with_unregistered(self, nodes: NodesImage, keys: Iterable[NodeKey]) -> Self:
@@ -188,7 +188,7 @@ class ZookeeperImage:
                 yield znode, max_version
 
     def to_row(self) -> dict[str, Any]:
-        """The fields in the cluster's row; the brokers have rows of their own."""
+        """The fields in the cluster's row; the brokers have separate rows."""
         return {
             "resync": self.resync and self.resync.to_row(),
             "znodes": list(self.znodes.values()),
@@ -223,7 +223,7 @@ NO_ZOOKEEPER: Final = ZookeeperImage()
 
 @dataclass(frozen=True, slots=True)
 class ZookeeperDelta:
-    """What an event changed in a `ZookeeperImage`, among the brokers."""
+    """Changes of an event to a `ZookeeperImage`, among the brokers."""
 
     nodes: NodeChanges = field(default_factory=dict)
     resync_nodes: NodeChanges = field(default_factory=dict)

@@ -4,6 +4,8 @@ A cluster may have a hundred thousand partitions, so a partition is a flat tuple
 its own, and equal lists of brokers are one tuple.
 """
 
+from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple, Self
@@ -21,11 +23,14 @@ Brokers = tuple[int, ...]
 MAX_PARTITIONS: Final = 2_000_000
 """Partitions of a cluster; what comes beyond is not readable. Kafka's clusters have fewer."""
 
+MAX_LISTED_IDS: Final = 12_000_000
+"""The ids in all lists of brokers of a cluster's partitions; six for each possible partition."""
+
 NO_LEADER: Final = -1
 
 
 class Condition(StrEnum):
-    """What is not as it should be about a partition while it lasts."""
+    """A lasting problem of a partition."""
 
     LEADERLESS = "leaderless"
     BELOW_MIN_ISR = "below-min-isr"
@@ -39,7 +44,7 @@ Since = tuple[tuple[Condition, int], ...]
 
 
 class Move(NamedTuple):
-    """A reassignment that goes on: the record and the time at which it began.
+    """A reassignment in progress: the record and the time at which it began.
 
     ``began_ms`` is in milliseconds since the Unix epoch; ``offset`` is -1 if it began before the
     image did.
@@ -67,8 +72,20 @@ class Partition(NamedTuple):
     move: Move | None = None
 
     @property
+    def listed_ids(self) -> int:
+        """The number of ids in all of its lists."""
+        return (
+            len(self.replicas)
+            + len(self.isr)
+            + len(self.adding)
+            + len(self.removing)
+            + len(self.elr)
+            + len(self.last_known_elr)
+        )
+
+    @property
     def reassigns(self) -> bool:
-        """Whether a reassignment goes on."""
+        """Whether a reassignment is in progress."""
         return bool(self.adding or self.removing)
 
 
@@ -86,12 +103,61 @@ Conditions = Map[Condition, Map[PartitionKey, int]]
 NO_CONDITIONS: Final[Conditions] = Map({condition: Map() for condition in Condition})
 
 
+Numbers = Map[str, Map[int, None]]
+"""Numbers of partitions, by topic."""
+
+NO_NUMBERS: Final[Numbers] = Map()
+
+
+def with_number(sparse: Numbers, topic_id: str, count: int, index: int) -> Numbers:
+    """``sparse`` after a topic of ``count`` partitions got one with this number.
+
+    It has the numbers of topics that lack some below the highest, which only a damaged log has for
+    long: those of all others are a range.
+    """
+    numbers = sparse.get(topic_id)
+    if numbers is None:
+        if index <= count:
+            return sparse
+        numbers = Map(dict.fromkeys(range(count)))
+    numbers = numbers.set(index, None)
+    is_whole = len(numbers) == max(count, index + 1)
+    return sparse.delete(topic_id) if is_whole else sparse.set(topic_id, numbers)
+
+
+def _sparse(topics: Map[str, TopicEntry], keys: Collection[PartitionKey]) -> Numbers:
+    """The numbers of the partitions of topics that lack some."""
+    counts = Counter(topic_id for topic_id, _ in keys)
+    numbers: dict[str, dict[int, None]] = {
+        topic_id: {} for topic_id, topic in topics.items() if counts[topic_id] != topic.partitions
+    }
+    for topic_id, index in keys if numbers else ():
+        if topic_id in numbers:
+            numbers[topic_id][index] = None
+    return Map({topic_id: Map(indexes) for topic_id, indexes in numbers.items()})
+
+
+def with_eligible(
+    eligible: Numbers, key: PartitionKey, before: Partition | None, after: Partition | None
+) -> Numbers:
+    """``eligible`` after a partition changed."""
+    had = before is not None and bool(before.elr or before.last_known_elr)
+    has = after is not None and bool(after.elr or after.last_known_elr)
+    if had is has:
+        return eligible
+    topic_id, index = key
+    numbers: Map[int, None] = eligible.get(topic_id, Map())
+    numbers = numbers.set(index, None) if has else numbers.delete(index)
+    return eligible.set(topic_id, numbers) if numbers else eligible.delete(topic_id)
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionsImage:
-    """All topics by id, and all partitions; ``conditions`` follows from ``partitions``.
+    """All topics by id, and all partitions; ``min_isrs`` are the minimums of the ISR that were set.
 
-    ``ids`` has the topics' ids by name; it follows from ``topics``. ``min_isrs`` are the minimums
-    of the ISR that were set.
+    The others follow from these: ``ids`` are the topics' ids by name, ``listed_ids`` is the sum of
+    the partitions', ``eligible`` has the partitions with eligible leader replicas, or last known
+    ones, and ``sparse`` all partitions of the topics that lack some.
     """
 
     topics: Map[str, TopicEntry] = field(default_factory=Map)
@@ -99,6 +165,9 @@ class PartitionsImage:
     ids: Map[str, str] = field(default_factory=Map)
     conditions: Conditions = NO_CONDITIONS
     min_isrs: MinIsrs = NO_MIN_ISRS
+    listed_ids: int = 0
+    eligible: Numbers = NO_NUMBERS
+    sparse: Numbers = NO_NUMBERS
 
     def name_of(self, key: PartitionKey) -> str:
         """A partition as people call it, ``orders-3``."""
@@ -114,7 +183,9 @@ class PartitionsImage:
     ) -> Self:
         """The image of these topics and partitions."""
         members: dict[Condition, dict[PartitionKey, int]] = {name: {} for name in Condition}
+        eligible = NO_NUMBERS
         for key, partition in partitions.items():
+            eligible = with_eligible(eligible, key, None, partition)
             for condition, since_ms in partition.since:
                 members[condition][key] = since_ms
         return cls(
@@ -125,6 +196,9 @@ class PartitionsImage:
                 {condition: Map(since.items()) for condition, since in members.items()}
             ),
             min_isrs,
+            sum(partition.listed_ids for partition in partitions.values()),
+            eligible,
+            _sparse(topics, partitions),
         )
 
 
@@ -142,7 +216,7 @@ def conditions_of(
 ) -> tuple[Condition, ...]:
     """The conditions of a partition with these fields; ``min_isr`` is the minimum that was set.
 
-    The log does not have the brokers' files; a minimum that stands there alone is noticed by the
+    The log does not have the brokers' files; a minimum that is set only there is noticed by the
     eligible leader replicas, which a partition has only below it (KIP-966). With fewer replicas
     than the minimum, all of them are enough (``Partition.effectiveMinIsr``).
     """
@@ -162,7 +236,7 @@ def conditions_of(
 
 
 def advance_since(before: Since, conditions: tuple[Condition, ...], at_ms: int) -> Since:
-    """When the conditions of a partition began; one that goes on keeps its time."""
+    """When the conditions of a partition began; one that continues keeps its time."""
     if not conditions:
         return ()
     if len(conditions) == len(before) and all(

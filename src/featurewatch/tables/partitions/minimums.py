@@ -29,7 +29,7 @@ class MinIsr(NamedTuple):
 
 
 MinIsrs = Map[str, MinIsr]
-"""What was set, by `resource_of`."""
+"""The settings, by `resource_of`."""
 
 NO_MIN_ISRS: Final[MinIsrs] = Map()
 
@@ -74,7 +74,7 @@ def configure(
     if value is None:
         return (settings if known is None else settings.delete(resource)), resource
     if type(value) is not str or not _VALUE.fullmatch(value):
-        raise ValueError(f"{SETTING} is no whole number")
+        raise ValueError(f"{SETTING} is not a whole number")
     if known is None and len(settings) >= _MAX_SETTINGS:
         raise ValueError(f"{SETTING} is set for more topics than can be followed")
     return settings.set(resource, MinIsr(int(value), offset)), resource

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from featurewatch.common.weighted_cache import weighted_cache
 from featurewatch.tables.partitions.image import (
     NO_LEADER,
     Brokers,
@@ -18,8 +19,6 @@ NO_CHANGE: Final = -2
 """The leader of a PartitionChangeRecord that leaves it as it is."""
 
 _MAX_REPLICAS: Final = 1000
-_KNOWN_LISTS: dict[Brokers, Brokers] = {}
-_MAX_KNOWN_LISTS: Final = 1 << 16
 
 _ELECTION_FIELDS: Final = frozenset({"topicId", "partitionId", "isr", "leader", "directories"})
 
@@ -141,19 +140,16 @@ def new_partition(data: Data, offset: int, at_ms: int, min_isr: int) -> Partitio
 
 def _brokers(value: Any) -> Brokers:
     """A list of broker ids; equal ones are one tuple."""
-    try:
-        known = _KNOWN_LISTS.get(ids := tuple(value))
-    except TypeError:
-        raise TypeError("a list of brokers is not one") from None
-    if known is not None:
-        return known
-    if type(value) is not list or len(ids) > _MAX_REPLICAS:
-        raise TypeError("a list of brokers is not one, or too long")
-    if not all(type(broker_id) is int for broker_id in ids):
-        raise TypeError("a list of brokers has something else in it")
-    if len(_KNOWN_LISTS) >= _MAX_KNOWN_LISTS:
-        _KNOWN_LISTS.clear()
-    _KNOWN_LISTS[ids] = ids
+    if type(value) is not list or len(value) > _MAX_REPLICAS:
+        raise TypeError("a list of brokers is not a list, or is too long")
+    # Before the cache, which takes 1.0 and True for 1.
+    if not {*map(type, value)} <= {int}:
+        raise TypeError("a list of brokers contains something other than ids")
+    return _interned(tuple(value))
+
+
+@weighted_cache(len)
+def _interned(ids: Brokers) -> Brokers:
     return ids
 
 

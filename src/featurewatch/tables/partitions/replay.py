@@ -12,6 +12,7 @@ from immutables import MapMutation
 
 from featurewatch.streams.kraft.records.selection import PARTITION_RECORD_TYPES
 from featurewatch.tables.partitions.image import (
+    MAX_LISTED_IDS,
     MAX_PARTITIONS,
     Condition,
     Partition,
@@ -20,6 +21,8 @@ from featurewatch.tables.partitions.image import (
     TopicEntry,
     advance_since,
     conditions_of,
+    with_eligible,
+    with_number,
 )
 from featurewatch.tables.partitions.minimums import (
     CONFIG_RECORD,
@@ -42,6 +45,9 @@ FOLLOWED_RECORD_TYPES: Final = PARTITION_RECORD_TYPES | {CONFIG_RECORD}
 
 _MAX_ID_CHARS: Final = 64
 _MAX_NAME_CHARS: Final = 249
+_ALL: Final = ""
+"""The scope of a record that clears the eligible leaders of all topics; no topic has this id."""
+
 _MAX_GAP: Final = 1000
 """By how much a partition's number may exceed the number of those before it: a snapshot need not
 have them in order."""
@@ -65,7 +71,7 @@ class TopicRemoved(NamedTuple):
 
 
 class PartitionAdded(NamedTuple):
-    """A partition was created, or, with ``before``, written anew."""
+    """A partition was created, or, with ``before``, written again."""
 
     key: PartitionKey
     before: Partition | None
@@ -96,11 +102,15 @@ class PartitionReplay:
         self._partitions = image.partitions.mutate()
         self._ids = image.ids.mutate()
         self._min_isrs = image.min_isrs
+        self._listed_ids = image.listed_ids
+        self._eligible = image.eligible
+        self._sparse = image.sparse
+        self._oldest_eligible: dict[str, int] = {}
         self._at_ms = 0
         self.min_isrs: dict[str, None] = {}
         self.topics: dict[str, None] = {}
         self.partitions: dict[PartitionKey, Partition | None] = {}
-        """What was touched, with what it was before."""
+        """The partitions that were touched, with their state before."""
 
     def apply(self, kind: str, offset: int, data: Data, at_ms: int) -> Applied | None:
         """Applies one record of `FOLLOWED_RECORD_TYPES`; ``at_ms`` dates what begins by it.
@@ -148,11 +158,39 @@ class PartitionReplay:
             {condition: mutation.finish() for condition, mutation in members.items()}
         )
         topics, ids = self._topics.finish(), self._ids.finish()
-        return PartitionsImage(topics, partitions, ids, conditions, self._min_isrs)
+        return PartitionsImage(
+            topics,
+            partitions,
+            ids,
+            conditions,
+            self._min_isrs,
+            self._listed_ids,
+            self._eligible,
+            self._sparse,
+        )
 
     def _put(self, key: PartitionKey, before: Partition | None, after: Partition | None) -> None:
+        """Replaces a partition.
+
+        Raises:
+            ValueError: The lists of brokers of all partitions would become too long.
+        """
+        listed_ids = self._listed_ids
+        listed_ids += (after.listed_ids if after else 0) - (before.listed_ids if before else 0)
+        if listed_ids > MAX_LISTED_IDS and listed_ids > self._listed_ids:
+            topic = self._topics.get(key[0])
+            raise ValueError(
+                f"partition {key[1]} of {topic.name if topic else key[0]} is beyond what can be "
+                f"followed: all lists of replicas have {MAX_LISTED_IDS} ids"
+            )
+        self._listed_ids = listed_ids
         if key not in self.partitions:
             self.partitions[key] = before
+        self._eligible = with_eligible(self._eligible, key, before, after)
+        if after is not None and self._oldest_eligible:
+            for scope in (_ALL, key[0]):
+                if after.offset < self._oldest_eligible.get(scope, -1):
+                    self._oldest_eligible[scope] = after.offset
         if after is None:
             del self._partitions[key]
         else:
@@ -184,6 +222,7 @@ class PartitionReplay:
             data, offset, at_ms, min_isr_of(self._min_isrs, topic.name, data["leader"])
         )
         self._put(key, before, after)
+        self._sparse = with_number(self._sparse, topic_id, topic.partitions, index)
         if index >= topic.partitions:
             self._topics[topic_id] = topic._replace(partitions=index + 1)
             self.topics[topic_id] = None
@@ -209,11 +248,11 @@ class PartitionReplay:
         topic = self._topics.get(topic_id)
         if topic is None:
             return None  # before a crash this very record may have removed it
-        for index in range(topic.partitions):
-            key = (topic_id, index)
-            if (partition := self._partitions.get(key)) is not None:
-                self._put(key, partition, None)
+        for key, partition in self._partitions_of([topic_id]):
+            self._put(key, partition, None)
         del self._topics[topic_id]
+        if topic_id in self._sparse:
+            self._sparse = self._sparse.delete(topic_id)
         if self._ids.get(topic.name) == topic_id:
             del self._ids[topic.name]
         self.topics[topic_id] = None
@@ -223,16 +262,27 @@ class PartitionReplay:
         return TopicRemoved(topic_id, topic.name, topic.partitions, offset)
 
     def _clear_elr(self, offset: int, data: Data, at_ms: int) -> None:
-        """Clears the eligible leaders of a topic, or of all if it is named by nothing."""
+        """Clears the eligible leaders of a topic, or of all if it is named by nothing.
+
+        Only partitions that have some are looked at, and not again where those of the last record
+        stayed, as their own records are newer: a log may have any number of these records.
+        """
         name = text_of(data, "topicName", _MAX_NAME_CHARS)
-        named = [self._ids[name]] if name in self._ids else []
-        chosen = named if name else self._all_topics()
-        for key, before in self._partitions_of(chosen):
-            if not (before.elr or before.last_known_elr) or offset <= before.offset:
+        scope = self._ids.get(name) if name else _ALL
+        if scope is None or offset <= self._oldest_eligible.get(scope, -1):
+            return
+        topics = [scope] if scope != _ALL else sorted(self._eligible)
+        keys = [(it, index) for it in topics for index in sorted(self._eligible.get(it, ()))]
+        cleared: Data = {"eligibleLeaderReplicas": [], "lastKnownElr": []}
+        left: list[int] = []
+        for key in keys:
+            before = self._partitions[key]
+            if offset <= before.offset:
+                left.append(before.offset)
                 continue
-            cleared: Data = {"eligibleLeaderReplicas": [], "lastKnownElr": []}
             min_isr = self._min_isr(key[0], before, cleared)
             self._put(key, before, changed_partition(before, cleared, offset, at_ms, min_isr))
+        self._oldest_eligible[scope] = min(left, default=offset)
 
     def _configure(self, offset: int, data: Data, at_ms: int) -> None:
         self._min_isrs, resource = configure(self._min_isrs, offset, data)
@@ -278,7 +328,9 @@ class PartitionReplay:
 
     def _partitions_of(self, topics: Iterable[str]) -> Iterator[tuple[PartitionKey, Partition]]:
         for topic_id in topics:
-            for index in range(self._topics[topic_id].partitions):
+            known = self._sparse.get(topic_id)
+            count = self._topics[topic_id].partitions
+            for index in range(count) if known is None else sorted(known):
                 key = (topic_id, index)
                 if (partition := self._partitions.get(key)) is not None:
                     yield key, partition

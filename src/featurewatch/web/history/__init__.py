@@ -1,1 +1,1 @@
-"""What was: the states of clusters at their revisions, and the operations of their controllers."""
+"""History: the states of clusters at their revisions, and the operations of their controllers."""

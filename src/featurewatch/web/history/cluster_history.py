@@ -62,7 +62,7 @@ class ClusterHistory:
         self.is_complete = False
         """Whether the topics have been read to their end once."""
         self.error: str | None = None
-        """Why nothing new arrives; None: nothing is known to prevent it."""
+        """Why nothing new arrives; None if no reason is known."""
         self._index = index
         self._clusters: _Clusters = {}
         self._reading: _Clusters | None = None

@@ -13,7 +13,7 @@ _Nodes = dict[tuple[Role, NodeId], tuple[CapabilityClass, bool]]
 
 
 def differences(before: Snapshot, after: Snapshot) -> dict[str, Any]:
-    """What differs between two revisions, and what does not, apart.
+    """The differences between two revisions, and what is equal.
 
     A level is 0 where it is not finalized, and its name "off". Nodes that changed in the same way
     are one row; ``before`` or ``after`` is None where they were not registered.

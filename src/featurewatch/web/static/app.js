@@ -76,7 +76,7 @@ function Header() {
       <${Counts} fleet=${store.fleet} />
       <${Freshness} />
     </div>
-    ${(store.error || (store.fleet && store.fleet.error)) && html`<p class="banner"><${Word} word="unknown" text="what is shown may be out of date" />: ${store.error || store.fleet.error}${store.isLoggedOut && html` <button type="button" class="small" onClick=${() => location.reload()}>log in again</button>`}</p>`}
+    ${(store.error || (store.fleet && store.fleet.error)) && html`<p class="banner"><${Word} word="unknown" text="the data shown may be out of date" />: ${store.error || store.fleet.error}${store.isLoggedOut && html` <button type="button" class="small" onClick=${() => location.reload()}>log in again</button>`}</p>`}
   </header>`;
 }
 

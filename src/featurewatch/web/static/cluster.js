@@ -77,6 +77,7 @@ export function Cluster({ store }) {
     <h2>Roll</h2>
     <${Left} cluster=${cluster} ghosts=${readiness && readiness.ghosts} />
     <${Classes} cluster=${cluster} />
+    ${cluster.learned.map((note) => html`<p>${note}</p>`)}
     <${IdGrid} store=${store} name="nodes" nodes=${nodesOf(cluster)} />
     <h2>Next level</h2>
     <${Readiness} store=${store} />

@@ -72,7 +72,7 @@ export function Fleet({ store }) {
     <p class="tools">
       ${['', ...STATES_SHOWN].map((state) => html`<a class="filter" aria-current=${(route.state || '') === state ? 'true' : null}
         href=${link({ view: 'fleet', health: route.health, state, q: route.q })}>${state ? stateText({ state }) : 'any state'}${state && fleet ? ` ${fleet.states[state] || 0}` : ''}</a>`)}
-      ${store.moved > 0 && html`<button type="button" onClick=${store.sort}>${store.moved} changed place, sort anew</button>`}
+      ${store.moved > 0 && html`<button type="button" onClick=${store.sort}>${store.moved} changed place, sort again</button>`}
     </p>
     <${Table} caption=${`${shown.length} of ${store.total} clusters${route.q ? ` with “${route.q}”` : ''}, worst first`}
       columns=${COLUMNS} empty=${store.loaded ? 'No cluster is known: is one watched, and does a worker run?' : 'reading'}>

@@ -66,7 +66,7 @@ export function History({ store, open }) {
     <${Compare} store=${store} open=${open} />
     <${Differences} store=${store} />
     <h2>Revisions</h2>
-    ${list ? html`<${Table} caption=${`${items.length} of ${store.total} revisions, newest first`} columns=${['revision', 'when', 'metadata.version', 'other levels', '#nodes', '#excluded', '#epoch', 'authority', 'differences']} empty="no revision is held: no level has changed since the topic epochs begins">
+    ${list ? html`<${Table} caption=${`${items.length} of ${store.total} revisions, newest first`} columns=${['revision', 'when', 'metadata.version', 'other levels', '#nodes', '#excluded', '#epoch', 'authority', 'differences']} empty="no revision is known: no level has changed since the beginning of the topic epochs">
       ${items.map((row, index) => {
         const { 'metadata.version': level, ...others } = row.finalized;
         const earlier = items[index + 1];

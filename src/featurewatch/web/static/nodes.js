@@ -1,4 +1,4 @@
-// What each node of a cluster reports of the levels: who has not applied them, and who disagrees.
+// Levels as each node of a cluster reports them: nodes that have not applied them, or disagree.
 import { More, Refused, Since, Table, Word, html } from './parts.js';
 import { Tabs } from './tabs.js';
 

@@ -1,4 +1,4 @@
-// What a cluster's controller does with topics and partitions, step by step.
+// Operations of a cluster's controller on topics and partitions, step by step.
 import { More, Refused, Since, Table, Word, html, link } from './parts.js';
 import { Tabs } from './tabs.js';
 

@@ -57,8 +57,14 @@ export function Ids({ ids }) {
   return ids.length ? html`<span class="mono">${runs(ids)}</span>` : html`<span class="dim">none</span>`;
 }
 
+// What is seen is what is copied: an address of the page may hold what a terminal obeys.
+export function printable(text) {
+  return text.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, '');
+}
+
 // A word of a shell: an id comes from a cluster, and a command is there to be run.
-export function quoted(text) {
+export function quoted(given) {
+  const text = printable(given);
   return /^[\w.-]+$/.test(text) && !text.startsWith('-') ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
@@ -74,7 +80,7 @@ export function finalizedName(names, feature, level) {
   return level === 0 ? '0' : levelName(names, feature, level || 0);
 }
 
-// A change of a finalized level, whose kind tells a level 0 from none.
+// A change of a finalized level; its kind distinguishes level 0 from a removal.
 export function levelChange(names, { feature, kind, before, after }) {
   const old = finalizedName(names, feature, kind === 'finalized' ? null : before);
   return `${old} → ${finalizedName(names, feature, kind === 'removed' ? null : after)}`;
@@ -84,7 +90,7 @@ export function Copy({ text, label }) {
   async function copy(event) {
     const button = event.currentTarget;
     try {
-      await navigator.clipboard.writeText(text);
+      await navigator.clipboard.writeText(printable(text));
       button.textContent = 'copied';
     } catch {
       button.textContent = 'select it by hand';

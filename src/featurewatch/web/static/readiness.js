@@ -50,7 +50,7 @@ function Levels({ features, names }) {
   <//>`;
 }
 
-// A reason that quotes the controller, whose text stands below it.
+// A reason that quotes the controller, whose text is shown below it.
 function repeats(text, response) {
   return Boolean(response && response.refusals.length && text.endsWith(response.refusals[0]));
 }
@@ -69,6 +69,7 @@ export function Readiness({ store }) {
     <p class="verdict"><${Word} word=${report.verdict} text=${VERDICTS[report.verdict]} />
       ${target ? ` for Kafka ${target}` : ''}</p>
     ${report.reasons.filter((text) => !repeats(text, report.controller_response)).map((text) => html`<p>${text}</p>`)}
+    ${report.learned.map((note) => html`<p>${note}</p>`)}
     <${Controller} response=${report.controller_response} />
     <${Blockers} blockers=${report.blockers} />
     <${Levels} features=${report.features} names=${levels.names} />

@@ -28,7 +28,7 @@ function drawn(steps) {
 
 function Outcome({ store }) {
   const { documents: { rehearsal: found }, refusals, route, levels } = store;
-  if (!(route.steps || '').trim()) return html`<p class="dim">The steps run on a model of Kafka's controller, with what is known of this cluster. Nothing is sent to it.</p>`;
+  if (!(route.steps || '').trim()) return html`<p class="dim">The steps run on a model of Kafka's controller, with the known state of this cluster. Nothing is sent to it.</p>`;
   if (!found) return html`<${Refused} refusal=${refusals.rehearsal} />`;
   const last = found.steps[found.steps.length - 1];
   const texts = (step) => [
@@ -38,7 +38,7 @@ function Outcome({ store }) {
     ...step.consequences.flatMap((item) => item.costs.map((cost) => html`<li>${item.feature} ${item.level}: ${cost}</li>`)),
   ];
   return html`<p class="verdict"><${Word} word=${found.verdict} /> by controller ${found.controller}, Kafka ${found.release}${found.exact ? '' : ', whose words may differ'}</p>
-    <${Table} caption=${counted(found.steps.length, 'step')} columns=${['#step', 'what', 'outcome', 'what the controller answers, what happens']}>
+    <${Table} caption=${counted(found.steps.length, 'step')} columns=${['#step', 'what', 'outcome', 'controller response and effects']}>
       ${drawn(found.steps).map((step) => html`<tr key=${step.number}><td class="number">${step.number}${step.last ? `-${step.last}` : ''}</td><th scope="row" class="mono">${step.step}</th>
         <td><${Word} word=${step.verdict} /></td><td class="wrap">${texts(step).length ? html`<ul class="plain">${texts(step)}</ul>` : '–'}</td></tr>`)}
     <//>
@@ -59,9 +59,9 @@ export function Rehearsal({ store, open }) {
     <${Tabs} store=${store} />
     <h2>Rehearsal</h2>
     <form class="rehearsal" onSubmit=${submit}>
-      <label for="steps">Steps, one a line, at most 20</label>
+      <label for="steps">Steps, one per line, at most 20</label>
       <textarea id="steps" name="steps" rows="5" spellcheck="false" maxlength="4000" placeholder="restart:all@4.3" key=${route.steps || ''} defaultValue=${route.steps || ''}></textarea>
-      <p class="tools"><label>Active controller runs <select name="release"><option value="">what it is known to run</option>
+      <p class="tools"><label>Active controller runs <select name="release"><option value="">its known release</option>
         ${levels.releases.slice(-8).map((release) => html`<option value=${release} selected=${route.release === release}>${release}</option>`)}</select></label>
         <button>Rehearse</button></p>
       <p class="tools">Examples: ${EXAMPLES.map(([text, make]) => html`<a class="filter" href=${link({ view: 'rehearsal', cluster, steps: make(newest) })}>${text}</a>`)}</p>

@@ -21,7 +21,7 @@ export function Releases({ store }) {
   const shown = list && list.target === target ? list : null;
   const choose = (parameters) => link({ view: 'releases', target, q: route.q, ...parameters });
   return html`<section>
-    <h1>Who can go to Kafka ${target}</h1>
+    <h1>Clusters that can go to Kafka ${target}</h1>
     <p class="tools">Target: ${levels.releases.slice(-8).map((release) => html`<a class="filter" aria-current=${target === release ? 'true' : null}
       href=${choose({ target: release, verdict: route.verdict })}>${release}</a>`)}</p>
     <p class="tools">${['', ...Object.keys(TEXTS)].map((verdict) => html`<a class="filter" aria-current=${(route.verdict || '') === verdict ? 'true' : null}

@@ -1,4 +1,4 @@
-// What each view fetches: a path and its parameters by the name under which the view finds it.
+// Resources of each view: a path and its parameters by the name under which the view finds it.
 const ofCluster = (route, name) => (name ? `clusters/${encodeURIComponent(route.cluster)}/${name}` : `clusters/${encodeURIComponent(route.cluster)}`);
 const lines = (text) => (text || '').split('\n').map((line) => line.trim()).filter(Boolean);
 

@@ -1,4 +1,4 @@
-// What the page shows, and how events change it. Views read it; `changed` asks for a drawing.
+// State of the page, and how events change it. Views read it; `changed` asks for a redraw.
 import { Refusal, get } from './data.js';
 import { compare } from './fleet.js';
 import { concerns, isOfFleet, resourcesOf } from './resources.js';

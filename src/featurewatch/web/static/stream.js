@@ -44,13 +44,13 @@ export class Stream {
     this.pass({ isQuestion: true });
   }
 
-  // What another tab passes on.
+  // Messages that another tab passes on.
   onMessage(message) {
     if (message.isQuestion) {
       if (this.source) this.pass({ state: this.state, position: this.position });
     } else if (message.state) {
       this.onState(message.state);
-      // What came between the documents of this tab and now was passed on to others only.
+      // Events since the documents of this tab were passed on to other tabs only.
       if (message.position && message.position !== this.position) this.onEvent('reset', {});
       this.position = message.position || this.position;
     } else {
@@ -71,7 +71,7 @@ export class Stream {
     source.onopen = () => { this.wait = FIRST_MS; this.setState('live'); };
     source.onerror = () => {
       this.setState('lost');
-      // An answer that is no stream ends it for good; a broken connection it opens again by itself.
+      // A response other than a stream ends it for good; it reopens broken connections on its own.
       if (source.readyState === EventSource.CLOSED) this.later();
     };
     for (const kind of KINDS) {

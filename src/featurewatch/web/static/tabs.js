@@ -1,4 +1,4 @@
-// What all views of one cluster begin with: its name, its state, and the ways to its other views.
+// The head of all views of one cluster: its name, its state, and links to its other views.
 import { Copy, Progress, Since, Word, html, link } from './parts.js';
 import { stateText } from './fleet.js';
 
@@ -23,7 +23,7 @@ function State({ cluster, now }) {
 
 function Migrating({ migration, cluster }) {
   if (!migration.in_progress) return null;
-  return html`<p class="banner"><${Word} word="warning" text="migrating to KRaft" />: do not change metadata.version now. <a href=${link({ view: 'migration', cluster })}>How far it is</a></p>`;
+  return html`<p class="banner"><${Word} word="warning" text="migrating to KRaft" />: do not change metadata.version now. <a href=${link({ view: 'migration', cluster })}>Progress of the migration</a></p>`;
 }
 
 export function Tabs({ store }) {

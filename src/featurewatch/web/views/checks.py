@@ -1,4 +1,4 @@
-"""What a request needs before it can be answered."""
+"""Preconditions of requests."""
 
 from collections.abc import Mapping
 

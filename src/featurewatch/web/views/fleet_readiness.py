@@ -17,7 +17,7 @@ from featurewatch.web.worker_rows import WorkerRows
 
 MAX_AGE_MS: Final = 60_000
 VERDICTS: Final = ("no", "unknown", "yes", "finalized")
-"""What stands in the way first; ``finalized`` clusters have the levels already."""
+"""Obstacles first; ``finalized`` clusters have the levels already."""
 
 _MAX_TARGETS: Final = 8
 """Releases whose verdicts are held."""

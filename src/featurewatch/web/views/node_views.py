@@ -1,4 +1,4 @@
-"""What each node reports of a cluster's levels, beside what the log has. Pure."""
+"""A cluster's levels as each node reports them, compared with the log. Pure."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -16,7 +16,7 @@ def node_views(image: ClusterImage, now_ms: int) -> list[dict[str, Any]]:
 
     ``is_current`` is yes, no or unknown: whether the node has applied the newest levels.
     ``levels`` are those that differ between nodes, as the node reports them. ``epoch`` is that of
-    its ApiVersions response, -1 where there is none.
+    its ApiVersions response, or -1.
     """
     differing: dict[NodeKey, list[str]] = {}
     for divergence in divergences(image, now_ms):

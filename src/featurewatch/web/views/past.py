@@ -40,7 +40,7 @@ class PastViews:
         return json_response(request, asdict(self._revision(cluster, revision)))
 
     async def show_differences(self, request: web.Request) -> web.Response:
-        """What differs between two revisions, ``from`` and ``to``."""
+        """The differences between two revisions, ``from`` and ``to``."""
         check_names(request.query, ("from", "to"))
         cluster = self._cluster(request)
         before, after = (

@@ -41,7 +41,7 @@ def parse_steps(texts: Sequence[str]) -> list[Step]:
     """The steps of a request.
 
     Raises:
-        StepRefusedError: There is none, one is no step, or there are too many.
+        StepRefusedError: There is no step, one is invalid, or there are too many.
     """
     if not 1 <= len(texts) <= MAX_STEPS:
         raise StepRefusedError(f"must be given 1 to {MAX_STEPS} times, as in step=stop:broker-2.")

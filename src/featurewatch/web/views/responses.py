@@ -22,13 +22,13 @@ def make_etag(request: web.Request, boot: str, number: int) -> str:
 
 
 def is_current(request: web.Request, etag: str) -> bool:
-    """Whether the client has what this tag is of."""
+    """Whether the client already has the content of this tag."""
     given = request.headers.get("If-None-Match", "")
     return etag in (tag.strip() for tag in given.split(","))
 
 
 def not_modified(etag: str) -> web.Response:
-    """304."""
+    """A 304 Not Modified response."""
     return web.Response(
         status=HTTPStatus.NOT_MODIFIED, headers={"ETag": etag, "Cache-Control": "no-cache"}
     )

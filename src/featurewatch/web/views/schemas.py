@@ -52,7 +52,7 @@ def schemas() -> dict[str, Any]:
         "Alert": _embedded("Alert", schema_of(ALERTS)),
         "FeatureChange": _embedded("FeatureChange", schema_of(FEATURE_CHANGES)),
         "ClusterSummary": object_of(**row),
-        "Cluster": object_of(**row, **lists, position=TEXT),
+        "Cluster": object_of(**row, **lists, learned=texts, position=TEXT),
         "Fleet": object_of(
             clusters=NUMBER,
             health=counts,

@@ -31,7 +31,7 @@ def with_data(record: RecordJson, **fields: object) -> RecordJson:
 
 
 def read(*events: Event, min_isr: int | None = None) -> RehearsedPartitions:
-    """What is known after some events."""
+    """The state after some events."""
     events = tuple(map(numbered, events))
     log = collected(*events)
     return log.partitions(fold_all(events), "4.3", min_isr)
@@ -64,7 +64,7 @@ BROKERS = (
 
 
 def test_brokers_topics_and_partitions_are_collected() -> None:
-    """Fields that a change leaves out stay; a topic that is removed is gone."""
+    """Fields that a change leaves out stay; a topic that is removed is dropped."""
     state = read(
         r.commit(9, r.level(MV, 30), *BROKERS),
         r.commit(19, topic(), partition(), partition(1, (2, 1)), topic("gone", "id-gone")),
@@ -85,7 +85,7 @@ def test_brokers_topics_and_partitions_are_collected() -> None:
 
 
 def test_a_snapshot_and_a_reset_replace_everything() -> None:
-    """What was there before them is gone."""
+    """Nothing from before them remains."""
     before = r.commit(9, topic(), partition())
     state = read(before, r.chunk(20, 0, topic("u", "id-t"), partition(), last=True))
     assert [*state.partitions] == [TopicPartition("u", 0)]

@@ -187,7 +187,7 @@ def test_an_unclean_election_by_request(rules: KraftElectionRules | None) -> Non
 
 
 def test_a_shutdown_in_zookeeper_mode_leaves_lone_replicas_until_the_end() -> None:
-    """A partition with one replica keeps its ISR when the broker is gone, and returns with it."""
+    """A partition with one replica keeps its ISR when the broker stops, and returns with it."""
     state = cluster(None, (1, 2), (1,))
     away = zookeeper.stop_broker(state, 1, in_order=True).after
     assert away.partitions[P0] == KraftPartition((1, 2), (2,), 2)

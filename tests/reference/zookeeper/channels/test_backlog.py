@@ -78,7 +78,7 @@ def ids(chosen: Iterable[TopicPartition]) -> dict[str, str]:
 
 @dataclass
 class Broker:
-    """What a broker makes of requests: data from before them, replicas, and its metadata."""
+    """The state of a broker after requests: earlier data, replicas, and its metadata."""
 
     lost_data: set[TopicPartition] = field(default_factory=set)
     replicas: dict[TopicPartition, tuple[int, bool]] = field(default_factory=dict)
@@ -133,7 +133,7 @@ def test_merged_requests_lead_to_the_same_state(sent: Sequence[BrokerRequest]) -
 def test_merging_twice_is_merging_once(
     first: Sequence[BrokerRequest], second: Sequence[BrokerRequest]
 ) -> None:
-    """What is merged already may be merged with what comes later."""
+    """Merged requests may be merged with later ones."""
     at_once = after(merge_requests([*first, *second]))
     assert after(merge_requests([*merge_requests(first), *second])) == at_once
 

@@ -68,7 +68,7 @@ class Controller:
         self.channels.set_live(brokers)
 
     async def responses(self, count: int) -> list[BrokerResponded]:
-        """Waits for so many events."""
+        """Waits for this many events."""
         await until_async(lambda: len(self.events) >= count)
         return self.events
 
@@ -199,7 +199,7 @@ async def test_a_broker_that_left_gets_nothing_more(
 async def test_a_broker_that_bounced_is_another_one(
     controller: Controller, broker: FaultyBroker
 ) -> None:
-    """What was queued for the epoch before is dropped, and requests of that epoch are."""
+    """Requests that were queued for the previous epoch are dropped, and so are late ones of it."""
     broker.permitted.clear()
     async with broker.listening() as endpoint:
         controller.live(endpoint)
@@ -250,7 +250,7 @@ async def test_a_broker_without_an_address_waits_for_one(
 async def test_a_silent_broker_delays_no_other(
     controller: Controller, broker: FaultyBroker
 ) -> None:
-    """Each broker has a channel of its own."""
+    """Each broker has its own channel."""
     silent = FaultyBroker()
     silent.permitted.clear()
     async with silent.listening() as first, broker.listening() as second:

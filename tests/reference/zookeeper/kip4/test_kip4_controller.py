@@ -1,4 +1,4 @@
-"""What the reference controller does with KIP-4's requests, sent and answered as bytes."""
+"""KIP-4's requests to the reference controller, sent and answered as bytes."""
 
 import ast
 import asyncio
@@ -67,7 +67,7 @@ ADMIN_REQUESTS: list[Any] = [
 
 
 async def refuse(_: TopicRequest) -> TopicResponse:
-    """What a node responds whose controller is not elected, or is deposed."""
+    """The response of a node whose controller is not elected, or is deposed."""
     return NOT_CONTROLLER
 
 
@@ -80,7 +80,7 @@ async def test_another_broker_answers_22_with_its_own_id(request_: Any) -> None:
 
 @pytest.mark.parametrize("request_", CHANGES)
 async def test_a_controller_that_is_deposed_meanwhile_answers_22(request_: Any) -> None:
-    """What it knows of the cluster is of no use then (A-01)."""
+    """Its view of the cluster is of no use then (A-01)."""
     response = await Kip4Rig(perform=refuse).send(request_)
     assert (response.error_code, response.error_description) == (22, NOT_A_CONTROLLER)
 
@@ -137,7 +137,7 @@ async def test_the_controller_is_empty_where_none_is_known(controller_id: int) -
 
 
 async def test_a_topic_by_numbers_is_placed_by_the_cluster() -> None:
-    """With settings of its own; an empty array means defaults (A-08, A-10, A-11)."""
+    """With its own settings; an empty array means defaults (A-08, A-10, A-11)."""
     rig = Kip4Rig()
     configs = (CONFIG("retention.ms", "5"),)
     await rig.accepted(messages.CreateTopicRequestV0("a", 4, 2, None, configs))
@@ -177,7 +177,7 @@ async def test_a_topic_by_assignment_has_its_numbers_from_it() -> None:
         (("a b", 1, 1, None), "Topic name is invalid: 'a b' contains one or more characters"),
         (("", 1, 1, None), "Topic name is invalid: the empty string is not allowed"),
         (("a", None, None, "1:2,3"), "All partitions should have the same number of replicas"),
-        (("a", None, None, "x"), "'x' is no list of replicas"),
+        (("a", None, None, "x"), "'x' is not a list of replicas"),
     ],
 )
 async def test_the_server_validates_a_new_topic(
@@ -278,9 +278,9 @@ async def test_a_verification_that_failed_has_no_results() -> None:
         assert verified.results == ()
 
 
-async def test_a_deleted_topic_is_marked_until_its_replicas_are_gone() -> None:
-    """The list tells it from living ones; a second deletion is none, a change is refused
-    (A-11, A-15, A-20, A-21)."""
+async def test_a_deleted_topic_is_marked_until_its_replicas_are_deleted() -> None:
+    """The list distinguishes it from living ones; a second deletion changes nothing, a change is
+    refused (A-11, A-15, A-20, A-21)."""
     rig = Kip4Rig()
     await rig.accepted(messages.CreateTopicRequestV0("alive", 1, 1, None, ()))
     listed = await rig.accepted(messages.ListTopicsRequestV0())
@@ -328,9 +328,7 @@ async def test_an_unknown_topic_has_no_description() -> None:
     assert response.error_description == "The topic 'x' does not exist."
 
 
-async def test_a_leader_is_absent_where_there_is_none_and_the_isr_is_a_part_of_the_replicas() -> (
-    None
-):
+async def test_a_leader_may_be_absent_and_the_isr_is_a_part_of_the_replicas() -> None:
     """With all replicas dead, and while a reassignment runs (A-19)."""
     rig = Kip4Rig()
     await rig.accepted(messages.ReassignPartitionRequestV0(moves((0, [3, 1]))))
@@ -439,7 +437,7 @@ async def unbalanced() -> Kip4Rig:
 
 
 def leaders(rig: Kip4Rig) -> dict[TopicPartition, int]:
-    """Who leads."""
+    """The leader of each partition."""
     return {part: state.leader for part, state in rig.context.leaderships.items()}
 
 

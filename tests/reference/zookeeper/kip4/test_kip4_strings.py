@@ -108,5 +108,5 @@ def test_replica_assignments_are_those_of_kafka_topics() -> None:
     assert parse_replica_assignment("1:2,2:3") == ((1, 2), (2, 3))
     assert parse_replica_assignment(" 1 : 2 ") == ((1, 2),)
     for text in ("", "1,", "1:", "a", "-1", "1;2", "9999999999"):
-        with pytest.raises(AdminRequestFailedError, match="is no list of replicas"):
+        with pytest.raises(AdminRequestFailedError, match="is not a list of replicas"):
             parse_replica_assignment(text)

@@ -48,7 +48,7 @@ def test_in_any_order_the_newest_wins(order: list[int], seed: int) -> None:
         assert (client != before) is (adoption is Adoption.ADOPTED)
 
 
-def test_the_epoch_is_of_the_set_and_is_no_level() -> None:
+def test_the_epoch_is_of_the_set_and_is_not_a_level() -> None:
     """The same levels under a higher epoch are adopted, and a level may be above or below it
     (F-60).
 

@@ -179,7 +179,7 @@ def delivering() -> tuple[Driver, int]:
 
 
 def test_a_success_means_that_all_live_brokers_have_the_levels() -> None:
-    """What is not confirmed is sent again, a confirmation of older levels does not count, and a
+    """Unconfirmed levels are sent again, a confirmation of older levels does not count, and a
     broker that leaves is not waited for (F-92)."""
     driver, epoch = delivering()
     message = UpdateMetadata(epoch, {"alpha": 2})

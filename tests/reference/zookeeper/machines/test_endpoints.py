@@ -54,7 +54,7 @@ def test_the_usual_listener_needs_no_name(listeners: list[str] | None) -> None:
 
 
 def test_our_own_brokers_have_the_usual_listener() -> None:
-    """What the reference system writes is read as it was meant."""
+    """Znodes that the reference system writes are read as they were meant."""
     data = encode_broker(RELEASED, BrokerIdentity(3, rack="x"), {}, 0)
     assert decode_endpoint(data) == Endpoint("localhost", 9092, "x")
 
@@ -106,7 +106,7 @@ def test_what_is_no_object_gives_no_address(data: bytes) -> None:
 
 
 @pytest.mark.parametrize("text", [None, "", "x", "!" * 22, "A" * 21, "A" * 24, "é" * 22])
-def test_a_text_that_is_no_topic_id_is_none(text: str | None) -> None:
+def test_a_text_that_is_not_a_topic_id_is_left_out(text: str | None) -> None:
     """A znode may have any text for an id; the request goes out without it."""
     assert topic_uuid(text) is None
 

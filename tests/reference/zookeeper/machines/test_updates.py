@@ -193,7 +193,7 @@ ITEMS["released-1"] = ITEMS["kip-778"] = ITEMS["released"]
 
 @given(st.data(), st.sampled_from([*DIALECTS]))
 def test_decisions_hold_for_every_broker(data: st.DataObject, name: str) -> None:
-    """Each level that a decision changes lies in all ranges of the live set (F-33, F-35, F-37).
+    """Each level that a decision changes is in all ranges of the live set (F-33, F-35, F-37).
 
     No level is lowered without permission, no unnamed feature changes, and if all items must be
     valid, nothing is written if one is not (F-30, F-36).
@@ -294,7 +294,7 @@ def test_ranges_of_the_early_draft_begin_at_0() -> None:
 @pytest.mark.parametrize("dialect", [LATER_DRAFT, RELEASED_1])
 def test_ranges_begin_at_1(dialect: Dialect) -> None:
     """In the later draft, and in ZooKeeper mode up to Kafka 3.8, both ends are 1 or more (F-04,
-    F-04 as released): no level lies in another range."""
+    F-04 as released): no level is in another range."""
     for bounds in [(1, 1), (1, 3), (2, 7)]:
         assert dialect.is_valid_range(SupportedRange(*bounds))
         assert _finalizes(dialect, bounds, bounds[1])

@@ -167,7 +167,7 @@ def test_impossible_counts_cost_nothing(name: str, version: int) -> None:
 
 @pytest.mark.parametrize("key", [CONTROLLED_SHUTDOWN, ALTER_PARTITION])
 def test_any_frame_is_a_request_or_one_line(key: int) -> None:
-    """What a listener is sent, headers included; what can be read converts without a fault."""
+    """Random frames for a listener, headers included: readable ones convert without a fault."""
     chance = Random(f"frame/{key}")
     read_count = 0
     for _ in range(3_000):
@@ -257,7 +257,7 @@ async def test_a_node_survives_any_request(key: int) -> None:
 
 
 async def not_the_controller(_: TopicRequest) -> TopicResponse:
-    """What every node but the controller responds."""
+    """The response of every node but the controller."""
     return NOT_CONTROLLER
 
 
@@ -270,5 +270,5 @@ def test_a_request_of_tiny_items_is_refused_before_it_is_read(key: int) -> None:
         [count + 1 >> 14]
     )
     head = struct.pack(">hhih", key, version, 7, -1) + b"\0"
-    with pytest.raises(MalformedRequestError, match="more items are said to follow"):
+    with pytest.raises(MalformedRequestError, match="more items follow"):
         read_request(head + before + size + b"\1" * count, ApiDialect.CONTROLLER)

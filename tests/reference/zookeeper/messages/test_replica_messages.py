@@ -56,7 +56,7 @@ def received(request: BrokerRequest, version: int) -> BrokerRequest:
 
 
 def by_topics(request: BrokerRequest, version: int) -> BrokerRequest:
-    """What arrives of a request in a version: states topic by topic, and no addresses."""
+    """The part of a request that a version carries: states by topic, and no addresses."""
     if isinstance(request, UpdateMetadataRequest):
         return UpdateMetadataRequest(
             request.controller_id, request.controller_epoch, request.broker_epoch, (), ()

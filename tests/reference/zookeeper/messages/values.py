@@ -172,7 +172,7 @@ def random_shutdown_result(seed: str) -> ControlledShutdownResult:
 
 
 def json_of(request: BrokerRequest, version: int, *, deletes: bool | None = None) -> Json:
-    """What Kafka's converter gives for the message of a request in a version.
+    """The result of Kafka's converter for the message of a request in a version.
 
     ``deletes``: the part of a StopReplica request that has this flag, before version 3.
     """

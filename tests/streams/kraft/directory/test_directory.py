@@ -27,7 +27,7 @@ def directory(tmp_path: Path) -> LogDirectory:
 
 
 async def drain(reader: LogDirectoryReader, reads: int = 8) -> list[str]:
-    """What a few reads give."""
+    """The outputs of a few reads."""
     outputs: list[ObserverOutput] = []
     for _ in range(reads):
         outputs += await reader.read()
@@ -102,7 +102,7 @@ async def test_segments_roll_and_go(directory: LogDirectory) -> None:
     await reader.close()
 
 
-async def test_a_place_that_is_gone_is_taken_from_the_snapshot(directory: LogDirectory) -> None:
+async def test_a_deleted_place_is_taken_from_the_snapshot(directory: LogDirectory) -> None:
     """The log begins after our place: the snapshot's bytes, the lost stretch, and on."""
     directory.append(20, leader_change(20, 3, 1000, voters=1), entry(21, 3, 1000))
     directory.snapshot(10, 2)
@@ -113,7 +113,7 @@ async def test_a_place_that_is_gone_is_taken_from_the_snapshot(directory: LogDir
 
 
 async def test_from_nothing_a_snapshot_is_no_loss(directory: LogDirectory) -> None:
-    """Who begins with a snapshot has lost nothing."""
+    """A reader that begins with a snapshot has lost nothing."""
     directory.append(20, leader_change(20, 3, 1000, voters=1))
     directory.snapshot(20, 2)
     reader = directory.reader()
@@ -135,7 +135,7 @@ async def test_resuming_gives_each_record_once(directory: LogDirectory) -> None:
 
 
 async def test_a_cut_above_what_was_given_out_is_healed(directory: LogDirectory) -> None:
-    """A tail that is cut off and written anew by another leader is read again, nothing is said."""
+    """A tail that is cut off and rewritten by another leader is read again, nothing is said."""
     committed = [leader_change(0, 1, 1000), entry(1, 1, 3000)]
     directory.append(0, *committed, entry(2, 1, 3100), entry(3, 1, 3200))
     reader = directory.reader()
@@ -223,8 +223,8 @@ async def test_a_damaged_batch_is_passed_on_with_its_error(directory: LogDirecto
     await reader.close()
 
 
-async def test_garbage_stalls_the_reader_until_it_is_gone(directory: LogDirectory) -> None:
-    """Bytes that are no batch stop the reader with one line, until they are gone."""
+async def test_garbage_stalls_the_reader_until_it_is_removed(directory: LogDirectory) -> None:
+    """Bytes that are no batch stop the reader with one line, until they are removed."""
     directory.append(0, leader_change(0, 1, 1000, voters=1), b"\xff" * 100)
     reader = directory.reader()
     assert await drain(reader, 3) == ["commit 0-0"]

@@ -76,7 +76,7 @@ def parse_response(
 ) -> requests.ObserverResponse | requests.RequestFailure:
     """The answer that the table spells."""
     if text.startswith(("gone", "hopeless")):
-        return requests.RequestFailure(f"{ask.to} is gone", permanent=text.startswith("hopeless"))
+        return requests.RequestFailure(f"{ask.to} is down", permanent=text.startswith("hopeless"))
     options = dict(re.findall(r"(\w+)=(\S+)", text))
     error = ERRORS.get(text.split()[0], 0)
     position = place(options["leader"]) if "leader" in options else None
@@ -114,7 +114,7 @@ CLUSTER = "k3nkSGPhQsiT8EDDBw8qVg"
 
 
 class Script:
-    """Plays a table against an observer, with a clock of its own."""
+    """Plays a table against an observer, with its own clock."""
 
     def __init__(self, observer: Observer) -> None:
         self.observer = observer

@@ -25,7 +25,7 @@ EVENTS = {
     "trim": 1,
     "restart": 1,
 }
-"""What may happen, and how often."""
+"""The possible actions, and how often they happen."""
 
 VERSIONS = (13, 17, 18)
 

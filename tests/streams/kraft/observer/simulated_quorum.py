@@ -109,7 +109,7 @@ class Quorum:
     def respond(
         self, ask: requests.ObserverRequest, version: int, chaos: int
     ) -> requests.ObserverResponse | None:
-        """What the asked node says; none: nobody is there."""
+        """The response of the asked node; None: nobody is there."""
         node = next((n for n in self.nodes if n.address == ask.to), None)
         if node is None:
             return None

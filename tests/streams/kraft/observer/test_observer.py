@@ -50,12 +50,36 @@ def test_without_addresses_the_bootstrap_controllers_are_tried_in_turn() -> None
     )
 
 
+def test_learned_addresses_are_tried_where_no_configured_one_leads_to_the_leader() -> None:
+    """All controllers moved: those that the cluster named since are tried after the configured
+    ones, and earlier leaders too."""
+    playing = script(bootstrap="ab")
+    playing.play(
+        """
+        a 0@0 e0 w0   | FENCED_LEADER_EPOCH leader=1@5 at 1=x |
+        x 0@0 e5 w0   | ok leader=1@5 hw=1 0@5                | commit 0-0, following
+        x 1@5 e5 w500 | FENCED_LEADER_EPOCH leader=2@6 at 2=y |
+        """
+    )
+    playing.observer.learn(nodes("zx"))
+    playing.play(
+        """
+        y 1@5 e6 w0   | gone                                  | trouble y:9093 is down
+        a 0@5 e6 w0   | gone                                  |
+        b 0@5 e6 w0   | gone                                  |
+        x 0@5 e6 w0   | gone                                  |
+        z 0@5 e6 w0   | FENCED_LEADER_EPOCH leader=3@7 at 3=w |
+        w 0@5 e7 w0   | ok leader=3@7 hw=1 0@5                | following, trouble none
+        """
+    )
+
+
 def test_an_address_that_cannot_be_reached_is_passed_by() -> None:
     """Where the named address is not reachable from here the bootstrap address serves."""
     script(bootstrap="ab").play(
         """
         a 0@0 e0 w0   | FENCED_LEADER_EPOCH leader=2@5 at 2=x  |
-        x 0@0 e5 w0   | gone                                   | trouble x:9093 is gone
+        x 0@0 e5 w0   | gone                                   | trouble x:9093 is down
         a 0@0 e5 w0   | NOT_LEADER_OR_FOLLOWER leader=2@5 at 2=x | trouble address x:9093: can it
         b 0@0 e5 w0   | ok leader=2@5 hw=0                     | following
         b 0@0 e5 w500 | ok leader=2@5 hw=1 0@5                 | commit 0-0
@@ -192,7 +216,7 @@ def test_batches_before_the_place_are_passed_over() -> None:
     ],
 )
 def test_what_cannot_follow_is_refused(answer: str, line: str) -> None:
-    """A hole, an epoch that goes back or comes from nowhere, bytes that are none: asked again."""
+    """A hole, an epoch that goes back or comes from nowhere, invalid bytes: asked again."""
     script("3@5", bootstrap="a").play(
         f"""
         a 3@5 e5 w0   | {answer}                    | trouble {line}
@@ -233,7 +257,7 @@ def test_divergence_by_epoch_drops_whole_epochs() -> None:
     [("6@5", "6-9"), ("4@3", "4-9"), ("50@3", "9-9"), ("0@0", "0-9"), ("10@5", "9-9")],
 )
 def test_a_log_that_went_backwards_is_read_from_the_start(diverging: str, lost: str) -> None:
-    """A divergence below what was committed takes back what was said, and all is read anew."""
+    """A divergence below what was committed takes back what was said, and all is read again."""
     script("10@5", bootstrap="a").play(
         f"""
         a 10@5 e5 w0  | FENCED_LEADER_EPOCH leader=1@8 at 1=a |
@@ -257,7 +281,7 @@ def test_a_leader_that_has_committed_nothing_takes_nothing_back(answer: str) -> 
 
 
 def test_a_rebuilt_cluster_is_recognised_when_all_controllers_are_behind() -> None:
-    """Every controller at an older epoch for ten seconds: the log is another one, read anew."""
+    """Every controller at an older epoch for ten seconds: the log is another one, and is read."""
     run = script("10@5", bootstrap="ab")
     outputs: list[ObserverOutput] = []
     while not outputs and run.now_ms < 60_000:
@@ -278,7 +302,7 @@ def test_one_controller_at_an_older_epoch_is_no_recreated_cluster() -> None:
 
 
 def test_a_snapshot_takes_the_place_of_what_the_log_no_longer_has() -> None:
-    """The leader names its snapshot: it is fetched by parts, and the log goes on after it."""
+    """The leader names its snapshot: it is fetched by parts, and the log continues after it."""
     script("4@2", bootstrap="a").play(
         """
         a 4@2 e2 w0         | FENCED_LEADER_EPOCH leader=1@5 at 1=a    |
@@ -292,7 +316,7 @@ def test_a_snapshot_takes_the_place_of_what_the_log_no_longer_has() -> None:
 
 
 def test_from_nothing_a_snapshot_is_no_loss() -> None:
-    """Who begins with a snapshot has missed nothing that was ever said."""
+    """An observer that begins with a snapshot has missed nothing."""
     script(bootstrap="a").play(
         """
         a 0@0 e0 w0         | FENCED_LEADER_EPOCH leader=1@5 at 1=a    |
@@ -320,7 +344,7 @@ def test_a_snapshot_that_vanished_sends_back_to_fetch(error: str) -> None:
     )
 
 
-def test_a_leader_that_changes_during_a_snapshot_begins_it_anew() -> None:
+def test_a_leader_that_changes_during_a_snapshot_restarts_it() -> None:
     """Another controller's snapshot of the same name may differ in bytes: from the beginning."""
     script("4@2", bootstrap="ab").play(
         """
@@ -344,7 +368,7 @@ def test_a_leader_that_changes_during_a_snapshot_begins_it_anew() -> None:
     ],
 )
 def test_parts_that_do_not_fit_are_refused(part: str) -> None:
-    """Another position, no progress, more than the size, another snapshot: begun anew."""
+    """Another position, no progress, more than the size, another snapshot: begun again."""
     script("4@2", bootstrap="a").play(
         f"""
         a 4@2 e2 w0         | ok leader=1@2 hw=30 start=20 snap=20@4   |
@@ -358,7 +382,7 @@ def test_parts_that_do_not_fit_are_refused(part: str) -> None:
 
 @pytest.mark.parametrize("answer", ["start=3 snap=20@4", "start=10 snap=20@4", "snap=8@4"])
 def test_a_snapshot_that_contradicts_what_was_committed_is_a_reset(answer: str) -> None:
-    """Our place lies within the leader's log and is not in it: the log went backwards."""
+    """Our place is within the leader's range and not in its log: the log went backwards."""
     script("10@5", bootstrap="a").play(
         f"""
         a 10@5 e5 w0        | ok leader=1@5 hw=30 {answer}             | reset 0-9
@@ -368,7 +392,7 @@ def test_a_snapshot_that_contradicts_what_was_committed_is_a_reset(answer: str) 
 
 
 def test_a_snapshot_for_an_uncommitted_tail_is_fetched_again() -> None:
-    """What a snapshot answers may be a tail that never was: ask again from what is committed."""
+    """A snapshot may answer a tail that never existed: ask again from what is committed."""
     script(bootstrap="ab").play(
         """
         a 0@0 e0 w0         | FENCED_LEADER_EPOCH leader=1@5 at 1=a    |
@@ -389,7 +413,7 @@ def test_a_snapshot_for_an_uncommitted_tail_is_fetched_again() -> None:
         ("UNKNOWN_TOPIC_ID", "broker's listener: give the address of a controller"),
         ("UNKNOWN_TOPIC_OR_PARTITION", "broker's listener: give the address of a controller"),
         ("UNSUPPORTED_VERSION", "older than Kafka 3.3"),
-        ("INVALID_REQUEST", "calls our request invalid"),
+        ("INVALID_REQUEST", "rejects our request"),
     ],
 )
 def test_a_permanent_error_is_a_stall_reason_and_is_retried(error: str, line: str) -> None:
@@ -422,7 +446,7 @@ def test_a_response_outranks_a_lost_connection_as_stall_reason() -> None:
     """The line stays the same in every round, whoever is asked last and however epochs rise."""
     script().play(
         """
-        a 0@0 e0 w0   | gone                                | trouble a:9093 is gone
+        a 0@0 e0 w0   | gone                                | trouble a:9093 is down
         b 0@0 e0 w0   | UNKNOWN_LEADER_EPOCH leader=-1@0    | trouble b:9093 is behind
         c 0@0 e0 w0   | FENCED_LEADER_EPOCH leader=-1@4     | trouble no leader is elected: are
         a 0@0 e4 w0   | gone                                | trouble no leader is elected: are
@@ -431,11 +455,11 @@ def test_a_response_outranks_a_lost_connection_as_stall_reason() -> None:
         b 0@0 e4 w0   | gone                                | trouble no leader is elected: are
         c 0@0 e4 w0   | FENCED_LEADER_EPOCH leader=-1@5     | trouble no leader is elected: are
         b 0@0 e5 w0   | gone                                | trouble no leader is elected: are
-        c 0@0 e5 w0   | gone                                | trouble c:9093 is gone
-        a 0@0 e5 w0   | gone                                | trouble c:9093 is gone
-        c 0@0 e5 w0   | gone                                | trouble c:9093 is gone
-        a 0@0 e5 w0   | hopeless                            | trouble a:9093 is gone
-        b 0@0 e5 w0   | NOT_LEADER_OR_FOLLOWER leader=-1@5  | trouble a:9093 is gone
+        c 0@0 e5 w0   | gone                                | trouble c:9093 is down
+        a 0@0 e5 w0   | gone                                | trouble c:9093 is down
+        c 0@0 e5 w0   | gone                                | trouble c:9093 is down
+        a 0@0 e5 w0   | hopeless                            | trouble a:9093 is down
+        b 0@0 e5 w0   | NOT_LEADER_OR_FOLLOWER leader=-1@5  | trouble a:9093 is down
         """
     )
 

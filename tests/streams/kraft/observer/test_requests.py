@@ -72,8 +72,8 @@ def test_a_request_with_a_replica_id_does_not_leave(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(fetch_api, "NO_REPLICA", 1)
     request = fetch_api.fetch_request(FETCH, "cluster", 17)
     monkeypatch.undo()
-    with pytest.raises(AssertionError, match="bears the replica id 1"):
-        fetch_api._anonymous(request)
+    with pytest.raises(AssertionError, match="has the replica id 1"):
+        fetch_api._checked_as_observer(request)
 
 
 @pytest.mark.parametrize(

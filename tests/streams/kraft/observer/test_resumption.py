@@ -34,7 +34,7 @@ def test_a_log_that_was_replaced_is_read_again(records: str, ends: int) -> None:
 
 
 def test_a_log_that_was_replaced_while_it_was_followed_is_read_again() -> None:
-    """The controllers were away for a moment, and what was not committed is fetched again too."""
+    """The controllers were down for a moment, and what was not committed is fetched again too."""
     script(bootstrap="a").play(
         """
         a 0@0 e0 w0   | FENCED_LEADER_EPOCH leader=1@1   |

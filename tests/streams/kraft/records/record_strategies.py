@@ -48,7 +48,7 @@ def _value(field: Field, version: int) -> st.SearchStrategy[Any]:
 
 
 def struct_data(fields: Sequence[Field], version: int) -> st.SearchStrategy[dict[str, Any]]:
-    """What a struct holds; tagged fields are there or not, now and then with their default."""
+    """Content of a struct; tagged fields are there or not, now and then with their default."""
     present = [field for field in fields if field.since <= version]
     return st.fixed_dictionaries(
         {field.name: _value(field, version) for field in present if not field.tagged},
@@ -61,7 +61,7 @@ def struct_data(fields: Sequence[Field], version: int) -> st.SearchStrategy[dict
 
 
 def record_data(schema: RecordSchema, version: int) -> st.SearchStrategy[dict[str, Any]]:
-    """What a record holds."""
+    """Content of a record."""
     return struct_data(schema.fields, version)
 
 

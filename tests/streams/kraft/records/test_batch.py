@@ -1,4 +1,4 @@
-"""Record batches: what stands whole is found, what is damaged is told, what is cut off waits."""
+"""Record batches: a whole one is found, a damaged one is reported, one that is cut off waits."""
 
 import struct
 

@@ -31,7 +31,7 @@ CONTENTS: list[tuple[int, str, dict[str, Any]]] = [
 
 
 def decoded(record: bytes, wanted: frozenset[str] = ALL_RECORDS) -> Any:
-    """What a control batch with one record gives."""
+    """The decoded control batch with one record."""
     (batch,) = scan_batches(batch_of([record], base_offset=9, control=True)).batches
     return RecordDecoder(wanted).decode(batch)
 
@@ -74,7 +74,7 @@ LEVEL_1 = b"\x00\x00\x00\x01\x00"
     ],
 )
 def test_unreadable_control_record_says_why(key: bytes | None, value: bytes, reason: str) -> None:
-    """A control record that cannot be read stands in its place with a reason, its bytes apart."""
+    """A control record that cannot be read keeps its place with a reason, its bytes apart."""
     result = decoded(framed(value, 0, key=key))
     assert result.records[0]["type"] == UNREADABLE
     assert result.records[0]["data"]["reason"].endswith(reason)

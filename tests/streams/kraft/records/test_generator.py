@@ -29,7 +29,7 @@ def test_named_types_exist() -> None:
 
 
 def test_withheld_fields_lead_their_record() -> None:
-    """What is shown of a record with a secret stands before the secret, in every version."""
+    """The shown fields of a record with a secret are before the secret, in every version."""
     for schema in record_table().records.values():
         shown = REDACTED_RECORD_TYPES.get(schema.type, ())
         for version in range(schema.newest + 1):

@@ -43,7 +43,7 @@ def one_batch(data: bytes) -> RecordBatch:
 
 
 def decode(values: list[bytes], decoder: RecordDecoder = EVERYTHING) -> DecodedBatch:
-    """Record values through a batch of their own."""
+    """Record values through a separate batch."""
     return decoder.decode(one_batch(data_batch(values)))
 
 
@@ -134,7 +134,7 @@ TYPE = "FEATURE_LEVEL_RECORD version 0"
     ],
 )
 def test_reason_says_what_is_wrong(value: bytes, reason: str) -> None:
-    """What cannot be read stands in its place with a reason, its bytes apart, and stops nothing."""
+    """An unreadable record keeps its place with a reason, its bytes apart, and stops nothing."""
     decoded = decode([GOOD, value, GOOD])
     assert [record["type"] for record in decoded.records] == [
         "FEATURE_LEVEL_RECORD",

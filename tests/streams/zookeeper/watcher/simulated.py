@@ -1,6 +1,6 @@
 """A small ZooKeeper: servers that lag, connections that break, watches that fire once.
 
-Every transaction is in the log; a server has applied a part of it. Nothing happens by itself: the
+Every transaction is in the log; a server has applied a part of it. Nothing happens on its own: the
 test says when a server takes a request, applies a transaction, or a message reaches the client.
 """
 
@@ -33,7 +33,7 @@ CLUSTER = "5L6g3nShT-eMCtK--X86sw"
 
 
 def cluster_id(name: str = CLUSTER) -> bytes:
-    """What Kafka writes to /cluster/id."""
+    """The content of /cluster/id as Kafka writes it."""
     return orjson.dumps({"version": "1", "id": name})
 
 
@@ -261,10 +261,10 @@ class Auditor:
                 self._chunk(event)
 
     def _change(self, event: ZnodeChange) -> None:
-        assert self._reading is None, "a change stands between the chunks of a snapshot"
+        assert self._reading is None, "a change is between the chunks of a snapshot"
         before = self.known.get(event.path)
         if event.znode is None:
-            assert before is not None, f"{event.path} is gone and was not there"
+            assert before is not None, f"{event.path} was deleted and was not there"
             self._was_gone(event.path, event.zxid)
             del self.known[event.path]
             return
@@ -295,7 +295,7 @@ class Auditor:
             else:
                 assert stat.version >= before[0].version, "a reading went back"
                 self.passed_over += max(0, stat.version - before[0].version - 1)
-        text = event.reason.partition("not told: ")[2]
+        text = event.reason.partition("were not read: ")[2]
         self.reported_passed_over += int(text or 0)
         self._first = False
         self.known, self._reading = self._reading, None
@@ -310,7 +310,7 @@ def _of(znode: Znode) -> tuple[ZnodeVersion, ZnodeContent]:
 
 
 def truth(ensemble: Ensemble, watched: set[str]) -> dict[str, tuple[ZnodeVersion, ZnodeContent]]:
-    """What an observer should know once all is quiet."""
+    """The state that an observer should have once all is quiet."""
     return {
         path: (node.stat, decode_znode(path, node.data).content)
         for path, node in ensemble.nodes.items()

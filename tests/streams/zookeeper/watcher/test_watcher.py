@@ -1,4 +1,4 @@
-"""What the observer asks and says in single situations."""
+"""Requests and events of the observer in single situations."""
 
 import pytest
 
@@ -144,7 +144,7 @@ def test_another_cluster_and_then_the_right_one():
 
 
 def test_a_cluster_that_becomes_another_one():
-    """What comes after is not the cluster's any more, and is not said."""
+    """Later changes do not belong to the cluster, and are not published."""
     scene = WatchedEnsemble()
     scene.settle()
     event_count = len(scene.auditor.events)
@@ -208,7 +208,7 @@ def test_what_may_not_be_read_is_tried_again():
 
 
 def test_a_right_that_is_taken_away_takes_nothing_known():
-    """What was read stays until it can be read again; what changed meanwhile counts as missed."""
+    """The last content stays until the znode can be read again; later changes count as missed."""
     scene = WatchedEnsemble()
     scene.ensemble.make("/feature", content("/feature", 1))
     scene.settle()
@@ -242,7 +242,7 @@ def test_brokers_that_may_not_be_listed_are_followed_singly():
 
 
 def test_a_history_that_went_back():
-    """A server that knows less is asked again and again; when no other comes, all begins anew."""
+    """A server that knows less is asked again and again; when no other comes, all is reread."""
     scene = WatchedEnsemble()
     scene.ensemble.make("/feature", content("/feature", 1))
     for number in range(2, 8):
@@ -268,7 +268,7 @@ def test_a_history_that_went_back():
             break
     (chunk,) = events
     assert isinstance(chunk, ZnodeSnapshot)
-    assert "restored or made anew" in chunk.reason
+    assert "restored or recreated" in chunk.reason
     assert {znode.path: znode.version for znode in chunk.znodes} == {
         "/feature": 0,
         "/cluster/id": 0,
@@ -307,7 +307,7 @@ def test_a_bad_znode_is_a_dead_letter_once():
     assert isinstance(letter, DeadLetter)
     assert letter.payload == b"junk"
     assert letter.location.startswith("znode /feature version 0 of transaction ")
-    assert letter.reason.startswith("/feature cannot be taken as it is: it is not JSON")
+    assert letter.reason.startswith("/feature has invalid content: it is not JSON")
     assert len(scene.snapshots()) == 2
 
 
@@ -325,7 +325,7 @@ def test_a_broker_with_a_range_upside_down():
 
 @pytest.mark.parametrize(("znodes", "sizes"), [(0, [1]), (499, [500]), (500, [500, 1])])
 def test_snapshots_come_in_chunks(znodes, sizes):
-    """So many znodes each, numbered, the last one marked; brokers stand in order of their ids."""
+    """At most this many znodes each, numbered, the last one marked; brokers in order of ids."""
     scene = WatchedEnsemble()
     for number in range(znodes):
         scene.ensemble.make(f"/brokers/ids/{number}", content("/brokers/ids/0", 1))
@@ -351,7 +351,7 @@ def test_no_reading_has_the_name_of_another():
 
 
 def test_partitions_come_and_go_with_their_topics():
-    """Directories are followed down to each state, and with a topic all of it is gone."""
+    """Directories are followed down to each state; a deleted topic removes all of them."""
     scene = WatchedEnsemble(wanted=WatchScope(partitions=True))
     scene.ensemble.make("/brokers/topics", b"")
     scene.settle()

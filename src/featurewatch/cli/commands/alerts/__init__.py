@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 SUMMARIES: Final = {
-    "acknowledge": "End alerts about what is over: it was lost, or could not be read.",
+    "acknowledge": "End alerts about past events: data that was lost or could not be read.",
 }
 
 
@@ -40,14 +40,14 @@ def _show(
     follow: Follow = False,
     as_json: AsJson = False,
     everything: Annotated[
-        bool, Option("--all", help="Resolved alerts too, as far as the topic still has them.")
+        bool, Option("--all", help="Include resolved alerts, as far as the topic still has them.")
     ] = False,
     check: Annotated[
         bool,
         Option(
             "--check",
-            help="Exit with 3 if any alert fires, with 4 if that is unknown: a cluster (of the "
-            "configuration, if there is one) sent nothing for a minute, or its source has not "
+            help="Exit with 3 if any alert fires, with 4 if that is unknown because a cluster (of "
+            "the configuration, if there is one) sent nothing for a minute, or its source has not "
             "caught up.",
         ),
     ] = False,

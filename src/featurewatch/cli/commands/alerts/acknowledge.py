@@ -1,4 +1,4 @@
-"""``featurewatch alerts acknowledge``: ends alerts about what is over."""
+"""``featurewatch alerts acknowledge``: ends alerts about past events."""
 
 from typing import Annotated
 
@@ -14,19 +14,27 @@ def acknowledge(
         list[str],
         Argument(metavar="ALERT...", help="The alerts' ids, as `alerts --json` shows them."),
     ],
-    reason: Annotated[str, Option("--reason", help="Why: it is published with the end.")],
+    reason: Annotated[
+        str, Option("--reason", help="Reason, which is published with the end of the alert.")
+    ],
     by: Annotated[
-        str, Option("--by", metavar="NAME", help="Who.", default="the user of this process")
+        str,
+        Option(
+            "--by",
+            metavar="NAME",
+            help="Name of the person who acknowledges.",
+            default="the user of this process",
+        ),
     ] = "",
     config: ConfigFile = None,
     bus: BusServers = "",
     prefix: Prefix = "",
 ) -> None:
-    """End alerts about what is over: it was lost, or could not be read.
+    """End alerts about past events: data that was lost or could not be read.
 
-    These are unreadable, messages-lost, clock-ahead, log-gap, epoch-regression, znode-missed and
-    znode-regression. All other alerts end when their condition does. The alert fires again if it
-    happens again. Exits with 4 if no worker has applied it after 15 s.
+    These are unreadable, messages-lost, clock-ahead, source-rivals, log-gap, epoch-regression,
+    znode-missed and znode-regression. All other alerts end when their condition does. The alert
+    fires again if it happens again. Exits with 4 if no worker has applied it after 15 s.
     """
     # Here, so that help needs no settings and no engines.
     import getpass
@@ -36,7 +44,7 @@ def acknowledge(
 
     who = by or getpass.getuser()
     if not acknowledge_alerts(load_bus(config, bus, prefix), alerts, who, reason):
-        print_error("it is published, and no worker has applied it yet: look at `alerts` again")
+        print_error("published, but no worker has applied it yet: check `alerts` again later")
         raise Exit(ExitCode.UNKNOWN)
     for alert in alerts:
         print_error(f"{alert} is acknowledged")

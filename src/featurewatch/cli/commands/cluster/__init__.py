@@ -6,8 +6,8 @@ from featurewatch.cli.command_line import LazyGroup
 
 SUMMARIES: Final = {
     "metadata": "Show the cluster's id, its brokers and its controller.",
-    "unregister-broker": "Remove the registration of a broker that is gone for good.",
-    "unregister-controller": "Remove the registration of a controller that is gone for good.",
+    "unregister-broker": "Remove the registration of a decommissioned broker.",
+    "unregister-controller": "Remove the registration of a decommissioned controller.",
 }
 
 cluster = LazyGroup(
@@ -15,6 +15,6 @@ cluster = LazyGroup(
     SUMMARIES,
     "featurewatch.cli.commands.cluster.{}",
     shared={"unregister-broker": "unregister", "unregister-controller": "unregister"},
-    help="Show who is in a cluster, and remove registrations of nodes that are gone.",
+    help="Show the nodes of a cluster, and remove registrations of decommissioned ones.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )

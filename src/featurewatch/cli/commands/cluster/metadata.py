@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 async def metadata(target: AdminTarget) -> None:
     """Show the cluster's id, its brokers and its controller.
 
-    In KRaft mode the controller that brokers name is one of them, which forwards changes.
+    In KRaft mode, brokers name one of themselves as the controller, which forwards changes.
     """
     # Here, so that help needs no client.
     from featurewatch.admin.cluster.reader import ClusterReader

@@ -26,10 +26,10 @@ ControllerId = Annotated[
 @command("unregister-broker")
 @_with_cluster_target
 async def unregister_broker(target: AdminTarget, node_id: BrokerId, yes: Yes = False) -> None:
-    """Remove the registration of a broker that is gone for good.
+    """Remove the registration of a decommissioned broker.
 
-    Every registered broker counts for every level, also one that does not run. A broker that still
-    runs is refused from then on, until it is restarted.
+    Every registered broker counts for every level, even if it does not run. If the broker still
+    runs, the cluster refuses it from then on until it is restarted.
     """
     await _unregister(target, NodeKey(Role.BROKER, NodeId(node_id)), yes=yes)
 
@@ -39,10 +39,10 @@ async def unregister_broker(target: AdminTarget, node_id: BrokerId, yes: Yes = F
 async def unregister_controller(
     target: AdminTarget, node_id: ControllerId, yes: Yes = False
 ) -> None:
-    """Remove the registration of a controller that is gone for good.
+    """Remove the registration of a decommissioned controller.
 
     Needs Kafka 4.4 and metadata.version 33 (4.4-IV2). Remove a voter from the quorum and stop it
-    first: a controller that runs registers again.
+    first, because a running controller registers again.
     """
     await _unregister(target, NodeKey(Role.CONTROLLER, NodeId(node_id)), yes=yes)
 

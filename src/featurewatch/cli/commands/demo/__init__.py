@@ -12,14 +12,18 @@ from featurewatch.cli.errors import ExitCode
 def demo(
     as_json: AsJson = False,
     keep: Annotated[
-        bool, Option("--keep", help="Leave everything up at the end, until Ctrl-C.")
+        bool, Option("--keep", help="Keep everything running at the end, until Ctrl-C.")
     ] = False,
     directory: Annotated[
         Path | None,
-        Option(metavar="DIRECTORY", help="Where the nodes live.", default="a temporary directory"),
+        Option(
+            metavar="DIRECTORY",
+            help="Directory for the nodes' data.",
+            default="a temporary directory",
+        ),
     ] = None,
 ) -> None:
-    """Start a real cluster of Kafka 3.9.1, roll it to 4.4.0, and watch it happen.
+    """Start a real cluster of Kafka 3.9.1, roll it to the newest release, and watch it happen.
 
     Exits with 1 if a change was lost or published twice.
     """

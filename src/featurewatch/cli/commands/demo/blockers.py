@@ -11,7 +11,7 @@ from featurewatch.tables.image.cluster import ClusterImage
 def blockers_of_level(
     image: ClusterImage, feature: FeatureName, level: FeatureLevel
 ) -> list[dict[str, Any]]:
-    """Every node because of which a level cannot be finalized: its fields, and ``text``."""
+    """Every node that blocks a level: its fields, and ``text``."""
     report = assess_readiness(image, None, {feature: level}, now_ms=now_ms())
     return [_described(blocker, feature) for blocker in report.blockers]
 

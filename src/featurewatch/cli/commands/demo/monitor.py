@@ -19,7 +19,7 @@ LOG: Final = logging.getLogger("featurewatch.demo")
 
 
 class Monitor:
-    """The sources and a worker in an event loop of their own; use it as a context.
+    """The sources and a worker in a separate event loop; use it as a context.
 
     ``bus`` are the servers without which the monitor cannot see anything.
     """
@@ -39,7 +39,7 @@ class Monitor:
 
     def __exit__(self, *_: object) -> None:
         if self._loop is not None and self._task is not None:
-            with contextlib.suppress(RuntimeError):  # the loop has ended by itself
+            with contextlib.suppress(RuntimeError):  # the loop has already ended
                 self._loop.call_soon_threadsafe(self._task.cancel)
         self._thread.join(timeout=20)
 
@@ -55,18 +55,18 @@ class Monitor:
             raise self._failure
 
     def image(self, cluster: ClusterId) -> ClusterImage | None:
-        """What is known of a cluster now; raises `StackError` as `check` does."""
+        """The known state of a cluster; raises `StackError` as `check` does."""
         self.check()
         return self._worker.image(cluster) if self._worker is not None else None
 
     def wait(
         self, cluster: ClusterId, done: Callable[[ClusterImage], bool], timeout_s: float = 60.0
     ) -> ClusterImage:
-        """The image as soon as it is as wished.
+        """The image as soon as it meets a condition.
 
         Raises:
-            StackError: What would have to see it has ended.
-            TimeoutError: It was not in time.
+            StackError: A part of featurewatch has ended.
+            TimeoutError: It did not meet the condition in time.
         """
         pause = threading.Event()
         for _ in range(int(timeout_s / 0.02)):
@@ -93,7 +93,7 @@ class Monitor:
         watch = asyncio.ensure_future(runner.run())
         try:
             done, _ = await asyncio.wait({worker, watch}, return_when=asyncio.FIRST_COMPLETED)
-            # Before the other one is ended in order, which may wait for a bus that is gone.
+            # Before the orderly end of the other one, which may wait for an unavailable bus.
             for task in done:
                 error = asyncio.CancelledError() if task.cancelled() else task.exception()
                 self._fail("the worker" if task is worker else "the sources", error)
@@ -103,7 +103,7 @@ class Monitor:
             await asyncio.gather(worker, watch, return_exceptions=True)
 
     def _fail(self, part: str, error: BaseException | None) -> None:
-        """Records what ended first, and why."""
+        """Records which part ended first, and why."""
         if self._failure is not None:
             return
         reason = "nothing failed"

@@ -1,4 +1,4 @@
-"""Reads the output topics as they come, and notes when."""
+"""Reads the output topics, and notes when messages arrive."""
 
 import logging
 import threading
@@ -35,7 +35,7 @@ class OutputLog:
         self.dead_letters = 0
         self.delays_ms: list[float] = []
         self.live = False
-        """What came before this counts no delay: it was in the log before featurewatch started."""
+        """Earlier messages count no delay: they were in the log before featurewatch started."""
         self.quiet = False
         """Counts alerts without printing them: there are too many at the moment."""
         self._names = {bus.topic(topic): topic for topic in _TOPICS}
@@ -60,7 +60,7 @@ class OutputLog:
 
     @property
     def duplicated(self) -> int:
-        """Changes and snapshots that came more than once."""
+        """Changes and snapshots that arrived more than once."""
         keys = Counter(
             [output.id for output in self.changes] + [output.id for output in self.snapshots]
         )
@@ -72,7 +72,7 @@ class OutputLog:
                 for message in self._reader.poll(0.1):
                     self._take(message.topic() or "", message.value(), time.time() * 1000)
         except BusError as error:
-            LOG.error("the demo reads no more outputs: %s", error)
+            LOG.error("the demo no longer reads outputs: %s", error)
 
     def _take(self, name: str, value: bytes | None, now_ms: float) -> None:
         if value is None:  # the state of a cluster that was forgotten

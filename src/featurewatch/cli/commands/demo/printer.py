@@ -1,4 +1,4 @@
-"""Tells the demo: as text for people, or as one JSON line an event."""
+"""Prints the demo: as text for people, or as one JSON line per event."""
 
 import time
 from typing import Any
@@ -14,7 +14,7 @@ from featurewatch.streams.outputs import Alert, FeatureChange, Snapshot
 
 
 class DemoPrinter:
-    """Prints what happens, in order; may be called from several threads, a line at a time."""
+    """Prints events in order; may be called from several threads, a line at a time."""
 
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
@@ -22,15 +22,15 @@ class DemoPrinter:
         self._began = time.monotonic()
 
     def step(self, title: str) -> None:
-        """A new act begins."""
+        """Prints the beginning of a new act."""
         self._tell({"event": "step", "title": title}, Text(f"\n● {title}", style="bold cyan"))
 
     def did(self, text: str) -> None:
-        """Something was done to the cluster, or seen of it."""
+        """Prints an action on the cluster, or an observation of it."""
         self._tell({"event": "progress", "text": text}, Text(f"  {text}"))
 
     def refused(self, request: str, message: str, blockers: list[dict[str, Any]]) -> None:
-        """Kafka refused: its text, and every blocker."""
+        """Prints a refusal of Kafka: its text, and every blocker."""
         text = Text("  Kafka refuses ", style="yellow")
         text.append(f"{request}: {message}")
         if blockers:
@@ -40,7 +40,7 @@ class DemoPrinter:
         )
 
     def blockers(self, blockers: list[dict[str, Any]]) -> None:
-        """Every node because of which something was refused."""
+        """Prints every node that is a reason of a refusal."""
         self._tell({"event": "blockers", "blockers": blockers}, _named(blockers))
 
     def verdict(self, report: ReadinessReport) -> None:
@@ -53,17 +53,17 @@ class DemoPrinter:
             self._console.print(Padding(part, (0, 0, 0, 2), expand=False))
 
     def change(self, change: FeatureChange, delay_ms: float) -> None:
-        """A change came on its topic, so long after Kafka appended it."""
+        """Prints a change on its topic, and how long after Kafka's append it arrived."""
         line = Text("  ").append_text(rendering.change_line(change)).append(f"  +{delay_ms:.0f} ms")
         self._tell({"event": "change", "delay_ms": delay_ms, "change": change}, line)
 
     def alert(self, alert: Alert, delay_ms: float) -> None:
-        """An alert came on its topic."""
+        """Prints an alert on its topic."""
         line = Text("  ").append_text(rendering.alert_line(alert)).append(f"  +{delay_ms:.0f} ms")
         self._tell({"event": "alert", "delay_ms": delay_ms, "alert": alert}, line)
 
     def state(self, snapshot: Snapshot, alerts: list[Alert]) -> None:
-        """The cluster as it now is."""
+        """Prints the current state of the cluster."""
         if self._as_json:
             self._tell({"event": "state", "snapshot": snapshot}, Text())
             return
@@ -71,7 +71,7 @@ class DemoPrinter:
             self._console.print(part)
 
     def summary(self, summary: dict[str, Any]) -> None:
-        """The end: counts and times."""
+        """Prints the end of the demo: counts and times."""
         if self._as_json:
             self._tell({"event": "summary", **summary}, Text())
             return

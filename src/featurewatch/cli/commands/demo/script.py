@@ -1,4 +1,4 @@
-"""The demo's script: what is done to the cluster, act by act."""
+"""The demo's script: the actions on the cluster, act by act."""
 
 import asyncio
 import time
@@ -26,6 +26,7 @@ from featurewatch.cli.config.settings import ClusterSection as WatchedCluster
 from featurewatch.controller.kraft.releases import release_of
 from featurewatch.controller.levels import level_name
 from featurewatch.kafka.address import parse_addresses
+from featurewatch.kafka.releases import newest_patch
 from featurewatch.monitor.readiness import assess_readiness, downgrade_path
 from featurewatch.monitor.snapshot import snapshot
 from featurewatch.stack.java.jars import Cache, Jars, default_cache, newest_tools
@@ -41,13 +42,17 @@ from featurewatch.streams.types import (
     NodeId,
     NodeKey,
     Role,
+    SupportedRanges,
     UpgradeType,
 )
 from featurewatch.tables.image.cluster import ClusterImage
 
-OLD, NEW = "3.9.1", "4.4.0"
-START, TARGET = FeatureLevel(19), FeatureLevel(33)
-OLD_RANGE, NEW_RANGE = (1, 19), (7, 33)
+OLD, NEW = "3.9.1", newest_patch()
+START = FeatureLevel(19)
+OLD_RANGES = release_of("3.7").ranges()
+NEW_RANGES = release_of(NEW).ranges()
+NEW_RANGE = NEW_RANGES.of(METADATA_VERSION)
+TARGET = FeatureLevel(NEW_RANGE.maximum)
 GHOST = NodeId(9)
 
 
@@ -97,7 +102,7 @@ def _settings(bus: Cluster, cluster: Cluster, directory: Path) -> Settings:
 
 
 def _keep(narrator: DemoPrinter, monitor: Monitor, bus: BusSettings, cluster: Cluster) -> NoReturn:
-    narrator.step("Left up to play with; Ctrl-C stops everything")
+    narrator.step("Everything keeps running; Ctrl-C stops it")
     narrator.did(f"the cluster: {cluster.bootstrap_servers}, its controllers {cluster.controllers}")
     for command in ("state --follow", "changes --follow", "alerts"):
         narrator.did(f"featurewatch {command} --bus {bus.bootstrap_servers}")
@@ -139,12 +144,13 @@ class _DemoScript:
         self._narrator.step(f"Controller {GHOST} blocks the level that would remove it")
         self._unregister()
         self._narrator.did(f"the way out: controller {GHOST} is started once more, on {NEW}")
-        self._ghost_says(NEW_RANGE)
+        self._register_ghost(NEW_RANGES)
         self._update(TARGET)
         self._wait(lambda image: image.features.levels.get(METADATA_VERSION) == TARGET)
         self._show()
         self._old_controller()
-        self._narrator.step("No way back: 4.4-IV2 writes records that 3.7-IV4 cannot say")
+        name = level_name(METADATA_VERSION, TARGET)
+        self._narrator.step(f"No way back: {name} writes records that 3.7-IV4 cannot express")
         self._update(START, UpgradeType.SAFE_DOWNGRADE)
         self._way_back()
         self._kill()
@@ -157,7 +163,7 @@ class _DemoScript:
 
     def _haunt(self) -> None:
         self._narrator.step(f"Controller {GHOST} registers and is never seen again")
-        self._ghost_says(OLD_RANGE)
+        self._register_ghost(OLD_RANGES)
         self._narrator.did(f"it supports metadata.version 1-19; Kafka {OLD} cannot unregister it")
 
     def _roll(self, nodes: list[int]) -> None:
@@ -184,7 +190,7 @@ class _DemoScript:
             self._narrator.did(f"Kafka accepted {request}")
 
     def _unregister(self) -> None:
-        """Asks Kafka to remove the ghost's registration."""
+        """Requests that Kafka remove the ghost's registration."""
         bootstrap = Bootstrap(parse_addresses(self._cluster.bootstrap_servers))
 
         async def ask() -> None:
@@ -214,9 +220,9 @@ class _DemoScript:
 
     def _old_controller(self) -> None:
         self._narrator.step(f"Controller {GHOST} comes back on old software")
-        self._ghost_says(OLD_RANGE)
+        self._register_ghost(OLD_RANGES)
         self._narrator.did("Kafka lets it register; it could not load the log")
-        self._ghost_says(NEW_RANGE)
+        self._register_ghost(NEW_RANGES)
 
     def _kill(self) -> None:
         leader = self._cluster.leader()
@@ -229,23 +235,22 @@ class _DemoScript:
         self._narrator.did(f"broker {leader.id} is fenced")
         leader.start()
         self._wait_alive(NodeId(leader.id))
-        self._narrator.did(f"broker {leader.id} is back")
+        self._narrator.did(f"broker {leader.id} has recovered")
 
     def _burst(self, times: int) -> None:
         self._narrator.step(f"Controller {GHOST} flaps between releases {times} times")
         self._feed.quiet = True
         for _ in range(times):
-            self._ghost_says(OLD_RANGE)
-            self._ghost_says(NEW_RANGE)
+            self._register_ghost(OLD_RANGES)
+            self._register_ghost(NEW_RANGES)
         self._feed.quiet = False
         self._narrator.did(f"{len(self._feed.alerts)} alerts began or ended so far")
 
-    def _ghost_says(self, supported: tuple[int, int]) -> None:
+    def _register_ghost(self, supported: SupportedRanges) -> None:
         """The ghost registers, and featurewatch has published all that follows."""
-        self._light.register_controller(
-            GHOST, {"metadata.version": supported, "kraft.version": (0, 1)}
-        )
-        self._wait_for_range(NodeKey(Role.CONTROLLER, GHOST), supported)
+        ranges = {str(name): (low, high) for name, (low, high) in supported.items()}
+        self._light.register_controller(GHOST, ranges)
+        self._wait_for_range(NodeKey(Role.CONTROLLER, GHOST), supported.of(METADATA_VERSION))
 
     def _wait_for_range(self, key: NodeKey, supported: tuple[int, int]) -> None:
         def done(image: ClusterImage) -> bool:

@@ -1,4 +1,4 @@
-"""What the demo counts at its end, and against what."""
+"""The counts at the end of the demo, and the expected ones."""
 
 import json
 import statistics

@@ -145,14 +145,14 @@ class _ZookeeperScript:
         with self._registered(SupportedRange(1, 4)):
             self._update("upgrade", 5, accepted=False)
         self._wait_gone(_UNGUARDED)
-        self._narrator.did(f"broker {_UNGUARDED} is gone")
+        self._narrator.did(f"broker {_UNGUARDED} has left")
         self._update("upgrade", 5)
         self._narrator.step(
             f"Broker {_UNGUARDED} comes back, and does not look before it registers"
         )
         with self._registered(SupportedRange(1, 4)):
             self._wait_firing(True)
-            self._narrator.did("the controller ignores it, and nobody but featurewatch says so")
+            self._narrator.did("the controller ignores it; only featurewatch reports it")
         self._wait_firing(False)
         self._kill_controller()
         self._update("downgrade", 3)
@@ -187,7 +187,7 @@ class _ZookeeperScript:
         self._narrator.blockers(blockers)
 
     def _newcomer(self) -> None:
-        """A broker that a finalized level excludes ends by itself before it registers."""
+        """A broker that a finalized level excludes exits before it registers."""
         directory = self._nodes[0].directory.parent / f"reference-{_NEWER}"
         features = ("--features", *_FEATURES[:1], f"{_TRANSACTIONS}=5-6", *_FEATURES[2:])
         node = ReferenceProcess(_NEWER, directory, self._connect, features, temporary=True)
@@ -237,7 +237,7 @@ class _ZookeeperScript:
             f"{image.zookeeper.controller_epoch}"
         )
         self._wait_gone(NodeId(node.node_id))
-        self._narrator.did(f"broker {node.node_id} is gone with its session")
+        self._narrator.did(f"broker {node.node_id} has left: its session has expired")
 
     def _show(self) -> None:
         """The newest state of the reference cluster, as soon as it has the last level."""
@@ -277,7 +277,7 @@ class _ZookeeperScript:
         for _ in attempts(30.0):
             if done(self._feed):
                 return
-        raise TimeoutError("featurewatch has not said within 30 s what it knows")
+        raise TimeoutError("featurewatch published no state within 30 s")
 
     def _wait_gone(self, broker: NodeId) -> None:
         self._wait(lambda image: NodeKey(Role.BROKER, broker) not in image.nodes.nodes)

@@ -6,7 +6,7 @@ from featurewatch.cli.command_line import LazyGroup
 
 SUMMARIES: Final = {
     "preferred": "Make the first replica of each partition its leader, if it is in sync.",
-    "unclean": "Give partitions without a leader one that is not in sync: messages may be lost.",
+    "unclean": "Elect a leader that is not in sync where there is no other; messages may be lost.",
 }
 
 elect = LazyGroup(

@@ -1,4 +1,4 @@
-"""The work of ``elect``: checks of the options, the request, and who leads after it."""
+"""The work of ``elect``: checks of the options, the request, and the leaders after it."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
@@ -31,7 +31,7 @@ _DEPRECATED: Final = (
 
 
 async def run_election(kind: ElectionType, options: ElectionOptions) -> None:
-    """Elects, prints what the tool prints, and looks who leads; raises `KafkaToolError`."""
+    """Elects, prints the tool's output, and reads the new leaders; raises `KafkaToolError`."""
     target = options.target
     _check(options)
     partitions = _partitions(options)
@@ -130,7 +130,7 @@ async def _wait(admin: ElectionAdmin, elected: Iterable[TopicPartition]) -> None
     try:
         statuses = await admin.wait(elected, max_wait_s=_SEEN_S)
     except (UnreachableError, KafkaApiError) as error:
-        print_error(f"who leads now is not known: {error}")
+        print_error(f"the current leaders are not known: {error}")
         if right := getattr(error, "right", ""):
             print_error(lacking(right))
         return
@@ -154,7 +154,7 @@ async def _preview(
 
 
 def _effect(kind: ElectionType, found: PartitionDetails | None) -> str:
-    """What an election does to a partition; nothing: empty."""
+    """The effect of an election on a partition; empty if nothing changes."""
     if found is None or not found.replicas:
         return "there is no such partition"
     if kind is ElectionType.UNCLEAN:
@@ -166,7 +166,7 @@ def _effect(kind: ElectionType, found: PartitionDetails | None) -> str:
     if found.leader == preferred:
         return ""
     if preferred not in found.isr:
-        return f"{preferred} is not in sync and cannot lead; {leader} does"
+        return f"{preferred} is not in sync and cannot lead; {leader} leads"
     return f"leader {leader} -> {preferred}"
 
 

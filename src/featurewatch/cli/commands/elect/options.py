@@ -10,20 +10,27 @@ from featurewatch.cli.config.cluster_options import Yes, shared_options
 from featurewatch.cli.kafka_tools.options import BROKERS, target_values
 from featurewatch.cli.kafka_tools.target import ELECT, AdminTarget
 
-Topic = Annotated[str | None, Option("--topic", metavar="NAME", help="The topic of a partition.")]
+Topic = Annotated[
+    str | None,
+    Option("--topic", metavar="NAME", help="Topic of the partition to elect a leader for."),
+]
 PartitionNumber = Annotated[
-    int | None, Option("--partition", metavar="NUMBER", help="The partition of the topic.")
+    int | None, Option("--partition", metavar="NUMBER", help="Number of the topic's partition.")
 ]
 ElectionFile = Annotated[
     Path | None,
-    Option("--path-to-json-file", metavar="FILE", help="The partitions, as Kafka's tool has them."),
+    Option(
+        "--path-to-json-file",
+        metavar="FILE",
+        help="JSON file of partitions, as Kafka's tool takes it.",
+    ),
 ]
 AllPartitions = Annotated[
-    bool, Option("--all-topic-partitions", help="Every partition that needs an election.")
+    bool, Option("--all-topic-partitions", help="Elect leaders for all partitions that need one.")
 ]
 AdminConfig = Annotated[
     Path | None,
-    Option("--admin.config", metavar="FILE", help="The old name of --command-config."),
+    Option("--admin.config", metavar="FILE", help="Old name of --command-config."),
 ]
 DryRun = Annotated[bool, Option("--dry-run", help="Show which leaders would change; send nothing.")]
 

@@ -27,7 +27,7 @@ def parse_partitions(text: str) -> list[TopicPartition]:
     try:
         document = json_file.parse_json(text) if text else None
     except ValueError as error:
-        raise KafkaToolError(_EMPTY, advice=f"the file is no JSON: {error}") from None
+        raise KafkaToolError(_EMPTY, advice=f"the file is not JSON: {error}") from None
     if not text:
         raise KafkaToolError(_EMPTY)
     try:

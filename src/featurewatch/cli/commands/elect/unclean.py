@@ -7,7 +7,7 @@ from featurewatch.cli.commands.elect.options import ElectionOptions, with_electi
 @command()
 @with_election_options
 async def unclean(options: ElectionOptions) -> None:
-    """Give partitions without a leader one that is not in sync: messages may be lost."""
+    """Elect a leader that is not in sync where there is no other; messages may be lost."""
     # Here, so that help needs no client.
     from featurewatch.admin.elections.client import ElectionType
     from featurewatch.cli.commands.elect.election import run_election

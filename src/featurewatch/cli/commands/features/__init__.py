@@ -6,17 +6,18 @@ from featurewatch.cli.command_line import LazyGroup, parameters
 from featurewatch.cli.commands.features.common.options import store_options
 
 SUMMARIES: Final = {
-    "describe": "Show each feature's supported range and finalized level, as one node has them.",
+    "describe": "Show each feature's supported range and finalized level, as one node reports "
+    "them.",
     "upgrade": "Raise the finalized level of one or more features.",
     "downgrade": "Lower the finalized level of one or more features.",
     "disable": "Disable one or more features: the same as a downgrade to level 0.",
-    "delete": "Delete finalized features: garbage collection of mistakes and retired features.",
+    "delete": "Delete features that were finalized by mistake or are retired.",
     "enable-latest": "Raise every feature to the highest level that all nodes of the cluster "
     "support.",
     "version-mapping": "Show the level of every feature in a release; needs no cluster.",
     "feature-dependencies": "Show which levels of other features a level depends on; needs no "
     "cluster.",
-    "update": "Raise and lower levels as the drafts of KIP-584 have it (reference cluster).",
+    "update": "Raise and lower levels as the drafts of KIP-584 do it (reference cluster).",
 }
 
 _PARAMS, _CALLBACK = parameters(store_options)

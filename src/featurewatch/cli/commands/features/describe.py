@@ -27,7 +27,7 @@ async def describe(
         ),
     ] = False,
 ) -> None:
-    """Show each feature's supported range and finalized level, as one node has them."""
+    """Show each feature's supported range and finalized level, as one node reports them."""
     # Here, so that help needs no client.
     from featurewatch.admin.features.reader import FeatureReader
     from featurewatch.cli.commands.features.common.documents import document, print_document

@@ -11,7 +11,7 @@ from featurewatch.cli.commands.features.common.options import FeaturesTarget, wi
 def feature_dependencies(
     target: FeaturesTarget,
     feature: Annotated[
-        list[str], Option("--feature", metavar="NAME=LEVEL", help="A level. Repeatable.")
+        list[str], Option("--feature", metavar="NAME=LEVEL", help="Feature and level. Repeatable.")
     ],
 ) -> None:
     """Show which levels of other features a level depends on; needs no cluster."""

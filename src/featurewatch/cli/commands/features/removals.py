@@ -50,7 +50,7 @@ async def delete(
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
-    """Delete finalized features: garbage collection of mistakes and retired features."""
+    """Delete features that were finalized by mistake or are retired."""
     # Here, so that help needs no client.
     from featurewatch.cli.commands.features.common.apply import apply_updates
     from featurewatch.cli.commands.features.common.drafts import delete_by_draft, warn_of_deletion

@@ -21,27 +21,43 @@ Repeated = list[str] | None
 async def update(
     target: FeaturesTarget,
     feature_upgrade: Annotated[
-        Repeated, Option("--feature-upgrade", metavar="NAME:LEVEL", help="Early draft. Repeatable.")
+        Repeated,
+        Option(
+            "--feature-upgrade",
+            metavar="NAME:LEVEL",
+            help="Raise a feature (early draft). Repeatable.",
+        ),
     ] = None,
     feature_force_downgrade: Annotated[
         Repeated,
-        Option("--feature-force-downgrade", metavar="NAME:LEVEL", help="Early draft. Repeatable."),
+        Option(
+            "--feature-force-downgrade",
+            metavar="NAME:LEVEL",
+            help="Lower a feature (early draft). Repeatable.",
+        ),
     ] = None,
     features: Annotated[
-        str | None, Option("--features", metavar="NAME:LEVEL,...", help="Early draft, struck out.")
+        str | None,
+        Option(
+            "--features",
+            metavar="NAME:LEVEL,...",
+            help="Raise features, or lower with --force-downgrade (early draft, struck out).",
+        ),
     ] = None,
     force_downgrade: Annotated[
-        bool, Option("--force-downgrade", help="Early draft: a downgrade of all in --features.")
+        bool, Option("--force-downgrade", help="Lower all features in --features (early draft).")
     ] = False,
     upgrade: Annotated[
-        str | None, Option("--upgrade", metavar="NAME:LEVEL,...", help="Later draft.")
+        str | None,
+        Option("--upgrade", metavar="NAME:LEVEL,...", help="Raise features (later draft)."),
     ] = None,
     allow_downgrade: Annotated[
-        str | None, Option("--allow-downgrade", metavar="NAME:LEVEL,...", help="Later draft.")
+        str | None,
+        Option("--allow-downgrade", metavar="NAME:LEVEL,...", help="Lower features (later draft)."),
     ] = None,
     yes: Yes = False,
 ) -> None:
-    """Raise and lower levels as the drafts of KIP-584 have it (reference cluster)."""
+    """Raise and lower levels as the drafts of KIP-584 do it (reference cluster)."""
     # Here, so that help needs no client.
     from featurewatch.cli.commands.features.common.drafts import update_by_draft
 
@@ -84,7 +100,7 @@ def _updates(texts: Iterable[str], *, allow_downgrade: bool) -> "Iterator[Featur
     for text in texts:
         name, colon, level = text.strip().rpartition(":")
         if not colon or not name or not level.lstrip("-").isdecimal():
-            raise UsageError(f"{text!r} is no level: write name:level")
+            raise UsageError(f"{text!r} is not a level: write name:level")
         if not -(2**63) <= int(level) < 2**63:
-            raise UsageError(f"{text!r}: {level} is no 64-bit number")
+            raise UsageError(f"{text!r}: {level} is not a 64-bit number")
         yield FeatureUpdate.of_boolean(FeatureName(name), FeatureLevel(int(level)), allow_downgrade)

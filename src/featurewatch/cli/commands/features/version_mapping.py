@@ -15,7 +15,7 @@ def version_mapping(
         Option(
             "--release-version",
             metavar="RELEASE",
-            help="A release or a metadata.version.",
+            help="Kafka release or metadata.version to show.",
             default="the newest",
         ),
     ] = None,

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from featurewatch.pipeline.fleet.readiness import DailyCounts, TargetReadiness
 
 _NAMED = 5
-"""The nodes of a cluster that are named on its line."""
+"""The number of nodes of a cluster that are named on its line."""
 
 DesiredFile = Annotated[
     Path | None,
     Option(
         "--desired",
         metavar="FILE",
-        help="YAML file with environments, their clusters and levels.",
+        help="YAML file with environments, their clusters and desired levels.",
     ),
 ]
 
@@ -65,7 +65,7 @@ def drift(desired: DesiredFile = None, lake: LakeRoot = "", as_json: AsJson = Fa
     Exits with 3 if any level differs, with 4 if some cluster's levels cannot be known, else with 0.
     """
     if desired is None:
-        raise UsageError("give the levels that clusters shall have with --desired FILE")
+        raise UsageError("give the desired levels of the clusters with --desired FILE")
     from featurewatch.pipeline.fleet.clusters import fleet
     from featurewatch.pipeline.fleet.desired import read_desired
     from featurewatch.pipeline.fleet.drift import drift as drift_of
@@ -80,7 +80,7 @@ def drift(desired: DesiredFile = None, lake: LakeRoot = "", as_json: AsJson = Fa
     elif drifts:
         _print([("cluster", "environment", "verdict", ""), *map(_drift, drifts)])
     else:
-        print_line("every cluster has the levels that it shall have")
+        print_line("all clusters match their desired levels")
     if any(item.verdict.is_level_difference for item in drifts):
         raise Exit(ExitCode.NO)
     if drifts:
@@ -92,11 +92,13 @@ def readiness(
     target: Annotated[
         str,
         Option(
-            "--target", metavar="RELEASE", help=f"A release of Kafka, as in {newest_release()}."
+            "--target",
+            metavar="RELEASE",
+            help=f"Kafka release to assess, as in {newest_release()}.",
         ),
     ] = "",
     lake: LakeRoot = "",
-    days: Annotated[bool, Option("--by-day", help="Count clusters, day by day.")] = False,
+    days: Annotated[bool, Option("--by-day", help="Count clusters by day.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show which clusters can go to a release, and the blockers of the others.
@@ -132,7 +134,7 @@ def readiness(
 
 @contextmanager
 def _right_usage() -> Iterator[None]:
-    """A file that is not what it must be is wrong usage."""
+    """Turns an invalid file into wrong usage."""
     from featurewatch.pipeline.fleet.desired import DesiredError
 
     try:
@@ -210,12 +212,12 @@ def _drift(item: "Drift") -> tuple[str, ...]:
             finalized_name(item.feature, item.desired or None),
             finalized_name(item.feature, None if item.verdict == "missing" else item.actual),
         )
-        detail = f"{item.feature} is {actual}, shall be {desired}"
+        detail = f"{item.feature} is {actual}, should be {desired}"
     return (*(called(item.cluster, item.name), item.environment or "-", str(item.verdict), detail),)
 
 
 def _print(rows: Sequence[tuple[str, ...]]) -> None:
-    """Prints columns as wide as they must be, without empty ones."""
+    """Prints columns as narrow as possible, without empty ones."""
     cells = [[plain(cell) for cell in row] for row in rows]
     columns = [column for column in zip(*cells, strict=True) if any(column[1:])]
     widths = [max(map(len, column)) for column in columns]

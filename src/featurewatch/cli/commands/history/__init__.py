@@ -10,12 +10,13 @@ SUMMARIES: Final = {
     "upgrades": "Show each roll of a cluster, or of all: when, how long, which levels, the "
     "downgrade path.",
     "operations": "Show what controllers did with topics and partitions, and why, oldest first.",
-    "plot": "Draw levels and what nodes support over time, as an image or as a single HTML page.",
+    "plot": "Draw finalized levels and supported ranges over time, as an image or a single HTML "
+    "page.",
 }
 
 history = LazyGroup(
     "history",
     SUMMARIES,
     "featurewatch.cli.commands.history.command",
-    help="Show a cluster at any moment, what changed, its upgrades and operations, and a picture.",
+    help="Show a cluster at any moment, its changes, upgrades and operations, and plot its levels.",
 )

@@ -1,4 +1,4 @@
-"""``featurewatch history``: what was, from the tables of the lake, without a JVM."""
+"""``featurewatch history``: the past, from the tables of the lake, without a JVM."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -30,28 +30,30 @@ def show(
         Option(
             "--at",
             metavar="TIME",
-            help="A time: ISO 8601, UTC without a zone; or '2 days ago'.",
+            help="State at this time: ISO 8601 (UTC without a zone), or '2 days ago'.",
             default="now",
         ),
     ] = "",
     offset: Annotated[
         int | None,
-        Option("--offset", min=0, metavar="OFFSET", help="After this offset of the metadata log."),
+        Option("--offset", min=0, metavar="OFFSET", help="State after this offset of the log."),
     ] = None,
     epoch: Annotated[
         int | None,
-        Option("--epoch", min=0, metavar="EPOCH", help="While this epoch was the cluster's."),
+        Option("--epoch", min=0, metavar="EPOCH", help="State at this epoch of the cluster."),
     ] = None,
     revision: Annotated[
         int | None,
-        Option("--revision", min=1, metavar="REVISION", help="When this revision began."),
+        Option(
+            "--revision", min=1, metavar="REVISION", help="State at the start of this revision."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show a cluster as it was: levels, nodes and their releases, alerts.
 
-    Without a moment: by the newest message in the lake. Exits with 4 where the history does not
-    reach.
+    Without a moment, shows the state at the newest message in the lake. Exits with 4 if the history
+    does not reach the moment.
     """
     numbered = {"offset": offset, "epoch": epoch, "revision": revision}
     given = [at] if at else []
@@ -83,15 +85,15 @@ def show(
 
 @command()
 def diff(
-    before: Annotated[str, Argument(metavar="A", help=f"A moment: {_MOMENT}.")],
-    after: Annotated[str, Argument(metavar="[B]", help="Another.")] = "now",
+    before: Annotated[str, Argument(metavar="A", help=f"First moment to compare: {_MOMENT}.")],
+    after: Annotated[str, Argument(metavar="[B]", help="Second moment to compare.")] = "now",
     lake: LakeRoot = "",
     cluster: OnlyCluster = "",
     as_json: AsJson = False,
 ) -> None:
     """Show what differs between two moments of a cluster: levels, nodes, releases, alerts.
 
-    Exits with 4 where the history does not reach.
+    Exits with 4 if the history does not reach a moment.
     """
     now = datetime.now(UTC)
     moments = [_moment(before, now), _moment(after, now)]
@@ -118,9 +120,11 @@ def upgrades(
     cluster: OnlyCluster = "",
     since: Annotated[
         str,
-        Option("--since", metavar="TIME", help="Only those that lasted until this time or later."),
+        Option(
+            "--since", metavar="TIME", help="Only upgrades that lasted until this time or later."
+        ),
     ] = "",
-    nodes: Annotated[bool, Option("--nodes", help="With the time of each node's restart.")] = False,
+    nodes: Annotated[bool, Option("--nodes", help="Show when each node restarted.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show each roll of a cluster, or of all: when, how long, which levels, the downgrade path."""
@@ -150,9 +154,12 @@ def upgrades(
 def operations(
     lake: LakeRoot = "",
     cluster: OnlyCluster = "",
-    since: Annotated[str, Option("--since", metavar="TIME", help="From this time on.")] = "",
+    since: Annotated[
+        str, Option("--since", metavar="TIME", help="Show operations from this time on.")
+    ] = "",
     until: Annotated[
-        str, Option("--until", metavar="TIME", help="Up to this time.", default="now")
+        str,
+        Option("--until", metavar="TIME", help="Show operations up to this time.", default="now"),
     ] = "",
     as_json: AsJson = False,
 ) -> None:
@@ -187,21 +194,21 @@ def operations(
 def plot(
     out: Annotated[
         Path | None,
-        Option("--out", metavar="FILE", help="The file to write: .png, or .html for a page."),
+        Option("--out", metavar="FILE", help="File to write: .png, or .html for a page."),
     ] = None,
     lake: LakeRoot = "",
     cluster: OnlyCluster = "",
-    since: Annotated[str, Option("--since", metavar="TIME", help="From this time on.")] = "",
+    since: Annotated[str, Option("--since", metavar="TIME", help="Draw from this time on.")] = "",
     until: Annotated[
-        str, Option("--until", metavar="TIME", help="Up to this time.", default="now")
+        str, Option("--until", metavar="TIME", help="Draw up to this time.", default="now")
     ] = "",
 ) -> None:
-    """Draw levels and what nodes support over time, as an image or as a single HTML page.
+    """Draw finalized levels and supported ranges over time, as an image or a single HTML page.
 
-    Exits with 4 where the history does not reach.
+    Exits with 4 if the history does not reach the time.
     """
     if out is None or out.suffix not in (".png", ".html"):
-        raise UsageError("say what to draw with --out FILE.png or --out FILE.html")
+        raise UsageError("name the file to write with --out FILE.png or --out FILE.html")
     now = datetime.now(UTC)
     from featurewatch.pipeline.history import point_in_time
     from featurewatch.pipeline.history.moments import parse_time
@@ -236,7 +243,7 @@ def _moment(given: str, now: datetime) -> "Moment":
 
 
 def _usage(work: Callable[[], T]) -> T:
-    """What a function gives; what is no moment is wrong usage."""
+    """Returns the result of a function; an invalid moment is wrong usage."""
     from featurewatch.pipeline.history.moments import MomentError
 
     try:

@@ -1,4 +1,4 @@
-"""How the history is shown to people."""
+"""Renders the history for people."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -113,7 +113,7 @@ def _cell(bounds: Sequence[int] | None, is_bad: bool) -> Text:
 
 
 def diff_lines(diff: Diff) -> Iterator[Text]:
-    """What differs, a line each."""
+    """Yields one line for each difference."""
     ends = [f"{end['moment']} (revision {end['revision']})" for end in (diff.before, diff.after)]
     head = Text(plain(diff.cluster), style="bold")
     head.append(f"  {ends[0]} → {ends[1]}", style="not bold")

@@ -5,9 +5,9 @@ from typing import Final
 from featurewatch.cli.command_line import LazyGroup
 
 SUMMARIES: Final = {
-    "run": "Fill the lake from the topics, until Ctrl-C or with `--once` up to the present end.",
-    "maintain": "Give tables new columns, delete what is too old, join small files, remove unused "
-    "ones.",
+    "run": "Fill the lake from the topics, until Ctrl-C or with `--once` up to their current end.",
+    "maintain": "Add new columns to tables, delete old rows, merge small files, remove unused "
+    "files.",
     "audit": "Compare changes, alerts, epochs and operations on the topics with what the lake "
     "recomputes.",
 }
@@ -16,5 +16,5 @@ pipeline = LazyGroup(
     "pipeline",
     SUMMARIES,
     "featurewatch.cli.commands.pipeline.{}",
-    help="Fill, maintain and audit the history of the topics as Delta tables, by Spark.",
+    help="Fill, maintain and audit the history of the topics as Delta tables, with Spark.",
 )

@@ -31,7 +31,7 @@ def audit(
             min=0,
             max=31_536_000,
             check=finite,
-            help="An output must be published so soon after its cause.",
+            help="Longest time from a cause to its output; later ones are listed as late.",
         ),
     ] = 10.0,
     limit: Annotated[
@@ -41,14 +41,14 @@ def audit(
             metavar="COUNT",
             min=0,
             max=1_000_000,
-            help="Differences that are shown one by one.",
+            help="Number of differences to show one by one.",
         ),
     ] = 20,
     save: Annotated[
         bool, Option("--save", help="Write all differences to the table gold/audit.")
     ] = False,
     follow: Annotated[
-        bool, Option("--follow", help="Repeat until Ctrl-C; a line for each check.")
+        bool, Option("--follow", help="Repeat until Ctrl-C, one line per check.")
     ] = False,
     every: Annotated[
         float,
@@ -58,7 +58,7 @@ def audit(
             min=1,
             max=86_400,
             check=finite,
-            help="From one check to the next.",
+            help="Seconds between checks.",
         ),
     ] = 10.0,
     operations: WorkerOperations = False,
@@ -83,7 +83,7 @@ def audit(
         _finish(report, as_json=as_json)
         return
     with open_lake(root, master) as opened:
-        # Here, since Spark has to be there for it.
+        # Here, since it needs Spark.
         from featurewatch.pipeline.audit.audit import audit as audit_lake
         from featurewatch.pipeline.audit.audit import follow as follow_lake
 
@@ -108,7 +108,7 @@ def audit(
 
 
 def _saved(root: str, late_s: float, limit: int, limits: "Limits") -> "SavedReport | None":
-    """The report of an earlier audit (None: the lake is no directory of this machine)."""
+    """The report of an earlier audit (None if the lake is not a directory of this machine)."""
     if find_spec("deltalake") is None:
         return None  # `open_lake` names what is missing
     from featurewatch.pipeline.audit.saved import SavedReport
@@ -147,7 +147,7 @@ def _show(report: "AuditReport", *, as_json: bool) -> None:
     if hidden > 0:
         print_line(f"and {hidden} more")
     if report.replayed:
-        print_line(f"left out: {report.replayed} replayed (of these nothing was said live)")
+        print_line(f"left out: {report.replayed} replayed (nothing was published live for these)")
     for reason in report.unknown_reasons:
         print_error(reason)
 
@@ -184,7 +184,7 @@ def _in_words(counts: "TableCounts") -> str:
     text = _joined(counts.verdicts)
     if counts.late:
         text += f", {counts.late} late (by up to {counts.late_ms / 1000:.1f} s)"
-    return f"{text}, {counts.duplicates} said more than once" if counts.duplicates else text
+    return f"{text}, {counts.duplicates} published more than once" if counts.duplicates else text
 
 
 def _joined(verdicts: Any) -> str:

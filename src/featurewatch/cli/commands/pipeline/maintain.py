@@ -24,8 +24,8 @@ def maintain(
             metavar="DAYS",
             min=1,
             max=36_500,
-            help="Delete older rows of bronze and silver.",
-            default="none is deleted",
+            help="Delete rows of bronze and silver that are older.",
+            default="keep all",
         ),
     ] = None,
     vacuum_hours: Annotated[
@@ -36,12 +36,12 @@ def maintain(
             min=0,
             max=876_000,
             check=finite,
-            help="Remove files that are unused for so long.",
+            help="Remove files that have been unused for this many hours.",
         ),
     ] = 168.0,
     as_json: AsJson = False,
 ) -> None:
-    """Give tables new columns, delete what is too old, join small files, remove unused ones."""
+    """Add new columns to tables, delete old rows, merge small files, remove unused files."""
     # Here, so that help needs no settings and no engines.
     from featurewatch.cli.config.settings import load
     from featurewatch.cli.output.progress import ProgressPrinter

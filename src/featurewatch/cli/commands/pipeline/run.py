@@ -30,7 +30,7 @@ def run(
     lake: LakeRoot = "",
     master: Master = "local[*]",
     once: Annotated[
-        bool, Option("--once", help="Ingest what the topics have now, and end.")
+        bool, Option("--once", help="Ingest the current content of the topics, then exit.")
     ] = False,
     every: Annotated[
         float,
@@ -40,13 +40,13 @@ def run(
             min=0.1,
             max=86_400,
             check=finite,
-            help="From one batch to the next.",
+            help="Seconds between batches.",
         ),
     ] = 1.0,
     operations: WorkerOperations = False,
     as_json: AsJson = False,
 ) -> None:
-    """Fill the lake from the topics, until Ctrl-C or with `--once` up to the present end."""
+    """Fill the lake from the topics, until Ctrl-C or with `--once` up to their current end."""
     # Here, so that help needs no settings and no engines.
     from featurewatch.cli.config.settings import load
     from featurewatch.cli.output.progress import ProgressPrinter
@@ -62,7 +62,7 @@ def run(
     if once and _has_nothing_to_do(root, bus_settings):
         return
     with open_lake(root, master) as opened:
-        # Here, since Spark has to be there for it.
+        # Here, since it needs Spark.
         from featurewatch.pipeline.run import run_on, run_once, stages
 
         filling = stages(opened, bus_settings, settings.limits(), progress)

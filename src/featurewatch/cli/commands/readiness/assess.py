@@ -1,4 +1,4 @@
-"""Assesses whether clusters can go to a release, by themselves or by a worker's rows."""
+"""Assesses whether clusters can go to a release, from the clusters or from a worker's rows."""
 
 import contextlib
 import re
@@ -38,8 +38,8 @@ _CODES: Final = {
 }
 _HIGHEST: Final = 32767
 _FROM_FILES: Final = (
-    "It was read from files: whether a controller is active, and what was written since, they do "
-    "not tell."
+    "It was read from files, which do not show whether a controller is active, nor what was "
+    "written since."
 )
 
 
@@ -147,7 +147,7 @@ def _release(text: str) -> Release | None:
         raise UsageError(str(error)) from None
     if release is not None and "-" in text:
         raise UsageError(
-            f"{text!r} is a level and no release: give --target {release.name}, or --feature "
+            f"{text!r} is a level, not a release: give --target {release.name}, or --feature "
             f"{METADATA_VERSION}={text}"
         )
     return release
@@ -175,9 +175,9 @@ def _level(name: str, text: str) -> FeatureLevel:
             return exact
         if re.fullmatch(r"\d+\.\d+(\.\d+)?", text):
             release = _release(text)
-            assert release is not None  # noqa: S101 - it raises where there is none
+            assert release is not None  # noqa: S101 - it raises for an unknown release
             return release.newest(METADATA_VERSION)
     expected = f"0 to {_HIGHEST}" + (
         ", or a name as in 4.0-IV3" if name == METADATA_VERSION else ""
     )
-    raise UsageError(f"{text!r} is no level of {name}: it is a whole number from {expected}")
+    raise UsageError(f"{text!r} is not a level of {name}: write a whole number from {expected}")

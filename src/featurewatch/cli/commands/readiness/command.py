@@ -29,7 +29,7 @@ def readiness(
             "--target",
             "-t",
             metavar="RELEASE",
-            help=f"A release of Kafka, as in {newest_release()}: all levels that it brings.",
+            help=f"Kafka release to assess with all its levels, as in {newest_release()}.",
             default="the newest release that some node runs",
         ),
     ] = "",
@@ -39,7 +39,7 @@ def readiness(
             "--feature",
             "-f",
             metavar="NAME=LEVEL",
-            help="A single level, instead of the release's. Repeatable.",
+            help="Level to assess instead of those of a release. Repeatable.",
         ),
     ] = None,
     cluster: OnlyCluster = "",
@@ -50,13 +50,14 @@ def readiness(
     bootstrap_controller: Annotated[
         str,
         Option(
-            metavar=ADDRESSES, help="Controllers, to read the cluster itself, without a worker."
+            metavar=ADDRESSES,
+            help="Controllers to read the cluster from directly, without a worker.",
         ),
     ] = "",
     bootstrap_server: Annotated[
         str,
         Option(
-            metavar=ADDRESSES, help="Brokers, to read the nodes too; alone this is never enough."
+            metavar=ADDRESSES, help="Brokers to read the nodes from; never enough on their own."
         ),
     ] = "",
     log_directory: LogDirectory = None,

@@ -30,7 +30,7 @@ _WORDS: Final = {
 _MARKS: Final = {Verdict.YES: "✓", Verdict.NO: "✗", Verdict.UNKNOWN: "?"}
 _STYLES: Final = {verdict: style for verdict, (_, style) in _WORDS.items()}
 _GROUPS: Final = 8
-"""Groups of nodes that are alike and are shown."""
+"""The number of groups of similar nodes that are shown."""
 
 _VIEWS: Final = 5
 
@@ -95,7 +95,7 @@ def _answers(report: ReadinessReport) -> Iterator[Text]:
     if report.controller_response is not None and not report.controller_response.accepted:
         yield from _said(report.controller_response)
     elif report.verdict is Verdict.YES and not report.changes:
-        yield Text("Every level is where it shall be.", style="green")
+        yield Text("All levels are up to date.", style="green")
     elif report.verdict is Verdict.YES and report.controller_response is not None:
         yield Text(f"{_who(report.controller_response)} would accept it.", style="green")
     elif report.verdict is Verdict.UNKNOWN and report.controller_response is not None:
@@ -253,7 +253,7 @@ def _consequences(features: Sequence[FeatureReadiness]) -> Iterator[Text]:
 
 
 def _change(text: str) -> str:
-    """What a level changes in a cluster that is there; what new ones get by it does not."""
+    """What a level changes in an existing cluster, without its defaults for new clusters."""
     if text.startswith("Nothing"):
         return ""
     return text.partition("; ")[2] if text.startswith("New clusters get") else text

@@ -7,7 +7,7 @@ from featurewatch.cli.command_line import LazyGroup
 SUMMARIES: Final = {
     "generate": "Propose an assignment that spreads topics over brokers; changes nothing.",
     "execute": "Start the reassignment of a file, and with --wait follow it to its end.",
-    "verify": "Show whether the reassignment of a file is done, and take its throttles away.",
+    "verify": "Show whether the reassignment of a file is done, and remove its throttles.",
     "cancel": "Cancel the running reassignments of a file.",
     "list": "List all running reassignments.",
 }

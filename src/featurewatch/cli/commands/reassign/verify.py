@@ -16,7 +16,7 @@ async def verify(
     reassignment_json_file: ReassignmentFile = None,
     preserve_throttles: PreserveThrottles = False,
 ) -> None:
-    """Show whether the reassignment of a file is done, and take its throttles away."""
+    """Show whether the reassignment of a file is done, and remove its throttles."""
     # Here, so that help needs no client.
     from featurewatch.admin.reassignments.client import ReassignmentAdmin
     from featurewatch.cli.commands.reassign.common.assignment_file import parse_assignment

@@ -18,6 +18,7 @@ from featurewatch.cli.config.options import (
     Zookeeper,
     ZookeeperConfig,
 )
+from featurewatch.kafka.releases import newest_release
 
 
 class _WithSteps(Command):
@@ -40,11 +41,11 @@ class _WithSteps(Command):
 def rehearse(
     config: ConfigFile = None,
     bootstrap_controller: Annotated[
-        str, Option(metavar=ADDRESSES, help="Controllers, to read the metadata log.")
+        str, Option(metavar=ADDRESSES, help="Controllers to read the metadata log from.")
     ] = "",
     bootstrap_server: Annotated[
         str,
-        Option(metavar=ADDRESSES, help="Brokers, to read the nodes; fenced ones are not seen."),
+        Option(metavar=ADDRESSES, help="Brokers to read the nodes from; fenced ones are not seen."),
     ] = "",
     log_directory: LogDirectory = None,
     cluster_id: ClusterIdOption = "",
@@ -55,11 +56,14 @@ def rehearse(
     step: Annotated[
         list[str] | None,
         Option(
-            "--step", "-s", metavar="STEP", help="What happens, in order; see below. Repeatable."
+            "--step",
+            "-s",
+            metavar="STEP",
+            help="Step to rehearse, in order; see below. Repeatable.",
         ),
     ] = None,
     steps: Annotated[
-        Path | None, Option("--steps", metavar="FILE", help="A YAML file with a list of steps.")
+        Path | None, Option("--steps", metavar="FILE", help="YAML file with a list of steps.")
     ] = None,
     release: Annotated[
         str,
@@ -74,7 +78,8 @@ def rehearse(
         Option(
             "--on-real-controller",
             metavar="RELEASE",
-            help="Compare with a real controller of this release (3.9 to 4.4), started for it.",
+            help="Compare with a real controller of this release (3.9 to "
+            f"{newest_release()}), started for it.",
         ),
     ] = "",
     as_written: Annotated[
@@ -86,7 +91,7 @@ def rehearse(
         Option(
             "--min-isr",
             metavar="N",
-            help="min.insync.replicas of topics without one of their own.",
+            help="min.insync.replicas of topics that do not set it.",
             default="the cluster's dynamic one, or 1",
             min=1,
         ),

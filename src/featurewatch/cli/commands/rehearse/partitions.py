@@ -45,7 +45,7 @@ def _content(path: str) -> bytes:
 
 
 def log_reading(log: PartitionLog) -> LogReading:
-    """What a rehearsal of partitions reads of a metadata log."""
+    """The parts of a metadata log that a rehearsal of partitions reads."""
     return LogReading(RECORD_TYPES, SETTINGS, log.apply)
 
 

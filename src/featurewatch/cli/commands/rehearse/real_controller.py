@@ -96,7 +96,7 @@ class RealRehearsal:
 
     @property
     def difference_count(self) -> int:
-        """How many there are."""
+        """The number of differences."""
         return sum(len(step.differences) for step in self.steps)
 
 
@@ -215,7 +215,7 @@ def _levels(image: ClusterImage) -> dict[FeatureName, FeatureLevel]:
 def _adjusting(
     now: Mapping[FeatureName, FeatureLevel], wanted: Mapping[FeatureName, FeatureLevel]
 ) -> Iterator[tuple[str, int, int]]:
-    """What turns the levels of a fresh cluster into those that are wanted, in one request."""
+    """The changes that turn the levels of a fresh cluster into the desired ones, in one request."""
     for name in sorted({*now, *wanted} - {METADATA_VERSION, KRAFT_VERSION}):
         before, after = now.get(name, 0), wanted.get(name, 0)
         if before != after:
@@ -238,7 +238,7 @@ class _Stage:
     setting: ControllerSetup
 
     def state(self) -> ControllerState:
-        """What it knows now."""
+        """Its current state."""
         return controller_state(_image(self.real), self.ranges)
 
 

@@ -1,4 +1,4 @@
-"""How a rehearsal is shown: a paragraph a step for people, one JSON document for programs."""
+"""Renders a rehearsal: a paragraph per step for people, one JSON document for programs."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -27,11 +27,11 @@ _INDENT = "   "
 
 _LEAD = re.compile("becomes active|no majority")
 LONG_RUN = 12
-"""Steps of restarts that are drawn together."""
+"""Runs of restart steps of at least this length are drawn together."""
 
 
 def head(release: str, state: ControllerState) -> list[Text]:
-    """What the steps start from: the cluster, the controller, levels, nodes."""
+    """The initial state: the cluster, the controller, levels, nodes."""
     levels = ", ".join(f"{name} {level_name(name, level)}" for name, level in state.levels.items())
     fenced = [broker.id for broker in state.brokers if broker.fenced]
     nodes = f"brokers {ids([broker.id for broker in state.brokers]) or 'none'}"
@@ -52,7 +52,7 @@ def head(release: str, state: ControllerState) -> list[Text]:
 
 
 def zookeeper_head(image: ClusterImage, outcomes: Sequence[StepOutcome]) -> list[Text]:
-    """What the steps start from in ZooKeeper mode: the cluster, its controller and brokers."""
+    """The initial state in ZooKeeper mode: the cluster, its controller and brokers."""
     controller = image.zookeeper.controller
     partitions = outcomes[0].before.partitions if outcomes else None
     brokers = ids([NodeId(broker_id) for broker_id in partitions.brokers]) if partitions else ""
@@ -99,7 +99,7 @@ def _is_restart(outcome: StepOutcome) -> bool:
 
 
 def restarts(number: int, run: Sequence[StepOutcome]) -> list[Text]:
-    """Many nodes that are lost and started, in a paragraph."""
+    """A paragraph about many nodes that are lost and started."""
     nodes: dict[Role, set[int]] = {}
     for outcome in run:
         if isinstance(outcome.step, RegisterNode):
@@ -112,7 +112,7 @@ def restarts(number: int, run: Sequence[StepOutcome]) -> list[Text]:
 
 
 def paragraph(number: int, outcome: StepOutcome) -> list[Text]:
-    """One step: the verdict, whose words, what happens, what to know."""
+    """One step: the verdict, who responds, the effects, and notes."""
     first = Text(f"{number:>2} {plain(outcome.step.text)}  ")
     first.append(str(outcome.verdict), style=_STYLES[outcome.verdict])
     lines = [first]

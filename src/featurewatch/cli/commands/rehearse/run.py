@@ -76,8 +76,8 @@ def run(
 ) -> ExitCode:
     """Rehearses and prints; ``given`` are the flags that name the cluster.
 
-    ``min_isr`` is the minimum of the ISR of topics without one of their own; ``as_written``: levels
-    are decided on as KIP-778 describes.
+    ``min_isr`` is min.insync.replicas of the topics that do not set it; ``as_written``: levels are
+    decided on as KIP-778 describes.
 
     Raises:
         UsageError: A step, the cluster or a release is wrong.
@@ -85,11 +85,13 @@ def run(
     """
     rehearsed = _steps(step, steps)
     if as_written and real_release:
-        raise UsageError("--as-written differs from every real controller: leave one of the two")
+        raise UsageError(
+            "--as-written differs from every real controller: leave out one of the two"
+        )
     cluster = _cluster(config, **given)
     log = PartitionLog() if any(map(is_about_partitions, rehearsed)) else None
     if log is not None and real_release:
-        raise UsageError("--on-real-controller compares levels, and knows no partitions: leave it")
+        raise UsageError("--on-real-controller compares levels, not partitions: leave it out")
     try:
         image = read_image(cluster, reading=None if log is None else log_reading(log))
         if log is not None and image.authority is Authority.ZOOKEEPER:
@@ -170,12 +172,12 @@ def _check_led(image: ClusterImage) -> None:
     """
     if image.authority is Authority.ZOOKEEPER:
         raise UsageError(
-            "the cluster is in ZooKeeper mode: levels are rehearsed of KRaft's controller"
+            "the cluster is in ZooKeeper mode: levels can be rehearsed only in KRaft mode"
         )
     if not is_kraft(image):
         raise ClusterNotReadError(
-            "no node offers metadata.version, as in ZooKeeper mode: what is rehearsed is KRaft's "
-            "controller"
+            "no node offers metadata.version, as in ZooKeeper mode: levels can be rehearsed only "
+            "in KRaft mode"
         )
     if image.incomplete:
         raise ClusterNotReadError(
@@ -203,9 +205,9 @@ def _active(image: ClusterImage, release: str) -> tuple[str, ControllerState]:
         raise ClusterNotReadError(f"{active.doubt} Or name its release with --release")
     if active.assumed:
         raise ClusterNotReadError(
-            f"what controller {active.node_id} runs is not known: below metadata.version 15 "
-            "controllers do not register, and no release of the table may support what it does: "
-            "name its release with --release"
+            f"the release of controller {active.node_id} is not known: below metadata.version 15 "
+            "controllers do not register, and the features that it supports may be those of no "
+            "known release: name its release with --release"
         )
     return active.release.name, active_state(image, active)
 

@@ -35,7 +35,7 @@ _CLUSTER_CONFIG = "/config/brokers/<default>"
 def read_znodes(
     cluster: ClusterSection, default_min_isr: int | None
 ) -> tuple[RehearsedPartitions, int]:
-    """The brokers and partitions, and how many znodes could not be decoded.
+    """The brokers and partitions, and the number of znodes that could not be decoded.
 
     Topics that are being deleted are left out.
 
@@ -135,7 +135,7 @@ class _Decoder:
         return KraftPartition(replicas, isr, leader, adding, removing, is_recovering)
 
     def config(self, read: ReadData | None) -> dict[str, str]:
-        """A configuration; empty if there is none."""
+        """A configuration; empty if the znode is missing."""
         if read is None:
             return {}
         try:

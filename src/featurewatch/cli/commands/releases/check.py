@@ -16,7 +16,7 @@ from featurewatch.stack.learning.installed import InstalledKafka
 from featurewatch.stack.learning.programs import installed_controller
 
 SHOWN: Final = 20
-"""Mismatches that are reported one by one; their number is that of all."""
+"""Mismatches that are reported one by one; the count covers all of them."""
 
 
 def compare(kafka: InstalledKafka, count: int) -> dict[str, Any]:

@@ -11,7 +11,7 @@ _CASES: Final = 2000
 
 @command("list")
 def list_releases(config: ConfigFile = None, as_json: AsJson = False) -> None:
-    """Show the releases of Kafka that are known, and where their tables come from."""
+    """Show the known Kafka releases, and where their tables come from."""
     # Here, so that help needs no tables.
     from featurewatch.cli.commands.releases.show import print_releases
 
@@ -37,12 +37,18 @@ def learn(
     libs: Annotated[
         Path | None,
         Option(
-            "--libs", metavar="DIRECTORY", help="Jars of an installed Kafka, as /opt/kafka/libs."
+            "--libs",
+            metavar="DIRECTORY",
+            help="Directory of an installed Kafka's jars, as /opt/kafka/libs.",
         ),
     ] = None,
     release: Annotated[
         str | None,
-        Option("--release", metavar="RELEASE", help="Fetch the jars from Maven Central: 4.5.0."),
+        Option(
+            "--release",
+            metavar="RELEASE",
+            help="Release whose jars to fetch from Maven Central, as in 4.5.0.",
+        ),
     ] = None,
     check: Annotated[
         bool,
@@ -53,7 +59,8 @@ def learn(
         ),
     ] = False,
     cases: Annotated[
-        int, Option(metavar="COUNT", help="Random cases to compare.", min=1, max=1_000_000)
+        int,
+        Option(metavar="COUNT", help="Number of random cases to compare.", min=1, max=1_000_000),
     ] = _CASES,
     config: ConfigFile = None,
     as_json: AsJson = False,

@@ -90,7 +90,7 @@ def _installed(request: LearnRequest) -> InstalledKafka:
 
 
 def _before(release: str) -> list[ReleaseFile]:
-    """What is known without the release itself: a file that is learned again says nothing."""
+    """The known releases without this one, since its own old file must not count."""
     number = release_number(release)
     known = [file for file in record_files() if file.has_levels]
     return [file for file in known if not file.is_learned or file.number < number]
@@ -139,9 +139,7 @@ def _lines(kafka: InstalledKafka, path: Path, learned: Learned) -> list[str]:
         low, high = content["supported"][METADATA_VERSION]
         name = next(level["name"] for level in content["levels"] if level["level"] == high)
         lines.append(f"Its nodes support {METADATA_VERSION} {low}-{high} ({name}).")
-    lines += [
-        f"Not learned, and unknown as before: {line}" for line in content["learned"]["left_out"]
-    ]
+    lines += [f"Not learned, and still unknown: {line}" for line in content["learned"]["left_out"]]
     lines.append(f"Written to {path}; running processes read it when they start again.")
     return lines
 
@@ -177,5 +175,5 @@ def _with_check(content: Mapping[str, Any], outcome: Mapping[str, Any]) -> dict[
 
 
 def _say(as_json: bool, line: str) -> None:
-    """For people on stdout, unless a JSON document goes there."""
+    """Prints for people on stdout, unless a JSON document goes there."""
     (print_note if as_json else print_line)(line)

@@ -13,7 +13,7 @@ import click
 from featurewatch.cli.app import app
 
 OFFERED: Final = ("features", "topics", "cluster", "reassign", "elect", "readiness", "rehearse")
-"""Those that take ``--bootstrap-server`` or ``--bootstrap-controller``."""
+"""The commands that take ``--bootstrap-server`` or ``--bootstrap-controller``."""
 
 BUILT_IN: Final = MappingProxyType(
     {
@@ -48,7 +48,7 @@ ROOT: Final = CommandShape((), SUMMARIES)
 
 
 def command_of(path: tuple[str, ...]) -> click.Command | None:
-    """The command, or group, of the words that name it; None: the shell has none."""
+    """The command, or group, of the words that name it; None if the shell has none."""
     if not path or path[0] not in OFFERED:
         return None
     command: click.Command | None = app
@@ -61,7 +61,7 @@ def command_of(path: tuple[str, ...]) -> click.Command | None:
 
 @lru_cache(maxsize=256)
 def shape_of(path: tuple[str, ...]) -> CommandShape | None:
-    """The shape of a command; None: there is none, or a package that it needs is missing."""
+    """The shape of a command; None if it is unknown, or a package that it needs is missing."""
     if not path:
         return ROOT
     try:

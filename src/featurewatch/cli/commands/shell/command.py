@@ -18,11 +18,11 @@ def shell(
             "--command",
             "-c",
             metavar="LINE",
-            help="Run this line instead of those that are typed. Repeatable.",
+            help="Run this line instead of typed ones. Repeatable.",
         ),
     ] = None,
 ) -> None:
-    """Run commands of one cluster one after another, with completion and a history.
+    """Run commands for one cluster interactively, with completion and a history.
 
     The commands are features, topics, cluster, reassign, elect, readiness and rehearse, as on the
     command line, without the options that name the cluster. Without a terminal, lines of stdin are

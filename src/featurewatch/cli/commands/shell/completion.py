@@ -1,4 +1,4 @@
-"""What may follow on a line that is being typed; pure but for the files that a path may name.
+"""Completions of a line that is being typed; pure, except that it lists files for paths.
 
 A candidate replaces the word before the cursor, from its first character on.
 """
@@ -18,10 +18,10 @@ from featurewatch.cli.commands.shell.words import MAX_LINE_CHARS, PROGRAM, split
 from featurewatch.common.text import plain
 
 MAX_CANDIDATES: Final = 200
-"""More than that is no help; the next letter makes it less."""
+"""More candidates are no help; the next letter reduces them."""
 
 MAX_FILES: Final = 10_000
-"""Of one directory, files that are looked at."""
+"""The number of files of one directory that are looked at."""
 
 MAX_NOTE_CHARS: Final = 60
 
@@ -36,7 +36,7 @@ class Candidate(NamedTuple):
 
 
 def complete(line: str, names: ClusterNames, shapes: Shapes = shape_of) -> list[Candidate]:
-    """The candidates for a line up to the cursor, at most `MAX_CANDIDATES`; none: nothing fits."""
+    """The candidates for a line up to the cursor, at most `MAX_CANDIDATES`; may be empty."""
     if len(line) > MAX_LINE_CHARS:
         return []
     words, _, is_ended, is_comment = split(line)

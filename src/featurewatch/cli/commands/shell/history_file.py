@@ -10,7 +10,7 @@ from featurewatch.cli.commands.shell.words import MAX_LINE_CHARS
 MAX_BYTES: Final = 1 << 20
 MAX_LINES: Final = 5_000
 _SECRET: Final = re.compile(r"passw|secret|token|credential|jaas|private|ssl\.key", re.IGNORECASE)
-"""What names a secret; the properties of a login stand in a file, but a line may hold anything."""
+"""Names of secrets. Login properties belong in a file, but a line may hold anything."""
 
 
 def default_path() -> Path:

@@ -37,7 +37,7 @@ def require_terminal() -> None:
 
 
 def run_terminal(target: ShellTarget) -> int:
-    """Runs what is typed until the end of the input; always good, whatever a line came to."""
+    """Runs typed lines until the end of the input; succeeds whatever the lines returned."""
     refresher = NamesRefresher(lambda: asyncio.run(read_names(target)))
     runner = LineRunner(
         target,

@@ -52,7 +52,7 @@ class LineRunner:
         except SystemExit as error:
             return _code_of(error)
         except Exception:
-            # A defect of one command must not take the next one with it.
+            # A defect of one command must not affect the next one.
             for text in traceback.format_exc().splitlines():
                 print_note(text)
             return ExitCode.FAILED
@@ -116,7 +116,7 @@ def _reason(name: str) -> str:
     """The reason that the shell has no such command."""
     if name in app.summaries:
         return (
-            f"{name} is no command of this shell, which has those of one cluster: run "
+            f"{name} is not a command of this shell, which has those of one cluster: run "
             f"`featurewatch {name}` outside it"
         )
     close = closest(name, SUMMARIES, _SIMILARITY)

@@ -21,7 +21,7 @@ NEW_TOPIC: Final = ("topics", "create")
 
 
 class Value(NamedTuple):
-    """A value, or the next part of one; ``kept`` is what of the typed text stands before it."""
+    """A value, or the next part of one; ``kept`` is the part of the typed text before it."""
 
     text: str
     note: str = ""
@@ -34,7 +34,7 @@ _Complete = Callable[[ClusterNames, str], Iterator[Value]]
 def values_of(
     path: tuple[str, ...], option: OptionShape, typed: str, names: ClusterNames
 ) -> Iterator[Value]:
-    """The values of an option that begin as what was typed; none where they are not known."""
+    """The values of an option that begin with the typed text; empty if they are unknown."""
     if option.choices:
         return (Value(choice) for choice in option.choices if choice.startswith(typed))
     complete = _BY_OPTION.get((option.names[0], option.metavar))

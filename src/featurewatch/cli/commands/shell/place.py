@@ -1,4 +1,4 @@
-"""Where the next word of a line stands: behind a command, or behind an option; pure."""
+"""The place of the next word of a line: after a command, or after an option; pure."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -6,7 +6,7 @@ from typing import NamedTuple
 from featurewatch.cli.commands.shell.catalogue import CommandShape, OptionShape
 
 Shapes = Callable[[tuple[str, ...]], CommandShape | None]
-"""The shape of the command of a path; None: there is none."""
+"""The shape of the command of a path, or None for an unknown path."""
 
 
 class Place(NamedTuple):
@@ -19,7 +19,7 @@ class Place(NamedTuple):
 
 
 def place_behind(words: Sequence[str], shapes: Shapes) -> Place | None:
-    """The place behind whole words; None: no command begins with these."""
+    """The place behind whole words; None if no command begins with these."""
     root = shapes(())
     place = None if root is None else Place((), root)
     for word in words:

@@ -1,4 +1,4 @@
-"""Keeps the names of a cluster fresh, in a thread of its own: whoever completes never waits."""
+"""Keeps the names of a cluster fresh in a separate thread, so that completion never waits."""
 
 import threading
 import time
@@ -9,16 +9,16 @@ from featurewatch.cli.commands.shell.cluster_names import ClusterNames
 from featurewatch.common.text import error_line, quoted
 
 MAX_AGE_S: Final = 30.0
-"""Names that are older are read anew when they are completed."""
+"""Names that are older are reread when they are completed."""
 
 PAUSE_S: Final = 1.0
 REST_FACTOR: Final = 20.0
-"""A read of a large cluster takes seconds of one core here and on the broker: it rests for so many
-times as long."""
+"""The pause after a read, as a multiple of its duration: a read of a large cluster takes seconds of
+one core here and on the broker."""
 
 
 class NamesRefresher:
-    """The names that were read last; until then, and of a broken cluster, there are none.
+    """The names that were read last; empty until then, and for a broken cluster.
 
     ``read`` gives the names, and may raise anything; it runs in this thread alone. ``monotonic``
     gives seconds of a clock that does not go back.
@@ -35,7 +35,7 @@ class NamesRefresher:
         self._read_at: float | None = None
         self._thread = threading.Thread(target=self._run, name="names", daemon=True)
         self.error = ""
-        """One line with the reason that the last read failed; empty: it did not."""
+        """One line with the reason why the last read failed; empty if it did not."""
 
     def start(self) -> None:
         """Reads for the first time, in the background."""
@@ -43,7 +43,7 @@ class NamesRefresher:
         self.request()
 
     def stop(self) -> None:
-        """Reads no more; a read that runs is not waited for."""
+        """Stops reading; does not wait for a running read."""
         self._is_ended.set()
         self._is_wanted.set()
 
@@ -52,11 +52,11 @@ class NamesRefresher:
         self._thread.join(timeout_s)
 
     def request(self) -> None:
-        """The names may have changed: reads them soon. Returns at once."""
+        """Reads the names soon, because they may have changed. Returns at once."""
         self._is_wanted.set()
 
     def names(self) -> ClusterNames:
-        """The names as they are known; if they are old, new ones are read meanwhile."""
+        """The known names; if they are old, new ones are read in the meantime."""
         if self._read_at is None or self._monotonic() - self._read_at > MAX_AGE_S:
             self.request()
         return self._names
@@ -71,7 +71,7 @@ class NamesRefresher:
             try:
                 self._names, self.error = self._read(), ""
             except Exception as error:
-                # Completion is a help: whatever fails, the person goes on typing without it.
+                # Completion is optional: whatever fails, the person can type without it.
                 self.error = _reason(error)
             self._read_at = self._monotonic()
             self._is_ended.wait(max(PAUSE_S, REST_FACTOR * (self._read_at - begin)))

@@ -1,4 +1,4 @@
-"""Lines that no person types: those of ``-c`` and of a script on stdin."""
+"""Non-interactive lines: those of ``-c`` and of a script on stdin."""
 
 import sys
 from collections.abc import Iterable, Iterator

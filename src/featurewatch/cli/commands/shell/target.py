@@ -25,7 +25,7 @@ class ShellTarget(NamedTuple):
 
     @property
     def addresses(self) -> str:
-        """The addresses, whosever they are."""
+        """The addresses of brokers or controllers."""
         return self.servers or self.controllers
 
     @property

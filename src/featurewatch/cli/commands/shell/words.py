@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from featurewatch.cli.errors import UsageError
 
 MAX_LINE_CHARS: Final = 100_000
-"""A longer line is no command; Linux itself takes 131,072 bytes of one argument."""
+"""A longer line is not a command; Linux itself takes 131,072 bytes of one argument."""
 
 PROGRAM: Final = "featurewatch"
 _OPERATORS: Final = frozenset({"|", "||", "&", "&&", ";", "<", ">", ">>", "2>", "2>&1"})
@@ -25,10 +25,9 @@ class Word(NamedTuple):
 
 
 class Words(NamedTuple):
-    """The words of a line; ``is_open``: a quotation, or an escape, goes on behind its end.
+    """The words of a line; ``is_open``: a quotation or an escape is unfinished at its end.
 
-    The last word goes on behind the end of the line unless ``is_ended``. ``is_comment``: the line
-    ends in one.
+    The last word is unfinished unless ``is_ended``. ``is_comment``: the line ends in a comment.
     """
 
     words: list[Word]
@@ -76,15 +75,15 @@ def split(line: str) -> Words:
 
 
 def arguments_of(line: str) -> list[str]:
-    """The arguments of a whole line, without the name of the program; none: there is no command.
+    """The arguments of a whole line, without the name of the program; empty without a command.
 
     Raises:
         UsageError: It is too long, a quotation has no end, or it needs another shell.
     """
     if len(line) > MAX_LINE_CHARS:
-        raise UsageError(f"a line of {len(line):,} characters is no command")
+        raise UsageError(f"a line of {len(line):,} characters is not a command")
     if "\0" in line:
-        raise UsageError("a line with a NUL character is no command")
+        raise UsageError("a line with a NUL character is not a command")
     words, is_open, *_ = split(line)
     if is_open:
         raise UsageError("the line has a quotation mark or a backslash with nothing after it")

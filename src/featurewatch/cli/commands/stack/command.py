@@ -12,7 +12,7 @@ Directory = Annotated[
         "--directory",
         "-d",
         metavar="DIRECTORY",
-        help="The stack's directory.",
+        help="Directory of the stack.",
         default="featurewatch/stack in $XDG_STATE_HOME",
     ),
 ]
@@ -25,37 +25,48 @@ NodeId = Annotated[
 @command()
 def up(
     nodes: Annotated[
-        int | None, Option(metavar="COUNT", help="How many nodes.", min=1, default="3")
+        int | None, Option(metavar="COUNT", help="Number of nodes.", min=1, default="3")
     ] = None,
     release: Annotated[
-        str | None, Option(metavar="RELEASE", help="Of all nodes.", default=newest_patch())
+        str | None,
+        Option(metavar="RELEASE", help="Kafka release for all nodes.", default=newest_patch()),
     ] = None,
     releases: Annotated[
         str | None,
-        Option(metavar="RELEASE,...", help=f"Node by node, as in 3.9.1,{newest_patch()}."),
+        Option(metavar="RELEASE,...", help=f"Release of each node, as in 3.9.1,{newest_patch()}."),
     ] = None,
     metadata_version: Annotated[
         str | None,
         Option(
             metavar="LEVEL",
-            help="At format, as in 3.7-IV4 or 3.9.",
+            help="metadata.version to format with, as in 3.7-IV4 or 3.9.",
             default="the release's",
         ),
     ] = None,
     light_brokers: Annotated[
         int | None,
-        Option(metavar="COUNT", help="Registrations without a process.", min=0, default="0"),
+        Option(
+            metavar="COUNT",
+            help="Number of brokers registered without a process.",
+            min=0,
+            default="0",
+        ),
     ] = None,
     zookeeper: Annotated[
         int | None,
-        Option(metavar="COUNT", help="A ZooKeeper ensemble of 1 or 3 servers instead.", min=1),
+        Option(
+            metavar="COUNT", help="Start a ZooKeeper ensemble of 1 or 3 servers instead.", min=1
+        ),
     ] = None,
     zookeeper_kafka: Annotated[
-        int | None, Option(metavar="COUNT", help="With brokers in ZooKeeper mode.", min=1)
+        int | None,
+        Option(
+            metavar="COUNT", help="Number of brokers in ZooKeeper mode to start with it.", min=1
+        ),
     ] = None,
     reference_brokers: Annotated[
         int | None,
-        Option(metavar="COUNT", help="With a reference cluster of KIP-584.", min=1),
+        Option(metavar="COUNT", help="Number of brokers of a reference cluster (KIP-584).", min=1),
     ] = None,
     reference_features: Annotated[
         str | None,
@@ -69,19 +80,19 @@ def up(
         bool,
         Option(
             "--reference-topics",
-            help="Its first three brokers control topics, and the others host them.",
+            help="Let the first three reference brokers control topics, hosted by the others.",
         ),
     ] = False,
     controlled_brokers: Annotated[
         int | None,
         Option(
             metavar="COUNT",
-            help="With brokers in ZooKeeper mode under featurewatch's own controller.",
+            help="Number of brokers in ZooKeeper mode under featurewatch's own controller.",
             min=1,
         ),
     ] = None,
     directory: Directory = None,
-    foreground: Annotated[bool, Option(help="Stay, and end with Ctrl-C.")] = False,
+    foreground: Annotated[bool, Option(help="Run in the foreground until Ctrl-C.")] = False,
     as_json: Json = False,
 ) -> None:
     """Start a stack and leave it running; a directory that holds one is resumed as it was."""
@@ -145,7 +156,11 @@ def start(
     node: NodeId,
     release: Annotated[
         str | None,
-        Option(metavar="RELEASE", help="Another release.", default="the one it had"),
+        Option(
+            metavar="RELEASE",
+            help="Another Kafka release for the node.",
+            default="its last release",
+        ),
     ] = None,
     directory: Directory = None,
     wait: Annotated[bool, Option(help="Wait until the node is ready.")] = True,

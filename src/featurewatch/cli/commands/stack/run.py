@@ -25,7 +25,7 @@ def up(directory: Path | None, options: StackOptions, *, foreground: bool, as_js
         options.described().write(root)
     elif options != StackOptions():
         raise UsageError(
-            f"{root} holds a stack already: take it up without options, choose another "
+            f"{root} holds a stack already: resume it without options, choose another "
             "--directory, or remove it: featurewatch stack down --remove"
         )
     else:

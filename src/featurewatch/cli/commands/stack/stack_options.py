@@ -22,7 +22,7 @@ CHROOT: Final = "/kafka"
 EXAMPLE_FEATURES: Final = (
     "group_coordinator=1-2,transaction_coordinator=1-5,consumer_offsets_topic_schema=1-1"
 )
-"""What brokers support in the examples of KIP-584."""
+"""The features that brokers support in the examples of KIP-584."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class StackOptions:
         """The stack.
 
         Raises:
-            UsageError: if there can be none like it.
+            UsageError: if the options contradict each other.
         """
         try:
             brokers = (self.zookeeper_kafka, self.controlled_brokers)
@@ -66,11 +66,11 @@ class StackOptions:
         if self.zookeeper_kafka is not None and self.controlled_brokers is not None:
             raise UsageError(
                 "--zookeeper-kafka brokers have their own controller, --controlled-brokers have "
-                "ours: give one of both"
+                "ours: give only one of them"
             )
         brokers = self.zookeeper_kafka or self.controlled_brokers
         if self.release is not None and brokers is None:
-            raise UsageError("--release is Kafka's; name how many brokers: --zookeeper-kafka 3")
+            raise UsageError("--release needs Kafka brokers: add them with --zookeeper-kafka 3")
         is_controlled = self.controlled_brokers is not None
         servers = EnsembleSpec(self.zookeeper or 1).servers
         spec = brokers and zookeeper_mode(

@@ -7,7 +7,7 @@ from featurewatch.cli.command_line import LazyGroup
 SUMMARIES: Final = {
     "format": "Format the log directories of a KRaft node with Kafka's tool, whose exit code is "
     "returned.",
-    "info": "Show what a directory was formatted with, its levels now, and which releases start on "
+    "info": "Show the format of a directory, its current levels, and the releases that start on "
     "it.",
 }
 

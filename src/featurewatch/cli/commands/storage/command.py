@@ -23,7 +23,9 @@ _QUIET: Final = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
     "--metadata-version, as KIP-778 has it, is its --release-version.",
 )
 def format_directory(
-    kafka: Annotated[str, Option(metavar="RELEASE", help="Which release's tool.")] = newest_patch(),
+    kafka: Annotated[
+        str, Option(metavar="RELEASE", help="Release whose tool to run.")
+    ] = newest_patch(),
 ) -> None:
     """Format the log directories of a KRaft node with Kafka's tool, whose exit code is returned."""
     from featurewatch.stack.java.class_archive import archive_options
@@ -54,12 +56,14 @@ def passed_on(arguments: Sequence[str]) -> list[str]:
 
 @command()
 def info(
-    directory: Annotated[Path, Argument(metavar="DIRECTORY", help="One of a node's log.dirs.")],
+    directory: Annotated[
+        Path, Argument(metavar="DIRECTORY", help="Log directory of a node: one of its log.dirs.")
+    ],
     as_json: AsJson = False,
 ) -> None:
-    """Show what a directory was formatted with, its levels now, and which releases start on it.
+    """Show the format of a directory, its current levels, and the releases that start on it.
 
-    Only its files are read; the node may run or not.
+    Only its files are read; the node may be running.
     """
     from featurewatch.cli.commands.storage.info import print_info
 

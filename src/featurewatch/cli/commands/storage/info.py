@@ -1,4 +1,4 @@
-"""What a log directory was formatted with, its levels now, and the releases that start on it."""
+"""The format of a log directory, its current levels, and the releases that start on it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,14 +30,14 @@ from featurewatch.tables.image.cluster import ClusterImage
 
 Levels = Mapping[FeatureName, FeatureLevel]
 _FILES_S: Final = SETTLE_MS / 1000 + 2
-"""Files of which nothing could be read for so long cannot be read; a record counts after a time."""
+"""Files are unreadable if nothing was read after this time; a record counts only after a while."""
 
 
 def print_info(directory: Path, *, as_json: bool) -> None:
     """Prints what a directory was formatted with, as one JSON document or for people.
 
     Raises:
-        UsageError: It is no log directory.
+        UsageError: It is not a log directory.
         Exit: Its files cannot be read.
     """
     try:
@@ -83,7 +83,7 @@ class _Info:
 
     @property
     def _first(self) -> FeatureLevelRecord | None:
-        """What a controller of KIP-778 as written would write first.
+        """The first level record that a controller of KIP-778 as written would write.
 
         That is the level of ``meta.properties``, or level 1 in the directory of a preview cluster,
         where neither that file nor a snapshot has a level. Released Kafka writes the levels of its
@@ -98,7 +98,7 @@ class _Info:
         )
 
     def document(self) -> dict[str, Any]:
-        """As one JSON document."""
+        """Returns one JSON document."""
         formatted, meta, committed = self.formatted, self.formatted.meta, self.committed
         return {
             "directory": str(formatted.directory),
@@ -127,7 +127,7 @@ class _Info:
         }
 
     def lines(self) -> list[Text]:
-        """For people."""
+        """Returns the lines for people."""
         formatted, meta = self.formatted, self.formatted.meta
         mode = "KRaft" if meta.version else "ZooKeeper mode"
         node = "no node id" if meta.node is None else f"node {meta.node}"
@@ -158,7 +158,7 @@ class _Info:
 
     @property
     def _learned(self) -> tuple[str, ...]:
-        """Where learned tables of the releases come from."""
+        """The origins of the learned tables of the releases."""
         return notes_of_learned(names=start_refusals(self.levels)) if self.levels else ()
 
     def _releases(self) -> list[Text]:

@@ -6,8 +6,8 @@ from featurewatch.cli.command_line import LazyGroup
 
 SUMMARIES: Final = {
     "create": "Create a topic, by counts or by an assignment.",
-    "alter": "Add partitions to topics, set their settings or return these to their defaults.",
-    "delete": "Delete topics, after a look at what hangs on them.",
+    "alter": "Add partitions to topics, change their settings or reset them to defaults.",
+    "delete": "Delete topics after showing their partitions and size.",
     "describe": "Show topics: partitions, leaders, replicas, settings.",
     "list": "List the names of topics.",
 }

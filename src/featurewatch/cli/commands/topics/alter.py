@@ -31,15 +31,15 @@ async def alter(
     ] = None,
     delete_config: Annotated[
         list[str] | None,
-        Option("--delete-config", metavar="NAME,...", help="Settings that return to the default."),
+        Option("--delete-config", metavar="NAME,...", help="Settings to reset to the default."),
     ] = None,
     if_exists: IfExists = False,
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
-    """Add partitions to topics, set their settings or return these to their defaults.
+    """Add partitions to topics, change their settings or reset them to defaults.
 
-    Partitions can never be taken away again, and keys go to other partitions from then on.
+    Partitions can never be removed again, and keys map to other partitions from then on.
     """
     # Here, so that help needs no client.
     from featurewatch.cli.commands.topics.common.alteration import AlterRequest, alter_topics

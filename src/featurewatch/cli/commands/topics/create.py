@@ -21,7 +21,10 @@ async def create(
     topic: Topic = None,
     partitions: Partitions = None,
     replication_factor: Annotated[
-        Once, Option("--replication-factor", metavar="COUNT", help="Replicas of each partition.")
+        Once,
+        Option(
+            "--replication-factor", metavar="COUNT", help="Number of replicas of each partition."
+        ),
     ] = None,
     replica_assignment: ReplicaAssignment = None,
     config: Annotated[
@@ -29,13 +32,13 @@ async def create(
         Option("--config", metavar="NAME=VALUE", help="A setting of the topic. Repeatable."),
     ] = None,
     if_not_exists: Annotated[
-        bool, Option("--if-not-exists", help="An existing topic is no error.")
+        bool, Option("--if-not-exists", help="Do nothing if the topic exists.")
     ] = False,
     dry_run: DryRun = False,
 ) -> None:
     """Create a topic, by counts or by an assignment.
 
-    A count that is not given is the cluster's default.
+    Counts that are not given default to the cluster's.
     """
     # Here, so that help needs no client.
     from featurewatch.admin.topics.values import TopicSpec

@@ -1,4 +1,4 @@
-"""``featurewatch topics delete``: topics, after a look at what hangs on them."""
+"""``featurewatch topics delete``: deletes topics after showing their partitions and size."""
 
 from featurewatch.cli.command_line import command
 from featurewatch.cli.commands.topics.common.options import IfExists, Topic, with_topic_target
@@ -15,10 +15,10 @@ async def delete(
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
-    """Delete topics, after a look at what hangs on them.
+    """Delete topics after showing their partitions and size.
 
-    There is no way back. With --dry-run nothing is sent: which topics match, their partitions and
-    bytes are shown.
+    This cannot be undone. With --dry-run nothing is sent: it only shows which topics match, their
+    partitions and bytes.
     """
     # Here, so that help needs no client.
     from featurewatch.cli.commands.topics.common.deletion import delete_topics

@@ -19,7 +19,7 @@ async def describe(
     target: AdminTarget,
     topic: Topic = None,
     topic_id: Annotated[
-        Once, Option("--topic-id", metavar="ID", help="The topic by its id, not by its name.")
+        Once, Option("--topic-id", metavar="ID", help="Id of the topic, instead of its name.")
     ] = None,
     under_replicated_partitions: Annotated[
         bool,
@@ -44,7 +44,7 @@ async def describe(
     ] = False,
     topics_with_overrides: Annotated[
         bool,
-        Option("--topics-with-overrides", help="Only the lines of topics with own settings."),
+        Option("--topics-with-overrides", help="Only the lines of topics that override settings."),
     ] = False,
     if_exists: IfExists = False,
     exclude_internal: ExcludeInternal = False,
@@ -53,7 +53,7 @@ async def describe(
         Option(
             "--partition-size-limit-per-response",
             metavar="COUNT",
-            help="How many partitions a broker may give at once.",
+            help="Largest number of partitions in a broker's response.",
             default="2000",
         ),
     ] = None,

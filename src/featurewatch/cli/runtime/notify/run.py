@@ -44,11 +44,12 @@ class _AlertFeed(TopicFeed):
     def begin(self) -> None:
         self._book.begin_reading()
 
-    def apply(self, messages: Iterable[Message]) -> None:
-        for message in messages:
-            alert = alert_of(message)
-            if alert is not None:
-                self._book.apply(alert, wall_clock_ms())
+    def apply_message(self, message: Message) -> None:
+        alert = alert_of(message)
+        if alert is not None:
+            self._book.apply(alert, wall_clock_ms())
+
+    def applied(self) -> None:
         self._wake()
 
     def end(self) -> None:
@@ -100,24 +101,28 @@ async def run_notify(settings: Settings, topics_exist: asyncio.Event | None = No
 
 
 async def run_notify_beside(settings: Settings, topics_exist: asyncio.Event) -> None:
-    """As `run_notify`, beside other work, which no taken port ends.
+    """As `run_notify`, beside other work, which no failure of the notifications ends.
 
     Raises:
         UsageError: A setting is wrong.
     """
-    try:
-        await run_notify(settings, topics_exist)
-    except PortTakenError as error:
-        LOG.error("alerts are not sent: %s (web.notify_port)", error)
-        await asyncio.Event().wait()
+
+    async def run() -> None:
+        try:
+            await run_notify(settings, topics_exist)
+        except PortTakenError as error:
+            LOG.error("alerts are not sent: %s (web.notify_port)", error)
+            await asyncio.Event().wait()
+
+    await _restarting("all targets", run)
 
 
 async def _restarting(target: str, run: Callable[[], Awaitable[None]]) -> None:
-    """Runs what one target needs, again after an unexpected error."""
+    """Runs the delivery to one target, again after an unexpected error."""
 
     async def on_failure(error: Exception, wait_s: float) -> None:
         LOG.error(
-            "sending to %s failed and is started again in %g s (%s)",
+            "sending to %s failed and restarts in %g s (%s)",
             *(target, wait_s, error_line(error)),
             exc_info=error,
         )

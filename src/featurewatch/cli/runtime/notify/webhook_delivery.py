@@ -1,8 +1,8 @@
 """Reads the alerts for one webhook, and keeps its place on the topic.
 
-Each webhook has a consumer group of its own, so a restart goes on where it was, several processes
-share the work, and a webhook that hangs holds up nobody else. A message is committed after it was
-delivered: it may be delivered twice, with the same id, and is never lost.
+Each webhook has its own consumer group, so a restart continues where it was, several processes
+share the work, and a webhook that hangs holds up nobody else. A message is committed after its
+delivery: it may be delivered twice, with the same id, but is never lost.
 """
 
 import asyncio
@@ -19,11 +19,17 @@ from featurewatch.cli.runtime.notify.alert_messages import alert_of
 from featurewatch.common.threads import run_in_thread
 from featurewatch.integrations.notify.alert_labels import AlertLinks
 from featurewatch.integrations.notify.settings import WebhookTarget
-from featurewatch.integrations.notify.webhook import GIVE_UP_MS, MAX_BODY_BYTES, event_of
+from featurewatch.integrations.notify.webhook import (
+    GIVE_UP_MS,
+    MAX_BODY_BYTES,
+    WebhookEvent,
+    event_of,
+)
 from featurewatch.integrations.notify.webhook_target import TargetStoppedError, WebhookSender
 from featurewatch.streams.bus.client_errors import read_failure
 from featurewatch.streams.bus.errors import BusError, BusPropertiesError
 from featurewatch.streams.bus.feed import FailureLog
+from featurewatch.streams.bus.passed_over import PassedOver
 from featurewatch.streams.bus.reader import open_consumer
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.topics import ALERTS
@@ -58,6 +64,7 @@ class WebhookDelivery:
         self._sender = sender
         self._links = links
         self._now_ms = now_ms
+        self._passed_over = PassedOver(LOG)
         self._new: dict[int, int] = {}
         self._loop = asyncio.get_running_loop()
 
@@ -96,22 +103,24 @@ class WebhookDelivery:
         return open_consumer(
             self._bus,
             self._group,
-            enable_auto_offset_store=False,  # what is stored is committed, also at the end
+            enable_auto_offset_store=False,  # stored offsets are committed, also at the end
             auto_commit_interval_ms=1000,
             session_timeout_ms=10_000,  # how soon others take over from a process that was killed
             queued_max_messages_kbytes=1024,
         )
 
     def _deliver(self, consumer: Consumer, message: Message, stopped: threading.Event) -> bool:
-        """Whether a message is done with: delivered, given up, or not to be delivered."""
+        """Whether a message is finished: delivered, dropped, or not to be delivered."""
         now_ms = self._now_ms()
         # A time in the future would keep a message for as long.
         received_ms = min(message.timestamp()[1], now_ms) if message.timestamp()[0] else now_ms
-        alert = alert_of(message)
-        if alert is None or self._is_history(message, received_ms):
+        event = self._event_of(message)
+        if event is None or self._is_history(message, received_ms):
             return True
-        event = event_of(alert, self._target.name, self._links.generator(alert))
-        if received_ms < now_ms - GIVE_UP_MS or len(event.body) > MAX_BODY_BYTES:
+        # What is too old is tried once while the receiver takes anything: this process may have
+        # been away, or its clock may be ahead.
+        is_late = received_ms < now_ms - GIVE_UP_MS
+        if (is_late and self._sender.is_failing) or len(event.body) > MAX_BODY_BYTES:
             self._sender.drop(event)
             return True
         future = asyncio.run_coroutine_threadsafe(
@@ -124,6 +133,17 @@ class WebhookDelivery:
         if is_done:
             future.result()
         return is_done
+
+    def _event_of(self, message: Message) -> WebhookEvent | None:
+        """What is delivered of a message; None: nothing."""
+        try:
+            alert = alert_of(message)
+            if alert is None:
+                return None
+            return event_of(alert, self._target.name, self._links.generator(alert))
+        except Exception as error:  # the message's: those after it are delivered
+            self._passed_over.note(message, error)
+            return None
 
     def _wait(
         self,
@@ -159,7 +179,7 @@ class WebhookDelivery:
         try:
             places = consumer.committed(partitions, timeout=_COMMITTED_S)
         except KafkaException:
-            return  # then what is too old counts as given up
+            return  # then messages that are too old count as dropped
         for place in places:
             if place.offset == OFFSET_INVALID and place.error is None:
                 self._new.setdefault(place.partition, self._now_ms())

@@ -53,7 +53,7 @@ def _uuid(chance: Random) -> str:
 
 
 def _ranges(chance: Random, around: str) -> Ranges:
-    """What a node offers: mostly some release's ranges, sometimes bent."""
+    """The ranges of a node: mostly some release's, sometimes changed."""
     near = [around] * 4 + list(releases())
     release_nearby = release_of(chance.choice(near))
     ranges = dict(release_nearby.ranges(unstable=chance.random() < 0.3))

@@ -49,7 +49,7 @@ class RequestInState:
 
 
 def model_response(release: str, question: RequestInState) -> Json:
-    """What the model says, in the shape of the harness's answer."""
+    """The model's answer, in the shape of the harness's answer."""
     state = question.state
     for feature, level in state.levels.items():
         if text := replay_refusal(release, state, feature, level):

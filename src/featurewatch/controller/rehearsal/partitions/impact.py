@@ -1,4 +1,4 @@
-"""What an operation makes of the partitions: a list for programs, and a summary for people."""
+"""The effect of an operation on partitions: a list for programs, and a summary for people."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,7 +18,7 @@ from featurewatch.controller.rehearsal.partitions.state import (
 )
 
 NAMED: Final = 5
-"""So many partitions, topics or brokers are named in a line; the list has all."""
+"""Maximum number of partitions, topics or brokers named in a line; the list has all."""
 
 
 class PartitionEffect(StrEnum):
@@ -166,7 +166,7 @@ def _leaders(impact: PartitionImpact) -> Iterator[str]:
         f"{before} -> {after} ({count:,})"
         for (before, after), count in sorted(pairs.items(), key=lambda pair: (-pair[1], pair[0]))
     ]
-    yield f"led by another: {_count(changes)}, broker {_some(ways)}: {_named(changes)}"
+    yield f"led by another: {_count(changes)}, broker {_first_of(ways)}: {_named(changes)}"
 
 
 def _counted(impact: PartitionImpact, effect: PartitionEffect, text: str) -> Iterator[str]:
@@ -187,7 +187,7 @@ def _moves(impact: PartitionImpact) -> Iterator[str]:
     for verb, counts in (("copied to", gained), ("removed from", lost)):
         if counts:
             brokers = [f"{broker_id} ({count:,})" for broker_id, count in sorted(counts.items())]
-            yield f"replicas {verb} broker {_some(brokers)}"
+            yield f"replicas {verb} broker {_first_of(brokers)}"
 
 
 def _created(impact: PartitionImpact) -> Iterator[str]:
@@ -195,7 +195,7 @@ def _created(impact: PartitionImpact) -> Iterator[str]:
     if changes:
         leaders = Counter(change.after.leader for change in changes)
         brokers = [f"{broker_id} ({count:,})" for broker_id, count in sorted(leaders.items())]
-        yield f"created: {_count(changes)}, led by broker {_some(brokers)}: {_named(changes)}"
+        yield f"created: {_count(changes)}, led by broker {_first_of(brokers)}: {_named(changes)}"
 
 
 def _unfinished(impact: PartitionImpact) -> Iterator[str]:
@@ -231,13 +231,13 @@ def _topics(changes: Iterable[ChangedPartition]) -> str:
     """The topics with their counts, if there are several."""
     topics = Counter(change.partition.topic for change in changes)
     names = [f"{topic} ({count:,})" for topic, count in topics.most_common()]
-    return f", topics {_some(names)}" if len(names) > 1 else ""
+    return f", topics {_first_of(names)}" if len(names) > 1 else ""
 
 
 def _named(changes: Iterable[ChangedPartition]) -> str:
-    return _some([str(change.partition) for change in changes])
+    return _first_of([str(change.partition) for change in changes])
 
 
-def _some(names: list[str]) -> str:
+def _first_of(names: list[str]) -> str:
     shown = ", ".join(names[:NAMED])
     return shown if len(names) <= NAMED else f"{shown} and {len(names) - NAMED:,} more"

@@ -1,4 +1,4 @@
-"""What a KRaft controller does with partitions when brokers come and go, or when it is asked to.
+"""Changes of partitions by a KRaft controller when brokers come and go, or on request.
 
 Follows ``ReplicationControlManager`` of Kafka's package ``org.apache.kafka.controller``. A replica
 that can catch up is taken to do so within the operation: a broker that starts joins its ISRs, and a

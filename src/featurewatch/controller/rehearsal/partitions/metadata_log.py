@@ -105,8 +105,8 @@ class PartitionLog:
     ) -> RehearsedPartitions:
         """The brokers and partitions, for a controller of ``release`` (as in 4.3).
 
-        ``default_min_isr`` is the minimum of topics without one of their own, if it is known
-        better than from the log, which has no brokers' configuration files.
+        ``default_min_isr`` is the minimum of topics that do not set it, if it is known better than
+        from the log, which has no brokers' configuration files.
         """
         brokers = {
             int(key.node_id): RehearsedBroker(

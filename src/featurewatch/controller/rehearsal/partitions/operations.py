@@ -10,7 +10,7 @@ from featurewatch.controller.rehearsal.partitions.state import RehearsedPartitio
 
 @dataclass(frozen=True, slots=True)
 class CreateTopic:
-    """A topic is created with so many partitions of so many replicas."""
+    """A topic is created with this number of partitions and of replicas for each."""
 
     name: str
     partition_count: int

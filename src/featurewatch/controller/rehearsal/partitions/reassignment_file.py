@@ -91,8 +91,10 @@ def _check_entries(entries: list[tuple[TopicPartition, tuple[int, ...]]]) -> Non
         raise ReassignmentFileError("Partition replica list cannot be empty")
     counts = Counter(partition for partition, _ in entries)
     if repeated := [_shown(partition) for partition, count in counts.items() if count > 1]:
-        text = f"Partition reassignment contains duplicate topic partitions: {_some(repeated, ',')}"
-        raise ReassignmentFileError(text)
+        raise ReassignmentFileError(
+            "Partition reassignment contains duplicate topic partitions: "
+            + _first_of(repeated, ",")
+        )
     duplicates = [
         f"{_shown(partition)} contains multiple entries for {_repeated(replicas)}"
         for partition, replicas in entries
@@ -100,13 +102,14 @@ def _check_entries(entries: list[tuple[TopicPartition, tuple[int, ...]]]) -> Non
     ]
     if duplicates:
         raise ReassignmentFileError(
-            "Partition replica lists may not contain duplicate entries: " + _some(duplicates, ". ")
+            "Partition replica lists may not contain duplicate entries: "
+            + _first_of(duplicates, ". ")
         )
 
 
 def _repeated(replicas: Iterable[int]) -> str:
     counts = Counter(replicas)
-    return _some([str(broker_id) for broker_id, count in counts.items() if count > 1], ",")
+    return _first_of([str(broker_id) for broker_id, count in counts.items() if count > 1], ",")
 
 
 def target_error(
@@ -114,7 +117,7 @@ def target_error(
 ) -> str | None:
     """Why the tool does not send these reassignments to this cluster, None if it does.
 
-    It asks for live brokers: one that is fenced, or whose znode is gone, is unknown to it.
+    It asks for live brokers: one that is fenced, or without a znode, is unknown to it.
     """
     live = {broker_id for broker_id, broker in before.brokers.items() if not broker.is_fenced}
     wanted = {broker_id for replicas in targets.values() for broker_id in replicas}
@@ -125,13 +128,13 @@ def target_error(
         if partition.topic not in topics:
             return f"Topic {quoted(partition.topic)} not found."
     missing = [_shown(partition) for partition in targets if partition not in before.partitions]
-    return f"Unable to find partition: {_some(missing, ', ')}" if missing else None
+    return f"Unable to find partition: {_first_of(missing, ', ')}" if missing else None
 
 
 def _shown(partition: TopicPartition) -> str:
     return quoted(str(partition))
 
 
-def _some(names: list[str], separator: str) -> str:
+def _first_of(names: list[str], separator: str) -> str:
     shown = separator.join(names[:_NAMED])
     return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED:,} more"

@@ -53,7 +53,7 @@ class TopicSettings(NamedTuple):
 
 
 class DefaultSettings(NamedTuple):
-    """The settings of topics that have none of their own."""
+    """The settings of topics that do not override them."""
 
     min_isr: int = 1
     is_unclean_allowed: bool = False

@@ -1,4 +1,4 @@
-"""What a controller in ZooKeeper mode does with partitions when brokers come and go, or when asked.
+"""Changes of partitions by a controller in ZooKeeper mode when brokers come and go, or on request.
 
 Follows ``KafkaController``, ``ZkPartitionStateMachine`` and ``ZkReplicaStateMachine`` of Kafka 3.9.
 A replica that can catch up is taken to do so within the operation, as in `kraft`.
@@ -47,7 +47,7 @@ _Changed = dict[TopicPartition, KraftPartition]
 def stop_broker(before: RehearsedPartitions, broker_id: int, *, in_order: bool) -> OperationResult:
     """A broker dies, or shuts down ``in_order`` first: then its leaders move while it still runs.
 
-    A partition with one replica keeps its leader until the broker is gone.
+    A partition with one replica keeps its leader until the broker has stopped.
     """
     live = before.usable() - {broker_id}
     changed: _Changed = {}
@@ -231,7 +231,7 @@ def _led(state: KraftPartition, selected: SelectedLeader) -> KraftPartition:
 
 
 def _without_replica(state: KraftPartition, broker_id: int) -> KraftPartition:
-    """A replica goes offline: the last member stays in the ISR, and a leader is none any more."""
+    """A replica goes offline: the last member stays in the ISR, and a leader leads no longer."""
     leader = NO_LEADER if state.leader == broker_id else state.leader
     isr = without(state.isr, [broker_id]) if len(state.isr) > 1 else state.isr
     return replace(state, leader=leader, isr=isr)

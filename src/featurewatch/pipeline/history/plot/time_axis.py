@@ -51,7 +51,7 @@ def _months(begin: datetime, end: datetime, months: int) -> Iterator[datetime]:
 
 
 def _text(time: datetime | None, before: datetime | None, step: timedelta | None) -> str:
-    assert time is not None  # noqa: S101 - only `before` may be none
+    assert time is not None  # noqa: S101 - only `before` may be None
     if step is None or step >= timedelta(days=1):
         new_year = before is None or before.year != time.year
         month = time.strftime("%b") if step is None else f"{time:%b} {time.day}"

@@ -2,8 +2,8 @@
 
 Requests wait as they are, so that a broker gets what Kafka's controller would send. Beyond a number
 of states of partitions they are merged to what the broker still has to learn: at most a stop, a
-state and the metadata of each partition. So the memory follows the partitions of the cluster, not
-the changes while a broker does not answer.
+state and the metadata of each partition. The memory therefore depends on the partitions of the
+cluster, not on the changes while a broker does not answer.
 """
 
 from collections import deque
@@ -66,7 +66,7 @@ def merge_requests(requests: Iterable[BrokerRequest]) -> Iterator[BrokerRequest]
 
     Of each partition the newest state remains. A stop after a state replaces it, because the broker
     has not seen the state; a state after a stop follows it, because the stop may delete the replica
-    that the state creates anew.
+    that the state creates again.
     """
     stops = _StopMerge()
     states = _StateMerge()

@@ -24,7 +24,7 @@ from featurewatch.reference.zookeeper.wire.messages.to_brokers import (
 )
 
 _LOUD_AFTER: Final = 5
-"""So many failures in a row are more than a start, whose port opens after its znode is there."""
+"""More consecutive failures than this are not a start, whose port opens after its znode exists."""
 
 _UNENCODABLE: Final = (struct.error, ValueError, TypeError, AttributeError)
 _log = logging.getLogger("featurewatch.reference.zookeeper")
@@ -49,7 +49,7 @@ class ChannelSettings:
 class BrokerChannel:
     """Sends requests to a broker of one epoch; make it in an event loop, and close it.
 
-    ``deliver`` gets an event for each response. A failure is none: the request is sent again. A
+    ``deliver`` gets an event for each response. After a failure the request is sent again. A
     request that cannot be written in bytes gets a response with UNKNOWN_SERVER_ERROR.
     """
 

@@ -1,7 +1,7 @@
 """The channels of a controller: requests go out in order, responses come back as events.
 
-Follows ``kafka.controller.ControllerChannelManager``. Each live broker has a queue and a connection
-of its own, so a broker that does not answer delays no other. A request is repeated until the broker
+Follows ``kafka.controller.ControllerChannelManager``. Each live broker has its own queue and
+connection, so a broker that does not answer delays no other. A request is repeated until the broker
 responds or leaves the live set: a broker's znode is there before its port listens.
 """
 
@@ -23,9 +23,9 @@ A channel calls it from its own task, so it must not run the machine.
 
 
 class BrokerChannels:
-    """The channels to the live brokers, which are none at first.
+    """The channels to the live brokers; at first no broker is live.
 
-    ``name`` is the client id and stands in log lines. All methods are called in the event loop.
+    ``name`` is the client id and is part of log lines. All methods are called in the event loop.
     """
 
     def __init__(

@@ -91,7 +91,7 @@ class Kip4Api:
         except MachineExitedError:
             raise
         except Exception as error:
-            # The draft has a code for what nobody expects, and the other requests go on.
+            # The draft has a code for unexpected errors, and the other requests continue.
             _log.exception("request %d of KIP-4 failed", request.key)
             reason = f"{UNEXPECTED_ERROR} {type(error).__name__}: {error}"
             code, description = ADMIN_REQUEST_FAILED, _fitting(reason)

@@ -16,7 +16,7 @@ UNEXPECTED_ERROR: Final = "Unexpected error occurred while processing Admin requ
 
 
 class ReassignmentCode(IntEnum):
-    """What became of a reassignment, as the draft and the tools up to Kafka 2.5 number it."""
+    """The status of a reassignment, as the draft and the tools up to Kafka 2.5 number it."""
 
     FAILED = -1
     IN_PROGRESS = 0

@@ -93,6 +93,6 @@ def _replica_list(part: str) -> tuple[int, ...]:
     ids = [number.strip() for number in part.split(":")]
     if not all(_BROKER_ID.fullmatch(number) for number in ids):
         raise AdminRequestFailedError(
-            f"{brief(part)} is no list of replicas: write broker ids as in 1:2,2:3."
+            f"{brief(part)} is not a list of replicas: write broker ids as in 1:2,2:3."
         )
     return tuple(map(int, ids))

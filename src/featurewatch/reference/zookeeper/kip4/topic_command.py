@@ -180,7 +180,7 @@ class TopicCommandHelper:
         partition_count: int | None,
         replicas: tuple[tuple[int, ...], ...] | None,
     ) -> tuple[NewPartitions | None, dict[TopicPartition, tuple[int, ...] | None]]:
-        """What is added to a topic, and the targets of what is moved."""
+        """The partitions to add to a topic, and the targets of those that move."""
         if replicas is None:
             if partition_count is None:
                 return None, {}

@@ -57,7 +57,7 @@ __all__ = ["BrokerIdentity", "ReferenceBroker"]
 
 @dataclass(frozen=True, slots=True)
 class FinalizedFeaturesAndEpoch:
-    """A broker's cached finalized features; ``epoch`` -1: there are none.
+    """A broker's cached finalized features; ``epoch`` -1: nothing is finalized.
 
     ``czxid`` is the transaction that created the znode, -1 if a controller sent the levels.
     """
@@ -88,7 +88,7 @@ class ReferenceBroker:
         self.registered = False
         """Whether its znode exists in the current session."""
         self.controller_id: int | None = None
-        """The id of the controller as last read; None: there is none, or not known."""
+        """The id of the controller as last read; None: no controller, or not known."""
 
     def receive(self, event: Event, now_ms: int) -> list[Effect]:
         """Processes one event and returns its effects; none after an `ExitProcess`."""

@@ -13,7 +13,7 @@ def is_compatible(dialect: Dialect, capabilities: Capabilities, feature: str, le
 
     The controller and the brokers use the same check (KIP-584, broker protections):
     `controller.compatibility.supports`, where level 0 means off. Only in the early draft is 0 an
-    ordinary level, which must lie in the range. No level lies in a range that the dialect forbids.
+    ordinary level, which must be in the range. No level is in a range that the dialect forbids.
     """
     name = FeatureName(feature)
     supported = capabilities.ranges.get(name)

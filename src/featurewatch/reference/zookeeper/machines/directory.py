@@ -46,7 +46,7 @@ CLUSTER_ID: Final = "/cluster/id"
 
 
 class BrokerDirectory:
-    """The registered brokers, and the cluster id, which the machine creates if there is none.
+    """The registered brokers, and the cluster id, which the machine creates if it is missing.
 
     ``new_id`` is the id of a new cluster. Changes of the list are read at the next `Tick`, so that
     ten thousand brokers that register one by one do not cost ten thousand list reads.

@@ -8,7 +8,7 @@ A shell guarantees:
 
 - One machine has one ZooKeeper session. `SessionStarted` comes first; `Reconnected` follows a
   `Disconnected` of the same session. `SessionLost` means that the session has expired (its
-  ephemeral znodes are gone); a new `SessionStarted` follows.
+  ephemeral znodes are deleted); a new `SessionStarted` follows.
 - Operations are performed in the order of their requests, and each `ZookeeperRequest` gets one
   `OperationCompleted` with its token. A request in flight at a `Disconnected` completes with
   `OutcomeUnknown` before that event, and so does a request made while disconnected.
@@ -57,7 +57,7 @@ class SessionStarted:
 
 @dataclass(frozen=True, slots=True)
 class SessionLost:
-    """The session has expired, and its ephemeral znodes are gone."""
+    """The session has expired, and its ephemeral znodes are deleted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ class TaskQueue:
     """Runs tasks in the order in which they were added.
 
     If the connection is lost during reads, all reads of that step are repeated after the reconnect,
-    completed ones too, because their watches are gone. A lost write gives its task `OutcomeUnknown`
+    completed ones too, because their watches are lost. A lost write gives its task `OutcomeUnknown`
     after the reconnect, because only the task can find out what happened to it.
     """
 

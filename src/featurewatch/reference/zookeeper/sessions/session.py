@@ -1,7 +1,7 @@
 """Drives machines on a real ZooKeeper ensemble: sends their requests and delivers events in order.
 
 One session carries all machines of one node (its broker and its candidate for the controller), as
-in Kafka. Kazoo runs in threads of its own. All its events are passed to one asyncio loop, in the
+in Kafka. Kazoo runs in its own threads. All its events are passed to one asyncio loop, in the
 order in which the server sent them, and only that loop drives machines.
 """
 

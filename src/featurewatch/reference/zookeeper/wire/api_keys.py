@@ -1,8 +1,8 @@
 """The requests that a listener accepts: Kafka's released ones, or those of a draft.
 
 The drafts of KIP-584 use API keys and tags that released Kafka uses for other requests (48 and 49
-are client quotas), and the two drafts use the same ones differently. So a listener implements
-exactly one dialect.
+are client quotas), and the two drafts use the same ones differently. A listener therefore
+implements exactly one dialect.
 """
 
 from collections.abc import Mapping
@@ -83,7 +83,7 @@ KIP4_PREFERRED_REPLICA_LEADER_ELECTION: Final = 30_408
 KIP4_KEYS: Final = range(KIP4_CLUSTER_METADATA, KIP4_PREFERRED_REPLICA_LEADER_ELECTION + 1)
 
 REPLICA_KEYS: Final = frozenset({LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA})
-"""What a controller requests of the hosts of replicas."""
+"""The requests of a controller to the hosts of replicas."""
 
 Versions = tuple[int, int]
 

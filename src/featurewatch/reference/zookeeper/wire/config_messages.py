@@ -128,7 +128,7 @@ def _altered(
         code = int(failed.error if failed is not None else -1) if result is None else result.error
         error, message = ErrorCode(int(code)), None if result is None else result.message
     elif any(int(item.config_operation) != ConfigOperation.DELETE for item in resource.configs):
-        error, message = ErrorCode.INVALID_REQUEST, "This node has no settings of its own."
+        error, message = ErrorCode.INVALID_REQUEST, "This node has no settings that can be changed."
     return form.AlterConfigsResourceResponse(
         error_code=error,
         error_message=message,

@@ -34,7 +34,7 @@ _BROKERS, _CONTROLLERS = 1, 2
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """The content of Metadata and DescribeCluster; ``controller_id`` is -1 if there is none."""
+    """The content of Metadata and DescribeCluster; ``controller_id`` is -1 without a controller."""
 
     cluster_id: str | None = None
     controller_id: int = -1

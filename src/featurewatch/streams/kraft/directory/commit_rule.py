@@ -7,13 +7,13 @@ The high watermark is not in the files of a metadata log directory. They allow t
    is committed.
 2. In a quorum of one voter a record is committed when it is written.
 3. A leader that a majority has not fetched from for 1.5 x ``controller.quorum.fetch.timeout.ms``
-   resigns (Kafka 3.7 and newer) and appends nothing more in that epoch. So if an epoch's log holds
-   a record that was appended at t and another appended at t + settle or later, a majority fetched
-   between the two, if settle is longer than those 1.5 timeouts. (With more than three voters the
-   fetches that make a majority may lie in two such spans, so settle is doubled there, and where the
-   number of voters is not known.) The remaining assumption is that a majority that fetches is not
-   behind by more than the rest of settle: with the defaults of 2 s and 5 s, by 2 s. By Raft's rule
-   everything before a committed record is committed too, whatever its epoch.
+   resigns (Kafka 3.7 and newer) and appends nothing more in that epoch. If an epoch's log holds
+   a record that was appended at t and another appended at t + settle or later, a majority has
+   therefore fetched between the two, if settle is longer than those 1.5 timeouts. (With more than
+   three voters the fetches of a majority may be in two such spans, so settle is doubled there, and
+   where the number of voters is not known.) The remaining assumption is that a majority that
+   fetches is not behind by more than the rest of settle: with the defaults of 2 s and 5 s, by 2 s.
+   By Raft's rule everything before a committed record is committed too, whatever its epoch.
 
 Times are those that the leaders wrote into the log; no clock of ours takes part, and a log that
 does not grow releases nothing (idle controllers write a NoOpRecord every half second). Where the

@@ -1,4 +1,4 @@
-"""What a log directory was formatted with, read from its files alone.
+"""The format of a log directory, read from its files alone.
 
 ``kafka-storage format`` leaves two things: ``meta.properties``, which names the node and cluster,
 and a snapshot with the levels that a new cluster begins with. Up to 4.3 that is
@@ -65,7 +65,7 @@ class FormattedDirectory:
     ``bootstrap.checkpoint``, else of the log's first snapshot, else of ``meta.properties`` (None:
     none of them has any; only a controller needs them). ``kraft_version`` and ``voters`` are of a
     quorum with dynamic voters, None and empty elsewhere. ``log`` is the directory of the
-    metadata log, None where there is none yet.
+    metadata log, None if it does not exist yet.
     """
 
     directory: Path
@@ -77,10 +77,10 @@ class FormattedDirectory:
 
 
 def read_formatted(directory: Path) -> FormattedDirectory:
-    """What a log directory (one of ``log.dirs``, or the metadata log's in it) was formatted with.
+    """Reads the format of a log directory (one of ``log.dirs``, or the metadata log's in it).
 
     Raises:
-        NotALogDirectoryError: it is none.
+        NotALogDirectoryError: it is not a log directory.
         DamagedDirectoryError: a file in it cannot be read, or is invalid.
     """
     node_directory = directory.parent if directory.name == PARTITION_DIRECTORY else directory
@@ -118,7 +118,7 @@ def _meta(directory: Path) -> MetaProperties:
     try:
         properties = read_meta(path)
     except (FileNotFoundError, NotADirectoryError):
-        problem = "is not formatted" if directory.is_dir() else "is no directory"
+        problem = "is not formatted" if directory.is_dir() else "is not a directory"
         raise NotALogDirectoryError(
             f"{directory} {problem}: give one of a node's log.dirs, with a {META_PROPERTIES} in it"
         ) from None
@@ -130,7 +130,7 @@ def _meta(directory: Path) -> MetaProperties:
         raise DamagedDirectoryError(f"{path} is damaged: {version_problem}; Kafka writes 0 or 1")
     node = properties.get("node.id" if version == "1" else "broker.id")
     if node is not None and not re.fullmatch(r"-?\d{1,10}", node):
-        raise DamagedDirectoryError(f"{path} is damaged: {node!r} is no node id")
+        raise DamagedDirectoryError(f"{path} is damaged: {node!r} is not a node id")
     cluster = properties.get("cluster.id")
     if version == "1" and not (cluster and node):
         absent = "node.id" if cluster else "cluster.id"
@@ -149,12 +149,12 @@ def _initial_level(path: Path, properties: Mapping[str, str]) -> FeatureLevel | 
     if text is None:
         return None
     if not re.fullmatch(r"\d{1,5}", text) or not 1 <= int(text) <= _MAX_LEVEL:
-        raise DamagedDirectoryError(f"{path} is damaged: {text!r} is no metadata.version")
+        raise DamagedDirectoryError(f"{path} is damaged: {text!r} is not a metadata.version")
     return FeatureLevel(int(text))
 
 
 def _records(path: Path, meta: MetaProperties) -> list[RecordJson] | None:
-    """The wanted records of a snapshot file; None if there is none."""
+    """The wanted records of a snapshot file; None if the file does not exist."""
     records: list[RecordJson] = []
     try:
         with path.open("rb") as file:

@@ -93,7 +93,7 @@ class LogDirectoryReader:
         )
 
     async def read(self) -> Sequence[ObserverOutput]:
-        """The next outputs of the files; waits a little where there are none."""
+        """Returns the next outputs of the files; waits a little if there is no output."""
         outputs, wait_ms = await asyncio.to_thread(self._step)
         if wait_ms:
             await asyncio.sleep(wait_ms / 1000)

@@ -11,7 +11,7 @@ class LeaderLocator:
 
     Every controller names the leader, from Fetch version 17 on with its address. Before that, or
     where that address cannot be reached from here, the bootstrap addresses are tried in turn until
-    the leader itself responds.
+    the leader itself responds, and after them those that were learned since.
     """
 
     def __init__(self, bootstrap: Sequence[Address], epoch: int) -> None:
@@ -19,6 +19,7 @@ class LeaderLocator:
             raise ValueError("no controller's address is given")
         self.leader = LeaderAndEpoch(-1, epoch)
         self._bootstrap = tuple(bootstrap)
+        self._learned: tuple[Address, ...] = ()
         self._first_index = 0
         self._named: dict[int, Address] = {}
         self._confirmed: dict[int, Address] = {}
@@ -31,7 +32,7 @@ class LeaderLocator:
         return self._confirmed.get(self.leader.id) or self._named.get(self.leader.id)
 
     def next_address(self) -> Address | None:
-        """The leader's address, or the next bootstrap address; None: the round is over."""
+        """The leader's address, or the next bootstrap or learned one; None: the round is over."""
         for addresses in (self._confirmed, self._named):
             address = addresses.get(self.leader.id)
             if address is not None and address not in self._tried:
@@ -41,7 +42,12 @@ class LeaderLocator:
             candidate = self._bootstrap[(self._first_index + step) % count]
             if candidate not in self._tried:
                 return candidate
-        return None
+        others = (*self._named.values(), *self._learned)
+        return next((address for address in others if address not in self._tried), None)
+
+    def learn(self, addresses: Sequence[Address]) -> None:
+        """Use these addresses, too: those that the cluster said last."""
+        self._learned = tuple(addresses)
 
     def new_round(self) -> None:
         """Every address may be tried again, another one first."""

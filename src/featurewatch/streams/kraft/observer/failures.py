@@ -20,7 +20,7 @@ class FailureRank(IntEnum):
     """Any other response: it says more about the quorum than a refused connection."""
 
     PERMANENT = 3
-    """A failure that does not go away by itself."""
+    """A failure that does not end on its own."""
 
 
 class _Failure(NamedTuple):

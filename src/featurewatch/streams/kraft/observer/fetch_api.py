@@ -2,7 +2,7 @@
 
 A Fetch that bears a voter's id counts as that voter's acknowledgement and can move the high
 watermark over records that are not safe; one that bears any other id shows up in the quorum's
-description. So the replica id is -1 in every request, and nothing here lets it be anything else.
+description. Therefore the replica id is -1 in every request, and no code here can change it.
 """
 
 import uuid
@@ -42,7 +42,7 @@ _WATERMARK_FROM = 18
 
 
 class ApiVersionLookup(Protocol):
-    """What a connection knows of the node's API versions."""
+    """The node's API versions as far as a connection knows them."""
 
     def version_of(self, api_key: int, ours: tuple[int, int]) -> int | None:
         """The highest common version, if any."""
@@ -97,7 +97,7 @@ def fetch_request(values: FetchRequest, cluster_id: str | None, version: int) ->
         forgotten_topics_data=(),
         **replica,
     )
-    return _anonymous(request)
+    return _checked_as_observer(request)
 
 
 def snapshot_request(
@@ -117,11 +117,11 @@ def snapshot_request(
         max_bytes=values.max_bytes,
         topics=(form.TopicSnapshot(name=METADATA_TOPIC, partitions=(partition,)),),
     )
-    return _anonymous(request)
+    return _checked_as_observer(request)
 
 
 def decode_fetch(response: Any, version: int) -> FetchResponse:
-    """What a Fetch response of ``version`` says of the metadata log."""
+    """Reads the part about the metadata log of a Fetch response of ``version``."""
     if response.error_code or not response.responses or not response.responses[0].partitions:
         return FetchResponse(response.error_code or UNSUPPORTED_VERSION, version)
     partition = response.responses[0].partitions[0]
@@ -139,7 +139,7 @@ def decode_fetch(response: Any, version: int) -> FetchResponse:
 
 
 def decode_fetch_snapshot(response: Any) -> FetchSnapshotResponse:
-    """What a FetchSnapshot response says of the metadata log."""
+    """Reads the part about the metadata log of a FetchSnapshot response."""
     if response.error_code or not response.topics or not response.topics[0].partitions:
         return FetchSnapshotResponse(response.error_code or UNSUPPORTED_VERSION)
     partition = response.topics[0].partitions[0]
@@ -169,11 +169,11 @@ def _endpoints(part: Iterable[Any]) -> MappingProxyType[int, Address]:
     return MappingProxyType({node.node_id: Address.of_peer(node.host, node.port) for node in part})
 
 
-def _anonymous(request: Any) -> Request[Any]:
-    """The request itself, if it bears no replica id; anything else must never leave."""
+def _checked_as_observer(request: Any) -> Request[Any]:
+    """Returns the request if it has no replica id; any other request must never be sent."""
     state = getattr(request, "replica_state", None)
     replica_id = request.replica_id if state is None else state.replica_id
     if replica_id != NO_REPLICA:
-        raise AssertionError(f"a request of an observer bears the replica id {replica_id}")
+        raise AssertionError(f"a request of an observer has the replica id {replica_id}")
     payload: Request[Any] = request
     return payload

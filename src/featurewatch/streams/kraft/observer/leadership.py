@@ -1,4 +1,4 @@
-"""Who leads the quorum, by the responses of its controllers. Pure.
+"""Finds the leader of the quorum by the responses of its controllers. Pure.
 
 Of each response this decides whether it is the leader's own (Kafka:
 ``KafkaRaftClient.maybeHandleCommonResponse``), and keeps the reason if the log cannot be read.
@@ -23,8 +23,8 @@ from featurewatch.streams.types import LeaderAndEpoch
 class Leadership:
     """The leader as far as it is known, the address of the next request, and the failures.
 
-    ``cluster`` is for messages. ``rebuilt_after_ms``: after so many milliseconds in which all
-    controllers had an older epoch only, the cluster was recreated.
+    ``cluster`` is for messages. ``rebuilt_after_ms``: the cluster was recreated if all controllers
+    had only an older epoch for this many milliseconds.
     """
 
     def __init__(
@@ -50,6 +50,10 @@ class Leadership:
         """The address of the next request; None: all were tried, and a new round is due."""
         return self._controllers.next_address()
 
+    def learn(self, addresses: Sequence[Address]) -> None:
+        """Use these addresses beside the configured ones."""
+        self._controllers.learn(addresses)
+
     def new_round(self) -> None:
         """Every address may be tried again."""
         self._controllers.new_round()
@@ -73,7 +77,7 @@ class Leadership:
     def on_response(
         self, request: ObserverRequest, response: ObserverResponse, now_ms: int
     ) -> ResponseKind | None:
-        """What the response means for leadership; None: the leader itself responded."""
+        """The outcome of the response for leadership; None: the leader itself responded."""
         self._controllers.update_endpoints(response.endpoints)
         error = response.error
         is_snapshot_gone = isinstance(response, FetchSnapshotResponse) and error in (
@@ -150,6 +154,6 @@ class Leadership:
         at = f" {address}" if address else ""
         # From Kafka 4.0 on controllers name a dead leader for as long as there is no majority.
         return (
-            f"controller {self.leader.id} is named as leader and cannot be found under its "
+            f"controller {self.leader.id} is named as leader but cannot be reached at its "
             f"address{at}: can it be reached from here, and are most controllers up?"
         )

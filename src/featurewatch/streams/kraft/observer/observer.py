@@ -18,9 +18,9 @@ the epoch of the record before it. The leader responds with one of three things:
 Any other controller names the leader and its epoch. An epoch has one leader, and epochs only grow.
 
 Offset and epoch do not prove that a log is the one that was read before: a recreated cluster begins
-with epoch 1 as the old one did, and may have grown past our position meanwhile. So after a start
-and after a lost connection the first fetch is for the last record that was released, and the
-checksum of its batch must be the one that it had (`is_replaced`).
+with epoch 1 as the old one did, and may have grown past our position meanwhile. After a start and
+after a lost connection the first fetch is therefore for the last record that was released, and the
+checksum of its batch must be unchanged (`is_replaced`).
 
 Why three states suffice: an observer has no vote, so Kafka's voter states (candidate, voted,
 leader, resigned) do not exist here. Only the next request matters: which one, and to whom. That is
@@ -125,6 +125,10 @@ class Observer:
             leadership.stall_reason,
         )
 
+    def learn(self, addresses: Sequence[Address]) -> None:
+        """Use these addresses of controllers beside the configured ones, after them."""
+        self._leadership.learn(addresses)
+
     def next_action(self, now_ms: int) -> ObserverRequest | Backoff:
         """The request to send now, or how long to wait; ``now_ms`` is of any monotonic clock."""
         if now_ms < self._not_before_ms:
@@ -167,7 +171,7 @@ class Observer:
         except MalformedLogError as error:
             self._move(ResponseKind.LOST)
             self._log.drop()
-            message = f"{request.to} sent what cannot be read: {error}"
+            message = f"{request.to} sent an unreadable response: {error}"
             self._leadership.on_failure(request.to, message, now_ms)
             return []
 
@@ -187,7 +191,7 @@ class Observer:
         )
 
     def _require_check(self) -> None:
-        """Whoever responds next must have the last released record as it was."""
+        """Requires that the next response has the last released record unchanged."""
         last = self._log.last_record
         if last.checksum != NO_CHECKSUM:
             self._log.drop()

@@ -33,8 +33,9 @@ from featurewatch.streams.kraft.observer.states import (
     ObserverOutput,
     ObserverTiming,
 )
+from featurewatch.streams.node_addresses import NodeAddresses
 from featurewatch.streams.source import monotonic_ms
-from featurewatch.streams.types import NO_CHECKSUM, OffsetAndEpoch
+from featurewatch.streams.types import NO_CHECKSUM, OffsetAndEpoch, Role
 
 LOG: Final = logging.getLogger("featurewatch.kraft")
 
@@ -61,7 +62,8 @@ class QuorumSettings:
 class QuorumReader:
     """A `LogReader` over the wire; ``monotonic_ms`` gives milliseconds of a monotonic clock.
 
-    ``checksum`` is that of the batch before ``next_position``.
+    ``checksum`` is that of the batch before ``next_position``. ``addresses`` are those of the
+    cluster's nodes as far as it told them.
     """
 
     def __init__(
@@ -70,9 +72,11 @@ class QuorumReader:
         next_position: OffsetAndEpoch,
         monotonic_ms: Callable[[], int] = monotonic_ms,
         checksum: int = NO_CHECKSUM,
+        addresses: NodeAddresses | None = None,
     ) -> None:
         self._monotonic_ms = monotonic_ms
         self._quorum = quorum
+        self._addresses = addresses or NodeAddresses()
         self._observer = Observer(
             quorum.controllers,
             next_position,
@@ -91,6 +95,7 @@ class QuorumReader:
 
     async def read(self) -> Sequence[ObserverOutput]:
         """Send the observer's next request, or wait."""
+        self._observer.learn(self._addresses.of(Role.CONTROLLER, self._quorum.security))
         step = self._observer.next_action(self._monotonic_ms())
         if isinstance(step, Backoff):
             await asyncio.sleep(step.ms / 1000)

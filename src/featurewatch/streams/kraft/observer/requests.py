@@ -110,7 +110,7 @@ ADVICE: Final[Mapping[int, str]] = MappingProxyType(
             "principal, or watch by ApiVersions instead"
         ),
         UNSUPPORTED_VERSION: "is older than Kafka 3.3, which is the oldest that can be followed",
-        INVALID_REQUEST: "calls our request invalid: is it a Kafka controller of 3.3 or newer?",
+        INVALID_REQUEST: "rejects our request: is it a Kafka controller of 3.3 or newer?",
         INCONSISTENT_CLUSTER_ID: (
             "belongs to another cluster than {cluster}: check the address and the cluster id"
         ),

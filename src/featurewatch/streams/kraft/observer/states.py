@@ -42,7 +42,7 @@ class ObserverState(StrEnum):
 
 
 class ResponseKind(StrEnum):
-    """What a response means for the state."""
+    """The outcome of a response for the state."""
 
     RECORDS = "records"
     DIVERGED = "diverged"

@@ -1,4 +1,4 @@
-"""What an observer has fetched and holds back until it is committed."""
+"""The batches that an observer has fetched and holds back until they are committed."""
 
 from featurewatch.streams.kraft.errors import MalformedLogError
 from featurewatch.streams.kraft.records.batch import BatchScan, RecordBatch

@@ -4,16 +4,16 @@ A control record has a key, int16 version and int16 type (``ControlRecordType``)
 begins with the version of its message. The JSON is that of Kafka's message converters.
 """
 
-from functools import cache
 from typing import Any
 
+from featurewatch.kafka.releases import from_releases
 from featurewatch.streams.kraft.errors import RecordDecodeError, UnknownRecordError
 from featurewatch.streams.kraft.records.compiler import Decoder, compiled
 from featurewatch.streams.kraft.records.frames import RecordFrame
 from featurewatch.streams.kraft.records.schema import record_table
 
 
-@cache
+@from_releases
 def _decoder(control_type: int, version: int) -> Decoder:
     schema = record_table().controls[control_type]
     if not 0 <= version <= schema.newest:
@@ -24,8 +24,8 @@ def _decoder(control_type: int, version: int) -> Decoder:
 
 
 def control_type(buffer: bytes, frame: RecordFrame) -> int:
-    """The type in the key of a control record; raises `RecordDecodeError` if there is none we
-    know."""
+    """The type in the key of a control record; raises `RecordDecodeError` if it is not a known
+    type."""
     key = buffer[frame.key_start : frame.key_end] if frame.key_start >= 0 else b""
     if len(key) != 4:
         raise RecordDecodeError("a control record must have a key of four bytes")

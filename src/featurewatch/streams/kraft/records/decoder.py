@@ -8,10 +8,10 @@ careful way, which reads every part and reports errors.
 import hashlib
 from collections.abc import Collection
 from contextlib import suppress
-from functools import cache
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
+from featurewatch.kafka.releases import from_releases
 from featurewatch.streams.events import UNREADABLE
 from featurewatch.streams.kraft.errors import RecordDecodeError, UnknownRecordError
 from featurewatch.streams.kraft.records.batch import RecordBatch
@@ -47,7 +47,7 @@ MAX_UNKNOWN_KINDS: Final = 100
 """The kinds of unknown records that have a dead letter; of more, as in a log of random bytes, none
 is kept."""
 
-FIRST_OF_KIND: Final = "; records like it that follow have no dead letter of their own"
+FIRST_OF_KIND: Final = "; later records of this kind get no dead letter"
 """The end of the reason of the first record of an unknown type or version."""
 
 _STREAK: Final = 4
@@ -57,7 +57,7 @@ Record = dict[str, Any]
 
 
 class UndecodedRecord(NamedTuple):
-    """What could not be read; ``payload`` is empty where it may hold a secret.
+    """A record that could not be read; ``payload`` is empty if it may hold a secret.
 
     Then ``reason`` ends with what may be shown of it: its version, length and digest.
     """
@@ -95,7 +95,7 @@ def unreadable(
     return {"offset": offset, "type": UNREADABLE, "version": -1, "data": data}
 
 
-@cache
+@from_releases
 def _decoder(key: int, version: int) -> Decoder:
     schema = record_table().records.get(key)
     if schema is None:
@@ -378,7 +378,7 @@ def _may_be_secret(batch: RecordBatch, parts: RecordFrame) -> bool:
 
 
 def _described(batch: RecordBatch, parts: RecordFrame) -> str:
-    """What may be shown of a withheld value beside its type: its version, length and digest."""
+    """Describes a withheld value without its content: its version, length and digest."""
     value = batch.buffer[parts.start : parts.end]
     described = f"{len(value)} bytes, SHA-256 {hashlib.sha256(value).hexdigest()}"
     if not batch.control:

@@ -12,7 +12,7 @@ _heads_so_far: list[tuple[bytes, int]] = []
 
 
 def record_heads(count: int) -> list[tuple[bytes, int]]:
-    """What at least ``count`` records of a batch have between length and value, and its size.
+    """The bytes between length and value of at least ``count`` records of a batch, and their size.
 
     No attributes, no time after the batch's, the record's index in the batch, no key.
     """

@@ -7,7 +7,7 @@ from featurewatch.streams.kraft.errors import RecordDecodeError
 from featurewatch.streams.kraft.records.varint import uvarint, varint
 
 FAILURES: Final = (RecordDecodeError, IndexError, struct_error, UnicodeDecodeError)
-"""What reading arbitrary bytes may raise in here and in a generated decoder, and nothing else."""
+"""The only exceptions that reading arbitrary bytes may raise here and in a generated decoder."""
 
 
 class RecordFrame(NamedTuple):

@@ -1,4 +1,4 @@
-"""What generated decoders call for the parts of a record that are rare, long or odd.
+"""Functions that generated decoders call for the parts of a record that are rare, long or odd.
 
 ``buffer`` is the whole read, ``end`` the end of the record in it. Nothing here trusts a length: a
 count is checked against the remaining bytes before it is used.
@@ -162,4 +162,4 @@ NAMES: dict[str, Any] = {
     each.__name__: each
     for each in (count, required, string, strings, ints, uuids, number, tag_head, skip_tags, misfit)
 } | {"UUIDS": UUIDS, "UUID_LISTS": UUID_LISTS, "INTS": INTS, "Unreadable": RecordDecodeError}
-"""What the source of a generated decoder may name."""
+"""The names that the source of a generated decoder may use."""

@@ -1,7 +1,8 @@
 """The metadata records of all releases (`kafka.releases`), typed."""
 
+import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from featurewatch.kafka.releases import from_releases, record_files
 from featurewatch.kafka.releases.merge import records
@@ -82,3 +83,21 @@ def record_table() -> RecordTable:
         records={key: _record(row) for key, row in records(files).items()},
         controls={key: _record(row) for key, row in records(files, "controls").items()},
     )
+
+
+_KIND: Final = re.compile(r"(RECORD|CONTROL)_TYPE_(\d{1,5})(?:-v(\d{1,5}))?|(\w{1,100})-v(\d{1,5})")
+
+
+def is_known(kind: str) -> bool:
+    """Whether a release has a kind of records that a source did not know (`UnknownRecordError`)."""
+    match = _KIND.fullmatch(kind)
+    if match is None:
+        return False
+    table = record_table()
+    space, number, numbered_version, name, version = match.groups()
+    if name is not None:
+        named = (*table.records.values(), *table.controls.values())
+        return any(it.type == name and it.newest >= int(version) for it in named)
+    numbered = table.records if space == "RECORD" else table.controls
+    schema = numbered.get(int(number))
+    return schema is not None and schema.newest >= int(numbered_version or 0)

@@ -26,7 +26,7 @@ TRANSACTION_MARKERS: Final = frozenset({BEGIN, END, ABORT})
 
 
 class RecordUse(StrEnum):
-    """What a source does with the records of a type."""
+    """The handling of the records of a type by a source."""
 
     PUBLISHED = "published"
     """Always decoded and published; has a fold (`tables.fold.records`) and a silver table
@@ -95,7 +95,8 @@ schemas, the folds and the silver tables."""
 
 
 def _used(*uses: RecordUse) -> frozenset[str]:
-    return frozenset(record_type.name for record_type in RECORD_TYPES if record_type.use in uses)
+    names = {record_type.name for record_type in RECORD_TYPES if record_type.use in uses}
+    return ALL_RECORDS & names
 
 
 PUBLISHED_RECORD_TYPES: Final = _used(RecordUse.PUBLISHED)

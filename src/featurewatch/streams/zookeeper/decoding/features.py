@@ -107,14 +107,14 @@ def _metadata(value: Any, name: str, *, only_integers: bool) -> dict[str, Any]:
 
     Kafka's decoder takes integers only (``Map[String, Map[String, Int]]``).
     """
-    entry = an_object(value, "what stands", name)
+    entry = an_object(value, "the entry", name)
     for key, item in entry.items():
         if only_integers and type(item) is not int:
             raise ZnodeFormatError(
                 f"{brief(key)} of {brief(name)} is not an integer: {brief(item)}"
             )
         if not key:
-            raise ZnodeFormatError(f"an empty name stands among what is said of {brief(name)}")
+            raise ZnodeFormatError(f"the entry of {brief(name)} has an empty name")
         if type(item) not in (str, int, float) or (type(item) is float and not math.isfinite(item)):
             raise ZnodeFormatError(
                 f"{brief(key)} of {brief(name)} is neither a string nor a number: {brief(item)}"

@@ -74,7 +74,7 @@ def decode_znode(path: str, data: bytes) -> DecodedZnode:
             return DecodedZnode(AdminZnode(AdminTask.DELETE, ({"topic": a_name(name)},)))
         if place := _PARTITION.fullmatch(path):
             return DecodedZnode(_partition_state(place[1], INT32(int(place[2])), data))
-        raise ZnodeFormatError("nothing is known of what stands at this path")
+        raise ZnodeFormatError("the format of a znode at this path is not known")
     except ValueError as error:
         return DecodedZnode(UnreadableZnode(str(error)), str(error))
 
@@ -82,7 +82,7 @@ def decode_znode(path: str, data: bytes) -> DecodedZnode:
 def _broker(name: str, data: bytes) -> DecodedZnode:
     """``/brokers/ids/<id>``, schema 1 to 5 (Kafka: ``BrokerIdZNode.decode``)."""
     if not re.fullmatch(r"[0-9]{1,10}", name):
-        raise ZnodeFormatError(f"{brief(name)} is no broker id")
+        raise ZnodeFormatError(f"{brief(name)} is not a broker id")
     node_id = NodeId(INT32(int(name)))
     content = json_object(data)
     version = schema(content, 1, 5)
@@ -115,7 +115,7 @@ def _addresses(content: dict[str, Any], version: int) -> dict[str, str]:
         match = _ENDPOINT.fullmatch(endpoint)
         if match is None:
             raise ZnodeFormatError(
-                f"endpoints holds what is no LISTENER://host:port: {brief(endpoint)}"
+                f"endpoints has an entry that is not LISTENER://host:port: {brief(endpoint)}"
             )
         addresses[match[1].upper()] = match[2]
     return addresses
@@ -128,7 +128,7 @@ def _supported(content: dict[str, Any]) -> dict[FeatureName, SupportedRange]:
     for name, value in an_object(features, "features").items():
         if not name:
             raise ZnodeFormatError("a feature has an empty name")
-        entry = an_object(value, "what stands", name)
+        entry = an_object(value, "the entry", name)
         early = "minVersion" in entry or "maxVersion" in entry
         low, high = ("minVersion", "maxVersion") if early else ("min_version", "max_version")
         ranges[FeatureName(name)] = SupportedRange(
@@ -164,7 +164,7 @@ def _cluster_id(data: bytes) -> ClusterIdZnode:
         raise ZnodeFormatError(f"its version is {version}; known is '1'")
     cluster = required(content, "id", a_name)
     if len(cluster) > MAX_CLUSTER_ID_CHARS or not cluster.isprintable():
-        raise ZnodeFormatError(f"its id is none: {brief(cluster)}")
+        raise ZnodeFormatError(f"its id is invalid: {brief(cluster)}")
     return ClusterIdZnode(cluster)
 
 

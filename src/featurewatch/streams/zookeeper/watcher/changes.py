@@ -18,7 +18,7 @@ WatcherEvent = ZnodeChange | ZnodeSnapshot | DeadLetter
 
 
 class ChangeRecorder:
-    """What is published of the znodes, and what is still to be published.
+    """Records which changes of znodes are published, and which are still to be published.
 
     While a snapshot is due, changes are only recorded; the snapshot then contains them all.
     """
@@ -33,7 +33,7 @@ class ChangeRecorder:
         self._sizes: dict[str, int] = {}
         self._snapshot_count = 0
         self._published: Mapping[str, Znode] | None = None
-        """What was published when the snapshot became due."""
+        """The znodes as published when the snapshot became due."""
 
     def observe_zxid(self, zxid: int) -> None:
         """A server knew of this transaction."""
@@ -64,7 +64,7 @@ class ChangeRecorder:
         events = self._change(self._cache.put(path, stat, decoded.content), seen_ms)
         if decoded.error is not None:
             place = f"znode {path} version {stat.version} of transaction {stat.czxid}"
-            reason = f"{path} cannot be taken as it is: {decoded.error}"
+            reason = f"{path} has invalid content: {decoded.error}"
             events.append(self.dead_letter(place, reason, data, seen_ms))
         return events
 
@@ -99,7 +99,7 @@ class ChangeRecorder:
         reason = self.snapshot_due
         missed = self._cache.missed_since(self._published) if self._published is not None else 0
         if missed:
-            reason += f"; versions in between that are not told: {missed}"
+            reason += f"; versions in between were not read: {missed}"
         self._snapshot_count += 1
         self._published = self.snapshot_due = None
         chunks = self._chunks(znodes)

@@ -96,7 +96,7 @@ class ZookeeperFailures:
         if exists:
             reason = f"{CLUSTER_ID} is not there: no Kafka registered here yet, or under a chroot"
         else:
-            reason = "the chroot does not exist: check what stands after the addresses"
+            reason = "the chroot does not exist: check the path after the addresses"
         self.unidentified(reason, now_ms)
 
     # -- single znodes -----------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What a response about one znode causes: events, and further reads."""
+"""Effects of a response about one znode: events, and further reads."""
 
 from collections.abc import Iterable
 

@@ -26,7 +26,7 @@ class WatcherState(StrEnum):
 
 
 class WatcherTrigger(StrEnum):
-    """What moves the watcher from one state to the next."""
+    """The triggers that move the watcher from one state to the next."""
 
     CONNECTED = "connected"
     DISCONNECTED = "disconnected"
@@ -37,7 +37,7 @@ class WatcherTrigger(StrEnum):
     IDENTIFIED = "identified"
     OTHER_CLUSTER = "other cluster"
     SNAPSHOT_DUE = "snapshot due"
-    """What was published must be published again as a whole."""
+    """Everything that was published must be published again."""
 
     SWEPT = "swept"
 

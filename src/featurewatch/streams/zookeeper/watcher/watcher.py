@@ -8,8 +8,8 @@ The protocol (the rules of ZooKeeper's watches; Kafka's own reader is ``KafkaZkC
 - A watch triggers once and carries no data: the znode is read again, and each read sets a new watch
   in the same request, so no change is lost; several changes in between are seen as one.
 - Watches end with the connection, so every new connection begins with a sweep over everything.
-- A server may lag behind the one before it. So a connection begins with a sync, and a server that
-  then still knows less than was read before is retried: what is published never goes back.
+- A server may lag behind the previous one. A connection therefore begins with a sync, and a server
+  that still knows less than was read before is retried: published state never goes back.
 - Within a session a sweep publishes only what changed. After a lost session it publishes a
   snapshot, since ephemeral znodes may have been deleted and created again unseen.
 
@@ -244,8 +244,8 @@ class ZnodeWatcher:
         self._sync_again_ms = now_ms + self._timing.lag_pause_ms
         if now_ms - since_ms >= self._timing.rebuilt_after_ms:
             self._changes.restart(
-                f"ZooKeeper knows nothing of transaction 0x{self.zxid:x}, which was there: its "
-                "data was restored or made anew"
+                f"ZooKeeper no longer has transaction 0x{self.zxid:x}: its data was restored or "
+                "recreated"
             )
 
     # -- the cluster's id -------------------------------------------------------------------

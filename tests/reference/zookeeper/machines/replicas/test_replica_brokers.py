@@ -182,7 +182,7 @@ def test_a_replica_is_stopped_and_then_deleted() -> None:
 
 
 def test_an_isr_request_without_a_response_is_made_again() -> None:
-    """One is in flight for each broker; a refused one begins anew from what is in sync then."""
+    """One is in flight for each broker; a refused one restarts from what is in sync then."""
     cluster = MiniController()
     cluster.brokers.fall_behind(3)
     (request,) = cluster.brokers.isr_requests()

@@ -55,11 +55,11 @@ class PartitionHistory:
         return self.state is not None and {*self.state.isr} <= self.dropped
 
     def broken_at_the_end(self) -> Iterator[str]:
-        """The rules that are broken once all brokers are back and all followers have caught up."""
+        """The rules that are broken once all brokers run and all followers have caught up."""
         if self.state is None or self.is_lost:
             return
         if self.state.leader not in self.assignment.replicas:
-            yield "every partition is led once all brokers are back"
+            yield "every partition is led once all brokers run"
         if self.assignment.is_being_reassigned:
             yield "every reassignment ends"
         if {*self.state.isr} != {*self.assignment.replicas}:

@@ -1,7 +1,7 @@
 """Any sequence of operations, with crashes of the controller between any two of its writes.
 
 The rules are checked on the history of ZooKeeper and on the requests; each rule is shown to fail on
-a planted bug. Deposed controllers go on in ignorance, and must not write. `history_rules` has the
+a planted bug. Deposed controllers continue, and must not write. `history_rules` has the
 rules, and the one situation in which Kafka itself leaves a partition without an assigned leader.
 """
 
@@ -105,7 +105,7 @@ class Simulation:
         self.driver.send_isr(partition, (leadership.leader, *others), _ignore)
 
     def _replace_controller(self) -> None:
-        """The old controller goes on, and does not know that it is deposed."""
+        """The old controller continues, and does not know that it is deposed."""
         driver = self.driver
         self.deposed.append((driver.controller, driver.pending, driver.tasks))
         driver.elect()
@@ -245,7 +245,7 @@ def planted(bug: Any) -> Iterator[None]:
             "no acknowledged write is lost without an unclean election",
         ),
         (with_forgotten_reassignments, "every reassignment ends"),
-        (with_dead_leaders, "every partition is led once all brokers are back"),
+        (with_dead_leaders, "every partition is led once all brokers run"),
     ],
 )
 def test_a_planted_bug_breaks_its_rule(bug: Any, rule: str) -> None:

@@ -230,7 +230,7 @@ def test_an_isr_that_is_refused(
 
 @pytest.mark.parametrize("is_performed", [False, True])
 def test_an_isr_whose_write_has_no_outcome(is_performed: bool) -> None:
-    """The write is repeated, and recognized if it was performed before; the leader may go on."""
+    """The write is repeated, and recognized if it was performed before; the leader may continue."""
     driver = make_cluster((1, 2, 3))
     lost: list[Operation] = []
 
@@ -304,7 +304,7 @@ def test_a_topic_is_deleted() -> None:
 
 
 def test_a_deletion_waits_for_a_dead_broker() -> None:
-    """The topic is ineligible until the broker is back; then the deletion is retried."""
+    """The topic is ineligible until the broker returns; then the deletion is retried."""
     driver = make_cluster((1, 2))
     driver.kill_broker(2)
     driver.requests.clear()

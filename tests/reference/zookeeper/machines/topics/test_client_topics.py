@@ -128,7 +128,7 @@ REFUSED: Mapping[str, tuple[NewTopic, ErrorCode, str]] = {
 def test_what_cannot_be_created_has_kafkas_error(case: str) -> None:
     """Nothing is written.
 
-    Both forms at once are INVALID_REQUEST (A-08 as released), and each reason has a code of its own
+    Both forms at once are INVALID_REQUEST (A-08 as released), and each reason has a own code
     (A-02 as released).
     """
     topic, error, message = REFUSED[case]
@@ -200,7 +200,7 @@ def test_partitions_are_added_after_those_that_exist() -> None:
     assert moving.error is ErrorCode.REASSIGNMENT_IN_PROGRESS
 
 
-def test_a_deleted_topic_is_gone_when_the_brokers_have_deleted_it() -> None:
+def test_a_deleted_topic_vanishes_when_the_brokers_have_deleted_it() -> None:
     """Unknown topics are refused, and so are all where deletion is switched off."""
     driver = make_cluster((1, 2))
     results = perform(driver, driver.controller.topics.delete(["t", "n"]))

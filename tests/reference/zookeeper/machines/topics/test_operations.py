@@ -115,7 +115,7 @@ def test_an_unreadable_topic_is_left_out_alone(data: bytes) -> None:
 
 
 def test_a_topic_that_is_removed_under_the_controllers_feet() -> None:
-    """Its partitions are forgotten; the others go on."""
+    """Its partitions are forgotten; the others continue."""
     driver = make_cluster((1, 2))
     driver.create_topic((2, 1), topic="u")
     for path in [path for path in driver.history.tree if path.startswith("/brokers/topics/t")]:
@@ -173,7 +173,7 @@ def test_two_brokers_die_at_once(dialect: OperationsDialect) -> None:
 
 
 def test_a_broker_without_replicas_dies() -> None:
-    """The others learn that it is gone (C-39)."""
+    """The others learn that it died (C-39)."""
     driver = make_cluster((1, 2), brokers=(1, 2, 3))
     assert driver.kill_broker(3) == ["S 1 UM none", "S 2 UM none"]
 
@@ -190,7 +190,7 @@ def test_the_whole_isr_dies_in_the_document(dialect: OperationsDialect) -> None:
 @pytest.mark.form("released")
 @pytest.mark.parametrize("unclean", [False, True])
 def test_the_whole_isr_dies(unclean: bool) -> None:
-    """Without unclean elections the partition waits for its ISR, and then goes on (C-16 as
+    """Without unclean elections the partition waits for its ISR, then continues (C-16 as
     released, C-41); with them the new leader is recovering (C-17 as released)."""
     driver = make_cluster((1, 2, 3), unclean=unclean)
     driver.alter_isr(1)
@@ -263,7 +263,7 @@ def test_a_new_partition_is_led_when_a_replica_starts(dialect: OperationsDialect
 
 
 @DIALECTS
-def test_a_broker_that_was_shut_down_may_lead_again_once_it_is_back(
+def test_a_broker_that_was_shut_down_may_lead_once_it_is_restarted(
     dialect: OperationsDialect,
 ) -> None:
     """Its replica is online, and the next election chooses it (C-41)."""

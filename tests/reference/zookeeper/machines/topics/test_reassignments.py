@@ -246,7 +246,7 @@ def test_a_reassignment_is_canceled() -> None:
 
 
 def test_a_reassignment_is_replaced() -> None:
-    """What only the first target had is dropped at once; the newest target counts."""
+    """Replicas that only the first target had are dropped at once; the newest target counts."""
     driver = make_cluster((1, 2, 3), brokers=(1, 2, 3, 4, 5))
     driver.reassign(4, 2, 3)
     driver.reassign(5, 2, 3)

@@ -514,7 +514,7 @@ def test_a_replica_is_deleted_in_three_states_in_released_kafka() -> None:
 
 
 @DIALECTS
-def test_valid_replicas_go_on_where_others_are_refused(dialect: OperationsDialect) -> None:
+def test_valid_replicas_change_where_others_are_refused(dialect: OperationsDialect) -> None:
     """One call with a valid and an invalid replica moves the valid one (C-36)."""
     driver, parts = cluster(dialect)
     absent = PartitionReplica(P0, 9)
@@ -568,7 +568,7 @@ def test_the_partitions_of_a_topic_are_found_without_a_scan() -> None:
 
 
 def test_requests_have_the_ids_of_topics_and_the_addresses_of_brokers() -> None:
-    """What versions with topic ids and the lists of brokers need is in the request itself."""
+    """The request contains what versions with topic ids and the lists of brokers need."""
     driver = OperationsDriver()
     driver.settle()
     driver.create_topic([1, 2, 3])

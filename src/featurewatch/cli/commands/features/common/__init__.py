@@ -1,1 +1,1 @@
-"""What the commands of ``featurewatch features`` share."""
+"""Parts that the commands of ``featurewatch features`` share."""

@@ -86,7 +86,7 @@ def report(
 
 
 def _suggest(refused: Iterable[str]) -> None:
-    """Prints which features of Kafka were probably meant; clusters may have others of their own."""
+    """Prints which features of Kafka were probably meant; clusters may have custom features."""
     from featurewatch.controller.kraft.releases import intended_feature
 
     for name in refused:

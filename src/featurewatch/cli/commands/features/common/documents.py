@@ -1,4 +1,4 @@
-"""What the commands print as JSON: the document of KIP-584's examples, and its parts."""
+"""JSON output of the commands: the document of KIP-584's examples, and its parts."""
 
 import json
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ def document(
     dialect: FeatureDialect,
     results: list[dict[str, Any]] | None = None,
 ) -> dict[str, Any]:
-    """What a node supports and what is finalized, in the keys of the early or the later draft.
+    """Supported ranges of a node and finalized levels, in the keys of the early or the later draft.
 
     Those of the later draft serve for released Kafka too. ``status`` is OK unless a result has an
     error; the epoch is null where the node has none. ``results`` are those of a change.

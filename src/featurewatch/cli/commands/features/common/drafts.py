@@ -41,7 +41,7 @@ async def delete_by_draft(
     if dry_run:
         raise UsageError("the drafts of KIP-584 have no dry run")
     if not names:
-        raise UsageError("name what to delete: --features a,b")
+        raise UsageError("name the features to delete: --features a,b")
     warn_of_deletion()
     early = target.dialect is FeatureDialect.EARLY
     kind = "features" if early else "finalized features"
@@ -57,7 +57,7 @@ async def delete_by_draft(
 
 
 def warn_of_deletion() -> None:
-    """Prints what a deletion is for."""
+    """Prints the purpose of a deletion."""
     print_error(
         "deletion is for garbage collection: features that were finalized by accident, or that are "
         "retired and in nobody's use"

@@ -56,10 +56,11 @@ def _check(answers: tuple[NodeDescription, ...]) -> None:
     """Ends the command where a node's support is unknown: it may be the lowest."""
     silent = [answer for answer in answers if answer.metadata is None]
     for answer in silent:
-        print_error(f"what {answer.role} {answer.node_id} supports is unknown: {answer.error}")
+        print_error(f"the features of {answer.role} {answer.node_id} are unknown: {answer.error}")
     if silent:
         print_error(
-            "nothing was sent, nothing is changed: start what does not answer, or unregister it"
+            "nothing was sent, nothing is changed: start the nodes that do not answer, or "
+            "unregister them"
         )
         sys.stdout.flush()
         raise Exit(ExitCode.UNKNOWN)

@@ -30,22 +30,26 @@ DialectOption = Annotated[
         default="released",
     ),
 ]
-Unsafe = Annotated[bool, Option("--unsafe", help="Even if metadata may be lost beyond recovery.")]
+Unsafe = Annotated[
+    bool, Option("--unsafe", help="Allow this even if metadata may be lost beyond recovery.")
+]
 LevelList = Annotated[
     list[str] | None,
     Option(
         "--feature",
         metavar="NAME=LEVEL",
-        help="A feature's level; metadata.version takes a name too. Repeatable.",
+        help="Feature and level; metadata.version also takes a name. Repeatable.",
     ),
 ]
 NameList = Annotated[
     list[str] | None,
-    Option("--feature", metavar="NAME", help="The feature's name. Repeatable."),
+    Option("--feature", metavar="NAME", help="Name of a feature. Repeatable."),
 ]
 NameComma = Annotated[
     str | None,
-    Option("--features", metavar="NAME,...", help="Names as a comma list, as in KIP-584."),
+    Option(
+        "--features", metavar="NAME,...", help="Comma-separated names of features, as in KIP-584."
+    ),
 ]
 Metadata = Annotated[
     str | None,
@@ -60,7 +64,7 @@ ReleaseVersion = Annotated[
     Option(
         "--release-version",
         metavar="RELEASE",
-        help=f"Every feature's level of a release, as in {newest_release()}.",
+        help=f"Set every feature to its level in this release, as in {newest_release()}.",
     ),
 ]
 

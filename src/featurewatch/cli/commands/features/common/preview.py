@@ -1,4 +1,4 @@
-"""What a change will do, before it is sent: levels, consequences, the downgrade path."""
+"""The preview of a change before it is sent: levels, consequences, the downgrade path."""
 
 from collections.abc import Iterable, Iterator
 
@@ -51,5 +51,5 @@ def _way_back(release: Release, feature: FeatureName, before: int, after: int) -
     if floor <= before:
         return f"a downgrade to {back}, without loss"
     if floor < after:
-        return f"a downgrade to {level_name(feature, floor)} at the least; {back} is out of reach"
+        return f"a downgrade to {level_name(feature, floor)} at the lowest; {back} is out of reach"
     return f"none: {back} cannot hold what {level_name(feature, FeatureLevel(after))} writes"

@@ -68,7 +68,7 @@ def _of_release(
     level = tool.level_of(version)
     updates = [_update(METADATA_VERSION, level, kind)]
     for name, default in tool.default_levels(level):
-        # An upgrade to 0 is none.
+        # An upgrade to level 0 would change nothing.
         if default > 0 or kind is not UpgradeType.UPGRADE:
             updates.append(_update(name, default, kind))
     return tuple(updates)

@@ -1,1 +1,1 @@
-"""What the commands of reassignments share."""
+"""Parts that the commands of reassignments share."""

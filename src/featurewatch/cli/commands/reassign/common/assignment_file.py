@@ -49,7 +49,7 @@ def parse_assignment(text: str) -> RequestedAssignment:
     try:
         document = json_file.parse_json(text)
     except ValueError as error:
-        raise failure(f"the file is no JSON: {error}") from None
+        raise failure(f"the file is not JSON: {error}") from None
     whole = json_file.as_object(document)
     _check_version(whole)
     entries = []
@@ -79,7 +79,7 @@ def parse_assignment(text: str) -> RequestedAssignment:
 
 
 def check_assignment(requested: RequestedAssignment) -> None:
-    """Raises `KafkaToolError` for what ``--execute`` refuses of itself."""
+    """Raises `KafkaToolError` for what ``--execute`` refuses without asking the cluster."""
     entries = requested.entries
     if not entries:
         raise failure("Partition reassignment list cannot be empty")

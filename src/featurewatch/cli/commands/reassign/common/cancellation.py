@@ -28,7 +28,7 @@ async def cancel_assignment(
     timeout_s: float,
     yes: bool,
 ) -> None:
-    """Cancels what runs of a file, and takes its throttles away.
+    """Cancels the running reassignments of a file, and removes its throttles.
 
     The tool of 3.9 leaves reassignments that only add replicas as they are; here they are canceled.
     """
@@ -48,7 +48,7 @@ async def cancel_assignment(
     if admin.names_controllers:
         target.line(NO_MOVES)
         if not preserve_throttles:
-            print_error("throttles stay: verify with --bootstrap-server takes them away")
+            print_error("throttles stay: verify with --bootstrap-server removes them")
         return
     brokers = (await admin.topics(())).brokers
     found = await located(admin, requested.directories, brokers)

@@ -1,4 +1,4 @@
-"""What the commands of reassignments print as JSON."""
+"""JSON output of the commands of reassignments."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -9,7 +9,7 @@ from featurewatch.controller.partitions.assignment import ReplicaAssignment, Top
 
 
 def partition_fields(partition: TopicPartition) -> dict[str, Any]:
-    """What names a partition."""
+    """The fields that name a partition."""
     return {"topic": partition.topic, "partition": partition.number}
 
 

@@ -1,4 +1,4 @@
-"""The work of ``execute``: checks, plan, throttles, request, and with --wait the way to the end."""
+"""The work of ``execute``: checks, plan, throttles, request, and with --wait the rest."""
 
 import time
 from collections.abc import Callable
@@ -36,10 +36,10 @@ from featurewatch.cli.output.progress import shown_progress
 from featurewatch.cli.output.terminal import print_error
 from featurewatch.common.progress import Progress
 from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
+from featurewatch.controller.partitions.release_rules import NEWEST
 from featurewatch.controller.software import release_name_of_ranges
 
 _FOR_EVER_S: Final = 10 * 365 * 86_400.0
-_NEWEST: Final = (4, 4)
 
 Running = dict[TopicPartition, ReplicaAssignment]
 
@@ -93,7 +93,12 @@ class Execution:
             await clear_leftovers(self._admin)
         await self._print_rollback(present)
         if not self._options.waits:
-            await self._start(running, present)
+            try:
+                await self._start(running, present)
+            except (AdminError, KafkaToolError):
+                if self._has_throttles:
+                    print_error("the throttles stay: run featurewatch reassign verify")
+                raise
             return
         try:
             await self._start(running, present)
@@ -124,7 +129,7 @@ class Execution:
         if "metadata.version" not in ranges:
             return  # a cluster in ZooKeeper mode completes them all
         name = release_name_of_ranges(ranges)
-        release = _release(name) if name else _NEWEST
+        release = _release(name) if name else NEWEST
         stuck = list(endless(self._targets, running, release))
         if stuck:
             partition, why = stuck[0]
@@ -204,7 +209,7 @@ class Execution:
             )
 
     async def _follow(self) -> None:
-        """Waits for the end, and prints how far it is."""
+        """Waits for the end, and prints the progress."""
         limit = self._options.max_wait_s
         with shown_progress() as bar:
             await self._admin.wait(
@@ -215,25 +220,34 @@ class Execution:
             bar.end()
 
     async def _end_throttles(self, running: Running) -> None:
-        """Takes the throttles away, whatever ended the wait; they would slow replication for good.
+        """Removes the throttles, whatever ended the wait; they would slow replication permanently.
 
-        While other reassignments run, theirs stay: the next ``verify`` takes them away.
+        While other reassignments run, theirs stay until the next ``verify``, which removes them.
         """
-        options = self._options
-        if options.throttle < 0 and options.directory_throttle < 0:
+        if not self._has_throttles:
             return
         if {*running} - {*self._targets}:
-            print_error("other reassignments ran before: verify takes the throttles away")
+            print_error("other reassignments ran before: verify removes the throttles")
             return
         try:
-            await remove_throttles(self._admin, self._requested.topics, time.monotonic)
+            others = await remove_throttles(self._admin, self._targets, time.monotonic)
         except (AdminError, KafkaToolError) as error:
             print_error(
-                f"the throttles could not be taken away: {error}: run featurewatch reassign verify"
+                f"the throttles could not be removed: {error}: run featurewatch reassign verify"
             )
             return
-        if await self._still_moves():
-            print_error("the throttles are taken away; the reassignment goes on without them")
+        if others:
+            named = ", ".join(map(str, sorted(others)[:5]))
+            print_error(
+                f"other reassignments run, and the throttles of brokers are theirs too ({named}): "
+                "run featurewatch reassign verify once they have ended"
+            )
+        elif await self._still_moves():
+            print_error("the throttles were removed; the reassignment continues without them")
+
+    @property
+    def _has_throttles(self) -> bool:
+        return self._options.throttle >= 0 or self._options.directory_throttle >= 0
 
     async def _still_moves(self) -> bool:
         try:
@@ -243,7 +257,7 @@ class Execution:
 
 
 def _reported_to(bar: Progress) -> Callable[[ReassignmentProgress], None]:
-    """Reports bytes of those that were left at first; what brokers do not tell is left out."""
+    """Reports bytes of those that were left at first; what brokers do not report is left out."""
     total: int | None = None
 
     def report(progress: ReassignmentProgress) -> None:

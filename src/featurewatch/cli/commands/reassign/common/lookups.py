@@ -1,4 +1,4 @@
-"""What ``execute`` and ``generate`` look up of the cluster, with the errors of the tool."""
+"""Lookups of ``execute`` and ``generate`` in the cluster, with the errors of the tool."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -26,7 +26,7 @@ def check_brokers(broker_ids: Iterable[int], present: ClusterTopics) -> None:
 
 
 def check_topics(names: Iterable[str], present: ClusterTopics) -> None:
-    """Raises `KafkaToolError` for a topic that there is not, or that may not be read."""
+    """Raises `KafkaToolError` for a topic that does not exist, or that may not be read."""
     for name in names_in_set_order(names):
         error = present.errors.get(name)
         if error is None:
@@ -37,7 +37,7 @@ def check_topics(names: Iterable[str], present: ClusterTopics) -> None:
 
 
 def check_partitions(partitions: Iterable[TopicPartition], present: ClusterTopics) -> None:
-    """Raises `KafkaToolError` for partitions that there are not."""
+    """Raises `KafkaToolError` for partitions that do not exist."""
     missing = [one for one in partitions if one not in present.partitions]
     if missing:
         listed = ", ".join(map(str, in_set_order(missing)))
@@ -50,7 +50,7 @@ async def current_directories(
     present: ClusterTopics,
     compat: Compat,
 ) -> dict[BrokerReplica, str]:
-    """The directories of the present replicas, which the tool prints from 4.2 on.
+    """The directories of the current replicas, which the tool prints from 4.2 on.
 
     A broker that does not respond stops Kafka's tool; here its directories are ``any``.
     """

@@ -14,7 +14,7 @@ MoveTimeout = Annotated[
         metavar="MILLISECONDS",
         min=0,
         max=2_147_483_647,
-        help="How long moves to other directories may take to begin.",
+        help="Longest time until moves to other directories start.",
     ),
 ]
 Throttle = Annotated[
@@ -22,7 +22,7 @@ Throttle = Annotated[
     Option(
         "--throttle",
         metavar="BYTES/S",
-        help="Limits the copies between brokers; -1: no limit.",
+        help="Limit of copies between brokers; -1: no limit.",
     ),
 ]
 DirectoryThrottle = Annotated[
@@ -30,12 +30,14 @@ DirectoryThrottle = Annotated[
     Option(
         "--replica-alter-log-dirs-throttle",
         metavar="BYTES/S",
-        help="Limits the moves between directories of a broker; -1: no limit.",
+        help="Limit of moves between directories of a broker; -1: no limit.",
     ),
 ]
 Additional = Annotated[
     bool,
-    Option("--additional", help="Even while others run; also changes the throttle of those."),
+    Option(
+        "--additional", help="Allow this while other reassignments run; their throttles change too."
+    ),
 ]
 KeepFactor = Annotated[
     bool,
@@ -48,11 +50,11 @@ DryRun = Annotated[
     bool, Option("--dry-run", help="Show what would move and what it risks; send nothing.")
 ]
 Force = Annotated[
-    bool, Option("--force", help="Even a reassignment that the cluster may never complete.")
+    bool, Option("--force", help="Allow a reassignment that the cluster may never complete.")
 ]
 Wait = Annotated[
     bool,
-    Option("--wait", help="Follow it to its end, then take its throttles away."),
+    Option("--wait", help="Follow the reassignment to its end, then remove its throttles."),
 ]
 MaxWait = Annotated[
     float | None,
@@ -60,19 +62,21 @@ MaxWait = Annotated[
         "--max-wait",
         metavar="SECONDS",
         min=0,
-        help="How long --wait may take; the reassignment goes on after it.",
+        help="Longest time that --wait takes; the reassignment continues after it.",
         default="no limit",
     ),
 ]
 TopicsFile = Annotated[
     Path | None,
     Option(
-        "--topics-to-move-json-file", metavar="FILE", help="The topics, as Kafka's tool has them."
+        "--topics-to-move-json-file",
+        metavar="FILE",
+        help="JSON file of topics, as Kafka's tool takes it.",
     ),
 ]
 BrokerList = Annotated[
     str | None,
-    Option("--broker-list", metavar="ID,...", help="The brokers that shall have the replicas."),
+    Option("--broker-list", metavar="ID,...", help="Brokers to place the replicas on."),
 ]
 DisableRackAware = Annotated[
     bool, Option("--disable-rack-aware", help="Do not spread replicas over racks.")
@@ -80,7 +84,9 @@ DisableRackAware = Annotated[
 ReassignmentFile = Annotated[
     Path | None,
     Option(
-        "--reassignment-json-file", metavar="FILE", help="The reassignment, as Kafka's tool has it."
+        "--reassignment-json-file",
+        metavar="FILE",
+        help="JSON file of the reassignment, as Kafka's tool takes it.",
     ),
 ]
 PreserveThrottles = Annotated[

@@ -1,4 +1,4 @@
-"""What a reassignment moves and what it risks, before it is sent; pure."""
+"""The moves and risks of a reassignment before it is sent; pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -68,7 +68,7 @@ def endless(
 ) -> Iterator[tuple[TopicPartition, str]]:
     """The partitions whose replacement a KRaft controller of a release never completes, and why.
 
-    The controller keeps the old added and removed replicas where the new ones are none.
+    The controller keeps the old added or removed replicas if the new lists are empty.
     """
     rule = KraftElectionRules(release).completion
     for partition, replicas in sorted(targets.items()):

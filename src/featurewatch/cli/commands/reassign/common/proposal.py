@@ -29,7 +29,7 @@ async def propose_assignment(
     *,
     uses_racks: bool,
 ) -> None:
-    """Prints the present assignment of the topics and one that spreads them over the brokers.
+    """Prints the current assignment of the topics and one that spreads them over the brokers.
 
     Raises:
         KafkaToolError: There is no such topic, or the brokers are too few.

@@ -1,4 +1,4 @@
-"""Takes throttles away, those of a file and those that an earlier command left.
+"""Removes throttles, those of a file and those that an earlier command left.
 
 A command that was killed leaves its throttles on the cluster. They are found there: while nothing
 is reassigned, a topic whose list of throttled replicas names partitions and brokers is a leftover.
@@ -14,12 +14,14 @@ from featurewatch.admin.errors import AdminError
 from featurewatch.admin.reassignments import throttles
 from featurewatch.admin.reassignments.client import ReassignmentAdmin
 from featurewatch.admin.reassignments.throttles import ConfigChanges
+from featurewatch.admin.reassignments.types import Targets
 from featurewatch.cli.commands.reassign.common.assignment_file import RequestedAssignment
 from featurewatch.cli.kafka_tools.errors import KafkaToolError, api_failure
 from featurewatch.cli.kafka_tools.java import ids_in_set_order
 from featurewatch.cli.kafka_tools.reassign import joined, plural
 from featurewatch.cli.kafka_tools.target import AdminTarget
 from featurewatch.cli.output.terminal import print_error
+from featurewatch.controller.partitions.assignment import TopicPartition
 
 _REMOVAL_S: Final = 30.0
 _PAUSE_S: Final = 0.5
@@ -69,8 +71,9 @@ async def clear_throttles(
 async def clear_leftovers(admin: ReassignmentAdmin, *, but: Iterable[str] = ()) -> None:
     """Deletes what commands that were killed left, and prints it on stderr.
 
-    Call it while nothing is reassigned. ``but`` are topics that are left as they are. A failure is
-    a line: what the command is for does not depend on it.
+    Nothing is changed while anything is reassigned, whose throttles would look the same. ``but``
+    are topics that are left as they are. A failure is a line: what the command is for does not
+    depend on it.
     """
     try:
         present = await admin.topics(None)
@@ -79,26 +82,35 @@ async def clear_leftovers(admin: ReassignmentAdmin, *, but: Iterable[str] = ()) 
         if not topics:
             return
         rates = throttles.leftover_brokers(await admin.throttles((), present.brokers))
+        if await admin.reassignments():  # begun since the command looked
+            return
         await change_configs(admin, throttles.without_broker_throttles(rates), present.brokers)
         await change_configs(admin, throttles.without_topic_throttles(topics), present.brokers)
     except (AdminError, KafkaToolError) as error:
         print_error(f"throttles that an earlier command left are not looked for: {error}")
         return
     print_error(
-        "throttles that an earlier command left are taken away: "
+        "throttles that an earlier command left are removed: "
         f"topics {joined(topics)}; brokers {joined(rates) or 'none'}"
     )
 
 
 async def remove_throttles(
-    admin: ReassignmentAdmin, topics: Iterable[str], monotonic: Callable[[], float]
-) -> None:
-    """Deletes the throttles of the running brokers and of these topics, and tries for half a
-    minute; raises `AdminError` or `KafkaToolError` after it."""
+    admin: ReassignmentAdmin, targets: Targets, monotonic: Callable[[], float]
+) -> set[TopicPartition]:
+    """Deletes the throttles of the running brokers and of the topics of a reassignment.
+
+    Tries for half a minute, and raises `AdminError` or `KafkaToolError` after it. While other
+    partitions move nothing is deleted, since brokers have one rate for all of them: those are
+    returned.
+    """
+    topics = {partition.topic for partition in targets}
     deadline = monotonic() + _REMOVAL_S
     while True:
         try:
             brokers = (await admin.topics(())).brokers
+            if others := {*await admin.reassignments()} - {*targets}:
+                return others
             await change_configs(admin, throttles.without_broker_throttles(brokers), brokers)
             await change_configs(admin, throttles.without_topic_throttles(topics), brokers)
         except AdminError:
@@ -106,4 +118,4 @@ async def remove_throttles(
                 raise
             await asyncio.sleep(_PAUSE_S)
         else:
-            return
+            return set()

@@ -22,7 +22,7 @@ async def verify_assignment(
     *,
     preserve_throttles: bool,
 ) -> None:
-    """Prints the state of each partition and replica, and takes throttles away at the end.
+    """Prints the state of each partition and replica, and removes throttles at the end.
 
     Raises:
         KafkaToolError: The tool fails so.

@@ -1,1 +1,1 @@
-"""What the commands about topics share: their options, and what they print."""
+"""Parts that the commands about topics share: their options and output."""

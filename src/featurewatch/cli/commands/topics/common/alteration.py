@@ -51,7 +51,7 @@ async def alter_topics(
             client, names, request.expression, target.compat, if_exists=request.if_exists
         )
         if request.deleted and names:
-            # A broker takes the deletion of a setting that there is not.
+            # A broker accepts the deletion of a setting that is not set.
             configs = await client.configs(names[:1])
             valid = {value.name for value in configs[names[0]].values}
             if valid and (wrong := [name for name in request.deleted if name not in valid]):
@@ -110,4 +110,4 @@ def _preview(topics: Sequence[TopicDetails], request: AlterRequest) -> Iterator[
         for name in request.deleted:
             yield f"{topic.name}: {name} returns to its default"
     if request.partitions is not None:
-        yield "partitions can never be taken away; messages of a key may go to another one"
+        yield "partitions can never be removed; messages of a key may go to another one"

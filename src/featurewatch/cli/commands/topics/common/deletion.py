@@ -1,4 +1,4 @@
-"""Deletes topics for ``topics delete``, after a look at what hangs on them."""
+"""Deletes topics for ``topics delete``, after showing their partitions and size."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from featurewatch.cli.output.terminal import print_error, print_json_text, print
 
 
 class _Matched(NamedTuple):
-    """Topics, and the bytes of their replicas; None: ``error`` is the reason for none."""
+    """Topics, and the bytes of their replicas; None if unknown, with the reason in ``error``."""
 
     topics: tuple[TopicDetails, ...]
     log_bytes: Mapping[str, int] | None = None
@@ -61,7 +61,7 @@ async def _with_bytes(client: TopicMetadataReader, topics: tuple[TopicDetails, .
 async def _delete(
     admin: TopicAdmin, topics: Sequence[TopicDetails], *, by_id: bool
 ) -> tuple[ChangedTopic, ...]:
-    """With ``by_id`` the topics that were shown, and none that was created since by their names."""
+    """Deletes topics; with ``by_id`` only those shown, never new ones of the same names."""
     ids = {topic.topic_id: topic.name for topic in topics if topic.topic_id is not None}
     if not by_id or len(ids) < len(topics):
         return await admin.delete(topic.name for topic in topics)

@@ -27,7 +27,7 @@ _NO_RIGHT: Final = 31
 
 
 class DescribeRequest(NamedTuple):
-    """What is to be shown; an id goes before a name."""
+    """The topics and partitions to show; an id takes precedence over a name."""
 
     topic_id: str | None
     expression: str | None
@@ -114,8 +114,8 @@ async def _topics(
 def _document(
     topic: TopicDetails, described: DescribedTopics, request: DescribeRequest
 ) -> dict[str, Any] | None:
-    """A topic with the partitions of the condition; None: it has none, or no settings of its own
-    where these are the condition."""
+    """A topic with the partitions that meet the condition, or None without any; also None if only
+    topics that override settings are requested, and it overrides nothing."""
     config = described.configs[topic.name]
     if config.error:
         raise KafkaToolError(config.text, right=config.right)

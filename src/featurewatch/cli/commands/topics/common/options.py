@@ -1,6 +1,6 @@
 """The options of every command that manages topics.
 
-Options that may be given once are lists here, since the tool has an error of its own for two.
+Options that may be given once are lists here, since the tool has a special error for two.
 """
 
 from typing import Annotated
@@ -17,11 +17,11 @@ Topic = Annotated[
     Option(
         "--topic",
         metavar="NAME",
-        help="The topic; but for create, a list of regular expressions that match whole names.",
+        help="Topic name; except for create, a list of regular expressions that match whole names.",
     ),
 ]
 Partitions = Annotated[
-    Once, Option("--partitions", metavar="COUNT", help="How many partitions, in all.")
+    Once, Option("--partitions", metavar="COUNT", help="Total number of partitions.")
 ]
 ReplicaAssignment = Annotated[
     Once,
@@ -33,7 +33,7 @@ ReplicaAssignment = Annotated[
 ]
 IfExists = Annotated[bool, Option("--if-exists", help="Do nothing if there is no such topic.")]
 ExcludeInternal = Annotated[
-    bool, Option("--exclude-internal", help="Leave out topics that Kafka itself writes.")
+    bool, Option("--exclude-internal", help="Leave out Kafka's internal topics.")
 ]
 
 with_topic_target = with_target(TOPICS, {**BROKERS, "timeout": Timeout})

@@ -1,4 +1,4 @@
-"""Which topics of a cluster a command is for."""
+"""Selects the topics of a cluster that a command is for."""
 
 import re
 from collections.abc import Iterable

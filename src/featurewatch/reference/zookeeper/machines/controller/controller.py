@@ -7,7 +7,7 @@ yet. The controller decides nothing between a write and its outcome, so a broker
 meanwhile is checked against the written levels.
 
 The module is above 300 lines, because features and topics have one election and one queue, and the
-order of their events stands here alone.
+order of their events is defined only here.
 """
 
 from collections.abc import Mapping
@@ -121,7 +121,7 @@ class ReferenceController:
 
     @property
     def controller_id(self) -> int | None:
-        """The id of the controller as last read; None: there is none, or not known."""
+        """The id of the controller as last read; None: no controller, or not known."""
         return self._election.controller_id
 
     @property

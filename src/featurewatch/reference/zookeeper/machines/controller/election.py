@@ -122,7 +122,7 @@ class ControllerElection:
         return self._should_check_again(result)
 
     def _read_epoch(self) -> Task[_Epoch | Literal[False] | None]:
-        """Reads the controller epoch; False: there is none yet; None: unreadable, and logged."""
+        """Reads the controller epoch; False: not set yet; None: unreadable, and logged."""
         result = yield from perform(GetData(encoding.CONTROLLER_EPOCH))
         if isinstance(result, NoNode):
             return False

@@ -51,7 +51,7 @@ class BrokerMembership:
         return True
 
     def mark_all_stale(self) -> None:
-        """Marks everything as changed, because all watches are gone."""
+        """Marks everything as changed, because all watches are lost."""
         self._is_list_stale = True
         self._stale_ids |= self.live.brokers.keys()
 

@@ -62,7 +62,7 @@ FIRST_BALANCE_MS: Final = 5_000
 
 @dataclass(frozen=True, slots=True)
 class OperationsSettings:
-    """What a controller of partitions is given; the defaults are Kafka's.
+    """The settings of a controller of partitions; the defaults are Kafka's.
 
     ``new_topic_id`` returns an unused topic id. Nodes in ``controller_ids`` are registered as
     brokers and host no replicas; the controller's own node is one of them anyway.

@@ -59,7 +59,7 @@ class LightReplicas:
         self.logs = logs
         self.replicas: dict[TopicPartition, Replica] = {}
         self.leaders: dict[TopicPartition, int] = {}
-        """What UpdateMetadata said of each partition."""
+        """The state of each partition by UpdateMetadata."""
         self.controller_epoch = 0
         self._stopped: dict[TopicPartition, str] = {}
         """The topic ids of replicas that were stopped and not deleted."""

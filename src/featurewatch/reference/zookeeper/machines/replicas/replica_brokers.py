@@ -1,7 +1,7 @@
 """The light replicas of one process: which broker a request is for, and what leaders request; pure.
 
 All brokers may share one listener, because the epoch in a controller's request names the broker:
-each registration is a transaction of its own. Only partitions with a change since the last poll
+each registration is a separate transaction. Only partitions with a change since the last poll
 cost anything, so tens of thousands of replicas can rest.
 """
 
@@ -138,7 +138,7 @@ class ReplicaBrokers:
     def on_response(
         self, request: AlterPartitionRequest, result: AlterPartitionResult | None
     ) -> None:
-        """Applies the result of a request; None: there was none, so it is made again."""
+        """Applies the result of a request; None: no result, so it is made again."""
         self._in_flight.discard(request.broker_epoch)
         broker = self._by_epoch.get(request.broker_epoch)
         if broker is None or result is None:

@@ -70,7 +70,7 @@ class MetadataState:
 
 @dataclass(frozen=True, slots=True)
 class UpdateMetadataRequest:
-    """Informs a broker of the live brokers, and of partitions; all partitions may be none.
+    """Informs a broker of the live brokers, and of partitions, if any.
 
     ``topic_ids`` and ``endpoints`` as in `LeaderAndIsrRequest`.
     """
@@ -88,7 +88,7 @@ class UpdateMetadataRequest:
 class StopReplicaState:
     """A partition in a StopReplica request.
 
-    The leader epoch is -2 if the topic is being deleted, and -1 if there is none.
+    The leader epoch is -2 if the topic is being deleted, and -1 if it is not known.
     """
 
     partition: TopicPartition
@@ -123,7 +123,7 @@ class SetLiveBrokers(BrokerEffect):
 class SendBrokerRequest(BrokerEffect):
     """An effect: send a request to a broker, after all earlier ones to the same broker.
 
-    It is repeated until the broker responds or its znode is gone.
+    It is repeated until the broker responds or its znode is deleted.
     """
 
     broker_id: int

@@ -100,7 +100,7 @@ class TopicTable(dict[_Key, _Value]):
 
 
 class ControllerContext:
-    """What the machines and operations share; only they change it."""
+    """The shared state of the machines and operations; only they change it."""
 
     def __init__(self, broker_id: int) -> None:
         self.broker_id = broker_id
@@ -162,7 +162,7 @@ class ControllerContext:
         )
 
     def remove_broker(self, broker_id: int) -> None:
-        """Forgets a broker whose znode is gone."""
+        """Forgets a broker whose znode was deleted."""
         self.brokers.pop(broker_id, None)
         self.shutting_down.discard(broker_id)
         self.failed_directories.pop(broker_id, None)

@@ -88,7 +88,7 @@ class CreateTopicsRequest(TopicMessage):
 
 @dataclass(frozen=True, slots=True)
 class NewPartitions:
-    """The number of partitions that a topic shall have; ``replicas`` of the new ones, or None."""
+    """The desired number of partitions of a topic; ``replicas`` of the new ones, or None."""
 
     topic: str
     partition_count: int
@@ -118,7 +118,7 @@ class TopicConfigsRequest(TopicMessage):
 
 
 class ConfigOperation(IntEnum):
-    """What IncrementalAlterConfigs does with a setting (``AlterConfigOp.OpType``)."""
+    """The operation of IncrementalAlterConfigs on a setting (``AlterConfigOp.OpType``)."""
 
     SET = 0
     DELETE = 1
@@ -127,7 +127,7 @@ class ConfigOperation(IntEnum):
 
 
 class ConfigChange(NamedTuple):
-    """A change of one setting; ``operation`` is a `ConfigOperation`, or a number that is none."""
+    """A change of one setting; ``operation`` is a `ConfigOperation`, or an invalid number."""
 
     name: str
     operation: int

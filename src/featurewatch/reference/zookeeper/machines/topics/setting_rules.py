@@ -25,7 +25,7 @@ class SettingKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SettingRule:
-    """What a value must be; ``low`` and ``high`` are inclusive, None: no bound.
+    """The valid values of a setting; ``low`` and ``high`` are inclusive, None: no bound.
 
     ``allowed`` are the words of a string or a list, none: any. ``also`` is a number beside the
     range. ``default`` is that of a list.

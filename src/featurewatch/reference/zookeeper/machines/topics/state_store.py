@@ -77,7 +77,7 @@ class FencedWriter:
         self._epoch_version = epoch_version
 
     def write(self, operations: Sequence[WriteOperation]) -> Task[list[OperationResult]]:
-        """Performs the operations together, each in a transaction of its own.
+        """Performs the operations together, each in a separate transaction.
 
         An operation of unknown outcome is repeated until its outcome is known.
 

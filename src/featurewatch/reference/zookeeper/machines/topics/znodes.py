@@ -45,7 +45,7 @@ class TopicZnode(NamedTuple):
 
 
 class ReassignmentEntry(NamedTuple):
-    """An entry of ``/admin/reassign_partitions``: the replicas that a partition shall have."""
+    """An entry of ``/admin/reassign_partitions``: the target replicas of a partition."""
 
     partition: TopicPartition
     replicas: tuple[int, ...]
@@ -117,14 +117,14 @@ def decode_topic(data: bytes) -> TopicZnode:
 
 def _partition_number(text: str) -> int:
     if not (text.isascii() and text.isdecimal()):
-        raise ZnodeFormatError(f"{text!r} is no number of a partition")
+        raise ZnodeFormatError(f"{text!r} is not a number of a partition")
     return int(INT32(int(text)))
 
 
 def _distinct(broker_ids: Iterable[int]) -> tuple[int, ...]:
     ids = tuple(broker_ids)
     if len({*ids}) < len(ids) or any(broker_id < 0 for broker_id in ids):
-        raise ZnodeFormatError(f"{[*ids]} is no list of replicas")
+        raise ZnodeFormatError(f"{[*ids]} is not a list of replicas")
     return ids
 
 

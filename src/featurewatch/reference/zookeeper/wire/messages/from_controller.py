@@ -99,7 +99,7 @@ def update_metadata_start(version: int) -> Any:
         controller_id, *_, controller_epoch, broker_epoch = form.unpack(cursor.take(form.size))
         return UpdateMetadataRequest(controller_id, controller_epoch, broker_epoch, (), ())
 
-    # The tags of version 8 stand at the end of the message.
+    # The tags of version 8 are at the end of the message.
     names = ("__api_key__", "__version__", "__flexible__")
     members = {name: getattr(whole, name) for name in names}
     return type("UpdateMetadataStart", (), members | {"__read__": staticmethod(read)})

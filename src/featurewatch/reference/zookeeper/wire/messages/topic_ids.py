@@ -12,7 +12,7 @@ _STATE = TypeVar("_STATE")
 
 
 def topic_uuid(text: str | None) -> uuid.UUID | None:
-    """The UUID of Kafka's text for it; None if there is none, or the text is no UUID."""
+    """The UUID of Kafka's text for it; None without a text, or if it is not a UUID."""
     if text is None:
         return None
     try:

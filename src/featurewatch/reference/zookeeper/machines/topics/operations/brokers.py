@@ -43,7 +43,7 @@ class BrokerChanges:
         """Applies the brokers that are registered now: moved ones, new, bounced, then dead.
 
         All learn the address of a broker that has moved (``processBrokerModification``). A broker
-        whose epoch has grown was gone and is back: it fails and then starts.
+        whose epoch has grown has restarted: it fails and then starts.
         """
         known = dict(self._context.brokers)
         new = sorted(brokers.keys() - known.keys())

@@ -51,7 +51,7 @@ class TopicCreation:
         yield from self._read(names or set())
 
     def on_topics_changed(self) -> Task[None]:
-        """Reads the list of topics: starts new ones, and forgets those that are gone."""
+        """Reads the list of topics: starts new ones, and forgets deleted ones."""
         names = yield from self._names()
         if names is None:
             return
@@ -103,7 +103,7 @@ class TopicCreation:
     def leave_controllers(self, partitions: Iterable[TopicPartition]) -> Task[None]:
         """Moves replicas of new partitions away from nodes that have none.
 
-        A broker that creates a topic by itself places replicas on every node that it knows.
+        A broker that creates a topic automatically places replicas on every node that it knows.
         """
         context = self._parts.context
         changes: defaultdict[str, dict[TopicPartition, ReplicaAssignment]] = defaultdict(dict)

@@ -1,4 +1,4 @@
-"""Deletes topics: queued, retried when brokers come back, and ended when every replica is gone.
+"""Deletes topics: queued, retried when brokers return, and ended when every replica is deleted.
 
 Follows ``TopicDeletionManager``; the document Kafka Controller Internals has no such operation. The
 requests are the znodes below ``/admin/delete_topics``, which are all that a failover leaves.
@@ -62,7 +62,7 @@ class TopicDeletion:
         yield from self.resume()
 
     def resume_topics(self, topics: Iterable[str]) -> Task[None]:
-        """Tries again: a broker with one of their replicas is back, or a reassignment is over."""
+        """Tries again: a broker with one of their replicas returned, or a reassignment ended."""
         resumed = {*topics} & self._context.queued_deletions
         if resumed:
             self._context.ineligible_deletions -= resumed
@@ -162,7 +162,7 @@ class TopicDeletion:
         context.remove_topic(topic)
 
     def _accepted(self) -> Task[set[str]]:
-        """The topics that shall be deleted; without deletion, their requests are removed."""
+        """The topics to be deleted; if deletion is disabled, their requests are removed."""
         topics = yield from self._requested()
         if self.is_enabled:
             return topics

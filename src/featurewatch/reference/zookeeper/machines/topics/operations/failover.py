@@ -1,4 +1,4 @@
-"""What a controller does when it is elected: reads everything, and resumes what is unfinished.
+"""The start of an elected controller: reads everything, and resumes what is unfinished.
 
 Follows ``KafkaController.onControllerFailover`` after the election. A controller that dies at any
 step leaves nothing to repair: the next one begins here again.

@@ -39,7 +39,7 @@ from featurewatch.reference.zookeeper.machines.zookeeper import (
 UNKNOWN_BROKER_EPOCH: Final = -1
 """The epoch in requests of brokers that have none to send."""
 _INELIGIBLE_VERSION: Final = 2
-"""The version of AlterPartition from which on a dead member has an error code of its own."""
+"""The version of AlterPartition from which on a dead member has its own error code."""
 
 
 class BrokerRequests:

@@ -67,7 +67,7 @@ class ClientPartitions:
         return results
 
     def _checked_partitions(self, topic: NewPartitions) -> _Assignments | TopicResult:
-        """The replicas of the new partitions, or the reason why there can be none."""
+        """The replicas of the new partitions, or the reason why they cannot be created."""
         name, context = topic.topic, self._context
         present = sorted(context.partitions_of(name))
         if not present:

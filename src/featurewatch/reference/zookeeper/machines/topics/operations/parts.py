@@ -1,4 +1,4 @@
-"""What the operations share: the two state machines, and writes of topics' assignments."""
+"""Shared parts of the operations: the two state machines, and writes of topics' assignments."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

@@ -67,7 +67,7 @@ class ProducerIdBlocks:
 
 
 def _after_block(data: bytes) -> int:
-    """The first id after the last block; 0 if there is none."""
+    """The first id after the last block; 0 without a block."""
     if not data:
         return 0
     content: Any = orjson.loads(data)

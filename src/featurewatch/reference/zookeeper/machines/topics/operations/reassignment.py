@@ -12,7 +12,7 @@ RAR is written last, so that OAR can be read from ZooKeeper until the end: a con
 elected after any step begins again. In the document's form the znode of requests has RAR in its
 order until then.
 
-The module is above 300 lines, so that the twelve steps stand in one order in one place.
+The module is above 300 lines, so that the twelve steps are in one order in one place.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
