@@ -1,8 +1,13 @@
 """Reports which rows of ``requirements.md`` are covered by tests, and which are open.
 
-A test covers a row if its docstring names the row's id (``M-12``, or ``M-34 to M-37``). The
-docstring of a test module and the comment lines of a scenario file count too. ``M-12 as released``
-names what released Kafka does where it differs from the row; ``M-12`` alone is the row as written.
+A test covers a row if its docstring names the row's id, ``M-12``; a range of ids counts for
+nothing. The docstring of a test module and the comment lines of a scenario file count too. ``M-12
+as released`` names what released Kafka does where it differs from the row; ``M-12`` alone is the
+row as written.
+
+The rows of the controller (C) and of KIP-4 (A) that differ need a test of the form that they name:
+its mark ``form``, its parameter ``dialect`` or the mark of its module is that form, ``document`` or
+``released``.
 
 ``--write`` writes this into the last two columns of the document. A whole run of the tests fails
 if a test that the document counts on did not pass (``tests/plugins/requirements.py``), and
@@ -24,12 +29,16 @@ DOCUMENT = ROOT / "docs" / "reference" / "requirements.md"
 TESTS = ROOT / "tests"
 
 _ID = r"[A-Z]-\d{1,3}"
-_NAMED = re.compile(rf"\b({_ID})(?:\s+to\s+({_ID}))?\b(\s+as\s+released\b)?")
+_NAMED = re.compile(rf"\b({_ID})(\s+to\s+{_ID})?\b(\s+as\s+released\b)?")
 _ROW = re.compile(rf"^\| {_ID} \| .+ \|$", re.MULTILINE)
 _CELLS = 4
 """The cells of a row before the two that `with_columns` writes."""
 
 RELEASED = " as released"
+DOCUMENT_FORM, RELEASED_FORM = FORMS = ("document", "released")
+"""What a test runs of the controller or of KIP-4: the document, or released Kafka."""
+_WITH_FORMS = ("A", "C")
+_FORM_MARK = re.compile(r"\bform\('(document|released)'\)")
 SHOWN, OPEN, NO_DIFFERENCE = "shown", "open", "-"
 
 Shown = Mapping[str, Sequence[str]]
@@ -85,15 +94,37 @@ def _cells(line: str) -> list[str]:
 
 
 def names_in(text: str) -> list[str]:
-    """The names in a text, in order; ``A-1 to A-3`` gives all three, a reversed span its ends.
+    """The names in a text, in order, without those in ranges such as ``A-1 to A-3``.
 
-    ``as released`` applies to the id or the span before it.
+    ``as released`` applies to the id before it.
     """
-    names: list[str] = []
-    for first, last, suffix in _NAMED.findall(text):
-        ids = _span(first, last) if last else [first]
-        names += [row_id + RELEASED for row_id in ids] if suffix else ids
-    return names
+    return [
+        row_id + (RELEASED if suffix else "")
+        for row_id, is_range, suffix in _NAMED.findall(text)
+        if not is_range
+    ]
+
+
+def ranges_in(text: str) -> list[str]:
+    """The ranges of ids in a text."""
+    return [match[0] for match in _NAMED.finditer(text) if match[2]]
+
+
+def rows_with_forms(document: str) -> frozenset[str]:
+    """The ids of the rows that only a test of the named form shows."""
+    return frozenset(
+        row.id for row in rows_of(document) if row.id[0] in _WITH_FORMS and len(row.names) > 1
+    )
+
+
+def shown_by(forms: Collection[str], names: Iterable[str], formed: Collection[str]) -> list[str]:
+    """The names that a test shows which runs one of ``forms``; ``formed`` as `rows_with_forms`."""
+    return [
+        name
+        for name in names
+        if name.removesuffix(RELEASED) not in formed
+        or (RELEASED_FORM if name.endswith(RELEASED) else DOCUMENT_FORM) in forms
+    ]
 
 
 def claimed_in(document: str) -> set[str]:
@@ -118,15 +149,8 @@ def with_columns(document: str, names: Collection[str]) -> str:
     return _ROW.sub(marked, document)
 
 
-def _span(first: str, last: str) -> list[str]:
-    low, high = int(first[2:]), int(last[2:])
-    if first[0] != last[0] or low > high:
-        return [first, last]
-    return [f"{first[0]}-{number:02}" for number in range(low, high + 1)]
-
-
 def shortened(ids: Iterable[str]) -> str:
-    """The inverse of `names_in`: sorted ids, with three or more consecutive ones as a span."""
+    """Sorted ids, with three or more consecutive ones as a range."""
     runs: list[list[str]] = []
     for row_id in sorted(set(ids), key=lambda name: (name[0], int(name[2:]))):
         if (
@@ -141,19 +165,43 @@ def shortened(ids: Iterable[str]) -> str:
     return ", ".join(part for part_ids in parts for part in part_ids)
 
 
-def named_in_python(source: str) -> Iterator[tuple[str, str]]:
-    """The ids in a test module's docstring, with the name ``""``, and in those of its tests."""
+def named_in_python(
+    source: str, formed: Collection[str] = frozenset()
+) -> Iterator[tuple[str, str]]:
+    """The ids in a test module's docstring, with the name ``""``, and in those of its tests.
+
+    ``formed`` as `rows_with_forms`: those of another form than the test's are left out.
+    """
     tree = ast.parse(source)
+    marks = [
+        _FORM_MARK.findall(ast.unparse(node.value))
+        for node in tree.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark"
+    ]
+    module_forms = [form for forms in marks for form in forms]
     for node in ast.walk(tree):
+        forms: Collection[str] = module_forms
         match node:
             case ast.Module():
                 name = ""
             case ast.FunctionDef() | ast.AsyncFunctionDef() if node.name.startswith("test_"):
-                name = node.name
+                name, forms = node.name, _forms_of(node) or module_forms
             case _:
                 continue
-        for row_id in names_in(ast.get_docstring(node) or ""):
+        for row_id in shown_by(forms, names_in(ast.get_docstring(node) or ""), formed):
             yield row_id, name
+
+
+def _forms_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Collection[str]:
+    """The forms that a test runs, as far as its source shows: both with a shared decorator."""
+    decorators = [ast.unparse(decorator) for decorator in node.decorator_list]
+    for text in decorators:
+        if marked := _FORM_MARK.search(text):
+            return (marked[1],)
+        if "parametrize('dialect'" in text:
+            return [form for form in FORMS if form.upper() in text]
+    takes_dialect = any(argument.arg == "dialect" for argument in node.args.args)
+    return FORMS if takes_dialect else ()
 
 
 def named_in_scenario(text: str) -> Iterator[str]:
@@ -163,13 +211,14 @@ def named_in_scenario(text: str) -> Iterator[str]:
             yield from names_in(line)
 
 
-def named_under(tests: Path) -> dict[str, list[str]]:
-    """Id → the tests in a directory that name it."""
+def named_under(tests: Path, document: str | None = None) -> dict[str, list[str]]:
+    """Id → the tests in a directory that name it, and run the form of its row in ``document``."""
     tests_by_id: dict[str, list[str]] = {}
+    formed = rows_with_forms(DOCUMENT.read_text() if document is None else document)
     for file in sorted(tests.rglob("*")):
         path = f"{tests.name}/{file.relative_to(tests).as_posix()}"
         if file.suffix == ".py":
-            for row_id, name in named_in_python(file.read_text()):
+            for row_id, name in named_in_python(file.read_text(), formed):
                 tests_by_id.setdefault(row_id, []).append(f"{path}::{name}" if name else path)
         elif file.suffix == ".txt":
             for row_id in named_in_scenario(file.read_text()):

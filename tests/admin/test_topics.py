@@ -50,6 +50,8 @@ from featurewatch.kafka.messages import (
 from featurewatch.streams.types import NodeId
 from tests.admin.scripted_brokers import Answer, ScriptedBrokers
 
+pytestmark = pytest.mark.form("released")
+
 
 def created(request: CreateTopicsRequestV7, code: int = 0) -> CreateTopicsResponseV7:
     """The same result for each topic."""
@@ -177,7 +179,7 @@ def test_a_result_that_is_left_out_is_unknown() -> None:
 
 def test_an_answer_with_a_code_is_raised() -> None:
     """A call for one topic raises Kafka's number, name and text; a cluster that gave up waiting
-    leaves the outcome unknown (A-11, A-36)."""
+    leaves the outcome unknown (A-11 as released, A-36 as released)."""
     cluster = ScriptedBrokers(CreateTopicsRequestV7, 1, _1=[refusing(36), refusing(7)])
     with pytest.raises(KafkaApiError, match="Topic with this name already exists") as refused:
         run(cluster, lambda admin: admin.create_topic("a"))
@@ -202,7 +204,7 @@ def test_an_answer_with_a_code_is_raised() -> None:
 def test_an_impossible_request_is_not_sent(
     work: Callable[[TopicAdmin], Coroutine[Any, Any, Any]], reason: str
 ) -> None:
-    """What does not fit into a request is an error of the caller (A-08)."""
+    """What does not fit into a request is an error of the caller (A-08 as released)."""
     cluster = ScriptedBrokers(CreateTopicsRequestV7, 1, _1=[])
     with pytest.raises(RequestError, match=reason):
         run(cluster, work)
@@ -222,7 +224,7 @@ def test_an_assignment_without_a_number_of_partitions_is_refused(
 
 
 def test_both_forms_at_once_are_an_error() -> None:
-    """A topic has counts or an assignment (A-08, A-35)."""
+    """A topic has counts or an assignment (A-08 as released, A-35)."""
     with pytest.raises(RequestError, match="not both"):
         TopicSpec("a", partitions=1, assignment=[[1]])
     assert TopicSpec("a", assignment=[[1, 2]]).partitions is None

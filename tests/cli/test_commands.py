@@ -226,6 +226,7 @@ def test_an_unreachable_bus_is_one_line_and_exit_code_1(tmp_path: Path) -> None:
     assert "refused" in result.stderr
 
 
+@pytest.mark.form("document")
 def test_the_operations_of_kip_4_are_commands() -> None:
     """Topics, reassignments and preferred elections; the README says how the program is installed
     (A-42)."""

@@ -180,10 +180,33 @@ def test_the_tool_of_a_release_takes_integers_alone(release: str) -> None:
         assert call.body.feature_updates[0].max_version_level == 20
 
 
+@pytest.mark.parametrize(
+    ("command", "options", "downgrade_type"),
+    [
+        ("upgrade", ("--feature", "group.version=3"), 0),
+        ("downgrade", ("--feature", "group.version=1", "--metadata", "3.7"), 1),
+        ("downgrade", ("--feature", "group.version=1", "--unsafe"), 2),
+        ("disable", ("--feature", "group.version"), 1),
+        ("disable", ("--feature", "group.version", "--unsafe"), 2),
+    ],
+)
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_changes_are_sent_as_kip_778_is_written(
+    command: str, options: tuple[str, ...], downgrade_type: int, dry_run: bool
+) -> None:
+    """``--dialect kip-778`` sends DowngradeType 0, 1 and 2, and DryRun (M-05, M-08, M-23)."""
+    nodes = [Node(versions=(0, 1)), Node(versions=(0, 1))]
+    with ScriptedCluster(*nodes, speech=ApiDialect.KIP_778) as cluster:
+        dry = ("--dry-run",) if dry_run else ()
+        (body,) = sent(cluster, command, "--dialect", "kip-778", *options, *dry)
+    assert {item.downgrade_type for item in body.feature_updates} == {downgrade_type}
+    assert len(body.feature_updates) == 1 + ("--metadata" in options)
+    assert body.dry_run is dry_run
+
+
 @RELEASES
-def test_the_commands_of_a_downgrade_have_kip_778s_types(release: str) -> None:
-    """``--metadata`` and ``--feature`` send DowngradeType 1, with ``--unsafe`` 2 (M-23); on the
-    wire released Kafka counts one more (M-23 as released)."""
+def test_the_commands_of_a_downgrade_have_kafkas_types(release: str) -> None:
+    """``--metadata`` and ``--feature`` send type 2, with ``--unsafe`` 3 (M-23 as released)."""
     tool = KafkaFeaturesTool(release)
     for unsafe, number in ((False, 1), (True, 2)):
         options = LevelOptions(["foo=2"], metadata="3.3", unsafe=unsafe)

@@ -17,6 +17,8 @@ from tests.conformance.kafka_tools import CommandResult, OurCommand
 from tests.conformance.partition_tools.tools import write_assignment
 from tests.reference.zookeeper.machines.controller_rig import P0
 
+pytestmark = pytest.mark.form("released")
+
 METADATA, CREATE, DELETE, DESCRIBE_CONFIGS, ADD_PARTITIONS = 3, 19, 20, 32, 37
 ELECT, ALTER_CONFIGS, REASSIGN, LIST_REASSIGNMENTS = 43, 44, 45, 46
 SET_CONFIG, DELETE_CONFIG = 0, 1

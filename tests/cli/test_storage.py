@@ -79,6 +79,31 @@ def test_the_first_level_in_meta_properties(formatted: Path) -> None:
     assert document["formatted"]["levels"] == {"metadata.version": 17}
 
 
+@pytest.mark.parametrize("has_log", [False, True])
+def test_the_directory_of_a_preview_cluster(
+    formatted: Path, monkeypatch: pytest.MonkeyPatch, has_log: bool
+) -> None:
+    """It has no level anywhere: KIP-778's controller takes level 1 (M-40)."""
+    monkeypatch.setattr(storage_info, "_FILES_S", 0.5)
+    (formatted / "bootstrap.checkpoint").unlink()
+    if has_log:
+        (formatted / "__cluster_metadata-0").mkdir()
+        (formatted / "__cluster_metadata-0" / f"{0:020}.log").touch()
+    lines = info(str(formatted)).output.splitlines()
+    assert lines[2] == "formatted   it has no snapshot of a format, so no initial levels"
+    assert lines[4] == (
+        "first       KIP-778's controller writes metadata.version 1 (3.0-IV1), as the log has no "
+        "level"
+    )
+
+
+def test_a_directory_of_zookeeper_mode_has_no_first_level(formatted: Path) -> None:
+    """metadata.version is a feature of KRaft alone."""
+    (formatted / "bootstrap.checkpoint").unlink()
+    (formatted / "meta.properties").write_text(f"version=0\nbroker.id=7\ncluster.id={CLUSTER}\n")
+    assert "first " not in info(str(formatted)).output
+
+
 def test_bootstrap_checkpoint_counts_before_meta_properties(formatted: Path) -> None:
     """Released Kafka reads that file alone (M-27 as released)."""
     (formatted / "meta.properties").write_text(f"{META}metadata.version=17\n")

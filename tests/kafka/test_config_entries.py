@@ -14,6 +14,8 @@ from featurewatch.kafka.decode import ByteReader, DecodeError
 from featurewatch.kafka.messages.config_entries import read_configs, skip_configs
 from tests.kafka.kio_messages import written
 
+pytestmark = pytest.mark.form("released")
+
 LONG = "x" * 300
 SETTINGS = [
     ("retention.ms", "5", 1, False, ()),

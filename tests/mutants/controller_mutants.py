@@ -70,12 +70,34 @@ CONTROLLER_MUTANTS: Final = (
         "    return SelectedLeader(live[0], live[:1], live) if live else None\n",
     ),
     Mutant(
+        "C-06",
+        "the assignment in memory is reversed",
+        f"{_OPERATIONS}/creation.py",
+        "                context.assignments[partition] = assignment\n                added.append",
+        "                assignment = ReplicaAssignment(assignment.replicas[::-1])\n"
+        "                context.assignments[partition] = assignment\n                added.append",
+    ),
+    Mutant(
+        "C-08",
+        "only the ISR learns of a new leader",
+        f"{_TOPICS}/request_batch.py",
+        "        self.add_update_metadata(self._context.brokers, [partition])\n",
+        "        self.add_update_metadata(leadership.isr, [partition])\n",
+    ),
+    Mutant(
         "C-09",
         "a dead replica leads a new partition",
         _SELECTORS,
         "    return SelectedLeader(live[0], live, live) if live else None\n",
         "    live = live or partition.assignment.replicas\n"
         "    return SelectedLeader(live[0], live, live) if live else None\n",
+    ),
+    Mutant(
+        "C-15",
+        "ties go by the assignment",
+        _SELECTORS,
+        "    ties_by_isr=True,\n",
+        "    ties_by_isr=False,\n",
     ),
     Mutant(
         "C-15 as released",
@@ -106,6 +128,27 @@ CONTROLLER_MUTANTS: Final = (
         "partition.isr, receivers)\n",
     ),
     Mutant(
+        "C-17",
+        "the leader is marked as recovering",
+        _DIALECT,
+        "    marks_recovery=False,\n",
+        "    marks_recovery=True,\n",
+    ),
+    Mutant(
+        "C-17 as released",
+        "the leader is not marked as recovering",
+        _DIALECT,
+        "    marks_recovery=True,\n",
+        "    marks_recovery=False,\n",
+    ),
+    Mutant(
+        "C-19",
+        "a leader of the target must be in the ISR",
+        _SELECTORS,
+        "    reassigned_in_isr=False,\n",
+        "    reassigned_in_isr=True,\n",
+    ),
+    Mutant(
         "C-19 as released",
         "a leader of the target need not be in the ISR",
         _SELECTORS,
@@ -120,11 +163,25 @@ CONTROLLER_MUTANTS: Final = (
         "    if not replicas:\n",
     ),
     Mutant(
+        "C-21",
+        "the preferred replica must be alive",
+        _SELECTORS,
+        "    preferred_alive=False,\n",
+        "    preferred_alive=True,\n",
+    ),
+    Mutant(
         "C-21 as released",
         "a dead preferred replica leads",
         _SELECTORS,
         "    preferred_alive=True,\n",
         "    preferred_alive=False,\n",
+    ),
+    Mutant(
+        "C-23",
+        "who takes over at a shutdown must be alive",
+        _SELECTORS,
+        "    shutdown_alive=False,\n",
+        "    shutdown_alive=True,\n",
     ),
     Mutant(
         "C-23 as released",
@@ -135,10 +192,24 @@ CONTROLLER_MUTANTS: Final = (
     ),
     Mutant(
         "C-24",
+        "the ISR loses one of the brokers that shut down",
+        _SELECTORS,
+        "    isr = without(partition.isr, shutting_down)\n",
+        "    isr = without(partition.isr, sorted(shutting_down)[:1])\n",
+    ),
+    Mutant(
+        "C-24",
         "the ISR keeps a broker that shuts down",
         _SELECTORS,
         "    isr = without(partition.isr, shutting_down)\n",
         "    isr = partition.isr\n",
+    ),
+    Mutant(
+        "C-25",
+        "brokers that shut down are informed",
+        _SELECTORS,
+        "    informs_stopping=False,\n",
+        "    informs_stopping=True,\n",
     ),
     Mutant(
         "C-25 as released",
@@ -187,6 +258,27 @@ CONTROLLER_MUTANTS: Final = (
         "    keeps_sole_member=False,\n",
     ),
     Mutant(
+        "C-33",
+        "StopReplica leaves last",
+        _DIALECT,
+        "    stops_first=True,\n",
+        "    stops_first=False,\n",
+    ),
+    Mutant(
+        "C-33 as released",
+        "StopReplica leaves first",
+        _DIALECT,
+        "    stops_first=False,\n",
+        "    stops_first=True,\n",
+    ),
+    Mutant(
+        "C-34",
+        "nobody learns of a replica without a leader that goes offline",
+        _REPLICAS,
+        "                self._batch.add_update_metadata(context.brokers, [partition])\n",
+        "",
+    ),
+    Mutant(
         "C-35",
         "a deleted replica gets no StopReplica",
         _REPLICAS,
@@ -195,6 +287,22 @@ CONTROLLER_MUTANTS: Final = (
     ),
     # Operations
     Mutant(
+        "C-38",
+        "replicas are new before their partitions",
+        f"{_OPERATIONS}/creation.py",
+        "        yield from self._parts.partitions.move(created, PartitionState.NEW)\n"
+        "        yield from self._parts.replicas.move(replicas, ReplicaState.NEW)\n",
+        "        yield from self._parts.replicas.move(replicas, ReplicaState.NEW)\n"
+        "        yield from self._parts.partitions.move(created, PartitionState.NEW)\n",
+    ),
+    Mutant(
+        "C-39",
+        "the second of two dead brokers is ignored",
+        f"{_OPERATIONS}/brokers.py",
+        "        yield from self.lose_replicas(self._context.replicas_on(broker_ids))\n",
+        "        yield from self.lose_replicas(self._context.replicas_on(broker_ids[:1]))\n",
+    ),
+    Mutant(
         "C-40 as released",
         "the other brokers learn last of a new one",
         _DIALECT,
@@ -202,7 +310,49 @@ CONTROLLER_MUTANTS: Final = (
         "    informs_others_first=False,\n",
     ),
     Mutant(
+        "C-41",
+        "new partitions are not elected",
+        f"{_TOPICS}/partition_machine.py",
+        "self._context.partitions_in(PartitionState.OFFLINE, PartitionState.NEW)",
+        "self._context.partitions_in(PartitionState.OFFLINE)",
+    ),
+    Mutant(
+        "C-41",
+        "a broker that was shut down stays excluded",
+        f"{_TOPICS}/context.py",
+        "        self.shutting_down.discard(broker_id)\n",
+        "",
+    ),
+    Mutant(
+        "C-42",
+        "only replicas of the target count",
+        _DIALECT,
+        "    resumes_any_replica=True,\n",
+        "    resumes_any_replica=False,\n",
+    ),
+    Mutant(
+        "C-42 as released",
+        "any replica counts",
+        _DIALECT,
+        "    resumes_any_replica=False,\n",
+        "    resumes_any_replica=True,\n",
+    ),
+    Mutant(
+        "C-42 as released",
+        "only added replicas count",
+        _REASSIGNMENT,
+        "bool(started & {*assignment.target})",
+        "bool(started & {*assignment.adding})",
+    ),
+    Mutant(
         "C-43",
+        "the target comes first",
+        _DIALECT,
+        "    appends_target=True,\n",
+        "    appends_target=False,\n",
+    ),
+    Mutant(
+        "C-43 as released",
         "the old replicas come first",
         _ASSIGNMENT,
         "dict.fromkeys((*target, *origin))",
@@ -236,6 +386,13 @@ CONTROLLER_MUTANTS: Final = (
     ),
     Mutant(
         "C-49",
+        "nobody learns that the leader stays",
+        _REASSIGNMENT,
+        "            yield from self._raise_epoch(partition)\n        else:\n",
+        "            yield from self._parts.raise_leader_epoch(partition)\n        else:\n",
+    ),
+    Mutant(
+        "C-49",
         "a dead leader of the target is replaced",
         _DIALECT,
         "    replaces_dead_leader=False,\n",
@@ -257,11 +414,83 @@ CONTROLLER_MUTANTS: Final = (
         "",
     ),
     Mutant(
+        "C-51 as released",
+        "deleted replicas have the document's states",
+        _DIALECT,
+        "    deletes_by_states=True,\n",
+        "    deletes_by_states=False,\n",
+    ),
+    Mutant(
+        "C-53 as released",
+        "an entry with another target is removed",
+        _REASSIGNMENT,
+        "or (replicas is not None and entry.replicas != tuple(replicas))\n",
+        "or False\n",
+    ),
+    Mutant(
+        "C-65",
+        "the target is written before the old replicas are dropped",
+        _REASSIGNMENT,
+        "        yield from self._lead_from_target(partition)  # step 7\n",
+        "        yield from self._parts.write_topic(partition.topic, {partition: completed})\n"
+        "        yield from self._lead_from_target(partition)  # step 7\n",
+    ),
+    Mutant(
+        "C-66",
+        "the target's first replica is preferred at once",
+        _DIALECT,
+        "    appends_target=True,\n",
+        "    appends_target=False,\n",
+    ),
+    Mutant(
+        "C-58",
+        "one live replica learns the leader",
+        f"{_OPERATIONS}/failover.py",
+        "            yield from machine.move([*live, *dead], ReplicaState.ONLINE)\n",
+        "            yield from machine.move([*live[:1], *dead], ReplicaState.ONLINE)\n",
+    ),
+    Mutant(
         "C-58 as released",
         "the replicas of dead brokers go online",
         _DIALECT,
         "    restarts_dead=False,\n",
         "    restarts_dead=True,\n",
+    ),
+    Mutant(
+        "C-56",
+        "the znode has no replicas that are added",
+        _DIALECT,
+        "    assignment_schema=2,\n",
+        "    assignment_schema=1,\n",
+    ),
+    Mutant(
+        "C-56",
+        "the target of a request is lost with its controller",
+        _DIALECT,
+        "    notes_requests=True,\n",
+        "    notes_requests=False,\n",
+    ),
+    Mutant(
+        "C-61",
+        "partitions start before replicas",
+        f"{_OPERATIONS}/failover.py",
+        "        yield from self._start_replicas()\n"
+        "        parts.partitions.restore_states()\n"
+        "        yield from parts.partitions.elect_leaderless()\n",
+        "        parts.partitions.restore_states()\n"
+        "        yield from parts.partitions.elect_leaderless()\n"
+        "        yield from self._start_replicas()\n",
+    ),
+    Mutant(
+        "C-61",
+        "leaders are elected after the reassignments",
+        f"{_OPERATIONS}/failover.py",
+        "        yield from parts.partitions.elect_leaderless()\n"
+        "        started = yield from self._reassignments.start_requested()\n"
+        "        yield from self._reassignments.resume(context.reassigning - started)\n",
+        "        started = yield from self._reassignments.start_requested()\n"
+        "        yield from self._reassignments.resume(context.reassigning - started)\n"
+        "        yield from parts.partitions.elect_leaderless()\n",
     ),
     Mutant(
         "C-61",
@@ -308,6 +537,13 @@ CONTROLLER_MUTANTS: Final = (
         '            "controller": brokers.get(view.controller_id, [*brokers.values()][0]),\n',
     ),
     Mutant(
+        "A-47",
+        "what nobody expects has its cause alone",
+        f"{_KIP_4}/api.py",
+        '            reason = f"{UNEXPECTED_ERROR} {type(error).__name__}: {error}"\n',
+        '            reason = f"{type(error).__name__}: {error}"\n',
+    ),
+    Mutant(
         "A-08",
         "neither form creates a topic of one partition",
         f"{_KIP_4}/topic_command.py",
@@ -336,6 +572,13 @@ CONTROLLER_MUTANTS: Final = (
         f"{_KIP_4}/topic_command.py",
         "for broker_id in leadership.isr if broker_id in replicas)\n",
         "for broker_id in (*leadership.isr, 99))\n",
+    ),
+    Mutant(
+        "A-20",
+        "a list that failed is empty",
+        f"{_KIP_4}/api.py",
+        '    KIP4_LIST_TOPICS: {"topics": None, "marked_for_deletion": None},\n',
+        '    KIP4_LIST_TOPICS: {"topics": (), "marked_for_deletion": ()},\n',
     ),
     Mutant(
         "A-21",
@@ -379,6 +622,35 @@ CONTROLLER_MUTANTS: Final = (
         _DRAFT_CLIENT,
         "        return OperationState.IN_PROGRESS\n",
         "        return OperationState.COMPLETED\n",
+    ),
+    Mutant(
+        "A-44",
+        "a code is no error",
+        "admin/kip4/client.py",
+        "    if response.error_code:\n        raise DraftApiError",
+        "    if response.error_code > 21:\n        raise DraftApiError",
+    ),
+    Mutant(
+        "A-45",
+        "marked topics are listed",
+        "admin/kip4/client.py",
+        "        return (await self._send(messages.ListTopicsRequestV0())).topics or ()\n",
+        "        listed = await self._send(messages.ListTopicsRequestV0())\n"
+        "        return (*(listed.topics or ()), *(listed.marked_for_deletion or ()))\n",
+    ),
+    Mutant(
+        "A-46",
+        "a future has no response",
+        "admin/kip4/client.py",
+        '"reassignment")\n        return response\n',
+        '"reassignment")\n        return None\n',
+    ),
+    Mutant(
+        "A-48",
+        "a failed election has another number",
+        "admin/kip4/client.py",
+        "    FAILED = -1\n",
+        "    FAILED = -2\n",
     ),
     Mutant(
         "A-29",

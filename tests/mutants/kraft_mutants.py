@@ -5,6 +5,7 @@ from typing import Final
 from tests.mutants.mutant import Mutant
 
 _KIP_778: Final = "controller/kraft/kip_778.py"
+_REQUEST: Final = "admin/features/kip_778.py"
 _KRAFT: Final = "controller/kraft/updates.py"
 _ANSWERS: Final = "tables/fold/api_versions.py"
 _NODE: Final = "streams/apiversions/node_features.py"
@@ -67,6 +68,41 @@ KRAFT_MUTANTS: Final = (
         _KIP_778,
         "        () if request.dry_run else tuple(records),\n",
         "        tuple(records),\n",
+    ),
+    Mutant(
+        "M-05",
+        "DowngradeType counts as released Kafka does",
+        _REQUEST,
+        "int(DowngradeType.of(update.kind))",
+        "int(update.kind)",
+    ),
+    Mutant(
+        "M-08",
+        "DryRun is not sent",
+        _REQUEST,
+        '{"dry_run": dry_run}',
+        "{}",
+    ),
+    Mutant(
+        "M-23",
+        "--unsafe changes nothing",
+        "cli/commands/features/common/updates.py",
+        "(DowngradeType.UNSAFE if unsafe else DowngradeType.SAFE)",
+        "DowngradeType.SAFE",
+    ),
+    Mutant(
+        "M-39",
+        "levels of other features do not count",
+        _KIP_778,
+        "    if levels:\n        return None\n",
+        "    if METADATA_VERSION in levels:\n        return None\n",
+    ),
+    Mutant(
+        "M-40",
+        "the directory of a preview cluster has no first level",
+        "cli/commands/storage/info.py",
+        "bool(meta.version) and self.formatted.levels is None",
+        "False",
     ),
     Mutant(
         "M-39",

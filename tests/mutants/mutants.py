@@ -60,6 +60,14 @@ FEATURE_MUTANTS: Final = (
         "            pass\n",
     ),
     Mutant(
+        "F-68",
+        "an incompatible broker is one of the operations",
+        f"{_MACHINES}/controller/live_brokers.py",
+        "            for group in self.accepted.values()\n            for broker_id in group\n",
+        "            for group in (*self.accepted.values(), self.excluded)\n"
+        "            for broker_id in group\n",
+    ),
+    Mutant(
         "F-74",
         "reports the last failing item",
         _UPDATES,

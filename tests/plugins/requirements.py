@@ -2,12 +2,14 @@
 
 A row is shown by a test that ran and passed, and that names it: in its docstring, in that of its
 module, or by the mark ``rows`` (`with_rows`). A skipped test shows nothing, nor does one that is
-expected to fail. A whole run ends with the figure, and fails if the document has a row as shown
-that no test has shown. A run of some of the tests, or one that ends early, proves nothing about
-the others: it has no figure.
+expected to fail. A row of the controller or of KIP-4 that differs in released Kafka is shown as
+written only by a test that runs the document's form, and as released only by one that runs the
+released form (`form_of`). A whole run ends with the figure, and fails if the document has a row as
+shown that no test has shown. A run of some of the tests, or one that ends early, proves nothing
+about the others: it has no figure.
 """
 
-from collections.abc import Generator, Iterable
+from collections.abc import Collection, Generator, Iterable
 from inspect import getdoc
 from pathlib import Path
 from typing import Any
@@ -21,8 +23,12 @@ from scripts.requirements import (
     names_in,
     report,
     rows_of,
+    rows_with_forms,
+    shown_by,
     total,
 )
+
+_FORMED = pytest.StashKey[Collection[str]]()
 
 
 def with_rows(files: Iterable[Path]) -> list[Any]:
@@ -43,16 +49,26 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Results are gathered in one process; workers of xdist send theirs there."""
+    config.stash[_FORMED] = rows_with_forms(config.getoption("--rows-of").read_text())
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(ShownRows(config), "shown-rows")
 
 
+def form_of(item: pytest.Item) -> str | None:
+    """The form that a test runs, by its mark ``form`` or its parameter ``dialect``."""
+    if (mark := item.get_closest_marker("form")) is not None:
+        return str(mark.args[0])
+    parameters = getattr(getattr(item, "callspec", None), "params", {})
+    return getattr(parameters.get("dialect"), "name", None)
+
+
 def rows_named_by(item: pytest.Item) -> list[str]:
-    """The names of rows in the docstrings and the marks of a test."""
+    """The rows in the docstrings and the marks of a test that it shows by what it runs."""
     objects = (getattr(item, "function", None), getattr(item, "module", None))
     texts = [getdoc(each) or "" for each in objects if each is not None]
     texts += [text for mark in item.iter_markers("rows") for text in mark.args]
-    return sorted({name for text in texts for name in names_in(text)})
+    names = {name for text in texts for name in names_in(text)}
+    return sorted(shown_by((form_of(item) or "",), names, item.config.stash[_FORMED]))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -53,6 +53,7 @@ def options(
         markers =
             stack
             rows
+            form
         """
     )
     pytester.mkdir("suite")
@@ -132,3 +133,49 @@ def test_a_run_of_some_tests_does_not_count(
     assert result.ret == (selection == ("-x",))
     result.stdout.no_fnmatch_line("*rows shown*")
     result.stdout.no_fnmatch_line("NOT SHOWN*")
+
+
+FORMS = '''
+import pytest
+
+class Form:
+    def __init__(self, name): self.name = name
+
+@pytest.mark.parametrize("dialect", [{dialects}])
+def test_both(dialect):
+    """One (C-01, C-02, C-02 as released)."""
+{more}
+'''
+MARKED = """
+@pytest.mark.form("released")
+def test_marked():
+    '''Two (C-02, C-02 as released).'''
+"""
+FORM_ROWS = """
+| id | what must hold | where | released Kafka |
+|---|---|---|---|
+| C-01 | One. | agents | same | shown | - |
+| C-02 | Two. | agents | 2 and 3 | shown | shown |
+"""
+
+
+@pytest.mark.parametrize(
+    ("dialects", "more", "lost"),
+    [
+        ('Form("document"), Form("released")', "", []),
+        ('Form("document")', MARKED, []),
+        ('Form("released")', MARKED, ["C-02"]),
+        ('Form("document")', "", ["C-02 as released"]),
+        ("None", "", ["C-02", "C-02 as released"]),
+    ],
+)
+def test_a_row_of_the_controller_is_shown_by_its_own_form(
+    pytester: pytest.Pytester, options: tuple[str, ...], dialects: str, more: str, lost: list[str]
+) -> None:
+    """A test of the other form, or of none, shows nothing where released Kafka differs."""
+    (pytester.path / "rows.md").write_text(FORM_ROWS)
+    result = run(pytester, options, FORMS.format(dialects=dialects, more=more))
+    assert result.ret == (pytest.ExitCode.TESTS_FAILED if lost else 0)
+    for name in lost:
+        result.stdout.fnmatch_lines([f"NOT SHOWN {name}:*"])
+    assert len([line for line in result.outlines if line.startswith("NOT SHOWN")]) == len(lost)

@@ -23,7 +23,8 @@ def test_histories_of_zookeeper(block: int) -> None:
 
 @pytest.mark.parametrize("block", range(0, SEEDS, BLOCK))
 def test_histories(block: int) -> None:
-    """Histories end with the truth (F-33 to F-35, M-16, M-63, M-65, by any path)."""
+    """Histories end with the truth (F-33, F-34, F-35, M-16, M-63, M-65, by any
+    path)."""
     for seed in range(block, block + BLOCK):
         try:
             run(seed)

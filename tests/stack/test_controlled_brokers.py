@@ -65,7 +65,7 @@ def test_real_brokers_and_kafkas_tools_under_our_controller(
     """Every acknowledged message is read, none out of order, whatever happens to the cluster.
 
     Brokers are killed, restarted and shut down in order, partitions are reassigned and a topic is
-    deleted by Kafka's own tools, and the controller is killed and replaced (C-01, C-20, C-40).
+    deleted by Kafka's own tools, and the controller is killed and replaced (C-01, C-20).
     """
     created = cluster.tool(
         "TopicCommand",
@@ -163,9 +163,10 @@ def plan(directory: Path, topic: str, *targets: list[int]) -> tuple[str, str]:
     return ("--reassignment-json-file", str(file))
 
 
+@pytest.mark.form("released")
 def test_kafkas_own_topic_tool_runs_unmodified(cluster: ControlledCluster) -> None:
     """kafka-topics and kafka-configs, with the texts that they print under Kafka's own controller
-    (A-08, A-09, A-10, A-13, A-14)."""
+    (A-08 as released, A-09, A-10, A-13 as released, A-14 as released)."""
     name = ("--topic", "made")
     create = ("--create", *name, "--replica-assignment", "1:2,2:3", "--config", "flush.ms=1000")
     assert cluster.tool("TopicCommand", *create).strip() == "Created topic made."
@@ -205,11 +206,12 @@ def test_kafkas_own_topic_tool_runs_unmodified(cluster: ControlledCluster) -> No
     assert "made" not in cluster.tool("TopicCommand", "--list").splitlines()
 
 
+@pytest.mark.form("released")
 def test_kafkas_own_reassignment_and_election_tools_run_unmodified(
     cluster: ControlledCluster, tmp_path: Path
 ) -> None:
-    """Started, listed, verified, canceled and refused; elected and refused (A-22, A-24, A-25,
-    A-30)."""
+    """Started, listed, verified, canceled and refused; elected and refused (A-22 as released,
+    A-24, A-25 as released, A-30 as released)."""
     reassign, topics = "reassign.ReassignPartitionsCommand", "TopicCommand"
     cluster.tool(topics, "--create", "--topic", "heavy", "--replica-assignment", "1:2")
     producer = Producer({"bootstrap.servers": cluster.servers})
@@ -327,6 +329,7 @@ async def altered(
     return result.error_code, result.error_message
 
 
+@pytest.mark.form("document")
 async def test_the_draft_of_kip_4_administers_real_brokers(cluster: ControlledCluster) -> None:
     """Topics, reassignments and elections, and calls that outlive the controller (A-01, A-07, A-21,
     A-34, A-35, A-37, A-39)."""

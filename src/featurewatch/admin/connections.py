@@ -18,11 +18,15 @@ _CHECK_S: Final = 2.0
 
 
 class Bootstrap(NamedTuple):
-    """The addresses of a cluster: brokers, or with ``controllers`` the controllers' listeners."""
+    """The addresses of a cluster: brokers, or with ``controllers`` the controllers' listeners.
+
+    ``is_kip_778``: its nodes respond as KIP-778 is written (`Connection.is_kip_778`).
+    """
 
     addresses: tuple[Address, ...]
     controllers: bool = False
     security: Security = PLAINTEXT
+    is_kip_778: bool = False
 
 
 class ControllerUnavailableError(UnreachableError):
@@ -113,7 +117,11 @@ class AdminConnections:
 
     async def _connect_to(self, address: Address) -> Connection:
         return await open_connection(
-            address, self.bootstrap.security, timeout_s=self.timeout_s, connect=self._connect
+            address,
+            self.bootstrap.security,
+            timeout_s=self.timeout_s,
+            connect=self._connect,
+            is_kip_778=self.bootstrap.is_kip_778,
         )
 
     async def controller(self) -> Connection:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         ApiVersionsResponseV3,
         ApiVersionsResponseV4,
         ApiVersionsResponseV5,
+        Kip778ApiVersionsResponseV4,
     )
     from featurewatch.kafka.sasl import Exchange
 
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
         | ApiVersionsResponseV3
         | ApiVersionsResponseV4
         | ApiVersionsResponseV5
+        | Kip778ApiVersionsResponseV4
     )
 
 # Classes of messages are built by what first names them, so they are named where they are used.
@@ -101,6 +103,8 @@ class Connection:
         self.last_api_versions: AnyApiVersionsResponse | None = None
         self.hint = ""
         """A hint that explains why the node may close the connection on the next request."""
+        self.is_kip_778 = False
+        """Whether version 4 of ApiVersions is that of KIP-778 as written, without a minimum."""
         self.is_open = False
         """Whether the login, if any, is complete; until then only short responses are read."""
         self.on_first_response: Callable[[], None] | None = None
@@ -150,7 +154,11 @@ class Connection:
             assert self.last_api_versions is not None  # noqa: S101 - it was compared by that
             return self.last_api_versions
         body = await self._exchange(messages.ApiVersionsRequestV4(**client), timeout_s)
-        form: type[AnyApiVersionsResponse] = messages.ApiVersionsResponseV4
+        form: type[AnyApiVersionsResponse] = (
+            messages.Kip778ApiVersionsResponseV4
+            if self.is_kip_778
+            else messages.ApiVersionsResponseV4
+        )
         # A node that does not know the version answers in the form of version 0 (KIP-511).
         if _error_of(body) == _UNSUPPORTED_VERSION:
             body = await self._exchange(messages.ApiVersionsRequestV3(**client), timeout_s)
@@ -302,11 +310,12 @@ async def open_connection(
     client_id: str = CLIENT_ID,
     connect: Connect = connect_asyncio,
     expected: ExpectedNode | None = None,
+    is_kip_778: bool = False,
 ) -> Connection:
     """Connects, requests the node's API versions, and logs in.
 
     Each step may take ``timeout_s`` seconds. ``connect`` opens the transport. ``expected`` is the
-    broker that should listen there.
+    broker that should listen there. ``is_kip_778`` as in `Connection`.
 
     Raises:
         NodeError: The node is unreachable, closed the connection, or is not Kafka.
@@ -317,6 +326,7 @@ async def open_connection(
     if (problem := address.problem()) is not None:
         raise NodeError(f"{address} is not an address, {problem}: correct what advertises it")
     connection = await _connect(address, security, timeout_s, client_id, connect)
+    connection.is_kip_778 = is_kip_778
     worked = _KNOWN.has(*_listener(address, security))
     advice = silence_advice(uses_tls=security.tls is not None, worked=worked)
     try:

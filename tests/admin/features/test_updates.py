@@ -26,13 +26,14 @@ KINDS = [kind for kind in UpgradeType if kind is not UpgradeType.UNKNOWN]
 
 def test_types_are_kips_and_kafkas() -> None:
     """KIP-778 counts NONE, SAFE, UNSAFE from 0, and none is the default; released Kafka counts
-    UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE from 1 (M-05, M-05 as released)."""
+    UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE from 1 (M-05 as released)."""
     assert [(downgrade_type.value, downgrade_type.name) for downgrade_type in DowngradeType] == [
         (0, "NONE"),
         (1, "SAFE"),
         (2, "UNSAFE"),
     ]
     assert [downgrade_type.upgrade_type for downgrade_type in DowngradeType] == KINDS
+    assert [DowngradeType.of(kind) for kind in KINDS] == [*DowngradeType]
     assert list(map(int, KINDS)) == [1, 2, 3]
     assert FeatureUpdate(NAME, LEVEL).kind is DowngradeType.NONE.upgrade_type
 

@@ -44,6 +44,8 @@ from tests.messages import by_order as messages
 from tests.messages import changed
 from tests.reference.zookeeper.machines.controller_rig import P0
 
+pytestmark = pytest.mark.form("document")
+
 METADATA, CREATE, LIST = KIP4_CLUSTER_METADATA, KIP4_CREATE_TOPIC, KIP4_LIST_TOPICS
 T0, T1, T9 = (DraftPartitionId("t", number) for number in (0, 1, 9))
 DONE, RUNS, FAILED = OperationState.COMPLETED, OperationState.IN_PROGRESS, OperationState.FAILED
@@ -212,7 +214,8 @@ async def test_topics_are_created_in_both_forms(nodes: DraftNodes) -> None:
 
 
 async def test_topics_are_changed_listed_and_deleted(nodes: DraftNodes) -> None:
-    """(A-36)"""
+    """By calls of their names; topics that are marked for deletion have their own list (A-36,
+    A-45)."""
     client = await nodes.client()
     await client.alter_topic("t", 2, "1:2,2:3", {"flush.ms": "1", "retention.ms": "2"})
     await client.alter_topic("t", added_configs={"segment.ms": "3"}, deleted_configs=["flush.ms"])
@@ -230,7 +233,7 @@ async def test_topics_are_changed_listed_and_deleted(nodes: DraftNodes) -> None:
 
 
 async def test_each_call_raises_the_servers_reason(nodes: DraftNodes) -> None:
-    """A code other than 0 is an API error, with the code and the text (A-36)."""
+    """A code other than 0 is an API error, with the code and the text (A-36, A-44)."""
     client = await nodes.client()
     calls: dict[str, Any] = {
         "Topic 't' already exists.": client.create_topic("t", 1, 1),
@@ -239,6 +242,8 @@ async def test_each_call_raises_the_servers_reason(nodes: DraftNodes) -> None:
         "The topic 'x' does not exist.": client.delete_topic("x"),
         "The topic 'y' does not exist.": client.describe_topic("y"),
         "The string cannot be read: it is empty": client.verify_reassign_partitions(""),
+        "t-9: The partition does not exist": client.reassign_partitions(moves((9, [1]))),
+        "Partition t-9 does not exist": client.preferred_replica_leader_election(elections(9)),
     }
     for reason, call in calls.items():
         with pytest.raises(DraftApiError) as raised:
@@ -248,13 +253,16 @@ async def test_each_call_raises_the_servers_reason(nodes: DraftNodes) -> None:
     nodes.replies = lambda response: changed(response, error_code=35)
     with pytest.raises(DraftApiError, match="error 35"):
         await client.list_topics()
+    with pytest.raises(DraftApiError, match="error 35"):
+        await client.verify_preferred_replica_leader_election()
 
 
 # -- reassignments ---------------------------------------------------------------------------------
 
 
 async def test_a_reassignments_future_is_done_when_the_work_is(nodes: DraftNodes) -> None:
-    """It repeats the verification until no partition is in progress (A-25, A-37, A-38)."""
+    """It repeats the verification until no partition is in progress, and has the response
+    (A-25, A-37, A-38, A-46)."""
     client = await nodes.client()
     text = moves((0, [3, 1]))
     future = client.reassign_partitions(text)
@@ -346,11 +354,14 @@ async def unbalance(nodes: DraftNodes, client: DraftAdminClient) -> None:
 
 
 async def test_an_elections_future_is_done_when_the_heads_lead(nodes: DraftNodes) -> None:
-    """And each partition has a state before and after (A-31, A-39, A-40)."""
+    """It has the response, and each partition has a state before and after (A-31, A-39, A-40,
+    A-46, A-48)."""
     client = await nodes.client()
     await unbalance(nodes, client)
     verify = client.verify_preferred_replica_leader_election
-    assert await verify(elections(0, 1, 9)) == {T0: FAILED, T1: RUNS, T9: FAILED}
+    states = await verify(elections(0, 1, 9))
+    assert states == {T0: FAILED, T1: RUNS, T9: FAILED}
+    assert [int(state) for state in states.values()] == [-1, 0, -1]
     done = await asyncio.wait_for(client.preferred_replica_leader_election(elections(1)), WAIT_S)
     assert done == messages.PreferredReplicaLeaderElectionResponseV0(
         error_code=0, error_description=None

@@ -16,6 +16,8 @@ from featurewatch.controller.partitions.assignment import ReplicaAssignment, Top
 from featurewatch.kafka.messages.config_entries import ConfigValue
 from featurewatch.streams.types import NodeId
 
+pytestmark = pytest.mark.form("released")
+
 
 def nodes(*ids: int) -> tuple[NodeId, ...]:
     """Node ids."""
@@ -39,9 +41,10 @@ LEADERLESS = PartitionDetails(1, None, nodes(2), nodes(2), nodes(), nodes(2))
 
 
 def test_a_reassignment_and_a_missing_leader_are_shown() -> None:
-    """Replicas that are being added do not count as replicas; no leader is shown as none (A-19).
+    """Replicas that are being added do not count as replicas; no leader is shown as none (A-19 as
+    released).
 
-    A setting that is not the topic's own is read and not listed (A-18, A-18 as released).
+    A setting that is not the topic's own is read and not listed (A-18 as released).
     """
     assert lines(details(MOVING, LEADERLESS), PartitionFilter(), (1, 2, 3)) == [
         "Topic: t\tPartitionCount: 2\tReplicationFactor: 2\tConfigs: ",
@@ -112,7 +115,7 @@ def test_the_name_of_a_missing_topic_depends_on_the_release() -> None:
 
 
 def test_settings_are_read_as_by_kafka_configs() -> None:
-    """Commas in square brackets are of the value; names to delete are a list (A-14)."""
+    """Commas in square brackets are of the value; names to delete are a list (A-14 as released)."""
     assert parse_setting_changes(["a=1,b=[x,y],c="], ["d,e", "f"]) == (
         {"a": "1", "b": "x,y", "c": ""},
         ["d", "e", "f"],

@@ -19,7 +19,7 @@ from tests.conformance.partition_tools.running import fill, throttles_of
 from tests.conformance.partition_tools.tools import make_topic, move, until_known, write_assignment
 from tests.waiting import eventually
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.form("released")]
 
 FILE = "--reassignment-json-file"
 

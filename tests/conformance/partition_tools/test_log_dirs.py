@@ -16,7 +16,7 @@ from tests.conformance.partition_tools.tools import PartitionTools, make_topic
 from tests.process_logs import started
 from tests.waiting import eventually
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.form("released")]
 
 FILE = "--reassignment-json-file"
 THROTTLE = "--replica-alter-log-dirs-throttle"
@@ -28,7 +28,7 @@ def test_moves_between_directories_are_printed_as_by_the_tool(
 ) -> None:
     """A replica with data goes to the other directory, throttled so that its move is seen, and back
     by the other command: execute, verify on the way and at the end, and a directory that there is
-    not (A-22, A-25, A-26)."""
+    not (A-22 as released, A-25 as released, A-26 as released)."""
     directory = tmp_path / "cluster"
     homes = [directory / "node-1" / "data", tmp_path / "other"]
     properties = {"log.dirs": ",".join(map(str, homes))}

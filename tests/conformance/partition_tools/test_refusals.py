@@ -10,7 +10,7 @@ from tests.conformance.partition_tools.conftest import ToolScene
 from tests.conformance.partition_tools.reassign_lines import FILES, TOPIC, TOPICS, invocations
 from tests.conformance.partition_tools.tools import make_topic, move
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.form("released")]
 
 
 @pytest.fixture

@@ -32,6 +32,8 @@ from tests.guarded import JAAS, guarded_node
 from tests.paths import ROOT
 from tests.waiting import eventually
 
+pytestmark = pytest.mark.form("released")
+
 FILE = "--reassignment-json-file"
 MAY_NOT = "may-not"
 GUEST = "guest"
@@ -322,7 +324,8 @@ def differences(
 @pytest.mark.stack
 def test_each_right_is_needed_and_all_are_enough(guarded: Guarded, ours: OurCommand) -> None:
     """With the rights of the table a command works; without one it says which one is missing, by
-    Kafka's name, and ends as documented (A-22, A-39)."""
+    Kafka's name, and ends as documented (A-22 as released, A-39 as
+    released)."""
     # The broker knows of rights later than the controller that has stored them.
     first = guarded.where(login(0, None))
     assert eventually(lambda: topic_of(0) in ours("topics", "list", *first).out, 60)
@@ -358,7 +361,8 @@ def test_a_login_without_rights_is_refused_as_by_the_tools(
     guarded: Guarded, ours: OurCommand, tools_of: Callable[[str], KafkaTools], tmp_path: Path
 ) -> None:
     """list, verify, execute and elect: the same text and code as the tools have, and no password
-    in it (A-22, A-39)."""
+    in it (A-22 as released, A-39 as
+    released)."""
     tools = PartitionTools(tools_of("4.3.0"))
     file = write_assignment(tmp_path / "file", {TopicPartition("t", 0): (1,)})
     by = guarded.where(GUEST)

@@ -45,7 +45,7 @@ def begun(directory: Path, where: tuple[str, ...], file: str) -> "subprocess.Pop
 def test_a_killed_reassignment_is_found_and_finished(quorum_430: Cluster, tmp_path: Path) -> None:
     """SIGTERM and Ctrl-C remove the throttles and say that the copy continues; kill -9 leaves
     them, verify finds the rest and waits, execute --additional --wait finishes it and removes
-    them, and what another killed command left is found too (A-25, A-28, A-31, A-37, A-38)."""
+    them, and what another killed command left is found too (A-31)."""
     servers = quorum_430.bootstrap_servers
     where = ("--bootstrap-server", servers)
     names = ["terminated", "interrupted", "killed", "left-behind"]
@@ -150,7 +150,7 @@ class Terminal:
 
 def test_a_person_confirms_and_watches(quorum_430: Cluster, tmp_path: Path) -> None:
     """At a terminal the plan is shown first; no sends nothing, yes continues, and a bar shows the
-    bytes that are left (A-25)."""
+    bytes that are left."""
     servers, name = quorum_430.bootstrap_servers, "confirmed"
     make_topic(servers, name, [1])
     fill(servers, name)

@@ -12,7 +12,7 @@ from featurewatch.stack.kafka.cluster import Cluster
 from tests.conformance.kafka_tools import CommandResult, OurCommand
 from tests.waiting import eventually
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.form("released")]
 
 
 class Terminal(io.StringIO):
@@ -51,7 +51,8 @@ def topics(ours: OurCommand, quorum_430: Cluster) -> Topics:
 
 def test_documents_and_dry_runs(topics: Topics) -> None:
     """What is validated only changes nothing; documents have results, and a refusal its number, its
-    name and its text (A-08, A-10, A-11, A-14, A-17)."""
+    name and its text (A-08 as released, A-10, A-11 as released, A-14 as released,
+    A-17 as released)."""
     name = f"topics{time.time_ns()}"
     counts = ("--topic", name, "--partitions", "2", "--replication-factor", "3")
     result = topics("create", *counts, "--dry-run")

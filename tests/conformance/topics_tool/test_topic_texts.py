@@ -17,7 +17,7 @@ from tests.conformance.topics_tool.lines import (
 )
 from tests.conformance.topics_tool.pair import ToolPair
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.form("released")]
 
 
 def walk(pair: ToolPair, left_out: Collection[str] = ()) -> None:

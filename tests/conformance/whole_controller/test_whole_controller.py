@@ -36,7 +36,7 @@ def pair(
 
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_both_do_the_same(script: str, pair: Pair, runner: asyncio.Runner) -> None:
-    """Both controllers write and send the same in each step (C-01 to C-64)."""
+    """Both controllers write and send the same in each step."""
     for step in SCRIPTS[script]:
         found = runner.run(pair.perform(step))
         assert not found, "\n".join([f"step: {step.title}", *found])

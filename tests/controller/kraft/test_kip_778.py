@@ -123,10 +123,14 @@ def test_a_dry_run_has_the_same_result_and_no_records() -> None:
 
 
 def test_the_first_level_is_that_of_meta_properties() -> None:
-    """A controller that has met no FeatureLevelRecord writes it, and else nothing (M-39)."""
+    """A controller that has met no FeatureLevelRecord writes it, and else nothing (M-39).
+
+    A level of another feature counts, too.
+    """
     record = first_record({}, FeatureLevel(19))
     assert record == FeatureLevelRecord(METADATA_VERSION, FeatureLevel(19))
-    assert first_record({METADATA_VERSION: FeatureLevel(7)}, FeatureLevel(19)) is None
+    for feature in (METADATA_VERSION, FeatureName("group.version")):
+        assert first_record({feature: FeatureLevel(7)}, FeatureLevel(19)) is None
 
 
 def test_a_preview_cluster_begins_at_level_1() -> None:

@@ -14,26 +14,51 @@ from featurewatch.controller.partitions.placement import (
     place_replicas,
 )
 from featurewatch.controller.partitions.states import (
-    DOCUMENT_PARTITIONS,
     DOCUMENT_REPLICAS,
     RELEASED_PARTITIONS,
-    RELEASED_REPLICAS,
     PartitionState,
     PartitionTransitions,
     ReplicaState,
     ReplicaTransitions,
     invalid_transition,
 )
+from featurewatch.reference.zookeeper.machines.topics.dialect import (
+    DOCUMENT_OPERATIONS,
+    RELEASED_OPERATIONS,
+    OperationsDialect,
+)
 
 LISTS = st.lists(st.integers(1, 9), unique=True).map(tuple)
 
 
+@pytest.mark.form("released")
 def test_a_reassignment_keeps_both_lists() -> None:
-    """The target comes first, what it lacks is removed at the end (C-43, C-43 as released)."""
+    """The target comes first, what it lacks is removed at the end (C-43 as released)."""
     moving = ReplicaAssignment((1, 2, 3)).reassign_to((3, 4, 2))
     assert moving == ReplicaAssignment((3, 4, 2, 1), (4,), (1,))
     assert (moving.origin, moving.target) == ((3, 2, 1), (3, 4, 2))
     assert str(TopicPartition("a-b", 3)) == "a-b-3"
+
+
+@pytest.mark.form("document")
+@pytest.mark.parametrize(
+    ("target", "moving"),
+    [
+        ((4, 5, 6), ReplicaAssignment((1, 2, 3, 4, 5, 6), (4, 5, 6), (1, 2, 3))),
+        ((3, 4, 2), ReplicaAssignment((1, 2, 3, 4), (4,), (1,), (3, 4, 2))),
+        ((2, 3), ReplicaAssignment((1, 2, 3), (), (1,))),
+        ((3, 2, 1), ReplicaAssignment((1, 2, 3), (), (), (3, 2, 1))),
+    ],
+)
+def test_the_document_appends_the_target(
+    target: tuple[int, ...], moving: ReplicaAssignment
+) -> None:
+    """OAR + RAR in this order, and both lists are known, also if they overlap (C-43, C-56)."""
+    assignment = ReplicaAssignment((1, 2, 3)).append(target)
+    assert assignment == moving
+    assert (assignment.origin, assignment.target) == ((1, 2, 3), target)
+    assert assignment.append(target) == moving
+    assert assignment.append(assignment.origin).target == (1, 2, 3)
 
 
 def test_a_replaced_reassignment_drops_what_it_had_added() -> None:
@@ -48,14 +73,15 @@ def test_canceling_loses_the_order() -> None:
     assert moving.reassign_to(moving.origin) == ReplicaAssignment((2, 3, 1))
 
 
+@pytest.mark.parametrize("appends", [False, True])
 @given(LISTS, LISTS, LISTS)
 def test_lists_of_any_reassignment(
-    origin: tuple[int, ...], target: tuple[int, ...], replacement: tuple[int, ...]
+    appends: bool, origin: tuple[int, ...], target: tuple[int, ...], replacement: tuple[int, ...]
 ) -> None:
     """However often it is replaced, the origin stays, and the target is the newest."""
     assignment = ReplicaAssignment(origin)
     for wanted in (target, replacement):
-        assignment = assignment.reassign_to(wanted)
+        assignment = assignment.append(wanted) if appends else assignment.reassign_to(wanted)
         assert {*assignment.origin} == {*origin}
         assert assignment.target == wanted
         assert {*assignment.replicas} == {*origin, *wanted}
@@ -157,7 +183,8 @@ def pairs_of(
     }
 
 
-def test_tables_have_the_documents_transitions() -> None:
+@pytest.mark.parametrize("dialect", [DOCUMENT_OPERATIONS, RELEASED_OPERATIONS])
+def test_tables_have_the_documents_transitions(dialect: OperationsDialect) -> None:
     """Seven of sixteen pairs each in the document (C-14, C-36).
 
     In released Kafka also Offline to Offline (C-14 as released), and for replicas those of
@@ -182,14 +209,15 @@ def test_tables_have_the_documents_transitions() -> None:
         ("ReplicaDeletionIneligible", "Online"),
         ("ReplicaDeletionIneligible", "Offline"),
     }
-    assert pairs_of(DOCUMENT_PARTITIONS, "Partition") == seven
-    assert pairs_of(RELEASED_PARTITIONS, "Partition") == seven | eighth
-    assert pairs_of(DOCUMENT_REPLICAS, "Replica") == seven
-    replicas = seven - {("Offline", "NonExistent")} | eighth | deletion
-    assert pairs_of(RELEASED_REPLICAS, "Replica") == replicas
-    assert {*DOCUMENT_PARTITIONS} == {*RELEASED_PARTITIONS} == {*PartitionState}
-    assert {*RELEASED_REPLICAS} == {*ReplicaState}
-    assert len(DOCUMENT_REPLICAS) == 4
+    if dialect is DOCUMENT_OPERATIONS:
+        partitions = replicas = seven
+    else:
+        partitions = seven | eighth
+        replicas = seven - {("Offline", "NonExistent")} | eighth | deletion
+    assert pairs_of(dialect.partitions, "Partition") == partitions
+    assert pairs_of(dialect.replicas, "Replica") == replicas
+    assert {*dialect.partitions} == {*PartitionState}
+    assert len(dialect.replicas) == (4 if dialect is DOCUMENT_OPERATIONS else len(ReplicaState))
     assert [state.number for state in (PartitionState.NEW, ReplicaState.NEW)] == [0, 1]
 
 

@@ -123,6 +123,7 @@ def test_an_unknown_version_gets_the_oldest_form() -> None:
 
 
 @pytest.mark.parametrize("version", range(13))
+@pytest.mark.form("released")
 def test_metadata_lists_brokers_and_controller(version: int) -> None:
     """Every version lists them, the controller by its id (A-04 as released, A-05 as released);
     a requested topic is unknown."""

@@ -16,14 +16,17 @@ from kio.schema.update_features import v1 as update_1
 from kio.schema.update_features import v2 as update_2
 from kio.static.primitive import i8, i16
 
+from featurewatch.admin.errors import RequestError
+from featurewatch.admin.features import kip_778
 from featurewatch.admin.features.update_request import update_request
-from featurewatch.admin.features.updates import FeatureUpdate
+from featurewatch.admin.features.updates import DowngradeType, FeatureUpdate
 from featurewatch.kafka.messages import (
     EarlyDeleteFeaturesRequestV0,
     EarlyUpdateFeaturesRequestV0,
     StruckUpdateMetadataRequestV6,
     message_class,
 )
+from featurewatch.reference.zookeeper.machines.requests import ReleasedUpdate, UpdateFeatures
 from featurewatch.reference.zookeeper.wire.api_keys import (
     DRAFT_DELETE,
     DRAFT_UPDATE,
@@ -36,6 +39,7 @@ from featurewatch.reference.zookeeper.wire.frames import (
     read_request,
     request_class,
 )
+from featurewatch.reference.zookeeper.wire.requests import read_update_features
 from featurewatch.streams.types import FeatureLevel, FeatureName, UpgradeType
 from tests.kafka.kio_messages import plain
 from tests.reference.zookeeper.request_bytes import request_bytes
@@ -223,6 +227,40 @@ def test_the_later_draft_is_laid_out_as_its_schema_says(version: int) -> None:
     )
     head = struct.pack(">hhi", DRAFT_UPDATE, version, 7) + b"\0\x08somebody" + b"\0" * version
     assert request_bytes(sent) == head + body
+
+
+@pytest.mark.parametrize("version", [0, 1])
+@pytest.mark.parametrize("downgrade_type", DowngradeType)
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_kip_778s_update_is_laid_out_as_its_schema_says(
+    version: int, downgrade_type: DowngradeType, dry_run: bool
+) -> None:
+    """DowngradeType is an int8 from 0 in each item, DryRun a bool from version 1 on (M-05, M-08).
+
+    The reference controller reads what the client writes.
+    """
+    update = FeatureUpdate(FeatureName("f"), FeatureLevel(300), downgrade_type.upgrade_type)
+    if version == 0 and dry_run:
+        with pytest.raises(RequestError, match="takes no dry run"):
+            kip_778.update_request([update], version, dry_run=True)
+        return
+    sent = kip_778.update_request([update], version, dry_run=dry_run)
+    item = b"\2f" + struct.pack(">hb", 300, downgrade_type) + b"\0"
+    flag = struct.pack(">?", dry_run) * version
+    head = struct.pack(">hhi", 57, version, 7) + b"\0\x08somebody" + b"\0"
+    assert request_bytes(sent) == head + b"\0\0\xea\x60" + b"\2" + item + flag + b"\0"
+    form = message_class("Kip778UpdateFeaturesRequest", version)
+    assert form.FeatureUpdateKey(feature="f", max_version_level=1).downgrade_type == 0
+    assert getattr(form(feature_updates=()), "dry_run", False) is False
+    read = read_update_features(
+        read_request(request_bytes(sent), ApiDialect.KIP_778), ApiDialect.KIP_778
+    )
+    assert read == UpdateFeatures(
+        (ReleasedUpdate("f", 300, upgrade_type=downgrade_type + 1),),
+        60_000,
+        version=1,
+        validate_only=dry_run,
+    )
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])

@@ -35,6 +35,8 @@ from tests.reference.zookeeper.kip4.kip4_rig import NODE_ID, VIEW, Kip4Rig
 from tests.reference.zookeeper.machines.controller_rig import P0
 from tests.reference.zookeeper.request_bytes import request_bytes
 
+pytestmark = pytest.mark.form("released")
+
 MINUTE = timedelta(minutes=1)
 CREATE_TOPICS: Any = import_module("kio.schema.create_topics.v7.request")
 DELETE_TOPICS: Any = import_module("kio.schema.delete_topics.v6.request")

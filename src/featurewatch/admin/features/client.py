@@ -59,7 +59,7 @@ class FeatureAdmin(FeatureReader):
         requested = tuple(updates)
         if not requested:
             raise RequestError("there is nothing to change: name a feature and its level")
-        if self._dialect is not FeatureDialect.RELEASED:
+        if self._dialect.is_draft:
             if dry_run:
                 raise RequestError("the drafts of KIP-584 have no dry run")
             from featurewatch.admin.features import kip584_drafts as drafts
@@ -161,9 +161,12 @@ class FeatureAdmin(FeatureReader):
         version = released.version_for(connection.api_versions)
         if version is None:
             raise UnreachableError(_no_updates(connection))
-        request = released.update_request(
-            updates, version, dry_run=dry_run, timeout_s=self._timeout_s
-        )
+        make_request = released.update_request
+        if self._dialect is FeatureDialect.KIP_778:
+            from featurewatch.admin.features import kip_778
+
+            make_request = kip_778.update_request
+        request = make_request(updates, version, dry_run=dry_run, timeout_s=self._timeout_s)
         answer = await self._exchange(connection, request, changes=not dry_run)
         return released.read_update(answer, updates)
 

@@ -53,8 +53,18 @@ def read_metadata(answer: Any, node: Address, level: str = "max_version_level") 
 
 
 class FeatureDialect(StrEnum):
-    """As Kafka 2.7 and later, or as a draft of KIP-584 has it: the reference system has all."""
+    """As Kafka 2.7 and later, or as a document has it: the reference system has all.
+
+    ``EARLY`` and ``LATE`` are the drafts of KIP-584. KIP-778 as written has the requests of
+    released Kafka, with its own types of downgrades and a dry run.
+    """
 
     RELEASED = "released"
     EARLY = "early"
     LATE = "late"
+    KIP_778 = "kip-778"
+
+    @property
+    def is_draft(self) -> bool:
+        """Whether the requests are those of a draft of KIP-584."""
+        return self in (FeatureDialect.EARLY, FeatureDialect.LATE)

@@ -39,7 +39,8 @@ class FeatureReader(AdminSession):
         dialect: FeatureDialect = FeatureDialect.RELEASED,
         **options: Unpack[SessionOptions],
     ) -> None:
-        super().__init__(bootstrap, **options)
+        is_kip_778 = dialect is FeatureDialect.KIP_778
+        super().__init__(bootstrap._replace(is_kip_778=is_kip_778), **options)
         self._dialect = dialect
 
     async def describe(
@@ -102,7 +103,7 @@ class FeatureReader(AdminSession):
         """A node's features; of released Kafka the handshake had the first response."""
         timeout_s = self._connect_timeout_s
         try:
-            if self._dialect is FeatureDialect.RELEASED:
+            if not self._dialect.is_draft:
                 first, connection.last_api_versions = connection.last_api_versions, None
                 answer = first or await connection.request_api_versions(timeout_s)
                 return read_metadata(answer, connection.address)

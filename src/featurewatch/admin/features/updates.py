@@ -10,7 +10,7 @@ from featurewatch.streams.types import FeatureLevel, FeatureName, UpgradeType
 
 
 class DowngradeType(IntEnum):
-    """The number in the text of KIP-778; those of released Kafka are one higher."""
+    """The type of a downgrade in KIP-778 as written; released Kafka counts from one more."""
 
     NONE = 0
     SAFE = 1
@@ -18,8 +18,13 @@ class DowngradeType(IntEnum):
 
     @property
     def upgrade_type(self) -> UpgradeType:
-        """The number of the type on the wire."""
+        """The same in released Kafka."""
         return UpgradeType(self + 1)
+
+    @classmethod
+    def of(cls, kind: UpgradeType) -> "DowngradeType":
+        """KIP-778's type of what released Kafka calls ``kind``."""
+        return cls(kind - 1)
 
 
 class AllowDowngradeSemantics(Enum):

@@ -32,6 +32,7 @@ from featurewatch.kafka.address import Address, parse_addresses
 from featurewatch.kafka.client_properties import client_config, read_client_config
 from featurewatch.kafka.connection import Connection, NodeError
 from featurewatch.kafka.messages import Request
+from featurewatch.kafka.security import from_properties
 
 if TYPE_CHECKING:
     Topic = messages.DescribeTopicResponseV0.TopicDescription
@@ -107,7 +108,7 @@ class DraftAdminClient:
     came.
 
     Raises:
-        RequestError: a property is unknown or has no valid value, or there is no broker.
+        RequestError: a property is unknown or cannot be used, or there is no broker.
     """
 
     def __init__(

@@ -145,7 +145,12 @@ class AdminTarget:
 
         assert self._session is not None  # noqa: S101 - `run` has set it
         addresses, config = self.addresses(), read_client_config(self.command_config)
-        bootstrap = Bootstrap(addresses, controllers=not self.servers, security=config.security)
+        bootstrap = Bootstrap(
+            addresses,
+            controllers=not self.servers,
+            security=config.security,
+            is_kip_778=options.get("dialect") == "kip-778",
+        )
         timeout_s = self.timeout_s or config.timeout_s or _TIMEOUT_S
         connect_timeout_s = min(config.connect_timeout_s or _CONNECT_TIMEOUT_S, timeout_s)
         connections = await self._session.connections(bootstrap, connect_timeout_s)

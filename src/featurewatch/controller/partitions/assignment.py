@@ -23,11 +23,14 @@ class ReplicaAssignment:
     """The broker ids of a partition, the preferred leader first.
 
     ``replicas`` includes ``adding`` and ``removing``, which are empty unless a reassignment runs.
+    ``ordered_target`` is the target in its own order, where ``replicas`` has another one
+    (`append`); no znode and no request has it.
     """
 
     replicas: tuple[int, ...]
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
+    ordered_target: tuple[int, ...] = ()
 
     @property
     def is_being_reassigned(self) -> bool:
@@ -42,7 +45,7 @@ class ReplicaAssignment:
     @property
     def target(self) -> tuple[int, ...]:
         """The replicas after the reassignment."""
-        return without(self.replicas, self.removing)
+        return self.ordered_target or without(self.replicas, self.removing)
 
     def reassign_to(self, target: Sequence[int]) -> "ReplicaAssignment":
         """The assignment while this one moves to ``target``, whose members come first.
@@ -54,11 +57,25 @@ class ReplicaAssignment:
         replicas = tuple(dict.fromkeys((*target, *origin)))
         return ReplicaAssignment(replicas, without(replicas, origin), without(replicas, target))
 
+    def append(self, target: Sequence[int]) -> "ReplicaAssignment":
+        """The assignment while this one moves to ``target``, as Kafka Controller Internals has it.
+
+        OAR + RAR: the present replicas in their order, then what the target adds.
+        """
+        origin = self.origin
+        replicas = (*origin, *without(target, origin))
+        removing = without(origin, target)
+        ordered = () if without(replicas, removing) == tuple(target) else tuple(target)
+        return ReplicaAssignment(replicas, without(target, origin), removing, ordered)
+
     def remove(self, broker_id: int) -> "ReplicaAssignment":
         """The assignment without one replica, in whatever list it is."""
         gone = (broker_id,)
         return ReplicaAssignment(
-            without(self.replicas, gone), without(self.adding, gone), without(self.removing, gone)
+            without(self.replicas, gone),
+            without(self.adding, gone),
+            without(self.removing, gone),
+            without(self.ordered_target, gone),
         )
 
     def is_complete(self, isr: Iterable[int]) -> bool:

@@ -15,7 +15,7 @@ from featurewatch.controller.partitions.assignment import ReplicaAssignment, wit
 
 @dataclass(frozen=True, slots=True)
 class SelectorDialect:
-    """One field for each difference between the document and released Kafka.
+    """One field for each difference between the document and released Kafka; ``name`` is the form.
 
     - ``ties_by_isr``: the first in the order of the ISR is elected; else of the assignment;
     - ``always_unclean``: a replica outside the ISR may lead wherever no ISR member is alive; else
@@ -25,6 +25,7 @@ class SelectorDialect:
     - ``informs_stopping``: brokers that shut down are informed of the elections that replace them.
     """
 
+    name: str
     ties_by_isr: bool
     always_unclean: bool
     reassigned_in_isr: bool
@@ -34,6 +35,7 @@ class SelectorDialect:
 
 
 DOCUMENT_SELECTORS: Final = SelectorDialect(
+    name="document",
     ties_by_isr=True,
     always_unclean=True,
     reassigned_in_isr=False,
@@ -42,6 +44,7 @@ DOCUMENT_SELECTORS: Final = SelectorDialect(
     informs_stopping=False,
 )
 RELEASED_SELECTORS: Final = SelectorDialect(
+    name="released",
     ties_by_isr=False,
     always_unclean=False,
     reassigned_in_isr=True,

@@ -1,4 +1,4 @@
-"""The messages of the drafts of KIP-584 and KIP-4, as rows of the table of messages.
+"""The messages of the drafts of KIP-584, KIP-778 and KIP-4, as rows of the table of messages.
 
 Client and server share them. They are written by hand, in the form of ``messages.json``, because no
 release has them. ``optional`` is KIP-4's ``?(X)``: a byte, 0 if the field is absent, and the field
@@ -8,6 +8,9 @@ KIP-584. The drafts put UPDATE_FEATURES on key 48 and features on the tags 10000
 ApiVersions; the early one has DELETE_FEATURES on key 49 and, in its struck-out text, the whole set
 of levels in responses and in UpdateMetadata. It calls ``version`` what the later draft calls
 ``versionLevel``, here the name for both. Version 0 is not flexible, version 1 is.
+
+KIP-778. The document replaces ``AllowDowngrade`` in version 0 of UpdateFeatures, whose only version
+is 0, by ``DowngradeType``, and adds ``DryRun`` from version 1 on: both versions are here.
 
 KIP-4. The document gives its requests no keys; these lie beyond all of Kafka's. Three points are
 not in its schemas:
@@ -117,6 +120,28 @@ _KIP584: Final = {
         _levels("features", tag=10001),
     ),
     "StruckUpdateMetadataResponse": _message(6, "6-6", "6+", _field("error_code", "int16")),
+    "Kip778UpdateFeaturesRequest": _message(
+        57,
+        "0-1",
+        "0+",
+        _TIMEOUT,
+        _field(
+            "feature_updates",
+            "[]FeatureUpdateKey",
+            _field("feature", "string"),
+            _field("max_version_level", "int16"),
+            _field("downgrade_type", "int8", default=0),
+        ),
+        _field("dry_run", "bool", versions="1+", default=False),
+    ),
+    "Kip778UpdateFeaturesResponse": _message(
+        57,
+        "0-1",
+        "0+",
+        _field("throttle_time_ms", "int32"),
+        *_FAILURE,
+        _field("results", "[]UpdatableFeatureResult", _field("feature", "string"), *_FAILURE),
+    ),
     # KIP-778 as written: a finalized level has no minimum. Kafka's version 4 has one, so that no
     # released client reads this response.
     "Kip778ApiVersionsResponse": _message(

@@ -4,7 +4,7 @@ import ast
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import orjson
 import pytest
@@ -25,6 +25,8 @@ from tests.messages import by_order as messages
 from tests.messages import changed
 from tests.reference.zookeeper.kip4.kip4_rig import VIEW, Kip4Rig
 from tests.reference.zookeeper.machines.controller_rig import P0
+
+pytestmark = pytest.mark.form("document")
 
 P1 = TopicPartition("t", 1)
 DESCRIBED = messages.DescribeTopicResponseV0
@@ -86,14 +88,17 @@ async def test_a_controller_that_is_deposed_meanwhile_answers_22(request_: Any) 
 
 @pytest.mark.parametrize("request_", CHANGES[:3])
 async def test_what_nobody_expects_is_21(request_: Any, caplog: pytest.LogCaptureFixture) -> None:
-    """An error of the controller's own is a failure with a text, in one line (A-02)."""
+    """An error of the controller's own is a failure in one line: the draft's description of the
+    code, and the cause (A-02, A-47)."""
 
     async def fail(_: TopicRequest) -> TopicResponse:
         raise LookupError("a bug\nin the controller")
 
     response = await Kip4Rig(perform=fail).send(request_)
     assert response.error_code == 21
-    assert response.error_description.startswith("LookupError: a bug")
+    assert response.error_description.startswith(
+        "Unexpected error occurred while processing Admin request. LookupError: a bug"
+    )
     assert "\n" not in response.error_description
     assert "of KIP-4 failed" in caplog.text
 
@@ -112,7 +117,7 @@ async def test_success_is_0_without_a_description_and_a_failure_has_its_cause() 
 
 
 async def test_cluster_metadata_has_the_brokers_and_the_controller() -> None:
-    """From any node, the controller or not (A-04, A-05)."""
+    """From any node, the controller or not (A-01, A-04, A-05)."""
     controller = BROKER(101, "controller", 9101)
     expected = messages.ClusterMetadataResponseV0(
         0, (BROKER(1, "one", 9001), controller), controller
@@ -250,6 +255,30 @@ async def test_a_bad_change_changes_nothing(changes: dict[str, Any], reason: str
     assert (await Kip4Rig().refused(changed(ALTER, **(valid | changes)))).startswith(reason)
 
 
+async def test_a_list_that_failed_has_no_topics(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lists are there if, and only if, the call succeeded (A-20)."""
+    standby = Kip4Rig(perform=refuse, is_controller=False)
+    listed = await standby.send(messages.ListTopicsRequestV0())
+    assert (listed.error_code, listed.topics, listed.marked_for_deletion) == (22, None, None)
+
+    def fail(_: Kip4Rig) -> NoReturn:
+        raise LookupError("a bug in the controller")
+
+    monkeypatch.setattr(Kip4Rig, "context_or_none", fail)
+    listed = await Kip4Rig().send(messages.ListTopicsRequestV0())
+    assert (listed.error_code, listed.topics, listed.marked_for_deletion) == (21, None, None)
+
+
+async def test_a_verification_that_failed_has_no_results() -> None:
+    """Of a node that is not the controller, and of a string that cannot be read (A-43)."""
+    standby = Kip4Rig(perform=refuse, is_controller=False)
+    request = messages.VerifyReassignPartitionRequestV0
+    for rig, text in ((standby, moves((0, [3]))), (Kip4Rig(), "{")):
+        verified = await rig.send(request(text))
+        assert verified.error_code in (21, 22)
+        assert verified.results == ()
+
+
 async def test_a_deleted_topic_is_marked_until_its_replicas_are_deleted() -> None:
     """The list distinguishes it from living ones; a second deletion changes nothing, a change is
     refused (A-11, A-15, A-20, A-21)."""
@@ -273,7 +302,8 @@ async def test_an_unknown_topic_is_not_deleted() -> None:
 
 
 async def test_a_topic_is_described() -> None:
-    """Its numbers, the settings that are its own alone, and its partitions (A-16 to A-19)."""
+    """Its numbers, the settings that are its own alone, and its partitions (A-16, A-17, A-18,
+    A-19)."""
     rig = Kip4Rig()
     configs = (CONFIG("retention.ms", "2"), CONFIG("flush.ms", "1"))
     await rig.accepted(messages.CreateTopicRequestV0("new", None, None, "1:2:3,2:3:1", configs))

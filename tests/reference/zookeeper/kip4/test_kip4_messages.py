@@ -15,6 +15,8 @@ from featurewatch.reference.zookeeper.wire.frames import MalformedRequestError, 
 from tests.messages import by_order as messages
 from tests.reference.zookeeper.kip4.kip4_rig import request_frame
 
+pytestmark = pytest.mark.form("document")
+
 REQUESTS: list[type[Request[Any]]] = [
     messages.ClusterMetadataRequestV0,
     messages.CreateTopicRequestV0,

@@ -15,6 +15,8 @@ from featurewatch.reference.zookeeper.kip4.strings import (
     parse_replica_assignment,
 )
 
+pytestmark = pytest.mark.form("document")
+
 DOCUMENTS_REASSIGNMENT = """
 {
 "partitions": [

@@ -1,7 +1,9 @@
 """A controller of topics over a ZooKeeper in memory, and registered brokers."""
 
 from collections import Counter
+from collections.abc import Mapping
 from itertools import count
+from types import MappingProxyType
 
 from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
 from featurewatch.reference.zookeeper.machines.controller.topic_requests import OperationsSettings
@@ -10,6 +12,7 @@ from featurewatch.reference.zookeeper.machines.encoding import (
     BrokerIdentity,
     broker_path,
     encode_broker,
+    encode_features,
 )
 from featurewatch.reference.zookeeper.machines.topics.broker_requests import UpdateMetadataRequest
 from featurewatch.reference.zookeeper.machines.topics.results import (
@@ -22,6 +25,7 @@ from featurewatch.reference.zookeeper.machines.topics.znodes import (
     topic_path,
 )
 from featurewatch.reference.zookeeper.machines.zookeeper import Create, GetData, SetData
+from featurewatch.streams.types import SupportedRange
 from tests.simulation.reference.node import Process
 from tests.simulation.reference.session import Session
 from tests.simulation.reference.tree import History
@@ -32,8 +36,13 @@ P0 = TopicPartition("t", 0)
 class Rig:
     """One controller on node 101, and registered brokers that respond to nothing."""
 
-    def __init__(self, balance_interval_ms: int | None = None) -> None:
+    def __init__(
+        self,
+        balance_interval_ms: int | None = None,
+        supported: Mapping[str, SupportedRange] = MappingProxyType({}),
+    ) -> None:
         self.history = History()
+        self._supported = supported
         self.responses: dict[int, object] = {}
         self.now_ms = 0
         self.reads: Counter[str] = Counter()
@@ -43,17 +52,23 @@ class Rig:
         replicas = {0: ReplicaAssignment((1, 2))}
         data = encode_topic(TopicZnode(replicas, "id-t"), 3)
         self.history.write(0, Create(topic_path("t"), data))
+        if supported:
+            levels = {name: ranges.maximum for name, ranges in supported.items()}
+            self.history.write(0, Create(RELEASED.path, encode_features(RELEASED, levels)))
         settings = OperationsSettings(
             lambda: "id", frozenset({101, 102}), balance_interval_ms=balance_interval_ms
         )
-        self.process = Process(101, RELEASED, {}, self.responses.__setitem__, settings)
+        self.process = Process(101, RELEASED, supported, self.responses.__setitem__, settings)
         self.process.begin(Session(77, self.history))
         self.settle()
 
-    def register(self, broker_id: int, port: int) -> None:
+    def register(
+        self, broker_id: int, port: int, supported: Mapping[str, SupportedRange] | None = None
+    ) -> None:
         """Writes a broker's znode; another port moves the broker."""
         identity = BrokerIdentity(broker_id, {"PLAINTEXT": ("host", port, "PLAINTEXT")})
-        data, path = encode_broker(RELEASED, identity, {}, 5), broker_path(broker_id)
+        ranges = self._supported if supported is None else supported
+        data, path = encode_broker(RELEASED, identity, ranges, 5), broker_path(broker_id)
         is_new = path not in self.history.tree
         self.history.write(
             broker_id, Create(path, data, ephemeral=True) if is_new else SetData(path, data, -1)

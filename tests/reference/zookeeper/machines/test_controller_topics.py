@@ -10,6 +10,7 @@ from featurewatch.reference.zookeeper.machines.topics.requests import (
     RunningReassignments,
 )
 from featurewatch.reference.zookeeper.machines.zookeeper import Delete, SetData
+from featurewatch.streams.types import SupportedRange
 from tests.reference.zookeeper.machines.controller_rig import P0, Rig
 from tests.simulation.reference.node import Process
 from tests.simulation.reference.session import Session
@@ -30,6 +31,27 @@ def test_a_broker_is_read_once_for_features_and_topics() -> None:
     rig.settle()
     assert context.leaderships[P0].leader == 2
     assert sorted(rig.process.controller.accepted) == [2, 3, 101]
+
+
+def test_an_incompatible_broker_is_sent_nothing() -> None:
+    """Neither levels nor partitions: it is no broker of the operations, and gets no replica's
+    request, nor UpdateMetadata (F-68)."""
+    rig = Rig(supported={"alpha": SupportedRange(1, 3)})
+    context = rig.process.controller.partitions
+    assert context is not None
+    assert context.live_brokers == [1, 2, 3]
+    rig.history.write(0, Delete(broker_path(2)))
+    rig.settle()
+    rig.register(2, 9002, {"alpha": SupportedRange(1, 2)})
+    rig.settle()
+    assert sorted(rig.process.controller.accepted) == [1, 3, 101]
+    assert context.live_brokers == [1, 3]
+    assert 2 not in rig.process.channels.queues
+    assert rig.updates(3)[-1].brokers == (1, 3, 101)
+    rig.history.write(0, Delete(broker_path(2)))
+    rig.register(2, 9002)
+    rig.settle()
+    assert rig.updates(2)
 
 
 def test_all_learn_the_address_of_a_broker_that_moves() -> None:

@@ -2,7 +2,6 @@
 
 from typing import Annotated
 
-from featurewatch.admin.features.metadata import FeatureDialect
 from featurewatch.cli.command_line import Option, command
 from featurewatch.cli.commands.features.common.options import FeaturesTarget, with_target
 from featurewatch.streams.types import NodeId
@@ -41,7 +40,7 @@ async def describe(
         metadata = await reader.describe(
             node_id=None if node_id is None else NodeId(node_id), controller=controller
         )
-    if target.as_json or target.dialect is not FeatureDialect.RELEASED:
+    if target.as_json or target.dialect.is_draft:
         indent = None if target.as_json else 4
         print_document(document(metadata, target.dialect), indent=indent)
     else:

@@ -57,7 +57,7 @@ async def delete(
     from featurewatch.cli.commands.features.common.updates import DELETE, parse_removals
 
     names = [*(feature or ()), *split_names(features)]
-    if target.dialect is not FeatureDialect.RELEASED:
+    if target.dialect.is_draft:
         await delete_by_draft(target, names, dry_run=dry_run, yes=yes)
         return
     updates = parse_removals(DELETE, names, unsafe=unsafe)

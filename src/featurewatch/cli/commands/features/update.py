@@ -63,7 +63,7 @@ async def update(
 
     early = bool(feature_upgrade or feature_force_downgrade or features or force_downgrade)
     late = bool(upgrade or allow_downgrade)
-    if target.dialect is FeatureDialect.RELEASED:
+    if not target.dialect.is_draft:
         raise UsageError(
             "update is the drafts' command: give --dialect early or late, or use upgrade and "
             "downgrade"

@@ -85,13 +85,16 @@ class _Info:
     def _first(self) -> FeatureLevelRecord | None:
         """The first level record that a controller of KIP-778 as written would write.
 
-        Released Kafka writes the levels of its snapshot, and none where there is no snapshot.
+        That is the level of ``meta.properties``, or level 1 in the directory of a preview cluster,
+        where neither that file nor a snapshot has a level. Released Kafka writes the levels of its
+        snapshot, and none where there is no snapshot.
         """
-        if self.formatted.meta.level is None:
+        meta = self.formatted.meta
+        is_preview = bool(meta.version) and self.formatted.levels is None
+        if meta.level is None and not is_preview:
             return None
         return first_record(
-            dict(self.end.features.levels) if self.end is not None else {},
-            self.formatted.meta.level,
+            dict(self.end.features.levels) if self.end is not None else {}, meta.level
         )
 
     def document(self) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from featurewatch.reference.zookeeper.kip4.codes import (
     ADMIN_REQUEST_FAILED,
     NO_ERROR,
     NOT_CONTROLLER_FOR_ADMIN_REQUEST,
+    UNEXPECTED_ERROR,
     AdminRequestFailedError,
     NotControllerForAdminError,
 )
@@ -92,7 +93,8 @@ class Kip4Api:
         except Exception as error:
             # The draft has a code for unexpected errors, and the other requests continue.
             _log.exception("request %d of KIP-4 failed", request.key)
-            code, description = ADMIN_REQUEST_FAILED, _fitting(f"{type(error).__name__}: {error}")
+            reason = f"{UNEXPECTED_ERROR} {type(error).__name__}: {error}"
+            code, description = ADMIN_REQUEST_FAILED, _fitting(reason)
         values: dict[str, Any] = {"error_code": code, **fields}
         if request.key != KIP4_CLUSTER_METADATA:
             values["error_description"] = description

@@ -11,6 +11,9 @@ NO_ERROR: Final = 0
 ADMIN_REQUEST_FAILED: Final = 21
 NOT_CONTROLLER_FOR_ADMIN_REQUEST: Final = 22
 
+UNEXPECTED_ERROR: Final = "Unexpected error occurred while processing Admin request."
+"""The draft's description of code 21, where no other reason is known than an error in the code."""
+
 
 class ReassignmentCode(IntEnum):
     """The status of a reassignment, as the draft and the tools up to Kafka 2.5 number it."""

@@ -31,7 +31,8 @@ class ApiDialect(StrEnum):
     """With the text that the early draft struck out: the whole set of levels in responses and in
     UpdateMetadata."""
     KIP_778 = "kip-778"
-    """Released, but a finalized level has no minimum in version 4 of ApiVersions."""
+    """Released, but UpdateFeatures has ``DowngradeType`` and ``DryRun``, and a finalized level has
+    no minimum in version 4 of ApiVersions."""
     LATER_DRAFT = "later-draft"
     """Key 48, ``allowDowngrade``, ``versionLevel``; a level below 1 deletes."""
 
@@ -115,7 +116,7 @@ _DRAFT: dict[int, Versions] = {**_COMMON, API_VERSIONS: (0, 3), DRAFT_UPDATE: (0
 OFFERED: Final[Mapping[ApiDialect, Mapping[int, Versions]]] = MappingProxyType(
     {
         ApiDialect.RELEASED: _RELEASED,
-        ApiDialect.KIP_778: _RELEASED,
+        ApiDialect.KIP_778: {**_RELEASED, UPDATE_FEATURES: (0, 1)},
         ApiDialect.CONTROLLER: _CONTROLLER,
         ApiDialect.CONTROLLER_AND_REPLICAS: {**_CONTROLLER, **_REPLICAS},
         ApiDialect.EARLY_DRAFT: {**_DRAFT, DRAFT_DELETE: (0, 1)},

@@ -23,6 +23,7 @@ from featurewatch.reference.zookeeper.wire.api_keys import (
     DRAFT_UPDATE,
     OFFERED,
     REPLICA_KEYS,
+    UPDATE_FEATURES,
     UPDATE_METADATA,
     ApiDialect,
 )
@@ -130,6 +131,8 @@ def _api_name(api_dialect: ApiDialect, key: int, version: int) -> str:
             return "StruckUpdateMetadata"
         if key == API_VERSIONS and version >= _FEATURES_SINCE:
             return "DraftApiVersions"
+    if api_dialect is ApiDialect.KIP_778 and key == UPDATE_FEATURES:
+        return "Kip778UpdateFeatures"
     return _RELEASED.get(key) or KIP4_APIS[key]
 
 

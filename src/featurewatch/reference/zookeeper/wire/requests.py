@@ -16,6 +16,8 @@ from featurewatch.reference.zookeeper.wire.api_keys import DRAFT_DELETE, DRAFT_U
 from featurewatch.reference.zookeeper.wire.frames import WireRequest
 from featurewatch.streams.types import UpgradeType
 
+_WITH_TYPES: Final = 1
+"""The version of released Kafka's request that has what KIP-778 has in all versions."""
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
@@ -42,6 +44,13 @@ def read_update_features(
         return UpdateFeatures(
             _draft_updates(body, api_dialect), body.timeout_ms, version=request.version
         )
+    if api_dialect is ApiDialect.KIP_778:
+        return UpdateFeatures(
+            tuple(_as_written(item) for item in body.feature_updates),
+            body.timeout_ms,
+            version=_WITH_TYPES,
+            validate_only=getattr(body, "dry_run", False),
+        )
     return UpdateFeatures(
         tuple(_released(item) for item in body.feature_updates),
         body.timeout_ms,
@@ -63,6 +72,13 @@ def _released(item: Any) -> ReleasedUpdate:
         int(item.max_version_level),
         allow_downgrade=getattr(item, "allow_downgrade", False),
         upgrade_type=int(getattr(item, "upgrade_type", UpgradeType.UPGRADE)),
+    )
+
+
+def _as_written(item: Any) -> ReleasedUpdate:
+    """KIP-778's DowngradeType 0, 1 and 2 are released Kafka's UpgradeType 1, 2 and 3."""
+    return ReleasedUpdate(
+        item.feature, int(item.max_version_level), upgrade_type=int(item.downgrade_type) + 1
     )
 
 

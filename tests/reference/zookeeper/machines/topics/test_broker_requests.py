@@ -154,6 +154,7 @@ def test_an_unreadable_election_is_removed(data: bytes) -> None:
     assert "cannot read" in driver.log_lines[-1]
 
 
+@pytest.mark.form("released")
 def test_a_dead_preferred_replica_is_not_elected() -> None:
     """Its code and text; the present leader stays (C-21 as released)."""
     driver = make_cluster((1, 2, 3))
@@ -167,6 +168,7 @@ def test_a_dead_preferred_replica_is_not_elected() -> None:
     assert lines == []
 
 
+@pytest.mark.form("released")
 def test_an_administrator_elects_unclean() -> None:
     """Only where no leader is alive, whatever the topic's setting (C-16 as released)."""
     driver = make_cluster((1, 2, 3))
@@ -227,9 +229,10 @@ def test_a_broker_shuts_down(dialect: OperationsDialect) -> None:
     assert tried == (dialect is DOCUMENT_OPERATIONS)
 
 
-def test_a_shutdown_that_cannot_move_a_leader() -> None:
+@DIALECTS
+def test_a_shutdown_that_cannot_move_a_leader(dialect: OperationsDialect) -> None:
     """The partition remains, and the broker asks again (C-63)."""
-    driver = make_cluster((1, 2))
+    driver = make_cluster((1, 2), dialect=dialect)
     driver.alter_isr(1)
     result, _ = driver.shut_down(1)
     assert result.remaining == (P0,)
@@ -339,8 +342,10 @@ def delete(driver: OperationsDriver, topic: str = "t") -> list[str]:
     return driver.settle()
 
 
+@pytest.mark.form("released")
 def test_a_topic_is_deleted() -> None:
-    """Brokers forget it, replicas are stopped and deleted, and then the znodes go (C-13, C-35)."""
+    """Brokers forget it, replicas are stopped and deleted, and then the znodes go (C-13, C-35 as
+    released)."""
     driver = make_cluster((1, 2))
     driver.put(topic_config_path("t"), b'{"version":1,"config":{}}')
     driver.requests.clear()

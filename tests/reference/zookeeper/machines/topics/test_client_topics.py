@@ -41,7 +41,7 @@ def create(driver: OperationsDriver, *topics: NewTopic, dry_run: bool = False) -
 
 
 def test_a_created_topic_has_its_leaders_when_the_response_leaves() -> None:
-    """The settings are written first, then the assignment, then the states (C-24)."""
+    """The settings are written first, then the assignment, then the states."""
     driver = OperationsDriver()
     driver.settle()
     results: list[Any] = []
@@ -124,9 +124,13 @@ REFUSED: Mapping[str, tuple[NewTopic, ErrorCode, str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.form("released")
 def test_what_cannot_be_created_has_kafkas_error(case: str) -> None:
-    """Nothing is written (A-08 to A-11). Both forms at once are INVALID_REQUEST (A-08 as released),
-    and each reason has its own code (A-02 as released)."""
+    """Nothing is written.
+
+    Both forms at once are INVALID_REQUEST (A-08 as released), and each reason has a own code
+    (A-02 as released).
+    """
     topic, error, message = REFUSED[case]
     driver = make_cluster((1, 2))
     driver.create_topic((1,), topic="a.b")
@@ -171,7 +175,7 @@ def test_a_topic_without_a_live_replica_is_created_and_not_ready() -> None:
 
 
 def test_partitions_are_added_after_those_that_exist() -> None:
-    """The new ones are placed after the present ones, and have leaders (C-26)."""
+    """The new ones are placed after the present ones, and have leaders."""
     driver = make_cluster((1, 2), (2, 3))
     work = driver.controller.partitions
     added = perform(driver, work.create([NewPartitions("t", 4)], dry_run=False))["t"]
@@ -197,7 +201,7 @@ def test_partitions_are_added_after_those_that_exist() -> None:
 
 
 def test_a_deleted_topic_vanishes_when_the_brokers_have_deleted_it() -> None:
-    """Unknown topics are refused, and so are all where deletion is switched off (C-60)."""
+    """Unknown topics are refused, and so are all where deletion is switched off."""
     driver = make_cluster((1, 2))
     results = perform(driver, driver.controller.topics.delete(["t", "n"]))
     assert [result.error for result in results.values()] == [
@@ -283,10 +287,11 @@ REFUSED_CHANGES: list[tuple[list[tuple[str, int, str | None]], ErrorCode, str]] 
 
 
 @pytest.mark.parametrize(("changes", "error", "message"), REFUSED_CHANGES)
+@pytest.mark.form("released")
 def test_settings_that_cannot_be_changed_have_the_error_of_a_broker_of_kafka_391(
     changes: list[tuple[str, int, str | None]], error: ErrorCode, message: str
 ) -> None:
-    """Clients may send the request to any node, so all must answer alike (A-14)."""
+    """Clients may send the request to any node, so all must answer alike (A-14 as released)."""
     driver = make_cluster((1, 2))
     wanted = {"t": tuple(ConfigChange(*change) for change in changes), "n": ()}
     results = perform(driver, driver.controller.configs.alter(wanted, dry_run=False))

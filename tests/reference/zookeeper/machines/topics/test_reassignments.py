@@ -1,12 +1,13 @@
 """Reassignments in their twelve steps, and controllers that resume what another began."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import pytest
 
 from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
 from featurewatch.controller.partitions.states import PartitionState, ReplicaState
 from featurewatch.reference.zookeeper.machines.requests import ErrorCode
+from featurewatch.reference.zookeeper.machines.task_queue import Task
 from featurewatch.reference.zookeeper.machines.topics.context import PartitionReplica
 from featurewatch.reference.zookeeper.machines.topics.dialect import (
     DOCUMENT_OPERATIONS,
@@ -15,6 +16,7 @@ from featurewatch.reference.zookeeper.machines.topics.dialect import (
 )
 from featurewatch.reference.zookeeper.machines.topics.requests import ReassignRequest
 from featurewatch.reference.zookeeper.machines.topics.results import PartitionResult
+from featurewatch.reference.zookeeper.machines.topics.znodes import decode_reassignments
 from featurewatch.reference.zookeeper.machines.zookeeper import (
     Create,
     Delete,
@@ -40,10 +42,12 @@ STATE = "/brokers/topics/t/partitions/0/state"
 
 @DIALECTS
 def test_a_reassignment_in_twelve_steps(dialect: OperationsDialect) -> None:
-    """Every step of the worked example, in its order (C-43 to C-55).
+    """Every step of the worked example, in its order.
 
-    {1,2,3} to {4,5,6}: the lists in ZooKeeper are those of the document after each step. In
-    released Kafka the znode has the adding and removing replicas, too (C-43 as released).
+    {1,2,3} to {4,5,6}: the lists in ZooKeeper are those of the document after each step (C-43,
+    C-44, C-45, C-46, C-47, C-48, C-49, C-50, C-51, C-52, C-53, C-54, C-55, C-65, C-66). In released
+    Kafka the target comes first (C-43 as released, C-44 as released, C-55 as released, C-66 as
+    released).
     """
     driver = make_cluster((1, 2, 3), brokers=(1, 2, 3, 4, 5, 6), dialect=dialect)
     request = (
@@ -52,10 +56,10 @@ def test_a_reassignment_in_twelve_steps(dialect: OperationsDialect) -> None:
     )
     driver.put("/admin/reassign_partitions", request)
     lines = driver.settle()
-    moving = "4.5.6.1.2.3+4.5.6-1.2.3"
-    written = moving if dialect is RELEASED_OPERATIONS else "4.5.6.1.2.3"
+    listed = (1, 2, 3, 4, 5, 6) if dialect is DOCUMENT_OPERATIONS else (4, 5, 6, 1, 2, 3)
+    moving = f"{'.'.join(map(str, listed))}+4.5.6-1.2.3"
     assert lines_for(lines, "W")[:2] == [
-        f"W /brokers/topics/t 0:{written}",
+        f"W /brokers/topics/t 0:{moving}",
         "W t-0 leader=1 isr=1.2.3 le=1 pe=1 ce=1",
     ]
     informed = lines_for(lines, "LAI")
@@ -69,25 +73,32 @@ def test_a_reassignment_in_twelve_steps(dialect: OperationsDialect) -> None:
     } == {ReplicaState.NEW}
     # Other events are handled meanwhile, and a part of the target is not enough.
     driver.alter_isr(1, 2, 3, 4, 5)
-    assert driver.assignment().replicas == (4, 5, 6, 1, 2, 3)
+    assert driver.assignment().replicas == listed
     driver.settle()
     driver.alter_isr(1, 2, 3, 4, 5, 6)
     steps = driver.journal[driver.journal.index("W t-0 leader=1 isr=1.2.3.4.5.6 le=1 pe=3 ce=1") :]
     isr = "1.2.3.4.5.6"
+    leaving = ("2.3.4.5.6", "3.4.5.6", "4.5.6")
+    writes = [
+        f"W t-0 leader=4 isr={rest} le={3 + index} pe={5 + index} ce=1"
+        for index, rest in enumerate(leaving)
+    ]
+    stops = [f"S {broker} SR t-0 le={broker + 1}" for broker in (1, 2, 3)]
+    if dialect is DOCUMENT_OPERATIONS:
+        informed = [
+            f"S 4 LAI t-0 leader=4 isr={rest} le={3 + index} ar=4.5.6"
+            for index, rest in enumerate(leaving)
+        ]
+        steps_of_each = zip(stops, writes, informed, strict=True)
+        offline = [line for steps_of_one in steps_of_each for line in steps_of_one]
+    else:
+        informed = [f"S {b} LAI t-0 leader=4 isr=4.5.6 le=5 ar=4.5.6" for b in (4, 5, 6)]
+        offline = [*writes, *informed, *stops]
     assert [line for line in steps if " UM " not in line] == [
         f"W t-0 leader=1 isr={isr} le=1 pe=3 ce=1",
         f"W t-0 leader=4 isr={isr} le=2 pe=4 ce=1",
         *[f"S {broker} LAI t-0 leader=4 isr={isr} le=2 ar=4.5.6" for broker in (4, 5, 6)],
-        "W t-0 leader=4 isr=2.3.4.5.6 le=3 pe=5 ce=1",
-        "W t-0 leader=4 isr=3.4.5.6 le=4 pe=6 ce=1",
-        "W t-0 leader=4 isr=4.5.6 le=5 pe=7 ce=1",
-        *[
-            f"S {broker} LAI t-0 leader=4 isr=4.5.6 le=5 ar=4.5.6"
-            for broker in ((4,) if dialect is DOCUMENT_OPERATIONS else (4, 5, 6))
-        ],
-        "S 1 SR t-0 le=2",
-        "S 2 SR t-0 le=3",
-        "S 3 SR t-0 le=4",
+        *offline,
         *[f"S {broker} SR t-0 le=5 delete" for broker in (1, 2, 3)],
         "W /brokers/topics/t 0:4.5.6",
         "D /admin/reassign_partitions",
@@ -105,11 +116,19 @@ def new_replicas(driver: OperationsDriver) -> list[PartitionReplica]:
     return [r for r in driver.controller.context.replicas_of([P0]) if r.broker_id > 3]
 
 
-def test_a_leader_in_the_target_stays() -> None:
-    """It keeps leading with the next leader epoch; nobody is elected (C-49)."""
-    driver = make_cluster((1, 2), brokers=(1, 2, 3))
+@DIALECTS
+def test_a_leader_in_the_target_stays(dialect: OperationsDialect) -> None:
+    """It keeps leading: every broker of the target gets the target and the same ISR (C-49).
+
+    Nobody is elected, in released Kafka neither if the leader is alive (C-49 as released).
+    """
+    driver = make_cluster((1, 2), brokers=(1, 2, 3), dialect=dialect)
     driver.reassign(3, 1)
     driver.alter_isr(1, 2, 3)
+    raised = driver.journal.index("W t-0 leader=1 isr=1.2.3 le=2 pe=3 ce=1")
+    assert driver.journal[raised + 1 : raised + 3] == [
+        f"S {broker} LAI t-0 leader=1 isr=1.2.3 le=2 ar=3.1" for broker in (1, 3)
+    ]
     assert driver.state() == "t-0 leader=1 isr=1.3 le=3 pe=4 ce=1"
     assert driver.assignment() == ReplicaAssignment((3, 1))
 
@@ -179,9 +198,50 @@ def test_who_goes_online_when_a_reassignment_completes(dialect: OperationsDialec
     completed = driver.journal.index("W t-0 leader=1 isr=1.2.3 le=1 pe=2 ce=1")
     elected = driver.journal.index("W t-0 leader=2 isr=1.2.3 le=2 pe=3 ce=1")
     started = lines_for(driver.journal[completed:elected], "LAI")
-    again = ["S 2 LAI t-0 leader=1 isr=1.2.3 le=1 ar=2.3.1+3-1"]
+    again = ["S 2 LAI t-0 leader=1 isr=1.2.3 le=1 ar=1.2.3+3-1"]
     assert started == (again if dialect is DOCUMENT_OPERATIONS else [])
     assert {*driver.controller.context.replica_states.values()} == {ReplicaState.ONLINE}
+
+
+@DIALECTS
+def test_dropped_replicas_go_through_their_states(
+    dialect: OperationsDialect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Offline and non-existent, in released Kafka with two states of deletion between (C-50,
+    C-51, C-51 as released)."""
+    driver = make_cluster((1, 2), brokers=(1, 2, 3), dialect=dialect)
+    driver.reassign(3, 2)
+    machine = driver.controller._parts.replicas
+    move, moves = machine.move, list[ReplicaState]()
+
+    def noted(replicas: Iterable[PartitionReplica], target: ReplicaState) -> Task[None]:
+        moved = [*replicas]
+        moves.extend(target for replica in moved if replica.broker_id == 1)
+        return move(moved, target)
+
+    monkeypatch.setattr(machine, "move", noted)
+    driver.alter_isr(1, 2, 3)
+    deletion = [ReplicaState.DELETION_STARTED, ReplicaState.DELETION_SUCCESSFUL]
+    assert moves == [
+        ReplicaState.OFFLINE,
+        *(deletion if dialect is RELEASED_OPERATIONS else []),
+        ReplicaState.NON_EXISTENT,
+    ]
+
+
+@pytest.mark.parametrize("dialect", [RELEASED_OPERATIONS])
+def test_a_reassignment_by_request_leaves_the_znode_alone(dialect: OperationsDialect) -> None:
+    """It has no entry there, and removes none with another target when it is complete (C-53 as
+    released)."""
+    driver = make_cluster((1, 2), brokers=(1, 2, 3), dialect=dialect)
+    path = "/admin/reassign_partitions"
+    driver.reassign(3, 2)
+    assert path not in driver.history.tree
+    entry = b'{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,3]}]}'
+    driver.history.write(9, Create(path, entry))
+    driver.alter_isr(1, 2, 3)
+    assert driver.assignment() == ReplicaAssignment((3, 2))
+    assert driver.history.tree[path].data == entry
 
 
 def test_the_same_list_is_reassigned_once_more() -> None:
@@ -232,6 +292,7 @@ def test_a_reassignment_is_replaced() -> None:
         ),
     ],
 )
+@pytest.mark.form("released")
 def test_a_target_that_is_refused(target: tuple[int, ...], text: str) -> None:
     """Kafka's codes and texts; nothing is written or sent (A-23 as released)."""
     driver = make_cluster((1, 2))
@@ -254,22 +315,30 @@ def test_an_unreadable_request_starts_nothing(data: bytes) -> None:
     assert driver.log_lines[-1].startswith("cannot read /admin/reassign_partitions: ")
 
 
-def test_a_target_broker_starts() -> None:
-    """An unfinished reassignment with a target on it begins again, another does not (C-42)."""
-    driver = make_cluster((1, 2), (2, 1), brokers=(1, 2, 3))
-    driver.start_broker(4)
+@DIALECTS
+@pytest.mark.parametrize("started", [1, 2, 3])
+def test_a_broker_of_a_reassignment_starts(dialect: OperationsDialect, started: int) -> None:
+    """{1,2} moves to {3,2}, and begins again with a start of any broker of both (C-42).
+
+    In released Kafka only with one of the target, added or kept (C-42 as released). The
+    reassignment of another partition does not.
+    """
+    driver = make_cluster((1, 2), (4, 5), brokers=(1, 2, 3, 4, 5, 6), dialect=dialect)
+    driver.reassign(6, 5, partition=P1)
     driver.reassign(3, 2)
-    driver.reassign(4, 1, partition=P1)
-    driver.kill_broker(4)
-    lines = driver.start_broker(4)
-    assert any(line.startswith("S 4 LAI t-1") and line.endswith("new") for line in lines)
-    assert "W t-1 leader=2 isr=2.1 le=2 pe=2 ce=1" in lines
-    assert not any("W t-0" in line for line in lines)
+    driver.kill_broker(started)
+    lines = driver.start_broker(started)
+    begins = any(line.startswith("S 3 LAI t-0") and line.endswith("new") for line in lines)
+    assert begins == (dialect is DOCUMENT_OPERATIONS or started != 1)
+    assert not any("W t-1" in line for line in lines)
 
 
-def test_a_partition_gets_its_first_leader_in_the_middle_of_a_reassignment() -> None:
+@DIALECTS
+def test_a_partition_gets_its_first_leader_in_the_middle_of_a_reassignment(
+    dialect: OperationsDialect,
+) -> None:
     """All that live are in its first ISR, so no change of it would end the reassignment."""
-    driver = make_cluster((3,), brokers=(1, 2, 3, 4))
+    driver = make_cluster((3,), brokers=(1, 2, 3, 4), dialect=dialect)
     driver.kill_broker(1, 2)
     driver.create_topic((1, 2), topic="dark")
     partition = TopicPartition("dark", 0)
@@ -290,7 +359,8 @@ def test_a_partition_gets_its_first_leader_in_the_middle_of_a_reassignment() -> 
 
 @DIALECTS
 def test_a_controller_starts(dialect: OperationsDialect) -> None:
-    """States follow from ZooKeeper: replicas first, then partitions, then elections (C-57 to C-60).
+    """States follow from ZooKeeper: replicas first, then partitions, then elections (C-57,
+    C-58, C-59, C-60).
 
     Live replicas learn their leaders; the document sets those of dead brokers online as well,
     released Kafka sets them offline (C-58 as released).
@@ -303,6 +373,7 @@ def test_a_controller_starts(dialect: OperationsDialect) -> None:
     assert lines[:2] == ["S 1 UM none", "S 2 UM none"]
     replicas = [line for line in lines if "LAI" in line and " le=0 " in line and "new" not in line]
     assert replicas[0] == "S 1 LAI t-0 leader=1 isr=1.2 le=0 ar=1.2"
+    assert "S 2 LAI t-0 leader=1 isr=1.2 le=0 ar=1.2" in replicas
     left_isr = "W t-1 leader=-1 isr=2 le=1 pe=1 ce=2"
     assert (left_isr in lines) == (dialect is RELEASED_OPERATIONS)
     context = driver.controller.context
@@ -339,14 +410,15 @@ def test_a_controller_derives_states_before_it_acts(dialect: OperationsDialect) 
 @DIALECTS
 @pytest.mark.parametrize("crash", range(3))
 def test_a_reassignment_survives_its_controller(dialect: OperationsDialect, crash: int) -> None:
-    """After a crash at any write of steps 1 to 3 the next controller begins again (C-56, C-61)."""
+    """After a crash at any write of steps 1 to 3 the next controller begins again (C-56)."""
     driver = make_cluster((1, 2, 3), brokers=(1, 2, 3, 4, 5, 6), dialect=dialect)
     request = b'{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[4,5,6]}]}'
     driver.put("/admin/reassign_partitions", request)
     driver.settle(until=after_writes(crash))
     assert len(driver.pending) == (crash < 2)
     driver.fail_over()
-    assert driver.assignment().replicas == (4, 5, 6, 1, 2, 3)
+    assert {*driver.assignment().replicas} == {1, 2, 3, 4, 5, 6}
+    assert driver.assignment().origin == (1, 2, 3)
     driver.alter_isr(1, 2, 3, 4, 5, 6)
     assert driver.assignment() == ReplicaAssignment((4, 5, 6))
     assert driver.state().startswith("t-0 leader=4 isr=4.5.6")
@@ -358,7 +430,7 @@ def test_a_reassignment_survives_its_controller(dialect: OperationsDialect, cras
 def test_a_completing_reassignment_survives_its_controller(
     dialect: OperationsDialect, crash: int
 ) -> None:
-    """After a crash at any write of steps 5 to 11 the next controller ends it (C-56, C-61)."""
+    """After a crash at any write of steps 5 to 11 the next controller ends it (C-56)."""
     driver = make_cluster((1, 2, 3), brokers=(1, 2, 3, 4, 5, 6), dialect=dialect)
     request = b'{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[4,5,6]}]}'
     driver.put("/admin/reassign_partitions", request)
@@ -385,10 +457,64 @@ def after_writes(crash: int) -> Callable[[Operation], bool]:
     return matches
 
 
+@pytest.mark.parametrize("dialect", [DOCUMENT_OPERATIONS])
+@pytest.mark.parametrize("crash", range(1, 9))
+def test_overlapping_lists_survive_their_controller(dialect: OperationsDialect, crash: int) -> None:
+    """{1,2,3} to {3,4,2} by request: OAR and RAR can be read until the end (C-43, C-56).
+
+    The target keeps its order, and only broker 1 is dropped, whenever the controller dies.
+    """
+    driver = make_cluster((1, 2, 3), brokers=(1, 2, 3, 4), dialect=dialect)
+    results: list[object] = []
+    driver.controller.reassign(ReassignRequest({P0: (3, 4, 2)}), results.append)
+    driver.settle(until=after_writes(crash))
+    assert "/admin/reassign_partitions" in driver.history.tree
+    driver.fail_over()
+    assert driver.assignment() == ReplicaAssignment((1, 2, 3, 4), (4,), (1,))
+    assert driver.assignment().origin == (1, 2, 3)
+    assert driver.controller.context.assignment(P0).target == (3, 4, 2)
+    data = driver.history.tree[STATE].data.replace(b"[1,2,3]", b"[1,2,3,4]")
+    driver.history.write(9, SetData(STATE, data, -1))
+    driver.elect()
+    driver.settle(until=after_writes(crash - 1))
+    driver.fail_over()
+    assert driver.assignment() == ReplicaAssignment((3, 4, 2))
+    assert {line[2] for line in lines_for(driver.journal, "SR")} == {"1"}
+    assert driver.state().startswith("t-0 leader=3 isr=2.3.4 ")
+    assert "/admin/reassign_partitions" not in driver.history.tree
+
+
+@pytest.mark.parametrize("dialect", [DOCUMENT_OPERATIONS])
+def test_the_znode_has_the_targets_of_all_requests(dialect: OperationsDialect) -> None:
+    """Each is kept until it is complete, replaced or canceled, and started once (C-53)."""
+    driver = make_cluster((1, 2), (2, 1), brokers=(1, 2, 3, 4), dialect=dialect)
+
+    def requested() -> dict[TopicPartition, tuple[int, ...]]:
+        node = driver.history.tree.get("/admin/reassign_partitions")
+        return {} if node is None else dict(decode_reassignments(node.data))
+
+    _, lines = driver.reassign(3, 2)
+    assert requested() == {P0: (3, 2)}
+    assert len([line for line in lines if line.endswith(" new")]) == 2  # steps 2 and 3
+    _, lines = driver.reassign(4, 1, partition=P1)
+    assert requested() == {P0: (3, 2), P1: (4, 1)}
+    assert not any("t-0" in line and "LAI" in line for line in lines)
+    driver.reassign(4, 2)
+    assert requested() == {P1: (4, 1), P0: (4, 2)}
+    driver.reassign(cancels=True)
+    assert requested() == {P1: (4, 1)}
+    assert driver.assignment() == ReplicaAssignment((1, 2))
+    result, _ = driver.reassign(1, partition=TopicPartition("x", 0))
+    assert result.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    driver.alter_isr(2, 1, 4, partition=P1)
+    assert requested() == {}
+    assert driver.assignment(P1) == ReplicaAssignment((4, 1))
+
+
 @DIALECTS
 def test_a_controller_resumes_in_order(dialect: OperationsDialect) -> None:
-    """Replicas, partitions, reassignments, and preferred elections at the end (C-61)."""
-    driver = make_cluster((1, 2), (2, 1), (3,), brokers=(1, 2, 3), dialect=dialect)
+    """Replicas, partitions, reassignments, and preferred elections at the end (C-61, C-67)."""
+    driver = make_cluster((1, 2), (2, 1), (3,), (3, 2), brokers=(1, 2, 3), dialect=dialect)
     driver.kill_broker(1)
     driver.start_broker(1)
     driver.alter_isr(1, 2)
@@ -400,10 +526,12 @@ def test_a_controller_resumes_in_order(dialect: OperationsDialect) -> None:
         content = b'{"version":1,"partitions":[' + entry + b"]}"
         driver.history.write(9, Create(path, content))
     lines = driver.fail_over()
+    replicas = [f"S {broker} LAI t-0 leader=2" for broker in (1, 2)]
     order = [
         next(index for index, line in enumerate(lines) if line.startswith(begin))
         for begin in (
-            "S 1 LAI t-0 leader=2",
+            *replicas,  # each replica online
+            "W t-3 leader=2",  # leaderless partitions online
             "W /brokers/topics/t ",
             "D /admin/reassign_partitions",
             "W t-0 leader=1",

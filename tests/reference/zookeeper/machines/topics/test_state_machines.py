@@ -1,11 +1,13 @@
 """The partition and the replica machine: every pair of states, and what each transition does."""
 
+from collections.abc import Iterable
 from itertools import product
 
 import pytest
 
 from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
 from featurewatch.controller.partitions.states import PartitionState, ReplicaState
+from featurewatch.reference.zookeeper.machines.task_queue import Task
 from featurewatch.reference.zookeeper.machines.topics.broker_requests import (
     LeaderAndIsrRequest,
     LeaderAndIsrState,
@@ -28,6 +30,7 @@ from featurewatch.reference.zookeeper.machines.topics.partition_machine import (
 )
 from featurewatch.reference.zookeeper.machines.zookeeper import (
     BadVersion,
+    Create,
     Multi,
 )
 from tests.reference.zookeeper.machines.topics.cluster import P0, OperationsDriver, lines_for
@@ -60,7 +63,8 @@ def metadata(text: str) -> list[str]:
 def test_every_pair_of_partition_states(
     dialect: OperationsDialect, state: PartitionState, target: PartitionState
 ) -> None:
-    """A pair of the table moves, any other is logged and changes nothing (C-02 to C-05, C-14).
+    """A pair of the table moves, any other is logged and changes nothing (C-02, C-03,
+    C-04, C-14).
 
     Only a move to online writes and sends (C-06, C-12, C-13, C-14 as released).
     """
@@ -77,9 +81,13 @@ def test_every_pair_of_partition_states(
         assert f"Instead it is in {state} state" in driver.log_lines[0]
 
 
-def test_a_new_partition_goes_online() -> None:
-    """The first live replica leads, live ones are the ISR; written, then sent (C-07, C-08)."""
-    driver = OperationsDriver((2, 3))
+@DIALECTS
+def test_a_new_partition_goes_online(dialect: OperationsDialect) -> None:
+    """The first live replica leads, live ones are the ISR; written, then sent (C-07, C-08).
+
+    LeaderAndIsr goes to the live replicas, UpdateMetadata to every live broker.
+    """
+    driver = OperationsDriver((2, 3, 4), dialect=dialect)
     driver.settle()
     lines = driver.create_topic([1, 2, 3])
     state = "leader=2 isr=2.3 le=0"
@@ -91,6 +99,47 @@ def test_a_new_partition_goes_online() -> None:
         f"S 3 LAI t-0 {state} ar=1.2.3 new",
         "S 2 UM t-0 leader=2 isr=2.3 offline=1",
         "S 3 UM t-0 leader=2 isr=2.3 offline=1",
+        "S 4 UM t-0 leader=2 isr=2.3 offline=1",
+    ]
+
+
+@DIALECTS
+def test_a_partition_whose_leader_dies_is_offline(dialect: OperationsDialect) -> None:
+    """It had a leader, and has none that is alive (C-05)."""
+    driver, parts = cluster(dialect, (1, 2))
+    driver.kill_broker(1, 2)
+    assert parts.context.partition_states[P0] is PartitionState.OFFLINE
+
+
+@pytest.mark.parametrize("dialect", [RELEASED_OPERATIONS])
+def test_a_partition_that_never_had_a_leader_is_offline_once_it_is_deleted(
+    dialect: OperationsDialect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its topic is deleted before a replica is alive to lead it, and it is non-existent in the end
+    (C-02, C-05 as released)."""
+    driver = OperationsDriver((4,), dialect=dialect)
+    driver.settle()
+    driver.create_topic([1])
+    states = driver.controller.context.partition_states
+    assert states[P0] is PartitionState.NEW
+    machine = driver.controller._parts.partitions
+    move, moves = machine.move, list[tuple[PartitionState, PartitionState]]()
+
+    def noted(
+        partitions: Iterable[TopicPartition],
+        target: PartitionState,
+        election: Election = OFFLINE_ELECTION,
+    ) -> Task[dict[TopicPartition, str]]:
+        for partition in (listed := [*partitions]):
+            moves.append((states[partition], target))
+        return move(listed, target, election)
+
+    monkeypatch.setattr(machine, "move", noted)
+    driver.write(Create("/admin/delete_topics/t", b""))
+    driver.settle()
+    assert moves == [
+        (PartitionState.NEW, PartitionState.OFFLINE),
+        (PartitionState.OFFLINE, PartitionState.NON_EXISTENT),
     ]
 
 
@@ -118,10 +167,14 @@ def test_the_cost_of_an_election_grows_with_its_partitions(
 
 @DIALECTS
 def test_a_new_partition_without_live_replicas_stays_new(dialect: OperationsDialect) -> None:
-    """Nothing is written or sent, and the failure is logged (C-09, C-09 as released)."""
+    """Nothing is written or sent, and the failure is logged (C-09, C-09 as released).
+
+    The controller has the assignment of ZooKeeper in memory by then (C-06).
+    """
     driver = OperationsDriver((4,), dialect=dialect)
     driver.settle()
-    assert driver.create_topic([1, 2]) == []
+    assert driver.create_topic([2, 1]) == []
+    assert driver.controller.context.assignment(P0).replicas == (2, 1)
     assert driver.controller.context.partition_states[P0] is PartitionState.NEW
     assert any("No assigned replica is alive" in line for line in driver.log_lines)
 
@@ -170,8 +223,10 @@ def test_elections_write_before_they_send(
         (SHUTDOWN_ELECTION, "ControlledShutdownPartitionLeaderElectionStrategy"),
     ],
 )
+@pytest.mark.form("released")
 def test_a_failed_election_changes_nothing(election: Election, text: str) -> None:
-    """Nothing is written or sent, the state stays, and the log has Kafka's text (C-18, C-21)."""
+    """Nothing is written or sent, the state stays, and the log has Kafka's text (C-18, C-21 as
+    released)."""
     driver, parts = cluster()
     parts.context.partition_states[P0] = PartitionState.OFFLINE
     parts.context.brokers.clear()
@@ -252,8 +307,8 @@ def replica_pairs() -> list[tuple[OperationsDialect, ReplicaState, ReplicaState]
 def test_every_pair_of_replica_states(
     dialect: OperationsDialect, state: ReplicaState, target: ReplicaState
 ) -> None:
-    """A pair of the table moves, any other is logged and changes nothing (C-26 to C-29, C-36,
-    C-36 as released)."""
+    """A pair of the table moves, any other is logged and changes nothing (C-26, C-27, C-29,
+    C-36, C-36 as released)."""
     driver, parts = cluster(dialect)
     replica = PartitionReplica(P0, 2)
     parts.context.replica_states[replica] = state
@@ -318,27 +373,41 @@ def test_a_replica_that_is_online_learns_its_leader(
     ]
 
 
+@pytest.mark.parametrize("dialect", [RELEASED_OPERATIONS])
+def test_an_ineligible_replica_goes_online(dialect: OperationsDialect) -> None:
+    """Its deletion has failed, and its broker starts (C-32 as released)."""
+    driver, parts = cluster(dialect)
+    replica = PartitionReplica(P0, 2)
+    parts.context.replica_states[replica] = ReplicaState.DELETION_INELIGIBLE
+    lines = driver.run(parts.replicas.move([replica], ReplicaState.ONLINE))
+    assert lines[0] == "S 2 LAI t-0 leader=1 isr=1.2.3 le=0 ar=1.2.3"
+    assert lines[1:] == metadata("leader=1 isr=1.2.3 offline=none")
+    assert parts.context.replica_state(replica) is ReplicaState.ONLINE
+
+
 @DIALECTS
 @pytest.mark.parametrize("state", [ReplicaState.NEW, ReplicaState.ONLINE])
 def test_a_replica_that_goes_offline_leaves_the_isr(
     dialect: OperationsDialect, state: ReplicaState
 ) -> None:
-    """It is stopped without deletion, and leaves the ISR, of which others learn (C-33, C-34).
+    """In the document it is stopped without deletion, and then leaves the ISR (C-33, C-34).
 
-    In the document the leader alone gets LeaderAndIsr, in released Kafka every other replica
-    (C-34 as released).
+    The leader gets the new ISR, and every broker the metadata. Released Kafka writes first, informs
+    every other replica and stops the replica last (C-33 as released, C-34 as released).
     """
     driver, parts = cluster(dialect)
     replica = PartitionReplica(P0, 2)
     parts.context.replica_states[replica] = state
     lines = driver.run(parts.replicas.move([replica], ReplicaState.OFFLINE))
-    informed = [1] if dialect is DOCUMENT_OPERATIONS else [1, 3]
-    assert lines == [
-        "W t-0 leader=1 isr=1.3 le=1 pe=1 ce=1",
-        *[f"S {broker} LAI t-0 leader=1 isr=1.3 le=1 ar=1.2.3" for broker in informed],
-        *metadata("leader=1 isr=1.3 offline=none"),
-        "S 2 SR t-0 le=0",
-    ]
+    written = ["W t-0 leader=1 isr=1.3 le=1 pe=1 ce=1"]
+    stopped = ["S 2 SR t-0 le=0"]
+    everyone = metadata("leader=1 isr=1.3 offline=none")
+    if dialect is DOCUMENT_OPERATIONS:
+        informed = ["S 1 LAI t-0 leader=1 isr=1.3 le=1 ar=1.2.3"]
+        assert lines == [*stopped, *written, *informed, *everyone]
+    else:
+        informed = [f"S {broker} LAI t-0 leader=1 isr=1.3 le=1 ar=1.2.3" for broker in (1, 3)]
+        assert lines == [*written, *informed, *everyone, *stopped]
 
 
 @DIALECTS
@@ -352,21 +421,40 @@ def test_a_replica_leaves_an_isr_that_changed_meanwhile(dialect: OperationsDiale
     assert "S 1 LAI t-0 leader=1 isr=1 le=1 ar=1.2.3" in lines
 
 
-def test_a_replica_outside_the_isr_goes_offline_without_a_write() -> None:
-    """The others get LeaderAndIsr with the epochs as they are (C-34)."""
-    driver, parts = cluster()
+@DIALECTS
+def test_a_replica_without_a_leader_goes_offline(dialect: OperationsDialect) -> None:
+    """No ISR has it: it is stopped, and every broker learns of it (C-34, C-34 as released)."""
+    driver, parts = cluster(dialect)
+    replica = PartitionReplica(P0, 2)
+    parts.context.leaderships.clear()
+    lines = driver.run(parts.replicas.move([replica], ReplicaState.OFFLINE))
+    assert lines_for(lines, "W") == []
+    assert lines_for(lines, "SR") == ["S 2 SR t-0 le=-1"]
+    assert [line[2] for line in lines_for(lines, "UM")] == ["1", "2", "3"]
+    assert parts.context.replica_states[replica] is ReplicaState.OFFLINE
+
+
+@DIALECTS
+def test_a_replica_outside_the_isr_goes_offline_without_a_write(
+    dialect: OperationsDialect,
+) -> None:
+    """The leader, in released Kafka all others, get LeaderAndIsr with the epochs as they are
+    (C-34, C-34 as released)."""
+    driver, parts = cluster(dialect)
     driver.alter_isr(1, 3)
     replica = PartitionReplica(P0, 2)
     lines = driver.run(parts.replicas.move([replica], ReplicaState.OFFLINE))
     assert lines_for(lines, "W") == []
     assert lines_for(lines, "LAI") == [
-        f"S {broker} LAI t-0 leader=1 isr=1.3 le=0 ar=1.2.3" for broker in (1, 3)
+        f"S {broker} LAI t-0 leader=1 isr=1.3 le=0 ar=1.2.3"
+        for broker in ((1,) if dialect is DOCUMENT_OPERATIONS else (1, 3))
     ]
 
 
+@pytest.mark.form("released")
 def test_a_state_that_is_not_written_is_sent_with_the_epoch_of_its_sender() -> None:
     """A new controller informs the others of an unchanged state with its own epoch, as Kafka's
-    (C-34)."""
+    (C-34 as released)."""
     driver, parts = cluster()
     driver.alter_isr(1, 3)
     driver.settle()
@@ -392,6 +480,7 @@ def test_the_last_isr_member_goes_offline(dialect: OperationsDialect) -> None:
     assert driver.state() == f"t-0 leader=-1 isr={isr} le=1 pe=2 ce=1"
 
 
+@pytest.mark.form("document")
 def test_a_replica_is_deleted_at_once_in_the_document() -> None:
     """From offline to non-existent: StopReplica with deletion (C-29, C-35)."""
     driver, parts = cluster(DOCUMENT_OPERATIONS)
@@ -402,6 +491,7 @@ def test_a_replica_is_deleted_at_once_in_the_document() -> None:
     assert parts.context.assignment(P0).replicas == (1, 3)
 
 
+@pytest.mark.form("released")
 def test_a_replica_is_deleted_in_three_states_in_released_kafka() -> None:
     """StopReplica with deletion leaves at the first of them (C-35 as released).
 
@@ -424,9 +514,10 @@ def test_a_replica_is_deleted_in_three_states_in_released_kafka() -> None:
     assert parts.context.assignment(P0).replicas == (1, 3)
 
 
-def test_valid_replicas_change_where_others_are_refused() -> None:
+@DIALECTS
+def test_valid_replicas_change_where_others_are_refused(dialect: OperationsDialect) -> None:
     """One call with a valid and an invalid replica moves the valid one (C-36)."""
-    driver, parts = cluster()
+    driver, parts = cluster(dialect)
     absent = PartitionReplica(P0, 9)
     lines = driver.run(parts.replicas.move([absent, PartitionReplica(P0, 3)], ReplicaState.OFFLINE))
     assert lines_for(lines, "SR") == ["S 3 SR t-0 le=0"]

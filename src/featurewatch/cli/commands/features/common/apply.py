@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from featurewatch.admin.features.client import FeatureAdmin
-from featurewatch.admin.features.metadata import FeatureDialect, FeatureMetadata
+from featurewatch.admin.features.metadata import FeatureMetadata
 from featurewatch.admin.features.updates import FeatureUpdate, UpdateResult
 from featurewatch.cli.command_line import Exit
 from featurewatch.cli.commands.features.common.documents import (
@@ -28,7 +28,7 @@ async def change_levels(
     target: FeaturesTarget, operation: str, options: LevelOptions, *, dry_run: bool, yes: bool
 ) -> None:
     """Raises or lowers levels, as ``upgrade`` and ``downgrade`` do."""
-    if target.dialect is not FeatureDialect.RELEASED:
+    if target.dialect.is_draft:
         raise UsageError(f"the drafts of KIP-584 have no {operation}: use update")
     tool = KafkaFeaturesTool(target.compat, is_strict=target.is_strict)
     updates = parse_level_updates(tool, operation, options, target.line)

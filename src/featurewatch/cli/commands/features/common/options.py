@@ -26,7 +26,7 @@ DialectOption = Annotated[
     FeatureDialect | None,
     Option(
         "--dialect",
-        help="Dialect of the cluster: released Kafka, or a draft of KIP-584 (reference cluster).",
+        help="Released Kafka, a draft of KIP-584, or KIP-778 as written (reference cluster).",
         default="released",
     ),
 ]

@@ -29,12 +29,21 @@ class OperationsDialect:
     - ``partitions``, ``replicas``: the valid transitions; ``selectors``: the rules of elections;
     - ``deletes_by_states``: a replica is deleted through the three deletion states; else by the
       transition from offline to non-existent;
+    - ``stops_first``: a replica that goes offline gets StopReplica before it leaves the ISR; else
+      StopReplica leaves last, after the requests to the others;
     - ``informs_leader_only``: after a replica leaves the ISR, only the leader is informed; else all
       other replicas are, even if nothing was written;
     - ``keeps_sole_member``: the last member of the ISR stays in it when it goes offline;
     - ``marks_recovery``: an unclean election marks the leader as recovering;
     - ``assignment_schema``: the schema of the topic's znode; from 2 on it has the adding and
-      removing replicas, from 3 on the topic's id;
+      removing replicas, from 3 on the topic's id. The document names no schema: with 2 the replicas
+      before a reassignment (OAR) can be read from the znode even if the target has some of them;
+    - ``appends_target``: during a reassignment the present replicas come first and the added ones
+      last; else the target comes first;
+    - ``notes_requests``: the target of each reassignment is kept in ``/admin/reassign_partitions``
+      until it is complete, also if the request came otherwise; else only where it came that way;
+    - ``resumes_any_replica``: a broker that starts continues the reassignments of all partitions
+      with a replica on it; else of those with a replica of the target on it;
     - ``restarts_dead``: at the start of a controller the replicas of dead brokers become online
       too; else they become offline;
     - ``starts_all_target``: a completing reassignment sets all target replicas online; else only
@@ -50,10 +59,14 @@ class OperationsDialect:
     replicas: ReplicaTransitions
     selectors: SelectorDialect
     deletes_by_states: bool
+    stops_first: bool
     informs_leader_only: bool
     keeps_sole_member: bool
     marks_recovery: bool
     assignment_schema: int
+    appends_target: bool
+    notes_requests: bool
+    resumes_any_replica: bool
     restarts_dead: bool
     starts_all_target: bool
     replaces_dead_leader: bool
@@ -67,10 +80,14 @@ DOCUMENT_OPERATIONS: Final = OperationsDialect(
     replicas=DOCUMENT_REPLICAS,
     selectors=DOCUMENT_SELECTORS,
     deletes_by_states=False,
+    stops_first=True,
     informs_leader_only=True,
     keeps_sole_member=False,
     marks_recovery=False,
-    assignment_schema=1,
+    assignment_schema=2,
+    appends_target=True,
+    notes_requests=True,
+    resumes_any_replica=True,
     restarts_dead=True,
     starts_all_target=True,
     replaces_dead_leader=False,
@@ -84,10 +101,14 @@ RELEASED_OPERATIONS: Final = OperationsDialect(
     replicas=RELEASED_REPLICAS,
     selectors=RELEASED_SELECTORS,
     deletes_by_states=True,
+    stops_first=False,
     informs_leader_only=False,
     keeps_sole_member=True,
     marks_recovery=True,
     assignment_schema=3,
+    appends_target=False,
+    notes_requests=False,
+    resumes_any_replica=False,
     restarts_dead=False,
     starts_all_target=False,
     replaces_dead_leader=True,

@@ -1,7 +1,8 @@
 """Changes the states of replicas, and takes failed ones out of the ISR.
 
 Follows ``ZkReplicaStateMachine``: the replicas of one call are handled broker by broker, in the
-order of the broker ids, and the requests of the call leave together at its end.
+order of the broker ids, and the requests of the call leave together at its end. In the
+document's form a broker's StopReplica leaves before its replicas are taken out of the ISRs.
 """
 
 from collections import defaultdict
@@ -132,9 +133,7 @@ class ReplicaMachine:
             )
         )
         replicas = (*assignment.replicas, broker_id)
-        self._context.assignments[partition] = type(assignment)(
-            replicas, assignment.adding, assignment.removing
-        )
+        self._context.assignments[partition] = replace(assignment, replicas=replicas)
 
     def _remove(self, replica: PartitionReplica) -> None:
         """Takes a deleted replica out of the assignment in memory."""
@@ -148,10 +147,13 @@ class ReplicaMachine:
 
     def _stop(self, broker_id: int, replicas: Iterable[PartitionReplica]) -> Task[None]:
         """Stops replicas of one broker, and takes them out of the ISRs."""
-        context, led = self._context, []
-        for replica in replicas:
+        context, stopped, led = self._context, [*replicas], []
+        for replica in stopped:
+            self._batch.add_stop_replica(broker_id, replica.partition, deletes=False)
+        if self._dialect.stops_first:
+            self._batch.send()
+        for replica in stopped:
             partition = replica.partition
-            self._batch.add_stop_replica(broker_id, partition, deletes=False)
             if partition in context.leaderships:
                 led.append(partition)
             else:

@@ -9,12 +9,14 @@ in RAR, or raise the leader epoch; 8. the removed ones offline; 9. and deleted; 
 11. remove the request; 12. UpdateMetadata.
 
 RAR is written last, so that OAR can be read from ZooKeeper until the end: a controller that is
-elected after any step begins again.
+elected after any step begins again. In the document's form the znode of requests has RAR in its
+order until then.
 
 The module is above 300 lines, so that the twelve steps are in one order in one place.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from featurewatch.controller.partitions.assignment import (
     ReplicaAssignment,
@@ -40,10 +42,12 @@ from featurewatch.reference.zookeeper.machines.topics.znodes import (
 )
 from featurewatch.reference.zookeeper.machines.zookeeper import (
     ANY_VERSION,
+    Create,
     Delete,
     Exists,
     GetData,
     GetDataResult,
+    OperationDone,
     SetData,
 )
 
@@ -72,19 +76,32 @@ class Reassignments:
             result = self._check(partition, target)
             if result is NO_ERROR:
                 yield from self._forget([partition])
+                if self._parts.dialect.notes_requests:
+                    result = yield from self._note(partition, target)
+            if result is NO_ERROR:
                 result = yield from self._reassign(partition, target)
             results[partition] = result
         return results
 
     def on_requested(self) -> Task[None]:
-        """Starts the reassignments of the znode; entries that cannot be started are removed."""
-        yield from self.start_requested()
+        """Starts the reassignments of the znode; entries that cannot be started are removed.
 
-    def start_requested(self) -> Task[set[TopicPartition]]:
+        Those that this controller has noted there itself run already.
+        """
+        running = self._context.reassigning if self._parts.dialect.notes_requests else ()
+        yield from self.start_requested(
+            {partition: self._context.assignment(partition).target for partition in running}
+        )
+
+    def start_requested(
+        self, running: Mapping[TopicPartition, Sequence[int]] = MappingProxyType({})
+    ) -> Task[set[TopicPartition]]:
         """As `on_requested`; returns the partitions whose reassignment was started."""
         entries = yield from self._requested()
         failed = set()
         for partition, replicas in entries:
+            if running.get(partition) == replicas:
+                continue
             if (yield from self._reassign(partition, replicas)) is not NO_ERROR:
                 failed.add(partition)
         yield from self._forget(failed)
@@ -96,19 +113,24 @@ class Reassignments:
             yield from self.run(partition, self._context.assignment(partition))
 
     def on_brokers_started(self, broker_ids: Iterable[int]) -> Task[None]:
-        """Continues the reassignments with a target on one of the brokers.
+        """Continues the reassignments with a replica of the target on one of the brokers.
 
-        And those whose target is in the ISR already: a partition that got its first leader by this
-        start has all live replicas in it, so no ISR change will follow. Kafka leaves that one to
-        the next controller.
+        In the document's form with any replica on one of them. In the released form also those
+        whose target is in the ISR already: a partition that got its first leader by this start has
+        all live replicas in it, so no ISR change will follow. Kafka leaves that one to the next
+        controller.
         """
         context, started = self._context, {*broker_ids}
         waiting = []
         for partition in context.reassigning:
             assignment = context.assignment(partition)
-            leadership = context.leaderships.get(partition)
-            is_in_sync = leadership is not None and assignment.is_complete(leadership.isr)
-            if is_in_sync or started & {*assignment.target}:
+            if self._parts.dialect.resumes_any_replica:
+                is_waiting = bool(started & {*assignment.replicas})
+            else:
+                leadership = context.leaderships.get(partition)
+                is_in_sync = leadership is not None and assignment.is_complete(leadership.isr)
+                is_waiting = is_in_sync or bool(started & {*assignment.target})
+            if is_waiting:
                 waiting.append(partition)
         yield from self.resume(waiting)
 
@@ -176,7 +198,9 @@ class Reassignments:
         if checked is not NO_ERROR:
             return checked
         assignment = self._context.assignment(partition)
-        next_assignment = assignment.reassign_to(assignment.origin if target is None else target)
+        wanted = assignment.origin if target is None else target
+        appends = self._parts.dialect.appends_target
+        next_assignment = assignment.append(wanted) if appends else assignment.reassign_to(wanted)
         if not (yield from self.run(partition, next_assignment)):
             return PartitionResult(
                 ErrorCode.UNKNOWN_SERVER_ERROR, "The assignment of the topic cannot be written."
@@ -284,6 +308,35 @@ class Reassignments:
         except ZnodeDecodeError as error:
             self._parts.log(f"cannot read {REASSIGN_PARTITIONS}: {error}; write it again")
             return []
+
+    def _note(
+        self, partition: TopicPartition, target: Sequence[int] | None
+    ) -> Task[PartitionResult]:
+        """Adds a request to the znode, where the next controller finds it; whether it can start."""
+        checked = self._check_partition(partition, target)
+        if checked is not NO_ERROR or target is None:
+            return checked
+        content = yield from perform(GetData(REASSIGN_PARTITIONS))
+        entries = []
+        if isinstance(content, GetDataResult):
+            try:
+                entries = decode_reassignments(content.data)
+            except ZnodeDecodeError as error:
+                return PartitionResult(
+                    ErrorCode.UNKNOWN_SERVER_ERROR, f"cannot read {REASSIGN_PARTITIONS}: {error}"
+                )
+        data = encode_reassignments([*entries, ReassignmentEntry(partition, tuple(target))])
+        if isinstance(content, GetDataResult):
+            written = yield from self._parts.write(
+                SetData(REASSIGN_PARTITIONS, data, content.stat.version)
+            )
+        else:
+            written = yield from self._parts.write(Create(REASSIGN_PARTITIONS, data))
+        if isinstance(written, OperationDone):
+            return NO_ERROR
+        return PartitionResult(
+            ErrorCode.UNKNOWN_SERVER_ERROR, f"cannot write {REASSIGN_PARTITIONS}: {written}"
+        )
 
     def _forget(
         self, partitions: Iterable[TopicPartition], replicas: Sequence[int] | None = None
