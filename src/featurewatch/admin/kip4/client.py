@@ -32,7 +32,6 @@ from featurewatch.kafka.address import Address, parse_addresses
 from featurewatch.kafka.client_properties import client_config, read_client_config
 from featurewatch.kafka.connection import Connection, NodeError
 from featurewatch.kafka.messages import Request
-from featurewatch.kafka.security import from_properties
 
 if TYPE_CHECKING:
     Topic = messages.DescribeTopicResponseV0.TopicDescription
