@@ -5,6 +5,8 @@ import pytest
 from featurewatch.admin import KafkaApiError, RequestError, TopicAdmin, blocking
 from tests.cli.released_node import ReleasedNode
 
+pytestmark = pytest.mark.form("released")
+
 
 def test_a_client_is_called_without_a_coroutine() -> None:
     """Calls return their results or raise, several over one connection (A-35, A-36 as

@@ -19,6 +19,7 @@ from featurewatch.admin import (
     TopicAdmin,
 )
 from featurewatch.admin.session import AdminSession
+from featurewatch.common.private_files import write_private
 from featurewatch.kafka.messages import CreateTopicsRequestV7, CreateTopicsResponseV7
 from tests.admin.scripted_brokers import ScriptedBrokers
 from tests.paths import ROOT
@@ -63,7 +64,7 @@ def test_a_client_connects_by_addresses_and_properties(
     """Brokers as text, and the properties file of Kafka's tools or a mapping with TLS, SASL and the
     timeout (A-33)."""
     file = tmp_path / "client.properties"
-    file.write_text("".join(f"{key}={value}\n" for key, value in LOGIN.items()))
+    write_private(file, "".join(f"{key}={value}\n" for key, value in LOGIN.items()))
     client = kind.connect("a:1,b:2", config=file if as_file else LOGIN)
     assert [str(address) for address in client._bootstrap.addresses] == ["a:1", "b:2"]
     assert (client._bootstrap.security.mechanism, client._timeout_s) == ("PLAIN", 7.0)

@@ -25,6 +25,8 @@ from featurewatch.reference.zookeeper.machines.zookeeper import Delete
 from tests.cli.released_node import ReleasedNode
 from tests.reference.zookeeper.machines.controller_rig import P0
 
+pytestmark = pytest.mark.form("released")
+
 CREATE, ALTER_CONFIGS, REASSIGN, LIST_REASSIGNMENTS = 19, 44, 45, 46
 WAIT_S = 30.0
 P9 = TopicPartition("t", 9)

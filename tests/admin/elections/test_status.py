@@ -4,6 +4,8 @@ import pytest
 
 from featurewatch.admin.elections.status import ElectionStatus, election_status
 
+pytestmark = pytest.mark.form("document")
+
 FAILED, RUNS, DONE = ElectionStatus
 
 

@@ -23,6 +23,7 @@ from featurewatch.admin.kip4.client import (
     DraftPartitionId,
     OperationState,
 )
+from featurewatch.common.private_files import write_private
 from featurewatch.controller.partitions.assignment import TopicPartition
 from featurewatch.kafka.messages import DescribeTopicResponseV0
 from featurewatch.reference.zookeeper.machines.encoding import broker_path
@@ -108,9 +109,10 @@ async def test_a_client_connects_with_tls(tmp_path: Path) -> None:
 def test_a_client_logs_in_by_a_properties_file(tmp_path: Path) -> None:
     """The file of Kafka's tools, with a login (A-33)."""
     file = tmp_path / "client.properties"
-    file.write_text(
+    write_private(
+        file,
         "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-512\n"
-        "sasl.username=u\nsasl.password=p\nrequest.timeout.ms=700\n"
+        "sasl.username=u\nsasl.password=p\nrequest.timeout.ms=700\n",
     )
     client = DraftAdminClient.connect("a:1", config=file)
     assert client._connections.bootstrap.security.mechanism == "SCRAM-SHA-512"
