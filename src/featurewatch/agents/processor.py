@@ -144,9 +144,10 @@ class EventProcessor:
 
     def partition(self, topic: Topic, cluster: ClusterId) -> tuple[str, int]:
         """The full name of an input topic, and the partition that has a cluster's messages."""
-        return self._bus.topic(topic), self._partition_of(cluster)
+        return self._bus.topic(topic), self.partition_of_cluster(cluster)
 
-    def _partition_of(self, cluster: ClusterId) -> int:
+    def partition_of_cluster(self, cluster: ClusterId) -> int:
+        """The number of the partition of each topic that has a cluster's messages and rows."""
         return partition_of(cluster.encode(), self._bus.partitions)
 
     async def process(self, topic: Topic, event: Any, table: Any) -> None:
@@ -188,7 +189,7 @@ class EventProcessor:
             reason = f"the messages since offset {due_offset} expired before they were read"
             LOG.error("%s: %s", _place(message), reason)
             for cluster in list(self.states):
-                if self._partition_of(cluster) == message.partition:
+                if self.partition_of_cluster(cluster) == message.partition:
                     await self._report_loss(cluster, input_message(message), reason, table)
         return bool(due_offset <= message.offset)
 
@@ -207,7 +208,7 @@ class EventProcessor:
         sources = state.image.sources.with_restarted(topic.short_name)
         before = replace(state, image=state.image.with_sources(sources))
         step = step_lost(before, topic.short_name, reason, cause, self._limits)
-        await self._apply_step(before, step, self._partition_of(cluster))
+        await self._apply_step(before, step, self.partition_of_cluster(cluster))
 
     async def lose_output(
         self, cluster: ClusterId, topic: Topic, reason: str, cause: Cause
@@ -215,7 +216,7 @@ class EventProcessor:
         """Counts that what was published of a cluster on an output topic is lost."""
         before = self._state_of(cluster)
         step = step_lost_outputs(before, topic.short_name, reason, cause, self._limits)
-        await self._apply_step(before, step, self._partition_of(cluster))
+        await self._apply_step(before, step, self.partition_of_cluster(cluster))
 
     async def publish_again(
         self, cluster: ClusterId, outputs: Collection[Topic], cause: Cause
@@ -231,7 +232,7 @@ class EventProcessor:
             state = replace(state, firing=state.firing.update(alerts), held=NO_HELD)
             self.states[cluster] = state
             rows = rows_of_state(state).items()
-            await self._changelog.write(self._partition_of(cluster), rows)
+            await self._changelog.write(self.partition_of_cluster(cluster), rows)
         if STATE in outputs:
             self.dirty.add(cluster)
         messages = []

@@ -36,7 +36,6 @@ from featurewatch.agents.published_outputs import (
 )
 from featurewatch.monitor.alerts import Cause
 from featurewatch.monitor.rows import StateRowError, rows_of_state
-from featurewatch.streams.bus.positions import partition_of
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topic_keeper import TopicIds
 from featurewatch.streams.topics import (
@@ -137,11 +136,11 @@ class TopicChanges:
         fresh = {each for each in partitions if each not in stored and not self._clusters(each)}
         await self._drop_rows(rows, foreign, unreadable)
         lost = fresh | foreign
-        read = lost | {self._partition_of(cluster) for cluster in unreadable}
+        read = lost | {self._processor.partition_of_cluster(cluster) for cluster in unreadable}
         if read:
             for published in await asyncio.to_thread(read_published_states, self._bus, read):
                 cluster = published.state.image.cluster
-                if self._partition_of(cluster) in lost:
+                if self._processor.partition_of_cluster(cluster) in lost:
                     await self._go_on_from(published, _ROWS_LOST)
                 elif cluster in unreadable:
                     await self._go_on_from(published, str(unreadable[cluster]))
@@ -171,19 +170,16 @@ class TopicChanges:
         """
         for key, _ in rows if foreign or unreadable else ():
             cluster, _ = cluster_of(key.decode())
-            partition = self._partition_of(cluster)
+            partition = self._processor.partition_of_cluster(cluster)
             if partition in foreign or cluster in unreadable:
                 self._processor.states.pop(cluster, None)
                 await self._processor.write_rows(partition, [(key.decode(), None)])
-
-    def _partition_of(self, cluster: ClusterId) -> int:
-        return partition_of(cluster.encode(), self._bus.partitions)
 
     def _clusters(self, partition: int) -> list[ClusterId]:
         return [
             cluster
             for cluster in self._processor.states
-            if self._partition_of(cluster) == partition
+            if self._processor.partition_of_cluster(cluster) == partition
         ]
 
     async def _go_on_from(self, published: PublishedState, reason: str) -> None:
@@ -197,7 +193,9 @@ class TopicChanges:
         for topic in (topic for topic in INPUTS if topic.source in published.sources):
             await self._processor.lose_input(cluster, topic, reason, self._cause(topic))
         rows = rows_of_state(self._processor.states[cluster])
-        await self._processor.write_rows(self._partition_of(cluster), list(rows.items()))
+        await self._processor.write_rows(
+            self._processor.partition_of_cluster(cluster), list(rows.items())
+        )
 
     async def _with_lost_inputs(self, changes: Mapping[int, Collection[str]]) -> list[int]:
         """The partitions with an input that was recreated, or whose unread messages expired."""
@@ -227,7 +225,7 @@ class TopicChanges:
             if published.image.features.revision > state.image.features.revision:
                 image = with_published_features(state.image, published.image.features)
                 state = replace(state, image=image)
-            partition = self._partition_of(cluster)
+            partition = self._processor.partition_of_cluster(cluster)
             if alerts not in changes[partition]:
                 state = replace(state, firing=published.firing)
             self._processor.states[cluster] = state
