@@ -49,6 +49,9 @@ demo: $(DEMO_VENV)/ready ## Roll a real Kafka cluster from 3.9.1 to the newest r
 # Three on two cores: much of the time tests wait for processes.
 WORKERS := 3
 
+# The fast tests have no JVMs beside them, so that one more is of use.
+FAST_WORKERS := 4
+
 # A test that takes ten minutes fails with the stacks of its threads. One that cannot even fail, since
 # its main thread waits in C, ends its process: pytest names it and goes on in another one.
 DEADLINES := --timeout 600 -o faulthandler_timeout=660 -o faulthandler_exit_on_timeout=true
@@ -57,7 +60,7 @@ test: $(VENV)/ready ## Run every test, against real Kafka.
 	@$(BIN)/python -m pytest -n $(WORKERS) $(DEADLINES) --durations=20 $(PYTEST)
 
 test-fast: $(VENV)/ready ## Run the tests that need neither Kafka nor a network.
-	@$(BIN)/python -m pytest -n $(WORKERS) $(DEADLINES) -m 'not stack and not network' $(PYTEST)
+	@$(BIN)/python -m pytest -n $(FAST_WORKERS) $(DEADLINES) -m 'not stack and not network' $(PYTEST)
 
 # Programs that no wheel has, for the tests of rules, receivers and the chart. Without them these tests are
 # skipped.

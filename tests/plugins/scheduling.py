@@ -29,6 +29,8 @@ LONGEST: Final = (
     "tests/stack",
     "tests/faults",
     "tests/integration",
+    "tests/web",
+    "tests/integrations/notify",
 )
 """Where the files are that take longest, the longest first."""
 
