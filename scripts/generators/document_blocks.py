@@ -173,7 +173,7 @@ def _sections(group: LazyGroup, above: click.Context) -> Iterator[str]:
         if command := command_of(group, name):
             context = _context(command, name, above)
             help_text = command.get_help(context).strip()
-            yield f"## {context.command_path}\n\n```\n{help_text}\n```\n"
+            yield f"## {context.command_path}\n\n```text\n{help_text}\n```\n"
             if isinstance(command, LazyGroup):
                 yield from _sections(command, context)
 

@@ -36,7 +36,7 @@ _BEGUN: Final = f"""\
 
 ## See more
 
-```
+```sh
 featurewatch alerts --cluster ID
 ```
 

@@ -45,7 +45,7 @@ class ScriptedBrokers:
         self.controllers = deque(controllers)
         self.answers = {int(name[1:]): deque(given) for name, given in answers.items()}
         self.received: list[tuple[int, Any]] = []
-        self.most_bytes: dict[int, int] = {}
+        self.response_limits: dict[int, int] = {}
         """How large a response may be, by the key of the request."""
         self.addresses = tuple(Address(f"broker-{node}", 9092) for node in self.answers)
 
@@ -78,7 +78,7 @@ class _ScriptedTransport:
     async def exchange(self, frame: bytes, _timeout_s: float, max_bytes: int) -> bytes:
         await asyncio.sleep(0)
         key, version, correlation_id = struct.unpack_from(">hhi", frame, 4)
-        self._cluster.most_bytes[key] = max_bytes
+        self._cluster.response_limits[key] = max_bytes
         if key == 18:
             form = ApiVersionsResponseV4
             versions = tuple(

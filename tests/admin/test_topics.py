@@ -259,7 +259,7 @@ def test_responses_are_bounded_by_what_a_cluster_has() -> None:
         return await admin.configs(["a"]), await admin.overview()
 
     run(cluster, work)
-    assert (cluster.most_bytes[32], cluster.most_bytes[3]) == (16 << 20, 64 << 20)
+    assert (cluster.response_limits[32], cluster.response_limits[3]) == (16 << 20, 64 << 20)
     settings, partitions = admin_limit(32), admin_limit(3)
     assert (settings.max_items, partitions.max_items) == (250_000, 4_000_000)
     assert {key for key in range(100) if admin_limit(key) != settings} == {3, 35, 46}

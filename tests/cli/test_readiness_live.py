@@ -61,7 +61,7 @@ def test_unreachable_brokers_make_the_verdict_unknown(quorum_391: Cluster, tmp_p
     assert "nodes could not be queried: nobody listens at 127.0.0.1:1" in completed.stdout
 
 
-def test_files_do_not_tell_whether_a_controller_is_active(
+def test_files_do_not_show_whether_a_controller_is_active(
     quorum_391: Cluster, tmp_path: Path
 ) -> None:
     """It is said beside the verdict; a misspelt key of a login is refused before all else."""

@@ -75,7 +75,7 @@ class Bus(RecordingSink):
     bus = None
 
 
-async def test_the_sources_of_a_cluster_share_the_addresses_that_it_told(
+async def test_the_sources_of_a_cluster_share_its_addresses(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """No configured broker is there any more: the log that another source reads has another one."""

@@ -56,7 +56,7 @@ def supervise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., 
 
     monkeypatch.setattr("featurewatch.cli.runtime.worker_supervisor.wait_for_topics", there)
     monkeypatch.setattr("featurewatch.cli.runtime.worker_supervisor.find_member", _nobody)
-    monkeypatch.setattr("featurewatch.cli.runtime.worker_supervisor._LOOK_S", 0.01)
+    monkeypatch.setattr("featurewatch.cli.runtime.worker_supervisor._CHECK_INTERVAL_S", 0.01)
 
     def make(*ends: tuple[bool, Exception | None]) -> WorkerSupervisor:
         settings = WorkerSettings(BusSettings("127.0.0.1:1"), "1", data_directory=tmp_path)

@@ -103,7 +103,7 @@ async def test_a_task_that_returns_has_failed_too() -> None:
     assert troubles() == [], "a task that was closed is nobody's trouble"
 
 
-def test_no_module_starts_a_task_that_nobody_hears_of() -> None:
+def test_no_module_starts_a_task_that_nobody_awaits() -> None:
     """A new module that starts a task uses `start_background`, or says above who awaits it."""
     starters = {"create_task", "ensure_future"}
     found = {

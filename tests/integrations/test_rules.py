@@ -65,7 +65,7 @@ def promtool_test(
     }
 
 
-def judged_by_promtool(
+def evaluated_by_promtool(
     directory: Path, rules: str, tests: list[dict[str, Any]]
 ) -> subprocess.CompletedProcess[str]:
     """What promtool says to a rules file and to tests of it, up to what it refuses."""
@@ -87,7 +87,7 @@ def test_each_rule_fires_and_stays_silent(tmp_path: Path) -> None:
     text = rules_file(RulesFormat.PROMETHEUS, "https://runbooks/", "https://page/")[1]
     tests = list(promtool_tests())
     assert len(tests) == 2 * len(ALL_RULES) - 1
-    tested = judged_by_promtool(tmp_path, text, tests)
+    tested = evaluated_by_promtool(tmp_path, text, tests)
     assert tested.returncode == 0, (tested.stdout + tested.stderr)[-3000:]
 
 
@@ -96,7 +96,7 @@ def test_promtool_notices_a_rule_that_cannot_fire(tmp_path: Path) -> None:
     text = rules_file(RulesFormat.PROMETHEUS)[1]
     broken = text.replace("(featurewatch_cluster_ready) == 0", "(up) == 7")
     tests = [test for test in promtool_tests() if "ClusterNotReady" in test["name"]]
-    tested = judged_by_promtool(tmp_path, broken, tests)
+    tested = evaluated_by_promtool(tmp_path, broken, tests)
     assert tested.returncode == 1
     assert "FeaturewatchClusterNotReady" in tested.stdout + tested.stderr
 
@@ -129,7 +129,7 @@ def test_a_description_has_the_name_of_the_cluster(
         "input_series": [{"series": key, "values": values} for key, values in series.items()],
         "alert_rule_test": [expected],
     }
-    tested = judged_by_promtool(tmp_path, text, [test])
+    tested = evaluated_by_promtool(tmp_path, text, [test])
     assert tested.returncode == 0, tested.stdout + tested.stderr
 
 

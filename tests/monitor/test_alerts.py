@@ -110,7 +110,7 @@ def test_a_source_that_stalls_for_a_moment_is_no_alert() -> None:
     assert engine.apply(r.following(10, seen_ms=4000)).alerts == ()
 
 
-def test_a_source_that_flaps_is_said_to_flap_once() -> None:
+def test_a_source_that_flaps_is_reported_as_flapping_once() -> None:
     """An outage each 14 s for 52 minutes is one alert, which ends 10 minutes after the last one."""
     engine = watching(r.level(MV, 21))
     alerts: list[Alert] = []

@@ -70,7 +70,7 @@ def test_state_page_and_readiness_name_them(capsys: pytest.CaptureFixture[str]) 
     assert cluster_document(ClusterFacts(shown, (), {}, 0))["learned"] == ()
 
 
-def test_what_a_worker_said_of_an_unknown_release_ends_when_it_starts_with_the_file(
+def test_what_a_worker_published_about_an_unknown_release_ends_when_it_starts_with_the_file(
     tmp_path: Path,
 ) -> None:
     """With the next heartbeat: nothing of the cluster changes."""

@@ -17,7 +17,7 @@ def _rules(result: StepResult) -> list[tuple[str, Severity]]:
     return [(alert.rule, alert.severity) for alert in result.alerts]
 
 
-def test_a_reversal_is_told_from_a_message_that_comes_again() -> None:
+def test_a_reversal_is_distinguished_from_a_message_that_comes_again() -> None:
     """After a crash the bus delivers messages again: same offset and same time. A recreated topic
     has older offsets with newer messages, which count."""
     first = step(MonitorState.of(CLUSTER), levels(1, {"metadata.version": 20}), _at(500, 1000))

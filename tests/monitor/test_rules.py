@@ -50,10 +50,10 @@ def test_a_rule_that_could_never_fire_is_refused(kind: SubjectKind, timer: Timer
         Rule("new", "something new", kind, _find, timer=timer)
 
 
-def test_grounds_are_for_nodes() -> None:
+def test_preconditions_are_for_nodes() -> None:
     """Only nodes have capabilities."""
     with pytest.raises(TypeError, match="could never fire"):
-        Rule("new", "something new", SubjectKind.LOG, _find, grounds=lambda *_: True)
+        Rule("new", "something new", SubjectKind.LOG, _find, precondition=lambda *_: True)
 
 
 def _kinds_in(module: ModuleType, definition: ast.AST) -> Iterator[SubjectKind]:
@@ -83,7 +83,7 @@ def test_names_are_unique_and_each_kind_has_rules() -> None:
 
 
 @given(RANGES, RANGES | st.none(), st.integers(1, 5), st.integers(0, 5))
-def test_no_finding_without_grounds(
+def test_no_finding_without_its_precondition(
     first: tuple[int, int], second: tuple[int, int] | None, level: int, other: int
 ) -> None:
     """A node whose class needs no evaluation has no findings of a rule without a timer."""
@@ -97,6 +97,6 @@ def test_no_finding_without_grounds(
     for rule in RULES_BY_KIND[SubjectKind.NODE]:
         findings = [*rule.find(context, Subject(SubjectKind.NODE, key))]
         if rule.timer is None and findings:
-            assert rule.grounds is not None
-            assert rule.grounds(node.capabilities, image.features.levels)
+            assert rule.precondition is not None
+            assert rule.precondition(node.capabilities, image.features.levels)
             assert needs_evaluation(node.capabilities, image.features.levels)

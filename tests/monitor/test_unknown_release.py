@@ -216,7 +216,7 @@ def test_ranges_that_are_no_ranges_belong_to_no_release() -> None:
     assert assess_readiness(state.image).target == "4.3"
 
 
-def test_a_level_that_no_node_supports_is_said_without_advice_for_unknown_nodes() -> None:
+def test_a_level_that_no_node_supports_is_reported_without_advice_for_unknown_nodes() -> None:
     """The ranges exclude it; which release would support it is not known."""
     state, alerts = _run(cluster(*_nodes(NEXT), level=LEVEL + 1))
     incompatible = [alert for alert in alerts if alert.rule == "incompatible-node"]

@@ -122,7 +122,7 @@ def no_spark(*_: object, **__: object) -> Iterator[Lake]:
 
 
 @pytest.mark.stack
-def test_what_was_audited_or_replayed_is_told_again(
+def test_what_was_audited_or_replayed_is_reported_again(
     lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second replay of the same files and the second audit of the same tables give the same

@@ -54,7 +54,7 @@ def test_what_is_left_follows_from_what_is_done(clock: Clock) -> None:
     ]
 
 
-def test_the_first_batch_is_told_once(clock: Clock) -> None:
+def test_the_first_batch_is_reported_once(clock: Clock) -> None:
     """With its rows and the seconds since the command began; one without rows does not count."""
     events: list[ProgressEvent] = []
     progress = Progress(events.append, clock)

@@ -63,7 +63,7 @@ def quiet_group(state: MonitorState) -> Iterator[SeriesGroup]:
     yield SeriesGroup(len(values), values)
 
 
-def _is_judged(image: ClusterImage) -> bool:
+def _is_evaluated(image: ClusterImage) -> bool:
     return image.ready and not image.incomplete
 
 
@@ -113,7 +113,7 @@ def _firing(state: MonitorState) -> Counts[tuple[str, str]]:
 
 def _of_upgrade(state: MonitorState) -> Iterator[Value]:
     image = state.image
-    current = upgrade_state_of(image).state if _is_judged(image) else UpgradeState.UNKNOWN
+    current = upgrade_state_of(image).state if _is_evaluated(image) else UpgradeState.UNKNOWN
     for upgrade_state in UpgradeState:
         yield metric_defs.STATE, (upgrade_state,), float(upgrade_state is current)
     since = state.times.states.get(CLUSTER)
@@ -148,7 +148,7 @@ def _of_feature(
             )
     if status is None:
         return
-    is_unknown = status.state is UpgradeState.UNKNOWN or not _is_judged(image)
+    is_unknown = status.state is UpgradeState.UNKNOWN or not _is_evaluated(image)
     is_ready = -1 if is_unknown else float(status.state is not UpgradeState.MIXED)
     blocker_count = sum(
         len(members)

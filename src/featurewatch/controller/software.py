@@ -96,12 +96,12 @@ def newest_software(candidates: Iterable[Capabilities]) -> Capabilities | None:
 
     Their ranges alone decide, so an unknown release is newer than the known ones that it exceeds.
     """
-    telling = [
+    known = [
         capabilities
         for capabilities in candidates
         if METADATA_VERSION in capabilities.ranges and not capabilities.broken
     ]
-    return max(telling, key=_age, default=None)
+    return max(known, key=_age, default=None)
 
 
 def _age(capabilities: Capabilities) -> tuple[int, int, int, int]:

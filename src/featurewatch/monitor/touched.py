@@ -13,7 +13,7 @@ from featurewatch.monitor.rules import (
     Subject,
     SubjectKind,
     needs_evaluation,
-    node_grounds,
+    node_preconditions,
 )
 from featurewatch.streams.events import SourceState, SourceStatus
 from featurewatch.streams.types import NodeKey
@@ -49,7 +49,7 @@ def touched_subjects(
     if in_progress(after) or _MIGRATION in firing:
         subjects[_MIGRATION] = None
     is_learned = _is_learned(before, after, firing)
-    if after.ready and (_judges_again(before, after) or is_learned):
+    if after.ready and (_evaluates_again(before, after) or is_learned):
         subjects.update(_all_subjects(after, firing))
     elif after.ready:
         subjects.update(_subjects_of_delta(before, after, delta, firing))
@@ -67,7 +67,7 @@ def _is_learned(before: ClusterImage, after: ClusterImage, firing: Firing) -> bo
     return not any(is_unknown_release(key.capabilities) for key in keys)
 
 
-def _judges_again(before: ClusterImage, after: ClusterImage) -> bool:
+def _evaluates_again(before: ClusterImage, after: ClusterImage) -> bool:
     """Whether all subjects must be evaluated: they could not be before, or cannot any more."""
     return not before.ready or bool(before.incomplete) is not bool(after.incomplete)
 
@@ -111,7 +111,7 @@ def overdue_subjects(
     """The subjects with a condition that may have exceeded its limit, or has ended."""
     if not context.image.ready:
         return
-    if _judges_again(before, context.image):  # nodes that were due earlier were not evaluated
+    if _evaluates_again(before, context.image):  # nodes that were due earlier were not evaluated
         _, due = take_due(replace(context.times, due_ms=0), context.limits, context.now_ms)
     yield from (Subject(SubjectKind.NODE, key) for key in due)
     # Firing subjects of the delta itself are touched subjects already.
@@ -159,7 +159,9 @@ def _subjects_of_delta(
     if levels is not levels_before:
         for class_key in after.nodes.classes:
             capabilities = class_key.capabilities
-            if node_grounds(capabilities, levels_before) != node_grounds(capabilities, levels):
+            if node_preconditions(capabilities, levels_before) != node_preconditions(
+                capabilities, levels
+            ):
                 yield from _member_subjects(after, class_key)
     if levels is not levels_before or before.nodes.classes is not after.nodes.classes:
         for feature in sorted({*levels_before, *levels}):

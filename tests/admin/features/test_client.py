@@ -165,7 +165,7 @@ def test_a_controller_that_moves_is_followed() -> None:
         assert [len(node.updates) for node in cluster.nodes.values()] == [1, 1]
 
 
-def test_controllers_that_do_not_tell_are_tried_in_turn() -> None:
+def test_controllers_that_do_not_report_are_tried_in_turn() -> None:
     """Before 3.7 a controller's listener does not name the active one: each reports only itself."""
     nodes = (
         Node(script=refusing(ErrorCode.NOT_CONTROLLER), lists=False),

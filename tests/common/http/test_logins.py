@@ -223,7 +223,7 @@ async def test_changed_files_hold_without_a_restart(
         metrics, before = f"{server.url}/metrics", files.client_context()
         assert await status(metrics, before, **basic("ann")) == 200
         files.write_tokens(OTHER_TOKEN)
-        await until(lambda: _is(401, metrics, before, **bearer(TOKEN)))
+        await until(lambda: _has_status(401, metrics, before, **bearer(TOKEN)))
         assert await status(metrics, before, **bearer(OTHER_TOKEN)) == 200
 
         files.write(tls_server_config=files.tls(), basic_auth_user={})
@@ -233,7 +233,7 @@ async def test_changed_files_hold_without_a_restart(
 
         files.authority = trustme.CA()
         files.write(tls_server_config=files.tls("renewed"), basic_auth_users={})
-        await until(lambda: _is(401, metrics, files.client_context(), **basic("ann")))
+        await until(lambda: _has_status(401, metrics, files.client_context(), **basic("ann")))
         with pytest.raises(ClientError):
             await status(metrics, before)
         (tmp_path / "renewed.pem").write_text("no certificate")
@@ -268,7 +268,7 @@ async def test_files_that_nobody_foresaw_end_no_reading(
         assert "min_version must be one of" in warning
         files.write()
         files.write_tokens(OTHER_TOKEN)
-        await until(lambda: _is(401, metrics, **bearer(TOKEN)))
+        await until(lambda: _has_status(401, metrics, **bearer(TOKEN)))
         assert await shown(OTHER_TOKEN) == (200, [], "0.0")
 
         with monkeypatch.context() as patched:
@@ -277,7 +277,7 @@ async def test_files_that_nobody_foresaw_end_no_reading(
             await until(lambda: "has no len()" in caplog.text)
             assert (await shown(OTHER_TOKEN))[2] == "1.0"
         files.write_tokens(TOKEN)
-        await until(lambda: _is(200, metrics, **bearer(TOKEN)))
+        await until(lambda: _has_status(200, metrics, **bearer(TOKEN)))
         assert await status(metrics, **bearer(OTHER_TOKEN)) == 401
 
 
@@ -303,7 +303,7 @@ async def test_a_background_task_that_fails_is_on_readyz_and_counted() -> None:
         assert await status(f"{server.url}/readyz") == 200
 
 
-async def _is(expected: int, *arguments: Any, **more: Any) -> bool:
+async def _has_status(expected: int, *arguments: Any, **more: Any) -> bool:
     try:
         return await status(*arguments, **more) == expected
     except ClientError:

@@ -37,7 +37,7 @@ def test_what_the_log_shows() -> None:
     assert state.quorum == (1, 2, 3)
 
 
-def test_voters_tell_what_they_support_from_4_1_on() -> None:
+def test_voters_report_what_they_support_from_4_1_on() -> None:
     """An older voter does not report its support of kraft.version 1; the support of an unregistered
     voter is unknown."""
     assert not controller_state(upgraded(0)).voters_support_kraft

@@ -103,7 +103,7 @@ async def finalize(cluster, feature: str, level: int) -> None:
     ("release", "supported", "level"),
     [("3.9.1", (1, 21), 21), ("4.3.0", (7, 30), 30)],
 )
-async def test_all_brokers_and_controllers_are_found_and_heard(
+async def test_all_brokers_and_controllers_are_found_and_respond(
     quorum_of, bus, release, supported, level
 ):
     """From one broker's address: six answers, each by its own listener, all complete (F-61)."""
@@ -134,7 +134,7 @@ async def test_all_brokers_and_controllers_are_found_and_heard(
 
 
 @pytest.mark.parametrize("release", ["3.9.1", "4.3.0"])
-async def test_controllers_alone_are_heard_through_their_own_listener(quorum_of, bus, release):
+async def test_controllers_alone_respond_through_their_own_listener(quorum_of, bus, release):
     """With bootstrap controllers only, the controllers list each other."""
     cluster = quorum_of(release)
     controller = cluster.controllers.split(",")[0]
@@ -143,7 +143,7 @@ async def test_controllers_alone_are_heard_through_their_own_listener(quorum_of,
         assert reader.last_by_node().keys() == {(Role.CONTROLLER, n) for n in (1, 2, 3)}
 
 
-async def test_a_brokers_listener_given_as_a_controllers_is_said(bus, quorum_430):
+async def test_a_brokers_listener_given_as_a_controllers_is_reported(bus, quorum_430):
     """The status says that this is no controller's listener; the source keeps trying."""
     wrong = quorum_430.bootstrap_servers.split(",")[0]
     settings = {"bootstrap_controllers": wrong, "cluster": quorum_430.cluster_id}

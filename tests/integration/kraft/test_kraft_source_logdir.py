@@ -52,12 +52,12 @@ async def test_a_directory_is_followed_live(quorum: Cluster) -> None:
         await create_topics(quorum, ["settling"])
         await until(lambda: "settling" in files.topics)
         await until(lambda: source.report().state is SourceState.FOLLOWING)
-    commit = next(c for c in files.commits if any(_is(r, "settling") for r in c.records))
+    commit = next(c for c in files.commits if any(_is_about(r, "settling") for r in c.records))
     assert commit.seen_ms - commit.append_ms >= 3000
     files.assert_in_order()
 
 
-def _is(record: object, name: str) -> bool:
+def _is_about(record: object, name: str) -> bool:
     return isinstance(record, dict) and record["data"].get("name") == name
 
 

@@ -67,7 +67,7 @@ def watcher(cluster: str, bus: Cluster, directory: Path) -> Iterator[Watcher]:
         made.close()
 
 
-def test_each_phase_is_told_and_nothing_false(
+def test_each_phase_is_reported_and_nothing_false(
     ensemble: Ensemble, bus: Cluster, make_cluster: MakeCluster, tmp_path: Path
 ) -> None:
     """The authority, the progress and the missing brokers are in the state in each phase; that

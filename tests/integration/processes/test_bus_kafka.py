@@ -249,7 +249,7 @@ async def test_nothing_is_lost_or_doubled_while_the_bus_is_unavailable(make_clus
     assert errors[-1] is None
 
 
-async def test_a_broker_that_hangs_is_said_and_then_forgiven(make_cluster):
+async def test_a_broker_that_hangs_is_reported_and_then_forgiven(make_cluster):
     """Stopped in its tracks the broker acknowledges nothing: said after seconds, unsaid after."""
     cluster = make_cluster(single_bus())
     settings = BusSettings(cluster.bootstrap_servers, prefix="hangs", partitions=1)

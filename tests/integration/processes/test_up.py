@@ -223,7 +223,7 @@ def test_the_page_shows_the_cluster(ups: dict[str, Up], quorum_430: Cluster) -> 
     assert {item["feature"]: item["level"] for item in cluster["levels"]} == LEVELS
 
 
-def test_changes_and_epochs_tell_the_history(ups: dict[str, Up]) -> None:
+def test_changes_and_epochs_are_the_history(ups: dict[str, Up]) -> None:
     """Each change once, and a snapshot of the first revision, with the same epoch."""
     changes = ups["controllers"].lines("changes")
     assert {change["feature"]: change["after"] for change in changes} == LEVELS
@@ -247,7 +247,7 @@ def test_what_nobody_watches_is_unknown(ups: dict[str, Up]) -> None:
     assert up.run_command("state", "--cluster", "no-such-cluster").returncode == 4
 
 
-def test_a_topic_that_is_not_there_is_said(ups: dict[str, Up], bus: Cluster) -> None:
+def test_a_topic_that_is_not_there_is_reported(ups: dict[str, Up], bus: Cluster) -> None:
     """Another prefix is exit code 1, with a hint at it."""
     up = ups["controllers"]
     answer = featurewatch(
@@ -257,7 +257,7 @@ def test_a_topic_that_is_not_there_is_said(ups: dict[str, Up], bus: Cluster) -> 
     assert "there is no topic none.feature-changes" in answer.stderr
 
 
-def test_a_taken_port_is_said(ups: dict[str, Up], bus: Cluster, tmp_path: Path) -> None:
+def test_a_taken_port_is_reported(ups: dict[str, Up], bus: Cluster, tmp_path: Path) -> None:
     """A second process on the same port ends with 1 and says which setting to change."""
     up = ups["controllers"]
     arguments = ("watch", "--servers", "127.0.0.1:1", *up.on_bus)

@@ -274,7 +274,7 @@ def test_what_cannot_be_followed_is_one_line_each(world: World) -> None:
         assert f"featurewatch_source_following{{{labels}}} 0.0" in text
 
 
-def test_broken_json_is_kept_told_and_mended(world: World) -> None:
+def test_broken_json_is_kept_reported_and_mended(world: World) -> None:
     """Content of ``/feature`` that is no JSON goes to the dead letters byte by byte and is an
     alert; when it is written again the alert ends and its levels count."""
     world.until(BROKEN, lambda now, firing: now.ready and firing == {"znode-unreadable"})
@@ -326,7 +326,7 @@ def test_a_znode_that_may_not_be_read_is_unknown_until_it_may(world: World) -> N
     assert (answer.returncode, answer.stdout) == (0, "no alert fires\n"), answer.stderr
 
 
-def test_an_update_by_kafkas_own_tool_is_told(world: World, stack_cache: Cache) -> None:
+def test_an_update_by_kafkas_own_tool_is_reported(world: World, stack_cache: Cache) -> None:
     """``kafka-features downgrade`` on the reference cluster: one change with the next epoch and the
     next revision, on the topics and on stdout."""
     stack_cache.class_path("3.9.1", Jars.TOOLS)
@@ -364,7 +364,7 @@ def test_an_update_by_kafkas_own_tool_is_told(world: World, stack_cache: Cache) 
     assert [json.loads(line)["revision"] for line in epochs.stdout.splitlines()] == [1, 2]
 
 
-def test_an_incompatible_broker_is_told_and_its_end(world: World) -> None:
+def test_an_incompatible_broker_is_reported_and_its_end(world: World) -> None:
     """A znode whose range excludes a level is an alert that names broker, range, level and what to
     do, and a column of the state; when its session ends, so does the alert."""
     identity = BrokerIdentity(NodeId(99), {"PLAINTEXT": ("127.0.0.1", 9, "PLAINTEXT")})

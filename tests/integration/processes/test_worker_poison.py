@@ -67,7 +67,7 @@ def level(offset: int, value: int) -> LogCommit:
 
 
 @pytest.mark.stack
-async def test_poison_is_kept_and_told_and_stops_nothing(bus: Cluster, tmp_path: Path) -> None:
+async def test_poison_is_kept_and_reported_and_stops_nothing(bus: Cluster, tmp_path: Path) -> None:
     """Each unreadable message is a dead letter with its bytes; an alert fires; the rest is read."""
     settings = BusSettings(
         bus.bootstrap_servers, prefix=f"poison-{time.time_ns()}", replication_factor=1
@@ -99,7 +99,7 @@ async def test_poison_is_kept_and_told_and_stops_nothing(bus: Cluster, tmp_path:
 
 
 @pytest.mark.stack
-async def test_a_record_without_its_fields_is_told_and_the_others_count(
+async def test_a_record_without_its_fields_is_reported_and_the_others_count(
     bus: Cluster, tmp_path: Path
 ) -> None:
     """A registration without a broker id fires an alert; the level beside it is taken in."""

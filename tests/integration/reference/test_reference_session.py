@@ -227,7 +227,7 @@ async def test_a_transaction_is_all_or_nothing(connect: str) -> None:
         assert missing == [NoNode(1)]
 
 
-async def test_a_watch_is_heard_before_what_it_tells_can_be_read(connect: str) -> None:
+async def test_a_watch_fires_before_its_change_can_be_read(connect: str) -> None:
     """A change by somebody else, with reads under way all the time: never the new content first."""
     async with Stage(connect) as stage:
         await stage.do(Create("/w", b"0"))
@@ -306,7 +306,7 @@ async def test_a_lost_connection_leaves_outcomes_unknown(make_ensemble: MakeEnse
         assert not stage.has_received(SessionLost)
 
 
-async def test_an_expired_session_is_told(connect: str) -> None:
+async def test_an_expired_session_is_reported(connect: str) -> None:
     """First cut off, then lost, then a new session, which owns nothing of the old one."""
     async with Stage(connect) as stage:
         await stage.do(Create("/mine", b"", ephemeral=True))

@@ -119,7 +119,7 @@ def test_the_feature_command_of_kafka_works_unchanged(bootstrap: str, stack_cach
     assert tool.described() == [(*group, "2", "3"), (*transaction, "0", "3")]
 
 
-def test_the_feature_command_is_told_that_a_broker_is_no_controller(
+def test_the_feature_command_learns_that_a_broker_is_no_controller(
     bootstrap: str, stack_cache: Cache
 ) -> None:
     """Given as a KRaft controller, a reference node says that it is a broker."""

@@ -102,7 +102,7 @@ def unregister_a_controller(cluster: Cluster) -> None:
         nodes.unregister_controller(9)
 
 
-def test_without_its_file_nothing_false_is_said_until_it_is_learned(
+def test_without_its_file_nothing_false_is_reported_until_it_is_learned(
     cluster: Cluster, stack_cache: Cache, tmp_path: Path
 ) -> None:
     """In a roll, at its newest levels, with its own record, and after `releases learn`."""

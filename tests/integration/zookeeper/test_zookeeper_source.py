@@ -58,7 +58,7 @@ async def test_everything_is_read_and_then_each_change(ensemble):
             assert all(c.missed == 0 and not c.recreated for c in watched.sink.changes)
 
 
-async def test_a_burst_of_writes_is_told_with_its_gaps(ensemble):
+async def test_a_burst_of_writes_is_reported_with_its_gaps(ensemble):
     """Skipped changes are counted: events and missed versions add up to every write (F-12)."""
     root = chroot()
     with writer(ensemble.connect_string) as zk:

@@ -75,7 +75,7 @@ def test_the_body_is_a_cloud_event() -> None:
     assert all(name.isalnum() and name.islower() for name in event)
 
 
-def test_the_id_tells_duplicates_and_targets_apart() -> None:
+def test_the_id_distinguishes_duplicates_and_targets() -> None:
     """The same message has the same id, without the dot that divides what is signed."""
     first = event_of(alert_of(), "oncall")
     assert first == event_of(alert_of(), "oncall")

@@ -241,7 +241,7 @@ def test_the_exit_code_says_what_was_found(verdicts: dict[str, int], code: ExitC
     assert command._code(report, report.has_differences) is code
 
 
-def test_replayed_clusters_are_told_of(capsys: pytest.CaptureFixture[str]) -> None:
+def test_replayed_clusters_are_reported_of(capsys: pytest.CaptureFixture[str]) -> None:
     """The report shows how many clusters were left out."""
     command._show(AuditReport(1, replayed=2), as_json=False)
     assert "left out: 2 replayed" in capsys.readouterr().out

@@ -136,7 +136,7 @@ def test_no_order_says_what_is_wrong() -> None:
         assert not search(seed, reads, outputs, live | {name: [changed]})
 
 
-def test_when_a_message_was_taken_in_follows_from_what_was_said_of_others() -> None:
+def test_when_a_message_was_taken_in_follows_from_what_is_known_of_others() -> None:
     """A message without outputs was processed after the previous one of its topic, and before the
     next one that has outputs."""
     messages = [InputMessage("featurewatch.metadata-log", 0, n, n, b"a", b"") for n in range(5)]

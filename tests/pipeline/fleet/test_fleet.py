@@ -226,7 +226,7 @@ def test_the_exit_code_distinguishes_drift_from_unknown(
         assert "metadata.version is 21 (3.9-IV0), should be 25 (4.0-IV3)" in result.stdout
 
 
-def test_no_drift_is_said_and_is_good(tmp_path: Path) -> None:
+def test_no_drift_is_reported_and_is_good(tmp_path: Path) -> None:
     """Without drift the exit code is 0; JSON documents are one per line."""
     root = lake_of(tmp_path / "lake", cluster("stage", "3.9", (FEATURE, 21)))
     file = tmp_path / "desired.yaml"

@@ -76,7 +76,7 @@ def test_each_day_has_the_verdict_of_its_end() -> None:
     assert days[DAYS[3]]["reasons"] == list(now.reasons)
 
 
-def test_older_releases_tell_the_way_back() -> None:
+def test_older_releases_show_the_way_back() -> None:
     """A downgrade has a verdict like any other: no, once levels that the release lacks are
     finalized."""
     _, outputs = fold(*roll())
@@ -113,7 +113,7 @@ def test_days_do_not_go_back() -> None:
     assert tuple(readiness(outputs, "4.3")) == (DAYS[1],)
 
 
-def test_a_day_that_was_said_is_not_said_again_when_it_is_over() -> None:
+def test_a_day_that_was_published_is_not_published_again_when_it_is_over() -> None:
     """The first message of the next day yields the previous day only if that is dirty."""
     state, _ = fold(*roll()[:2])
     message = encode(METADATA_LOG, r.following(10, seen_ms=20))

@@ -172,7 +172,7 @@ def _completed_batches(lake: Lake) -> int:
 
 
 @pytest.mark.stack
-def test_gold_is_what_the_worker_said(
+def test_gold_is_what_the_worker_published(
     lake: Lake, own_bus: MakeBus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A worker and the pipeline read the same topics: the worker's changes, alerts and epochs equal

@@ -106,7 +106,7 @@ def test_who_was_incompatible_and_what_fired(lake: LakeReader, story: Story) -> 
     assert "broker-100" not in releases(after)
 
 
-def test_every_offset_is_what_the_log_said_by_then(lake: LakeReader, story: Story) -> None:
+def test_every_offset_is_what_the_log_had_by_then(lake: LakeReader, story: Story) -> None:
     """Each offset, inside and at the end of a commit, gives the state of the rows up to it."""
     intervals, epochs = story.rows["capability_intervals"], story.rows["epochs"]
     for offset in range(10, story.offset + 1, 25):
@@ -154,7 +154,7 @@ def test_an_epoch_of_a_znode_holds_until_the_next(lake: LakeReader) -> None:
     assert releases(at(lake, "epoch:7", ZOOKEEPER)) == {"broker-1": "3.9"}
 
 
-def test_an_alert_that_flickers_is_what_was_said_last(tmp_path: Path) -> None:
+def test_an_alert_that_flickers_is_its_last_text(tmp_path: Path) -> None:
     """Within one millisecond an alert fires and is resolved, or is resolved and fires again."""
     story, node = Story("flicker"), ("broker", 1)
     since = story.at
@@ -231,7 +231,7 @@ def test_a_difference_has_levels_nodes_and_alerts(lake: LakeReader, story: Story
     assert not difference.empty
 
 
-def test_rolls_are_told_in_order(lake: LakeReader, story: Story) -> None:
+def test_rolls_are_reported_in_order(lake: LakeReader, story: Story) -> None:
     """The rolls of one cluster or of all that overlap the time after ``since``."""
     rolls = upgrades(lake, "orders", None)
     assert [roll["to_releases"] for roll in rolls] == [["3.9"], ["4.0"], ["4.2"]]

@@ -180,7 +180,7 @@ def test_ticks_are_few_round_and_in_order(seconds: int) -> None:
     assert re.search(r"\d{4}$|^\w{3} \d+ ", texts[0])
 
 
-def test_colours_are_told_apart_and_read() -> None:
+def test_colours_are_distinguished_and_read() -> None:
     """Each release has its own shade, each lighter than the previous one; texts are readable on
     them."""
     colours = [*shades(11)]

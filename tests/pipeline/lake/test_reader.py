@@ -87,7 +87,7 @@ def test_a_broken_lake_is_one_line(tmp_path: Path) -> None:
         LakeReader(str(lake)).query("SELECT * FROM alerts", ALERTS)
 
 
-def test_a_torn_log_is_told_without_the_librarys_backtrace(tmp_path: Path) -> None:
+def test_a_torn_log_is_reported_without_the_librarys_backtrace(tmp_path: Path) -> None:
     """A log as a power failure may leave it."""
     lake = lake_of(tmp_path, Story("a"))
     log = next(iter((lake / ALERTS / "_delta_log").glob("*.json")))

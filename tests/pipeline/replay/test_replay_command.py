@@ -66,7 +66,7 @@ def test_wrong_paths_and_useless_ones_have_their_own_exit_codes(
         assert line in captured.err.splitlines()[0]
 
 
-def test_what_was_taken_is_told_and_what_was_not_is_exit_code_1(
+def test_what_was_taken_is_reported_and_what_was_not_is_exit_code_1(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Each cluster is a line on stdout, or a JSON document; problems go to stderr."""
@@ -129,7 +129,7 @@ def test_a_log_that_begins_with_a_snapshot_is_ready_from_there_on(tmp_path: Path
     assert (cluster_replay.starts, cluster_replay.problems) == ({0: START_MS + 2}, [])
 
 
-def test_a_snapshot_without_its_footer_is_told_and_the_log_is_taken(tmp_path: Path) -> None:
+def test_a_snapshot_without_its_footer_is_reported_and_the_log_is_taken(tmp_path: Path) -> None:
     """A truncated snapshot is not used at all: the part before the log is a gap."""
     log = Log(90, epoch=2).add(level(21))
     checkpoint = log.write(tmp_path, 90).parent / f"{90:020}-{2:010}.checkpoint"
@@ -166,7 +166,7 @@ def test_a_bundle_is_unpacked_without_what_does_not_belong(tmp_path: Path) -> No
     assert not (tmp_path / "outside.checkpoint").exists()
 
 
-def test_a_transaction_without_an_end_is_left_out_and_told(tmp_path: Path) -> None:
+def test_a_transaction_without_an_end_is_left_out_and_reported(tmp_path: Path) -> None:
     """It is not a failure: a log may be copied in the middle of one. The source's position is
     before it."""
     Log().add(level(19)).add(topic(1), BEGIN, level(20)).add(topic(2)).write(tmp_path)

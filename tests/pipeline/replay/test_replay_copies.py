@@ -191,7 +191,7 @@ def test_a_copy_that_went_another_way_mends_nothing(tmp_path: Path) -> None:
     assert (len(cluster_replay.problems), cluster_replay.notes) == (1, [])
 
 
-def test_what_no_copy_has_whole_is_told_once(tmp_path: Path) -> None:
+def test_what_no_copy_has_whole_is_reported_once(tmp_path: Path) -> None:
     """If both copies are corrupt in the same place, it is one gap."""
     log = Log().elect(1)
     for value in range(12):

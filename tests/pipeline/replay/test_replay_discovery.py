@@ -51,7 +51,7 @@ def test_a_cluster_id_is_read_as_java_wrote_it(tmp_path: Path, node: Path, line:
     assert clusters(plan) == ["MkU3OEVBNTcwNTJENDM2Qg=="]
 
 
-def test_meta_properties_that_cannot_be_read_are_told(tmp_path: Path, node: Path) -> None:
+def test_meta_properties_that_cannot_be_read_are_reported(tmp_path: Path, node: Path) -> None:
     """The line names the file; with --cluster the log is used."""
     meta = node / "meta.properties"
     meta.unlink()
@@ -165,7 +165,7 @@ def test_a_file_of_a_zip_that_cannot_be_unpacked_is_named(
 
 
 @pytest.mark.parametrize("kind", ["zip", "gz", "bz2", "xz"])
-def test_damage_in_an_archive_is_told(tmp_path: Path, node: Path, kind: str) -> None:
+def test_damage_in_an_archive_is_reported(tmp_path: Path, node: Path, kind: str) -> None:
     """Wherever bytes of it are wrong nothing is raised; of what is packed as one stream all comes
     out as it went in, or a line says why not."""
     good = tmp_path / f"good.{kind if kind == 'zip' else f'tar.{kind}'}"
@@ -234,9 +234,7 @@ def test_names_and_links_in_a_tar_are_taken_as_far_as_they_can_be(
         ("backup.checkpoint", 0, "backup.checkpoint is not the name of a metadata snapshot"),
     ],
 )
-def test_a_text_tells_of_files_by_any_name(
-    tmp_path: Path, name: str, steps: int, said: str
-) -> None:
+def test_a_text_lists_files_by_any_name(tmp_path: Path, name: str, steps: int, said: str) -> None:
     """Names as the tool prints them on Windows are accepted; an invalid name is reported."""
     text = tmp_path / "dump.txt"
     text.write_text(f"Dumping {name}\n{PRINTED_LOG}")

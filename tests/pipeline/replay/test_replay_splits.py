@@ -133,7 +133,7 @@ def test_a_length_that_is_wrong_hides_nothing_behind_it(tmp_path: Path) -> None:
     assert "cannot have" in all_stats[0].problems[0]
 
 
-def test_a_torn_last_batch_is_told_and_left_out(tmp_path: Path) -> None:
+def test_a_torn_last_batch_is_reported_and_left_out(tmp_path: Path) -> None:
     """A segment that ends within a batch ends with the batch before it."""
     log = Log().add(level(19)).add(level(20))
     path = log.write(tmp_path)
@@ -180,7 +180,7 @@ def test_files_of_two_clusters_in_one_folder_are_refused(tmp_path: Path) -> None
     assert "into a separate directory" in line
 
 
-def test_clusters_are_told_apart_by_their_meta_properties(tmp_path: Path) -> None:
+def test_clusters_are_distinguished_by_their_meta_properties(tmp_path: Path) -> None:
     """One bundle may hold several clusters, each with its own log."""
     random_log(1).write(tmp_path / "x", cluster="cluster-x")
     random_log(2).write(tmp_path / "y", cluster="cluster-y")
@@ -234,7 +234,7 @@ def test_a_log_that_begins_later_begins_with_its_snapshot(tmp_path: Path) -> Non
     )
 
 
-def test_a_file_that_goes_away_is_told(tmp_path: Path) -> None:
+def test_a_file_that_goes_away_is_reported(tmp_path: Path) -> None:
     """A file that cannot be opened any more is one line, and other splits are read."""
     log = Log().add(level(19)).add(topic(1)).add(level(20))
     first, second = Log(), Log()

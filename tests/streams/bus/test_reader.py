@@ -159,7 +159,7 @@ def test_a_forgotten_cluster_is_not_listed(bus: MockBus, put: Put, run: Run) -> 
     assert run("state", "--cluster", CLUSTER)[0] == 4
 
 
-def test_clusters_that_were_never_heard_of_are_named(put: Put, run: Run, tmp_path: Path) -> None:
+def test_clusters_that_were_never_seen_are_named(put: Put, run: Run, tmp_path: Path) -> None:
     """By their ids, or else by what their entries have; the check is unknown."""
     put(_newest(), _newest(cluster=ClusterId("another")), state=True)
     file = tmp_path / "featurewatch.yaml"

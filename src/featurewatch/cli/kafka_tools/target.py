@@ -122,7 +122,9 @@ class AdminTarget:
                     self._session.run(work)
         except KeyboardInterrupt:
             if self._is_changing:
-                print_error(f"interrupted; check whether anything was changed: {self._look}")
+                print_error(
+                    f"interrupted; check whether anything was changed: {self._check_command}"
+                )
             raise
         except KafkaToolError as error:
             self.fail(error)
@@ -206,7 +208,7 @@ class AdminTarget:
             print_json_text(json.dumps(document(), indent=2, ensure_ascii=False))
 
     @property
-    def _look(self) -> str:
+    def _check_command(self) -> str:
         return f"{self.tool.shown_by} {self.flag}"
 
     def _end(self, error: Exception) -> None:
@@ -226,7 +228,7 @@ class AdminTarget:
         if isinstance(error, RequestError):
             raise UsageError(str(error)) from None
         if isinstance(error, OutcomeUnknownError):
-            print_error(f"{error}; see {self.tool.check_hint}: {self._look}")
+            print_error(f"{error}; see {self.tool.check_hint}: {self._check_command}")
             raise Exit(ExitCode.UNKNOWN) from None
         if isinstance(error, AdminError):
             print_error(str(error))

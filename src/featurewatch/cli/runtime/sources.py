@@ -326,7 +326,7 @@ class SourceRunner:
     async def _run_sources(self) -> None:
         bus = self.settings.bus_settings()
         await wait_for_topics(bus)
-        publisher = Publisher(bus, on_error=_tell)
+        publisher = Publisher(bus, on_error=_log_error)
         keeper = TopicKeeper(bus)
         keeping = start_background(
             "maintaining the topics", lambda: keeper.run(lambda: publisher.waits_for_topic)
@@ -352,7 +352,7 @@ class SourceRunner:
             cluster.note_failure(reason)
 
 
-def _tell(error: str | None) -> None:
+def _log_error(error: str | None) -> None:
     if error:
         LOG.warning("%s", error)
     else:

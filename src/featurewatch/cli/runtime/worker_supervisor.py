@@ -27,7 +27,7 @@ from featurewatch.streams.health import HealthServer, HealthViews
 
 LOG: Final = logging.getLogger("featurewatch.worker")
 
-_LOOK_S: Final = 5.0
+_CHECK_INTERVAL_S: Final = 5.0
 """Seconds between two checks of the worker's membership."""
 
 
@@ -113,7 +113,7 @@ class WorkerSupervisor:
                     return
                 if not self._is_replaced:
                     self._note_replaced(WorkerIdTakenError.by(holder, settings.worker_id))
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(_CHECK_INTERVAL_S)
 
     def _note_replaced(self, error: WorkerIdTakenError) -> None:
         self._is_replaced = True

@@ -29,7 +29,7 @@ MAX_HEADERS: Final = 64
 MAX_CONNECTIONS_OF_CLIENT: Final = 100
 """Beside those of its event streams: for one more, the longest idle one is closed."""
 
-_LOOK_S: Final = 1.0
+_RELOAD_INTERVAL_S: Final = 1.0
 _LINGER_S: Final = 2.0
 
 
@@ -196,7 +196,7 @@ class HttpListener:
 
     async def _read_changes(self) -> None:
         while True:
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(_RELOAD_INTERVAL_S)
             rules = await asyncio.to_thread(self._reader.read_changed)
             if rules is not None:
                 self.access.rules = rules

@@ -50,19 +50,21 @@ RULES_BY_KIND: Final = {
     kind: tuple(rule for rule in RULES if rule.kind is kind) for kind in SubjectKind
 }
 
-_NODE_GROUNDS: Final = tuple({rule.grounds: None for rule in RULES if rule.grounds is not None})
+_NODE_PRECONDITIONS: Final = tuple(
+    {rule.precondition: None for rule in RULES if rule.precondition is not None}
+)
 
 
-def node_grounds(
+def node_preconditions(
     capabilities: Capabilities, levels: Map[FeatureName, FeatureLevel]
 ) -> tuple[object, ...]:
-    """The grounds of the rules' findings about nodes with these capabilities, rule by rule."""
-    return tuple(grounds(capabilities, levels) for grounds in _NODE_GROUNDS)
+    """The preconditions of findings about nodes with these capabilities, rule by rule."""
+    return tuple(precondition(capabilities, levels) for precondition in _NODE_PRECONDITIONS)
 
 
 def needs_evaluation(capabilities: Capabilities, levels: Map[FeatureName, FeatureLevel]) -> bool:
     """Whether any rule without a timer may have findings about nodes with these capabilities."""
-    return any(grounds(capabilities, levels) for grounds in _NODE_GROUNDS)
+    return any(precondition(capabilities, levels) for precondition in _NODE_PRECONDITIONS)
 
 
 __all__ = [
@@ -76,5 +78,5 @@ __all__ = [
     "Subject",
     "SubjectKind",
     "needs_evaluation",
-    "node_grounds",
+    "node_preconditions",
 ]

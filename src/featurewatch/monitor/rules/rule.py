@@ -81,11 +81,11 @@ class RuleContext:
     leaves_out: bool = False
 
 
-Grounds = Callable[[Capabilities, Map[FeatureName, FeatureLevel]], object]
+Precondition = Callable[[Capabilities, Map[FeatureName, FeatureLevel]], object]
 """The part of a node's capabilities and the finalized levels that decides a rule's findings.
 
-Falsy if there can be no findings. Only nodes of classes with grounds are evaluated, and after a
-change of levels only those whose grounds changed: the cost follows the classes, not the nodes.
+Falsy if there can be no findings. Only nodes of classes that meet it are evaluated, and after a
+change of levels only those for which it changed: the cost follows the classes, not the nodes.
 """
 
 
@@ -122,18 +122,18 @@ class Rule:
     ``severities`` are those that its findings may have. ``ends`` completes "an alert ends …", where
     its condition is over as soon as it is seen.
 
-    An event does not evaluate all nodes: ``grounds`` or ``timer`` select the nodes that a rule
+    An event does not evaluate all nodes: ``precondition`` or ``timer`` select the nodes that a rule
     about nodes may have findings about.
 
     Raises:
-        TypeError: if the rule could never fire, as its ``grounds`` or ``timer`` do not fit.
+        TypeError: if the rule could never fire, as its ``precondition`` or ``timer`` does not fit.
     """
 
     name: str
     about: str
     kind: SubjectKind
     find: Callable[[RuleContext, Subject], Iterable[Finding]]
-    grounds: Grounds | None = None
+    precondition: Precondition | None = None
     timer: Timer | None = None
     severities: tuple[Severity, ...] = (Severity.WARNING,)
     ends: str = WITH_ITS_CONDITION
@@ -145,12 +145,16 @@ class Rule:
             SubjectKind.UPGRADE: (Timer.UPGRADE,),
         }
         expected = timers.get(self.kind, ())
-        if self.grounds is None and self.timer is None and expected:
-            raise TypeError(f"the rule {self.name} could never fire: it has no grounds or timer")
+        if self.precondition is None and self.timer is None and expected:
+            raise TypeError(
+                f"the rule {self.name} could never fire: it has no precondition or timer"
+            )
         if self.timer is not None and self.timer not in expected:
             raise TypeError(f"the rule {self.name} could never fire: no {self.kind} has its timer")
-        if self.grounds is not None and self.kind is not SubjectKind.NODE:
-            raise TypeError(f"the rule {self.name} could never fire: grounds are those of nodes")
+        if self.precondition is not None and self.kind is not SubjectKind.NODE:
+            raise TypeError(
+                f"the rule {self.name} could never fire: only rules about nodes have a precondition"
+            )
 
 
 def coarse_count(count: int) -> int:

@@ -30,8 +30,8 @@ class SavedReport:
         self._directory = directory
         self._answer = SavedAnswer(directory, "audit")
         accepted = sorted(limits.accepted_clusters)
-        judged = {**asdict(limits), "accepted_clusters": accepted}
-        self._arguments = [late_s, limit, judged, version("featurewatch")]
+        compared = {**asdict(limits), "accepted_clusters": accepted}
+        self._arguments = [late_s, limit, compared, version("featurewatch")]
         self._key = self._now()
 
     def load(self) -> AuditReport | None:

@@ -36,7 +36,7 @@ async def discover_nodes(
 ) -> DiscoveredNodes:
     """Query brokers, known ones first, and controllers; never raises for a silent node.
 
-    Addresses that the cluster told (`NodeAddresses`) come after the configured ones.
+    Addresses that the cluster learned (`NodeAddresses`) come after the configured ones.
 
     Raises `LocalResourceError`, which says nothing about any node.
     """
@@ -47,15 +47,15 @@ async def discover_nodes(
     all_listings: list[NodeListing] = []
     warnings: list[str] = []
     if settings.bootstrap_servers:
-        told = settings.addresses.of(Role.BROKER, settings.security_of(Role.BROKER))
+        learned = settings.addresses.of(Role.BROKER, settings.security_of(Role.BROKER))
         given = settings.bootstrap_servers
-        listings, errors = await _ask_brokers(peers, [*brokers, *given, *told])
+        listings, errors = await _ask_brokers(peers, [*brokers, *given, *learned])
         all_listings += listings
         warnings += errors
     if settings.bootstrap_controllers:
         # Controllers with ids need no listing, but only a listing shows that others came or went.
-        told = settings.addresses.of(Role.CONTROLLER, settings.security_of(Role.CONTROLLER))
-        listings, errors = await _ask_controllers(peers, [*controllers, *configured, *told])
+        learned = settings.addresses.of(Role.CONTROLLER, settings.security_of(Role.CONTROLLER))
+        listings, errors = await _ask_controllers(peers, [*controllers, *configured, *learned])
         is_listed = any(key.role is Role.CONTROLLER for of in all_listings for key in of.nodes)
         all_listings += listings
         if not is_listed and not (settings.bootstrap_servers and None not in configured.values()):

@@ -133,7 +133,7 @@ def leader_and_isr(broker_id: int, count: int = 1) -> LeaderAndIsrRequest:
     return LeaderAndIsrRequest(1, 1, 100 + broker_id, states, (11,), {"t": TOPIC_ID})
 
 
-async def test_brokers_of_one_listener_are_told_apart_by_their_epochs() -> None:
+async def test_brokers_of_one_listener_are_distinguished_by_their_epochs() -> None:
     """A request for a broker whose registration is not known yet is sent again until it is."""
     async with running_node() as node:
         node.register(11, 12)

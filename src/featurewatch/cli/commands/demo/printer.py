@@ -23,11 +23,11 @@ class DemoPrinter:
 
     def step(self, title: str) -> None:
         """Prints the beginning of a new act."""
-        self._tell({"event": "step", "title": title}, Text(f"\n● {title}", style="bold cyan"))
+        self._print({"event": "step", "title": title}, Text(f"\n● {title}", style="bold cyan"))
 
     def did(self, text: str) -> None:
         """Prints an action on the cluster, or an observation of it."""
-        self._tell({"event": "progress", "text": text}, Text(f"  {text}"))
+        self._print({"event": "progress", "text": text}, Text(f"  {text}"))
 
     def refused(self, request: str, message: str, blockers: list[dict[str, Any]]) -> None:
         """Prints a refusal of Kafka: its text, and every blocker."""
@@ -35,19 +35,19 @@ class DemoPrinter:
         text.append(f"{request}: {message}")
         if blockers:
             text.append("\n").append_text(_named(blockers))
-        self._tell(
+        self._print(
             {"event": "refused", "request": request, "message": message, "blockers": blockers}, text
         )
 
     def blockers(self, blockers: list[dict[str, Any]]) -> None:
         """Prints every node that is a reason of a refusal."""
-        self._tell({"event": "blockers", "blockers": blockers}, _named(blockers))
+        self._print({"event": "blockers", "blockers": blockers}, _named(blockers))
 
     def verdict(self, report: ReadinessReport) -> None:
         """The report of ``featurewatch readiness`` in short: what is to be done, the downgrade
         path."""
         if self._as_json:
-            self._tell({"event": "verdict", "readiness": report}, Text())
+            self._print({"event": "verdict", "readiness": report}, Text())
             return
         for part in essence(report):
             self._console.print(Padding(part, (0, 0, 0, 2), expand=False))
@@ -55,17 +55,17 @@ class DemoPrinter:
     def change(self, change: FeatureChange, delay_ms: float) -> None:
         """Prints a change on its topic, and how long after Kafka's append it arrived."""
         line = Text("  ").append_text(rendering.change_line(change)).append(f"  +{delay_ms:.0f} ms")
-        self._tell({"event": "change", "delay_ms": delay_ms, "change": change}, line)
+        self._print({"event": "change", "delay_ms": delay_ms, "change": change}, line)
 
     def alert(self, alert: Alert, delay_ms: float) -> None:
         """Prints an alert on its topic."""
         line = Text("  ").append_text(rendering.alert_line(alert)).append(f"  +{delay_ms:.0f} ms")
-        self._tell({"event": "alert", "delay_ms": delay_ms, "alert": alert}, line)
+        self._print({"event": "alert", "delay_ms": delay_ms, "alert": alert}, line)
 
     def state(self, snapshot: Snapshot, alerts: list[Alert]) -> None:
         """Prints the current state of the cluster."""
         if self._as_json:
-            self._tell({"event": "state", "snapshot": snapshot}, Text())
+            self._print({"event": "state", "snapshot": snapshot}, Text())
             return
         for part in rendering.state_view(snapshot, alerts):
             self._console.print(part)
@@ -73,13 +73,13 @@ class DemoPrinter:
     def summary(self, summary: dict[str, Any]) -> None:
         """Prints the end of the demo: counts and times."""
         if self._as_json:
-            self._tell({"event": "summary", **summary}, Text())
+            self._print({"event": "summary", **summary}, Text())
             return
         self._console.print(Text("\n● Summary", style="bold cyan"))
         for name, value in summary.items():
             self._console.print(f"  {name.replace('_', ' '):32} {value}")
 
-    def _tell(self, event: dict[str, Any], text: Text) -> None:
+    def _print(self, event: dict[str, Any], text: Text) -> None:
         if self._as_json:
             elapsed_s = round(time.monotonic() - self._began, 3)
             rendering.print_json({"elapsed_s": elapsed_s, **event})

@@ -144,7 +144,7 @@ class _ZookeeperScript:
         self._narrator.step(f"Broker {_UNGUARDED} is of the release before")
         with self._registered(SupportedRange(1, 4)):
             self._update("upgrade", 5, accepted=False)
-        self._wait_gone(_UNGUARDED)
+        self._wait_left(_UNGUARDED)
         self._narrator.did(f"broker {_UNGUARDED} has left")
         self._update("upgrade", 5)
         self._narrator.step(
@@ -236,7 +236,7 @@ class _ZookeeperScript:
             f"broker {successor.node_id if successor else '?'} is elected, controller epoch "
             f"{image.zookeeper.controller_epoch}"
         )
-        self._wait_gone(NodeId(node.node_id))
+        self._wait_left(NodeId(node.node_id))
         self._narrator.did(f"broker {node.node_id} has left: its session has expired")
 
     def _show(self) -> None:
@@ -247,7 +247,7 @@ class _ZookeeperScript:
             state = feed.states.get(self._id)
             return state is not None and state.finalized.get(_TRANSACTIONS) == level
 
-        self._wait_said(newest)
+        self._wait_published(newest)
         state = self._feed.states[self._id]
         self._narrator.state(state, self._feed.firing_of(self._id))
 
@@ -262,24 +262,24 @@ class _ZookeeperScript:
         )
 
     def _wait_firing(self, firing: bool) -> None:
-        self._wait_said(lambda feed: bool(feed.firing_of(self._id)) is firing)
+        self._wait_published(lambda feed: bool(feed.firing_of(self._id)) is firing)
 
     def _wait_changes(self) -> None:
         """Waits until every finalized level is published on its topic."""
 
-        def told(feed: OutputLog) -> bool:
+        def has_changes(feed: OutputLog) -> bool:
             mine = [change for change in feed.changes if change.cluster == self._id]
             return len(mine) >= len(self.finalized)
 
-        self._wait_said(told)
+        self._wait_published(has_changes)
 
-    def _wait_said(self, done: Callable[[OutputLog], bool]) -> None:
+    def _wait_published(self, done: Callable[[OutputLog], bool]) -> None:
         for _ in attempts(30.0):
             if done(self._feed):
                 return
         raise TimeoutError("featurewatch published no state within 30 s")
 
-    def _wait_gone(self, broker: NodeId) -> None:
+    def _wait_left(self, broker: NodeId) -> None:
         self._wait(lambda image: NodeKey(Role.BROKER, broker) not in image.nodes.nodes)
 
     def _wait(self, done: Callable[[ClusterImage], bool]) -> ClusterImage:

@@ -93,25 +93,29 @@ def _answers(report: ReadinessReport) -> Iterator[Text]:
             continue
         yield Text(line, style="yellow")
     if report.controller_response is not None and not report.controller_response.accepted:
-        yield from _said(report.controller_response)
+        yield from _controller_response(report.controller_response)
     elif report.verdict is Verdict.YES and not report.changes:
         yield Text("All levels are up to date.", style="green")
     elif report.verdict is Verdict.YES and report.controller_response is not None:
-        yield Text(f"{_who(report.controller_response)} would accept it.", style="green")
+        yield Text(
+            f"{_controller_name(report.controller_response)} would accept it.", style="green"
+        )
     elif report.verdict is Verdict.UNKNOWN and report.controller_response is not None:
-        yield Text(f"{_who(report.controller_response)} would accept it, by what is known.")
+        yield Text(
+            f"{_controller_name(report.controller_response)} would accept it, by what is known."
+        )
 
 
-def _said(response: ControllerResponse) -> Iterator[Text]:
+def _controller_response(response: ControllerResponse) -> Iterator[Text]:
     scope = (
         "the first obstacle only" if len(response.refusals) == 1 else "one obstacle of each feature"
     )
-    yield Text(f"{_who(response)} would refuse, and names {scope}:")
+    yield Text(f"{_controller_name(response)} would refuse, and names {scope}:")
     for text in response.refusals:
         yield Text(plain(text), style="italic")
 
 
-def _who(response: ControllerResponse) -> str:
+def _controller_name(response: ControllerResponse) -> str:
     controller = (
         f"Controller {response.controller}" if response.controller >= 0 else "The active controller"
     )
@@ -234,15 +238,15 @@ def _way_back(way: DowngradePath) -> Iterator[Text]:
 
 def _consequences(features: Sequence[FeatureReadiness]) -> Iterator[Text]:
     for feature in features:
-        told = [
+        levels_and_changes = [
             (item.level, text) for item in feature.consequences if (text := _change(item.change))
         ]
         alone = len(feature.consequences) == 1
         changes = "; ".join(
-            f"{'' if alone else f'{level}: '}{_lower(text)}" for level, text in told
+            f"{'' if alone else f'{level}: '}{_lower(text)}" for level, text in levels_and_changes
         )
         costs = [(item.level, cost) for item in feature.consequences for cost in item.costs]
-        if not (told or costs):
+        if not (changes or costs):
             continue
         down = feature.target is not None and feature.target < feature.finalized
         line = Text(plain(feature.feature), style="bold")

@@ -44,7 +44,7 @@ def parse_level_updates(
     for text in options.features or ():
         name, level = tool.named_level(text)
         _add(updates, _update(name, level, kind))
-    return _some(updates, operation)
+    return _checked(updates, operation)
 
 
 def parse_removals(
@@ -54,7 +54,7 @@ def parse_removals(
     updates: dict[FeatureName, FeatureUpdate] = {}
     for name in features or ():
         _add(updates, FeatureUpdate(FeatureName(name), FeatureLevel(0), downgrade_type(unsafe)))
-    return _some(updates, operation)
+    return _checked(updates, operation)
 
 
 def downgrade_type(unsafe: bool) -> UpgradeType:
@@ -92,7 +92,9 @@ def _add(updates: dict[FeatureName, FeatureUpdate], update: FeatureUpdate) -> No
     updates[update.feature] = update
 
 
-def _some(updates: dict[FeatureName, FeatureUpdate], operation: str) -> tuple[FeatureUpdate, ...]:
+def _checked(
+    updates: dict[FeatureName, FeatureUpdate], operation: str
+) -> tuple[FeatureUpdate, ...]:
     if not updates:
         raise KafkaToolError(f"You must specify at least one feature to {operation}")
     if any(not name.strip() for name in updates):

@@ -1,0 +1,72 @@
+"""Where the command lines of each page run, in the order of the page."""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from tests.documents.blocks import Command
+
+NIGHTLY: Final = frozenset({"stack", "rehearsal", "operations", "spark"})
+"""Places that take many seconds: their pages run by night."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Lines of pages that run in one place; ``pages`` and ``begins`` are regular expressions."""
+
+    name: str
+    pages: str
+    begins: str = ""
+
+    def has(self, command: Command) -> bool:
+        """Whether the line runs here."""
+        return bool(re.fullmatch(self.pages, command.page) and re.match(self.begins, command.text))
+
+
+PLACES: Final = (
+    Place("stack", r"docs/how-to/stack\.md"),
+    Place("stack", r"docs/explanation/(?:kip-4|controller|reference-systems)\.md"),
+    Place("rehearsal", r"docs/how-to/rehearse\.md"),
+    Place("rehearsal", r"docs/how-to/storage\.md", r"featurewatch storage info"),
+    Place("operations", r"docs/explanation/operations\.md"),
+    Place("spark", r"docs/how-to/(?:pipeline|replay|audit)\.md", r"featurewatch "),
+    Place("levels", r"docs/how-to/features\.md"),
+    Place("quorum", r"docs/how-to/(?:admin|shell)\.md"),
+    Place("lake", r"docs/how-to/(?:history|fleet)\.md", r"featurewatch (?:history|fleet)"),
+    Place("alone", r"docs/how-to/storage\.md", r"featurewatch storage format"),
+    Place("alone", r"docs/how-to/releases\.md", r"featurewatch releases list"),
+    Place("alone", r"docs/how-to/follow-a-cluster\.md", r"featurewatch --version"),
+    Place("alone", r"docs/reference/alerts\.md", r"featurewatch rules|\(printf"),
+    Place("alone", r"docs/reference/metrics\.md", r"featurewatch dashboards"),
+    Place("alone", r"docs/how-to/receivers\.md", r"amtool"),
+    Place("alone", r"docs/explanation/faults\.md", r"python -m tests\.faults --list"),
+    Place("alone", r"docs/explanation/(?:faults|testing)\.md", r"python -m tests\.sim|python -c"),
+    Place("monitored", r"README\.md", r"featurewatch "),
+    Place(
+        "monitored",
+        r"docs/how-to/(?:follow-a-cluster|operations-guide|fleet|page|readiness|receivers)\.md",
+        r"featurewatch |curl ",
+    ),
+    Place("monitored", r"docs/reference/(?:alerts|topics)\.md", r"featurewatch |kafka-configs"),
+    Place("monitored", r"docs/runbooks/.*\.md", r"featurewatch |curl "),
+)
+
+
+def place_of(command: Command) -> str | None:
+    """Returns the name of the place in which a line runs, None if it runs nowhere."""
+    return next((place.name for place in PLACES if place.has(command)), None)
+
+
+CODES: Final = (
+    (r"featurewatch readiness", frozenset({0, 3})),
+    (r"featurewatch fleet drift", frozenset({3})),
+    (r"featurewatch fleet readiness", frozenset({0, 3, 4})),
+    (r"featurewatch rehearse", frozenset({0, 3})),
+    (r"featurewatch pipeline audit", frozenset({0, 4})),
+)
+"""Lines whose answer may be no or unknown, with their exit codes."""
+
+
+def codes_of(command: Command) -> frozenset[int]:
+    """Returns the exit codes with which a line ends well."""
+    return next((codes for line, codes in CODES if re.match(line, command.text)), frozenset({0}))

@@ -1,0 +1,86 @@
+"""Shown texts of situations that no test brings about with real nodes: rendered from a model.
+
+`register` sends the texts here; each is compared with what the command's own code prints.
+"""
+
+import time
+
+import pytest
+from click.testing import CliRunner
+
+from featurewatch.admin.features.metadata import FeatureMetadata
+from featurewatch.admin.features.updates import FeatureUpdate
+from featurewatch.cli.app import app
+from featurewatch.cli.commands.features.common.preview import preview
+from featurewatch.cli.commands.pipeline import audit
+from featurewatch.cli.commands.readiness import assess
+from featurewatch.kafka.address import Address
+from featurewatch.pipeline.audit.report import VERDICTS, AuditReport, OutputDifference, TableCounts
+from featurewatch.streams.types import METADATA_VERSION, FeatureLevel
+from tests.documents.blocks import Block, blocks, commands
+from tests.documents.session import assert_shown
+from tests.monitor.readiness.clusters import controllers, image, nodes, ranges
+from tests.paths import ROOT
+from tests.simulation import records as r
+
+
+def shown(page: str, begins: str) -> str:
+    """The text of a page that begins so: a block, or what a command prints in one."""
+    found: list[Block] = [*blocks(ROOT / "docs" / page)]
+    texts = [block.text for block in found if block.language == "text"]
+    texts += [command.output or "" for block in found for command in commands(block)]
+    (text,) = (text for text in texts if text.startswith(begins))
+    return text
+
+
+def test_readiness(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Brokers of three releases, of which one is fenced."""
+    members = (
+        *controllers("4.3", "4.3", "4.3"),
+        *nodes("4.3", "3.9", "3.9"),
+        r.register(7, ranges("3.8")),
+    )
+    monkeypatch.setattr(time, "time", lambda: 1.0)
+    monkeypatch.setattr(assess, "read_image", lambda _: image(*members, level=19))
+    arguments = ["readiness", "--bootstrap-controller", "kafka-1:9093", "--target", "4.3"]
+    result = CliRunner().invoke(app, arguments)
+    assert_shown(shown("how-to/readiness.md", "NOT READY"), result.output)
+
+
+def test_the_preview_of_a_change() -> None:
+    """From the newest level of 3.9 to that of 4.0, as it is shown before the question."""
+    before = FeatureMetadata({}, {METADATA_VERSION: FeatureLevel(21)}, 1, Address("kafka-1", 9092))
+    lines = [*preview(before, [FeatureUpdate(METADATA_VERSION, FeatureLevel(25))])]
+    assert_shown(shown("how-to/features.md", "metadata"), "\n".join([*lines, "Go on? [y/N]"]))
+
+
+def test_the_report_of_an_audit(capsys: pytest.CaptureFixture[str]) -> None:
+    """An audit that found each kind of difference."""
+
+    def counts(table: str, late: int = 0, duplicates: int = 0, **verdicts: int) -> TableCounts:
+        return TableCounts(
+            table, {**dict.fromkeys(VERDICTS, 0), **verdicts}, late, 30_000 * late, duplicates
+        )
+
+    def difference(verdict: str, table: str, id_: str, *fields: str) -> OutputDifference:
+        return OutputDifference(table, "prod", id_, verdict, fields)
+
+    report = AuditReport(
+        folded_round=1,
+        counts=(
+            counts("feature_changes", equal=63, different=1, missing=1, duplicates=1),
+            counts("alerts", equal=196, extra=1),
+            counts("epochs", equal=43, reordered=1, late=1),
+        ),
+        differences=(
+            difference("missing", "feature_changes", "prod/change/transaction.version/4"),
+            difference(
+                "extra", "alerts", "prod/missing-feature/node/broker-0/group.version/firing/17"
+            ),
+            difference(
+                "different", "feature_changes", "prod/change/group.version/5", "after", "epoch"
+            ),
+        ),
+    )
+    audit._show(report, as_json=False)
+    assert_shown(shown("how-to/audit.md", "feature_changes"), capsys.readouterr().out)
