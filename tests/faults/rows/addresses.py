@@ -14,9 +14,11 @@ from tests.faults.servers import ELSEWHERE, QUORUM_LINKS
 from tests.faults.stack import Stack, by_names, with_brokers
 from tests.processes import free_port
 
-_FLAPS: Final = 10
-_DOWN_S: Final = 2.5
-_UP_S: Final = 4.0
+_FLAPS: Final = 6
+_DOWN_S: Final = 6.5
+"""A source counts as stalled after 5 s, and has an alert after 4 s more."""
+
+_UP_S: Final = 3.0
 _MESSAGES_OF_FLAPPING: Final = 2
 """That it flaps, and perhaps a stall that took longer before it was known to flap."""
 
@@ -93,7 +95,7 @@ ROWS: Final = (
     ),
     Fault(
         "source-quorum-flaps",
-        "source and quorum: connections are cut for 2.5 s, ten times in a minute",
+        "source and quorum: connections are cut for 6.5 s, six times in a minute",
         flapping,
         hold_s=0,
         must_fire=STALLED,
