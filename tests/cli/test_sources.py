@@ -207,6 +207,65 @@ async def test_the_entry_that_has_an_id_in_the_configuration_keeps_it() -> None:
                 await task
 
 
+async def test_an_id_that_another_cluster_returned_for_a_while_is_learned_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A name may lead to another cluster at the start: the right one is followed afterwards."""
+    monkeypatch.setattr("featurewatch.cli.runtime.sources._LEARN_AGAIN_S", 0.1)
+    node, sink = ScriptedNode(cluster="wrong"), RecordingSink()
+    async with listening([node]):
+        watched = WatchedCluster(ClusterSection(servers=str(node.address)))
+        task = await watch(sink, watched)
+        await until_async(sink.following)
+        node.cluster = "right"
+        node.close_connections()
+        await until_async(lambda: ("right", "following") in states_of(sink))
+        assert [report.report().cluster for report in watched.reports()] == ["right"]
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+def states_of(sink: RecordingSink) -> list[tuple[str, SourceState]]:
+    """The statuses: cluster and state."""
+    return [(status.cluster, status.state) for status in sink.of(SourceStatus)]
+
+
+async def test_a_cluster_in_zookeeper_claims_its_id_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It publishes nothing under an id that another entry has, and continues when it is its own."""
+    monkeypatch.setattr("featurewatch.cli.runtime.sources._LEARN_AGAIN_S", 0.1)
+    monkeypatch.setattr("featurewatch.cli.runtime.unreached._GRACE_S", 0.0)
+    monkeypatch.setattr("featurewatch.cli.runtime.unreached._INTERVAL_S", 0.05)
+    server, node, sink = HostileZookeeper(), ScriptedNode(cluster="hostile"), RecordingSink()
+    async with serving(server.serve) as address, listening([node]):
+        claims = ClusterClaims()
+        znodes = WatchedCluster(ClusterSection(zookeeper=str(address)), claims)
+        nodes = WatchedCluster(
+            ClusterSection(servers=str(node.address), cluster_id="hostile"), claims
+        )
+        tasks = [await watch(sink, nodes)]
+        await until_async(sink.following)
+        tasks.append(await watch(sink, znodes))
+        name = znodes.name.replace("/", ":")
+        await until_async(lambda: (name, "stalled") in states_of(sink), 60)
+        refusal = "the id hostile, which the configuration gives to hostile"
+        await until_async(lambda: refusal in next(iter(znodes.reports())).report().detail, 60)
+        assert next(iter(znodes.reports())).report().state is SourceState.STALLED
+        assert {
+            status.source for status in sink.of(SourceStatus) if status.cluster == "hostile"
+        } == {"api-versions"}
+        tasks.pop(0).cancel()
+        await until_async(
+            lambda: (
+                "zookeeper" in {s.source for s in sink.of(SourceStatus) if s.cluster == "hostile"}
+            )
+        )
+        for task in tasks:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+
 async def test_a_cluster_id_that_is_not_known_is_logged_again(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

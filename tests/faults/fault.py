@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Final
 
-from tests.faults.stack import Stack
+from tests.faults.stack import Stack, Watch, by_controllers
 from tests.faults.traffic import Traffic
 from tests.faults.verdict import Outputs, Verdict, compare
 
@@ -31,12 +31,16 @@ class Fault:
       is over as soon as it is done;
     - ``limit_s``: within so long after its end a new change is published;
     - ``may_fire``: rules that have a reason to fire while it lasts;
+    - ``must_fire``: rules that must fire, because users could not see the fault otherwise;
+    - ``may_stay``: rules that continue to fire for minutes after its end, as their texts say;
     - ``may_lose``: changes cannot be recovered; ``messages-lost`` must fire;
     - ``may_end``: processes may end on their own, and be started again;
     - ``settle_s``: after this time nothing fires any more;
     - ``store``, ``environment``: of the worker, and of both, where they differ;
     - ``tls``: source and worker reach the bus by TLS;
+    - ``watch``: the options by which the source watches the cluster;
     - ``ensemble``: a cluster in ZooKeeper mode is watched;
+    - ``split``: a cluster of a controller and a broker is watched;
     - ``pipeline``: the pipeline runs too, and the verdict is on what the lake has;
     - ``quick``: it belongs to the part that ``make test`` runs.
     """
@@ -47,6 +51,8 @@ class Fault:
     hold_s: float = 2.0
     limit_s: float = 30.0
     may_fire: tuple[str, ...] = ()
+    must_fire: tuple[str, ...] = ()
+    may_stay: tuple[str, ...] = ()
     may_lose: bool = False
     may_end: bool = False
     settle_s: float = _SETTLE_S
@@ -54,20 +60,24 @@ class Fault:
     store: str = "memory"
     environment: Mapping[str, str] = field(default_factory=dict)
     tls: bool = False
+    watch: Watch = by_controllers
     pipeline: bool = False
     ensemble: bool = False
+    split: bool = False
     quick: bool = False
 
     @property
     def setup(self) -> tuple[object, ...]:
         """Rows of equal setup can share a running stack."""
-        return self.store, tuple(self.environment.items()), self.tls, self.pipeline, self.ensemble
+        kind = self.tls, self.pipeline, self.ensemble, self.split, self.watch.__name__
+        return self.store, tuple(self.environment.items()), *kind
 
 
 def play(stack: Stack, fault: Fault, seed: int) -> Verdict:
     """One run of a row on a stack where all is well; leaves it running."""
     first_alert = len(stack.reader.outputs.alerts)
     stack.ends.clear()
+    stack.notes.clear()
     with Traffic(stack.set_level, seed) as traffic:
         with fault.inject(stack):
             traffic.wait(fault.changes, fault.hold_s)
@@ -76,15 +86,17 @@ def play(stack: Stack, fault: Fault, seed: int) -> Verdict:
         _wait_marker(stack, traffic, _CATCH_UP_S)
     truth = stack.truth()
     stack.wait_outputs(truth, _CATCH_UP_S if recovered_s is not None else 1.0)
-    stack.reader.wait(lambda _: not stack.reader.firing, fault.settle_s)
+    stack.reader.wait(lambda _: not set(stack.reader.firing) - {*fault.may_stay}, fault.settle_s)
     return compare(
         truth,
         stack.reader.outputs,
-        may_fire=fault.may_fire,
+        may_fire=(*fault.may_fire, *fault.must_fire),
+        must_fire=fault.must_fire,
+        may_stay=fault.may_stay,
         may_lose=fault.may_lose,
         recovered_s=recovered_s,
         limit_s=fault.limit_s,
-        notes=() if fault.may_end else sorted(set(stack.ends)),
+        notes=sorted({*stack.notes, *(() if fault.may_end else stack.ends)}),
         first_alert=first_alert,
     )
 

@@ -51,6 +51,10 @@ class LakeOutputs:
         """The rules that fire now."""
         return sorted(firing(self.outputs.alerts))
 
+    def alerts_of(self, cluster: str) -> list[Value]:
+        """None: the rows of the lake are about one cluster."""
+        return []
+
     def wait(self, reached: Callable[[Outputs], object], timeout_s: float) -> bool:
         """Whether the outputs come to it in time."""
         deadline = time.monotonic() + timeout_s

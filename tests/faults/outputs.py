@@ -25,6 +25,7 @@ class OutputReader:
         self._cluster = cluster
         self._values: dict[str, list[Value]] = {name: [] for name in _OUTPUTS}
         self._state: Value | None = None
+        self._other_alerts: list[Value] = []
         self._changed = threading.Condition()
         self._again = threading.Event()
         self._stop = threading.Event()
@@ -55,6 +56,11 @@ class OutputReader:
     def firing(self) -> list[str]:
         """The rules that fire now."""
         return sorted(firing(self.outputs.alerts))
+
+    def alerts_of(self, cluster: str) -> list[Value]:
+        """The alerts of another cluster."""
+        with self._changed:
+            return [alert for alert in self._other_alerts if alert.get("cluster") == cluster]
 
     def wait(self, reached: Callable[[Outputs], object], timeout_s: float) -> bool:
         """Whether the outputs come to it in time."""
@@ -118,10 +124,12 @@ class OutputReader:
         if "ce_id" not in dict(message.headers() or ()):
             return  # a row has put it there: featurewatch names each message
         value = parsed(message.value())
-        if value.get("cluster") != self._cluster:
-            return
+        name = str(message.topic()).rpartition(".")[2]
         with self._changed:
-            name = str(message.topic()).rpartition(".")[2]
+            if value.get("cluster") != self._cluster:
+                if name == "alerts":
+                    self._other_alerts.append(value)
+                return
             if name == "state":
                 self._state = value
             else:

@@ -2,7 +2,10 @@
 
 It reads commands from stdin, one JSON object a line, and answers each with a line:
 
-- ``{"listen": name, "port": 0, "to": port}``: forwards a port of the loopback interface;
+- ``{"listen": name, "port": 0, "to": port}``: forwards a port of the loopback interface, or of
+  another address of it (``host``), and ends TLS there if there is a ``certificate``;
+- ``{"link": name, "certificate": file, "authority": file}``: shows another certificate, and wants
+  one of an authority from its clients, if that is given;
 - ``{"mode": name, "do": "cut"}``: what happens on this link from now on (`MODES`).
 """
 
@@ -36,8 +39,30 @@ class Link:
 
     port: int
     mode: str = "pass"
-    tls: ssl.SSLContext | None = None
+    server: asyncio.Server | None = None
     writers: set[asyncio.StreamWriter] = field(default_factory=set)
+
+    async def listen(
+        self, host: str, port: int, certificate: str | None, authority: str | None
+    ) -> int:
+        """Listens, with TLS if there is a certificate; the port."""
+        tls = None
+        if certificate:
+            tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            tls.load_cert_chain(certificate)
+        if tls is not None and authority:
+            tls.verify_mode = ssl.CERT_REQUIRED
+            tls.load_verify_locations(authority)
+        self.server = await asyncio.start_server(self.serve, host, port, ssl=tls)
+        return int(self.server.sockets[0].getsockname()[1])
+
+    async def show(self, certificate: str, authority: str | None) -> None:
+        """Shows another certificate, on connections that are reopened."""
+        assert self.server is not None
+        host, port = self.server.sockets[0].getsockname()[:2]
+        self.server.close()
+        self.close()
+        await self.listen(host, port, certificate, authority)
 
     def set_mode(self, mode: str) -> None:
         """Another mode; ``cut`` and what damages streams begins with new connections."""
@@ -115,23 +140,16 @@ async def _serve() -> None:
     commands = asyncio.StreamReader()
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(commands), sys.stdin)
-    servers = []
     while line := await commands.readline():
         command = json.loads(line)
         answer: dict[str, Any] = {}
         if "listen" in command:
             link = links[command["listen"]] = Link(command["to"])
-            if command.get("certificate"):
-                link.tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-                link.tls.load_cert_chain(command["certificate"])
-            server = await asyncio.start_server(link.serve, LOOPBACK, command["port"], ssl=link.tls)
-            servers.append(server)
-            answer["port"] = server.sockets[0].getsockname()[1]
+            answer["port"] = await link.listen(
+                command["host"], command["port"], command["certificate"], None
+            )
         elif "certificate" in command:
-            tls = links[command["link"]].tls
-            assert tls is not None
-            tls.load_cert_chain(command["certificate"])
-            links[command["link"]].close()
+            await links[command["link"]].show(command["certificate"], command["authority"])
         else:
             links[command["mode"]].set_mode(command["do"])
         sys.stdout.write(json.dumps(answer) + "\n")
@@ -157,19 +175,26 @@ class Proxy:
         self._process.kill()
         self._process.communicate()
 
-    def listen(self, name: str, port: int, to: int, certificate: Path | None = None) -> int:
+    def listen(
+        self, name: str, port: int, to: int, certificate: Path | None = None, host: str = LOOPBACK
+    ) -> int:
         """Forwards ``port`` (0: any) to ``to``; ends TLS there if there is a certificate."""
-        told = str(certificate) if certificate else None
-        return int(self._do({"listen": name, "port": port, "to": to, "certificate": told})["port"])
+        shown = str(certificate) if certificate else None
+        command = {"listen": name, "port": port, "to": to, "certificate": shown, "host": host}
+        return int(self._do(command)["port"])
 
     def set_mode(self, name: str, mode: str) -> None:
         """Puts a link in a mode of `MODES`."""
         assert mode in MODES, mode
         self._do({"mode": name, "do": mode})
 
-    def set_certificate(self, name: str, certificate: Path) -> None:
-        """Shows another certificate, and closes what there is."""
-        self._do({"link": name, "certificate": str(certificate)})
+    def set_certificate(self, name: str, certificate: Path, authority: Path | None = None) -> None:
+        """Shows another certificate, and closes what there is.
+
+        With ``authority``, clients must have a certificate of it.
+        """
+        wanted = str(authority) if authority else None
+        self._do({"link": name, "certificate": str(certificate), "authority": wanted})
 
     def _do(self, command: dict[str, Any]) -> dict[str, Any]:
         assert self._process.stdin is not None

@@ -7,13 +7,16 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from featurewatch.stack.kafka.cluster import Cluster
 from tests.faults.ensemble import EnsembleStack, WatchedEnsemble, running_ensemble
 from tests.faults.fault import Fault, UnavailableError, play
 from tests.faults.lake import PipelineStack
 from tests.faults.servers import Servers, running_servers
+from tests.faults.split import SplitStack, split_cluster
 from tests.faults.stack import Stack
 from tests.faults.table import Row
 from tests.faults.verdict import Verdict
+from tests.process_logs import started
 
 _FIRST_READ_S: Final = 240.0
 
@@ -28,6 +31,7 @@ class Runner:
         self._servers_stack = ExitStack()
         self._servers: Servers | None = None
         self._watched: WatchedEnsemble | None = None
+        self._split: Cluster | None = None
         self._stack_stack = ExitStack()
         self._stack: Stack | None = None
         self._setup: tuple[object, ...] | None = None
@@ -36,7 +40,7 @@ class Runner:
         """Ends everything."""
         self._drop_stack()
         self._servers_stack.close()
-        self._servers = self._watched = None
+        self._servers = self._watched = self._split = None
 
     def play(self, fault: Fault, seed: int) -> Verdict:
         """One run of a row.
@@ -54,8 +58,8 @@ class Runner:
             # What a fault leaves behind may be anything: the next row gets other servers.
             self.close()
             return Verdict(recovered_s=None, notes=(f"{type(error).__name__}: {error!s:.300}",))
-        if verdict.failures or fault.may_lose:
-            self._drop_stack()  # the next row would count its losses
+        if verdict.failures or fault.may_lose or fault.may_stay:
+            self._drop_stack()  # the next row would count its losses, and what still fires
         return verdict
 
     def _stack_for(self, fault: Fault) -> Stack:
@@ -72,11 +76,21 @@ class Runner:
             stack: Stack = EnsembleStack(
                 self._servers, self._directory, fault.environment, self._watched
             )
+        elif fault.split:
+            if self._split is None:
+                split = started(split_cluster(self._directory))
+                self._split = self._servers_stack.enter_context(split)
+            stack = SplitStack(self._servers, self._directory, fault.environment, self._split)
         elif fault.pipeline:
             stack = PipelineStack(self._servers, self._directory, fault.environment)
         else:
             stack = Stack(
-                self._servers, self._directory, fault.environment, store=fault.store, tls=fault.tls
+                self._servers,
+                self._directory,
+                fault.environment,
+                store=fault.store,
+                tls=fault.tls,
+                watch=fault.watch,
             )
         self._stack = self._stack_stack.enter_context(stack.running())
         self._setup = fault.setup

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -18,32 +18,46 @@ from tests.process_logs import started
 
 USERS: Final = ("source", "worker")
 QUORUM_LINKS: Final = tuple(f"quorum-{number}" for number in (1, 2, 3))
+ELSEWHERE_LINKS: Final = tuple(f"elsewhere-{number}" for number in (1, 2, 3))
+"""Links from the quorum's ports on `ELSEWHERE` to the bus, which is another cluster."""
+
+ELSEWHERE: Final = "127.0.0.2"
 TLS_LINK: Final = "tls-bus"
+TLS_QUORUM_LINKS: Final = tuple(f"tls-quorum-{number}" for number in (1, 2, 3))
 BUS_LINKS: Final = {user: f"{user}-bus" for user in USERS}
 _JAAS: Final = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 
 
 @dataclass(frozen=True)
 class Certificates:
-    """PEM files: an authority, and the bus's certificate with its key, valid and expired."""
+    """PEM files: an authority, and certificates with their keys.
+
+    ``valid`` and ``expired`` are of the servers, ``client`` is of featurewatch. ``new_authority``
+    has issued ``new_valid`` and ``new_client``.
+    """
 
     authority: Path
     valid: Path
     expired: Path
+    client: Path
+    new_authority: Path
+    new_valid: Path
+    new_client: Path
 
 
 @dataclass(frozen=True)
 class Servers:
     """A quorum of three, a bus of one, and the proxy before them.
 
-    ``controllers`` and ``bus_of`` are the addresses that featurewatch is given, the latter for each
-    user, and ``tls`` for both. What the harness does itself passes no proxy.
+    ``controllers``, ``tls_controllers`` and ``bus_of`` are the addresses that featurewatch is given,
+    the last for each user, and ``tls`` for both. What the harness does itself passes no proxy.
     """
 
     quorum: Cluster
     bus: Cluster
     proxy: Proxy
     controllers: str
+    tls_controllers: str
     bus_of: dict[str, str]
     certificates: Certificates
 
@@ -57,8 +71,17 @@ def running_servers(directory: Path) -> Iterator[Servers]:
         directory.mkdir()
         certificates = _certificates(directory)
         bus, bus_of = _bus(directory / "bus", ports, proxy, certificates)
+        ports_of_bus = {node.id: node.addresses for node in bus.nodes}
+        for link, address in zip(ELSEWHERE_LINKS, controllers.split(","), strict=True):
+            port = int(address.rpartition(":")[2])
+            proxy.listen(link, port, ports_of_bus[1].controller or 0, host=ELSEWHERE)
+        tls = [
+            proxy.listen(link, 0, node.addresses.controller or 0, certificates.valid)
+            for link, node in zip(TLS_QUORUM_LINKS, quorum.nodes, strict=True)
+        ]
+        tls_controllers = ",".join(f"{LOOPBACK}:{port}" for port in tls)
         with started(quorum), started(bus):
-            yield Servers(quorum, bus, proxy, controllers, bus_of, certificates)
+            yield Servers(quorum, bus, proxy, controllers, tls_controllers, bus_of, certificates)
     ports.release()
 
 
@@ -112,11 +135,19 @@ def _bus(
 
 
 def _certificates(directory: Path) -> Certificates:
-    authority = trustme.CA()
-    files = Certificates(*(directory / f"{name}.pem" for name in ("ca", "valid", "expired")))
-    authority.cert_pem.write_to_path(files.authority)
+    names = [one.name for one in fields(Certificates)]
+    files = Certificates(*(directory / f"{name}.pem" for name in names))
     yesterday = datetime.now(UTC) - timedelta(days=1)
-    for file, not_after in ((files.valid, None), (files.expired, yesterday)):
+    old, new = trustme.CA(), trustme.CA()
+    old.cert_pem.write_to_path(files.authority)
+    new.cert_pem.write_to_path(files.new_authority)
+    for authority, file, not_after in (
+        (old, files.valid, None),
+        (old, files.expired, yesterday),
+        (old, files.client, None),
+        (new, files.new_valid, None),
+        (new, files.new_client, None),
+    ):
         issued = authority.issue_cert(LOOPBACK, not_after=not_after)
         issued.private_key_and_cert_chain_pem.write_to_path(file)
     return files

@@ -1,6 +1,5 @@
 """The stack that the rows act on: the servers, and featurewatch's own processes."""
 
-import itertools
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -12,14 +11,49 @@ from confluent_kafka.admin import AdminClient
 
 from featurewatch.cli.commands.demo.summary import levels_on_disk
 from featurewatch.common.private_files import write_private
+from featurewatch.stack.kafka.cluster import Cluster
+from featurewatch.stack.kafka.server_properties import format_properties
+from featurewatch.stack.process.ports import LOOPBACK
+from tests.faults.certificates import StackCertificates
 from tests.faults.outputs import OutputReader
 from tests.faults.servers import Servers
 from tests.faults.traffic import set_level
-from tests.faults.verdict import Level, Outputs
+from tests.faults.verdict import Level, Outputs, Value
 from tests.processes import Process, is_ready, wait_ready
 
 _READY_S: Final = 180.0
 _RESTART_S: Final = 1.0
+WEB_CONFIG: Final = "http_server_config: {}\n"
+FIRST_TOKEN: Final = "the-first-token-of-a-stack"
+NAMES: Final = ".faults.test"
+"""The end of host names that lead to the address in the file ``names`` (`tests.faults.names`)."""
+
+_RESOLVER: Final = Path(__file__).parent / "names"
+
+
+def by_controllers(servers: Servers) -> list[str]:
+    """The options of a source that follows the quorum's log."""
+    return ["--controllers", servers.controllers, "--cluster-id", servers.quorum.cluster_id]
+
+
+def with_brokers(servers: Servers) -> list[str]:
+    """The options of a source that polls every node too."""
+    return [*by_controllers(servers), "--servers", servers.quorum.bootstrap_servers]
+
+
+def by_names(servers: Servers) -> list[str]:
+    """The options of a source that knows names alone (`NAMES`), and learns the cluster's id."""
+    ports = [address.rpartition(":")[2] for address in servers.controllers.split(",")]
+    named = [f"controller-{number}{NAMES}:{port}" for number, port in enumerate(ports, 1)]
+    return ["--controllers", ",".join(named)]
+
+
+def by_tls(servers: Servers) -> list[str]:
+    """The options of a source that reaches the quorum by TLS alone."""
+    return ["--controllers", servers.tls_controllers, "--cluster-id", servers.quorum.cluster_id]
+
+
+Watch = Callable[[Servers], list[str]]
 
 
 class OutputsSource(Protocol):
@@ -40,6 +74,9 @@ class OutputsSource(Protocol):
     def firing(self) -> list[str]:
         """The rules that fire now."""
 
+    def alerts_of(self, cluster: str) -> list[Value]:
+        """The alerts of another cluster."""
+
     def wait(self, reached: Callable[[Outputs], object], timeout_s: float) -> bool:
         """Whether the outputs come to it in time."""
 
@@ -47,7 +84,8 @@ class OutputsSource(Protocol):
 class Stack:
     """A source and a worker on separate topics, which a supervisor starts again if they end.
 
-    ``directory`` holds what they write: a directory for each, by its name, and ``tmp``.
+    ``directory`` holds what they write: a directory for each, by its name, and ``tmp``; in
+    ``environment``, ``{directory}`` stands for it.
     """
 
     def __init__(
@@ -58,9 +96,13 @@ class Stack:
         *,
         store: str = "memory",
         tls: bool = False,
+        watch: Watch = by_controllers,
+        quorum: Cluster | None = None,
     ) -> None:
         self.servers = servers
-        self.quorum, self.bus, self.proxy = servers.quorum, servers.bus, servers.proxy
+        self._watch = watch
+        self.quorum = quorum or servers.quorum
+        self.bus, self.proxy = servers.bus, servers.proxy
         self.prefix = f"faults-{uuid.uuid4().hex[:8]}"
         self.directory = directory / self.prefix
         self.directory.mkdir()
@@ -72,14 +114,31 @@ class Stack:
             # An hour by default: an alert that no quiet time ends is stuck after a minute here.
             "FEATUREWATCH_READINESS__UNREADABLE_ENDS_AFTER_S": "20",
             "TMPDIR": str(self.directory / "tmp"),
-            **environment,
+            **{name: value.format(directory=self.directory) for name, value in environment.items()},
         }
-        self._tls = tls
-        self._numbers = itertools.count(1)
+        if watch is by_names:
+            self.environment |= {
+                "PYTHONPATH": str(_RESOLVER),
+                "FAULTS_NAMES": str(self.directory / "names"),
+            }
+        (self.directory / "names").write_text(LOOPBACK)
+        (self.directory / "web.yaml").write_text(WEB_CONFIG)
+        write_private(self.directory / "tokens", FIRST_TOKEN)
+        self.certificates = (
+            StackCertificates(self.directory, servers.certificates, self.proxy) if tls else None
+        )
         self.processes: list[Process] = []
-        self.source = self.add("source", "source", ["watch", *self.watched])
+        options = [*self.watched]
+        if self.certificates is not None and watch is by_tls:
+            properties = self.directory / "quorum.properties"
+            files = self.certificates.properties("quorum")
+            write_private(properties, format_properties({"security.protocol": "SSL", **files}))
+            options += ["--controllers-config", str(properties)]
+        self.source = self.add("source", "source", ["watch", *options])
         self.worker = self.add("worker", "worker", ["worker", "--store", store])
         self.ends: list[str] = []
+        self.notes: list[str] = []
+        """What a fault showed to be wrong, besides the outputs."""
         self._held: set[Process] = set()
         self._stop = threading.Event()
         self._supervisor = threading.Thread(target=self._supervise, daemon=True)
@@ -93,17 +152,17 @@ class Stack:
         """A process of featurewatch on the bus as one of the users; it is not started yet."""
         login = self.directory / f"{user}.properties"
         content = {
-            "security.protocol": "SASL_SSL" if self._tls else "SASL_PLAINTEXT",
+            "security.protocol": "SASL_SSL" if self.certificates else "SASL_PLAINTEXT",
             "sasl.mechanism": "PLAIN",
             "sasl.username": user,
             "sasl.password": "secret",
         }
-        if self._tls:
-            content["ssl.ca.location"] = str(self.servers.certificates.authority)
-        write_private(login, "".join(f"{key}={value}\n" for key, value in content.items()))
+        if self.certificates is not None:
+            content |= self.certificates.properties("bus")
+        write_private(login, format_properties(content))
         on_bus = [
             "--bus",
-            self.servers.bus_of["tls" if self._tls else user],
+            self.servers.bus_of["tls" if self.certificates else user],
             "--prefix",
             self.prefix,
         ]
@@ -149,7 +208,7 @@ class Stack:
     @property
     def watched(self) -> list[str]:
         """The options with which the source watches it."""
-        return ["--controllers", self.servers.controllers, "--cluster-id", self.cluster_id]
+        return self._watch(self.servers)
 
     def set_level(self, feature: str, level: int) -> bool:
         """Finalizes a level in the watched cluster, as `SetLevel`."""

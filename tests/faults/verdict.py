@@ -18,6 +18,7 @@ Value = Mapping[str, Any]
 _CHANGE: Final = ("feature", "before", "after", "epoch", "revision")
 _EPOCH: Final = ("revision", "epoch", "finalized")
 _ALERT_ID: Final = ("id", "state", "cause", "since_ms", "at_ms")
+_REPEAT_MS: Final = 60_000
 _ALERT: Final = ("severity", "summary", "evidence")
 
 
@@ -72,6 +73,8 @@ def compare(
     outputs: Outputs,
     *,
     may_fire: Iterable[str] = (),
+    must_fire: Iterable[str] = (),
+    may_stay: Iterable[str] = (),
     may_lose: bool = False,
     recovered_s: float | None = 0.0,
     limit_s: float = 60.0,
@@ -82,8 +85,10 @@ def compare(
 
     Alerts before number ``first_alert`` were published before the fault.
     ``truth`` are all changes of the cluster in order, ``may_fire`` the rules that have a reason to
-    fire during the fault, and ``notes`` what failed besides (a process that ended for good). With
-    ``may_lose``, changes that are missing do not count as lost if ``messages-lost`` fired.
+    fire during the fault, ``must_fire`` those without which users would not see it, ``may_stay``
+    those that may still fire at the end, and ``notes`` what failed besides (a process that ended
+    for good). With ``may_lose``, changes that are missing do not count as lost if
+    ``messages-lost`` fired.
     """
     by_id = {_change_id(change): change for change in outputs.changes}
     published = Counter((str(change["feature"]), int(change["after"])) for change in by_id.values())
@@ -99,10 +104,14 @@ def compare(
         contradicted=contradictions(outputs),
         state_wrong=int(_state_levels(outputs.state) != _levels(truth)),
         false_alerts=tuple(sorted(fired - set(may_fire))),
-        stuck_alerts=tuple(sorted(firing(outputs.alerts))),
+        stuck_alerts=tuple(sorted({*firing(outputs.alerts)} - {*may_stay})),
         recovered_s=recovered_s,
         limit_s=limit_s,
-        notes=tuple(notes),
+        notes=(
+            *notes,
+            *(f"{rule} did not fire" for rule in must_fire if rule not in fired),
+            *(f"{rule} was repeated within a minute" for rule in sorted(repeated(alerts))),
+        ),
     )
 
 
@@ -110,6 +119,24 @@ def firing(alerts: Iterable[Value]) -> Counter[str]:
     """How many alerts of each rule fire at the end."""
     last = {str(alert["id"]): alert for alert in alerts}
     return Counter(str(a["rule"]) for a in last.values() if a["state"] == "firing")
+
+
+def repeated(alerts: Iterable[Value]) -> set[str]:
+    """The rules with an alert of which two messages within a minute differ in text alone.
+
+    A message that is published again with its cause and content is the same one.
+    """
+    rules: set[str] = set()
+    last: dict[str, Value] = {}
+    for alert in alerts:
+        before = last.setdefault(str(alert["id"]), alert)
+        if alert["cause"] == before["cause"] or alert["at_ms"] < before["at_ms"]:
+            continue
+        last[str(alert["id"])] = alert
+        is_same = all(alert[name] == before[name] for name in ("state", "severity"))
+        if is_same and alert["at_ms"] - before["at_ms"] < _REPEAT_MS:
+            rules.add(str(alert["rule"]))
+    return rules
 
 
 def contradictions(outputs: Outputs) -> int:

@@ -46,8 +46,8 @@ def from_properties(properties: Mapping[str, str]) -> Security:
 
     tls = None
     if protocol_of(properties).endswith("SSL"):
-        from featurewatch.kafka.client_config.tls import tls_context, tls_files
+        from featurewatch.kafka.client_config.renewal import RenewedContext
 
-        tls = tls_context(tls_files(properties))
+        tls = RenewedContext(properties)
     login = login_of(properties)
     return Security(tls) if login is None else Security(tls, *login)

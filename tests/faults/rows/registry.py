@@ -4,8 +4,11 @@ from typing import Final
 
 from tests.faults.fault import Fault
 from tests.faults.rows import (
+    addresses,
+    certificates,
     ensemble,
     network,
+    outages,
     pipeline,
     poison,
     processes,
@@ -21,6 +24,9 @@ ROWS: Final[tuple[Fault, ...]] = (
     *topics.ROWS,
     *poison.ROWS,
     *rights.ROWS,
+    *certificates.ROWS,
+    *addresses.ROWS,
+    *outages.ROWS,
     *ensemble.ROWS,
     *pipeline.ROWS,
 )

@@ -5,35 +5,46 @@ knows which entry is the right one.
 """
 
 import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
+from featurewatch.streams.events import DeadLetter, Event
+from featurewatch.streams.source import Sink
+from featurewatch.streams.topics import Topic
 from featurewatch.streams.types import ClusterId
 
 
-class Claim:
-    """The claim of one entry of the configuration to an id; made by `ClusterClaims`."""
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """An entry of the configuration; ``is_configured``: it has the cluster's id."""
 
-    def __init__(
-        self, claims: "ClusterClaims", cluster_id: ClusterId, name: str, is_configured: bool
-    ) -> None:
+    name: str
+    is_configured: bool
+
+
+class Claim:
+    """The claim of an entry to an id; made by `ClusterClaims`. An entry may have several."""
+
+    def __init__(self, claims: "ClusterClaims", cluster_id: ClusterId, entry: Entry) -> None:
         self.cluster_id = cluster_id
-        self.name = name
-        self.is_configured = is_configured
+        self.entry = entry
         self._claims = claims
         self._changed = asyncio.Event()
 
     def refusal(self) -> str | None:
         """Why the entry may not publish under the id; None: it may."""
-        claims = self._claims.of(self.cluster_id)
-        first = next((claim for claim in claims if claim.is_configured), None)
-        others = [claim for claim in claims if claim is not self]
-        if first is self or not others:
+        entries = list(dict.fromkeys(claim.entry for claim in self._claims.of(self.cluster_id)))
+        first = next((entry for entry in entries if entry.is_configured), None)
+        others = [entry for entry in entries if entry is not self.entry]
+        if first is self.entry or not others:
             return None
         if first is not None:
             return (
                 f"its nodes return the id {self.cluster_id}, which the configuration gives to "
                 f"{first.name}: check its addresses"
             )
-        names = " and ".join(claim.name for claim in others)
+        names = " and ".join(entry.name for entry in others)
         return (
             f"its nodes return the id {self.cluster_id}, and so do those of {names}, so that none "
             "of them is followed: write one entry for a cluster, with all its addresses, or set "
@@ -72,9 +83,9 @@ class ClusterClaims:
         """The claims to an id, in the order in which they were made."""
         return self._claims.get(cluster_id, [])
 
-    def claim(self, cluster_id: ClusterId, name: str, *, is_configured: bool) -> Claim:
-        """Claims an id for an entry; ``is_configured``: the entry has it in the configuration."""
-        claim = Claim(self, cluster_id, name, is_configured)
+    def claim(self, cluster_id: ClusterId, entry: Entry) -> Claim:
+        """Claims an id for an entry."""
+        claim = Claim(self, cluster_id, entry)
         self._claims.setdefault(cluster_id, []).append(claim)
         self._notify(cluster_id)
         return claim
@@ -87,3 +98,54 @@ class ClusterClaims:
     def _notify(self, cluster_id: ClusterId) -> None:
         for claim in self.of(cluster_id):
             claim.notify()
+
+
+class ClaimedSink:
+    """A `Sink` for a source that learns its cluster's id while it runs.
+
+    It claims the id of each event, and takes nothing while the entry may not publish under it.
+    ``on_refusal`` gets the reason whenever an event waits, and None when one is passed on.
+    """
+
+    def __init__(
+        self,
+        sink: Sink,
+        claims: ClusterClaims,
+        entry: Entry,
+        on_refusal: Callable[[str | None], None],
+    ) -> None:
+        self._sink = sink
+        self._claims = claims
+        self._entry = entry
+        self._on_refusal = on_refusal
+        self._claim: Claim | None = None
+
+    async def publish(self, topic: Topic, event: Event | DeadLetter) -> Any:
+        """Passes an event on, once the entry may publish under its cluster's id."""
+        if event.cluster:
+            await self._wait_until_allowed(ClusterId(event.cluster))
+        return await self._sink.publish(topic, event)
+
+    async def flush(self) -> None:
+        """Waits until everything is acknowledged."""
+        await self._sink.flush()
+
+    @property
+    def error(self) -> str | None:
+        """Why the bus takes nothing at present, in one line."""
+        return self._sink.error
+
+    def release(self) -> None:
+        """Gives the claim up."""
+        if self._claim is not None:
+            self._claim.release()
+            self._claim = None
+
+    async def _wait_until_allowed(self, cluster_id: ClusterId) -> None:
+        if self._claim is None or self._claim.cluster_id != cluster_id:
+            self.release()
+            self._claim = self._claims.claim(cluster_id, self._entry)
+        while (refusal := self._claim.refusal()) is not None:
+            self._on_refusal(refusal)
+            await self._claim.wait(refused=False)
+        self._on_refusal(None)

@@ -18,7 +18,7 @@ from featurewatch.cli.config.source_settings import (
 )
 from featurewatch.cli.errors import UsageError
 from featurewatch.cli.runtime.bus import wait_for_topics
-from featurewatch.cli.runtime.cluster_claims import Claim, ClusterClaims
+from featurewatch.cli.runtime.cluster_claims import Claim, ClaimedSink, ClusterClaims, Entry
 from featurewatch.cli.runtime.cluster_id import find_cluster_id
 from featurewatch.cli.runtime.resync import follow_resync_requests
 from featurewatch.cli.runtime.supervisor import (
@@ -66,6 +66,7 @@ class WatchedCluster:
     def __init__(self, cluster: ClusterSection, claims: ClusterClaims | None = None) -> None:
         self._cluster = cluster
         self._claims = claims or ClusterClaims()
+        self._entry = Entry(self.name, bool(cluster.cluster_id))
         if not (self._has_nodes or cluster.zookeeper):
             raise UsageError(
                 "a cluster has neither controllers nor servers nor polled controllers nor a log "
@@ -78,6 +79,7 @@ class WatchedCluster:
         self._trouble = "its cluster id is not known yet"
         self._learning = self._has_nodes
         self._is_unreached = asyncio.Event()
+        self._refusal: str | None = None
         self.sources: list[SourceSupervisor[Any]] = []
         self._restart_counts: dict[str, int] = {}
 
@@ -101,7 +103,9 @@ class WatchedCluster:
         return ApiVersionsSource.name if self._cluster.servers else ZookeeperSource.name
 
     def unreached_reason(self) -> str | None:
-        """Why its id is not known; None if it is known."""
+        """Why its id is not known, or not its own; None if it is."""
+        if self._refusal is not None:
+            return self._refusal
         if self._has_nodes:
             return self._trouble if self._learning else None
         reports = [source.report() for source in self.sources]
@@ -135,12 +139,12 @@ class WatchedCluster:
         self._learning = self._has_nodes
         running = []
         znodes = None
+        self._refusal = None
         if (settings := self._znodes) is not None:
-            znodes = self._supervise(
-                ZookeeperSource.name, lambda: ZookeeperSource.on_bus(settings, publisher)
-            )
+            sink = ClaimedSink(publisher, self._claims, self._entry, self._note_refusal)
+            znodes = self._supervise(ZookeeperSource.name, lambda: ZookeeperSource(settings, sink))
             self.sources.append(znodes)
-            running.append(znodes.run())
+            running.append(_run_with(znodes, sink))
         if self._has_nodes:
             running.append(self._follow_nodes(publisher, znodes))
         running.append(self._report_unreached(publisher))
@@ -187,15 +191,15 @@ class WatchedCluster:
                 if claim is None or claim.cluster_id != cluster_id:
                     if claim is not None:
                         claim.release()
-                    is_configured = bool(self._cluster.cluster_id)
-                    claim = self._claims.claim(cluster_id, self.name, is_configured=is_configured)
+                    claim = self._claims.claim(cluster_id, self._entry)
                 if (refusal := claim.refusal()) is not None:
                     self._refuse(refusal)
                     await claim.wait(refused=False, timeout_s=_LEARN_AGAIN_S)
                     continue
                 self._learning = False
                 with suppress(_RefusedError):
-                    await run_all([self._run_sources(cluster_id, publisher), _until_refused(claim)])
+                    running = self._run_sources(cluster_id, publisher)
+                    await run_all([running, _until_refused(claim), self._until_other(cluster_id)])
                 self.sources = [*others]
         finally:
             if claim is not None:
@@ -207,6 +211,18 @@ class WatchedCluster:
             LOG.error("%s: %s", self.name, reason)
         self._trouble, self._learning = reason, True
         self._is_unreached.set()
+
+    def _note_refusal(self, refusal: str | None) -> None:
+        """Reports that the znodes are not published, since their cluster's id is another's too."""
+        if refusal == self._refusal:
+            return
+        self._refusal = refusal
+        for supervisor in self.sources:
+            if supervisor.source.name == ZookeeperSource.name:
+                supervisor.note_failure(refusal or "")
+        if refusal is not None:
+            LOG.error("%s: %s", self.name, refusal)
+            self._is_unreached.set()
 
     async def _run_sources(self, cluster_id: ClusterId, publisher: Publisher) -> None:
         """Runs the sources of a cluster whose id is known."""
@@ -240,6 +256,28 @@ class WatchedCluster:
         await run_restarting(learn, self._on_failure, is_bus_error)
         return learned[0]
 
+    async def _until_other(self, cluster_id: ClusterId) -> None:
+        """Raises `_RefusedError` once no source reads and the nodes return another id.
+
+        They were another cluster's when the id was learned, or are now: a name or a load balancer
+        may lead elsewhere for a while.
+        """
+        while not (self._cluster.cluster_id or self._cluster.log_directory):
+            await asyncio.sleep(_LEARN_AGAIN_S)
+            if not all(one.report().state is SourceState.STALLED for one in self.sources):
+                continue
+            try:
+                found = (await find_cluster_id(self._cluster, self._logins)).cluster
+            except Exception as error:  # of these nodes, or of this process for a moment
+                LOG.warning("%s: its id cannot be read again: %s", self.name, error_line(error))
+                continue
+            if found not in (None, cluster_id):
+                LOG.warning(
+                    "%s: its nodes return the id %s now, not %s", self.name, found, cluster_id
+                )
+                raise _RefusedError
+        await asyncio.Event().wait()
+
     async def _on_failure(self, error: Exception, wait_s: float) -> None:
         """Notes that the cluster's id could not be learned because of an unexpected error."""
         reason = f"learning its cluster id failed; retry in {wait_s:g} s ({error_line(error)})"
@@ -270,12 +308,20 @@ class WatchedCluster:
 
 
 class _RefusedError(Exception):
-    """Another entry has the cluster's id too."""
+    """Another entry has the cluster's id too, or the nodes have another id."""
 
 
 async def _until_refused(claim: Claim) -> None:
     await claim.wait(refused=True)
     raise _RefusedError
+
+
+async def _run_with(supervisor: SourceSupervisor[Any], sink: ClaimedSink) -> None:
+    """Runs a source that claims its cluster's id."""
+    try:
+        await supervisor.run()
+    finally:
+        sink.release()
 
 
 async def _run_after(

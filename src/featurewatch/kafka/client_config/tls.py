@@ -6,6 +6,7 @@ properties themselves are passed to them as a file in memory (`held_file`).
 
 import re
 import ssl
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,8 +81,21 @@ def tls_files(properties: Mapping[str, str]) -> TlsFiles:
 
 def tls_context(files: TlsFiles) -> ssl.SSLContext:
     """The context of Python's ``ssl``; raises `SecurityError`."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    configure_context(context, files)
+    return context
+
+
+def configure_context(context: ssl.SSLContext, files: TlsFiles) -> None:
+    """Configures a new context of a client; raises `SecurityError`."""
+    # As `ssl.create_default_context` does.
+    if sys.version_info >= (3, 13):
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN | ssl.VERIFY_X509_STRICT
     try:
-        context = ssl.create_default_context(cafile=files.authorities)
+        if files.authorities is None:
+            context.load_default_certs()
+        else:
+            context.load_verify_locations(files.authorities)
     except (OSError, ssl.SSLError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.errno else None
         raise SecurityError(
@@ -103,7 +117,6 @@ def tls_context(files: TlsFiles) -> ssl.SSLContext:
             raise SecurityError(
                 "ssl.cipher.suites has no suite that OpenSSL knows", "ssl.cipher.suites"
             ) from None
-    return context
 
 
 def _load_certificate(context: ssl.SSLContext, files: TlsFiles, certificate: str) -> None:

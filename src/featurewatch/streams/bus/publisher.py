@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple, Self
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from featurewatch.common.text import error_line
+from featurewatch.kafka.client_config.renewal import TlsFilesWatch
 from featurewatch.kafka.shortage import can_open_files
 from featurewatch.streams.bus.client_errors import NO_TOPIC, no_answer
 from featurewatch.streams.bus.errors import (
@@ -154,6 +155,7 @@ class Publisher:
             PublishDeniedError: The settings are wrong.
         """
         self._loop = asyncio.get_running_loop()
+        self._tls_files = TlsFilesWatch(self._bus.properties)
         try:
             self._producer = Producer(self._config() | {"error_cb": self._note_error}, logger=LOG)
         except KafkaException as error:
@@ -432,6 +434,9 @@ class Publisher:
                 failure = self._failure_of(error.args[0], text)
                 self._loop.call_soon_threadsafe(self._fail, failure)
                 return
+            if self._tls_files.replacement() is not None:
+                self._loop.call_soon_threadsafe(self._fail, _certificates_replaced())
+                return
             if self._was_short and can_open_files():
                 self._loop.call_soon_threadsafe(self._fail, _slow_for_good())
                 return
@@ -484,6 +489,11 @@ def _slow_for_good() -> PublishError:
         "this process had no file descriptor left for its connections to the bus; now it has some "
         "again, and restarts"
     )
+
+
+def _certificates_replaced() -> PublishError:
+    """librdkafka reads the files of a login only when a client is created."""
+    return PublishError("the TLS files of the bus were replaced: this process restarts its clients")
 
 
 def _paused(pause_s: float) -> FencedError:

@@ -18,6 +18,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 
+from featurewatch.kafka.client_config.renewal import TlsFilesWatch
 from featurewatch.streams.bus.client_errors import SETTLING, no_answer, read_failure
 from featurewatch.streams.bus.diagnosis import unanswered
 from featurewatch.streams.bus.errors import BusPropertiesError, BusUnavailableError
@@ -54,6 +55,15 @@ def open_consumer(
         raise BusPropertiesError(error.args[0].str()) from None
 
 
+def check_tls_files(files: TlsFilesWatch) -> None:
+    """Raises `BusUnavailableError` once the files of the login were replaced.
+
+    librdkafka reads them only when a client is created.
+    """
+    if files.replacement() is not None:
+        raise BusUnavailableError("the TLS files of the bus were replaced: its clients restart")
+
+
 class TopicReader:
     """Reads topics from ``start`` on: all of their partitions, or those in ``partitions``.
 
@@ -85,6 +95,7 @@ class TopicReader:
         self._log: logging.Logger | None = None
         self._last_error = ""
         self._batch: deque[Message] = deque()
+        self._tls_files = TlsFilesWatch(bus.properties)
         self.error: str | None = None
         """Why no message can arrive now, in one line; None: nothing is known to prevent it."""
         defaults = {
@@ -236,7 +247,8 @@ class TopicReader:
             self._fill(_PAUSE_S)
 
     def _check_recovery(self) -> None:
-        """Notices that the bus answers again where nothing new comes."""
+        """Notices that the bus answers again where nothing new comes, or needs a new client."""
+        check_tls_files(self._tls_files)
         if self.error is None:
             return
         try:

@@ -10,7 +10,6 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from featurewatch.streams.bus.publisher import Publisher
 from featurewatch.streams.events import DeadLetter, Event
 from featurewatch.streams.metrics import SourceReport
 from featurewatch.streams.source import Sink, monotonic_ms, wall_clock_ms
@@ -70,11 +69,6 @@ class ZookeeperSource(SourceShell):
         self._reopen_ms: int | None = None
         self._answered_ms = monotonic_ms()
         self._warned = RecentTexts()
-
-    @classmethod
-    def on_bus(cls, settings: ZookeeperSettings, publisher: Publisher) -> "ZookeeperSource":
-        """A source that publishes to ``publisher``'s bus."""
-        return cls(settings, publisher)
 
     @property
     def cluster(self) -> ClusterId | None:

@@ -301,6 +301,31 @@ def test_one_controller_at_an_older_epoch_is_no_recreated_cluster() -> None:
     assert run.observer.progress.next_position == OffsetAndEpoch(10, 5)
 
 
+def test_a_cluster_that_moved_and_was_rebuilt_is_recognised() -> None:
+    """Nobody listens at the configured address any more: the learned ones decide, and are kept."""
+    run = script("10@5", bootstrap="a")
+    outputs: list[ObserverOutput] = []
+    while not outputs and run.now_ms < 60_000:
+        run.observer.learn(nodes("bc"))
+        request = run.next_request()
+        answer = "gone" if request.to.host == "a" else "UNKNOWN_LEADER_EPOCH leader=1@2"
+        outputs = run.reply(answer, request)
+    assert [spell_output(output) for output in outputs] == ["reset 0-9"]
+    run.observer.learn(())  # what the lost log named
+    assert run.reply("gone", run.next_request()) == []
+    run.play("b 0@0 e0 w0 | FENCED_LEADER_EPOCH leader=1@2 at 1=b |")
+
+
+def test_controllers_that_do_not_respond_may_know_the_epoch() -> None:
+    """One configured controller was cut off from two that the log named: nothing is rebuilt."""
+    run = script("10@5", bootstrap="a")
+    while run.now_ms < 100_000:
+        run.observer.learn(nodes("bc"))
+        request = run.next_request()
+        answer = "UNKNOWN_LEADER_EPOCH leader=1@2" if request.to.host == "a" else "gone"
+        assert run.reply(answer, request) == []
+
+
 def test_a_snapshot_takes_the_place_of_what_the_log_no_longer_has() -> None:
     """The leader names its snapshot: it is fetched by parts, and the log continues after it."""
     script("4@2", bootstrap="a").play(

@@ -26,11 +26,12 @@ from featurewatch.integrations.notify.webhook import (
     event_of,
 )
 from featurewatch.integrations.notify.webhook_target import TargetStoppedError, WebhookSender
+from featurewatch.kafka.client_config.renewal import TlsFilesWatch
 from featurewatch.streams.bus.client_errors import read_failure
 from featurewatch.streams.bus.errors import BusError, BusPropertiesError
 from featurewatch.streams.bus.feed import FailureLog
 from featurewatch.streams.bus.passed_over import PassedOver
-from featurewatch.streams.bus.reader import open_consumer
+from featurewatch.streams.bus.reader import check_tls_files, open_consumer
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.topics import ALERTS
 
@@ -90,7 +91,9 @@ class WebhookDelivery:
     def _read(self, stopped: threading.Event) -> None:
         with contextlib.closing(self._consumer()) as consumer:
             consumer.subscribe([self._topic], on_assign=self._note_new)
+            tls_files = TlsFilesWatch(self._bus.properties)
             while not stopped.is_set():
+                check_tls_files(tls_files)
                 message = consumer.poll(_POLL_S)
                 if message is None:
                     continue

@@ -14,9 +14,13 @@ class LeaderLocator:
     the leader itself responds, and after them those that were learned since.
     """
 
-    def __init__(self, bootstrap: Sequence[Address], epoch: int) -> None:
+    def __init__(
+        self, bootstrap: Sequence[Address], epoch: int, responding: Sequence[Address] = ()
+    ) -> None:
+        """``responding`` are addresses that responded before the log began again."""
         if not bootstrap:
             raise ValueError("no controller's address is given")
+        self._responding = tuple(responding)
         self.leader = LeaderAndEpoch(-1, epoch)
         self._bootstrap = tuple(bootstrap)
         self._learned: tuple[Address, ...] = ()
@@ -42,7 +46,7 @@ class LeaderLocator:
             candidate = self._bootstrap[(self._first_index + step) % count]
             if candidate not in self._tried:
                 return candidate
-        others = (*self._named.values(), *self._learned)
+        others = (*self._named.values(), *self._learned, *self._responding)
         return next((address for address in others if address not in self._tried), None)
 
     def learn(self, addresses: Sequence[Address]) -> None:
@@ -98,12 +102,22 @@ class LeaderLocator:
 
     @property
     def all_behind(self) -> bool:
-        """Whether each bootstrap controller's last response was of an older epoch."""
-        return self._behind.issuperset(self._bootstrap)
+        """Whether the controllers know an older epoch only.
+
+        Each configured one must have responded so; where the cluster has moved and none of them
+        responds, each of the others. Those that do not respond may have elected the newer epoch:
+        they must not be more than those that did.
+        """
+        known = {*self._bootstrap, *self._named.values(), *self._learned, *self._responding}
+        configured = known.intersection(self._bootstrap)
+        asked = configured if self._behind & configured else known - configured
+        behind = self._behind & known
+        return bool(asked) and asked <= behind and 2 * len(behind) >= len(known)
 
     def reset(self) -> "LeaderLocator":
-        """The same addresses, without a leader."""
-        return LeaderLocator(self._bootstrap, 0)
+        """The same addresses, without a leader; those that the lost log named are forgotten unless
+        they responded."""
+        return LeaderLocator(self._bootstrap, 0, sorted(self._behind, key=str))
 
     def _forget(self, address: Address) -> None:
         self._tried.add(address)
