@@ -33,8 +33,7 @@ from featurewatch.streams.events import LogCommit, RecordJson, SourceStatus
 from featurewatch.streams.topics import METADATA_LOG
 from featurewatch.tables.garbage import collect_rarely
 from featurewatch.tables.image.limits import MAX_CLASSES, MAX_FEATURES, MAX_NODES, MAX_VOTERS
-from tests.bench.restart import _commit, _measure, _rss_mb, _wait_for_change
-from tests.bench.worker import level
+from tests.bench.restart import _measure, _rss_mb, _wait_for_change
 from tests.processes import Process
 from tests.simulation import records as r
 from tests.simulation.records import CLUSTER, MV, NEW
@@ -46,8 +45,8 @@ PARTITIONS: Final = 100
 GAP: Final = 900
 MAX_RSS_MB: Final = 400
 _BUS: Final = BusSettings("encodes-only")
-_LAST_LEVEL: Final = 21
-"""The level that an ordinary cluster finalizes after all messages of the hostile one."""
+_LAST_LEVEL: Final = 9999
+"""The level that the cluster finalizes after all of these messages."""
 
 Records = Iterator[RecordJson]
 
@@ -250,7 +249,7 @@ async def _publish(bus: BusSettings) -> None:
             event = message(map(make, count()), offset)
             offset = event.last_offset + 1
             await publisher.publish(METADATA_LOG, event)
-        await publisher.publish(METADATA_LOG, _commit([level(0, _LAST_LEVEL)]))
+        await publisher.publish(METADATA_LOG, message(iter([r.level(MV, _LAST_LEVEL)]), offset))
 
 
 if __name__ == "__main__":
