@@ -11,6 +11,7 @@ from featurewatch.common.http import access, listener, passwords, rate_limits
 from featurewatch.kafka import limits, sasl
 from featurewatch.kafka.address import Address
 from featurewatch.monitor.rules import rule
+from featurewatch.monitor import alert_budget
 from featurewatch.monitor.snapshot import MAX_INCOMPATIBLE
 from featurewatch.streams import events, health, node_addresses, types
 from featurewatch.streams.apiversions import node_features
@@ -89,6 +90,9 @@ LIMITS = {
     ),
     "alerts of one rule about one node": str(rule.MAX_FINDINGS),
     "alerts about nodes, features and znodes of one cluster": str(rule.MAX_ALERTS),
+    "of them, alerts that begin or change": (
+        f"{alert_budget.CAPACITY:,} at once, then one a second"
+    ),
     "incompatible nodes in a snapshot, one for each level": f"{MAX_INCOMPATIBLE:,}",
     "event": size(MAX_EVENT_BYTES),
     "requests of one HTTP client": (

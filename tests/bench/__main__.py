@@ -58,6 +58,7 @@ BENCHES: dict[str, Callable[[], Measures]] = {
     "decode": lambda: _module("decode").run(),
     "event-cost": lambda: iter([_module("event_cost").measure()]),
     "hostile": lambda: iter([_module("hostile").measure()]),
+    "hostile-memory": lambda: on_a_bus(_module("hostile").memory, partitions=8),
     "worker": lambda: on_a_bus(lambda bus, _: _module("worker").run(bus)),
     "operations": lambda: on_a_bus(lambda bus, _: _module("operations").fold(bus)),
     "operations-memory": lambda: on_a_bus(_module("operations").memory, partitions=8),

@@ -1,25 +1,40 @@
-"""``hostile_cluster_s``: what a full message of each record type costs the worker at worst.
+"""``hostile_cluster_s`` and ``worker_rss_mb_hostile``: the cost of a hostile cluster at worst.
 
 A message of `SIZE_BYTES` consists of one type of record, and the cluster before it has as much as
 an image holds: nodes, sets of ranges, finalized features, partitions with eligible leaders and
 with gaps in their numbers. Printed for each type: seconds of processor time to apply the message
-and to make its rows, microseconds for each KiB, and how many times that of an ordinary message:
-changes of leaders in an ordinary cluster. ``ratio`` is the worst.
+and to encode its rows and outputs, microseconds for each KiB, how many times that of an ordinary
+message (changes of leaders in an ordinary cluster), and milliseconds for a message of a single
+record. ``ratio`` is the worst.
+
+The memory is that of a worker process that has read all of these messages of one cluster, one
+after the other.
 """
 
+import asyncio
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from itertools import count
+from pathlib import Path
 from typing import Any, Final
 
 import orjson
 
+from featurewatch.agents.processor import encode_result
+from featurewatch.monitor.input_messages import ProcessResult
 from featurewatch.monitor.readiness.state_timers import Limits
-from featurewatch.monitor.rows import rows_of_step
 from featurewatch.monitor.step import MonitorState, step
-from featurewatch.streams.events import RecordJson
+from featurewatch.streams.bus.publisher import Publisher
+from featurewatch.streams.bus.settings import BusSettings
+from featurewatch.streams.bus.topics import ensure_topics
+from featurewatch.streams.events import LogCommit, RecordJson, SourceStatus
+from featurewatch.streams.topics import METADATA_LOG
+from featurewatch.tables.garbage import collect_rarely
 from featurewatch.tables.image.limits import MAX_CLASSES, MAX_FEATURES, MAX_NODES, MAX_VOTERS
+from tests.bench.restart import _measure, _rss_mb, _wait_for_change
+from tests.processes import Process
 from tests.simulation import records as r
 from tests.simulation.records import CLUSTER, MV, NEW
 
@@ -28,6 +43,10 @@ LIMITS: Final = Limits(operations=True)
 TOPICS: Final = 1000
 PARTITIONS: Final = 100
 GAP: Final = 900
+MAX_RSS_MB: Final = 400
+_BUS: Final = BusSettings("encodes-only")
+_LAST_LEVEL: Final = 9999
+"""The level that the cluster finalizes after all of these messages."""
 
 Records = Iterator[RecordJson]
 
@@ -61,44 +80,52 @@ def ranges(number: int) -> r.Ranges:
     return {MV: (1, 2 + number % (MAX_CLASSES - 2))}
 
 
-def message(records: Records, first: int) -> Any:
-    """A message of the given records, as many as it may have."""
+def message(records: Records, first: int, size_bytes: int = SIZE_BYTES) -> LogCommit:
+    """A message of the given records, as many as it may have; one at least."""
     kept: list[RecordJson] = []
     size = 0
     for record in records:
         kept.append({**record, "offset": first + len(kept)})
         size += len(orjson.dumps(kept[-1]))
-        if size >= SIZE_BYTES:
+        if size >= size_bytes:
             break
     return r.commit(first + len(kept) - 1, *kept, first=first)
 
 
-def cluster(*parts: Records) -> MonitorState:
-    """The state after records that take several messages, followed to their end."""
-    state, offset = MonitorState.of(CLUSTER), 0
+def commits(*parts: Records) -> Iterator[LogCommit | SourceStatus]:
+    """The messages of records that take several, followed to their end."""
+    offset = 0
     for records in parts:
         items = [{**record, "offset": number} for number, record in enumerate(records, offset)]
         for at in range(0, len(items), 20_000):
             some = items[at : at + 20_000]
-            event = r.commit(offset + len(some) - 1, *some, first=offset)
-            state = step(state, event, limits=LIMITS).state
+            yield r.commit(offset + len(some) - 1, *some, first=offset)
             offset += len(some)
-    return step(state, r.following(offset - 1, seen_ms=offset * 10), limits=LIMITS).state
+    yield r.following(offset - 1, seen_ms=offset * 10)
+
+
+def cluster(events: Iterator[LogCommit | SourceStatus]) -> MonitorState:
+    """The state after some messages."""
+    state = MonitorState.of(CLUSTER)
+    for event in events:
+        state = step(state, event, limits=LIMITS).state
+    return state
 
 
 def ordinary() -> MonitorState:
     """A hundred brokers of one release, and partitions without gaps."""
-    return cluster(
+    events = commits(
         iter([r.level(MV, 25), *(r.register(number, NEW, fenced=False) for number in range(100))]),
         (topic(number) for number in range(TOPICS)),
         (partition(n, index, isr=[1, 2, 3]) for n in range(TOPICS) for index in range(10)),
     )
+    return cluster(events)
 
 
-def full() -> MonitorState:
+def full() -> Iterator[LogCommit | SourceStatus]:
     """All that an image holds of nodes and features, and partitions that are in a bad way."""
     eligible = {"eligibleLeaderReplicas": [3], "leader": 2}
-    return cluster(
+    return commits(
         (r.register(number, ranges(number)) for number in range(MAX_NODES - 10)),
         (r.level(f"odd.{number}", 1) for number in range(MAX_FEATURES - 1)),
         iter([r.level(MV, 300)]),
@@ -151,12 +178,11 @@ RECORDS: Final[dict[str, Callable[[int], RecordJson]]] = {
 """The worst record of each type that changes an image, by its number in the message."""
 
 
-def cost_s(state: MonitorState, make: Callable[[int], RecordJson]) -> tuple[float, int]:
-    """Seconds of the processor for a full message, and its bytes as JSON."""
-    event = message((make(number) for number in count()), state.image.log.provenance.offset + 1)
+def cost_s(state: MonitorState, event: LogCommit) -> tuple[float, int]:
+    """Seconds of the processor for a message, and the bytes of its records as JSON."""
     size = len(orjson.dumps(event.records))
     began_s = time.process_time()
-    rows_of_step(state, step(state, event, limits=LIMITS))
+    encode_result(_BUS, ProcessResult(state, step(state, event, limits=LIMITS)))
     return time.process_time() - began_s, size
 
 
@@ -165,26 +191,65 @@ def _change_of_leader(number: int) -> RecordJson:
 
 
 def measure() -> dict[str, object]:
-    """The measure, as `make bench` wants it; a table of all types goes to stderr."""
-    base_s, base_bytes = cost_s(ordinary(), _change_of_leader)
-    baseline = base_s / base_bytes
-    state = full()
+    """The costs, as `make bench` wants them; a table of all types goes to stderr."""
+    collect_rarely()
+    kinds = {"(ordinary)": _change_of_leader, **RECORDS}
+    state, baseline = ordinary(), 0.0
     ratios: dict[str, float] = {}
     seconds: dict[str, float] = {}
-    sys.stderr.write(f"{'us/KiB':>8} {'ratio':>6} {'s':>7}  type\n")
-    for name, make in {"(ordinary)": None, **RECORDS}.items():
-        took_s, size = (base_s, base_bytes) if make is None else cost_s(state, make)
+    single_ms: dict[str, float] = {}
+    sys.stderr.write(f"{'us/KiB':>8} {'ratio':>6} {'s':>7} {'ms of 1':>8}  type\n")
+    for name, make in kinds.items():
+        first = state.image.log.provenance.offset + 1
+        took_s, size = cost_s(state, message(map(make, count()), first))
+        single_s, _ = cost_s(state, message(map(make, count(1)), first, 0))
+        if not baseline:
+            baseline, state = took_s / size, cluster(full())
         seconds[name], ratios[name] = took_s, round(took_s / size / baseline, 1)
-        cost_us = took_s / size * 1e6 * 1024
-        sys.stderr.write(f"{cost_us:8.1f} {ratios[name]:6.1f} {took_s:7.2f}  {name}\n")
+        single_ms[name] = round(single_s * 1000, 1)
+        sys.stderr.write(
+            f"{took_s / size * 1e6 * 1024:8.1f} {ratios[name]:6.1f} {took_s:7.2f} "
+            f"{single_ms[name]:8.1f}  {name}\n"
+        )
     worst = max(ratios, key=lambda name: ratios[name])
+    worst_single = max(single_ms, key=lambda name: single_ms[name])
     return {
         "measure": "hostile_cluster_s",
         "value": round(seconds[worst], 2),
-        "baseline": round(base_s, 2),
+        "baseline": round(seconds["(ordinary)"], 2),
         "ratio": ratios[worst],
         "worst": worst,
+        "single_record_ms": single_ms[worst_single],
+        "worst_single_record": worst_single,
     }
+
+
+def memory(bus: BusSettings, directory: Path) -> Iterator[dict[str, Any]]:
+    """The memory of a worker process that has read all messages."""
+    command = ["worker", "--operations", "--bus", bus.bootstrap_servers, "--prefix", bus.prefix]
+    worker = Process("worker", command, directory)
+    with ExitStack() as stack:
+        ensure_topics(bus)
+        worker.start()
+        stack.callback(worker.kill)
+        asyncio.run(_publish(bus))
+        _wait_for_change(bus, _LAST_LEVEL, 500)
+        rss_mb = _rss_mb(worker.pid)
+    yield _measure("worker_rss_mb_hostile", rss_mb, MAX_RSS_MB)
+
+
+async def _publish(bus: BusSettings) -> None:
+    async with Publisher(bus) as publisher:
+        offset = 0
+        for event in full():
+            if isinstance(event, LogCommit):
+                offset = event.last_offset + 1
+            await publisher.publish(METADATA_LOG, event)
+        for make in RECORDS.values():
+            event = message(map(make, count()), offset)
+            offset = event.last_offset + 1
+            await publisher.publish(METADATA_LOG, event)
+        await publisher.publish(METADATA_LOG, message(iter([r.level(MV, _LAST_LEVEL)]), offset))
 
 
 if __name__ == "__main__":

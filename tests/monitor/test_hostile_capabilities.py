@@ -15,7 +15,7 @@ from tests.simulation import records as r
 from tests.simulation.engine import Engine
 from tests.simulation.records import MV
 
-REGISTRATIONS, FEATURES = 400, MAX_FEATURES - 1
+REGISTRATIONS, FEATURES = 800, MAX_FEATURES - 1
 
 
 def _large() -> Iterator[object]:
@@ -24,7 +24,7 @@ def _large() -> Iterator[object]:
 
 
 def test_what_a_broker_advertised_once_is_forgotten() -> None:
-    """It registers with other features each time; the caches are full after 250 of them."""
+    """It registers with other features each time; the caches are full after 500 of them."""
     engine = Engine()
     engine.apply(r.commit(1, r.level(MV, 25)))
     engine.apply(r.following(1, seen_ms=1))

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from featurewatch.monitor.alert_budget import CAPACITY, MESSAGE_MS
 from featurewatch.monitor.rows import rows_of_state, states_of_rows
 from featurewatch.monitor.rules import MAX_ALERTS, ROOM_AT
 from featurewatch.monitor.snapshot import snapshot
@@ -100,6 +101,32 @@ def test_an_alert_that_ends_as_room_is_made_is_resolved(monkeypatch: pytest.Monk
     of_node = {a.id: a.state for a in changed.alerts if a.subject.get("node") == 1}
     assert of_node.pop(left) is AlertState.RESOLVED
     assert [*of_node.values()] == [AlertState.FIRING] * 2
+    assert "alerts-left-out" not in firing(engine)
+
+
+def test_a_cluster_publishes_a_bounded_number_of_alerts_in_a_time() -> None:
+    """Alerts that begin, change or end at each event leave other clusters their turn (F-33).
+
+    Every reader, such as a webhook that is called for one alert after the other, has the bound of
+    it. When it is over, what is due fires.
+    """
+    nodes, seconds = 400, 60
+    engine = watching(r.level(MV, 25), *(r.register(number, NEW) for number in range(nodes)))
+    published = 0
+    for number in range(seconds):
+        ranges = {MV: (1, 7)} if number % 2 else NEW
+        kind = range(nodes) if number % 4 < 2 else range(0, nodes, 2)
+        flap = (r.register(node, ranges, fenced=number % 8 < 4) for node in kind)
+        published += len(engine.apply(r.commit(1000 + 100 * number, *flap)).alerts)
+    assert CAPACITY < published <= 2 * (CAPACITY + seconds) + 2
+    assert firing(engine)["alerts-left-out"] == 1
+    (state,) = states_of_rows(rows_of_state(engine.state).items()).values()
+    assert state.budget == engine.state.budget
+    bad = (r.register(node, {MV: (1, 7)}) for node in range(nodes))
+    engine.apply(r.commit(10_000, *bad))
+    assert firing(engine)["incompatible-node"] < nodes
+    engine.apply(r.following(10_000, seen_ms=100_000 + nodes * MESSAGE_MS))
+    assert firing(engine)["incompatible-node"] == nodes
     assert "alerts-left-out" not in firing(engine)
 
 

@@ -143,11 +143,19 @@ def unknown_record(kind: str = "RECORD_TYPE_77-v0", *, hides_state: bool = True)
 
 
 def commit(last: int, *records: RecordJson, epoch: int = 1, first: int | None = None) -> LogCommit:
-    """A commit up to ``last``; it is appended and seen at ``last`` × 10 ms."""
+    """A commit up to ``last``; it is appended and seen at ``last`` × 10 ms.
+
+    Records without an offset get one within it.
+    """
+    first = max(0, last - len(records) + 1) if first is None else first
+    records = tuple(
+        record if record["offset"] else {**record, "offset": min(first + number, last)}
+        for number, record in enumerate(records)
+    )
     return LogCommit(
         cluster=CLUSTER,
         kind=CommitKind.BATCH,
-        first_offset=max(0, last - len(records) + 1) if first is None else first,
+        first_offset=first,
         last_offset=last,
         leader_epoch=epoch,
         append_ms=last * 10,

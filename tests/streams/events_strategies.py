@@ -95,7 +95,8 @@ def objects_of(cls: Any, **given: st.SearchStrategy[Any]) -> st.SearchStrategy[A
 def commits(draw: st.DrawFn) -> LogCommit:
     """Batches and transactions."""
     commit: LogCommit = draw(objects_of(LogCommit))
-    first, last = sorted((commit.first_offset, commit.last_offset))
+    offsets = [record["offset"] for record in commit.records]
+    first, *_, last = sorted((commit.first_offset, commit.last_offset, *offsets))
     return replace(commit, first_offset=first, last_offset=last)
 
 

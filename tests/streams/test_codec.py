@@ -1,5 +1,7 @@
 """Events on the wire: what is encoded comes back, and nothing else gets in."""
 
+from dataclasses import replace
+
 import orjson
 import pytest
 from hypothesis import given
@@ -161,6 +163,15 @@ def test_a_malformed_commit_is_an_error_with_the_field(changed, reason):
         decode_log_event(orjson.dumps(content))
     assert str(caught.value).startswith(reason)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("offset", [-1, 6, 10, 2**63])
+def test_a_record_outside_of_its_commit_is_malformed(offset: int) -> None:
+    """Its offset would otherwise count as that of the newest change of what it is about."""
+    record = {**COMMIT.records[0], "offset": offset}
+    message = encode(METADATA_LOG, replace(COMMIT, records=[COMMIT.records[0], record]))
+    with pytest.raises(MalformedEventError, match=f"offset {offset}, outside of its commit"):
+        decode(METADATA_LOG, message.value)
 
 
 def test_a_range_with_its_minimum_above_its_maximum_is_malformed():

@@ -12,7 +12,7 @@ from typing import Final
 from featurewatch.common.weighted_cache import weighted_cache
 from featurewatch.controller.kraft import ControllerState, replay_refusal
 from featurewatch.controller.kraft.releases import Release, production_levels, releases
-from featurewatch.kafka.releases import learned_notes, on_reread
+from featurewatch.kafka.releases import from_releases, learned_notes, on_reread
 from featurewatch.streams.types import (
     KRAFT_VERSION,
     METADATA_VERSION,
@@ -41,6 +41,7 @@ class Direction(StrEnum):
         return 1 if self is Direction.UPGRADE else -1
 
 
+@from_releases
 def newest_known_release() -> Release:
     """The release with the highest metadata.version of those that are known here."""
     return max(releases().values(), key=lambda release: release.newest(METADATA_VERSION))

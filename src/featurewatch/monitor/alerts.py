@@ -11,6 +11,7 @@ from immutables import Map
 
 from featurewatch.controller.software import notes_of_learned
 from featurewatch.kafka.releases import learned_notes
+from featurewatch.monitor.alert_budget import NOTHING_SPENT, AlertBudget
 from featurewatch.monitor.rules import (
     MAX_ALERTS,
     ROOM_AT,
@@ -91,15 +92,16 @@ def evaluate(
     due: Iterable[NodeKey] = (),
     partitions: Iterable[str] = (),
     held: HeldTexts = NO_HELD,
-) -> tuple[FiringAlerts, AlertChanges, HeldTexts]:
-    """The firing alerts after an event, what it changed of them by subject, and the held texts.
+    budget: AlertBudget = NOTHING_SPENT,
+) -> tuple[FiringAlerts, AlertChanges, HeldTexts, AlertBudget]:
+    """The firing alerts after an event, what it changed of them, the held texts, and the budget.
 
     ``context`` is the cluster after the event; ``due`` are the nodes with a condition that has
     exceeded its limit, ``partitions`` the conditions and incidents of partitions to evaluate.
     Nodes, features and partitions are evaluated only while the authoritative source has caught up;
     when it catches up, all of them are evaluated. Where the cluster has another name, every alert
     changes. Of nodes, features and znodes at most `MAX_ALERTS` fire, and one that says that others
-    are left out.
+    are left out. As many begin, or change, as the ``budget`` permits.
     """
     after = context.image
     renamed = _renamed(before, after, firing, cause)
@@ -108,9 +110,9 @@ def evaluate(
     subjects |= dict.fromkeys(overdue_subjects(before, delta, firing, context, due))
     subjects |= {Subject(SubjectKind.PARTITIONS, name): None for name in partitions}
     waiting = [subject for subject, texts in held.items() if cause.at_ms >= texts.due_ms]
-    if not (subjects or renamed or waiting):
-        return firing, {}, held
-    evaluation = _Evaluation(context, cause, firing)
+    if not (subjects or renamed or waiting or _LEFT_OUT in firing):
+        return firing, {}, held, budget
+    evaluation = _Evaluation(context, cause, firing, budget)
     evaluation.add(subjects)
     if after.ready and evaluation.has_room_again:
         evaluation.add_left_out(dict.fromkeys(every_subject(context, evaluation.firing)))
@@ -121,7 +123,10 @@ def evaluate(
         old, new = firing.get(subject, ()), evaluation.firing.get(subject, ())
         ended = _ended(after, old, new, cause)
         known = () if subject in renamed else old
-        new, texts, published = _published(known, new, held.get(subject), cause)
+        is_bounded = subject.kind in _BOUNDED
+        room = budget.left(context.received_ms) if is_bounded else len(new)
+        new, texts, published = _published(known, new, held.get(subject), cause, room)
+        budget = budget.spend(len(published) if is_bounded else 0, context.received_ms)
         changes[subject] = (*published, *ended)
         if new or old:
             firing = firing.set(subject, new) if new else firing.delete(subject)
@@ -129,7 +134,7 @@ def evaluate(
             held = held.set(subject, texts)
         elif subject in held:
             held = held.delete(subject)
-    return firing, changes, held
+    return firing, changes, held, budget
 
 
 class _Evaluation:
@@ -139,18 +144,22 @@ class _Evaluation:
     fire. Whether others are left out is an alert, so it is remembered with the firing ones.
     """
 
-    def __init__(self, context: RuleContext, cause: Cause, firing: FiringAlerts) -> None:
+    def __init__(
+        self, context: RuleContext, cause: Cause, firing: FiringAlerts, budget: AlertBudget
+    ) -> None:
         self.firing = firing
         self.changed: set[Subject] = set()
         self._context = context
         self._cause = cause
         self._leaves_out = _LEFT_OUT in firing
+        self._may_begin = budget.left(context.received_ms)
         self._count: int | None = None
 
     @property
     def has_room_again(self) -> bool:
-        """Whether alerts were left out, and enough of those that fired have ended since."""
-        return self._leaves_out and self._bounded_count() <= ROOM_AT
+        """Whether alerts were left out, and there is room for some of them now."""
+        has_budget = self._may_begin >= MAX_ALERTS - ROOM_AT
+        return self._leaves_out and has_budget and self._bounded_count() <= ROOM_AT
 
     def add(self, subjects: Iterable[Subject]) -> None:
         """Evaluates subjects: first those that fire already, whose ends make room for others."""
@@ -168,7 +177,7 @@ class _Evaluation:
         # Of what is left out, the order decides: features say most, and sets have no order.
         new.sort(key=lambda subject: (_BOUNDED.index(subject.kind), subject.key))
         for subject in new:
-            if self._bounded_count() < MAX_ALERTS:
+            if self._room() > 0:
                 self._evaluate(subject)
             elif not self._leaves_out:
                 self._leaves_out = any(True for _ in _findings(self._context, subject))
@@ -184,6 +193,10 @@ class _Evaluation:
             self._context = replace(self._context, leaves_out=self._leaves_out)
             self._evaluate(_LEFT_OUT)
 
+    def _room(self) -> int:
+        """How many alerts of the kinds that are bounded may begin."""
+        return min(MAX_ALERTS - self._bounded_count(), self._may_begin)
+
     def _bounded_count(self) -> int:
         """The firing alerts of the kinds that are bounded."""
         if self._count is None:
@@ -193,7 +206,7 @@ class _Evaluation:
 
     def _without_excess(self, old: tuple[Alert, ...], new: tuple[Alert, ...]) -> tuple[Alert, ...]:
         """The alerts of a subject for which there is room; those that fire already stay."""
-        room = MAX_ALERTS - self._bounded_count()
+        room = self._room()
         ids = {alert.id for alert in old}
         others = [alert.id for alert in new if alert.id not in ids]
         if len(others) <= room:
@@ -205,8 +218,10 @@ class _Evaluation:
     def _evaluate(self, subject: Subject) -> None:
         old = self.firing.get(subject, ())
         new = tuple(_alerts(self._context, subject, old, self._cause))
-        if len(new) > len(old) and subject.kind in _BOUNDED:
+        if new != old and subject.kind in _BOUNDED:
             new = self._without_excess(old, new)
+            ids = {alert.id for alert in old}
+            self._may_begin -= sum(alert.id not in ids for alert in new)
         if new == old:
             return
         self.changed.add(subject)
@@ -216,13 +231,14 @@ class _Evaluation:
 
 
 def _published(
-    old: tuple[Alert, ...], new: tuple[Alert, ...], held: Held | None, cause: Cause
+    old: tuple[Alert, ...], new: tuple[Alert, ...], held: Held | None, cause: Cause, room: int
 ) -> tuple[tuple[Alert, ...], Held | None, list[Alert]]:
     """The alerts of a subject as they fire, those whose texts are held, and those to publish.
 
     A firing alert has its newest text, and the time and cause of its newest message. It is
     published when it begins and when its severity changes, and where only its text changes,
-    `REPEAT_MS` after the last message at the earliest.
+    `REPEAT_MS` after the last message at the earliest. Of changes at most ``room`` are published,
+    and the others wait as texts do; where an alert may not begin was decided before.
     """
     by_id = {alert.id: alert for alert in old}
     waiting = () if held is None else held.ids
@@ -231,17 +247,18 @@ def _published(
     due_ms: dict[str, int] = {}
     for alert in new:
         before = by_id.get(alert.id)
-        if before is None or before.severity is not alert.severity:
+        has_room = len(published) < room
+        if before is None or (before.severity is not alert.severity and has_room):
             fired.append(alert)
             published.append(alert)
         elif alert is before and alert.id not in waiting:
             fired.append(alert)
-        elif cause.at_ms >= before.at_ms + REPEAT_MS:
+        elif cause.at_ms >= before.at_ms + REPEAT_MS and has_room:
             fired.append(replace(alert, at_ms=cause.at_ms, cause=cause.id))
             published.append(fired[-1])
         else:
             fired.append(replace(alert, at_ms=before.at_ms, cause=before.cause))
-            due_ms[alert.id] = before.at_ms + REPEAT_MS
+            due_ms[alert.id] = (before.at_ms if has_room else cause.at_ms) + REPEAT_MS
     still_held = Held(min(due_ms.values()), tuple(due_ms)) if due_ms else None
     return tuple(fired), still_held, published
 

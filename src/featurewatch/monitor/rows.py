@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 from immutables import Map
 
+from featurewatch.monitor.alert_budget import AlertBudget
 from featurewatch.monitor.alerts import Held
 from featurewatch.monitor.operations.rows import FAMILIES as PARTITION_FAMILIES
 from featurewatch.monitor.operations.rows import rows_after, rows_before
@@ -33,7 +34,8 @@ from featurewatch.tables.rows import (
 )
 
 _ALERT_FIELDS: Final = tuple(field.name for field in fields(Alert) if field.name != "name")
-_OTHER_ROWS: Final = frozenset({TIMERS, *PARTITION_FAMILIES})
+_BUDGET: Final = "budget"
+_OTHER_ROWS: Final = frozenset({TIMERS, _BUDGET, *PARTITION_FAMILIES})
 
 
 class StateRowError(ValueError):
@@ -76,6 +78,9 @@ def _rows(
     tracked: TrackResult | None,
 ) -> list[Row]:
     alerts = [_alert_row(after, subject) for subject in subjects]
+    if after.budget != before.budget:
+        # After the alerts: those that fire already begin for nothing when an event is repeated.
+        alerts.append((row_key(after.image.cluster, _BUDGET), orjson.dumps(after.budget.full_ms)))
     affected: Iterable[NodeKey] = ()
     if after.times is not before.times:
         affected = affected_nodes(before.times, before.image, after.image, delta)
@@ -144,7 +149,8 @@ def _state(cluster: ClusterId, rows: Mapping[str, bytes]) -> MonitorState:
             held.update((_subject(subject), Held(due_ms, tuple(ids))) for due_ms, ids in texts)
         elif family not in IMAGE_ROWS and family not in _OTHER_ROWS:
             raise KeyError(name)
-    return MonitorState(image, Map(firing), times, state_of_rows(rows), Map(held))
+    budget = AlertBudget(orjson.loads(rows.get(_BUDGET, b"0")))
+    return MonitorState(image, Map(firing), times, state_of_rows(rows), Map(held), budget)
 
 
 def _alert_row(state: MonitorState, subject: Subject) -> Row:

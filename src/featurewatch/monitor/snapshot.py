@@ -22,7 +22,7 @@ from featurewatch.tables.image.cluster import ClusterImage
 from featurewatch.tables.image.nodes import CapabilityKey, intern_capabilities
 from featurewatch.tables.image.provenance import Provenance
 
-MAX_INCOMPATIBLE: Final = 50_000
+MAX_INCOMPATIBLE: Final = 20_000
 """Pairs of an incompatible node and a level in a snapshot; nodes times features has no bound."""
 
 

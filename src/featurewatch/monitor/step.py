@@ -8,6 +8,7 @@ from typing import Final, Self, TypeGuard
 
 from immutables import Map
 
+from featurewatch.monitor.alert_budget import NOTHING_SPENT, AlertBudget
 from featurewatch.monitor.alerts import (
     NO_HELD,
     RESOLVED,
@@ -57,7 +58,8 @@ class MonitorState:
     """The image of a cluster, its firing alerts, and the start times of states and conditions.
 
     ``partitions`` is None where operations are not followed. ``held`` are the texts of
-    alerts that wait, as one was published within the last minute.
+    alerts that wait, as one was published within the last minute; ``budget`` is what the cluster
+    may still publish of alerts.
     """
 
     image: ClusterImage
@@ -65,6 +67,7 @@ class MonitorState:
     times: StateTimers = NO_TIMES
     partitions: PartitionsState | None = None
     held: HeldTexts = NO_HELD
+    budget: AlertBudget = NOTHING_SPENT
 
     @classmethod
     def of(cls, cluster: ClusterId) -> Self:
@@ -146,12 +149,12 @@ def step(
     times = advance_timers(state.times, before, after, delta, at_ms, limits)
     times, due = take_due(times, limits, at_ms) if after.ready else (times, [])
     context = RuleContext(after, times, limits, at_ms, received_ms, partitions)
-    firing, alert_changes, held = evaluate(
-        before, delta, state.firing, cause, context, due, subjects, state.held
+    firing, alert_changes, held, budget = evaluate(
+        before, delta, state.firing, cause, context, due, subjects, state.held, state.budget
     )
     raised = after.features.revision != before.features.revision
     return StepResult(
-        state=MonitorState(after, firing, times, partitions, held),
+        state=MonitorState(after, firing, times, partitions, held, budget),
         delta=delta,
         cause=cause,
         changes=_changes(after, delta, event),
@@ -207,10 +210,16 @@ def _step_to(
     """The step to an image that differs only in what is unreadable or lost."""
     after = _at_time(after, received_ms, limits)
     context = RuleContext(after, state.times, limits, cause.at_ms, received_ms, state.partitions)
-    firing, alert_changes, held = evaluate(
-        state.image, NOTHING, state.firing, cause, context, held=state.held
+    firing, alert_changes, held, budget = evaluate(
+        state.image,
+        NOTHING,
+        state.firing,
+        cause,
+        context,
+        held=state.held,
+        budget=state.budget,
     )
-    after_state = replace(state, image=after, firing=firing, held=held)
+    after_state = replace(state, image=after, firing=firing, held=held, budget=budget)
     return StepResult(after_state, NOTHING, cause, alert_changes=alert_changes)
 
 

@@ -1,6 +1,6 @@
 """Applies the records of one commit to the partitions: image before, records → image and steps."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -79,7 +79,7 @@ def apply_commit(
     image: PartitionsImage,
     nodes: NodesImage,
     records: Sequence[RecordJson],
-    rules: KraftElectionRules | None,
+    find_rules: Callable[[], KraftElectionRules | None],
     context: CommitContext,
     at_ms: int,
     *,
@@ -87,14 +87,15 @@ def apply_commit(
 ) -> AppliedRecords:
     """Applies the records of a commit, checks each change and finds the steps of operations. Pure.
 
-    ``nodes`` are the registrations before the commit, ``rules`` those of the active controller's
-    release (None: not known, and changes are not checked). With ``migrates`` the partitions come
-    from ZooKeeper, with the epochs they had there.
+    ``nodes`` are the registrations before the commit. ``find_rules`` returns the rules of the
+    active controller's release (None: not known, and changes are not checked); it is called only
+    for a commit that needs them, since it looks at all classes of nodes. With ``migrates`` the
+    partitions come from ZooKeeper, with the epochs they had there.
     """
     relevant = [record for record in records if record["type"] in _RELEVANT]
     if not relevant:
         return AppliedRecords(image)
-    return _Commit(image, nodes, relevant, rules, context, migrates=migrates).apply(at_ms)
+    return _Commit(image, nodes, relevant, find_rules(), context, migrates=migrates).apply(at_ms)
 
 
 class _Commit:

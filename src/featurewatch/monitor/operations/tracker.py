@@ -7,6 +7,7 @@ others. While a part of the log is missing, records are applied and nothing is c
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from immutables import Map
@@ -122,7 +123,7 @@ def _apply_commit(
             image,
             before.nodes,
             event.records,
-            election_rules(before),
+            partial(election_rules, before),
             context,
             at_ms,
             migrates=after.log.migration in _MIGRATING,

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
+from featurewatch.monitor.alert_budget import CAPACITY
 from featurewatch.monitor.rules.rule import (
     MAX_ALERTS,
     ROOM_AT,
@@ -19,8 +20,9 @@ def _left_out(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     del subject
     if context.leaves_out:
         summary = (
-            f"More than {MAX_ALERTS} alerts about the nodes, features and znodes of this cluster "
-            "are due: the others are left out, critical ones too. They are evaluated again when "
+            f"More alerts about the nodes, features and znodes of this cluster are due than it may "
+            f"have: {MAX_ALERTS} that fire, and {CAPACITY} that begin or change at once and then "
+            "one each second. The others are left out, critical ones too. They are evaluated when "
             f"{ROOM_AT} or fewer fire. `featurewatch state` and `featurewatch readiness` "
             "show all nodes. If the cluster is not that large, find out who answers in its name."
         )

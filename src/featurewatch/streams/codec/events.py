@@ -103,6 +103,8 @@ def decode(topic: Topic, value: bytes | None, key: bytes | None = None) -> AnyEv
         raise MalformedEventError(
             f"the source is {brief(content['source'])}, and this is the topic of {topic.source}"
         )
+    if isinstance(event, LogCommit):
+        _check_offsets(event)
     if key is not None and key != event.cluster.encode():
         raise MalformedEventError(f"the key is {brief(key)}, the cluster is {brief(event.cluster)}")
     return cast("AnyEvent", event)
@@ -126,6 +128,23 @@ def decode_resync_request(value: bytes | None, key: bytes | None = None) -> Resy
 def kind_of(event: AnyEvent) -> str:
     """The ``kind`` in the value and at the end of the ``ce_type``."""
     return str(event.kind) if isinstance(event, LogCommit) else event.KIND
+
+
+def _check_offsets(commit: LogCommit) -> None:
+    """Raises `MalformedEventError` if a record lies outside of its commit.
+
+    A partition keeps the offset of the record that changed it last: one that lies ahead would make
+    all later changes count as applied.
+    """
+    offsets = [record["offset"] for record in commit.records]
+    if not offsets:
+        return
+    for offset in (min(offsets), max(offsets)):
+        if not commit.first_offset <= offset <= commit.last_offset:
+            raise MalformedEventError(
+                f"a record has offset {offset}, outside of its commit of offsets "
+                f"{commit.first_offset} to {commit.last_offset}"
+            )
 
 
 def _plain(value: object) -> object:

@@ -12,10 +12,10 @@ from featurewatch.streams.types import NodeKey
 MAX_NODES: Final = 20_000
 """Registered nodes."""
 
-MAX_CLASSES: Final = 500
+MAX_CLASSES: Final = 100
 """Different sets of supported ranges, by role: what a change of a level costs grows with them."""
 
-MAX_FEATURES: Final = 200
+MAX_FEATURES: Final = 100
 """Finalized features, and the features that one node supports. Kafka 4.4 has fewer than ten."""
 
 MAX_NAME_CHARS: Final = 255
