@@ -58,6 +58,8 @@ class DraftNodes:
         """Which requests end their connection, after they were performed."""
         self.replies: Callable[[Any], Any] = lambda response: response
         """Changes a response."""
+        self.silent = False
+        """Whether requests get no response, and their connections stay open."""
         self._dialect = dialect
         self._servers = {
             node_id: WireServer(dialect, self._handler(node_id))
@@ -128,6 +130,8 @@ class DraftNodes:
             if request.key == API_VERSIONS:
                 return responses.api_versions(request, self._dialect, FeaturesResponse())
             self.requests.append((node_id, request.key))
+            if self.silent:
+                await asyncio.Event().wait()
             response = await api.serve(request)
             return None if self.drops(request) else self.replies(response)
 

@@ -142,6 +142,7 @@ class AdminTarget:
             UsageError: An address or the properties file is wrong.
         """
         from featurewatch.admin.connections import Bootstrap
+        from featurewatch.kafka.connection import CLIENT_ID
 
         assert self._session is not None  # noqa: S101 - `run` has set it
         addresses, config = self.addresses(), read_client_config(self.command_config)
@@ -150,15 +151,17 @@ class AdminTarget:
             controllers=not self.servers,
             security=config.security,
             is_kip_778=options.get("dialect") == "kip-778",
+            client_id=config.network.client_id or CLIENT_ID,
         )
-        timeout_s = self.timeout_s or config.timeout_s or _TIMEOUT_S
-        connect_timeout_s = min(config.connect_timeout_s or _CONNECT_TIMEOUT_S, timeout_s)
+        timeout_s = self.timeout_s or config.network.api_timeout_s or _TIMEOUT_S
+        connect_timeout_s = min(config.network.connect_timeout_s or _CONNECT_TIMEOUT_S, timeout_s)
         connections = await self._session.connections(bootstrap, connect_timeout_s)
         client = kind(
             bootstrap,
             timeout_s=timeout_s,
             connect_timeout_s=connect_timeout_s,
             connections=connections,
+            network=config.network,
             **options,
         )
         self._is_changing = changes
