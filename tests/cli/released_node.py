@@ -43,6 +43,8 @@ class ReleasedNode:
         """Every request but ApiVersions, in order."""
         self.refusals = 0
         """How many of the next requests are refused, as by a node that is not the controller."""
+        self.silent = False
+        """Whether requests get no response, and their connections stay open."""
         self._server = WireServer(ApiDialect.CONTROLLER, self._handle)
         self._topics = TopicApi(NODE_ID, self._perform, self.rig.context_or_none)
 
@@ -84,6 +86,8 @@ class ReleasedNode:
         if request.key == API_VERSIONS:
             return responses.api_versions(request, ApiDialect.CONTROLLER, FeaturesResponse())
         self.requests.append(request)
+        if self.silent and request.key not in _LOOKED_UP:
+            await asyncio.Event().wait()
         here = Endpoint(self._server.host, self._server.port)
         view = ClusterView("cluster", NODE_ID, dict.fromkeys((*self.rig.broker_ids, NODE_ID), here))
         if request.key == METADATA:
