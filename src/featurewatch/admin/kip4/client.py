@@ -17,7 +17,7 @@ from enum import IntEnum
 from itertools import count
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, Self, TypeVar
 
 from featurewatch.admin.connections import AdminConnections, Bootstrap
 from featurewatch.admin.elections.status import election_status
@@ -29,6 +29,7 @@ from featurewatch.admin.errors import (
 )
 from featurewatch.admin.session import NoSuchVersionError
 from featurewatch.common.text import quoted
+from featurewatch.controller.partitions.assignment import TopicPartition
 from featurewatch.kafka import messages
 from featurewatch.kafka.address import Address, parse_addresses
 from featurewatch.kafka.client_properties import client_config, read_client_config
@@ -74,16 +75,6 @@ class OperationState(IntEnum):
     FAILED = -1
     IN_PROGRESS = 0
     COMPLETED = 1
-
-
-class DraftPartitionId(NamedTuple):
-    """A partition; as text ``topic-number``."""
-
-    topic: str
-    number: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.number}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,16 +250,23 @@ class DraftAdminClient:
         """
         return self._future(self._reassign(partitions_reassignment))
 
+    async def start_reassignment(
+        self, partitions_reassignment: str
+    ) -> "messages.ReassignPartitionResponseV0":
+        """Starts reassignments and returns at once, as the request itself does (KIP-4)."""
+        request = messages.ReassignPartitionRequestV0(manual_assignment=partitions_reassignment)
+        return await self._send(request)
+
     async def verify_reassign_partitions(
         self, partitions_reassignment: str
-    ) -> dict[DraftPartitionId, OperationState]:
+    ) -> dict[TopicPartition, OperationState]:
         """The state of each partition of the string."""
         request = messages.VerifyReassignPartitionRequestV0(
             manual_assignment=partitions_reassignment
         )
         response = await self._send(request)
         return {
-            DraftPartitionId(
+            TopicPartition(
                 result.topic_and_partition.topic_name, result.topic_and_partition.partition
             ): _state(result.result_code)
             for result in response.results
@@ -285,7 +283,7 @@ class DraftAdminClient:
 
     async def verify_preferred_replica_leader_election(
         self, partitions: str | None = None
-    ) -> dict[DraftPartitionId, OperationState]:
+    ) -> dict[TopicPartition, OperationState]:
         """The state of each partition, None: of all, by the description of its topic.
 
         It is completed if the head of the replica list leads, and in progress if the head is in the
@@ -298,14 +296,14 @@ class DraftAdminClient:
         metadata = await self._send(messages.ClusterMetadataRequestV0())
         running = {broker.node_id for broker in metadata.brokers}
         names = await self.list_topics() if chosen is None else [id_.topic for id_ in chosen]
-        states: dict[DraftPartitionId, OperationState] = {}
+        states: dict[TopicPartition, OperationState] = {}
         for name in dict.fromkeys(names):
             try:
                 topic = await self.describe_topic(name)
             except DraftApiError:
                 continue  # it was deleted meanwhile, or never existed
             for partition in topic.partitions:
-                id_ = DraftPartitionId(name, partition.partition_id)
+                id_ = TopicPartition(name, partition.partition_id)
                 status = election_status(
                     partition.leader, partition.replicas, partition.isr, running
                 )
@@ -325,8 +323,7 @@ class DraftAdminClient:
         await self._send(form(topic_name=name, configs=entries, **(absent | how)))
 
     async def _reassign(self, reassignment: str) -> "messages.ReassignPartitionResponseV0":
-        request = messages.ReassignPartitionRequestV0(manual_assignment=reassignment)
-        response = await self._send(request)
+        response = await self.start_reassignment(reassignment)
         await self._wait(lambda: self.verify_reassign_partitions(reassignment), "reassignment")
         return response
 
@@ -341,7 +338,7 @@ class DraftAdminClient:
 
     async def _wait(
         self,
-        verify: Callable[[], Coroutine[Any, Any, Mapping[DraftPartitionId, OperationState]]],
+        verify: Callable[[], Coroutine[Any, Any, Mapping[TopicPartition, OperationState]]],
         operation: str,
     ) -> None:
         """Repeats the verification until no partition is in progress."""
@@ -471,10 +468,10 @@ def _state(code: int) -> OperationState:
         return OperationState.IN_PROGRESS
 
 
-def _partitions_of(text: str) -> list[DraftPartitionId]:
+def _partitions_of(text: str) -> list[TopicPartition]:
     try:
         entries = json.loads(text)["partitions"]
-        partitions = [DraftPartitionId(entry["topic"], entry["partition"]) for entry in entries]
+        partitions = [TopicPartition(entry["topic"], entry["partition"]) for entry in entries]
     except (ValueError, KeyError, TypeError, RecursionError):
         partitions = []
     if not all(type(id_.topic) is str and type(id_.number) is int for id_ in partitions):
