@@ -13,6 +13,7 @@ from featurewatch.admin import (
     ElectionStatus,
     ElectionType,
     KafkaApiError,
+    OutcomeUnknownError,
     ReassignmentAdmin,
     ReassignmentStatus,
     TopicAdmin,
@@ -27,7 +28,7 @@ from tests.reference.zookeeper.machines.controller_rig import P0
 
 pytestmark = pytest.mark.form("released")
 
-CREATE, ALTER_CONFIGS, REASSIGN, LIST_REASSIGNMENTS = 19, 44, 45, 46
+CREATE, DELETE, ALTER_CONFIGS, REASSIGN, LIST_REASSIGNMENTS = 19, 20, 44, 45, 46
 WAIT_S = 30.0
 P9 = TopicPartition("t", 9)
 
@@ -80,6 +81,51 @@ async def test_a_topic_is_altered_in_all_its_parts(node: ReleasedNode) -> None:
         with pytest.raises(KafkaApiError, match="nothing"):
             await client.alter_topic("t", 3, added={"nothing": "1"})
         assert len((await client.describe_topic("t")).partitions) == 2
+
+
+async def test_a_call_is_repeated_as_often_as_the_properties_say(node: ReleasedNode) -> None:
+    """``retries`` counts what is sent again where the controller has moved (A-33, A-34)."""
+    node.refusals = 2
+    async with TopicAdmin.connect(node.address, config={"retries": "1"}) as client:
+        with pytest.raises(UnreachableError, match=r"\(retries=1\): .* is not the controller any"):
+            await client.delete_topic("t")
+    assert node.sent_keys() == [DELETE, DELETE]
+    node.refusals = 1
+    config = {"retries": "1", "retry.backoff.ms": "0"}
+    async with TopicAdmin.connect(node.address, config=config) as client:
+        await client.delete_topic("t")
+    assert "t" in node.rig.context.queued_deletions
+
+
+async def test_one_request_may_take_less_than_a_call(node: ReleasedNode) -> None:
+    """``request.timeout.ms`` ends it, and the server is given less than that (A-33)."""
+    config = {"request.timeout.ms": "200", "default.api.timeout.ms": "60000"}
+    async with TopicAdmin.connect(node.address, config=config) as client:
+        node.silent = True
+        with pytest.raises(OutcomeUnknownError, match=r"did not answer for 0\.\d+ s"):
+            await client.delete_topic("t")
+    (request,) = node.bodies(DELETE)
+    assert 100 < request.timeout_ms <= 180
+
+
+async def test_a_node_is_given_the_clients_name() -> None:
+    """``client.id`` is in the header of each request, for the logs and quotas of brokers (A-33)."""
+    frames: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        size = int.from_bytes(await reader.readexactly(4))
+        frames.append(await reader.readexactly(size))
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+        address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        for config in ({"client.id": "ops"}, {}):
+            async with TopicAdmin.connect(address, config=config) as client:
+                with pytest.raises(UnreachableError):
+                    await client.list_topics()
+    first, *_, last = frames
+    assert first[8:13] == b"\0\x03ops"
+    assert last[8:22] == b"\0\x0cfeaturewatch"
 
 
 async def test_a_refused_deletion_is_raised(node: ReleasedNode) -> None:

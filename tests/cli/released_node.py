@@ -37,13 +37,16 @@ _LOOKED_UP = (API_VERSIONS, METADATA, DESCRIBE_CLUSTER)
 class ReleasedNode:
     """The controller, node 101, under whose address the registered brokers are listed, too."""
 
-    def __init__(self) -> None:
+    def __init__(self, dialect: ApiDialect = ApiDialect.CONTROLLER) -> None:
+        self._dialect = dialect
         self.rig = Kip4Rig()
         self.requests: list[WireRequest] = []
         """Every request but ApiVersions, in order."""
         self.refusals = 0
         """How many of the next requests are refused, as by a node that is not the controller."""
-        self._server = WireServer(ApiDialect.CONTROLLER, self._handle)
+        self.silent = False
+        """Whether requests get no response, and their connections stay open."""
+        self._server = WireServer(dialect, self._handle)
         self._topics = TopicApi(NODE_ID, self._perform, self.rig.context_or_none)
 
     @property
@@ -82,8 +85,10 @@ class ReleasedNode:
 
     async def _handle(self, request: WireRequest) -> Any:
         if request.key == API_VERSIONS:
-            return responses.api_versions(request, ApiDialect.CONTROLLER, FeaturesResponse())
+            return responses.api_versions(request, self._dialect, FeaturesResponse())
         self.requests.append(request)
+        if self.silent and request.key not in _LOOKED_UP:
+            await asyncio.Event().wait()
         here = Endpoint(self._server.host, self._server.port)
         view = ClusterView("cluster", NODE_ID, dict.fromkeys((*self.rig.broker_ids, NODE_ID), here))
         if request.key == METADATA:

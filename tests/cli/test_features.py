@@ -408,7 +408,7 @@ d = C:\\dir
     assert read_properties(file) == {"a:b": "x\tyé\\", "c": "12", "d": r"C:\dir"}
     write_private(file, PROPERTIES)
     config = read_client_config(file)
-    assert (config.timeout_s, config.security.tls) == (1.5, None)
+    assert (config.network.api_timeout_s, config.security.tls) == (1.5, None)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 from featurewatch.admin import controller_lookup
 from featurewatch.admin.errors import UnreachableError
 from featurewatch.kafka.address import Address
-from featurewatch.kafka.connection import Connection, NodeError, open_connection
+from featurewatch.kafka.connection import CLIENT_ID, Connection, NodeError, open_connection
 from featurewatch.kafka.security import PLAINTEXT, Security
 from featurewatch.kafka.transport import Connect, connect_asyncio
 
@@ -21,12 +21,14 @@ class Bootstrap(NamedTuple):
     """The addresses of a cluster: brokers, or with ``controllers`` the controllers' listeners.
 
     ``is_kip_778``: its nodes respond as KIP-778 is written (`Connection.is_kip_778`).
+    ``client_id`` is the name of the client in the brokers' logs and quotas.
     """
 
     addresses: tuple[Address, ...]
     controllers: bool = False
     security: Security = PLAINTEXT
     is_kip_778: bool = False
+    client_id: str = CLIENT_ID
 
 
 class ControllerUnavailableError(UnreachableError):
@@ -120,6 +122,7 @@ class AdminConnections:
             address,
             self.bootstrap.security,
             timeout_s=self.timeout_s,
+            client_id=self.bootstrap.client_id,
             connect=self._connect,
             is_kip_778=self.bootstrap.is_kip_778,
         )

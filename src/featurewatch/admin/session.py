@@ -18,14 +18,14 @@ from featurewatch.admin.connections import AdminConnections, Bootstrap, Controll
 from featurewatch.admin.controller_lookup import check_broker
 from featurewatch.admin.errors import OutcomeUnknownError, RequestError, UnreachableError
 from featurewatch.kafka.address import Address, parse_addresses
+from featurewatch.kafka.client_config.network import NETWORK_DEFAULTS, NetworkSettings
 from featurewatch.kafka.client_properties import client_config, read_client_config
-from featurewatch.kafka.connection import Connection, NodeError
+from featurewatch.kafka.connection import CLIENT_ID, Connection, NodeError
 from featurewatch.kafka.limits import admin_limit
 from featurewatch.kafka.messages import Request
 
 _TIMEOUT_S: Final = 60.0
 _CONNECT_TIMEOUT_S: Final = 10.0
-_PAUSE_S: Final = 0.1
 _SERVER_SHARE: Final = 0.9
 """How much of the time the server may wait, so that its response comes before the time is up."""
 
@@ -40,6 +40,7 @@ class SessionOptions(TypedDict, total=False):
     timeout_s: float
     connect_timeout_s: float
     connections: AdminConnections | None
+    network: NetworkSettings
     pause: Callable[[float], Awaitable[None]]
     monotonic: Callable[[], float]
 
@@ -52,8 +53,10 @@ class AdminSession:
     """Connections to the nodes of one cluster; use as an asynchronous context, which closes them.
 
     ``timeout_s`` is how long a call may take, ``connect_timeout_s`` each step of a connection.
-    ``connections`` are the caller's, who closes them (None: the client's own). ``pause`` waits
-    between two attempts; ``monotonic`` gives seconds of a clock that does not go back.
+    ``connections`` are the caller's, who closes them (None: the client's own). Of ``network`` count
+    the time for one request (None: as long as the call), how often a call is sent again to another
+    controller, and the pause before. ``pause`` waits; ``monotonic`` gives seconds of a clock that
+    does not go back.
 
     Raises:
         RequestError: No address is named (KIP-4), or one of controllers by a client of brokers.
@@ -69,6 +72,7 @@ class AdminSession:
         timeout_s: float = _TIMEOUT_S,
         connect_timeout_s: float = _CONNECT_TIMEOUT_S,
         connections: AdminConnections | None = None,
+        network: NetworkSettings = NETWORK_DEFAULTS,
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -82,6 +86,8 @@ class AdminSession:
         self._connect_timeout_s = min(connect_timeout_s, timeout_s)
         self._monotonic = monotonic
         self._pause = pause
+        self._network = network
+        self._request_timeout_s = min(network.request_timeout_s or timeout_s, timeout_s)
         self._is_owner = connections is None
         self._connections = connections or AdminConnections(bootstrap, self._connect_timeout_s)
         self._controller: Connection | None = None
@@ -103,8 +109,8 @@ class AdminSession:
 
         It connects at its first call. ``controllers`` are controllers' listeners instead of
         brokers; ``config`` is a properties file as Kafka's tools take it, or its properties, with
-        TLS, SASL and ``default.api.timeout.ms``, which ``timeout_s`` replaces. The other options
-        are those of the class.
+        TLS, SASL and those of the network client (`NetworkSettings`), of which ``timeout_s``
+        replaces ``default.api.timeout.ms``. The other options are those of the class.
 
         Raises:
             RequestError: An address or a property is wrong, or no address is given.
@@ -119,10 +125,17 @@ class AdminSession:
                 properties = read_client_config(Path(config))
         except ValueError as error:
             raise RequestError(str(error)) from None
+        network = properties.network
         return cls(
-            Bootstrap(addresses, bool(controllers), properties.security),
-            timeout_s=timeout_s or properties.timeout_s or _TIMEOUT_S,
-            connect_timeout_s=properties.connect_timeout_s or _CONNECT_TIMEOUT_S,
+            Bootstrap(
+                addresses,
+                bool(controllers),
+                properties.security,
+                client_id=network.client_id or CLIENT_ID,
+            ),
+            timeout_s=timeout_s or network.api_timeout_s or _TIMEOUT_S,
+            connect_timeout_s=network.connect_timeout_s or _CONNECT_TIMEOUT_S,
+            network=network,
             **options,
         )
 
@@ -233,7 +246,7 @@ class AdminSession:
         deadline = self._monotonic() + self._timeout_s
 
         async def send(connection: Connection) -> _RESPONSE:
-            remaining_s = deadline - self._monotonic()
+            remaining_s = self._request_s(deadline)
             request = build(max(1, int(remaining_s * _SERVER_SHARE * 1000)))
             return await self._sent(connection, request, deadline, changes=changes)
 
@@ -253,6 +266,7 @@ class AdminSession:
             UnreachableError: No controller took it in time. What ``send`` raises passes through.
         """
         deadline = self._monotonic() + self._timeout_s
+        repeats = 0
         while True:
             # One that is about to fall to another node may not be named, or not listen, for a time.
             try:
@@ -265,12 +279,17 @@ class AdminSession:
                     return response
                 reason = f"{connection.address} is not the controller any more"
             self._controller = None
-            if self._monotonic() + _PAUSE_S > deadline:
+            if repeats >= self._network.max_repeats:
+                raise UnreachableError(
+                    f"no controller took the request (retries={repeats}): {reason}"
+                )
+            if self._monotonic() + self._network.backoff_s > deadline:
                 raise UnreachableError(
                     f"no controller took the request in {self._timeout_s:g} s: {reason}"
                 )
+            repeats += 1
             self._connections.rotate()
-            await self._pause(_PAUSE_S)
+            await self._pause(self._network.backoff_s)
 
     async def exchange_with(
         self, address: Address, request: Request[_RESPONSE], *, changes: bool = False
@@ -325,10 +344,14 @@ class AdminSession:
                 f"{connection.address} has no version {version} of the API {key}, which Kafka 3.3 "
                 "and later have"
             )
-        remaining_s = deadline - self._monotonic()
+        remaining_s = self._request_s(deadline)
         if remaining_s <= 0:
             raise UnreachableError(f"{connection.address} was not reached in {self._timeout_s:g} s")
         return await connection.request(request, remaining_s, admin_limit(key))
+
+    def _request_s(self, deadline: float) -> float:
+        """How long one request may take: what is left of the call, or ``request.timeout.ms``."""
+        return min(deadline - self._monotonic(), self._request_timeout_s)
 
 
 def outcome_unknown(reason: str) -> OutcomeUnknownError:

@@ -1,4 +1,4 @@
-"""Reads Java properties files as Kafka's tools do, and the login and the timeouts in them.
+"""Reads Java properties files as Kafka's tools do, and the login and network settings in them.
 
 Whatever is wrong with a property becomes a line that names the file, its line and the key.
 """
@@ -10,10 +10,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
+from featurewatch.kafka.client_config.network import (
+    NETWORK_DEFAULTS,
+    NetworkSettings,
+    network_settings,
+)
+
 if TYPE_CHECKING:
     from featurewatch.kafka.security import Security
 
-_HIGHEST_INT: Final = 2**31 - 1
 _RESULT = TypeVar("_RESULT")
 _READ: Final[dict[Path, tuple[Any, "ClientConfig"]]] = {}
 
@@ -73,11 +78,10 @@ def read_properties(file: Path) -> Properties:
 
 
 class ClientConfig(NamedTuple):
-    """A client's properties, and what follows from them: its login and its timeouts."""
+    """A client's properties, and what follows from them: its login and its network settings."""
 
     security: "Security"
-    timeout_s: float | None = None
-    connect_timeout_s: float | None = None
+    network: NetworkSettings = NETWORK_DEFAULTS
     properties: Mapping[str, str] = MappingProxyType({})
 
 
@@ -91,12 +95,7 @@ def client_config(properties: Mapping[str, str]) -> ClientConfig:
     from featurewatch.kafka.security import from_properties
 
     check_keys(properties)
-    return ClientConfig(
-        from_properties(properties),
-        _seconds(properties, "default.api.timeout.ms"),
-        _seconds(properties, "socket.connection.setup.timeout.ms"),
-        properties,
-    )
+    return ClientConfig(from_properties(properties), network_settings(properties), properties)
 
 
 def read_client_config(file: Path | None) -> ClientConfig:
@@ -129,17 +128,3 @@ def _file_state(value: str) -> tuple[int, int, int] | None:
     except (OSError, ValueError):
         return None
     return state.st_ino, state.st_size, state.st_mtime_ns
-
-
-def _seconds(properties: Mapping[str, str], key: str) -> float | None:
-    from featurewatch.kafka.client_config.errors import SecurityError
-
-    value = properties.get(key)
-    if value is None:
-        return None
-    fits = value.isdecimal() and len(value) <= len(str(_HIGHEST_INT))
-    if not (fits and 0 < int(value) <= _HIGHEST_INT):
-        raise SecurityError(
-            f"{key}={value:.20} is not a number of milliseconds from 1 to {_HIGHEST_INT}", key
-        )
-    return int(value) / 1000

@@ -2,10 +2,10 @@
 
 import asyncio
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
 from featurewatch.admin.kip4.client import DraftAdminClient
@@ -58,6 +58,8 @@ class DraftNodes:
         """Which requests end their connection, after they were performed."""
         self.replies: Callable[[Any], Any] = lambda response: response
         """Changes a response."""
+        self.silent = False
+        """Whether requests get no response, and their connections stay open."""
         self._dialect = dialect
         self._servers = {
             node_id: WireServer(dialect, self._handler(node_id))
@@ -92,18 +94,24 @@ class DraftNodes:
             await server.close()
 
     async def client(
-        self, *node_ids: int, timeout_ms: int = 30_000, **properties: str
+        self,
+        *node_ids: int,
+        timeout_ms: int = 30_000,
+        properties: Mapping[str, str] = MappingProxyType({}),
     ) -> DraftAdminClient:
-        """A client with these bootstrap servers, or with all; ``_`` in a property is a dot."""
-        ports = [self._ports[node_id] for node_id in node_ids or self._servers]
+        """A client with these bootstrap servers, or with all."""
         config = {
             "request.timeout.ms": str(timeout_ms),
             "retry.backoff.ms": "10",
-            **{name.replace("_", "."): value for name, value in properties.items()},
+            **properties,
         }
-        servers = ",".join(f"127.0.0.1:{port}" for port in ports)
+        servers = ",".join(map(self.address, node_ids or self._servers))
         client = DraftAdminClient.connect(servers, config=config)
         return await self._clients.enter_async_context(client)
+
+    def address(self, node_id: int) -> str:
+        """Where a node listens for clients."""
+        return f"127.0.0.1:{self._ports[node_id]}"
 
     def move_controller(self, node_id: int) -> None:
         """Another node is elected, and metadata names it."""
@@ -128,6 +136,8 @@ class DraftNodes:
             if request.key == API_VERSIONS:
                 return responses.api_versions(request, self._dialect, FeaturesResponse())
             self.requests.append((node_id, request.key))
+            if self.silent:
+                await asyncio.Event().wait()
             response = await api.serve(request)
             return None if self.drops(request) else self.replies(response)
 

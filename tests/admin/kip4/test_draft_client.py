@@ -20,7 +20,6 @@ from featurewatch.admin.errors import (
 from featurewatch.admin.kip4.client import (
     DraftAdminClient,
     DraftApiError,
-    DraftPartitionId,
     OperationState,
 )
 from featurewatch.common.private_files import write_private
@@ -48,7 +47,7 @@ from tests.reference.zookeeper.machines.controller_rig import P0
 pytestmark = pytest.mark.form("document")
 
 METADATA, CREATE, LIST = KIP4_CLUSTER_METADATA, KIP4_CREATE_TOPIC, KIP4_LIST_TOPICS
-T0, T1, T9 = (DraftPartitionId("t", number) for number in (0, 1, 9))
+T0, T1, T9 = (TopicPartition("t", number) for number in (0, 1, 9))
 DONE, RUNS, FAILED = OperationState.COMPLETED, OperationState.IN_PROGRESS, OperationState.FAILED
 
 
@@ -79,7 +78,7 @@ def elections(*numbers: int) -> str:
         ({}, "bootstrap.servers names no broker"),
         ({"bootstrap.servers": " , "}, "bootstrap.servers names no broker"),
         ({"bootstrap.servers": "nowhere"}, "'nowhere' is not an address"),
-        ({"bootstrap.servers": "a:1", "request.timeout.ms": "0"}, "request.timeout.ms is '0'"),
+        ({"bootstrap.servers": "a:1", "request.timeout.ms": "0"}, "request.timeout.ms=0 is not"),
         ({"bootstrap.servers": "a:1", "bootstrap.server": "b:1"}, "did you mean bootstrap.servers"),
         ({"bootstrap.servers": "a:1", "security.protocol": "TLS"}, "security.protocol"),
     ],
@@ -97,11 +96,12 @@ async def test_a_client_connects_with_tls(tmp_path: Path) -> None:
     authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
     async with DraftNodes(tls=secured(authority)) as nodes:
         client = await nodes.client(
-            102, security_protocol="SSL", ssl_ca_location=str(tmp_path / "ca.pem")
+            102,
+            properties={"security.protocol": "SSL", "ssl.ca.location": str(tmp_path / "ca.pem")},
         )
         await client.create_topic("a", 1, 1)
         assert nodes.requests == [(102, METADATA), (101, CREATE)]
-        stranger = await nodes.client(102, security_protocol="SSL")
+        stranger = await nodes.client(102, properties={"security.protocol": "SSL"})
         with pytest.raises(UnreachableError, match="is not trusted"):
             await stranger.update_cluster_metadata()
 
@@ -174,16 +174,62 @@ async def test_a_call_ends_in_time_while_every_node_refuses_it(nodes: DraftNodes
     """A node that is named and answers 22 each time is not asked for ever (A-34)."""
     nodes.controller = None
     client = await nodes.client()
-    client._monotonic = partial(next, count(step=10))
+    client._monotonic = partial(next, count(step=4))
     with pytest.raises(UnreachableError, match=r"in 30 s: .*Target broker \(id=101\) is not"):
         await asyncio.wait_for(client.list_topics(), WAIT_S)
     assert nodes.admin_requests() == [(101, LIST)] * 3
 
 
+@pytest.mark.parametrize(
+    ("properties", "reason"),
+    [
+        ({"retries": "1"}, r"retries=1.*Target broker"),
+        ({"default.api.timeout.ms": "300"}, r"in 0.3 s: .*Target broker"),
+    ],
+)
+async def test_a_call_is_repeated_as_the_properties_have_it(
+    nodes: DraftNodes, properties: dict[str, str], reason: str
+) -> None:
+    """``retries`` and ``default.api.timeout.ms`` end it, as with Kafka's clients (A-33, A-34)."""
+    nodes.controller = None
+    client = await nodes.client(properties=properties)
+    with pytest.raises(UnreachableError, match=reason):
+        await client.list_topics()
+    if "retries" in properties:
+        assert nodes.admin_requests() == [(101, LIST)] * 2
+
+
+async def test_one_request_may_take_less_than_a_call(nodes: DraftNodes) -> None:
+    """After ``request.timeout.ms`` a change has an unknown outcome, though the call has time left;
+    the server reads the client's name (A-33)."""
+    client = await nodes.client(
+        timeout_ms=300, properties={"default.api.timeout.ms": "9000", "client.id": "ops"}
+    )
+    assert client._connections.bootstrap.client_id == "ops"
+    await client.update_cluster_metadata()
+    nodes.silent = True
+    with pytest.raises(OutcomeUnknownError, match=r"did not answer for 0\.3 s"):
+        await client.create_topic("a", 1, 1)
+
+
+async def test_an_old_cache_is_read_again(nodes: DraftNodes) -> None:
+    """After ``metadata.max.age.ms`` (A-33, A-34)."""
+    client = await nodes.client(properties={"metadata.max.age.ms": "60000"})
+    now_s = 1000.0
+    client._monotonic = lambda: now_s
+    await client.list_topics()
+    now_s += 60
+    await client.list_topics()
+    assert nodes.requests == [(101, METADATA), (101, LIST), (101, LIST)]
+    now_s += 1
+    await client.list_topics()
+    assert nodes.requests[-2:] == [(101, METADATA), (101, LIST)]
+
+
 async def test_a_node_without_the_draft_is_named() -> None:
     """At once; released Kafka is such a node."""
     async with DraftNodes(1, ApiDialect.RELEASED) as released:
-        with pytest.raises(RequestError, match="does not serve the draft of KIP-4: give"):
+        with pytest.raises(UnreachableError, match="does not serve the draft of KIP-4, as no rel"):
             await (await released.client()).list_topics()
 
 

@@ -1,15 +1,35 @@
 """``cluster unregister-broker`` and ``unregister-controller`` on a real node of 4.4.0, beside the
 ``kafka-cluster`` of 4.3.0: that of 4.4.0 is not on Maven Central."""
 
+import asyncio
 from collections.abc import Callable
 
 import pytest
 
+from featurewatch.admin import (
+    FeatureAdmin,
+    FeatureUpdate,
+    KafkaApiError,
+    RegistrationAdmin,
+    RequestError,
+    UnreachableError,
+    UpdateRefusedError,
+)
 from featurewatch.cli.config.settings import ClusterSection
 from featurewatch.cli.runtime.cluster_image import read_image
+from featurewatch.stack.kafka.cluster import Cluster
 from featurewatch.stack.kafka.specs import combined
 from featurewatch.stack.wire.light_nodes import LightBroker, LightNodes
-from featurewatch.streams.types import METADATA_VERSION, NodeId, NodeKey, Role
+from featurewatch.streams.types import (
+    METADATA_VERSION,
+    FeatureLevel,
+    FeatureName,
+    NodeId,
+    NodeKey,
+    Role,
+    UpgradeType,
+)
+from tests.admin.api_script import SESSION_NEVER_REFUSES, Mode, api_script, session_calls
 from tests.conformance.kafka_tools import KafkaTools, OurCommand
 from tests.conftest import MakeCluster
 
@@ -34,7 +54,11 @@ def test_registrations_are_removed_as_by_kafkas_tool(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Brokers with the tool's texts; a controller not below metadata.version 33, and from then on
-    its record takes it out of the image."""
+    its record takes it out of the image.
+
+    Then the clients of registrations and of features have every method called and refused on the
+    same node, as coroutines and as ordinary calls (F-73).
+    """
     cluster = make_cluster(combined(["4.4.0"], "4.4-IV1"))
     ours = OurCommand(monkeypatch, capsys, None)
     tool = tools_of("4.3.0").tool(CLUSTER_TOOL)
@@ -73,3 +97,49 @@ def test_registrations_are_removed_as_by_kafkas_tool(
     assert GHOST not in image.nodes.nodes
     assert NodeKey(Role.CONTROLLER, NodeId(1)) in image.nodes.nodes
     assert dict(image.sources.unreadable) == {}
+
+    for mode in Mode:
+        with LightNodes(cluster.controllers, cluster.cluster_id, 1) as light:
+            assert light.register([LightBroker(8, DEFAULTS)]) == []
+        asyncio.run(registration_calls(cluster, mode))
+        asyncio.run(feature_calls(cluster, mode))
+
+
+async def registration_calls(cluster: Cluster, mode: Mode) -> None:
+    """Every public method of `RegistrationAdmin`; broker 8 is registered and does not run."""
+    client = RegistrationAdmin.connect(cluster.bootstrap_servers)
+    async with api_script(client, mode) as api:
+        await session_calls(api)
+        ghost = NodeKey(Role.BROKER, NodeId(8))
+        await api.returns("unregister", ghost)
+        await api.refuses("unregister", ghost, shows=KafkaApiError)
+    api.check(RegistrationAdmin, SESSION_NEVER_REFUSES)
+
+
+async def feature_calls(cluster: Cluster, mode: Mode) -> None:
+    """Every public method of `FeatureAdmin`; levels end as they began."""
+    name, down = FeatureName("transaction.version"), UpgradeType.SAFE_DOWNGRADE
+    lower, raised = FeatureUpdate(name, FeatureLevel(1), down), FeatureUpdate(name, FeatureLevel(2))
+    too_high = FeatureUpdate(name, FeatureLevel(99))
+    client = FeatureAdmin.connect(cluster.bootstrap_servers)
+    async with api_script(client, mode) as api:
+        await session_calls(api)
+        before = await api.returns("describe", controller=True)
+        assert before.finalized[name] == 2
+        await api.refuses("describe", node_id=NodeId(99), shows=UnreachableError)
+        assert {node.error for node in await api.returns("describe_all")} == {None}
+        after = await api.returns("update_features", [lower])
+        assert (after.finalized[name], after.epoch > before.epoch) == (1, True)
+        assert after.supported == before.supported
+        await api.refuses("update_features", [too_high], shows=UpdateRefusedError)
+        dry = await api.returns("update_features", [raised], dry_run=True)
+        assert dry.finalized[name] == 1
+        assert (await api.returns("update", [raised])).refused == ()
+        await api.refuses("update", [too_high], shows=lambda result: len(result.refused) == 1)
+        assert (await api.returns("describe_applied", [raised])).finalized[name] == 2
+        assert name not in (await api.returns("delete_features", [name])).finalized
+        await api.refuses("delete_features", [METADATA_VERSION], shows=UpdateRefusedError)
+        # DELETE_FEATURES is the early draft's: `tests.cli.test_features_drafts` sends it.
+        await api.refuses("delete", [name], shows=RequestError)
+        await api.returns("update_features", [raised])
+    api.check(FeatureAdmin, SESSION_NEVER_REFUSES | {"describe_all", "describe_applied"})

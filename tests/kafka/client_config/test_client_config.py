@@ -345,4 +345,4 @@ def test_an_unchanged_file_is_the_same_login(tmp_path: Path, client: Path) -> No
     assert second is not first
     assert second.security != first.security
     write_private(file, content + "default.api.timeout.ms=1000\n")
-    assert read_client_config(file).timeout_s == 1
+    assert read_client_config(file).network.api_timeout_s == 1

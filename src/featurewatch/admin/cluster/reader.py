@@ -74,7 +74,7 @@ class ClusterReader(AdminSession):
                 form.ListPartitionReassignmentsTopics(name=topic, partition_indexes=tuple(numbers))
                 for topic, numbers in numbers_by_topic(partitions).items()
             )
-        request = form(timeout_ms=int(self._timeout_s * 1000), topics=wanted)
+        request = form(timeout_ms=int(self._request_timeout_s * 1000), topics=wanted)
         response = await self.ask_controller(request)
         check_response(response, _LIST_REASSIGNMENTS)
         return reassignments_of(response)
@@ -146,7 +146,7 @@ class ClusterReader(AdminSession):
         connection = await self._connections.any_node()
         response = connection.last_api_versions
         if response is None:
-            response = await connection.request_api_versions(self._timeout_s)
+            response = await connection.request_api_versions(self._request_timeout_s)
         return read_metadata(response, connection.address).supported
 
 

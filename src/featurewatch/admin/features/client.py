@@ -64,7 +64,7 @@ class FeatureAdmin(FeatureReader):
                 raise RequestError("the drafts of KIP-584 have no dry run")
             from featurewatch.admin.features import kip584_drafts as drafts
 
-            request = drafts.update_request(self._dialect, requested, self._timeout_s)
+            request = drafts.update_request(self._dialect, requested, self._request_timeout_s)
             return await self._by_draft(request, [update.feature for update in requested])
         return await self._to_controller(
             lambda node: self._update(node, requested, dry_run), changes=not dry_run
@@ -80,7 +80,7 @@ class FeatureAdmin(FeatureReader):
             raise RequestError("DELETE_FEATURES is the early draft's, and takes at least one name")
         from featurewatch.admin.features import kip584_drafts as drafts
 
-        return await self._by_draft(drafts.delete_request(names, self._timeout_s), names)
+        return await self._by_draft(drafts.delete_request(names, self._request_timeout_s), names)
 
     async def update_features(
         self, updates: Iterable[FeatureUpdate], *, dry_run: bool = False
@@ -166,7 +166,7 @@ class FeatureAdmin(FeatureReader):
             from featurewatch.admin.features import kip_778
 
             make_request = kip_778.update_request
-        request = make_request(updates, version, dry_run=dry_run, timeout_s=self._timeout_s)
+        request = make_request(updates, version, dry_run=dry_run, timeout_s=self._request_timeout_s)
         answer = await self._exchange(connection, request, changes=not dry_run)
         return released.read_update(answer, updates)
 
@@ -174,7 +174,7 @@ class FeatureAdmin(FeatureReader):
         self, connection: Connection, request: Request[_RESPONSE], *, changes: bool
     ) -> _RESPONSE:
         try:
-            return await connection.request(request, self._timeout_s)
+            return await connection.request(request, self._request_timeout_s)
         except NodeError as error:
             if not changes:
                 raise UnreachableError(f"no answer to the dry run: {error}") from error

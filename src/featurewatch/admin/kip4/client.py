@@ -14,9 +14,10 @@ import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import count
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, Self, TypeVar
 
 from featurewatch.admin.connections import AdminConnections, Bootstrap
 from featurewatch.admin.elections.status import election_status
@@ -26,20 +27,21 @@ from featurewatch.admin.errors import (
     RequestError,
     UnreachableError,
 )
+from featurewatch.admin.session import NoSuchVersionError
 from featurewatch.common.text import quoted
+from featurewatch.controller.partitions.assignment import TopicPartition
 from featurewatch.kafka import messages
 from featurewatch.kafka.address import Address, parse_addresses
 from featurewatch.kafka.client_properties import client_config, read_client_config
-from featurewatch.kafka.connection import Connection, NodeError
+from featurewatch.kafka.connection import CLIENT_ID, Connection, NodeError
 from featurewatch.kafka.messages import Request
 
 if TYPE_CHECKING:
     Topic = messages.DescribeTopicResponseV0.TopicDescription
 
 _SERVERS: Final = "bootstrap.servers"
-_TIMEOUT_MS: Final = "request.timeout.ms"
-_BACKOFF_MS: Final = "retry.backoff.ms"
-_DEFAULTS: Final = {_SERVERS: "", _TIMEOUT_MS: "30000", _BACKOFF_MS: "100"}
+_REQUEST_TIMEOUT_S: Final = 30.0
+_CONNECT_TIMEOUT_S: Final = 10.0
 
 NOT_CONTROLLER_FOR_ADMIN_REQUEST: Final = 22
 _CLUSTER_METADATA: Final = 30_400
@@ -75,16 +77,6 @@ class OperationState(IntEnum):
     COMPLETED = 1
 
 
-class DraftPartitionId(NamedTuple):
-    """A partition; as text ``topic-number``."""
-
-    topic: str
-    number: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.number}"
-
-
 @dataclass(frozen=True, slots=True)
 class CachedCluster:
     """The brokers and the controller as a node named them last."""
@@ -97,10 +89,12 @@ class DraftAdminClient:
     """Administers one cluster; use as an asynchronous context, which closes the connections.
 
     ``properties`` are those of Kafka's clients (KIP-4: settings related to the network client):
-    ``bootstrap.servers``, and if need be ``request.timeout.ms`` (30000), how long a call may take,
-    ``retry.backoff.ms`` (100), the pause before a request is repeated and between two looks at
-    what a future waits for, ``socket.connection.setup.timeout.ms`` (10000), and the settings of
-    TLS and SASL. ``monotonic`` gives seconds.
+    ``bootstrap.servers``, and if need be ``request.timeout.ms`` (30000) for one request,
+    ``default.api.timeout.ms`` (as long), after which nothing is repeated, ``retries`` (no limit),
+    how often a request is repeated, ``retry.backoff.ms`` (100), the pause before that and between
+    two looks at what a future waits for, ``metadata.max.age.ms`` (300000), after which the cached
+    cluster is read again, ``socket.connection.setup.timeout.ms`` (10000), ``client.id``, and the
+    settings of TLS and SASL. ``monotonic`` gives seconds.
 
     Every call raises `DraftApiError` if the answer's code is not 0, `UnreachableError` if no
     controller was reached in time, and `OutcomeUnknownError` if a change was sent and no answer
@@ -113,25 +107,29 @@ class DraftAdminClient:
     def __init__(
         self, properties: Mapping[str, str], *, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
-        values = {**_DEFAULTS, **properties}
         try:
             config = client_config(properties)
         except ValueError as error:
             raise RequestError(str(error)) from None
         try:
-            addresses = parse_addresses(values[_SERVERS])
+            addresses = parse_addresses(properties.get(_SERVERS, ""))
         except ValueError as error:
             raise RequestError(f"{_SERVERS}: {error}") from None
         if not addresses:
             raise RequestError(f"{_SERVERS} names no broker: give at least one as host:port")
-        self._timeout_s = _seconds(_TIMEOUT_MS, values)
-        self._backoff_s = _seconds(_BACKOFF_MS, values)
+        network = self._network = config.network
+        self._request_timeout_s = network.request_timeout_s or _REQUEST_TIMEOUT_S
+        self._timeout_s = network.api_timeout_s or self._request_timeout_s
+        self._request_timeout_s = min(self._request_timeout_s, self._timeout_s)
         self._monotonic = monotonic
         self._connections = AdminConnections(
-            Bootstrap(addresses, security=config.security),
-            min(config.connect_timeout_s or 10.0, self._timeout_s),
+            Bootstrap(
+                addresses, security=config.security, client_id=network.client_id or CLIENT_ID
+            ),
+            min(network.connect_timeout_s or _CONNECT_TIMEOUT_S, self._timeout_s),
         )
         self._cluster: CachedCluster | None = None
+        self._cluster_read_s = 0.0
         self._futures: set[asyncio.Task[Any]] = set()
         self._lock = asyncio.Lock()
 
@@ -252,16 +250,23 @@ class DraftAdminClient:
         """
         return self._future(self._reassign(partitions_reassignment))
 
+    async def start_reassignment(
+        self, partitions_reassignment: str
+    ) -> "messages.ReassignPartitionResponseV0":
+        """Starts reassignments and returns at once, as the request itself does (KIP-4)."""
+        request = messages.ReassignPartitionRequestV0(manual_assignment=partitions_reassignment)
+        return await self._send(request)
+
     async def verify_reassign_partitions(
         self, partitions_reassignment: str
-    ) -> dict[DraftPartitionId, OperationState]:
+    ) -> dict[TopicPartition, OperationState]:
         """The state of each partition of the string."""
         request = messages.VerifyReassignPartitionRequestV0(
             manual_assignment=partitions_reassignment
         )
         response = await self._send(request)
         return {
-            DraftPartitionId(
+            TopicPartition(
                 result.topic_and_partition.topic_name, result.topic_and_partition.partition
             ): _state(result.result_code)
             for result in response.results
@@ -278,7 +283,7 @@ class DraftAdminClient:
 
     async def verify_preferred_replica_leader_election(
         self, partitions: str | None = None
-    ) -> dict[DraftPartitionId, OperationState]:
+    ) -> dict[TopicPartition, OperationState]:
         """The state of each partition, None: of all, by the description of its topic.
 
         It is completed if the head of the replica list leads, and in progress if the head is in the
@@ -291,14 +296,14 @@ class DraftAdminClient:
         metadata = await self._send(messages.ClusterMetadataRequestV0())
         running = {broker.node_id for broker in metadata.brokers}
         names = await self.list_topics() if chosen is None else [id_.topic for id_ in chosen]
-        states: dict[DraftPartitionId, OperationState] = {}
+        states: dict[TopicPartition, OperationState] = {}
         for name in dict.fromkeys(names):
             try:
                 topic = await self.describe_topic(name)
             except DraftApiError:
                 continue  # it was deleted meanwhile, or never existed
             for partition in topic.partitions:
-                id_ = DraftPartitionId(name, partition.partition_id)
+                id_ = TopicPartition(name, partition.partition_id)
                 status = election_status(
                     partition.leader, partition.replicas, partition.isr, running
                 )
@@ -318,8 +323,7 @@ class DraftAdminClient:
         await self._send(form(topic_name=name, configs=entries, **(absent | how)))
 
     async def _reassign(self, reassignment: str) -> "messages.ReassignPartitionResponseV0":
-        request = messages.ReassignPartitionRequestV0(manual_assignment=reassignment)
-        response = await self._send(request)
+        response = await self.start_reassignment(reassignment)
         await self._wait(lambda: self.verify_reassign_partitions(reassignment), "reassignment")
         return response
 
@@ -334,12 +338,12 @@ class DraftAdminClient:
 
     async def _wait(
         self,
-        verify: Callable[[], Coroutine[Any, Any, Mapping[DraftPartitionId, OperationState]]],
+        verify: Callable[[], Coroutine[Any, Any, Mapping[TopicPartition, OperationState]]],
         operation: str,
     ) -> None:
         """Repeats the verification until no partition is in progress."""
         while OperationState.IN_PROGRESS in (states := await verify()).values():
-            await asyncio.sleep(self._backoff_s)
+            await asyncio.sleep(self._network.backoff_s)
         failed = [str(id_) for id_, state in states.items() if state is OperationState.FAILED]
         if failed:
             raise DraftApiError(
@@ -355,11 +359,11 @@ class DraftAdminClient:
     async def _send(self, request: Request[_Response]) -> _Response:
         """Sends to the controller, and returns the response that belongs to the request."""
         deadline = self._monotonic() + self._timeout_s
-        while True:
+        for repeats in count():
             try:
                 connection = await self._controller()
                 response = await self._exchange(connection, request)
-            except OutcomeUnknownError:
+            except (OutcomeUnknownError, NoSuchVersionError):
                 raise
             except NodeError as error:
                 reason = str(error)
@@ -368,17 +372,22 @@ class DraftAdminClient:
                     return _checked(response)
                 reason = f"{connection.address}: {_description(response)}"
             self._cluster = None
-            if self._monotonic() + self._backoff_s > deadline:
+            if repeats >= self._network.max_repeats:
+                raise UnreachableError(
+                    f"no controller took the request (retries={repeats}): {reason}"
+                )
+            if self._monotonic() + self._network.backoff_s > deadline:
                 raise UnreachableError(
                     f"no controller took the request in {self._timeout_s:g} s: {reason}"
                 )
-            await asyncio.sleep(self._backoff_s)
+            await asyncio.sleep(self._network.backoff_s)
+        raise AssertionError  # the loop has no end of its own
 
     async def _exchange(self, connection: Connection, request: Request[_Response]) -> _Response:
         # One request at a time: connections are shared by the futures.
         async with self._lock:
             try:
-                return await connection.request(request, self._timeout_s)
+                return await connection.request(request, self._request_timeout_s)
             except NodeError as error:
                 if request.__api_key__ not in _READS:
                     self._cluster = None
@@ -389,7 +398,8 @@ class DraftAdminClient:
 
     async def _controller(self) -> Connection:
         """A connection to the controller, which is read from the cluster if it is not known."""
-        if self._cluster is None:
+        age_s = self._monotonic() - self._cluster_read_s
+        if self._cluster is None or age_s > self._network.metadata_age_s:
             await self.update_cluster_metadata()
         if self._cluster is None:
             _raise_no_controller()
@@ -400,22 +410,24 @@ class DraftAdminClient:
         """Reads the brokers and the controller from a node, once.
 
         Raises:
-            RequestError: if the node does not serve the draft.
-            UnreachableError: if no node responds, or the node names no controller. The next call
-                begins with another bootstrap address.
+            UnreachableError: if no node responds, or the node names no controller, or does not
+                serve the draft. The next call begins with another bootstrap address.
         """
         async with self._lock:
             self._cluster = None
             connection = await self._connections.any_node()
             try:
                 if _CLUSTER_METADATA not in connection.api_versions:
-                    raise RequestError(
-                        f"{connection.address} does not serve the draft of KIP-4: give the address "
-                        "of a controller of the reference system"
+                    raise NoSuchVersionError(
+                        f"{connection.address} does not serve the draft of KIP-4, as no released "
+                        "Kafka does: give the address of a controller of the reference system"
                     )
                 response = await connection.request(
-                    messages.ClusterMetadataRequestV0(), self._timeout_s
+                    messages.ClusterMetadataRequestV0(), self._request_timeout_s
                 )
+            except NoSuchVersionError:
+                self._connections.rotate()
+                raise
             except NodeError as error:
                 self._connections.rotate()
                 raise UnreachableError(str(error)) from error
@@ -426,6 +438,7 @@ class DraftAdminClient:
                 {broker.node_id: _address(broker) for broker in response.brokers},
                 _address(response.controller),
             )
+            self._cluster_read_s = self._monotonic()
 
 
 def _raise_no_controller() -> NoReturn:
@@ -455,10 +468,10 @@ def _state(code: int) -> OperationState:
         return OperationState.IN_PROGRESS
 
 
-def _partitions_of(text: str) -> list[DraftPartitionId]:
+def _partitions_of(text: str) -> list[TopicPartition]:
     try:
         entries = json.loads(text)["partitions"]
-        partitions = [DraftPartitionId(entry["topic"], entry["partition"]) for entry in entries]
+        partitions = [TopicPartition(entry["topic"], entry["partition"]) for entry in entries]
     except (ValueError, KeyError, TypeError, RecursionError):
         partitions = []
     if not all(type(id_.topic) is str and type(id_.number) is int for id_ in partitions):
@@ -466,10 +479,3 @@ def _partitions_of(text: str) -> list[DraftPartitionId]:
     if not partitions:
         raise RequestError('no partitions: write {"partitions":[{"topic":"t","partition":0}]}')
     return partitions
-
-
-def _seconds(name: str, values: Mapping[str, str]) -> float:
-    text = str(values[name])
-    if not (text.isascii() and text.isdecimal() and int(text) > 0):
-        raise RequestError(f"{name} is {text!r}: write milliseconds above 0")
-    return int(text) / 1000

@@ -24,6 +24,13 @@ class Compat(StrEnum):
     NEWEST = newest_release()
 
 
+class AdminDialect(StrEnum):
+    """The requests of released Kafka, or of KIP-4's draft, which the reference system serves."""
+
+    RELEASED = "released"
+    KIP_4 = "kip-4"
+
+
 Server = Annotated[
     str | None,
     Option("--bootstrap-server", metavar=ADDRESSES, help="Brokers of the cluster."),
@@ -48,6 +55,14 @@ Json = Annotated[bool | None, Option("--json", help="One JSON document on stdout
 CompatOption = Annotated[
     Compat | None,
     Option("--compat", help="Release whose Kafka tool is imitated.", default=newest_release()),
+]
+AdminDialectOption = Annotated[
+    AdminDialect | None,
+    Option(
+        "--dialect",
+        help="Requests of released Kafka, or of KIP-4's draft (reference cluster).",
+        default="released",
+    ),
 ]
 Timeout = Annotated[
     float | None,

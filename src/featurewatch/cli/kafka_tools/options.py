@@ -4,6 +4,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from featurewatch.cli.config.cluster_options import (
+    AdminDialect,
+    AdminDialectOption,
     Compat,
     CompatOption,
     Config,
@@ -12,7 +14,8 @@ from featurewatch.cli.config.cluster_options import (
     Server,
     shared_options,
 )
-from featurewatch.cli.kafka_tools.target import AdminTarget, Tool
+from featurewatch.cli.errors import UsageError
+from featurewatch.cli.kafka_tools.target import KIP_4, AdminTarget, Tool
 
 BROKERS: Final[dict[str, Any]] = {
     "bootstrap_server": Server,
@@ -20,13 +23,25 @@ BROKERS: Final[dict[str, Any]] = {
     "as_json": Json,
     "compat": CompatOption,
 }
-BROKERS_OR_CONTROLLERS: Final[dict[str, Any]] = {"bootstrap_controller": Controller, **BROKERS}
+BROKERS_OF_DIALECT: Final[dict[str, Any]] = {**BROKERS, "dialect": AdminDialectOption}
+BROKERS_OR_CONTROLLERS: Final[dict[str, Any]] = {
+    "bootstrap_controller": Controller,
+    **BROKERS_OF_DIALECT,
+}
 
 
 def target_values(tool: Tool, given: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a target, by the values of such options."""
+    """The fields of a target, by the values of such options.
+
+    Raises:
+        UsageError: The texts of a release are asked for, and the draft of KIP-4 has none.
+    """
+    is_kip_4 = given.get("dialect") is AdminDialect.KIP_4
+    if is_kip_4 and given.get("compat") is not None:
+        raise UsageError("--compat is for released Kafka: leave it out with --dialect kip-4")
     return {
-        "tool": tool,
+        "tool": KIP_4 if is_kip_4 else tool,
+        "is_kip_4": is_kip_4,
         "servers": given["bootstrap_server"] or "",
         "controllers": given.get("bootstrap_controller") or "",
         "command_config": given["command_config"],

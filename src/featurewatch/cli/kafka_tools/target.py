@@ -24,6 +24,7 @@ from featurewatch.cli.output.terminal import print_error, print_json_text, print
 from featurewatch.kafka.address import Address, parse_addresses
 
 if TYPE_CHECKING:
+    from featurewatch.admin.kip4.client import DraftAdminClient
     from featurewatch.admin.session import AdminSession
     from featurewatch.cli.kafka_tools.session import ClientSession
 
@@ -65,12 +66,22 @@ ELECT: Final = Tool(
 )
 
 
+KIP_4: Final = Tool(
+    "featurewatch topics describe --dialect kip-4",
+    "what there is now",
+    to_stderr=True,
+    has_documents=True,
+)
+"""No tool of Kafka sends the draft's requests, so failures are lines on stderr."""
+
+
 @dataclass(slots=True)
 class AdminTarget:
     """Addresses of the cluster, and the form of what is printed.
 
     ``compat`` is the release whose tool is followed, ``timeout_s`` how long the cluster may take
-    (None: as the properties file has it, or a minute).
+    (None: as the properties file has it, or a minute). With ``is_kip_4`` the requests are those of
+    KIP-4's draft.
     """
 
     tool: Tool
@@ -80,6 +91,7 @@ class AdminTarget:
     as_json: bool
     compat: Compat = Compat.NEWEST
     timeout_s: float | None = None
+    is_kip_4: bool = False
     _session: "ClientSession | None" = field(default=None, init=False, repr=False)
     _is_changing: bool = field(default=False, init=False, repr=False)
 
@@ -141,10 +153,16 @@ class AdminTarget:
         ``changes``: Ctrl-C within the block may leave something changed, which a line then says.
 
         Raises:
-            UsageError: An address or the properties file is wrong.
+            UsageError: An address or the properties file is wrong, or the command has no form in
+                KIP-4's draft.
         """
         from featurewatch.admin.connections import Bootstrap
+        from featurewatch.kafka.connection import CLIENT_ID
 
+        if self.is_kip_4:
+            from featurewatch.cli.kafka_tools.kip_4 import NO_REQUEST
+
+            raise UsageError(NO_REQUEST)
         assert self._session is not None  # noqa: S101 - `run` has set it
         addresses, config = self.addresses(), read_client_config(self.command_config)
         bootstrap = Bootstrap(
@@ -152,15 +170,17 @@ class AdminTarget:
             controllers=not self.servers,
             security=config.security,
             is_kip_778=options.get("dialect") == "kip-778",
+            client_id=config.network.client_id or CLIENT_ID,
         )
-        timeout_s = self.timeout_s or config.timeout_s or _TIMEOUT_S
-        connect_timeout_s = min(config.connect_timeout_s or _CONNECT_TIMEOUT_S, timeout_s)
+        timeout_s = self.timeout_s or config.network.api_timeout_s or _TIMEOUT_S
+        connect_timeout_s = min(config.network.connect_timeout_s or _CONNECT_TIMEOUT_S, timeout_s)
         connections = await self._session.connections(bootstrap, connect_timeout_s)
         client = kind(
             bootstrap,
             timeout_s=timeout_s,
             connect_timeout_s=connect_timeout_s,
             connections=connections,
+            network=config.network,
             **options,
         )
         self._is_changing = changes
@@ -169,6 +189,20 @@ class AdminTarget:
                 yield client
         finally:
             await connections.rest()
+        self._is_changing = False
+
+    @asynccontextmanager
+    async def connect_kip_4(self, *, changes: bool = False) -> "AsyncIterator[DraftAdminClient]":
+        """A client that sends the requests of KIP-4's draft; otherwise as `connect`."""
+        from featurewatch.admin.kip4.client import DraftAdminClient
+
+        self.addresses()
+        properties = dict(read_client_config(self.command_config).properties)
+        if self.timeout_s is not None:
+            properties["default.api.timeout.ms"] = str(max(1, round(self.timeout_s * 1000)))
+        async with DraftAdminClient.connect(self.servers, config=properties) as client:
+            self._is_changing = changes
+            yield client
         self._is_changing = False
 
     def fail(self, error: KafkaToolError) -> NoReturn:

@@ -24,8 +24,11 @@ async def metadata(target: AdminTarget) -> None:
     from featurewatch.cli.commands.topics.common.selection import check_server
 
     check_server(target)
-    async with target.connect(ClusterReader) as client:
-        cluster = await client.cluster()
+    if target.is_kip_4:
+        cluster = await _by_draft(target)
+    else:
+        async with target.connect(ClusterReader) as client:
+            cluster = await client.cluster()
     if target.as_json:
         print_json_text(
             json.dumps(
@@ -39,6 +42,23 @@ async def metadata(target: AdminTarget) -> None:
         )
         return
     _print(cluster)
+
+
+async def _by_draft(target: AdminTarget) -> "ClusterMetadata":
+    """The brokers and the controller by KIP-4's draft, which has no cluster id."""
+    from featurewatch.admin.cluster.values import BrokerNode, ClusterMetadata
+    from featurewatch.streams.types import NodeId
+
+    async with target.connect_kip_4() as client:
+        await client.update_cluster_metadata()
+        cached = client.cluster
+    assert cached is not None  # noqa: S101 - it was just read
+    brokers = tuple(
+        BrokerNode(NodeId(node_id), address.host, address.port, None)
+        for node_id, address in sorted(cached.brokers.items())
+    )
+    controller = next((one.node_id for one in brokers if one.address == cached.controller), None)
+    return ClusterMetadata(None, controller, brokers)
 
 
 def _print(cluster: "ClusterMetadata") -> None:

@@ -1,6 +1,6 @@
 """The work of ``elect``: checks of the options, the request, and the leaders after it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from featurewatch.admin.api_errors import CLUSTER_NO_RIGHT, exception_text
@@ -34,6 +34,9 @@ async def run_election(kind: ElectionType, options: ElectionOptions) -> None:
     """Elects, prints the tool's output, and reads the new leaders; raises `KafkaToolError`."""
     target = options.target
     _check(options)
+    if target.is_kip_4 and kind is ElectionType.PREFERRED:
+        await _by_draft(options)
+        return
     partitions = _partitions(options)
     if options.admin_config is not None and not _is_old(options):
         target.line(_DEPRECATED)
@@ -47,6 +50,23 @@ async def run_election(kind: ElectionType, options: ElectionOptions) -> None:
             confirm([*lines, "messages that only absent replicas have are lost"])
         results = await _elect(admin, kind, partitions)
         await _report(admin, kind, results, target)
+
+
+async def _by_draft(options: ElectionOptions) -> None:
+    from featurewatch.cli.commands.elect import kip_4
+    from featurewatch.cli.kafka_tools.json_file import read_json_file
+    from featurewatch.cli.kafka_tools.kip_4 import check_place
+
+    check_place(
+        *("topic", "partition", "path_to_json_file", "all_topic_partitions"),
+        *("admin_config", "dry_run", "yes"),
+    )
+    text = None
+    if options.file is not None:
+        text = read_json_file(options.file)
+    elif options.topic is not None and options.partition is not None:
+        text = kip_4.partitions_of(options.topic, options.partition)
+    await kip_4.elect_preferred(options.target, text, dry_run=options.dry_run)
 
 
 def _is_old(options: ElectionOptions) -> bool:
@@ -147,7 +167,15 @@ async def _preview(
     for error in found.errors.values():
         if error.right:
             raise KafkaToolError(exception_text(error.code, error.text), right=error.right)
-    present = found.partitions
+    return effect_lines(kind, partitions, found.partitions)
+
+
+def effect_lines(
+    kind: ElectionType,
+    partitions: list[TopicPartition] | None,
+    present: Mapping[TopicPartition, PartitionDetails],
+) -> Iterator[str]:
+    """A line for each partition, or (None) for each of all that an election changes."""
     wanted = sorted(present) if partitions is None else partitions
     lines = ((one, _effect(kind, present.get(one))) for one in wanted)
     return (f"{one}: {effect}" for one, effect in lines if partitions is not None or effect)

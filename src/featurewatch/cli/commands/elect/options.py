@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 
 from featurewatch.cli.command_line import Option
 from featurewatch.cli.config.cluster_options import Yes, shared_options
-from featurewatch.cli.kafka_tools.options import BROKERS, target_values
+from featurewatch.cli.kafka_tools.options import BROKERS_OF_DIALECT, target_values
 from featurewatch.cli.kafka_tools.target import ELECT, AdminTarget
 
 Topic = Annotated[
@@ -35,7 +35,7 @@ AdminConfig = Annotated[
 DryRun = Annotated[bool, Option("--dry-run", help="Show which leaders would change; send nothing.")]
 
 _SHARED: Final[dict[str, Any]] = {
-    **BROKERS,
+    **BROKERS_OF_DIALECT,
     "topic": Topic,
     "partition": PartitionNumber,
     "path_to_json_file": ElectionFile,

@@ -48,6 +48,20 @@ async def execute(
     from featurewatch.cli.kafka_tools.json_file import read_json_file
 
     file = required(reassignment_json_file, "reassignment-json-file")
+    if target.is_kip_4:
+        from featurewatch.cli.commands.reassign.common import kip_4
+        from featurewatch.cli.kafka_tools.kip_4 import check_place
+
+        check_place("reassignment_json_file", "wait", "max_wait", "dry_run", "yes")
+        await kip_4.execute_assignment(
+            target,
+            read_json_file(file),
+            waits=wait,
+            max_wait_s=max_wait,
+            dry_run=dry_run,
+            yes=yes,
+        )
+        return
     options = ExecutionOptions(
         additional=additional,
         throttle=throttle,

@@ -25,6 +25,13 @@ async def verify(
     from featurewatch.cli.kafka_tools.json_file import read_json_file
 
     file = required(reassignment_json_file, "reassignment-json-file")
+    if target.is_kip_4:
+        from featurewatch.cli.commands.reassign.common import kip_4
+        from featurewatch.cli.kafka_tools.kip_4 import check_place
+
+        check_place("reassignment_json_file")
+        await kip_4.verify_assignment(target, read_json_file(file))
+        return
     async with target.connect(ReassignmentAdmin, changes=True) as admin:
         requested = parse_assignment(read_json_file(file))
         await verify_assignment(admin, requested, target, preserve_throttles=preserve_throttles)

@@ -16,6 +16,7 @@ from featurewatch.cli.commands.shell.cluster_names import (
 from featurewatch.cli.commands.shell.target import ShellTarget
 from featurewatch.cli.config.client_config import read_client_config
 from featurewatch.kafka.address import parse_addresses
+from featurewatch.kafka.connection import CLIENT_ID
 
 TIMEOUT_S: Final = 20.0
 _CONNECT_TIMEOUT_S: Final = 5.0
@@ -34,10 +35,12 @@ async def read_names(target: ShellTarget) -> ClusterNames:
 
 
 async def _read(target: ShellTarget) -> ClusterNames:
+    config = read_client_config(target.command_config)
     bootstrap = Bootstrap(
         parse_addresses(target.addresses),
         controllers=not target.servers,
-        security=read_client_config(target.command_config).security,
+        security=config.security,
+        client_id=config.network.client_id or CLIENT_ID,
     )
     connections = AdminConnections(bootstrap, _CONNECT_TIMEOUT_S)
     try:

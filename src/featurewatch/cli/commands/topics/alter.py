@@ -11,6 +11,7 @@ from featurewatch.cli.commands.topics.common.options import (
     with_topic_target,
 )
 from featurewatch.cli.config.cluster_options import DryRun, Yes
+from featurewatch.cli.errors import UsageError
 from featurewatch.cli.kafka_tools.target import AdminTarget
 
 
@@ -54,6 +55,34 @@ async def alter(
 
     check_server(target)
     topics = required(topic, "topic")
+    if target.is_kip_4:
+        from featurewatch.cli.commands.topics.common import kip_4
+        from featurewatch.cli.kafka_tools.kip_4 import check_place
+
+        check_place(
+            *(
+                "timeout",
+                "topic",
+                "partitions",
+                "replica_assignment",
+                "add_config",
+                "delete_config",
+            ),
+            *("if_exists", "yes"),
+        )
+        if not (partitions or replica_assignment or add_config or delete_config):
+            raise UsageError(
+                "nothing is to be changed: give --partitions, --replica-assignment, --add-config "
+                "or --delete-config"
+            )
+        changes = kip_4.AlterTopic(
+            integer(partitions, "partitions"),
+            single(replica_assignment, "replica-assignment"),
+            *parse_setting_changes(add_config, delete_config),
+        )
+        expression = single(topics, "topic") or ""
+        await kip_4.alter_topics(target, expression, changes, if_exists=if_exists, yes=yes)
+        return
     if not (add_config or delete_config):
         required(partitions, "partitions")
     expression = single(topics, "topic") or ""

@@ -56,6 +56,13 @@ async def create(
 
     check_server(target)
     topics = required(topic, "topic")
+    if target.is_kip_4:
+        from featurewatch.cli.commands.topics.common import kip_4
+        from featurewatch.cli.kafka_tools.kip_4 import check_place
+
+        check_place(
+            "timeout", "topic", "partitions", "replication_factor", "replica_assignment", "config"
+        )
     check_exclusive(
         {"replica-assignment": replica_assignment},
         {"partitions": partitions, "replication-factor": replication_factor},
@@ -63,8 +70,12 @@ async def create(
     name = single(topics, "topic") or ""
     count = integer(partitions, "partitions")
     factor = integer(replication_factor, "replication-factor")
-    assignment = parse_assignment(single(replica_assignment, "replica-assignment"))
+    text = single(replica_assignment, "replica-assignment")
+    assignment = None if target.is_kip_4 else parse_assignment(text)
     configs = parse_configs(config)
+    if target.is_kip_4:
+        await kip_4.create_topic(target, name, count, factor, text, configs)
+        return
     await create_topic(
         target,
         TopicSpec(name, count, factor, configs, assignment),

@@ -28,4 +28,9 @@ async def delete(
 
     check_server(target)
     expression = single(required(topic, "topic"), "topic") or ""
+    if target.is_kip_4:
+        from featurewatch.cli.commands.topics.common import kip_4
+
+        await kip_4.delete_topics(target, expression, if_exists=if_exists, dry_run=dry_run, yes=yes)
+        return
     await delete_topics(target, expression, if_exists=if_exists, dry_run=dry_run, yes=yes)

@@ -72,6 +72,13 @@ async def describe(
     from featurewatch.cli.output.terminal import print_line
 
     check_server(target)
+    if target.is_kip_4:
+        from featurewatch.cli.kafka_tools.kip_4 import check_place
+
+        check_place(
+            *("timeout", "topic", "under_replicated_partitions", "unavailable_partitions"),
+            *("topics_with_overrides", "if_exists", "exclude_internal"),
+        )
     if if_exists:
         if not topic and not topic_id:
             raise KafkaUsageError("--topic or --topic-id is required to describe a topic")
@@ -104,4 +111,9 @@ async def describe(
         if_exists=if_exists,
         exclude_internal=exclude_internal,
     )
+    if target.is_kip_4:
+        from featurewatch.cli.commands.topics.common import kip_4
+
+        await kip_4.print_topics(target, request)
+        return
     await print_topics(target, request)

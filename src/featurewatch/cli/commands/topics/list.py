@@ -23,6 +23,11 @@ async def list_topics(
 
     check_server(target)
     expression = single(topic, "topic")
+    if target.is_kip_4:
+        from featurewatch.cli.commands.topics.common import kip_4
+
+        await kip_4.list_topics(target, expression, exclude_internal=exclude_internal)
+        return
     async with target.connect(TopicMetadataReader) as client:
         overview = await client.overview()
     names = selected(overview.topics, expression, exclude_internal=exclude_internal)

@@ -4,7 +4,11 @@ from pathlib import Path
 from typing import Annotated
 
 from featurewatch.cli.command_line import Option
-from featurewatch.cli.kafka_tools.options import BROKERS, BROKERS_OR_CONTROLLERS, with_target
+from featurewatch.cli.kafka_tools.options import (
+    BROKERS_OF_DIALECT,
+    BROKERS_OR_CONTROLLERS,
+    with_target,
+)
 from featurewatch.cli.kafka_tools.target import REASSIGN
 
 MoveTimeout = Annotated[
@@ -93,7 +97,7 @@ PreserveThrottles = Annotated[
     bool, Option("--preserve-throttles", help="Leave throttles as they are.")
 ]
 
-with_brokers = with_target(REASSIGN, BROKERS)
+with_brokers = with_target(REASSIGN, BROKERS_OF_DIALECT)
 """Adds the shared options to a command; its first argument is their `AdminTarget`."""
 with_brokers_or_controllers = with_target(REASSIGN, BROKERS_OR_CONTROLLERS)
 """The same for a command that controllers' listeners serve, too."""

@@ -17,7 +17,7 @@ from featurewatch.cli.output.confirmation import confirm, must_confirm
 from featurewatch.cli.output.terminal import print_error, print_json_text, print_line
 
 
-class _Matched(NamedTuple):
+class MatchedTopics(NamedTuple):
     """Topics, and the bytes of their replicas; None if unknown, with the reason in ``error``."""
 
     topics: tuple[TopicDetails, ...]
@@ -35,27 +35,29 @@ async def delete_topics(
         names = selected(overview.topics, expression)
         await check_matched(client, names, expression, target.compat, if_exists=if_exists)
         wanted = frozenset(names)
-        matched = _Matched(tuple(topic for topic in overview.topics if topic.name in wanted))
+        matched = MatchedTopics(tuple(topic for topic in overview.topics if topic.name in wanted))
         if looks and names:
             matched = await _with_bytes(client, matched.topics)
     if dry_run:
-        _show(target, matched)
+        show_deletion(target, matched)
         return
     if not names:
         print_results(target, ())
         return
     if looks:
-        confirm(_preview(matched), f"Delete {_topics(len(matched.topics))}? [y/N] ")
+        confirm_deletion(matched)
     async with target.connect(TopicAdmin, changes=True) as admin:
         results = await _delete(admin, matched.topics, by_id=looks)
     print_results(target, results)
 
 
-async def _with_bytes(client: TopicMetadataReader, topics: tuple[TopicDetails, ...]) -> _Matched:
+async def _with_bytes(
+    client: TopicMetadataReader, topics: tuple[TopicDetails, ...]
+) -> MatchedTopics:
     try:
-        return _Matched(topics, await client.log_bytes(topics))
+        return MatchedTopics(topics, await client.log_bytes(topics))
     except AdminError as error:
-        return _Matched(topics, error=str(error))
+        return MatchedTopics(topics, error=str(error))
 
 
 async def _delete(
@@ -70,7 +72,13 @@ async def _delete(
     return tuple(replace(result, topic=names[result.topic]) for result in results)
 
 
-def _show(target: AdminTarget, matched: _Matched) -> None:
+def confirm_deletion(matched: MatchedTopics) -> None:
+    """Asks at the terminal whether to delete the topics; raises `Exit` if not."""
+    confirm(_preview(matched), f"Delete {_topics(len(matched.topics))}? [y/N] ")
+
+
+def show_deletion(target: AdminTarget, matched: MatchedTopics) -> None:
+    """Prints the topics that a dry run would delete."""
     if target.as_json:
         sizes = matched.log_bytes
         document: dict[str, Any] = {
@@ -93,7 +101,7 @@ def _show(target: AdminTarget, matched: _Matched) -> None:
         print_error(f"the sizes are not known: {matched.error}")
 
 
-def _preview(matched: _Matched) -> Iterator[str]:
+def _preview(matched: MatchedTopics) -> Iterator[str]:
     for topic in matched.topics:
         count = len(topic.partitions)
         size = (

@@ -51,6 +51,13 @@ async def print_topics(target: AdminTarget, request: DescribeRequest) -> None:
     """Prints the topics; raises `KafkaToolError` and `AdminError`."""
     async with target.connect(TopicMetadataReader) as client:
         described = await _read(client, request, target.compat)
+    print_described(target, described, request)
+
+
+def print_described(
+    target: AdminTarget, described: DescribedTopics, request: DescribeRequest
+) -> None:
+    """Prints the topics as the tool does, or as a document."""
     if target.as_json:
         documents = (_document(topic, described, request) for topic in described.topics)
         print_json_text(json.dumps({"topics": [item for item in documents if item is not None]}))

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from featurewatch.cli.command_line import Option
 from featurewatch.cli.config.cluster_options import Timeout
-from featurewatch.cli.kafka_tools.options import BROKERS, with_target
+from featurewatch.cli.kafka_tools.options import BROKERS_OF_DIALECT, with_target
 from featurewatch.cli.kafka_tools.target import TOPICS
 
 Once = list[str] | None
@@ -36,5 +36,5 @@ ExcludeInternal = Annotated[
     bool, Option("--exclude-internal", help="Leave out Kafka's internal topics.")
 ]
 
-with_topic_target = with_target(TOPICS, {**BROKERS, "timeout": Timeout})
+with_topic_target = with_target(TOPICS, {**BROKERS_OF_DIALECT, "timeout": Timeout})
 """Adds the shared options to a command; its first argument is their `AdminTarget`."""
