@@ -73,15 +73,24 @@ def test_no_test_module_imports_another() -> None:
     assert imports == []
 
 
+def _anchors(page: Path) -> set[str]:
+    """The anchors of a document's headings, as repositories' browsers and mkdocs make them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    words = (re.sub(r"[^\w\- ]", "", re.sub(r"\]\([^)]*\)", "", title)) for title in titles)
+    return {title.strip().lower().replace(" ", "-") for title in words}
+
+
 def test_links_between_documents_lead_somewhere() -> None:
-    """Each relative link of a document points to a file that is there."""
-    broken = [
-        f"{name}: {target}"
-        for name, text in _texts()
-        if name.endswith(".md")
-        for target in re.findall(r"\]\((?!https?:|#)([^)#\s]+)", text)
-        if not (ROOT / name).parent.joinpath(target).exists()
-    ]
+    """Each relative link of a document points to a file that is there, and to a heading of it."""
+    broken = []
+    for name, text in ((name, text) for name, text in _texts() if name.endswith(".md")):
+        for target, anchor in re.findall(r"\]\((?!https?:)([^)#\s]*)#?([^)\s]*)\)", text):
+            file = (ROOT / name).parent.joinpath(target) if target else ROOT / name
+            if not file.exists() or (
+                anchor and file.suffix == ".md" and anchor not in _anchors(file)
+            ):
+                broken.append(f"{name}: {target}#{anchor}")
     assert broken == []
 
 

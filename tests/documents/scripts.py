@@ -6,7 +6,7 @@ from typing import Final
 
 from tests.documents.blocks import Command
 
-NIGHTLY: Final = frozenset({"stack", "rehearsal", "operations", "spark"})
+NIGHTLY: Final = frozenset({"stack", "rehearsal", "moves", "operations", "spark"})
 """Places that take many seconds: their pages run by night."""
 
 
@@ -26,6 +26,7 @@ class Place:
 PLACES: Final = (
     Place("stack", r"docs/how-to/stack\.md"),
     Place("stack", r"docs/explanation/(?:kip-4|controller|reference-systems)\.md"),
+    Place("moves", r"docs/how-to/rehearse\.md", r".*-s lose:2"),
     Place("rehearsal", r"docs/how-to/rehearse\.md"),
     Place("rehearsal", r"docs/how-to/storage\.md", r"featurewatch storage info"),
     Place("operations", r"docs/explanation/operations\.md"),

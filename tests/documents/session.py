@@ -32,6 +32,8 @@ ENDLESS: Final = {
     r"python -m featurewatch\.reference\.zookeeper": r"^ready$",
 }
 """Commands that run until Ctrl-C, and what they print once they work."""
+KEPT: Final = r"featurewatch (?:up|web)\b"
+"""Those that go with the lines after them; each other one is ended once it works."""
 
 _VARIES: Final = (
     (re.compile(r"\b\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z?)?(?: UTC)?"), "TIME"),
@@ -71,30 +73,32 @@ class Session:
 
     def again(self, command: Command) -> str:
         """As `run`, of a line that ran before, too."""
-        self.done.discard(self.line(command))
+        self.done.discard(self.named(command.text))
         return self.run(command)
 
-    def line(self, command: Command) -> str:
-        """Returns the command line with this session's names."""
+    def named(self, text: str) -> str:
+        """Returns a command line, or what a page shows, with this session's names."""
         longest_first = sorted(self.names, key=len, reverse=True)
         if not longest_first:
-            return command.text
+            return text
         pattern = "|".join(rf"(?<![\w.]){re.escape(name)}(?![\w])" for name in longest_first)
-        return re.sub(pattern, lambda match: self.names[match[0]], command.text)
+        return re.sub(pattern, lambda match: self.names[match[0]], text)
 
     def run(self, command: Command, codes: frozenset[int] = frozenset({0})) -> str:
         """Runs a command line to its end, or until it works; returns what it printed.
 
         A line that ran before is not run again.
         """
-        line = self.line(command)
+        line = self.named(command.text)
         if line in self.done:
             return ""
         for pattern, works in ENDLESS.items():
             if re.match(pattern, command.text):
-                self._begin(line, works)
+                printed = self._begin(line, works)
                 self.done.add(line)
-                return ""
+                if not re.match(KEPT, command.text):
+                    self._end(line)
+                return printed
         done = subprocess.run(
             ["bash", "-c", line],
             cwd=self.directory,
@@ -106,9 +110,11 @@ class Session:
         )
         assert done.returncode in codes, f"{line}\n{done.returncode}: {done.stdout}{done.stderr}"
         self.done.add(line)
+        if found := re.search(r"^zookeeper   ([^/\s]+)", done.stdout, re.MULTILINE):
+            self.names = {**self.names, "127.0.0.1:15821": found[1]}
         return done.stdout
 
-    def _begin(self, line: str, works: str) -> None:
+    def _begin(self, line: str, works: str) -> str:
         log = self.directory / f"endless-{len(self.done)}.log"
         with log.open("w") as output:
             process = subprocess.Popen(
@@ -122,8 +128,11 @@ class Session:
         self.running[line] = process
         found = re.compile(works, re.MULTILINE)
         ended = process.poll
-        assert eventually(lambda: bool(found.search(log.read_text())) or ended() is not None), line
+        assert eventually(
+            lambda: bool(found.search(log.read_text())) or ended() is not None, TIMEOUT_S
+        ), line
         assert found.search(log.read_text()), f"{line}\n{ended()}: {log.read_text()}"
+        return log.read_text()
 
     def _environment(self) -> dict[str, str]:
         bare = environment(self.directory, **self.variables)
@@ -131,17 +140,15 @@ class Session:
 
     def close(self) -> None:
         """Ends what runs, the newest first, as Ctrl-C does; each must end well."""
-        ends = {}
-        for line, process in reversed(self.running.items()):
-            process.send_signal(signal.SIGINT)
-            try:
-                ends[line] = process.wait(_END_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                ends[line] = process.wait()
-        self.running.clear()
-        bad = {line: code for line, code in ends.items() if code not in (0, 130, -signal.SIGINT)}
-        assert bad == {}
+        for line in [*reversed(self.running)]:
+            self._end(line)
+
+    def _end(self, line: str) -> None:
+        process = self.running[line]
+        process.send_signal(signal.SIGINT)
+        code = process.wait(_END_S)
+        del self.running[line]
+        assert code in (0, 130, -signal.SIGINT), f"{line}\nended with {code}"
 
     def kill(self) -> None:
         """Ends what still runs, if the tests failed."""

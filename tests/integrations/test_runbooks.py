@@ -1,13 +1,9 @@
-"""The runbooks: a page for each alert, with commands that exist."""
+"""The runbooks: a page for each alert; tests/documents runs their commands."""
 
 import re
-import shlex
-from collections.abc import Iterator
 
-import click
 import pytest
 
-from featurewatch.cli.app import app
 from featurewatch.integrations.notify.alert_labels import WATCHDOG
 from featurewatch.integrations.prometheus.files import ALL_RULES
 from scripts.generators.runbooks import DIRECTORY, INDEX, UNWRITTEN
@@ -41,29 +37,3 @@ def test_a_page_answers_four_questions(name: str) -> None:
     unwritten = [part for part, text in texts.items() if len(text) <= 15 or UNWRITTEN in text]
     assert unwritten == [], f"write these parts of docs/runbooks/{name}.md"
     assert texts["When it resolves"] == f"It ends {ENDS[name]}."
-
-
-def commands() -> Iterator[tuple[str, list[str]]]:
-    """Each command of featurewatch in a runbook, as words."""
-    for name in NAMES:
-        text = " ".join((DIRECTORY / f"{name}.md").read_text().split("\n## ", 1)[1].split())
-        fenced = re.findall(r"``` (.+?) ```", text)
-        lines = re.findall(
-            r"(?:^|(?<= ))featurewatch .+?(?= featurewatch | curl | amtool |$)", *fenced
-        )
-        inline = re.findall(r"`(featurewatch [^`]+)`", text.replace("```", ""))
-        yield from ((name, shlex.split(line)) for line in [*lines, *inline])
-
-
-@pytest.mark.parametrize(("name", "words"), [*commands()])
-def test_the_commands_exist(name: str, words: list[str]) -> None:
-    """With their parts and flags, as somebody types them at night."""
-    command: click.Command = app
-    path = [word for word in words[1:] if re.fullmatch(r"[a-z-]+", word) and word[0] != "-"]
-    for word in path:
-        assert isinstance(command, click.Group)
-        found = command.get_command(click.Context(command), word)
-        assert found is not None, words
-        command = found
-    flags = {flag for param in command.params for flag in param.opts}
-    assert {word for word in words if word.startswith("-")} <= flags, words
