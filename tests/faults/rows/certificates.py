@@ -70,9 +70,12 @@ def _row(peer: Peer, kind: Kind, about: str) -> Fault:
         f"{about} of another authority, and the file on disk is replaced 10 s later",
         partial(replaced, peer=peer, kind=kind),
         hold_s=10,
+        limit_s=60,
         tls=True,
         watch=by_tls,
         may_fire=STALLED,
+        # Faust does not end while it cannot reach the bus: then the process does.
+        may_end=peer == "bus",
     )
 
 
