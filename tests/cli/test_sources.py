@@ -212,6 +212,7 @@ async def test_an_id_that_another_cluster_returned_for_a_while_is_learned_again(
 ) -> None:
     """A name may lead to another cluster at the start: the right one is followed afterwards."""
     monkeypatch.setattr("featurewatch.cli.runtime.sources._LEARN_AGAIN_S", 0.1)
+    monkeypatch.setattr("featurewatch.cli.runtime.sources._OTHER_LOOKS", 2)
     node, sink = ScriptedNode(cluster="wrong"), RecordingSink()
     async with listening([node]):
         watched = WatchedCluster(ClusterSection(servers=str(node.address)))

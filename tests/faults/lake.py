@@ -44,7 +44,10 @@ class LakeOutputs:
         ]
         alerts = sorted(self._rows(ALERTS, *_ALERT), key=lambda row: row["at"])
         state = max(epochs, key=lambda row: row["revision"], default=None)
-        return Outputs(changes, epochs, [{**row, "id": row["alert_id"]} for row in alerts], state)
+        named = [
+            {**row, "id": row["alert_id"], "at_ms": row["at"].timestamp() * 1000} for row in alerts
+        ]
+        return Outputs(changes, epochs, named, state)
 
     @property
     def firing(self) -> list[str]:

@@ -49,8 +49,8 @@ class Certificates:
 class Servers:
     """A quorum of three, a bus of one, and the proxy before them.
 
-    ``controllers``, ``tls_controllers`` and ``bus_of`` are the addresses that featurewatch is given,
-    the last for each user, and ``tls`` for both. What the harness does itself passes no proxy.
+    ``controllers``, ``tls_controllers`` and ``bus_of`` are the addresses that featurewatch has, the
+    last for each user, and ``tls`` for both. What the harness does itself passes no proxy.
     """
 
     quorum: Cluster

@@ -24,7 +24,7 @@ from tests.processes import Process, is_ready, wait_ready
 _READY_S: Final = 180.0
 _RESTART_S: Final = 1.0
 WEB_CONFIG: Final = "http_server_config: {}\n"
-FIRST_TOKEN: Final = "the-first-token-of-a-stack"
+FIRST_TOKEN: Final = "the-first-token-of-a-stack"  # noqa: S105 - of a test
 NAMES: Final = ".faults.test"
 """The end of host names that lead to the address in the file ``names`` (`tests.faults.names`)."""
 
@@ -42,10 +42,10 @@ def with_brokers(servers: Servers) -> list[str]:
 
 
 def by_names(servers: Servers) -> list[str]:
-    """The options of a source that knows names alone (`NAMES`), and learns the cluster's id."""
+    """The options of a source that knows names alone (`NAMES`), and the cluster's id."""
     ports = [address.rpartition(":")[2] for address in servers.controllers.split(",")]
     named = [f"controller-{number}{NAMES}:{port}" for number, port in enumerate(ports, 1)]
-    return ["--controllers", ",".join(named)]
+    return ["--controllers", ",".join(named), "--cluster-id", servers.quorum.cluster_id]
 
 
 def by_tls(servers: Servers) -> list[str]:

@@ -24,7 +24,7 @@ def epoch(revision: int, **finalized: int) -> Value:
 
 def alert(rule: str, state: str, cause: str = "1", **fields: Any) -> Value:
     """A message on featurewatch.alerts."""
-    value = {"id": f"c/{rule}", "rule": rule, "state": state, "cause": cause}
+    value = {"id": f"c/{rule}", "rule": rule, "state": state, "cause": cause, "at_ms": 0}
     return {**value, "severity": "critical", "summary": "s", "evidence": {}, **fields}
 
 
@@ -55,6 +55,30 @@ def test_a_missing_change_is_lost() -> None:
     assert compare(TRUTH, replace(WHOLE, changes=CHANGES[:2])).lost == 1
     assert compare(TRUTH[:2], replace(WHOLE, changes=(CHANGES[0], CHANGES[2]))).lost > 0
     assert failures(replace(WHOLE, epochs=EPOCHS[1:])) == ("lost",)
+
+
+def test_a_fault_that_nobody_is_told_of_fails() -> None:
+    """A rule that must fire, may; one that may stay is not stuck."""
+    more: dict[str, Any] = {"may_fire": ("a",), "must_fire": ("a",)}
+    assert compare(TRUTH, WHOLE, **more).notes == ("a did not fire",)
+    fired = replace(WHOLE, alerts=[alert("a", "firing")])
+    assert failures(fired, **more) == ("stuck_alerts",)
+    assert failures(fired, **more, may_stay=("a",)) == ()
+
+
+def test_texts_that_differ_within_a_minute_are_repeats() -> None:
+    """Not where state or severity changed, a minute has passed, or the message is the same."""
+    first = alert("a", "firing")
+    for other, is_repeat in (
+        (alert("a", "firing", "2", at_ms=59_999, summary="t"), True),
+        (alert("a", "firing", "2", at_ms=60_000, summary="t"), False),
+        (alert("a", "firing", "2", at_ms=1, severity="warning"), False),
+        (alert("a", "resolved", "2", at_ms=1), False),
+        (first, False),
+    ):
+        outputs = replace(WHOLE, alerts=[first, other, alert("a", "resolved", "3", at_ms=10**6)])
+        notes = ("a was repeated within a minute",) if is_repeat else ()
+        assert compare(TRUTH, outputs, may_fire=("a",)).notes == notes
 
 
 def test_a_change_that_cannot_be_had_again_must_be_reported() -> None:

@@ -122,7 +122,6 @@ ROWS: Final = (
         "the source starts while the controllers' names resolve to another cluster, for 30 s",
         lambda s: names_elsewhere(s, restarted=True),
         hold_s=30,
-        limit_s=60,
         must_fire=STALLED,
         watch=by_names,
     ),

@@ -36,31 +36,50 @@ def _of(stack: Stack) -> EnsembleStack:
 
 
 @contextmanager
-def outage(stack: Stack, order: Sequence[str], *, at_once: bool = False) -> Iterator[None]:
-    """Parts are killed one after the other, and started in the same order."""
+def outage(
+    stack: Stack, order: Sequence[str], *, back: Sequence[str] = (), at_once: bool = False
+) -> Iterator[None]:
+    """Parts are killed one after the other, and started in the same order or in that of ``back``.
+
+    Without ZooKeeper no node of the reference system starts, so that one is waited for.
+    """
+    pause_s = 0.0 if at_once else _BETWEEN_S  # not a condition: see above
     for name in order:
         for victim in _PARTS[name](stack):
-            if isinstance(victim, Process):
-                stack.hold(victim)
-            else:
-                victim.kill()
-        if not at_once:
-            time.sleep(_BETWEEN_S)  # not a condition: see above
+            _kill(stack, victim)
+        time.sleep(pause_s)
     try:
         yield
     finally:
-        for name in order:
+        back = back or order
+        for name in back:
             for victim in _PARTS[name](stack):
-                if isinstance(victim, Process):
-                    stack.release(victim)
-                else:
-                    victim.start(wait=False)  # type: ignore[attr-defined]
-            if not at_once:
-                time.sleep(_BETWEEN_S)
-        for name in order:
-            for victim in _PARTS[name](stack):
-                if isinstance(victim, Server):
-                    victim.wait_ready()
+                _start(stack, victim)
+            if name == "zookeeper":
+                _wait_ready(stack, name)
+            time.sleep(pause_s)
+        for name in back:
+            _wait_ready(stack, name)
+
+
+def _kill(stack: Stack, victim: Server | Process) -> None:
+    if isinstance(victim, Process):
+        stack.hold(victim)
+    else:
+        victim.kill()
+
+
+def _start(stack: Stack, victim: Server | Process) -> None:
+    if isinstance(victim, Process):
+        stack.release(victim)
+    else:
+        victim.start(wait=False)  # type: ignore[attr-defined]
+
+
+def _wait_ready(stack: Stack, name: str) -> None:
+    for victim in _PARTS[name](stack):
+        if isinstance(victim, Server):
+            victim.wait_ready()
 
 
 @contextmanager
@@ -79,15 +98,11 @@ def stopped_in_order(stack: Stack) -> Iterator[None]:
             node.wait_ready()
 
 
-def _row(name: str, about: str, order: Sequence[str], **more: Any) -> Fault:
+def _row(
+    name: str, about: str, order: Sequence[str], back: Sequence[str] = (), **more: Any
+) -> Fault:
     options: dict[str, Any] = {"hold_s": 10, "changes": 0, "may_fire": STALLED, **more}
-    return Fault(f"outage-{name}", about, partial(outage, order=order), **options)
-
-
-def _inner_row(*order: str, **more: Any) -> Fault:
-    first, second = order
-    about = f"the {first} is killed before the {second}, and starts before it"
-    return _row(f"{first}-first", about.replace("brokers is", "brokers are"), order, **more)
+    return Fault(f"outage-{name}", about, partial(outage, order=order, back=back), **options)
 
 
 ROWS: Final = (
@@ -124,8 +139,31 @@ ROWS: Final = (
         changes=0,
         may_fire=STALLED,
     ),
-    _inner_row("controller", "broker", split=True),
-    _inner_row("broker", "controller", split=True),
-    _inner_row("zookeeper", "brokers", ensemble=True, may_fire=MISSED),
-    _inner_row("brokers", "zookeeper", ensemble=True, may_fire=MISSED),
+    _row(
+        "controller-first",
+        "the controller is killed before the broker, and starts before it",
+        ("controller", "broker"),
+        split=True,
+    ),
+    _row(
+        "broker-first",
+        "the broker is killed before the controller, and starts before it",
+        ("broker", "controller"),
+        split=True,
+    ),
+    _row(
+        "zookeeper-first",
+        "kill -9 of the ensemble and then of the brokers, back in this order",
+        ("zookeeper", "brokers"),
+        may_fire=MISSED,
+        ensemble=True,
+    ),
+    _row(
+        "brokers-first",
+        "kill -9 of the brokers and then of the ensemble, back in the other order",
+        ("brokers", "zookeeper"),
+        back=("zookeeper", "brokers"),
+        may_fire=MISSED,
+        ensemble=True,
+    ),
 )

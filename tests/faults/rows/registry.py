@@ -6,6 +6,7 @@ from tests.faults.fault import Fault
 from tests.faults.rows import (
     addresses,
     certificates,
+    clusters,
     ensemble,
     network,
     outages,
@@ -26,6 +27,7 @@ ROWS: Final[tuple[Fault, ...]] = (
     *rights.ROWS,
     *certificates.ROWS,
     *addresses.ROWS,
+    *clusters.ROWS,
     *outages.ROWS,
     *ensemble.ROWS,
     *pipeline.ROWS,

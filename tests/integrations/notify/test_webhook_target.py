@@ -109,6 +109,33 @@ async def test_what_a_receiver_refuses_is_given_up() -> None:
     assert count(metrics, "dropped_total") == 1
 
 
+async def test_an_event_alone_that_is_not_taken_holds_up_no_other() -> None:
+    """A receiver that fails of one event, and takes a test event, gets the next one soon."""
+    clock, metrics = Clock(), NotifyMetrics()
+
+    def answer(_: int) -> web.Response:
+        return web.Response(status=500 if received.ids[-1] == EVENT.id else 204)
+
+    async with receiver(answer) as received, sender_to(received, clock, metrics) as sender:
+        await sender.deliver(EVENT, NOW_MS)
+        assert len(received.ids) == MAX_REFUSALS + 2
+        assert received.ids[-1] == EVENT.id != received.ids[-2]
+        assert clock.now_ms < NOW_MS + 3_600_000
+    assert count(metrics, "dropped_total") == 1
+
+
+async def test_an_event_that_is_taken_after_the_test_event_is_not_dropped() -> None:
+    """The receiver recovered in between."""
+    clock, metrics = Clock(), NotifyMetrics()
+    async with (
+        receiver(lambda n: web.Response(status=500 if n < MAX_REFUSALS else 204)) as received,
+        sender_to(received, clock, metrics) as sender,
+    ):
+        await sender.deliver(EVENT, NOW_MS)
+        assert received.ids[-1] == EVENT.id
+    assert (count(metrics, "sent_total"), count(metrics, "dropped_total")) == (1, 0)
+
+
 async def test_after_a_day_a_message_is_given_up() -> None:
     """The receiver is tried to the last, never past the day."""
     clock, metrics = Clock(), NotifyMetrics()

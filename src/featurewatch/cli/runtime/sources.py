@@ -49,7 +49,11 @@ LOG: Final = logging.getLogger("featurewatch.watch")
 
 _CATCHING_UP_POLL_S: Final = 0.1
 _LEARN_AGAIN_S: Final = 30.0
-"""Between two looks at the id of a cluster that another entry has too."""
+"""Between two looks at the id of a cluster that another entry has too, or that is not read."""
+
+_OTHER_LOOKS: Final = 10
+"""After this many looks in a row that find another id, it is the cluster's: a name may lead
+elsewhere for minutes."""
 
 _Source = TypeVar("_Source", bound=SourceShell)
 _ZookeeperSupervisor = SourceSupervisor[ZookeeperSource] | None
@@ -257,21 +261,26 @@ class WatchedCluster:
         return learned[0]
 
     async def _until_other(self, cluster_id: ClusterId) -> None:
-        """Raises `_RefusedError` once no source reads and the nodes return another id.
+        """Raises `_RefusedError` once no source has read for minutes and the nodes have another id.
 
-        They were another cluster's when the id was learned, or are now: a name or a load balancer
-        may lead elsewhere for a while.
+        They may have been another cluster's when the id was learned.
         """
+        other, looks = cluster_id, 0
         while not (self._cluster.cluster_id or self._cluster.log_directory):
             await asyncio.sleep(_LEARN_AGAIN_S)
             if not all(one.report().state is SourceState.STALLED for one in self.sources):
+                looks = 0
                 continue
             try:
                 found = (await find_cluster_id(self._cluster, self._logins)).cluster
             except Exception as error:  # of these nodes, or of this process for a moment
                 LOG.warning("%s: its id cannot be read again: %s", self.name, error_line(error))
                 continue
-            if found not in (None, cluster_id):
+            if found is None or found == cluster_id:
+                looks = 0
+                continue
+            other, looks = found, looks + 1 if found == other else 1
+            if looks >= _OTHER_LOOKS:
                 LOG.warning(
                     "%s: its nodes return the id %s now, not %s", self.name, found, cluster_id
                 )

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from http import HTTPStatus
 from typing import Final
 
 from featurewatch.integrations.notify.http_client import TargetClient, TargetResponse
@@ -20,6 +21,9 @@ from featurewatch.integrations.notify.webhook import (
 )
 
 LOG: Final = logging.getLogger("featurewatch.notify")
+
+_NOT_ABOUT_ONE: Final = (0, HTTPStatus.TOO_MANY_REQUESTS)
+"""Statuses that say nothing of the event: no response, and too many requests."""
 
 Sleep = Callable[[float], Awaitable[None]]
 
@@ -57,10 +61,14 @@ class WebhookSender:
         """Delivers one event, or gives it up after a day; ``received_ms`` is when the bus received
         it. There is one attempt at least.
 
+        An event that the receiver still does not take while it takes a test event would hold up all
+        after it: it is given up after one more attempt.
+
         Raises:
             TargetStoppedError: The target wants no more messages.
         """
         attempts = refusals = 0
+        takes_others = False
         while True:
             response = await self.attempt(event)
             attempts += 1
@@ -75,12 +83,22 @@ class WebhookSender:
                 case Delivery.REFUSED:
                     refusals += 1
             self._note(response)
+            if takes_others or refusals >= MAX_REFUSALS:
+                self.drop(event)
+                return
+            if attempts >= MAX_REFUSALS and response.status not in _NOT_ABOUT_ONE:
+                takes_others = await self._takes_others()
+                if takes_others:
+                    continue
             wait = wait_s(attempts, response.retry_after, self._jitter())
-            is_late = self._now_ms() + wait * 1000 > received_ms + GIVE_UP_MS
-            if refusals >= MAX_REFUSALS or is_late:
+            if self._now_ms() + wait * 1000 > received_ms + GIVE_UP_MS:
                 self.drop(event)
                 return
             await self._sleep(wait)
+
+    async def _takes_others(self) -> bool:
+        """Whether the receiver works, as a test event shows: a person may see that event."""
+        return delivery_of((await self.send_trial()).status) is Delivery.DONE
 
     @property
     def is_failing(self) -> bool:
