@@ -233,7 +233,7 @@ def memory(bus: BusSettings, directory: Path) -> Iterator[dict[str, Any]]:
         worker.start()
         stack.callback(worker.kill)
         asyncio.run(_publish(bus))
-        _wait_for_change(bus, _LAST_LEVEL, 500)
+        _wait_for_change(bus, _LAST_LEVEL, 1500)
         rss_mb = _rss_mb(worker.pid)
     yield _measure("worker_rss_mb_hostile", rss_mb, MAX_RSS_MB)
 
