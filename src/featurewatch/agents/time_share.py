@@ -43,8 +43,8 @@ class TimeShare:
 
     def is_over(self, cluster: ClusterId, now_s: float) -> bool:
         """Whether a cluster has used up its share, until half of it is there again."""
-        if not self._used_s or cluster not in self._used_s:
-            return cluster in self._over
+        if cluster not in self._used_s:
+            return False
         used_s = self._used(cluster, now_s)
         if used_s <= CAPACITY_S / 2:
             self._over.discard(cluster)
