@@ -4,14 +4,15 @@ import re
 
 import pytest
 
+from featurewatch.agents import consumer_thread, time_share
 from featurewatch.cli.config.settings import ClusterSection, WebSection
 from featurewatch.cli.runtime import resync
 from featurewatch.cli.runtime.supervisor import DEFAULT_BACKOFF
 from featurewatch.common.http import access, listener, passwords, rate_limits
 from featurewatch.kafka import limits, sasl
 from featurewatch.kafka.address import Address
-from featurewatch.monitor.rules import rule
 from featurewatch.monitor import alert_budget
+from featurewatch.monitor.rules import rule
 from featurewatch.monitor.snapshot import MAX_INCOMPATIBLE
 from featurewatch.streams import events, health, node_addresses, types
 from featurewatch.streams.apiversions import node_features
@@ -93,6 +94,10 @@ LIMITS = {
     "of them, alerts that begin or change": (
         f"{alert_budget.CAPACITY:,} at once, then one a second"
     ),
+    "time of a worker for one cluster, beyond twice what messages of their size take": (
+        f"{time_share.CAPACITY_S:g} s at once, and a fifth of the time"
+    ),
+    "messages that a worker reads ahead": size(consumer_thread.MAX_QUEUED_BYTES),
     "incompatible nodes in a snapshot, one for each level": f"{MAX_INCOMPATIBLE:,}",
     "event": size(MAX_EVENT_BYTES),
     "requests of one HTTP client": (

@@ -150,6 +150,7 @@ RECORDS: Final[dict[str, Callable[[int], RecordJson]]] = {
     "REGISTER_CONTROLLER_RECORD": lambda n: r.register_controller(n % 9, ranges(n)),
     "UNREGISTER_BROKER_RECORD": r.unregister,
     "UNREGISTER_CONTROLLER_RECORD": r.unregister_controller,
+    "FENCE_BROKER_RECORD, of nobody": lambda n: r.fence(MAX_NODES + n),
     "FENCE_BROKER_RECORD": lambda n: r.fence(n % 9000) if n % 2 else r.unfence(n % 9000),
     "BROKER_REGISTRATION_CHANGE_RECORD": lambda n: r.change(n % 9000, fenced=1 - 2 * (n % 2)),
     "FEATURE_LEVEL_RECORD": lambda n: r.level(f"odd.{n % 190}", n % 3 + 1),
@@ -233,7 +234,7 @@ def memory(bus: BusSettings, directory: Path) -> Iterator[dict[str, Any]]:
         worker.start()
         stack.callback(worker.kill)
         asyncio.run(_publish(bus))
-        _wait_for_change(bus, _LAST_LEVEL, 500)
+        _wait_for_change(bus, _LAST_LEVEL, 1500)
         rss_mb = _rss_mb(worker.pid)
     yield _measure("worker_rss_mb_hostile", rss_mb, MAX_RSS_MB)
 

@@ -131,6 +131,27 @@ def test_a_change_of_an_unknown_broker_is_counted() -> None:
     assert dict(image.features.levels) == {MV: 7}
 
 
+def test_changes_of_unknown_brokers_cost_what_they_are() -> None:
+    """None of them is compared with all records after it: a message may have 150,000."""
+
+    def reads_of(count: int) -> int:
+        reads = 0
+
+        class Data(dict[str, object]):
+            def get(self, *arguments: str) -> object:  # type: ignore[override]
+                nonlocal reads
+                reads += 1
+                return super().get(*arguments)
+
+        changes = [r.record("FENCE_BROKER_RECORD", {"id": 5000, "epoch": 1}) for _ in range(count)]
+        removals = [{**r.unregister(node), "data": Data(brokerId=node)} for node in range(count)]
+        image = fold_all([r.commit(5000, *changes, *removals)])
+        assert image.sources.unreadable["FENCE_BROKER_RECORD"].count == count
+        return reads
+
+    assert reads_of(200) <= 400
+
+
 def test_a_broker_may_be_unregistered_twice() -> None:
     """After a crash a broker may be unregistered before its commit is applied again."""
     image = fold_all([r.commit(2, r.change(4, 1), r.unregister(4))])

@@ -6,7 +6,7 @@ over is such a hole; what it delivered and Faust dropped is not, and may never b
 """
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from aiokafka.errors import RequestTimedOutError
@@ -23,6 +23,22 @@ Faust's 1,500 ms a restart took three seconds longer. New messages end the wait 
 _JOIN_TIMEOUT_S: Final = 20.0
 """How long a request to join may take at most: the bus answers it once all other members have
 joined or their sessions have ended."""
+
+
+MAX_QUEUED_BYTES: Final = 64 << 20
+"""The values of messages that wait for their agents. Faust bounds their number, at 4,096 for each
+topic, and each may have 16 MiB. What is fetched at once comes on top of it."""
+
+_FULL_S: Final = 0.1
+"""How long a fetch waits where too much is queued."""
+
+
+def queued_bytes(channels: Iterable[Any]) -> int:
+    """The bytes of the values that wait in the queues of Faust's channels."""
+    queues = {id(channel._queue): channel._queue for channel in channels}
+    # Copies: the event loop takes from the queues in another thread.
+    waiting = [event for queue in queues.values() if queue is not None for event in [*queue._queue]]
+    return sum(len(event.message.value or b"") for event in waiting)
 
 
 class Freshness:
@@ -178,6 +194,9 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]  # fa
         return subscription and subscription.assignment
 
     async def _fetch_records(self, consumer: Any, *args: Any, **kwargs: Any) -> Any:
+        if queued_bytes(self.consumer.app.topics) > MAX_QUEUED_BYTES:
+            await asyncio.sleep(_FULL_S)
+            return {}
         assignment = consumer._subscription.subscription.assignment
         if assignment is not None:
             for partition in assignment.tps:

@@ -7,6 +7,7 @@ that are published again have the same keys.
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
@@ -20,6 +21,7 @@ from featurewatch.agents.changelog import ChangelogWriter
 from featurewatch.agents.delivery import GapDetector, input_message, reversal_reason
 from featurewatch.agents.metrics import WorkerMetrics
 from featurewatch.agents.run_failure import RunFailure
+from featurewatch.agents.time_share import TimeShare
 from featurewatch.common.limited_log import LimitedLog
 from featurewatch.monitor.alerts import NO_HELD, Cause, with_held_published
 from featurewatch.monitor.input_messages import (
@@ -101,6 +103,7 @@ class EventProcessor:
         failure: RunFailure,
         monotonic: Callable[[], float],
         limits: Limits = DEFAULT_LIMITS,
+        processor_time: Callable[[], float] = time.thread_time,
     ) -> None:
         self.states: dict[ClusterId, MonitorState] = {}
         self.last_seen: dict[tuple[ClusterId, str], float] = {}
@@ -118,6 +121,8 @@ class EventProcessor:
         self._monotonic = monotonic
         self._limits = limits
         self._gaps = GapDetector(app)
+        self._processor_time = processor_time
+        self._share = TimeShare()
         # Whoever writes an input topic determines how many lines there are about its messages.
         self._input_log = LimitedLog(LOG, monotonic)
         # The agents of all topics share the states: one message at a time.
@@ -268,8 +273,15 @@ class EventProcessor:
         await self._apply(encode_result(self._bus, ProcessResult(before, step)), partition, table)
 
     async def _process(self, topic: Topic, message: InputMessage, table: Any) -> None:
-        began_s = self._monotonic()
+        began_s, began_used_s = self._monotonic(), self._processor_time()
+        named = ClusterId((message.key or b"").decode(errors="replace"))
+        if named in self.states and self._share.is_over(named, began_s):
+            await self._pass_over(topic, named, message, table)
+            return
         encoded = self._step(message)
+        if not encoded.result.step.delta.from_snapshot:  # it costs what the cluster has
+            used_s = self._processor_time() - began_used_s
+            self._share.charge(named, used_s, len(message.value or b""), began_s)
         await self._apply(encoded, message.partition, table)
         cluster = encoded.result.before.image.cluster
         if cluster in self.states:  # ignore clusters that appear only as a message key
@@ -282,6 +294,20 @@ class EventProcessor:
                 self._input_log.note("losses", "%s: %s", _place(message), reason)
                 await self._report_loss(cluster, message, reason, table)
         self._metrics.observe(topic, encoded.result.step, self._monotonic() - began_s)
+
+    async def _pass_over(
+        self, topic: Topic, cluster: ClusterId, message: InputMessage, table: Any
+    ) -> None:
+        """Counts a message as lost whose cluster has used up its share of this worker's time."""
+        self.last_seen[cluster, topic.short_name] = self._monotonic()
+        if self.states[cluster].image.sources.has_lost(topic.short_name):
+            return
+        reason = (
+            f"the messages from offset {message.offset} on were passed over for a while, as those "
+            "of this cluster took more of the worker's time than clusters share"
+        )
+        self._input_log.note("shares", "%s: %s", _place(message), reason)
+        await self._report_loss(cluster, message, reason, table)
 
     def _step(self, message: InputMessage) -> EncodedResult:
         """Decodes a message, applies it and encodes the result.

@@ -15,6 +15,11 @@ therefore noticed before the next message is processed:
 The rows of a cluster that this version cannot read, as those of another version may be, are as good
 as lost: they are deleted, and the cluster continues from what was published of it.
 
+A worker may end after it has published an alert and before it has persisted it. The same message
+then has the same alert again, unless the next worker judges by something else: another version,
+other learned tables or other limits. So the row names that as well, and where it differs, what
+fires is taken from the topic of the alerts: the next evaluation ends what no longer holds.
+
 An input whose messages expired before they were read is handled like a recreated one: what an
 earlier worker published of them cannot be published again from them.
 """
@@ -23,6 +28,8 @@ import asyncio
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
+from hashlib import sha256
+from importlib.metadata import version
 from itertools import product
 from typing import Final, Protocol
 
@@ -34,7 +41,9 @@ from featurewatch.agents.published_outputs import (
     read_published_states,
     with_published_features,
 )
+from featurewatch.kafka.releases import record_files
 from featurewatch.monitor.alerts import Cause
+from featurewatch.monitor.readiness.state_timers import Limits
 from featurewatch.monitor.rows import StateRowError, rows_of_state
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topic_keeper import TopicIds
@@ -52,6 +61,9 @@ LOG: Final = logging.getLogger("featurewatch.worker")
 _ROW: Final = "topic-ids/"
 _HISTORIES: Final = tuple(topic for topic in WORKER_OUTPUTS if not topic.is_compacted)
 """The outputs whose earlier messages cannot be published again."""
+
+_JUDGES: Final = "judged by"
+"""The key of `judges` among the ids of topics; no topic has a space in its name."""
 
 _ROWS_LOST: Final = "the changelog of the worker's tables was deleted, and its rows are lost"
 _UNREAD_LOST: Final = "messages expired before a worker had committed what it read of them"
@@ -81,6 +93,14 @@ def changed_topics(before: TopicIds, after: TopicIds) -> list[str]:
     ]
 
 
+def judges(limits: Limits) -> str:
+    """A digest of what decides which alerts follow from a message, beside the message."""
+    learned = {file.release: file.content for file in record_files() if file.is_learned}
+    content = version("featurewatch"), limits, learned
+    encoded = orjson.dumps(content, default=sorted, option=orjson.OPT_SORT_KEYS)  # of a set
+    return sha256(encoded).hexdigest()
+
+
 class InputPositions(Protocol):
     """Where the partitions of input topics, by full name and number, are read."""
 
@@ -95,7 +115,7 @@ class TopicChanges:
     """Brings states and outputs up to the topics that exist now.
 
     ``ids`` are the ids of all topics. ``clock_ms`` gives milliseconds since the Unix epoch.
-    ``changelog`` is the full name of the changelog.
+    ``changelog`` is the full name of the changelog, ``judged_by`` this worker's `judges`.
     """
 
     def __init__(
@@ -106,11 +126,12 @@ class TopicChanges:
         positions: InputPositions,
         clock_ms: Callable[[], int],
         changelog: str,
+        judged_by: str,
     ) -> None:
         self._bus = bus
         self._changelog = changelog
         self._processor = processor
-        self._ids = ids
+        self._ids = {**ids, _JUDGES: judged_by}
         self._positions = positions
         self._clock_ms = clock_ms
 
@@ -144,7 +165,9 @@ class TopicChanges:
                     await self._go_on_from(published, _ROWS_LOST)
                 elif cluster in unreadable:
                     await self._go_on_from(published, str(unreadable[cluster]))
-        await self._adopt_published(changes, await self._with_lost_inputs(changes))
+        unread = await self._with_lost_inputs(changes)
+        await self._adopt_published(changes, unread)
+        await self._adopt_firing(changes, unread)
         for partition in sorted(partitions):
             changed = changes[partition]
             for topic in INPUTS:
@@ -230,6 +253,27 @@ class TopicChanges:
                 state = replace(state, firing=published.firing)
             self._processor.states[cluster] = state
             await self._processor.write_rows(partition, list(rows_of_state(state).items()))
+
+    async def _adopt_firing(
+        self, changes: Mapping[int, Collection[str]], adopted: Collection[int]
+    ) -> None:
+        """Adopts what fires by the topic of the alerts, where a worker that judges otherwise wrote
+        the rows; ``adopted`` are the partitions for which that was done already."""
+        alerts = self._bus.topic(ALERTS)
+        judged = [
+            partition
+            for partition, changed in changes.items()
+            if _JUDGES in changed and alerts not in changed and partition not in adopted
+        ]
+        if not judged:
+            return
+        for published, _ in await asyncio.to_thread(read_published_states, self._bus, judged):
+            state = self._processor.states.get(published.image.cluster)
+            if state is not None and state.firing != published.firing:
+                state = replace(state, firing=published.firing)
+                self._processor.states[state.image.cluster] = state
+                partition = self._processor.partition_of_cluster(state.image.cluster)
+                await self._processor.write_rows(partition, list(rows_of_state(state).items()))
 
     async def _lose_input(self, topic: Topic, partition: int) -> None:
         reason = f"{self._bus.topic(topic)} was deleted and recreated"

@@ -25,7 +25,7 @@ from featurewatch.agents.timers import (
     Watchdog,
     publish_states,
 )
-from featurewatch.agents.topic_changes import TopicChanges, changed_topics, split_rows
+from featurewatch.agents.topic_changes import TopicChanges, changed_topics, judges, split_rows
 from featurewatch.common.tasks import start_background
 from featurewatch.common.text import error_line
 from featurewatch.streams.bus.errors import BusUnavailableError, TopicsChangedError
@@ -253,7 +253,10 @@ class Worker:
             return any(tp.partition == partition for tp in app.consumer.assignment())
 
         changelog = changelog_topic(settings.app_id)
-        changes = TopicChanges(settings.bus, processor, ids, app, self._clock_ms, changelog)
+        changes = TopicChanges(
+            *(settings.bus, processor, ids, app, self._clock_ms, changelog),
+            judged_by=judges(settings.limits),
+        )
 
         async def recovered(*_: Any) -> None:
             try:

@@ -117,7 +117,7 @@ def _lost(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     topic = lost_topic(str(subject.key))
     if records is not None and topic in _INPUT_NAMES:
         summary = (
-            f"The bus lost messages of this cluster on {topic} before they were read: "
+            f"Messages of this cluster on {topic} were lost before they were read: "
             f"{records.reason} (at {records.location}). Changes in between cannot be recovered. "
             "Its source was asked to publish the state again; until then the state of the cluster "
             "counts as unknown."
@@ -184,7 +184,7 @@ MESSAGES_LOST: Final = "messages-lost"
 RECORD_RULES: Final = (
     Rule(
         MESSAGES_LOST,
-        "the bus lost messages before they were read",
+        "messages were lost before they were read",
         SubjectKind.RECORD,
         _lost,
         severities=(Severity.CRITICAL,),

@@ -1,6 +1,6 @@
 """Applies the events of the topic ``featurewatch.metadata-log``."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -15,7 +15,6 @@ from featurewatch.streams.events import (
     SourceResync,
 )
 from featurewatch.streams.topics import METADATA_LOG
-from featurewatch.streams.types import NodeKey
 from featurewatch.tables.fold.records import REPLAYS, RecordReplay, UnregisteredBrokerError
 from featurewatch.tables.image.cluster import (
     NOTHING,
@@ -227,6 +226,7 @@ def _replay_all(
     """Replays records; returns ``unreadable`` plus those that could not be read."""
     # Filter first: of a source that publishes all records, most do not affect the image.
     applied = [record for record in records if record["type"] in _APPLIED_TYPES]
+    removals: Mapping[object, int] | None = None
     for index, record in enumerate(applied):
         if record["type"] == UNREADABLE:
             unreadable = _count_stand_in(unreadable, record)
@@ -234,20 +234,24 @@ def _replay_all(
         try:
             REPLAYS[record["type"]](replay, record["data"])
         except UnregisteredBrokerError as error:
-            if not _unregisters(applied[index + 1 :], error.key):
+            # Once for all records: a log may change unknown brokers any number of times.
+            removals = _removals(applied) if removals is None else removals
+            # Before a crash a later record may have unregistered the broker already.
+            if removals.get(error.key.node_id, -1) <= index:
                 unreadable = _count_record(unreadable, record, str(error))
         except (KeyError, TypeError, ValueError) as error:
             unreadable = _count_record(unreadable, record, f"{type(error).__name__}: {error}")
     return unreadable
 
 
-def _unregisters(records: Sequence[RecordJson], key: NodeKey) -> bool:
-    """Whether these records unregister a broker: before a crash they may have done so already."""
-    return any(
-        record["type"] == "UNREGISTER_BROKER_RECORD"
-        and record["data"].get("brokerId") == key.node_id
-        for record in records
-    )
+def _removals(records: Sequence[RecordJson]) -> Mapping[object, int]:
+    """The number of the last record that unregisters each broker, by the broker's id."""
+    return {
+        broker_id: index
+        for index, record in enumerate(records)
+        if record["type"] == "UNREGISTER_BROKER_RECORD"
+        and type(broker_id := record["data"].get("brokerId")) is int
+    }
 
 
 def _count_stand_in(unreadable: Unreadable, record: RecordJson) -> Unreadable:
