@@ -3,7 +3,6 @@
 import ast
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ from featurewatch.admin.session import AdminSession
 from featurewatch.common.private_files import write_private
 from featurewatch.kafka.messages import CreateTopicsRequestV7, CreateTopicsResponseV7
 from tests.admin.scripted_brokers import ScriptedBrokers
-from tests.paths import ROOT
 
 CLIENTS = [ElectionAdmin, FeatureAdmin, ReassignmentAdmin, RegistrationAdmin, TopicAdmin]
 LOGIN = {
@@ -117,22 +115,3 @@ async def test_a_connected_client_changes_a_cluster() -> None:
         await client.create_topic("orders", 12, 3)
     ((_, request),) = cluster.received
     assert [(topic.name, topic.num_partitions) for topic in request.topics] == [("orders", 12)]
-
-
-@pytest.mark.parametrize("page", ["how-to/admin.md", "how-to/features.md", "explanation/kip-4.md"])
-def test_the_imports_of_a_documents_examples_exist(page: str) -> None:
-    """Each Python example is valid, and what it imports is there."""
-    blocks = (ROOT / "docs" / page).read_text().split("```python\n")[1:]
-    assert blocks
-    for block in blocks:
-        tree = compile(
-            block.partition("```")[0],
-            page,
-            "exec",
-            ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT,
-        )
-        imports = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
-        assert imports
-        for node in imports:
-            module = import_module(str(node.module))
-            assert all(hasattr(module, alias.name) for alias in node.names)

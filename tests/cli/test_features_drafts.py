@@ -200,6 +200,9 @@ def test_the_early_drafts_api_returns_the_features(early: DraftCluster) -> None:
             deleted = await admin.delete_features([group])
             assert dict(deleted.finalized) == {TRANSACTION: 4}
             assert (raised.epoch, deleted.epoch) == (1, 2)
+            refused = await admin.delete([FeatureName("nothing")])
+            assert [result.feature for result in refused.refused] == ["nothing"]
+            assert (await admin.delete([FeatureName(TRANSACTION)])).refused == ()
 
     asyncio.run(work())
 

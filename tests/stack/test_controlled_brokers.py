@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
@@ -18,12 +19,23 @@ from confluent_kafka.admin import (
     NewTopic,
 )
 
-from featurewatch.admin.kip4.client import DraftAdminClient, DraftApiError
+from featurewatch.admin import (
+    DraftAdminClient,
+    DraftApiError,
+    OperationState,
+    RequestError,
+    TopicPartition,
+    UnreachableError,
+)
+from featurewatch.admin.kip4 import client as kip_4
 from featurewatch.kafka.address import Address
 from featurewatch.kafka.connection import Connection, open_connection
 from featurewatch.kafka.messages import IncrementalAlterConfigsRequestV1, ListTopicsRequestV0
 from featurewatch.stack.java.jars import Cache
+from tests.admin.api_script import ApiScript, Mode, api_script
+from tests.conformance.kafka_tools import CommandResult, OurCommand
 from tests.paths import SRC
+from tests.python_examples import examples_in_docstring, examples_in_page, replaced, run_example
 from tests.stack.controlled_cluster import TOPIC, ControlledCluster
 from tests.stack.controlled_steps import PARTITIONS, RECOVERY_S, lose_broker, reassign
 from tests.stack.traffic import Traffic
@@ -377,3 +389,144 @@ async def test_the_draft_of_kip_4_administers_real_brokers(cluster: ControlledCl
         )
     finally:
         await connection.close()
+
+
+DRAFT_NEVER_REFUSES = {"connect", "close", "cluster"}
+READS_ALL = {"list_topics", "list_topics_marked_for_deletion", "update_cluster_metadata"}
+"""A controller has no reason to refuse these."""
+
+
+async def draft_calls(api: ApiScript, name: str) -> None:
+    """Every public method of the draft's client, with what it returns and what it refuses."""
+    move = json.dumps(
+        {"partitions": [{"topic": name, "partition": 0, "replicas": [3, 1]}], "version": 1}
+    )
+    heads = json.dumps({"partitions": [{"topic": name, "partition": 0}]})
+    wrong = move.replace(name, "nowhere")
+    moved = {TopicPartition(name, 0): OperationState.COMPLETED}
+    await api.returns("update_cluster_metadata")
+    assert {1, 2, 3} <= {*(await api.returns("cluster")).brokers}
+    await api.returns("create_topic", f"{name}-1", 1, 1)
+    await api.refuses("create_topic", f"{name}-1", 1, 1, shows=DraftApiError)
+    await api.returns("create_topic_with_assignment", name, "1:2,2:3", {"flush.ms": "5"})
+    await api.refuses("create_topic_with_assignment", f"{name}-2", "x", shows=DraftApiError)
+    await api.returns("alter_topic", name, 3, added_configs={"flush.ms": "6"})
+    await api.refuses("alter_topic", name, 3, shows=DraftApiError)
+    assert len((await api.returns("describe_topic", name)).partitions) == 3
+    await api.refuses("describe_topic", "nowhere", shows=DraftApiError)
+    assert name in await api.returns("list_topics")
+    assert (await api.returns("reassign_partitions", move)).error_code == 0
+    await api.refuses("reassign_partitions", wrong, shows=DraftApiError)
+    assert (await api.returns("start_reassignment", move)).error_code == 0
+    await api.refuses("start_reassignment", wrong, shows=DraftApiError)
+    await api.settles("verify_reassign_partitions", move, shows=lambda states: states == moved)
+    await api.refuses("verify_reassign_partitions", "{", shows=DraftApiError)
+    assert (await api.returns("preferred_replica_leader_election", heads)).error_code == 0
+    nowhere = heads.replace(name, "nowhere")
+    await api.refuses("preferred_replica_leader_election", nowhere, shows=DraftApiError)
+    assert await api.returns("verify_preferred_replica_leader_election", heads) == moved
+    await api.refuses("verify_preferred_replica_leader_election", "{", shows=RequestError)
+    await api.returns("delete_topic", f"{name}-1")
+    await api.refuses("delete_topic", "nowhere", shows=DraftApiError)
+    assert name not in await api.returns("list_topics_marked_for_deletion")
+    await api.returns("delete_topic", name)
+    await api.returns("close")
+
+
+async def refused_by_a_broker(api: ApiScript) -> None:
+    """Every call to a node of released Kafka, which is never sent a request of the draft."""
+    calls: dict[str, tuple[Any, ...]] = {
+        **dict.fromkeys(READS_ALL, ()),
+        "create_topic": ("a", 1, 1),
+        "create_topic_with_assignment": ("a", "1"),
+        "alter_topic": ("a", 1),
+        **dict.fromkeys(("delete_topic", "describe_topic"), ("a",)),
+        **dict.fromkeys(("reassign_partitions", "start_reassignment"), ("{}",)),
+        "verify_reassign_partitions": ("{}",),
+        "preferred_replica_leader_election": (),
+        "verify_preferred_replica_leader_election": (),
+    }
+    for name, arguments in calls.items():
+        await api.refuses(name, *arguments, shows=UnreachableError)
+    assert await api.returns("cluster") is None
+    await api.returns("close")
+
+
+@pytest.mark.form("document")
+@pytest.mark.parametrize("mode", Mode)
+async def test_every_method_of_the_drafts_client(cluster: ControlledCluster, mode: Mode) -> None:
+    """On our controller, and on a broker of Kafka 3.9.1 (A-33, A-35, A-36, A-37, A-38, A-39, A-40,
+    A-44, A-46)."""
+    controllers = ",".join(cluster.controllers().values())
+    async with api_script(DraftAdminClient.connect(controllers), mode) as api:
+        await draft_calls(api, f"every-{mode}")
+    api.check(DraftAdminClient, DRAFT_NEVER_REFUSES | READS_ALL)
+    async with api_script(DraftAdminClient.connect(cluster.servers), mode) as api:
+        await refused_by_a_broker(api)
+    api.check(DraftAdminClient, DRAFT_NEVER_REFUSES)
+
+
+@pytest.mark.form("document")
+def test_the_examples_of_the_draft_run(cluster: ControlledCluster) -> None:
+    """Of the document and of the module, as they are written but for the addresses and the topics'
+    names (A-35)."""
+    controllers = ",".join(cluster.controllers().values())
+    (page,) = examples_in_page("explanation/kip-4.md")
+    values = {
+        "127.0.0.1:36727,127.0.0.1:32909": controllers,
+        "orders": "page-1",
+        "invoices": "page-2",
+    }
+    run_example(replaced(page, values), {})
+    (docstring,) = examples_in_docstring(kip_4)
+    values = {"127.0.0.1:9092": controllers, "orders": "docstring"}
+    move = {"topic": "docstring", "partition": 0, "replicas": [3, 1]}
+    names = {"json_text": json.dumps({"partitions": [move], "version": 1})}
+    run_example(replaced(docstring, values), {"DraftAdminClient": DraftAdminClient, **names})
+
+
+@pytest.mark.form("document")
+def test_the_commands_send_the_draft_to_real_brokers(
+    cluster: ControlledCluster,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Topics, reassignments and elections by ``--dialect kip-4``; a broker of Kafka 3.9.1 is
+    refused in one line (A-13, A-25, A-31, A-42)."""
+    ours = OurCommand(monkeypatch, capsys, group=None)
+    controllers = ",".join(cluster.controllers().values())
+
+    def run(*arguments: str, servers: str = controllers) -> CommandResult:
+        return ours(*arguments, "--dialect", "kip-4", "--bootstrap-server", servers)
+
+    topic = ("--topic", "commanded")
+    created = run("topics", "create", *topic, "--replica-assignment", "1:2,2:3")
+    assert created == CommandResult(0, "Created topic commanded.\n", "")
+    settings = ("--partitions", "3", "--add-config", "flush.ms=5")
+    assert run("topics", "alter", *topic, *settings).code == 0
+    move = plan(tmp_path, "commanded", [3, 1])
+    moved = run("reassign", "execute", "--wait", *move)
+    assert moved == run("reassign", "verify", *move)
+    assert moved.out.splitlines()[1] == "Reassignment of partition commanded-0 is completed."
+    elected = run("elect", "preferred", *topic, "--partition", "0")
+    assert elected.out == (
+        "Successfully completed leader election (PREFERRED) for partitions commanded-0\n"
+    )
+    described = run("topics", "describe", *topic).out.splitlines()
+    assert described[0].split("\t")[1:] == [
+        "PartitionCount: 3",
+        "ReplicationFactor: 2",
+        "Configs: flush.ms=5",
+    ]
+    assert described[1].split("\t")[3:5] == ["Leader: 3", "Replicas: 3,1"]
+    assert "commanded" in run("topics", "list").out.splitlines()
+    assert run("topics", "delete", *topic).out == "Topic commanded is marked for deletion.\n"
+    for arguments in (
+        ("topics", "delete", *topic),
+        ("reassign", "execute", *move),
+        ("elect", "preferred", "--all-topic-partitions"),
+    ):
+        refused = run(*arguments, servers=cluster.servers)
+        assert (refused.code, refused.out, refused.err.count("\n")) == (1, "", 1)
+        assert "does not serve the draft of KIP-4, as no released Kafka does" in refused.err

@@ -1,10 +1,8 @@
 """Nodes that serve KIP-4's draft on real sockets, over one controller in memory."""
 
 import asyncio
-import ssl
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
-from functools import partial
 from types import MappingProxyType, TracebackType
 from typing import Any, Self
 
@@ -28,6 +26,7 @@ from featurewatch.reference.zookeeper.wire.api_keys import (
 from featurewatch.reference.zookeeper.wire.frames import WireRequest
 from featurewatch.reference.zookeeper.wire.responses import ClusterView
 from featurewatch.reference.zookeeper.wire.server import WireServer
+from tests.kafka.login_front import Front
 from tests.reference.zookeeper.kip4.kip4_rig import Kip4Rig
 
 WAIT_S = 30.0
@@ -47,7 +46,7 @@ class DraftNodes:
         self,
         count: int = 2,
         dialect: ApiDialect = ApiDialect.CONTROLLER,
-        tls: ssl.SSLContext | None = None,
+        front: Front | None = None,
     ) -> None:
         self.rig = Kip4Rig()
         self.controller: int | None = 101
@@ -65,19 +64,17 @@ class DraftNodes:
             node_id: WireServer(dialect, self._handler(node_id))
             for node_id in range(101, 101 + count)
         }
-        self._tls = tls
+        self._front = front
         self._ports: dict[int, int] = {}
-        """Where each node listens for clients, with TLS or without."""
+        """Where each node listens for clients: itself, or the front before it."""
         self._clients = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
         for node_id, server in self._servers.items():
             await server.start()
             self._ports[node_id] = server.port
-            if self._tls is not None:
-                front = await asyncio.start_server(
-                    partial(_forward, server.port), "127.0.0.1", 0, ssl=self._tls
-                )
+            if self._front is not None:
+                front = await self._front.start(server.port)
                 self._clients.push_async_callback(front.wait_closed)
                 self._clients.callback(front.close)
                 self._ports[node_id] = front.sockets[0].getsockname()[1]
@@ -149,18 +146,3 @@ class DraftNodes:
         for node_id, port in self._ports.items():
             brokers[node_id] = Endpoint("127.0.0.1", port)
         return ClusterView("cluster", self.named, brokers)
-
-
-async def _forward(
-    port: int, client: asyncio.StreamReader, to_client: asyncio.StreamWriter
-) -> None:
-    """Passes a connection on to a port of this machine, in both directions."""
-    node, to_node = await asyncio.open_connection("127.0.0.1", port)
-
-    async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while content := await reader.read(65_536):
-            writer.write(content)
-            await writer.drain()
-        writer.close()
-
-    await asyncio.gather(copy(client, to_node), copy(node, to_client), return_exceptions=True)

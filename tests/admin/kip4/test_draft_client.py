@@ -39,6 +39,7 @@ from featurewatch.reference.zookeeper.wire.api_keys import (
     ApiDialect,
 )
 from tests.admin.kip4.draft_nodes import WAIT_S, DraftNodes, until
+from tests.kafka.login_front import Front
 from tests.kafka.tls_nodes import secured
 from tests.messages import by_order as messages
 from tests.messages import changed
@@ -94,7 +95,7 @@ async def test_a_client_connects_with_tls(tmp_path: Path) -> None:
     controller that it names, and a client that does not trust them is refused (A-33)."""
     authority = trustme.CA()
     authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
-    async with DraftNodes(tls=secured(authority)) as nodes:
+    async with DraftNodes(front=Front(secured(authority))) as nodes:
         client = await nodes.client(
             102,
             properties={"security.protocol": "SSL", "ssl.ca.location": str(tmp_path / "ca.pem")},
@@ -104,6 +105,41 @@ async def test_a_client_connects_with_tls(tmp_path: Path) -> None:
         stranger = await nodes.client(102, properties={"security.protocol": "SSL"})
         with pytest.raises(UnreachableError, match="is not trusted"):
             await stranger.update_cluster_metadata()
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+@pytest.mark.parametrize("uses_tls", [False, True])
+async def test_a_client_logs_in_to_each_node(
+    tmp_path: Path, mechanism: str, uses_tls: bool
+) -> None:
+    """SASL to the bootstrap node and to the controller that it names, over TLS or not; with another
+    password, another mechanism or none, nothing reaches the nodes (A-33)."""
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    tls = secured(authority) if uses_tls else None
+    login = {
+        "security.protocol": "SASL_SSL" if uses_tls else "SASL_PLAINTEXT",
+        "ssl.ca.location": str(tmp_path / "ca.pem"),
+        "sasl.mechanism": mechanism,
+        "sasl.username": "ops",
+        "sasl.password": "secret",
+    }
+    async with DraftNodes(front=Front(tls, mechanism, "ops", "secret")) as nodes:
+        client = await nodes.client(102, properties=login)
+        await client.create_topic("a", 1, 1)
+        assert nodes.requests == [(102, METADATA), (101, CREATE)]
+        nodes.requests.clear()
+        other = "PLAIN" if mechanism != "PLAIN" else "SCRAM-SHA-256"
+        without = {**login, "security.protocol": login["security.protocol"].removeprefix("SASL_")}
+        for properties, reason in (
+            ({**login, "sasl.password": "x"}, "check sasl.username and sasl.password"),
+            ({**login, "sasl.mechanism": other}, f"it offers: {mechanism}"),
+            ({key: without[key] for key in ("security.protocol", "ssl.ca.location")}, "a login"),
+        ):
+            stranger = await nodes.client(102, properties=properties)
+            with pytest.raises(UnreachableError, match=reason):
+                await stranger.update_cluster_metadata()
+        assert nodes.requests == []
 
 
 def test_a_client_logs_in_by_a_properties_file(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Starts, cancels, lists and follows the reassignments of a cluster's partitions (KIP-455, KIP-4).
 
     async with ReassignmentAdmin.connect("kafka-1:9092") as admin:
-        targets = {TopicPartition("orders", 0): (4, 5, 6)}
+        targets = {TopicPartition("orders", 0): (2, 3, 1)}
         await admin.reassign(targets, max_wait_s=3600)
 
 What is sent goes to the controller; brokers are asked for their directories and throttles.
