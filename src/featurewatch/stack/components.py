@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 from uuid import NAMESPACE_OID, uuid5
 
+from featurewatch.controller.partitions.forms import OperationsForm
 from featurewatch.stack.controllers import ControllersComponent
 from featurewatch.stack.errors import StackError
 from featurewatch.stack.java.jars import Cache
@@ -70,7 +71,9 @@ def components_of(file: StackFile, directory: Path, cache: Cache | None) -> list
             chroot = "".join(spec.zookeeper.partition("/")[1:])
             spec = replace(spec, zookeeper=zookeeper.ensemble.connect_string + chroot)
             if file.controlled:
-                components.append(ControllersComponent(directory, str(spec.zookeeper)))
+                connect = str(spec.zookeeper)
+                controllers = ControllersComponent(directory, connect, file.operations_dialect)
+                components.append(controllers)
         if file.reference is not None:
             connect = zookeeper.ensemble.connect_string + REFERENCE_CHROOT
             components.append(ReferenceBrokersComponent(file.reference, directory, connect))
@@ -150,12 +153,14 @@ class KafkaComponent:
             cluster_id=file.cluster_id,
         )
         self.servers = {str(node.id): node for node in self.cluster.nodes}
+        # The document's controller informs brokers of others when a partition changes.
+        self._informs_all = file.operations_dialect != OperationsForm.DOCUMENT
         self._light_brokers = file.light_brokers
         self._light = ExitStack()
 
     def start(self) -> None:
         """Starts the stopped nodes, then registers the light brokers."""
-        self.cluster.start()
+        self.cluster.start(informs_all=self._informs_all)
         self._add_light_brokers()
 
     def start_server(self, name: str, release: str | None) -> None:
