@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from featurewatch.monitor import alerts, touched
 from featurewatch.monitor.readiness.state_timers import DEFAULT_LIMITS, NO_TIMES, Timer
 from featurewatch.monitor.rules import (
+    READS_BY_KIND,
     RULES,
     RULES_BY_KIND,
     Finding,
@@ -56,6 +57,15 @@ def test_grounds_are_for_nodes() -> None:
         Rule("new", "something new", SubjectKind.LOG, _find, grounds=lambda *_: True)
 
 
+@pytest.mark.parametrize("kind", [SubjectKind.LOG, SubjectKind.FEATURE])
+def test_a_rule_names_what_it_reads(kind: SubjectKind) -> None:
+    """Otherwise no event would evaluate it."""
+    with pytest.raises(TypeError, match=f"a rule about a {kind} needs reads"):
+        Rule("new", "something new", kind, _find)
+    with pytest.raises(TypeError, match="nothing evaluates the reads of a source"):
+        Rule("new", "something new", SubjectKind.SOURCE, _find, reads=lambda image: (image,))
+
+
 def _kinds_in(module: ModuleType, definition: ast.AST) -> Iterator[SubjectKind]:
     """The kinds of the subjects that a function makes, or has from its module."""
     for node in ast.walk(definition):
@@ -68,7 +78,7 @@ def _kinds_in(module: ModuleType, definition: ast.AST) -> Iterator[SubjectKind]:
 
 def test_alerts_evaluate_each_kind_of_subject() -> None:
     """A rule about a subject that neither `monitor.alerts` nor `touched` has would never fire."""
-    yielded = set()
+    yielded = {*READS_BY_KIND}
     for module in (alerts, touched):
         for definition in ast.parse(inspect.getsource(module)).body:
             if isinstance(definition, ast.FunctionDef | ast.ClassDef):

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from operator import is_not
 from typing import Final
 
 from featurewatch.controller.software import is_unknown_release
-from featurewatch.monitor.migration import in_progress
 from featurewatch.monitor.readiness.state_timers import CLUSTER, affected_beyond_delta, take_due
 from featurewatch.monitor.readiness.upgrade_state import UpgradeState
 from featurewatch.monitor.rules import (
+    READS_BY_KIND,
     RuleContext,
     Subject,
     SubjectKind,
@@ -24,8 +25,6 @@ from featurewatch.tables.image.zookeeper import FEATURES_PATHS
 Firing = Mapping[Subject, object]
 """The subjects with firing alerts."""
 
-_LOG: Final = Subject(SubjectKind.LOG, "")
-_MIGRATION: Final = Subject(SubjectKind.MIGRATION, "")
 _UPGRADE: Final = Subject(SubjectKind.UPGRADE, "")
 _RELEASE: Final = Subject(SubjectKind.RELEASE, "")
 
@@ -40,19 +39,17 @@ def touched_subjects(
     if before.sources.unreadable is not after.sources.unreadable:
         names = sorted({*before.sources.unreadable, *after.sources.unreadable})
         subjects.update((Subject(SubjectKind.RECORD, name), None) for name in names)
-    if after.log.provenance.offset < after.log.max_offset or after.log.gap or _LOG in firing:
-        subjects[_LOG] = None
     if before.zookeeper is not after.zookeeper:
         subjects.update(
             (Subject(SubjectKind.ZNODE, path), None) for path in _touched_paths(before, after)
         )
-    if in_progress(after) or _MIGRATION in firing:
-        subjects[_MIGRATION] = None
     is_learned = _is_learned(before, after, firing)
     if after.ready and (_judges_again(before, after) or is_learned):
         subjects.update(_all_subjects(after, firing))
     elif after.ready:
         subjects.update(_subjects_of_delta(before, after, delta, firing))
+    for kind in _kinds_to_evaluate(before, after):
+        subjects.update((subject, None) for subject in _subjects_of(kind, before, after))
     return subjects
 
 
@@ -140,9 +137,8 @@ def _all_subjects(image: ClusterImage, firing: Firing) -> Iterator[tuple[Subject
     for key in image.nodes.classes:
         if needs_evaluation(key.capabilities, image.features.levels):
             yield from _member_subjects(image, key)
-    for feature in sorted({*image.features.levels, *image.answers.disagreements}):
-        yield Subject(SubjectKind.FEATURE, feature), None
-    yield _RELEASE, None
+    for kind in READS_BY_KIND:
+        yield from ((subject, None) for subject in _subjects_of(kind, image, image))
     for subject in sorted(firing, key=str):
         yield subject, None
 
@@ -161,17 +157,25 @@ def _subjects_of_delta(
             capabilities = class_key.capabilities
             if node_grounds(capabilities, levels_before) != node_grounds(capabilities, levels):
                 yield from _member_subjects(after, class_key)
-    if levels is not levels_before or before.nodes.classes is not after.nodes.classes:
-        for feature in sorted({*levels_before, *levels}):
-            yield Subject(SubjectKind.FEATURE, feature), None
-    if (
-        before.nodes.classes is not after.nodes.classes
-        or before.answers.nodes.classes is not after.answers.nodes.classes
-    ):
-        yield _RELEASE, None
-    if before.answers.disagreements is not after.answers.disagreements:
-        for feature in sorted({*before.answers.disagreements, *after.answers.disagreements}):
-            yield Subject(SubjectKind.FEATURE, feature), None
+
+
+def _kinds_to_evaluate(before: ClusterImage, after: ClusterImage) -> Iterator[SubjectKind]:
+    """The kinds of which some rule reads a part of the image that was replaced."""
+    for kind, functions in READS_BY_KIND.items():
+        for reads in functions:
+            if any(map(is_not, reads(before), reads(after))):
+                yield kind
+                break
+
+
+def _subjects_of(kind: SubjectKind, before: ClusterImage, after: ClusterImage) -> Iterator[Subject]:
+    """All subjects of a kind whose rules have `Rule.reads`."""
+    if kind is not SubjectKind.FEATURE:
+        yield Subject(kind, "")
+        return
+    names = {*before.features.levels, *after.features.levels}
+    names |= {*before.answers.disagreements, *after.answers.disagreements}
+    yield from (Subject(kind, name) for name in sorted(names))
 
 
 def _member_subjects(image: ClusterImage, key: CapabilityKey) -> Iterator[tuple[Subject, None]]:

@@ -50,6 +50,13 @@ RULES_BY_KIND: Final = {
     kind: tuple(rule for rule in RULES if rule.kind is kind) for kind in SubjectKind
 }
 
+READS_BY_KIND: Final = {
+    kind: reads
+    for kind, rules in RULES_BY_KIND.items()
+    if (reads := tuple({rule.reads: None for rule in rules if rule.reads is not None}))
+}
+"""The parts of an image that the rules about subjects of a kind read."""
+
 _NODE_GROUNDS: Final = tuple({rule.grounds: None for rule in RULES if rule.grounds is not None})
 
 
@@ -67,6 +74,7 @@ def needs_evaluation(capabilities: Capabilities, levels: Map[FeatureName, Featur
 
 __all__ = [
     "MAX_ALERTS",
+    "READS_BY_KIND",
     "ROOM_AT",
     "RULES",
     "RULES_BY_KIND",

@@ -43,6 +43,7 @@ LOG_RULES: Final = (
         _regression,
         severities=(Severity.CRITICAL,),
         ends="when the source follows the new log" + BY_ACKNOWLEDGEMENT,
+        reads=lambda image: (image.log.provenance.offset < image.log.max_offset,),
     ),
     Rule(
         "log-gap",
@@ -51,5 +52,6 @@ LOG_RULES: Final = (
         _gap,
         ends="with the next snapshot, or when the log was read again to its end"
         + BY_ACKNOWLEDGEMENT,
+        reads=lambda image: (image.log.gap,),
     ),
 )

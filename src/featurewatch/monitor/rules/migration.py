@@ -13,7 +13,7 @@ from featurewatch.monitor.rules.rule import (
     coarse_count,
 )
 from featurewatch.streams.outputs import Severity
-from featurewatch.tables.image.cluster import Authority
+from featurewatch.tables.image.cluster import Authority, ClusterImage
 
 _NAMED: Final = 10
 """The maximum number of missing brokers that are named; above it a coarse count is given."""
@@ -65,17 +65,23 @@ def _incomplete(context: RuleContext, subject: Subject) -> Iterable[Finding]:
     yield Finding(summary, Severity.WARNING, evidence)
 
 
+def _parts(image: ClusterImage) -> tuple[object, ...]:
+    return image.authority, image.log.migration, image.zookeeper, image.nodes
+
+
 MIGRATION_RULES: Final = (
     Rule(
         "migration-in-progress",
         "the cluster is migrating from ZooKeeper to KRaft",
         SubjectKind.MIGRATION,
         _in_progress,
+        reads=_parts,
     ),
     Rule(
         "migration-incomplete",
         "brokers in ZooKeeper have not yet registered with the KRaft controllers",
         SubjectKind.MIGRATION,
         _incomplete,
+        reads=_parts,
     ),
 )

@@ -88,6 +88,20 @@ Falsy if there can be no findings. Only nodes of classes with grounds are evalua
 change of levels only those whose grounds changed: the cost follows the classes, not the nodes.
 """
 
+Reads = Callable[[ClusterImage], tuple[object, ...]]
+"""The parts of an image that decide a rule's findings, compared by identity.
+
+When one of them is replaced, all subjects of the rule's kind are evaluated.
+"""
+
+_READING: Final = (
+    SubjectKind.FEATURE,
+    SubjectKind.LOG,
+    SubjectKind.MIGRATION,
+    SubjectKind.RELEASE,
+)
+"""The kinds whose subjects are evaluated when what their rules read was replaced."""
+
 
 MAX_FINDINGS: Final = 20
 """Findings of one rule about one node; one more collects those beyond."""
@@ -122,11 +136,13 @@ class Rule:
     ``severities`` are those that its findings may have. ``ends`` completes "an alert ends …", where
     its condition is over as soon as it is seen.
 
-    An event does not evaluate all nodes: ``grounds`` or ``timer`` select the nodes that a rule
-    about nodes may have findings about.
+    An event does not evaluate every subject. A rule about nodes has ``grounds`` or a ``timer``,
+    which select the nodes that it may have findings about. A rule about features, the log, a
+    migration or releases has ``reads``: its subjects are evaluated when one of these parts changes.
 
     Raises:
-        TypeError: if the rule could never fire, as its ``grounds`` or ``timer`` do not fit.
+        TypeError: if the rule could never fire, as it lacks one of these or has one that does not
+            fit its kind.
     """
 
     name: str
@@ -138,6 +154,7 @@ class Rule:
     severities: tuple[Severity, ...] = (Severity.WARNING,)
     ends: str = WITH_ITS_CONDITION
     needs_whole_log: bool = False
+    reads: Reads | None = None
 
     def __post_init__(self) -> None:
         timers: Mapping[SubjectKind, Collection[Timer]] = {
@@ -151,6 +168,13 @@ class Rule:
             raise TypeError(f"the rule {self.name} could never fire: no {self.kind} has its timer")
         if self.grounds is not None and self.kind is not SubjectKind.NODE:
             raise TypeError(f"the rule {self.name} could never fire: grounds are those of nodes")
+        if self.reads is None and self.kind in _READING:
+            raise TypeError(
+                f"the rule {self.name} could never fire: a rule about a {self.kind} needs reads, "
+                "the parts of the image that its condition reads"
+            )
+        if self.reads is not None and self.kind not in _READING:
+            raise TypeError(f"the rule {self.name}: nothing evaluates the reads of a {self.kind}")
 
 
 def coarse_count(count: int) -> int:
