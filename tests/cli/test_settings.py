@@ -12,7 +12,7 @@ from featurewatch.agents.settings import WorkerSettings
 from featurewatch.cli.commands.watch import watch
 from featurewatch.cli.config.client_config import read_properties
 from featurewatch.cli.config.reference_config import render
-from featurewatch.cli.config.settings import ClusterSection, Settings, load
+from featurewatch.cli.config.settings import ClusterSection, Settings, WebSection, load
 from featurewatch.cli.config.source_settings import (
     api_versions_settings,
     kraft_settings,
@@ -29,6 +29,7 @@ from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.kraft.source import KraftSettings
 from featurewatch.streams.types import ClusterId, NodeId
 from featurewatch.streams.zookeeper.settings import ZookeeperLogin, ZookeeperSettings
+from featurewatch.web.settings import PageSettings
 
 
 @pytest.fixture(autouse=True)
@@ -166,7 +167,10 @@ def test_each_setting_of_the_worker_reaches_it(
     default = load(None, **sections)
     value = OTHER_VALUES.get(name) or getattr(getattr(default, section), name) + 2
     changed = load(None, **{**sections, section: {**sections.get(section, {}), name: value}})
-    assert changed.worker_settings() != default.worker_settings()
+    assert changed.worker_settings() != default.worker_settings(), (
+        f"{section}.{name} does not reach the worker: give WorkerSettings or BusSettings a field "
+        "of this name, or pass it on in Settings.worker_settings, bus_settings or limits"
+    )
 
 
 ENTRY = {
@@ -214,14 +218,47 @@ def test_each_setting_of_a_cluster_reaches_its_sources(
     value = OTHER_VALUES_OF_CLUSTER.get(name)
     if value is None:
         value = ClusterSection.model_fields[name].default + 2
-    assert sources(**{name: value}) != sources()
+    assert sources(**{name: value}) != sources(), (
+        f"clusters.{name} reaches no source: pass it on in cli/config/source_settings.py"
+    )
 
 
 def test_the_default_limits_are_those_of_the_rules() -> None:
-    """The settings' defaults are those of the rules and of the worker."""
+    """The settings' defaults are those of the rules, of the worker and of the page."""
     settings = load(None, bus={"bootstrap_servers": "a:1"})
     assert settings.limits() == DEFAULT_LIMITS
-    assert settings.worker_settings().node_series == WorkerSettings(BusSettings("a:1")).node_series
+    assert settings.worker_settings() == WorkerSettings(BusSettings("a:1"), worker_id="")
+    access = settings.web.access()
+    assert settings.page_settings() == PageSettings(access=access)
+
+
+OWN_READERS = {"source_port", "worker_port", "notify_port", "host"}
+"""Settings of ``web`` that the processes read themselves, when they open a port."""
+
+
+@pytest.mark.parametrize("name", sorted(WebSection.model_fields.keys() - OWN_READERS))
+def test_each_setting_of_the_page_reaches_it(tmp_path: Path, name: str) -> None:
+    """Another value gives the page other settings; a page for others needs a login."""
+    write_private(tmp_path / "web.yaml", "{}")
+    write_private(tmp_path / "tokens", "a-token-of-sufficient-length-0123456789\n")
+    values: dict[str, object] = {
+        "config_file": tmp_path / "web.yaml",
+        "token_file": tmp_path / "tokens",
+        "proxies": ["10.0.0.1"],
+        "page_host": "10.0.0.1",
+        "external_url": "https://ops/",
+    }
+    given = values[name] if name in values else WebSection.model_fields[name].default + 1
+    base: dict[str, object] = {}
+    if name == "page_host":
+        base = {"token_file": tmp_path / "tokens"}
+    elif name == "page_without_login":
+        base, given = {"page_host": "10.0.0.1", "token_file": tmp_path / "tokens"}, True
+    default, changed = load(None, web=base), load(None, web={**base, name: given})
+    assert changed.page_settings() != default.page_settings(), (
+        f"web.{name} does not reach the page: give PageSettings or AccessSettings a field of this "
+        "name, or list it in OWN_READERS"
+    )
 
 
 def test_the_reference_uncommented_is_the_defaults(tmp_path: Path) -> None:

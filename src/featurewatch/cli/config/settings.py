@@ -2,10 +2,11 @@
 
 import os
 from collections.abc import Iterator
+from dataclasses import fields
 from importlib.util import find_spec
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
@@ -75,6 +76,9 @@ NodeAddresses = Annotated[str, AfterValidator(checked_node_addresses)]
 Ensemble = Annotated[str, AfterValidator(_ensemble)]
 Lasting = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 TopicName = Annotated[str, Field(pattern=TOPIC_NAME, max_length=TOPIC_NAME_LENGTH)]
+
+
+_SettingsT = TypeVar("_SettingsT", BusSettings, WorkerSettings, PageSettings)
 
 
 class _Section(BaseModel):
@@ -295,12 +299,11 @@ class Settings(BaseSettings):
             UsageError: No bus is named and none is embedded, or a file cannot be read.
         """
         servers = self.bus.bootstrap_servers or embedded_bus(self.worker.data_directory)
-        return BusSettings(
-            servers,
+        return _passed_on(
+            self.bus,
+            BusSettings,
+            bootstrap_servers=servers,
             properties=read_client_config(self.bus.command_config).properties,
-            prefix=self.bus.prefix,
-            partitions=self.bus.partitions,
-            replication_factor=self.bus.replication_factor,
         )
 
     def worker_settings(self) -> WorkerSettings:
@@ -308,15 +311,12 @@ class Settings(BaseSettings):
         worker = self.worker
         if worker.store == "rocksdb" and find_spec("rocksdict") is None:
             raise UsageError("the store rocksdb needs: pip install 'featurewatch[rocksdb]'")
-        return WorkerSettings(
-            self.bus_settings(),
+        return _passed_on(
+            worker,
+            WorkerSettings,
+            bus=self.bus_settings(),
             worker_id=worker.id,
-            store=worker.store,
-            data_directory=worker.data_directory,
-            silent_after_s=worker.silent_after_s,
             limits=self.limits(),
-            node_series=worker.node_series,
-            max_series=worker.max_series,
         )
 
     def page_settings(self) -> PageSettings:
@@ -329,12 +329,11 @@ class Settings(BaseSettings):
                 "no login: give it one with web.config_file or web.token_file, listen on 127.0.0.1 "
                 "behind a proxy that has one, or set web.page_without_login"
             )
-        return PageSettings(
+        return _passed_on(
+            web,
+            PageSettings,
             host=web.page_host,
             port=web.page_port,
-            external_url=web.external_url,
-            max_streams=web.max_streams,
-            max_streams_per_client=web.max_streams_per_client,
             access=web.access(must_have_login=must_have_login),
         )
 
@@ -372,6 +371,13 @@ class Settings(BaseSettings):
     def bundle_limits(self) -> BundleLimits:
         """Limits of the unpacked content of one support bundle."""
         return BundleLimits(**self.replay.model_dump())
+
+
+def _passed_on(section: _Section, settings: type[_SettingsT], **given: Any) -> _SettingsT:
+    """The settings of a part of the program: what is given, and settings of the same names."""
+    names = {field.name for field in fields(settings)} & type(section).model_fields.keys()
+    same = {name: getattr(section, name) for name in names - given.keys()}
+    return settings(**same, **given)
 
 
 def load(file: Path | None, **flags: dict[str, Any] | list[dict[str, Any]]) -> Settings:
