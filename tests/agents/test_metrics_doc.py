@@ -46,6 +46,11 @@ def test_a_worker_exposes_every_metric_of_its_registry() -> None:
     level_zero = replace(state, image=replace(state.image, features=at_zero))
     metrics.expose({CLUSTER: state, ClusterId("early-draft"): level_zero})
     series = _families(metrics.scrape()().decode())
+    missing = {metric.name for metric in worker.METRICS} - series.keys()
+    assert not missing, (
+        "metrics without a value: those of clusters get it in agents/cluster_series.py, the "
+        "worker's own in agents/metrics.py; if this cluster has none, give it one above"
+    )
     for metric in worker.METRICS:
         assert series[metric.name] == (metric.kind, frozenset(metric.labels)), metric
     assert series[source.BUILD_INFO] == ("gauge", frozenset(source.BUILD_INFO_LABELS))

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
-from featurewatch.integrations.grafana.boards import DASHBOARDS
+from featurewatch.integrations.grafana.boards import DASHBOARDS, panels_of_others
 from featurewatch.integrations.grafana.dashboard import Dashboard
 from featurewatch.integrations.grafana.files import dashboard_files
-from featurewatch.integrations.series import SERIES, names_in
+from featurewatch.integrations.series import SERIES, SeriesDef, names_in
 from tests.cli.commands import featurewatch
 from tests.integrations.expressions import unknown_names
 
@@ -47,6 +47,26 @@ def test_every_metric_is_on_a_dashboard() -> None:
         "featurewatch_worker_event_seconds_sum",
         "featurewatch_worker_event_seconds_count",
     }
+
+
+def test_a_metric_without_a_panel_gets_one() -> None:
+    """With the rate of a counter, the highest value of a gauge, and its labels in the legend."""
+    others = {
+        "featurewatch_retries_total": SeriesDef(("target",), "requests that were tried again"),
+        "featurewatch_voters": SeriesDef(("kafka_cluster",), "Voters of the quorum."),
+        "featurewatch_wait_seconds_sum": SeriesDef((), "time of waiting"),
+    }
+    retries, voters = panels_of_others([], others)
+    assert (retries.title, retries.unit) == ("Requests that were tried again", "ops")
+    assert retries.queries == {
+        "{{target}}": "sum by (target) (rate(featurewatch_retries_total[$__rate_interval]))"
+    }
+    assert voters.title == "Voters of the quorum"
+    assert voters.queries == {
+        "{{kafka_cluster}}": "max by (kafka_cluster) "
+        '(featurewatch_voters{kafka_cluster=~"$kafka_cluster"})'
+    }
+    assert panels_of_others([retries, voters], others) == ()
 
 
 @BY_UID

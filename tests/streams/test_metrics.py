@@ -2,7 +2,7 @@
 
 import socket
 import threading
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import aiohttp
 import pytest
@@ -11,6 +11,7 @@ from featurewatch.common.http.errors import PortTakenError
 from featurewatch.streams.events import SourceState
 from featurewatch.streams.health import HealthServer, source_readiness, source_views
 from featurewatch.streams.metrics import METRICS, SourceReport, exposition
+from tests.paths import PACKAGE
 
 FOLLOWING = SourceReport(
     cluster="c1",
@@ -101,6 +102,14 @@ async def test_the_loop_reads_reports_and_another_thread_renders_them(monkeypatc
     render = views.metrics()
     source.now = FOLLOWING
     assert b'kafka_cluster="c2"' in render()
+
+
+def test_sources_set_every_count_of_their_reports():
+    """A field that no source sets would be exposed as its default, which looks like a value."""
+    code = "".join(path.read_text() for path in (PACKAGE / "streams").rglob("*.py"))
+    code += "".join(path.read_text() for path in (PACKAGE / "cli" / "runtime").rglob("*.py"))
+    unset = [item.name for item in fields(SourceReport) if f"{item.name}=" not in code]
+    assert unset == [], "set them in _report of streams/source_shell.py"
 
 
 def test_metrics_are_named_after_their_kind():

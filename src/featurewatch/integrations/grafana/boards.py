@@ -1,12 +1,15 @@
 """The two dashboards: all clusters with featurewatch itself, and one cluster in its roll.
 
-Every metric of the registries is on one of them.
+Every metric of the registries is on one of them: one that has no panel here gets its own, in the
+last row of the first dashboard.
 """
 
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from featurewatch.integrations.grafana.dashboard import Dashboard
 from featurewatch.integrations.grafana.panel import Panel, PanelKind
+from featurewatch.integrations.series import SERIES, SeriesDef, names_in
 
 _C: Final = 'kafka_cluster=~"$kafka_cluster"'
 _F: Final = f'{_C},feature=~"$feature"'
@@ -286,12 +289,40 @@ _CLUSTER: Final = (
     ),
 )
 
+
+def panels_of_others(panels: Iterable[Panel], series: Mapping[str, SeriesDef]) -> tuple[Panel, ...]:
+    """A panel for each series that none of these panels shows."""
+    shown = {
+        name for panel in panels for query in panel.queries.values() for name in names_in(query)
+    }
+    # Of a histogram the buckets are shown; its sums and counts are part of them.
+    names = (name for name in series if name not in shown and not name.endswith(("_sum", "_count")))
+    return tuple(_panel_of(name, series[name]) for name in names)
+
+
+def _panel_of(name: str, definition: SeriesDef) -> Panel:
+    labels = ", ".join(definition.labels)
+    legend = " ".join(f"{{{{{label}}}}}" for label in definition.labels) or name
+    selector = _C if "kafka_cluster" in definition.labels else ""
+    title = f"{definition.about[0].upper()}{definition.about[1:].rstrip('.')}"
+    if name.endswith("_total"):
+        return Panel(title, _SERIES, {legend: _rate(name, labels, selector)}, unit="ops")
+    selected = f"{name}{{{selector}}}" if selector else name
+    return Panel(title, _SERIES, {legend: f"max by ({labels}) ({selected})"})
+
+
+_OTHERS: Final = panels_of_others(
+    (*_HEALTH, *_SOURCES, *_WORKERS, *_ROLL, *_CLUSTER),
+    SERIES,
+)
+
 DASHBOARDS: Final = (
     Dashboard(
         "featurewatch-fleet",
         "featurewatch: all clusters",
         {"kafka_cluster": _CLUSTERS},
-        {"Clusters": _HEALTH, "Sources": _SOURCES, "featurewatch": _WORKERS},
+        {"Clusters": _HEALTH, "Sources": _SOURCES, "featurewatch": _WORKERS}
+        | ({"Others": _OTHERS} if _OTHERS else {}),
     ),
     Dashboard(
         "featurewatch-cluster",

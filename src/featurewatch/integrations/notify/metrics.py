@@ -46,11 +46,13 @@ class NotifyMetrics:
         self._registry.register(BuildInfo("notify"))
         self._counters = {
             metric: Counter(metric.name, metric.about, metric.labels, registry=self._registry)
-            for metric in (SENT, FAILURES, DROPPED)
+            for metric in METRICS
+            if metric.kind == "counter"
         }
         self._gauges = {
             metric: Gauge(metric.name, metric.about, metric.labels, registry=self._registry)
-            for metric in (FAILING, STOPPED)
+            for metric in METRICS
+            if metric.kind == "gauge"
         }
         self.errors: dict[str, str] = {}
         """Why the last request to a target failed, by target; only those that fail."""
