@@ -70,7 +70,14 @@ def schema_of(topic: Topic) -> Schema:
     if topic.short_name in KINDS:
         schema["oneOf"] = [definitions.reference(cls) for cls in _kinds(topic)]
     else:
-        (cls,) = (cls for cls, its_topic in TOPICS.items() if its_topic == topic)
+        classes = [cls for cls, its_topic in TOPICS.items() if its_topic == topic]
+        if not classes:
+            raise ValueError(
+                f"the topic {topic.short_name} has no messages: add an output's class to TOPICS in "
+                "streams/codec/outputs.py, or the union of its events to KINDS in "
+                "streams/codec/shapes.py"
+            )
+        (cls,) = classes
         schema.update(definitions.object_of(cls), description=schema["description"])
     return {**schema, "$defs": definitions.by_name} if definitions.by_name else schema
 

@@ -10,9 +10,9 @@ from featurewatch.monitor.readiness.state_timers import Limits
 from featurewatch.monitor.rows import rows_of_step, states_of_rows
 from featurewatch.monitor.snapshot import snapshot
 from featurewatch.monitor.step import MonitorState, StepResult, step
-from featurewatch.streams.codec.outputs import encode_output
+from featurewatch.streams.codec.outputs import Output, encode_output
 from featurewatch.streams.events import Event
-from featurewatch.streams.outputs import Alert, FeatureChange, Operation, Snapshot
+from featurewatch.streams.outputs import Alert, Operation
 from featurewatch.streams.types import ClusterId
 from featurewatch.tables.image.sources import MessagePosition
 from tests.simulation.auditor import Auditor
@@ -20,7 +20,6 @@ from tests.simulation.controller_log import ControllerLog, change_record
 from tests.simulation.records import CLUSTER, following
 from tests.simulation.world import World
 
-Output = FeatureChange | Alert | Snapshot | Operation
 EncodedOutput = tuple[str, bytes]
 
 

@@ -4,8 +4,7 @@ import sys
 from random import Random
 
 from featurewatch.monitor.step import MonitorState, step
-from featurewatch.streams.codec.outputs import encode_output
-from tests.simulation.engine import Output
+from featurewatch.streams.codec.outputs import Output, encode_output
 from tests.simulation.world import World
 
 if __name__ == "__main__":

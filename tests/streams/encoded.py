@@ -1,23 +1,14 @@
 """Events as the bytes that their sources write; outputs from the bytes that the worker writes."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from featurewatch.streams.codec.events import AnyEvent, encode
-from featurewatch.streams.codec.outputs import (
-    Output,
-    decode_alert,
-    decode_change,
-    decode_operation,
-    decode_snapshot,
-)
-from featurewatch.streams.outputs import Alert, FeatureChange, Operation, Snapshot
+from featurewatch.streams.codec.outputs import TOPICS, Output, decode_output
 from featurewatch.streams.topics import Topic
 
 DECODERS: Mapping[type[Output], Callable[[bytes | None], Output]] = {
-    FeatureChange: decode_change,
-    Alert: decode_alert,
-    Snapshot: decode_snapshot,
-    Operation: decode_operation,
+    cls: partial(decode_output, cls) for cls in TOPICS
 }
 """The decoder of each output."""
 

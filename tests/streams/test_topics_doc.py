@@ -1,7 +1,6 @@
 """``topics.md``: its headers and its examples are checked; its tables are generated."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 import orjson
@@ -9,35 +8,20 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from featurewatch.streams.codec.events import decode, encode
-from featurewatch.streams.codec.outputs import (
-    decode_alert,
-    decode_change,
-    decode_operation,
-    decode_snapshot,
-)
+from featurewatch.streams.codec.outputs import TOPICS, Output
 from featurewatch.streams.codec.shapes import KINDS
-from featurewatch.streams.outputs import Alert, FeatureChange, Operation, Snapshot
+from featurewatch.streams.outputs import Snapshot
 from featurewatch.streams.schemas import schema_of
-from featurewatch.streams.topics import (
-    ALERTS,
-    ALL,
-    EPOCHS,
-    FEATURE_CHANGES,
-    METADATA_LOG,
-    OPERATIONS,
-    STATE,
-)
-from tests.streams.encoded import value_of
+from featurewatch.streams.topics import ALL, METADATA_LOG, STATE
+from tests.streams.encoded import DECODERS, value_of
 
 DOC = (Path(__file__).parents[2] / "docs" / "reference" / "topics.md").read_text()
 
-DECODERS: dict[str, Callable[[bytes], FeatureChange | Alert | Snapshot | Operation]] = {
-    FEATURE_CHANGES.short_name: decode_change,
-    ALERTS.short_name: decode_alert,
-    EPOCHS.short_name: decode_snapshot,
-    STATE.short_name: decode_snapshot,
-    OPERATIONS.short_name: decode_operation,
+CLASSES: dict[str, type[Output]] = {
+    **{topic.short_name: cls for cls, topic in TOPICS.items()},
+    STATE.short_name: Snapshot,
 }
+"""The output on each topic."""
 
 
 def section(topic) -> str:
@@ -47,7 +31,9 @@ def section(topic) -> str:
 
 def example(topic) -> bytes:
     """The one example value of a topic."""
-    (block,) = re.findall(r"```json\n(.*?)```", section(topic), re.S)
+    blocks = re.findall(r"```json\n(.*?)```", section(topic), re.S)
+    assert len(blocks) == 1, f"{topic.name()} has {len(blocks)} examples in topics.md: write one"
+    (block,) = blocks
     return orjson.dumps(orjson.loads(block))
 
 
@@ -58,7 +44,7 @@ def test_the_example_of_each_topic_is_one(topic):
         event = decode(topic, example(topic))
         assert orjson.loads(value_of(topic, event)) == orjson.loads(example(topic))
     else:
-        output = DECODERS[topic.short_name](example(topic))
+        output = DECODERS[CLASSES[topic.short_name]](example(topic))
         assert set(orjson.loads(example(topic))) == set(output.__slots__)
 
 
@@ -71,7 +57,7 @@ def test_the_example_of_each_topic_is_valid(topic):
 def test_the_tables_are_there():
     """Of the topics, and of the kinds of each topic with several; the generator fills them."""
     listed = re.findall(r"^\| `([\w.-]+)` \| .+? \| .+? \| \w+ \|$", DOC, re.M)
-    assert listed == [topic.name() for topic in ALL]
+    assert listed == [topic.name() for topic in ALL], "run `make generate`"
     for topic in ALL:
         kinds = KINDS.get(topic.short_name, {})
         first_cells = "".join(re.findall(r"^\|([^|]*)\|", section(topic), re.M))

@@ -136,6 +136,11 @@ class FeatureChange:
         return f"{self.cluster}/change/{self.feature}/{self.revision}"
 
     @property
+    def message_kind(self) -> str:
+        """The last part of the ``ce_type`` of its message."""
+        return str(self.kind)
+
+    @property
     def finalized_before(self) -> FeatureLevel | None:
         """The level before; None where the feature was not finalized."""
         return None if self.kind is ChangeKind.FINALIZED else self.before
@@ -195,6 +200,11 @@ class Alert:
     cause: Annotated[str, Published(Name)]
     """The event, or the place of the message, by which it began, changed or ended."""
     name: ClusterName = ""
+
+    @property
+    def message_kind(self) -> str:
+        """The last part of the ``ce_type`` of its message."""
+        return str(self.state)
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,6 +312,11 @@ class Snapshot:
         """``cluster/revision/revision``."""
         return f"{self.cluster}/revision/{self.revision}"
 
+    @property
+    def message_kind(self) -> str:
+        """The last part of the ``ce_type`` of its message."""
+        return "snapshot"
+
 
 class OperationKind(StrEnum):
     """The kinds of a controller's operations."""
@@ -376,3 +391,8 @@ class Operation:
     append_ms: AppendMs
     seen_ms: TimeOrNone
     """When the source saw it, in milliseconds since the Unix epoch; -1: not known."""
+
+    @property
+    def message_kind(self) -> str:
+        """The last part of the ``ce_type`` of its message."""
+        return f"{self.kind}.{self.phase}"

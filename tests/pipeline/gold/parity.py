@@ -34,6 +34,7 @@ from featurewatch.pipeline.lake.tables import Table
 from featurewatch.pipeline.run import run_once
 from featurewatch.streams.codec.events import encode
 from featurewatch.streams.codec.outputs import (
+    Output,
     decode_alert,
     decode_change,
     decode_snapshot,
@@ -60,7 +61,6 @@ from featurewatch.streams.topics import (
 from featurewatch.streams.types import ClusterId
 from featurewatch.tables.image.sources import MessagePosition
 from tests.pipeline.filling import Messages, rows
-from tests.simulation.engine import Output
 from tests.simulation.world import World
 
 Line = tuple[Topic, bytes | None, bytes | None]

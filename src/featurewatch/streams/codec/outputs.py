@@ -27,7 +27,7 @@ _MAX_EVIDENCE_BYTES: Final = 64 * 1024
 """Of an alert, as JSON: it lists hundreds of nodes, and what reads alerts takes no more."""
 
 Output = FeatureChange | Alert | Snapshot | Operation
-_OutputT = TypeVar("_OutputT", FeatureChange, Alert, Snapshot, Operation)
+_OutputT = TypeVar("_OutputT", bound=Output)
 
 TOPICS: Final[dict[type[Output], Topic]] = {
     FeatureChange: FEATURE_CHANGES,
@@ -46,7 +46,7 @@ def topic_of(output: Output) -> Topic:
 def encode_output(output: Output) -> Message:
     """The message of an output."""
     topic = topic_of(output)
-    kind = str(_kind(output))
+    kind = output.message_kind
     time_ms = output.seen_ms if isinstance(output, FeatureChange | Operation) else output.at_ms
     headers = cloudevents.headers(topic, kind, output.cluster, event_id(output), max(time_ms, 0))
     key = output.id if isinstance(output, Alert) else output.cluster
@@ -83,22 +83,22 @@ def _bounded(alert: Alert) -> Alert:
 
 def decode_change(value: bytes | None) -> FeatureChange:
     """A feature change from its message's value; raises `MalformedEventError`."""
-    return _decode(FeatureChange, value)
+    return decode_output(FeatureChange, value)
 
 
 def decode_alert(value: bytes | None) -> Alert:
     """An alert from its message's value; raises `MalformedEventError`."""
-    return _decode(Alert, value)
+    return decode_output(Alert, value)
 
 
 def decode_snapshot(value: bytes | None) -> Snapshot:
     """A snapshot from its message's value; raises `MalformedEventError`."""
-    return _decode(Snapshot, value)
+    return decode_output(Snapshot, value)
 
 
 def decode_operation(value: bytes | None) -> Operation:
     """A step of an operation from its message's value; raises `MalformedEventError`."""
-    return _decode(Operation, value)
+    return decode_output(Operation, value)
 
 
 _SHAPES: Final[dict[type, Shape]] = {
@@ -112,7 +112,8 @@ _SHAPES: Final[dict[type, Shape]] = {
 }
 
 
-def _decode(cls: type[_OutputT], value: bytes | None) -> _OutputT:
+def decode_output(cls: type[_OutputT], value: bytes | None) -> _OutputT:
+    """An output of this class from its message's value; raises `MalformedEventError`."""
     try:
         content = orjson.loads(value or b"")
     except orjson.JSONDecodeError as error:
@@ -127,14 +128,6 @@ def _decode(cls: type[_OutputT], value: bytes | None) -> _OutputT:
         return cast("_OutputT", shape.decode(cls.__name__, content))
     except ValueError as error:
         raise MalformedEventError(str(error)) from None
-
-
-def _kind(output: Output) -> str:
-    if isinstance(output, FeatureChange):
-        return output.kind
-    if isinstance(output, Operation):
-        return f"{output.kind}.{output.phase}"
-    return output.state if isinstance(output, Alert) else "snapshot"
 
 
 def event_id(output: Output) -> str:
