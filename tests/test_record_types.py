@@ -29,18 +29,22 @@ CONSUMED = {
 
 def test_every_type_of_every_release_is_in_the_registry_once() -> None:
     """A type that a new release brings fails here until somebody has decided on its use."""
-    assert Counter(record_type.name for record_type in RECORD_TYPES) == Counter(ALL_RECORDS)
+    assert Counter(record_type.name for record_type in RECORD_TYPES) == Counter(ALL_RECORDS), (
+        "decide on its use in RECORD_TYPES (streams/kraft/records/selection.py)"
+    )
 
 
 def test_every_decoded_type_has_a_fold_or_is_consumed() -> None:
     """A type that is decoded and not folded would be published for nobody."""
     assert PUBLISHED_RECORD_TYPES | set(CONSUMED) == DEFAULT_RECORD_TYPES
-    assert set(REPLAYS) == PUBLISHED_RECORD_TYPES
+    assert set(REPLAYS) == PUBLISHED_RECORD_TYPES, "REPLAYS is in tables/fold/records.py"
 
 
 def test_every_decoded_type_has_a_silver_table_or_is_consumed() -> None:
     """No published record is lost on its way into the lake."""
-    assert RECORD_ROWS.keys() - {UNREADABLE} == PUBLISHED_RECORD_TYPES
+    assert RECORD_ROWS.keys() - {UNREADABLE} == PUBLISHED_RECORD_TYPES, (
+        "RECORD_ROWS is in pipeline/silver/record_rows.py"
+    )
 
 
 def test_every_type_with_a_secret_is_withheld() -> None:

@@ -19,12 +19,12 @@ from tests.simulation.state_durations import SourceAlerts, TimedAlerts, is_timed
 
 
 def expected_ids(image: ClusterImage, firing: set[str]) -> set[str]:
-    """The ids of all alerts that must fire; until ready, those of nodes and features stay."""
+    """The ids of all alerts that must fire; until ready, those about the cluster's state stay."""
     ids = {f"{image.cluster}/{tail}" for tail in _of_the_log(image)}
     if image.ready:
         return ids | {f"{image.cluster}/{tail}" for tail in _of_the_cluster(image)}
-    subjects = ("node", "feature", "migration", "release")
-    return ids | {id_ for id_ in firing if id_.split("/")[2] in subjects}
+    always = ("log", "record", "source", "znode")
+    return ids | {id_ for id_ in firing if id_.split("/")[2] not in always}
 
 
 def _of_the_log(image: ClusterImage) -> set[str]:

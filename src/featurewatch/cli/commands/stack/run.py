@@ -3,7 +3,6 @@
 import json
 import shutil
 import signal
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -11,6 +10,7 @@ from typing import Any, Final
 from featurewatch.cli.command_line import Exit
 from featurewatch.cli.commands.stack.stack_options import StackOptions
 from featurewatch.cli.errors import ExitCode, UsageError
+from featurewatch.cli.output.terminal import print_line, print_lines, print_note
 from featurewatch.stack import client, stack_file
 from featurewatch.stack.errors import StackError
 
@@ -46,13 +46,13 @@ def down(directory: Path | None, *, remove: bool) -> None:
     except client.NotRunningError as error:
         was_running = False
         if not remove:
-            _report(str(error))
+            print_note(str(error))
             raise Exit(ExitCode.NO) from error
     if remove:
         if stack_file.read(root) is None:
             raise StackError(f"{root} holds no stack; nothing was removed")
         shutil.rmtree(root)
-    _report(("stopped" if was_running else "was not running") + (", removed" if remove else ""))
+    print_note(("stopped" if was_running else "was not running") + (", removed" if remove else ""))
 
 
 def status(directory: Path | None, *, as_json: bool) -> None:
@@ -63,8 +63,8 @@ def status(directory: Path | None, *, as_json: bool) -> None:
     except client.NotRunningError as error:
         if as_json:
             none = {"directory": str(root), "running": False}
-            print(json.dumps(none | {kind: [] for kind in _SERVERS}))
-        _report(str(error))
+            print_line(json.dumps(none | {kind: [] for kind in _SERVERS}))
+        print_note(str(error))
         raise Exit(ExitCode.NO) from error
     _show(answer | {"running": True}, as_json, _describe_status)
     if not all(server["ready"] for server in _servers(answer)):
@@ -103,11 +103,7 @@ def _stay(root: Path, as_json: bool) -> None:
 
 
 def _show(answer: dict[str, Any], as_json: bool, describe: Callable[[dict[str, Any]], str]) -> None:
-    print(json.dumps(answer) if as_json else describe(answer), flush=True)
-
-
-def _report(line: str) -> None:
-    print(line, file=sys.stderr)
+    print_lines([json.dumps(answer)] if as_json else describe(answer).splitlines())
 
 
 def _describe_up(answer: dict[str, Any]) -> str:
