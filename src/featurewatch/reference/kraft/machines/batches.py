@@ -9,6 +9,7 @@ from crc32c import crc32c
 
 from featurewatch.streams.kraft.records.batch import RecordBatch, scan_batches
 from featurewatch.streams.kraft.records.decoder import RecordDecoder
+from featurewatch.streams.kraft.records.frames import frame, record_end
 from featurewatch.streams.kraft.records.schema import Field, record_table
 from featurewatch.streams.kraft.records.varint import write_uvarint, write_varint
 
@@ -104,6 +105,21 @@ def control_records(batches: Iterable[Batch]) -> list[dict[str, Any]]:
         if batch.is_control:
             (scanned,) = scan_batches(batch.data).batches
             found += RecordDecoder(_CONTROLS).decode(scanned).records
+    return found
+
+
+def control_types(batches: Iterable[Batch]) -> list[int]:
+    """The types of all control records, known or not."""
+    found: list[int] = []
+    for batch in batches:
+        if batch.is_control:
+            (scanned,) = scan_batches(batch.data).batches
+            at = scanned.start
+            for delta in range(scanned.record_count):
+                at, end = record_end(batch.data, at, scanned.end)
+                one = frame(batch.data, at, end, delta)
+                found.append(int.from_bytes(batch.data[one.key_start + 2 : one.key_end], "big"))
+                at = end
     return found
 
 
