@@ -107,8 +107,8 @@ def _installs_at_start(self: Log, snapshot: Any, data: bytes) -> None:
 
 
 BUGS: dict[str, tuple[Any, str, Any, int]] = {
-    "votes are not remembered": (Voter, "_persist", _forgetful, 33),
-    "a vote is sent before it is on disk": (Voter, "receive", _answers_first, 237),
+    "votes are not remembered": (Voter, "_persist", _forgetful, 53),
+    "a vote is sent before it is on disk": (Voter, "receive", _answers_first, 306),
     "a follower acknowledges unflushed records": (Voter, "receive", _without_flush, 0),
     "a leader counts its unflushed records": (Voter, "_append", _counts_unflushed, 0),
     "half of the voters commits": (Leadership, "majority_end", _half, 0),

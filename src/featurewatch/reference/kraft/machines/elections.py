@@ -51,10 +51,12 @@ class ElectingReplica(Replica):
         elif remembered.leader_id == self.me.id:
             # It may have lost records of this epoch that it had not flushed.
             self.state, self.leader_id = State.RESIGNED, self.me.id
-        elif remembered.voted == self.me and self._can_stand():
-            self.state = State.CANDIDATE
+        elif self._remembers_itself(remembered):
+            self.state = State.UNATTACHED
+            if self._can_stand():
+                self.state = State.CANDIDATE
             self._granted = {self.me.id}
-        elif remembered.voted not in (None, self.me):
+        elif remembered.voted is not None:
             self.state = State.VOTED
         elif (leader := self.log.voters.get(remembered.leader_id)) is not None:
             self.state, self.leader_id = State.FOLLOWER, remembered.leader_id
@@ -67,6 +69,10 @@ class ElectingReplica(Replica):
         self._persist()
         if self.is_voter and len(self.log.voters.nodes) == 1:
             self._stand_alone()
+
+    def _remembers_itself(self, remembered: QuorumState) -> bool:
+        """Whether it has voted for itself; version 0 of the quorum state has no directory."""
+        return remembered.voted is not None and remembered.voted.is_matched_by(self.me)
 
     def _stand_alone(self) -> None:
         """Begins an election at once, as the only voter."""
