@@ -3,92 +3,17 @@
 import asyncio
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
-from queue import Empty, Queue
 
 import pytest
 
-from featurewatch.kafka.address import Address
-from featurewatch.kafka.connection import open_connection
 from featurewatch.reference.kraft.machines.replicas import VoterSet
-from featurewatch.reference.kraft.machines.requests import METADATA_TOPIC
 from featurewatch.reference.kraft.storage import open_storage
 from featurewatch.stack.process.ports import Ports
+from tests.reference.kraft.voter_process import CLUSTER, DEADLINE_S, VoterProcess, described
 
-CLUSTER = "k3nkSGPhQsiT8EDDBw8qVg"
-DEADLINE_S = 60.0
-
-
-class VoterProcess:
-    """One voter's process, whose lines are read as they come."""
-
-    def __init__(self, node_id: int, voters: list[str], directory: Path) -> None:
-        self.node_id = node_id
-        self._process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "featurewatch.reference.kraft", "--orders"),
-                *("--node-id", str(node_id), "--cluster-id", CLUSTER),
-                *("--directory", str(directory), "--voters", *voters),
-                *("--election-timeout", "500", "--fetch-timeout", "1000"),
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        self.lines: Queue[str] = Queue()
-        self.errors: list[str] = []
-        self._readers = [
-            threading.Thread(target=self._read_lines, daemon=True),
-            threading.Thread(target=self._read_errors, daemon=True),
-        ]
-        for reader in self._readers:
-            reader.start()
-
-    def _read_lines(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self.lines.put(line.strip())
-
-    def _read_errors(self) -> None:
-        assert self._process.stderr is not None
-        self.errors.extend(self._process.stderr)
-
-    def expect(self, start: str) -> str:
-        """The next line that begins like this; what is before it is dropped."""
-        while True:
-            try:
-                line = self.lines.get(timeout=DEADLINE_S)
-            except Empty:
-                raise AssertionError(f"no {start!r} of {self.node_id}: {self.errors}") from None
-            if line.startswith(start):
-                return line
-
-    def order(self, line: str) -> None:
-        """Writes a line to its stdin."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(line + "\n")
-        self._process.stdin.flush()
-
-    def append(self, count: int) -> int:
-        """Appends records as the leader, and waits until they are committed; the last offset."""
-        self.order(f"append {count}")
-        last = int(self.expect("appended").split()[1])
-        while int(self.expect("committed").split()[1]) <= last:
-            pass
-        return last
-
-    def kill(self) -> None:
-        """Ends it by SIGKILL."""
-        self._process.kill()
-        self._process.wait(DEADLINE_S)
-
-    def stop(self) -> int:
-        """Ends it by SIGTERM; its exit code."""
-        self._process.terminate()
-        return self._process.wait(DEADLINE_S)
+SHORT = ("--election-timeout", "500", "--fetch-timeout", "1000")
 
 
 class Quorum:
@@ -105,7 +30,7 @@ class Quorum:
 
     def start(self, node_id: int) -> None:
         """Starts a voter from its directory."""
-        process = VoterProcess(node_id, self.voters, self.root / str(node_id))
+        process = VoterProcess(node_id, self.voters, self.root / str(node_id), *SHORT)
         self.running[node_id] = process
         process.expect("listening")
 
@@ -115,23 +40,11 @@ class Quorum:
         return self.running[node_id]
 
     async def _leader_id(self) -> int:
-        from featurewatch.kafka.connection import NodeError
-        from featurewatch.kafka.messages import DescribeQuorumRequestV2 as Request
-
-        partitions = (Request.PartitionData(partition_index=0),)
-        topic = Request.TopicData(topic_name=METADATA_TOPIC, partitions=partitions)
         while True:
             for node_id in self.running:
-                try:
-                    connection = await open_connection(Address("127.0.0.1", self.ports[node_id]))
-                    response = await connection.request(Request(topics=(topic,)), 5)
-                    await connection.close()
-                except NodeError:
-                    continue
-                partition = response.topics[0].partitions[0]
-                if not partition.error_code and partition.high_watermark >= 0:
-                    assert len(partition.current_voters) == 3
-                    return int(partition.leader_id)
+                if (quorum := await described(self.ports[node_id])) is not None:
+                    assert len(quorum.current_voters) == 3
+                    return quorum.leader_id
             await asyncio.sleep(0.05)
 
     def kill(self, node_id: int) -> None:
