@@ -9,8 +9,8 @@ from tests.simulation.kraft.world import World
 
 def run(seed: int) -> World:
     """Plays one history; a failure notes its seed."""
-    world = World(seed)
     try:
+        world = World(seed)
         world.play()
     except BaseException as error:
         error.add_note(f"seed {seed}: python -m tests.simulation.kraft --seeds 1 --from {seed}")

@@ -78,7 +78,7 @@ def _any_candidate(self: Voter, candidate: ReplicaKey, is_up_to_date: bool) -> b
 
 
 def _restarts_as_candidate(self: Voter, remembered: QuorumState) -> None:
-    """A leader that starts again stands again in its epoch."""
+    """A leader that starts again is a candidate again in its epoch."""
     leader_id = -1 if remembered.leader_id == self.me.id else remembered.leader_id
     _START(self, QuorumState(remembered.epoch, leader_id, remembered.voted))
 
@@ -101,7 +101,7 @@ def _commits_all(self: Voter, offset: int) -> None:
 
 
 def _installs_at_start(self: Log, snapshot: Any, data: bytes) -> None:
-    """A snapshot is loaded, and the log goes on from its beginning."""
+    """A snapshot is loaded, and the log continues from its beginning."""
     self.snapshots[snapshot] = data
     self._begin_at(LOG_START, [])
 
@@ -110,14 +110,14 @@ BUGS: dict[str, tuple[Any, str, Any, int]] = {
     "votes are not remembered": (Voter, "_persist", _forgetful, 53),
     "a vote is sent before it is on disk": (Voter, "receive", _answers_first, 306),
     "a follower acknowledges unflushed records": (Voter, "receive", _without_flush, 0),
-    "a leader counts its unflushed records": (Voter, "_append", _counts_unflushed, 0),
+    "a leader counts its unflushed records": (Voter, "_append", _counts_unflushed, 2),
     "half of the voters commits": (Leadership, "majority_end", _half, 0),
     "a candidate with an old log gets votes": (Voter, "_is_granted", _any_log, 193),
-    "a voter votes for two candidates": (Voter, "_is_granted", _any_candidate, 6),
-    "a leader that restarts leads its epoch again": (Voter, "_start", _restarts_as_candidate, 2),
+    "a voter votes for two candidates": (Voter, "_is_granted", _any_candidate, 1),
+    "a leader that restarts leads its epoch again": (Voter, "_start", _restarts_as_candidate, 14),
     "logs that diverge are not cut off": (Log, "position", _ignores_divergence, 0),
-    "the quorum state is lost": (Disk, "crash", _loses_state, 0),
+    "the quorum state is lost": (Disk, "crash", _loses_state, 19),
     "a follower commits everything": (Voter, "_commit", _commits_all, 0),
-    "a snapshot does not move the log": (Log, "install", _installs_at_start, 0),
+    "a snapshot does not move the log": (Log, "install", _installs_at_start, 2),
 }
 """With each a seed at which it was noticed, which is tried first."""
