@@ -17,7 +17,7 @@ SHORT = ("--election-timeout", "500", "--fetch-timeout", "1000")
 
 
 class Quorum:
-    """Three voters, each in a directory of its own."""
+    """Three voters, each in its own directory."""
 
     def __init__(self, root: Path) -> None:
         self.root = root

@@ -171,7 +171,7 @@ def written(root: Path, segment_bytes: int = 1 << 20) -> tuple[Path, list[Batch]
 
 
 def test_a_torn_write_is_cut_off(root: Path) -> None:
-    """Wherever the last batch ends too early, it is gone, and the log goes on before it."""
+    """Wherever the last batch ends too early, it is removed, and the log continues before it."""
     path, batches = written(root)
     whole, epochs = path.read_bytes(), path.parent / "leader-epoch-checkpoint"
     checkpoint = epochs.read_bytes()

@@ -264,7 +264,7 @@ def test_pre_votes_of_a_follower() -> None:
 
 
 def test_a_refused_pre_vote_returns_to_the_leader() -> None:
-    """A prospective voter goes on knowing its leader, so that peers are not sent elsewhere."""
+    """A prospective voter keeps knowing its leader, so that peers are not sent elsewhere."""
     driven = in_state(State.FOLLOWER)
     driven.tick(LONG_MS)
     assert driven.state() is State.PROSPECTIVE
@@ -331,8 +331,8 @@ def test_a_leader_without_a_majority_resigns() -> None:
     assert driven.voter.view.leader_id == -1
 
 
-def test_the_successor_stands_first() -> None:
-    """A follower that the leader recommends stands at once, another one waits."""
+def test_the_successor_is_the_first_candidate() -> None:
+    """A follower that the leader recommends becomes a candidate at once, another one waits."""
     for successors, waits_ms in (((ME, ReplicaKey(2)), 0), ((ReplicaKey(2), ME), 500)):
         driven = in_state(State.FOLLOWER)
         driven.ask(EndQuorumEpoch(CLUSTER, 1, 1, successors, (endpoint(1),)))
@@ -684,7 +684,7 @@ def test_a_voter_with_another_directory_is_another_replica() -> None:
     assert driven.voter.log.high_watermark == end - 1
 
 
-def test_a_removed_leader_may_stand_until_the_removal_is_committed() -> None:
+def test_a_removed_leader_may_be_elected_until_the_removal_is_committed() -> None:
     """Else nobody could lead where it alone has the record of its removal (Raft thesis 4.2.2)."""
     log = formatted(1, 3)
     voters = log.voters.without(3)

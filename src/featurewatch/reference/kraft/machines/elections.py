@@ -116,7 +116,7 @@ class ElectingReplica(Replica):
         self._persist()
 
     def _become_prospective(self) -> None:
-        """Asks for pre-votes; it goes on knowing its leader, lest a peer send it back (KIP-996)."""
+        """Asks for pre-votes; it keeps its leader, lest a peer send it back (KIP-996)."""
         if not self._can_stand():
             self._deadline_ms = self._now_ms + self._election_timeout_ms()
             if self.log.unreadable_offset is not None:
