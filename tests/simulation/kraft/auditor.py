@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from featurewatch.reference.kraft.machines.batches import Batch
 from featurewatch.reference.kraft.machines.replicas import ReplicaKey
 from tests.simulation.kraft.disk import Disk
-from tests.simulation.kraft.process import Process
+from tests.simulation.kraft.process import Process, committed_voters
 
 
 class Auditor:
@@ -73,6 +73,6 @@ class Auditor:
             # Two sets that follow each other have a majority in common (KIP-853).
             assert any(
                 len(holders.intersection(voters.ids)) >= voters.majority
-                for voters in (log.voters, log.committed_voters())
+                for voters in (log.voters, committed_voters(log))
             ), f"{batch.base} is said to be committed, but only the disks {holders} have it"
         self.committed += new

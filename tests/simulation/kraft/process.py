@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from random import Random
 from uuid import UUID
 
+from featurewatch.reference.kraft.machines.log import Log
 from featurewatch.reference.kraft.machines.protocol import Effect, Event
 from featurewatch.reference.kraft.machines.replicas import (
     Endpoint,
@@ -33,6 +34,11 @@ def formatted_voters(ids: Sequence[int]) -> VoterSet:
     return VoterSet.of(
         VoterNode(ReplicaKey(one, UUID(int=one)), (endpoint_of(one),)) for one in ids
     )
+
+
+def committed_voters(log: Log) -> VoterSet:
+    """The newest voters in a log that are known to be committed."""
+    return [voters for at, voters in log._voters if at < max(log.high_watermark, 0)][-1]
 
 
 class Process:

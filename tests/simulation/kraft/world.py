@@ -58,6 +58,7 @@ from tests.simulation.kraft.disk import Disk
 from tests.simulation.kraft.process import (
     CLUSTER,
     Process,
+    committed_voters,
     endpoint_of,
     formatted_voters,
     voters_of,
@@ -318,7 +319,7 @@ class World:
         if ends:
             last = self.random.choice(ends[-5:])
             at = OffsetAndEpoch(last.last + 1, last.epoch)
-            voters = log.committed_voters() if self.changes_voters else None
+            voters = committed_voters(log) if self.changes_voters else None
             data = snapshot_of(at, voters)
             self._give(process, SnapshotTaken(at, data, trims=self.random.random() < 0.7))
 

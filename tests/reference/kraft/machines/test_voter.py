@@ -289,6 +289,8 @@ def test_voters_without_pre_votes_count_as_granting() -> None:
         (QuorumState(4, -1, ME), State.CANDIDATE),
         (QuorumState(4, -1, ReplicaKey(1)), State.VOTED),
         (QuorumState(4, 1), State.FOLLOWER),
+        (QuorumState(4, 1, ME), State.FOLLOWER),
+        (QuorumState(4, 77, ME), State.UNATTACHED),
         (QuorumState(4, 77), State.UNATTACHED),
     ],
 )

@@ -51,16 +51,18 @@ class ElectingReplica(Replica):
         elif remembered.leader_id == self.me.id:
             # It may have lost records of this epoch that it had not flushed.
             self.state, self.leader_id = State.RESIGNED, self.me.id
+        elif remembered.leader_id != NO_LEADER:
+            # Before its own vote, with which it could lead an epoch that has a leader already.
+            self.leader_id = remembered.leader_id
+            leader = self.log.voters.get(remembered.leader_id)
+            if leader is not None:
+                self.state, self._leader_endpoints = State.FOLLOWER, leader.endpoints
         elif self._remembers_itself(remembered):
-            self.state = State.UNATTACHED
             if self._can_stand():
                 self.state = State.CANDIDATE
             self._granted = {self.me.id}
         elif remembered.voted is not None:
             self.state = State.VOTED
-        elif (leader := self.log.voters.get(remembered.leader_id)) is not None:
-            self.state, self.leader_id = State.FOLLOWER, remembered.leader_id
-            self._leader_endpoints = leader.endpoints
         self._deadline_ms = self._now_ms + (
             self.settings.fetch_timeout_ms
             if self.state is State.FOLLOWER
@@ -103,7 +105,7 @@ class ElectingReplica(Replica):
         self._enter(State.UNATTACHED)
         if epoch > self.epoch:
             self.epoch, self.voted = epoch, None
-        self.leader_id, self._leader_endpoints = NO_LEADER, ()
+            self.leader_id, self._leader_endpoints = NO_LEADER, ()
         if not keeps_timer:
             self._deadline_ms = self._now_ms + self._election_timeout_ms()
         self._persist()
@@ -212,7 +214,7 @@ class ElectingReplica(Replica):
         if self.state is State.CANDIDATE:
             backoff = self._random.randrange(self.settings.election_backoff_ms)
             self._deadline_ms = min(self._deadline_ms, self._now_ms + backoff)
-        elif self.leader_id != NO_LEADER:
+        elif self._leader_endpoints:
             self._become_follower(self.epoch, self.leader_id, self._leader_endpoints)
         else:
             self._become_unattached(self.epoch)
@@ -233,14 +235,14 @@ class ElectingReplica(Replica):
                     is_warning=True,
                 )
                 self._become_unattached(max(view.epoch, self.epoch))
-                self.voted = self.me  # it may have voted in that epoch, so it must not vote again
+                self.leader_id = self.me.id  # as after a restart: no vote and no lead in that epoch
                 self._persist()
         elif view.epoch > self.epoch:
             if view.leader_id == NO_LEADER:
                 self._become_unattached(view.epoch)
             else:
                 self._become_follower(view.epoch, view.leader_id, view.endpoints)
-        elif view.leader_id != NO_LEADER and self.leader_id == NO_LEADER:
+        elif view.leader_id != NO_LEADER and not self._leader_endpoints:
             self._become_follower(view.epoch, view.leader_id, view.endpoints)
 
     def _on_tick(self) -> None:

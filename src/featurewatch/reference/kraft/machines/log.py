@@ -140,11 +140,6 @@ class Log:
             return self.start.epoch
         return self.batches[self._index(offset - 1)].epoch
 
-    def committed_voters(self) -> VoterSet:
-        """The newest voters that are committed."""
-        known = [voters for offset, voters in self._voters if offset < max(self.high_watermark, 0)]
-        return known[-1]
-
     # -- changes -----------------------------------------------------------------------------------
 
     def append(self, batches: Iterable[Batch]) -> None:

@@ -131,7 +131,9 @@ class Replica:
     @property
     def view(self) -> LeaderView:
         """What it says of the leader in responses."""
-        if self.leader_id == NO_LEADER or self.state is State.RESIGNED:
+        if self.leader_id == self.me.id and self.state is not State.LEADER:
+            return LeaderView(NO_LEADER, self.epoch)
+        if self.leader_id == NO_LEADER:
             return LeaderView(NO_LEADER, self.epoch)
         return LeaderView(self.leader_id, self.epoch, self._leader_endpoints)
 

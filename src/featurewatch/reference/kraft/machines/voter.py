@@ -175,7 +175,7 @@ class Voter(ServingReplica):
             self._retry_ms[node_id] = self._now_ms + self.settings.retry_backoff_ms
         if is_behind:
             return True
-        finds_leader = view.leader_id != NO_LEADER and self.leader_id == NO_LEADER
+        finds_leader = view.leader_id != NO_LEADER and not self._leader_endpoints
         if is_ahead or finds_leader:
             self._learn(view)
         if error and is_current and isinstance(answer, FetchSnapshotAnswer):
