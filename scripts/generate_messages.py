@@ -28,11 +28,13 @@ from scripts.java_source import compile_java, jar
 RELEASES = tuple(file.content["kafka"] for file in package_files())
 
 APIS = {
+    "AddRaftVoter": "0-1",
     "AllocateProducerIds": "0",
     "AlterPartition": "0-3",
     "AlterPartitionReassignments": "0-1",
     "AlterReplicaLogDirs": "2",
     "ApiVersions": "0-5",
+    "BeginQuorumEpoch": "0-1",
     "BrokerHeartbeat": "1",
     "BrokerRegistration": "4",
     "ControlledShutdown": "0-3",
@@ -46,6 +48,7 @@ APIS = {
     "DescribeQuorum": "0-2",
     "DescribeTopicPartitions": "0",
     "ElectLeaders": "0-2",
+    "EndQuorumEpoch": "0-1",
     "Fetch": "13-18",
     "FetchSnapshot": "0-1",
     "FindCoordinator": "0-4",
@@ -54,6 +57,7 @@ APIS = {
     "LeaderAndIsr": "0-7",
     "ListPartitionReassignments": "0",
     "Metadata": "0-12",
+    "RemoveRaftVoter": "0",
     "SaslAuthenticate": "0",
     "SaslHandshake": "1",
     "StopReplica": "0-4",
@@ -61,6 +65,8 @@ APIS = {
     "UnregisterController": "0",
     "UpdateFeatures": "0-2",
     "UpdateMetadata": "0-8",
+    "UpdateRaftVoter": "0",
+    "Vote": "0-2",
 }
 """The APIs and the versions of each that the project uses, as a client or as a server."""
 
@@ -179,11 +185,19 @@ def message(schema: Schema, wanted: Versions) -> Schema:
     }
 
 
+RENAMED = {
+    "candidate_epoch": "replica_epoch",
+    "candidate_id": "replica_id",
+    "candidate_directory_id": "replica_directory_id",
+}
+"""Fields of VoteRequest that Kafka 4.0 renamed (KIP-996); their bytes are the same."""
+
+
 def layout(rows: list[Schema]) -> list[Schema]:
     """The fields to compare with another release; a tagged one may be added to a version later."""
     return [
         {
-            "name": row["name"],
+            "name": RENAMED.get(row["name"], row["name"]),
             "type": re.sub(r"[A-Z]\w+", "struct", row["type"]),
             "versions": row.get("versions"),
             "nullable": row.get("nullable"),

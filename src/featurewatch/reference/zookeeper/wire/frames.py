@@ -6,7 +6,7 @@ version 0 (KIP-511).
 """
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
@@ -26,6 +26,7 @@ from featurewatch.reference.zookeeper.wire.api_keys import (
     UPDATE_FEATURES,
     UPDATE_METADATA,
     ApiDialect,
+    Versions,
 )
 from featurewatch.reference.zookeeper.wire.messages.from_controller import update_metadata_start
 
@@ -69,10 +70,23 @@ def read_request(frame: bytes, api_dialect: ApiDialect) -> WireRequest:
     Raises:
         MalformedRequestError: if ``api_dialect`` does not offer the request, or it is unreadable.
     """
+    return read_offered(
+        frame, OFFERED[api_dialect], lambda key, version: request_class(api_dialect, key, version)
+    )
+
+
+def read_offered(
+    frame: bytes, versions: Mapping[int, Versions], class_of: Callable[[int, int], Any]
+) -> WireRequest:
+    """Decodes the request in a frame, given without its length, by the class of its message.
+
+    Raises:
+        MalformedRequestError: if it is not among the ``versions``, or unreadable.
+    """
     if len(frame) < _START.size:
         raise MalformedRequestError(f"a request of {len(frame)} bytes is too short for its header")
     key, version, correlation_id = _START.unpack_from(frame)
-    offered = OFFERED[api_dialect].get(key)
+    offered = versions.get(key)
     if offered is None:
         raise MalformedRequestError(f"{_named(key)} is not served here")
     if not offered[0] <= version <= offered[1]:
@@ -82,7 +96,7 @@ def read_request(frame: bytes, api_dialect: ApiDialect) -> WireRequest:
             f"version {version} of {_named(key)} is not served here, only {offered[0]} to "
             f"{offered[1]}"
         )
-    kind = request_class(api_dialect, key, version)
+    kind = class_of(key, version)
     try:
         start = _START.size
         if (key, version) != _WITHOUT_CLIENT_ID:

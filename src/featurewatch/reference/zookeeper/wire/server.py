@@ -103,12 +103,20 @@ class WireServer:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while True:
-            request = read_request(await self._read_frame(reader), self._api_dialect)
+            request = self.decode(await self._read_frame(reader))
             response = await self._handler(request)
             if response is None:
                 return
             writer.write(write_response(request.correlation_id, response))
             await writer.drain()
+
+    def decode(self, frame: bytes) -> WireRequest:
+        """The request in a frame, which subclasses read by other tables.
+
+        Raises:
+            MalformedRequestError: if it is not served here, or unreadable.
+        """
+        return read_request(frame, self._api_dialect)
 
     async def _read_frame(self, reader: asyncio.StreamReader) -> bytes:
         size = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))[0]

@@ -1,0 +1,365 @@
+"""Elections: how a replica becomes leader or follower, and what it does as time passes.
+
+KIP-595, KIP-996; ``QuorumState`` and the polls of ``KafkaRaftClient``.
+"""
+
+from typing import Final
+
+from featurewatch.reference.kraft.machines.batches import (
+    KRAFT_VERSION,
+    KRAFT_VOTERS,
+    LEADER_CHANGE,
+    ControlRecord,
+)
+from featurewatch.reference.kraft.machines.leadership import Leadership
+from featurewatch.reference.kraft.machines.membership import Membership
+from featurewatch.reference.kraft.machines.protocol import (
+    BecameLeader,
+    LostLeadership,
+    QuorumState,
+)
+from featurewatch.reference.kraft.machines.replica import Replica
+from featurewatch.reference.kraft.machines.replicas import Endpoint, ReplicaKey
+from featurewatch.reference.kraft.machines.requests import (
+    NO_LEADER,
+    UNSUPPORTED_VERSION,
+    BeginQuorumEpoch,
+    EndQuorumEpoch,
+    LeaderView,
+    Vote,
+    VoteAnswer,
+)
+from featurewatch.reference.kraft.machines.states import TRANSITIONS, State
+
+_ELECTING: Final = frozenset({State.PROSPECTIVE, State.CANDIDATE})
+
+
+class ElectingReplica(Replica):
+    """A replica that elects, leads, follows and resigns."""
+
+    membership: Membership
+
+    def _start(self, remembered: QuorumState) -> None:
+        """Enters the state that follows from what was remembered (``QuorumState.initialize``)."""
+        if remembered.epoch < self.log.last_epoch:
+            self._log(
+                f"the quorum state has epoch {remembered.epoch}, and the log {self.log.last_epoch}:"
+                " starting from that of the log",
+                is_warning=True,
+            )
+            self.epoch, self.voted = self.log.last_epoch, None
+        elif remembered.leader_id == self.me.id:
+            # It may have lost records of this epoch that it had not flushed.
+            self.state, self.leader_id = State.RESIGNED, self.me.id
+        elif remembered.leader_id != NO_LEADER:
+            # Before its own vote, with which it could lead an epoch that has a leader already.
+            self.leader_id = remembered.leader_id
+            leader = self.log.voters.get(remembered.leader_id)
+            if leader is not None:
+                self.state, self._leader_endpoints = State.FOLLOWER, leader.endpoints
+        elif self._remembers_itself(remembered):
+            if self._can_stand():
+                self.state = State.CANDIDATE
+            self._granted = {self.me.id}
+        elif remembered.voted is not None:
+            self.state = State.VOTED
+        self._deadline_ms = self._now_ms + (
+            self.settings.fetch_timeout_ms
+            if self.state is State.FOLLOWER
+            else self._election_timeout_ms()
+        )
+        self._persist()
+        if self.is_voter and len(self.log.voters.nodes) == 1:
+            self._stand_alone()
+
+    def _remembers_itself(self, remembered: QuorumState) -> bool:
+        """Whether it has voted for itself; version 0 of the quorum state has no directory."""
+        return remembered.voted is not None and remembered.voted.is_matched_by(self.me)
+
+    def _stand_alone(self) -> None:
+        """Begins an election at once, as the only voter."""
+        if self.state is State.CANDIDATE:
+            self._count_votes()
+            return
+        if self.state is State.RESIGNED:
+            self._become_unattached(self.epoch + 1)
+        if self.state is not State.LEADER:
+            self._become_prospective()
+
+    def _enter(self, state: State) -> None:
+        assert state in TRANSITIONS[self.state], f"{self.state} to {state}"  # noqa: S101
+        if self.leadership is not None and state is not State.LEADER:
+            self.membership.on_lost()
+            self.leadership = None
+            self.emit(LostLeadership(self.epoch))
+        self.state = state
+        self._busy.clear()
+        self._retry_ms.clear()
+        self._acknowledged.clear()
+        self._download = None
+        self._has_fetched = False
+
+    def _become_unattached(self, epoch: int) -> None:
+        """Enters an epoch of which it knows no leader."""
+        keeps_timer = self.state in (State.UNATTACHED, State.VOTED, *_ELECTING)
+        self._enter(State.UNATTACHED)
+        if epoch > self.epoch:
+            self.epoch, self.voted = epoch, None
+            self.leader_id, self._leader_endpoints = NO_LEADER, ()
+        if not keeps_timer:
+            self._deadline_ms = self._now_ms + self._election_timeout_ms()
+        self._persist()
+
+    def _become_voted(self, candidate: ReplicaKey) -> None:
+        """Votes for a candidate in the current epoch; its answer must follow the `Persist`."""
+        self._enter(State.VOTED)
+        self.voted = candidate
+        self._deadline_ms = self._now_ms + self._election_timeout_ms()
+        self._persist()
+
+    def _become_prospective(self) -> None:
+        """Asks for pre-votes; it keeps its leader, lest a peer send it back (KIP-996)."""
+        if not self._can_stand():
+            self._deadline_ms = self._now_ms + self._election_timeout_ms()
+            if self.log.unreadable_offset is not None:
+                self._log(
+                    f"not standing for election: the control record at offset"
+                    f" {self.log.unreadable_offset} is of no release that is known here",
+                    is_warning=True,
+                )
+            return
+        self._enter(State.PROSPECTIVE)
+        self._deadline_ms = self._now_ms + self._election_timeout_ms()
+        self._granted, self._refused = {self.me.id}, set()
+        self._persist()
+        self._count_votes()
+
+    def _become_candidate(self) -> None:
+        """Votes for itself in a new epoch."""
+        self._enter(State.CANDIDATE)
+        self.epoch, self.voted = self.epoch + 1, self.me
+        self.leader_id, self._leader_endpoints = NO_LEADER, ()
+        self._deadline_ms = self._now_ms + self._election_timeout_ms()
+        self._granted, self._refused = {self.me.id}, set()
+        self._persist()
+        self._count_votes()
+
+    def _become_leader(self) -> None:
+        """Begins its epoch with a record of it, behind which the high watermark can follow."""
+        voters = self.log.voters
+        self._enter(State.LEADER)
+        self.leader_id, self._leader_endpoints = self.me.id, self.settings.endpoints
+        self._persist()
+        self.leadership = Leadership(
+            self.me,
+            self.epoch,
+            self.log.end,
+            self.log.end,
+            self._now_ms,
+            self.settings.fetch_timeout_ms,
+            begin_ms=self._now_ms,
+        )
+        change = {
+            "version": 0,
+            "leaderId": self.me.id,
+            "voters": [{"voterId": voter} for voter in voters.ids],
+            "grantingVoters": [{"voterId": voter} for voter in sorted(self._granted)],
+        }
+        records: list[ControlRecord] = [(LEADER_CHANGE, change)]
+        mine = voters.get(self.me.id)
+        node = self.description
+        is_wrong = self.log.voters_offset < 0 or (self.is_voter and mine != node)
+        if self.log.kraft_version > 0 and is_wrong:
+            # The voters of the format are in no replicated log yet, or this one's have changed.
+            level = {"version": 0, "kRaftVersion": self.log.kraft_version}
+            records += [
+                (KRAFT_VERSION, level),
+                (KRAFT_VOTERS, voters.with_node(node).to_record()),
+            ]
+        self.append_control(records)
+        self.emit(BecameLeader(self.epoch, self.leadership.start))
+        self._lead()
+
+    def _become_follower(self, epoch: int, leader_id: int, endpoints: tuple[Endpoint, ...]) -> None:
+        """Follows the leader of an epoch."""
+        if not endpoints:
+            node = self.log.voters.get(leader_id)
+            endpoints = () if node is None else node.endpoints
+        if not endpoints:
+            self._log(
+                f"replica {leader_id} leads epoch {epoch}, but its address is not known",
+                is_warning=True,
+            )
+            if epoch > self.epoch:
+                self._become_unattached(epoch)
+            return
+        self._enter(State.FOLLOWER)
+        if epoch > self.epoch:
+            self.epoch, self.voted = epoch, None
+        self.leader_id, self._leader_endpoints = leader_id, endpoints
+        self._deadline_ms = self._now_ms + self.settings.fetch_timeout_ms
+        self._persist()
+        self._fetch()
+
+    def _become_resigned(self) -> None:
+        """Gives the leadership up, and tells the others who should succeed."""
+        assert self.leadership is not None  # noqa: S101 - only a leader resigns
+        self._successors = self.leadership.successors(self.log.voters)
+        self._enter(State.RESIGNED)
+        self._deadline_ms = self._now_ms + self._election_timeout_ms()
+        self._send_end_of_epoch()
+
+    def _lose(self) -> None:
+        """Ends an election that a majority refused, or a pre-vote that took too long."""
+        if self.state is State.CANDIDATE:
+            backoff = self._random.randrange(self.settings.election_backoff_ms)
+            self._deadline_ms = min(self._deadline_ms, self._now_ms + backoff)
+        elif self._leader_endpoints:
+            self._become_follower(self.epoch, self.leader_id, self._leader_endpoints)
+        else:
+            self._become_unattached(self.epoch)
+            self._deadline_ms = self._now_ms + self._election_timeout_ms()
+
+    def _learn(self, view: LeaderView) -> None:
+        """Takes over what another replica says of its epoch (``maybeTransition``).
+
+        What contradicts an epoch that is known is ignored.
+        """
+        if not self._is_consistent(view.epoch, view.leader_id):
+            return
+        if view.leader_id == self.me.id:
+            if self.state not in (State.LEADER, State.RESIGNED) or view.epoch > self.epoch:
+                self._log(
+                    f"another replica says that this one leads epoch {view.epoch}, of which its"
+                    " disk has nothing: the disk was replaced or is old",
+                    is_warning=True,
+                )
+                self._become_unattached(max(view.epoch, self.epoch))
+                self.leader_id = self.me.id  # as after a restart: no vote and no lead in that epoch
+                self._persist()
+        elif view.epoch > self.epoch:
+            if view.leader_id == NO_LEADER:
+                self._become_unattached(view.epoch)
+            else:
+                self._become_follower(view.epoch, view.leader_id, view.endpoints)
+        elif view.leader_id != NO_LEADER and not self._leader_endpoints:
+            self._become_follower(view.epoch, view.leader_id, view.endpoints)
+
+    def _on_tick(self) -> None:
+        """Does what the state does as time passes, and what it does when its time is over."""
+        is_due = self._now_ms >= self._deadline_ms
+        if self.state is State.LEADER:
+            self._lead()
+        elif is_due and (self.is_needed or self.state is State.RESIGNED):
+            self._on_deadline()
+        else:
+            match self.state:
+                case State.UNATTACHED:
+                    self._look_for_leader()
+                case State.VOTED | State.FOLLOWER if is_due:  # an observer
+                    self._look_for_leader()
+                case State.FOLLOWER:
+                    self._fetch()
+                case State.RESIGNED:
+                    self._send_end_of_epoch()
+                case _:
+                    pass
+        if self.state in _ELECTING:
+            self._ask_for_votes()
+
+    def _on_deadline(self) -> None:
+        match self.state:
+            case State.UNATTACHED | State.VOTED | State.CANDIDATE | State.FOLLOWER:
+                self._become_prospective()
+            case State.PROSPECTIVE:
+                self._lose()
+            case _:
+                self._become_unattached(self.epoch + 1)
+
+    def _lead(self) -> None:
+        leadership = self.leadership
+        assert leadership is not None  # noqa: S101 - of a leader
+        if not leadership.has_quorum(self.log.voters, self._now_ms):
+            self._log("a majority of the voters has not fetched for a while", is_warning=True)
+            self._become_resigned()
+            return
+        if self.membership.must_resign:
+            self._log("removed from the voters")
+            self._become_resigned()
+            return
+        self.membership.on_tick()
+        if self._now_ms >= leadership.begin_ms:
+            leadership.begin_ms = self._now_ms + self.settings.fetch_timeout_ms // 2
+            progress = leadership.voter_progress(self.log.voters)
+            for node in self._peers():
+                if not progress[node.key.id].has_acknowledged:
+                    self.send(
+                        node.key.id,
+                        node.endpoints,
+                        BeginQuorumEpoch(
+                            self.settings.cluster_id,
+                            node.key,
+                            self.me.id,
+                            self.epoch,
+                            self.settings.endpoints,
+                        ),
+                    )
+
+    def _ask_for_votes(self) -> None:
+        for node in self._peers():
+            if node.key.id not in self._granted | self._refused:
+                self.send(
+                    node.key.id,
+                    node.endpoints,
+                    Vote(
+                        self.settings.cluster_id,
+                        node.key,
+                        self.epoch,
+                        self.me,
+                        self.log.last_epoch,
+                        self.log.end,
+                        self.state is State.PROSPECTIVE,
+                    ),
+                )
+
+    def _send_end_of_epoch(self) -> None:
+        for node in self._peers():
+            if node.key.id not in self._acknowledged:
+                self.send(
+                    node.key.id,
+                    node.endpoints,
+                    EndQuorumEpoch(
+                        self.settings.cluster_id,
+                        self.me.id,
+                        self.epoch,
+                        self._successors,
+                        self.settings.endpoints,
+                    ),
+                )
+
+    def _on_vote_answer(self, node_id: int, request: Vote, answer: VoteAnswer) -> None:
+        wanted = State.PROSPECTIVE if request.is_pre_vote else State.CANDIDATE
+        if self.state is wanted and request.epoch == self.epoch:
+            (self._granted if answer.is_granted else self._refused).add(node_id)
+            self._count_votes()
+
+    def _on_pre_vote_unknown(self, node_id: int, error: int, request: Vote) -> None:
+        """A voter that does not know pre-votes counts as one that grants them (KIP-996)."""
+        is_asking = self.state is State.PROSPECTIVE and request.epoch == self.epoch
+        if is_asking and error == UNSUPPORTED_VERSION:
+            self._granted.add(node_id)
+            self._count_votes()
+
+    def _count_votes(self) -> None:
+        voters = self.log.voters
+        granted = len(self._granted.intersection(voters.ids))
+        refused = len(self._refused.intersection(voters.ids))
+        if granted >= voters.majority:
+            if self.state is State.PROSPECTIVE:
+                self._become_candidate()
+            else:
+                self._become_leader()
+        elif refused > len(voters.nodes) - voters.majority:
+            self._lose()
+        else:
+            self._ask_for_votes()
