@@ -55,6 +55,9 @@ from featurewatch.tables.rows import Row
 
 LOG: Final = logging.getLogger("featurewatch.worker")
 
+_MAX_IN_FLIGHT: Final = 5_000
+"""The outputs of one message that are sent at once: the client of the bus copies each of them."""
+
 
 class EncodedResult(NamedTuple):
     """A result as it will be written: messages with their full topic names, and rows."""
@@ -340,11 +343,13 @@ class EventProcessor:
                 "%s: %s: kept in the dead letters",
                 *(dead_letter.location, dead_letter.reason),
             )
-        deliveries = [
-            await self._publisher.send(topic, message) for topic, message in encoded.messages
-        ]
-        for delivery in deliveries:
-            await delivery
+        for first in range(0, len(encoded.messages), _MAX_IN_FLIGHT):
+            deliveries = [
+                await self._publisher.send(topic, message)
+                for topic, message in encoded.messages[first : first + _MAX_IN_FLIGHT]
+            ]
+            for delivery in deliveries:
+                await delivery
 
     async def _persist(self, encoded: EncodedResult, partition: int, table: Any) -> None:
         before, after = encoded.result.before, encoded.result.step.state
