@@ -36,7 +36,7 @@ def root(version: Path, tmp_path: Path) -> Path:
     with tarfile.open(version / LAKE) as archive:
         archive.extractall(tmp_path, filter="data")
     # Spark looks for the schema of its state where it was written.
-    for path in (tmp_path / "lake" / "checkpoints").glob("*/state/*/_metadata/*/*"):
+    for path in (tmp_path / "lake" / "checkpoints").glob("*/state/*/_metadata/*/[!.]*"):
         path.write_text(path.read_text().replace(str(LAKE_BUILT_AT), str(tmp_path / "lake")))
         (path.parent / f".{path.name}.crc").unlink(missing_ok=True)
     return tmp_path / "lake"
