@@ -137,8 +137,8 @@ def test_what_was_printed_is_remembered_for_a_while(
     apply(printer, fires, *changes, *ended)
     assert len(printer._firing) + len(printer._others) == 21
     capsys.readouterr()
-    for again in (fires, alert_message(node=99, state=AlertState.RESOLVED)):
-        printer.apply_message(again)
+    again: Any = fires, alert_message(node=99, state=AlertState.RESOLVED)
+    printer.apply(again)
     assert capsys.readouterr().out == ""
 
 
