@@ -61,7 +61,7 @@ def test_history_reads_it(version: Path, root: Path) -> None:
 
 
 def test_the_pipeline_continues_it(spark: "SparkSession", version: Path, root: Path) -> None:
-    """It goes on from its checkpoints: the next change has the next revision."""
+    """It continues from its checkpoints: the next change has the next revision."""
     messages = bronze_of(version)
     messages.forget()
     known = expected(version)

@@ -81,7 +81,8 @@ def _rows(
     alerts = [_alert_row(after, subject) for subject in subjects]
     if after.budget != before.budget:
         # After the alerts: those that fire already begin for nothing when an event is repeated.
-        alerts.append((row_key(after.image.cluster, _BUDGET), json_bytes(after.budget.full_ms)))
+        budget = json_bytes(tuple(after.budget)) if after.budget.spent_ms else None
+        alerts.append((row_key(after.image.cluster, _BUDGET), budget))
     affected: Iterable[NodeKey] = ()
     if after.times is not before.times:
         affected = affected_nodes(before.times, before.image, after.image, delta)
@@ -150,7 +151,7 @@ def _state(cluster: ClusterId, rows: Mapping[str, bytes]) -> MonitorState:
             held.update((_subject(subject), Held(due_ms, tuple(ids))) for due_ms, ids in texts)
         elif family not in IMAGE_ROWS and family not in _OTHER_ROWS:
             raise KeyError(name)
-    budget = AlertBudget(orjson.loads(rows.get(_BUDGET, b"0")))
+    budget = AlertBudget(*orjson.loads(rows.get(_BUDGET, b"[]")))
     return MonitorState(image, Map(firing), times, state_of_rows(rows), Map(held), budget)
 
 

@@ -132,9 +132,9 @@ def kind_of(event: AnyEvent) -> str:
 
 
 def _check_offsets(commit: LogCommit) -> None:
-    """Raises `MalformedEventError` if a record lies outside of its commit.
+    """Raises `MalformedEventError` if a record is outside of its commit.
 
-    A partition keeps the offset of the record that changed it last: one that lies ahead would make
+    A partition keeps the offset of the record that changed it last: one that is ahead would make
     all later changes count as applied.
     """
     offsets = [record["offset"] for record in commit.records]
