@@ -7,16 +7,20 @@ Do so once for each release, and never again for a released one.
 - ``rows.json``: the rows of the worker's changelog after them;
 - ``outputs.jsonl``: the messages that the worker published;
 - ``learned/9.1.json``: learned tables of a made-up release;
-- ``expected.json``: what is known of the cluster after all of it (`view`).
+- ``expected.json``: what is known of the cluster after all of it (`view`);
+- ``lake.tar.gz``: a lake into which a pipeline has read the inputs, with its checkpoints.
 """
 
 import json
+import shutil
+import tarfile
+import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from random import Random
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from featurewatch.monitor.rows import rows_of_step
 from featurewatch.monitor.step import MonitorState, step
@@ -29,8 +33,14 @@ from tests.paths import ROOT
 from tests.simulation.records import CLUSTER
 from tests.simulation.world import World
 
+if TYPE_CHECKING:
+    from tests.pipeline.filling import Messages
+
 DIRECTORY: Final = ROOT / "tests" / "data" / "formats"
 VERSION: Final = version("featurewatch")
+LAKE: Final = "lake.tar.gz"
+LAKE_BUILT_AT: Final = Path("/tmp/featurewatch-formats/lake")
+"""Where each frozen lake was written: the checkpoints of Spark name it."""
 _SEED: Final = 7
 
 
@@ -87,6 +97,50 @@ def write(directory: Path) -> None:
     _write(directory / "expected.json", view(state))
 
 
+def bronze_of(directory: Path) -> "Messages":
+    """The input messages of a version, as rows of bronze."""
+    from tests.pipeline.filling import Messages
+
+    topics = {topic.short_name: topic for topic in INPUTS}
+    messages = Messages()
+    for line in (directory / "inputs.jsonl").read_text().splitlines():
+        item = json.loads(line)
+        messages.add(topics[item["topic"]], CLUSTER.encode(), json.dumps(item["value"]).encode())
+    return messages
+
+
+def write_lake(directory: Path) -> None:
+    """Writes the lake of the current version, which has the other files in ``directory``.
+
+    Needs Spark's jars and a JDK.
+    """
+    from featurewatch.cli.runtime.spark_jars import spark_jars
+    from featurewatch.pipeline.lake.lake import Lake
+    from featurewatch.pipeline.spark.session import spark_session
+    from featurewatch.stack.java.jars import Cache, default_cache
+    from tests.pipeline.gold.parity import fill_tables
+
+    shutil.rmtree(LAKE_BUILT_AT, ignore_errors=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        jars = spark_jars(Cache(default_cache()))
+        session = spark_session(Path(scratch), "local[2]", jars, brief=True)
+        lake = Lake(session, str(LAKE_BUILT_AT))
+        bronze_of(directory).into(lake)
+        fill_tables(lake)
+        lake.unlock()
+        session.stop()
+    with tarfile.open(directory / LAKE, "w:gz") as archive:
+        archive.add(LAKE_BUILT_AT, "lake", filter=_anonymous)
+    shutil.rmtree(LAKE_BUILT_AT)
+
+
+def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    """The file without what is of this machine."""
+    member.uid = member.gid = member.mtime = 0
+    member.uname = member.gname = ""
+    return member
+
+
 def _line(topic: Topic, value: bytes) -> dict[str, Any]:
     return {"topic": topic.short_name, "value": json.loads(value) if value else None}
 
@@ -101,3 +155,4 @@ def _write(path: Path, content: Any) -> None:
 
 if __name__ == "__main__":
     write(DIRECTORY / VERSION)
+    write_lake(DIRECTORY / VERSION)

@@ -6,10 +6,9 @@ from typing import Any, cast
 
 import pytest
 
-from featurewatch.agents import processor as module
 from featurewatch.agents.processor import EventProcessor
 from featurewatch.agents.time_share import CAPACITY_S, SHARE, TimeShare
-from featurewatch.monitor.input_messages import InputMessage, ProcessResult
+from featurewatch.monitor.input_messages import InputMessage, ProcessResult, process
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.codec.events import encode
 from featurewatch.streams.events import Event
@@ -57,7 +56,6 @@ class _Worker:
         self.now_s = 0.0
         self.offset = 0
         self.processed = 0
-        process = module.process
 
         def costly(message: InputMessage, *arguments: Any) -> ProcessResult:
             result = process(message, *arguments)
@@ -66,7 +64,7 @@ class _Worker:
                 self.processed += 1
             return result
 
-        monkeypatch.setattr(module, "process", costly)
+        monkeypatch.setattr("featurewatch.agents.processor.process", costly)
         nothing = SimpleNamespace(send=self._send, write=self._send, observe=lambda *_: None)
         self.processor = EventProcessor(
             cast("Any", SimpleNamespace(tracker=None)),

@@ -67,8 +67,9 @@ class _Silence:
         self.last_seen = last_seen
         self.unread: set[tuple[str, int]] = set()
         self.published: list[tuple[str, str]] = []
+        self.states = {CLUSTER: _state(following(3), znodes)}
         processor = SimpleNamespace(
-            states={CLUSTER: _state(following(3), znodes)},
+            states=self.states,
             last_seen=last_seen,
             partition=lambda topic, _: (topic.short_name, 0),
         )
@@ -112,6 +113,16 @@ async def test_a_silence_is_published_once_however_late_the_status_comes_back() 
     for second in range(101, 119, 2):
         await silence.check(second)
     assert silence.published == [("zookeeper", "zookeeper")]
+
+
+async def test_a_cluster_that_left_is_forgotten() -> None:
+    """Its silence would be remembered for as long as the worker runs."""
+    silence = _Silence(log_seen_s=0, znodes_seen_s=0)
+    await silence.check(now_s=100)
+    assert len(silence._detector._pending) == 2
+    silence.states.clear()
+    await silence.check(now_s=102)
+    assert silence._detector._pending == {}
 
 
 def _watchdog(committed: Mapping[str, int], is_bus_away: Callable[[], bool]) -> Watchdog:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from featurewatch.monitor.alert_budget import CAPACITY, MESSAGE_MS
+from featurewatch.monitor.alert_budget import CAPACITY, MESSAGE_MS, NOTHING_SPENT
 from featurewatch.monitor.rows import rows_of_state, states_of_rows
 from featurewatch.monitor.rules import MAX_ALERTS, ROOM_AT
 from featurewatch.monitor.snapshot import snapshot
@@ -182,3 +182,12 @@ def test_a_snapshot_has_a_bounded_list_of_incompatible_nodes(
     engine = watching(*levels(3), *(r.register(number, NEW) for number in (9, 4, 1, 7)))
     items = snapshot(engine.state.image, 0).incompatible
     assert [item.node_id for item in items] == [1, 1, 1, 4, 4, 4, 7]
+
+
+def test_a_topic_that_is_behind_spends_what_is_left() -> None:
+    """Its times are those of an hour ago: they do not count as a budget that is used up."""
+    budget = NOTHING_SPENT.spend(10, 3_600_000)
+    assert budget.left(0) == budget.left(3_600_000) == CAPACITY - 10
+    budget = budget.spend(5, 0)
+    assert budget.left(3_600_000) == CAPACITY - 15
+    assert budget.left(3_600_000 + 15 * MESSAGE_MS) == CAPACITY

@@ -60,6 +60,11 @@ class Messages:
             message = encode(topic, event)
             self.add(topic, message.key, message.value)
 
+    def forget(self) -> None:
+        """Forgets the messages that were added, which a lake has already as its last round."""
+        self._round += 1
+        self._rows.clear()
+
     def into(self, lake: Lake) -> None:
         """Appends the messages added since the last call, as one round of bronze."""
         self._round += 1

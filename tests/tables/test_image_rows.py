@@ -32,7 +32,7 @@ def test_the_row_of_the_cluster_is_written_last() -> None:
     names = [cluster_of(key)[1] for key, _ in rows_of_step(engine.state, step(engine.state, event))]
     assert names == [
         "alerts/feature/metadata.version", "alerts/node/broker-1",
-        "timers/broker/2", "timers", "nodes/broker/2", "cluster",
+        "budget", "timers/broker/2", "timers", "nodes/broker/2", "cluster",
     ]  # fmt: skip
 
 

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from featurewatch.streams.codec.events import MalformedEventError
 from featurewatch.streams.outputs import Alert, AlertState, Severity, Snapshot
-from featurewatch.streams.types import Role
+from featurewatch.streams.types import ClusterId, Role
 from featurewatch.web.change_index import ChangeIndex, DocumentKey
 from featurewatch.web.documents import STALE_AFTER_MS, urgency
-from featurewatch.web.event_stream import EventCursor, EventEncoder
-from featurewatch.web.model import MAX_CHANGES, RESOLVED_MS, FleetModel
+from featurewatch.web.event_stream import MAX_CACHED_BYTES, EventCursor, EventEncoder
+from featurewatch.web.model import MAX_CHANGES, MAX_RESOLVED, RESOLVED_MS, FleetModel
 from tests.web.samples import (
     NOW_MS,
     alert_of,
@@ -227,6 +227,46 @@ def test_its_size_is_bounded() -> None:
     assert model.alerts() == []
     keys = model.index.changed_since(0) or []
     assert sum(key.kind == "change" for key in keys) == MAX_CHANGES
+
+
+def test_a_cluster_that_flaps_holds_a_bounded_number_of_resolved_alerts() -> None:
+    """The newest of them; those that fire stay, and another cluster's do too."""
+    states = state_of(), state_of("other")
+    model = read_model([*states, alert_of(node=-1), alert_of("other", state=AlertState.RESOLVED)])
+    for node in range(MAX_RESOLVED + 100):
+        ended = alert_of(node=node, state=AlertState.RESOLVED)
+        model.apply(*message_of(ended), NOW_MS)
+    held = [alert.subject["node"] for alert in model.alerts() if alert.cluster == "a-cluster"]
+    assert held == [-1, *range(100, MAX_RESOLVED + 100)]
+    assert sum(alert.cluster == "other" for alert in model.alerts()) == 1
+
+
+def test_nothing_stays_of_a_cluster_that_is_removed() -> None:
+    """The time of its state neither, whatever names come."""
+    model = read_model([])
+    for number in range(20):
+        cluster = ClusterId(f"cluster-{number}")
+        model.apply(*message_of(state_of(cluster)), NOW_MS)
+        model.apply(*message_of(alert_of(cluster)), NOW_MS)
+        model.set_times(cluster, {"mixed": 1}, NOW_MS)
+        model.apply(*message_of(alert_of(cluster, state=AlertState.RESOLVED)), NOW_MS)
+        model.apply("state", cluster.encode(), None, NOW_MS)
+    model.tick(NOW_MS + RESOLVED_MS + 1)
+    assert not (model._snapshots or model._summaries or model._since or model._changes)
+    assert not (model._alerts or model._firing or model._resolved)
+
+
+def test_encoded_events_are_bounded_in_bytes() -> None:
+    """A document may have any size; what is dropped is encoded again."""
+    index = ChangeIndex("boot")
+    text = "x" * (MAX_CACHED_BYTES // 10)
+    encoder = EventEncoder(index, lambda key: {"id": key.id, "text": text})
+    keys = [DocumentKey("alert", str(number)) for number in range(50)]
+    for key in keys:
+        index.mark_changed(key)
+        assert len(encoder.encode(key)) > len(text)
+        assert sum(len(encoded) for _, encoded in encoder._encoded.values()) <= MAX_CACHED_BYTES
+    assert encoder.encode(keys[-1]) is encoder.encode(keys[-1])
 
 
 @pytest.mark.parametrize("topic", ["state", "alerts", "feature-changes"])

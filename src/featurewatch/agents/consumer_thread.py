@@ -25,7 +25,7 @@ _JOIN_TIMEOUT_S: Final = 20.0
 joined or their sessions have ended."""
 
 
-MAX_QUEUED_BYTES: Final = 64 << 20
+MAX_QUEUED_BYTES: Final = 32 << 20
 """The values of messages that wait for their agents. Faust bounds their number, at 4,096 for each
 topic, and each may have 16 MiB. What is fetched at once comes on top of it."""
 

@@ -51,9 +51,16 @@ from featurewatch.streams.topics import (
     Topic,
 )
 from featurewatch.streams.types import ClusterId
+from featurewatch.tables.garbage import release_memory
 from featurewatch.tables.rows import Row
 
 LOG: Final = logging.getLogger("featurewatch.worker")
+
+_LARGE_BYTES: Final = 1 << 20
+"""A larger message takes so much memory while it is processed that it is given back."""
+
+_MAX_IN_FLIGHT: Final = 5_000
+"""The outputs of one message that are sent at once: the client of the bus copies each of them."""
 
 
 class EncodedResult(NamedTuple):
@@ -173,6 +180,8 @@ class EventProcessor:
             if await self._is_due(message, table):
                 await self._process(topic, input_message(message), table)
                 self._tracker.mark_processed(message.tp, message.offset)
+                if len(message.value or b"") > _LARGE_BYTES:
+                    release_memory()
         except RevokedError:
             pass  # it is read again by whoever has the partition next
         except Exception as error:
@@ -340,11 +349,13 @@ class EventProcessor:
                 "%s: %s: kept in the dead letters",
                 *(dead_letter.location, dead_letter.reason),
             )
-        deliveries = [
-            await self._publisher.send(topic, message) for topic, message in encoded.messages
-        ]
-        for delivery in deliveries:
-            await delivery
+        for first in range(0, len(encoded.messages), _MAX_IN_FLIGHT):
+            deliveries = [
+                await self._publisher.send(topic, message)
+                for topic, message in encoded.messages[first : first + _MAX_IN_FLIGHT]
+            ]
+            for delivery in deliveries:
+                await delivery
 
     async def _persist(self, encoded: EncodedResult, partition: int, table: Any) -> None:
         before, after = encoded.result.before, encoded.result.step.state

@@ -81,6 +81,8 @@ class SilenceDetector:
     async def check(self, now_s: float, now_ms: int) -> None:
         """Checks each source of each cluster once: monotonic seconds, and epoch milliseconds."""
         self._restart_unread(now_s)
+        states = self._processor.states
+        self._pending = {key: it for key, it in self._pending.items() if key[0] in states}
         for state in list(self._processor.states.values()):
             silent_s = self._silent_s(state.image, now_s)
             for status in silent_statuses(state, silent_s, now_ms, self._limits):

@@ -15,21 +15,28 @@ MESSAGE_MS: Final = 1000
 
 
 class AlertBudget(NamedTuple):
-    """The budget of a cluster, in times of the bus (ms since the Unix epoch).
+    """What a cluster has spent, at a time of the bus (ms since the Unix epoch).
 
-    Nothing is spent if ``full_ms`` has passed: each message moves it by `MESSAGE_MS` (the generic
-    cell rate algorithm, which needs a single number).
+    ``spent_ms`` is `MESSAGE_MS` for each message, less the time that has passed since. The topics
+    of a cluster may be read at different times of the bus: one that is behind gives nothing back.
     """
 
-    full_ms: int = 0
+    spent_ms: int = 0
+    at_ms: int = 0
 
     def left(self, now_ms: int) -> int:
         """The messages that may be published now."""
-        return CAPACITY - -(-max(self.full_ms - now_ms, 0) // MESSAGE_MS)
+        return CAPACITY - -(-self._spent_ms(now_ms) // MESSAGE_MS)
 
     def spend(self, messages: int, now_ms: int) -> Self:
         """The budget after some messages."""
-        return type(self)(max(self.full_ms, now_ms) + messages * MESSAGE_MS) if messages else self
+        if not messages:
+            return self
+        spent_ms = self._spent_ms(now_ms) + messages * MESSAGE_MS
+        return type(self)(spent_ms, max(self.at_ms, now_ms))
+
+    def _spent_ms(self, now_ms: int) -> int:
+        return max(self.spent_ms - max(now_ms - self.at_ms, 0), 0)
 
 
 NOTHING_SPENT: Final = AlertBudget()

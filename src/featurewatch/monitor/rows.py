@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 from immutables import Map
 
+from featurewatch.common.json_bytes import json_bytes
 from featurewatch.monitor.alert_budget import AlertBudget
 from featurewatch.monitor.alerts import Held
 from featurewatch.monitor.operations.rows import FAMILIES as PARTITION_FAMILIES
@@ -80,7 +81,8 @@ def _rows(
     alerts = [_alert_row(after, subject) for subject in subjects]
     if after.budget != before.budget:
         # After the alerts: those that fire already begin for nothing when an event is repeated.
-        alerts.append((row_key(after.image.cluster, _BUDGET), orjson.dumps(after.budget.full_ms)))
+        budget = json_bytes(tuple(after.budget)) if after.budget.spent_ms else None
+        alerts.append((row_key(after.image.cluster, _BUDGET), budget))
     affected: Iterable[NodeKey] = ()
     if after.times is not before.times:
         affected = affected_nodes(before.times, before.image, after.image, delta)
@@ -149,7 +151,7 @@ def _state(cluster: ClusterId, rows: Mapping[str, bytes]) -> MonitorState:
             held.update((_subject(subject), Held(due_ms, tuple(ids))) for due_ms, ids in texts)
         elif family not in IMAGE_ROWS and family not in _OTHER_ROWS:
             raise KeyError(name)
-    budget = AlertBudget(orjson.loads(rows.get(_BUDGET, b"0")))
+    budget = AlertBudget(*orjson.loads(rows.get(_BUDGET, b"[]")))
     return MonitorState(image, Map(firing), times, state_of_rows(rows), Map(held), budget)
 
 
@@ -162,7 +164,7 @@ def _alert_row(state: MonitorState, subject: Subject) -> Row:
     # The name is that of the image; rows without it are those that older workers read.
     contents = [{name: getattr(alert, name) for name in _ALERT_FIELDS} for alert in alerts]
     texts = [tuple(state.held[subject])] if subject in state.held else []
-    return key, orjson.dumps(((subject.kind, subject_key), contents, *texts))
+    return key, json_bytes(((subject.kind, subject_key), contents, *texts))
 
 
 def _subject(fields: list[Any]) -> Subject:

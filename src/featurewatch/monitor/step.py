@@ -67,7 +67,7 @@ class MonitorState:
     times: StateTimers = NO_TIMES
     partitions: PartitionsState | None = None
     held: HeldTexts = NO_HELD
-    budget: AlertBudget = NOTHING_SPENT
+    budget: AlertBudget = field(default=NOTHING_SPENT, compare=False)
 
     @classmethod
     def of(cls, cluster: ClusterId) -> Self:

@@ -1,5 +1,6 @@
-"""Python's garbage collector in processes that hold images."""
+"""Garbage and free memory of processes that hold images."""
 
+import ctypes
 import gc
 from typing import Final
 
@@ -14,3 +15,14 @@ def collect_rarely() -> None:
     half of the time.
     """
     gc.set_threshold(*_THRESHOLDS)
+
+
+def release_memory() -> None:
+    """Returns what was freed to the system, after a message that took much memory.
+
+    glibc keeps free memory below anything that is still in use, and a worker keeps some of what
+    each message brought. Other C libraries do nothing here.
+    """
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)

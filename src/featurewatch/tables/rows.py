@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from featurewatch.common.json_bytes import json_bytes
 from featurewatch.streams.topics import Topic
 from featurewatch.streams.types import ClusterId, NodeKey, Role
 from featurewatch.tables.image.answers import AnswersImage
@@ -111,7 +112,7 @@ def rows_of_change(before: ClusterImage, after: ClusterImage, delta: ClusterDelt
     for name, family in _FAMILIES.items():
         if keys := family.changes(delta):
             rows.extend(_pages(after, name, family, keys))
-    rows.append((row_key(after.cluster, "cluster"), orjson.dumps(after.to_row())))
+    rows.append((row_key(after.cluster, "cluster"), json_bytes(after.to_row())))
     for name, family in _FAMILIES.items():
         if old := family.resync(before):
             rows.extend(_void_pages(after, name, family, old, family.changes(delta)))
@@ -168,7 +169,7 @@ def _pages(
         page_nodes = [members.get(key) for key in keys_of_page(role, page)]
         node_rows = [node.to_row() for node in page_nodes if node is not None]
         key = row_key(image.cluster, f"{name}/{role}/{page}")
-        yield key, orjson.dumps((_serial(image, family), node_rows)) if node_rows else None
+        yield key, json_bytes((_serial(image, family), node_rows)) if node_rows else None
 
 
 def _serial(image: ClusterImage, family: _Family) -> int | None:

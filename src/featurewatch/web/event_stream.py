@@ -22,7 +22,8 @@ PING: Final = b":\n\n"
 MAX_EVENTS: Final = 500
 """Events that are written at once, before others get their turn."""
 
-_MAX_CACHED: Final = 4_096
+MAX_CACHED_BYTES: Final = 16 << 20
+"""The encoded events that are remembered: an alert may have 64 kB."""
 
 Documents = Callable[[DocumentKey], Mapping[str, Any] | None]
 
@@ -40,6 +41,7 @@ class EventEncoder:
         self._index = index
         self._documents = documents
         self._encoded: dict[DocumentKey, tuple[int, bytes]] = {}
+        self._byte_count = 0
 
     def encode(self, key: DocumentKey) -> bytes:
         """The event of a document as it is now; a removed one has the field ``removed``."""
@@ -51,8 +53,10 @@ class EventEncoder:
         if document is None:
             document = {"removed": True, "id": key.id}
         encoded = event(key.kind, self._index.position(number), document)
-        if len(self._encoded) >= _MAX_CACHED:
+        self._byte_count += len(encoded) - (0 if before is None else len(before[1]))
+        if self._byte_count > MAX_CACHED_BYTES:
             self._encoded.clear()
+            self._byte_count = len(encoded)
         self._encoded[key] = number, encoded
         return encoded
 

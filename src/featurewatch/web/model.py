@@ -1,8 +1,8 @@
 """The content of the page: newest state, alerts and changes of every cluster, folded from topics.
 
 Pure: messages and times go in, documents come out, and the numbers of what changed. Its size
-follows the clusters and alerts that exist: of changes it holds `MAX_CHANGES` a cluster, and
-resolved alerts for an hour.
+follows the clusters and alerts that exist, and the worker bounds the alerts of a cluster that fire.
+It holds `MAX_CHANGES` changes of each, and resolved alerts for an hour, at most `MAX_RESOLVED`.
 """
 
 from collections import Counter, deque
@@ -26,6 +26,9 @@ from featurewatch.web.history.cluster_history import ClusterHistory
 
 MAX_CHANGES: Final = 200
 """Changes of a cluster that are held."""
+
+MAX_RESOLVED: Final = 1000
+"""Resolved alerts of a cluster that are held: one that flaps may resolve any number."""
 
 RESOLVED_MS: Final = 3_600_000
 """How long a resolved alert is shown, in milliseconds."""
@@ -52,6 +55,8 @@ class FleetModel:
         self._snapshots: dict[str, Snapshot] = {}
         self._alerts: dict[str, Alert] = {}
         self._firing: dict[str, dict[str, Alert]] = {}
+        self._resolved: dict[str, dict[str, Alert]] = {}
+        """The resolved alerts of each cluster, by id, the one that was resolved first in front."""
         self._changes: dict[str, deque[FeatureChange]] = {}
         self._since: dict[str, Mapping[str, int]] = {}
         self._summaries: dict[str, dict[str, Any]] = {}
@@ -180,12 +185,14 @@ class FleetModel:
             return
         self._alerts[alert.id] = alert
         firing = self._firing.setdefault(alert.cluster, {})
-        if alert.state is AlertState.FIRING:
-            firing[alert.id] = alert
-        else:
-            firing.pop(alert.id, None)
+        resolved = self._resolved.setdefault(alert.cluster, {})
+        firing.pop(alert.id, None)
+        resolved.pop(alert.id, None)
+        (firing if alert.state is AlertState.FIRING else resolved)[alert.id] = alert
         self.index.mark_changed(key)
         self._refresh(alert.cluster, now_ms)
+        if len(resolved) > MAX_RESOLVED:
+            self._remove_alert(next(iter(resolved.values())), now_ms)
 
     def _apply_change(self, change: FeatureChange) -> None:
         changes = self._changes.setdefault(change.cluster, deque())
@@ -219,6 +226,7 @@ class FleetModel:
     def _remove_cluster(self, cluster: str) -> None:
         if self._snapshots.pop(cluster, None) is not None:
             self._summaries.pop(cluster, None)
+            self._since.pop(cluster, None)
             self.index.remove(DocumentKey("state", cluster))
             self._remove_changes(cluster)
             self.history.remove(cluster)
@@ -229,10 +237,11 @@ class FleetModel:
 
     def _remove_alert(self, alert: Alert, now_ms: int) -> None:
         del self._alerts[alert.id]
-        firing = self._firing.get(alert.cluster, {})
-        firing.pop(alert.id, None)
-        if not firing:
-            self._firing.pop(alert.cluster, None)
+        for alerts in (self._firing, self._resolved):
+            of_cluster = alerts.get(alert.cluster, {})
+            of_cluster.pop(alert.id, None)
+            if not of_cluster:
+                alerts.pop(alert.cluster, None)
         self.index.remove(DocumentKey("alert", alert.id))
         self._refresh(alert.cluster, now_ms)
 
@@ -270,4 +279,4 @@ def _without_times(document: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-__all__ = ["FLEET", "MAX_CHANGES", "RESOLVED_MS", "FleetModel"]
+__all__ = ["FLEET", "MAX_CHANGES", "MAX_RESOLVED", "RESOLVED_MS", "FleetModel"]

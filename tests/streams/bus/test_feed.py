@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from featurewatch.cli.output import live_printer
 from featurewatch.cli.output.live_printer import LivePrinter
 from featurewatch.cli.runtime.notify.run import _AlertFeed
 from featurewatch.cli.runtime.page import _Outputs
@@ -15,9 +16,10 @@ from featurewatch.integrations.notify.alert_book import AlertBook
 from featurewatch.streams.bus.feed import FailureLog, TopicFeed
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.codec.outputs import encode_output
-from featurewatch.streams.topics import ALERTS, STATE
+from featurewatch.streams.outputs import AlertState
+from featurewatch.streams.topics import ALERTS, FEATURE_CHANGES, STATE
 from featurewatch.web.model import FleetModel
-from tests.web.samples import NOW_MS, alert_of, message_of, state_of
+from tests.web.samples import NOW_MS, alert_of, change_of, message_of, state_of
 
 BUS = BusSettings("127.0.0.1:1")
 
@@ -118,6 +120,26 @@ def test_up_passes_over_an_alert_that_cannot_be_printed(
     """It prints the others."""
     apply(LivePrinter(BUS, as_json=as_json), deep_alert(), alert_message(node=2))
     assert "Broker 2 must be upgraded." in capsys.readouterr().out
+
+
+def test_what_was_printed_is_remembered_for_a_while(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cluster may flap for weeks: alerts that fire stay known, and of all others the newest."""
+    monkeypatch.setattr(live_printer, "MAX_KNOWN", 20)
+    printer = LivePrinter(BUS, as_json=False)
+    fires = alert_message(node=-1)
+    changes = [
+        OnTopic(BUS.topic(FEATURE_CHANGES), encode_output(change_of(revision=revision)).value)
+        for revision in range(100)
+    ]
+    ended = (alert_message(node=node, state=AlertState.RESOLVED) for node in range(100))
+    apply(printer, fires, *changes, *ended)
+    assert len(printer._firing) + len(printer._others) == 21
+    capsys.readouterr()
+    again: Any = fires, alert_message(node=99, state=AlertState.RESOLVED)
+    printer.apply(again)
+    assert capsys.readouterr().out == ""
 
 
 def test_the_page_passes_over_an_alert_that_it_cannot_serve() -> None:

@@ -18,6 +18,10 @@ from featurewatch.streams.topics import ALERTS, FEATURE_CHANGES
 
 LOG: Final = logging.getLogger("featurewatch.cli")
 
+MAX_KNOWN: Final = 10_000
+"""The newest outputs that are remembered beside the alerts that fire: a worker that was killed
+publishes its last ones again. The worker bounds the alerts of each cluster."""
+
 
 class LivePrinter(TopicFeed):
     """Prints to stdout: the alerts that fire, then each change and each alert that comes, once."""
@@ -31,7 +35,8 @@ class LivePrinter(TopicFeed):
         }
         self._as_json = as_json
         self._console = rendering.console()
-        self._newest: dict[str, FeatureChange | Alert] = {}
+        self._firing: dict[str, Alert] = {}
+        self._others: dict[str, FeatureChange | Alert] = {}
         self._is_live = False
 
     async def run(self) -> None:
@@ -53,19 +58,28 @@ class LivePrinter(TopicFeed):
         if message.value() is None:
             return
         output = self._decoders[str(message.topic())](message.value())
-        known = self._newest.get(output.id)
+        known = self._firing.get(output.id) or self._others.get(output.id)
         if known is None or (isinstance(output, Alert) and output != known):
             text = self._text(output)  # first: what cannot be shown is passed over
-            self._newest[output.id] = output
+            self._remember(output)
             if self._is_live:
                 self._print(text)
 
     def end(self) -> None:
         """Prints the alerts that fire."""
-        for output in self._newest.values():
-            if isinstance(output, Alert) and output.state is AlertState.FIRING:
-                self._print(self._text(output))
+        for alert in self._firing.values():
+            self._print(self._text(alert))
         self._is_live = True
+
+    def _remember(self, output: FeatureChange | Alert) -> None:
+        self._firing.pop(output.id, None)
+        self._others.pop(output.id, None)
+        if isinstance(output, Alert) and output.state is AlertState.FIRING:
+            self._firing[output.id] = output
+            return
+        self._others[output.id] = output
+        if len(self._others) > MAX_KNOWN:
+            del self._others[next(iter(self._others))]
 
     def _text(self, output: FeatureChange | Alert) -> Text | str:
         if self._as_json:

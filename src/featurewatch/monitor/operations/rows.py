@@ -6,8 +6,7 @@ delete what that row has made void.
 
 from collections.abc import Container, Iterator
 
-import orjson
-
+from featurewatch.common.json_bytes import json_bytes
 from featurewatch.monitor.operations.state import PartitionsState
 from featurewatch.monitor.operations.tracker import TrackResult
 from featurewatch.streams.types import ClusterId
@@ -53,7 +52,7 @@ def rows_before(
         yield from void_rows(cluster, FAMILY, before.image)
     row = after.to_row()
     if before is None or row != before.to_row():
-        yield row_key(cluster, FAMILY), orjson.dumps(row, default=list)  # of incidents
+        yield row_key(cluster, FAMILY), json_bytes(row, default=list)  # of incidents
 
 
 def rows_after(

@@ -10,6 +10,7 @@ from typing import Final
 import orjson
 from immutables import Map
 
+from featurewatch.common.json_bytes import json_bytes
 from featurewatch.monitor.readiness.state_timers import StateSince, StateTimers
 from featurewatch.monitor.readiness.upgrade_state import UpgradeState
 from featurewatch.streams.types import ClusterId, FeatureName, NodeKey, Role
@@ -36,10 +37,10 @@ def rows_of_timers(
         entries = [(key.node_id, offline.get(key), refused.get(key)) for key in keys]
         nonempty = [entry for entry in entries if entry[1] is not None or entry[2] is not None]
         key = row_key(cluster, f"{TIMERS}/{role}/{page}")
-        yield key, orjson.dumps(nonempty) if nonempty else None
+        yield key, json_bytes(nonempty) if nonempty else None
     if after.states is not before.states:
         states = {name: list(since) for name, since in sorted(after.states.items())}
-        yield row_key(cluster, TIMERS), orjson.dumps(states) if states else None
+        yield row_key(cluster, TIMERS), json_bytes(states) if states else None
 
 
 def timers_of_rows(rows: Mapping[str, bytes]) -> StateTimers:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, cast
 
 import orjson
 
+from featurewatch.common.json_bytes import json_bytes
 from featurewatch.common.text import shortened
 from featurewatch.streams.codec import cloudevents
 from featurewatch.streams.codec.checks import brief
@@ -71,7 +72,7 @@ def encode(topic: Topic, event: AnyEvent) -> Message:
         _bound_payload(value)
     headers = cloudevents.headers(topic, kind, event.cluster, event.id, event.seen_ms)
     key = event.cluster.encode(errors="replace")
-    return Message(key, orjson.dumps(value, default=_plain), headers)
+    return Message(key, json_bytes(value, default=_plain), headers)
 
 
 def decode(topic: Topic, value: bytes | None, key: bytes | None = None) -> AnyEvent:
@@ -131,9 +132,9 @@ def kind_of(event: AnyEvent) -> str:
 
 
 def _check_offsets(commit: LogCommit) -> None:
-    """Raises `MalformedEventError` if a record lies outside of its commit.
+    """Raises `MalformedEventError` if a record is outside of its commit.
 
-    A partition keeps the offset of the record that changed it last: one that lies ahead would make
+    A partition keeps the offset of the record that changed it last: one that is ahead would make
     all later changes count as applied.
     """
     offsets = [record["offset"] for record in commit.records]

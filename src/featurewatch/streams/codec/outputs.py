@@ -11,6 +11,7 @@ from typing import Final, TypeVar, cast
 
 import orjson
 
+from featurewatch.common.json_bytes import json_bytes
 from featurewatch.common.text import MAX_DETAIL_CHARS, shortened
 from featurewatch.streams.codec import cloudevents
 from featurewatch.streams.codec.events import MalformedEventError, Message
@@ -57,12 +58,12 @@ def encode_value(output: Output) -> bytes:
     """The value of an output's message."""
     if isinstance(output, Alert):
         output = _bounded(output)
-    return orjson.dumps(output, default=list)  # of ranges
+    return json_bytes(output, default=list)  # of ranges
 
 
 def encode_state(snapshot: Snapshot) -> Message:
     """The message of a snapshot on ``state``: the same revision has many, and each its own id."""
-    value = orjson.dumps(snapshot, default=list)
+    value = json_bytes(snapshot, default=list)
     event_id = f"{snapshot.id}/{sha256(value).hexdigest()}"
     headers = cloudevents.headers(
         STATE, "snapshot", snapshot.cluster, event_id, max(snapshot.at_ms, 0)

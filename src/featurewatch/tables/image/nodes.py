@@ -8,6 +8,7 @@ from weakref import WeakValueDictionary
 import orjson
 from immutables import Map
 
+from featurewatch.common.json_bytes import json_bytes
 from featurewatch.common.weighted_cache import weighted_cache
 from featurewatch.streams.types import FeatureName, NodeId, NodeKey, Role, SupportedRanges
 from featurewatch.tables.image.provenance import Provenance, provenance_from_row, provenance_to_row
@@ -54,7 +55,7 @@ _INTERNED: Final[
 @weighted_cache(lambda capabilities: len(capabilities.ranges))
 def _ranges_json(capabilities: Capabilities) -> orjson.Fragment:
     """The ranges as JSON, encoded once for all nodes that share them."""
-    return orjson.Fragment(orjson.dumps(capabilities.ranges, default=list))
+    return orjson.Fragment(json_bytes(capabilities.ranges, default=list))
 
 
 class Node(NamedTuple):

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 from immutables import Map
 
+from featurewatch.common.json_bytes import json_bytes
 from featurewatch.streams.types import ClusterId
 from featurewatch.tables.partitions.image import (
     Brokers,
@@ -64,7 +65,7 @@ def rows_of_partitions(
         if topic is None:
             deleted.append(key)
         else:
-            yield key, orjson.dumps((serial, *topic))
+            yield key, json_bytes((serial, *topic))
     pages = dict.fromkeys((topic_id, index // PAGE) for topic_id, index in touched.partitions)
     partitions = image.partitions
     for topic_id, page in pages:
@@ -74,13 +75,13 @@ def rows_of_partitions(
             if partition is not None:
                 entries.append((index, *partition))
         key = row_key(cluster, f"{family}/p/{topic_id}/{page}")
-        value = orjson.dumps((serial, entries), default=list)  # of moves
+        value = json_bytes((serial, entries), default=list)  # of moves
         yield key, value if entries else None
     for key in deleted:
         yield key, None
     for resource in touched.min_isrs:
         setting = image.min_isrs.get(resource)
-        row = None if setting is None else orjson.dumps((serial, *setting))
+        row = None if setting is None else json_bytes((serial, *setting))
         yield row_key(cluster, f"{family}/m/{resource}"), row
 
 
