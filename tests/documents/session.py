@@ -68,7 +68,7 @@ class Session:
         file.chmod(0o755)
 
     def child(self) -> "Session":
-        """Returns a shell in the same directory, with names and processes of its own."""
+        """Returns a shell in the same directory, whose names and processes are its own."""
         return replace(self, names={**self.names}, variables={**self.variables}, running={})
 
     def again(self, command: Command) -> str:
