@@ -1,9 +1,9 @@
 """The documents: each command line runs in a test, or the register says why not.
 
 `blocks` finds the lines, `register` names those that no test runs, and the tests of pages run the
-others, in the order of their page. A library would do less: pytest-codeblocks, mktestdocs and Sybil run blocks
-one by one, without addresses that stand for others and without what runs until Ctrl-C; cram, prysk
-and byexample need pages in another format. What is hard, to find the blocks, is left to
+others, in the order of their page. A library would do less: pytest-codeblocks, mktestdocs and Sybil
+run blocks one by one, without addresses that stand for others and without what runs until Ctrl-C;
+cram, prysk and byexample need pages in another format. What is hard, to find the blocks, is left to
 markdown-it-py.
 """
 
