@@ -29,7 +29,7 @@ def follow(session: Session, place: str, page: str) -> None:
             if place_of(command) == place:
                 printed = session.run(command, codes_of(command))
                 if command.output and not _is_sample(command):
-                    assert_shown(session.named(command.output), printed)
+                    assert_shown(session.with_paths(command.output), printed)
     session.close()
 
 
