@@ -252,7 +252,7 @@ def test_every_command_has_help(ours: OurCommand) -> None:
 
 
 WRONG = (
-    (("describe",), "give --bootstrap-server or --bootstrap-controller"),
+    (("describe",), "pass --bootstrap-server or --bootstrap-controller"),
     (("describe", "--bootstrap-server", "nonsense"), "write host:port"),
     (("describe", "--bootstrap-server", ","), "the address is empty"),
     (("describe", "--bootstrap-server", "a:1", "--bootstrap-controller", "b:1"), "not both"),
@@ -260,7 +260,7 @@ WRONG = (
     (("describe", "--bootstrap-server", "a:1", "--command-config", "none"), "none cannot be read"),
     (("describe", "--bootstrap-server", "a:1", "--node-id", "x"), "--node-id"),
     (("describe", "--bootstrap-server", "a:1", "--timeout", "inf"), "--timeout"),
-    (("update", "--upgrade", "a:1", "--bootstrap-server", "a:1"), "give --dialect early or late"),
+    (("update", "--upgrade", "a:1", "--bootstrap-server", "a:1"), "pass --dialect early or late"),
     (("update", "--dialect", "late", "--upgrade", "a"), "write name:level"),
     (("update", "--dialect", "late", "--upgrade", "a:1,a:2"), "named more than once"),
     (("update", "--dialect", "late", "--feature-upgrade", "a:1"), "the early draft's flags"),
@@ -349,7 +349,7 @@ def test_a_draft_sends_no_request_to_released_kafka(
     assert (result.code, result.out) == (1, "")
     assert result.err.splitlines()[-1] == (
         f"featurewatch: {address} speaks as released Kafka does, and no draft of KIP-584: "
-        "give --dialect released"
+        "pass --dialect released"
     )
 
 

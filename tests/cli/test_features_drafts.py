@@ -278,7 +278,7 @@ def test_a_cluster_of_a_draft_is_recognized(late: DraftCluster, ours: OurCommand
     """Asked as released Kafka, it has no UpdateFeatures, and --dialect is offered."""
     result = ours("upgrade", "--feature", "a=1", "--bootstrap-server", late.controller)
     assert (result.code, result.err.count("\n")) == (1, 1)
-    assert "give --dialect" in result.err
+    assert "pass --dialect" in result.err
 
 
 @pytest.fixture

@@ -195,11 +195,11 @@ def test_the_answers_of_nodes_alone_are_a_part(run_rehearse: Callable[..., Resul
 
 
 WRONG = (
-    ((*AT,), "give --step"),
+    ((*AT,), "pass --step"),
     ((*AT, "-s", "melt:broker-1"), "there is no 'melt'"),
     ((*AT, "--steps", "missing.yaml"), "missing.yaml cannot be read"),
     ((*AT, "-s", "stop:broker-1", "--release", "9.9"), "Kafka '9.9' is not in the table"),
-    (("-s", "stop:broker-1"), "give --bootstrap-controller"),
+    (("-s", "stop:broker-1"), "pass --bootstrap-controller"),
     (("-s", "stop:broker-1", "--bootstrap-controller", "nonsense"), "write host:port"),
     ((*AT, "-s", "stop:broker-1", "--on-real-controller", "3.8"), "choose one of 3.9 to 4.4"),
     ((*AT, "-s", "stop:broker-1", "--on-real-controller", "new"), "not in the table of levels"),

@@ -122,7 +122,7 @@ def test_an_unreadable_file_is_in_the_error(tmp_path: Path) -> None:
 def test_a_bus_is_required(tmp_path: Path) -> None:
     """Without a named bus and without an embedded one it is said how to get one."""
     settings = load(None, worker={"data_directory": tmp_path})
-    with pytest.raises(UsageError, match="give --bus"):
+    with pytest.raises(UsageError, match="pass --bus"):
         settings.bus_settings()
 
 

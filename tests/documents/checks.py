@@ -120,13 +120,21 @@ def _patterns() -> list[re.Pattern[str]]:
     return [re.compile(".+".join(map(re.escape, parts))) for parts in kept]
 
 
+def dialog(text: str) -> None:
+    """What is typed at a prompt is a command of the shell; other lines are the code's texts."""
+    lines = [line.partition("> ") for line in text.splitlines()]
+    says_what_the_code_says("\n".join(shown for shown, prompt, _ in lines if not prompt))
+    for _, prompt, typed in lines:
+        if prompt and typed != "exit":
+            parsed(f"featurewatch {typed} --bootstrap-server kafka-1:9092")
+
+
 def folders(text: str) -> None:
     """Each name at the beginning of a line is a file or folder: below the package if indented."""
     for line in text.splitlines():
-        indented = line.startswith(" ")
-        for name in line.split("   ")[1 if indented else 0].split(","):
-            place = PACKAGE if indented else ROOT
-            assert (place / name.strip().partition("  ")[0]).exists(), line
+        place = PACKAGE if line.startswith(" ") else ROOT
+        for name in re.split(r" {2,}", line.strip())[0].split(", "):
+            assert (place / name).exists(), line
 
 
 def names(text: str) -> None:

@@ -179,7 +179,7 @@ SHOWN: Final = (
         r"docs/how-to/shell\.md",
         "Commands of",
         "it is a dialog at a terminal",
-        checks.says_what_the_code_says,
+        checks.dialog,
     ),
     Entry(r"docs/explanation/operations\.md", r"\d{4}-", SAMPLE, checks.says_what_the_code_says),
     Entry(

@@ -1,13 +1,14 @@
-"""Where the command lines of each page run, in the order of the page."""
+"""Where the command lines of each page run, in the order of the page.
+
+The places are the tests of `test_pages`, `test_cluster_pages` and, by night, `test_nightly_pages`.
+"""
 
 import re
 from dataclasses import dataclass
 from typing import Final
 
 from tests.documents.blocks import Command
-
-NIGHTLY: Final = frozenset({"stack", "rehearsal", "moves", "operations", "spark"})
-"""Places that take many seconds: their pages run by night."""
+from tests.documents.register import NOT_RUN
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +56,14 @@ PLACES: Final = (
 
 def place_of(command: Command) -> str | None:
     """Returns the name of the place in which a line runs, None if it runs nowhere."""
+    if any(entry.covers(command.page, command.text) for entry in NOT_RUN):
+        return None
     return next((place.name for place in PLACES if place.has(command)), None)
 
 
 CODES: Final = (
     (r"featurewatch readiness", frozenset({0, 3})),
+    (r"featurewatch operations --cluster", frozenset({0, 4})),  # they may not be followed
     (r"featurewatch fleet drift", frozenset({3})),
     (r"featurewatch fleet readiness", frozenset({0, 3, 4})),
     (r"featurewatch rehearse", frozenset({0, 3})),

@@ -40,6 +40,7 @@ _VARIES: Final = (
     (re.compile(r"(?<![\w-])[\w-]{22}(?![\w-])"), "ID"),
     (re.compile(r"\b(?:127\.0\.0\.1|localhost|[\w-]+-\d):\d+"), "HOST:PORT"),
     (re.compile(r"\boffset \d+"), "offset N"),
+    (re.compile(r"^Controller: \d+$", re.MULTILINE), "Controller: N"),
 )
 """What differs from run to run, and from cluster to cluster."""
 
@@ -68,7 +69,7 @@ class Session:
         file.chmod(0o755)
 
     def child(self) -> "Session":
-        """Returns a shell in the same directory, with names and processes of its own."""
+        """Returns a shell in the same directory, whose names and processes are its own."""
         return replace(self, names={**self.names}, variables={**self.variables}, running={})
 
     def again(self, command: Command) -> str:
@@ -76,8 +77,14 @@ class Session:
         self.done.discard(self.named(command.text))
         return self.run(command)
 
+    def with_paths(self, text: str) -> str:
+        """Returns what a page shows, with this session's paths; other names vary anyway."""
+        for name, own in self.names.items():
+            text = text.replace(name, own) if name.startswith("/") else text
+        return text
+
     def named(self, text: str) -> str:
-        """Returns a command line, or what a page shows, with this session's names."""
+        """Returns a command line with this session's names."""
         longest_first = sorted(self.names, key=len, reverse=True)
         if not longest_first:
             return text

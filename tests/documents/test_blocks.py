@@ -1,21 +1,22 @@
 """The documents: each command line runs in a test, or the register says why not.
 
-`blocks` finds the lines, `register` names those that no test runs, `test_pages` runs the others, in
-the order of their page. A library would do less: pytest-codeblocks, mktestdocs and Sybil run each
-block by itself, without addresses that stand for others and without what runs until Ctrl-C; cram,
-prysk and byexample want pages in a form of their own. What is hard, to find the blocks, is left to
+`blocks` finds the lines, `register` names those that no test runs, and the tests of pages run the
+others, in the order of their page. A library would do less: pytest-codeblocks, mktestdocs and Sybil
+run blocks one by one, without addresses that stand for others and without what runs until Ctrl-C;
+cram, prysk and byexample need pages in another format. What is hard, to find the blocks, is left to
 markdown-it-py.
 """
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.documents import checks
 from tests.documents.blocks import PAGES, Command, all_blocks, commands, without_generated
 from tests.documents.register import NOT_RUN, SHOWN, Entry
-from tests.documents.scripts import place_of
+from tests.documents.scripts import PLACES, place_of
 from tests.paths import ROOT
 
 LANGUAGES = {
@@ -55,6 +56,12 @@ def test_the_register_has_nothing_that_no_page_has() -> None:
     for entries, texts in ((NOT_RUN, lines), (SHOWN, shown)):
         unused = [e for e in entries if not any(e.covers(page, text) for page, text in texts)]
         assert unused == []
+
+
+def test_each_place_has_a_test() -> None:
+    """Lines of a place without one would run nowhere."""
+    tests = "".join(file.read_text() for file in Path(__file__).parent.glob("test_*pages.py"))
+    assert [place.name for place in PLACES if f'"{place.name}"' not in tests] == []
 
 
 def _unrun() -> Iterator[tuple[Command, Entry]]:

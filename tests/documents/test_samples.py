@@ -16,7 +16,7 @@ from featurewatch.cli.commands.pipeline import audit
 from featurewatch.cli.commands.readiness import assess
 from featurewatch.kafka.address import Address
 from featurewatch.pipeline.audit.report import VERDICTS, AuditReport, OutputDifference, TableCounts
-from featurewatch.streams.types import METADATA_VERSION, FeatureLevel
+from featurewatch.streams.types import METADATA_VERSION, FeatureLevel, SupportedRanges
 from tests.documents.blocks import Block, blocks, commands
 from tests.documents.session import assert_shown
 from tests.monitor.readiness.clusters import controllers, image, nodes, ranges
@@ -49,7 +49,8 @@ def test_readiness(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_preview_of_a_change() -> None:
     """From the newest level of 3.9 to that of 4.0, as it is shown before the question."""
-    before = FeatureMetadata({}, {METADATA_VERSION: FeatureLevel(21)}, 1, Address("kafka-1", 9092))
+    levels = {METADATA_VERSION: FeatureLevel(21)}
+    before = FeatureMetadata(SupportedRanges(), levels, 1, Address("kafka-1", 9092))
     lines = [*preview(before, [FeatureUpdate(METADATA_VERSION, FeatureLevel(25))])]
     assert_shown(shown("how-to/features.md", "metadata"), "\n".join([*lines, "Go on? [y/N]"]))
 

@@ -164,7 +164,7 @@ class AdminSession:
             UnreachableError: None responds.
         """
         if self.names_controllers:
-            raise RequestError("this takes the brokers of the cluster: give --bootstrap-server")
+            raise RequestError("this takes the brokers of the cluster: pass --bootstrap-server")
         connection = await self._connections.any_node()
         check_broker(connection)
         return connection

@@ -183,7 +183,7 @@ class FeatureAdmin(FeatureReader):
 
 def _no_updates(connection: Connection) -> str:
     draft = 48 in connection.api_versions
-    hint = ": give --dialect if it speaks a draft of KIP-584" if draft else ""
+    hint = ": pass --dialect if it speaks a draft of KIP-584" if draft else ""
     return f"{connection.address} has no UpdateFeatures, which Kafka 2.7 and later have{hint}"
 
 

@@ -125,5 +125,5 @@ def check_draft(connection: Connection) -> None:
     if _UPDATE_FEATURES in connection.api_versions:
         raise UnreachableError(
             f"{connection.address} speaks as released Kafka does, and no draft of KIP-584: "
-            "give --dialect released"
+            "pass --dialect released"
         )

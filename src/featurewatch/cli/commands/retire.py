@@ -48,7 +48,7 @@ def retire(
     from featurewatch.cli.runtime.retirement import retire_outdated, retire_sources
 
     if bool(cluster) == (outdated_for is not None) or (source and not cluster):
-        raise UsageError("give --cluster, with --source for one of its sources, or --outdated-for")
+        raise UsageError("pass --cluster, with --source for one of its sources, or --outdated-for")
     settings = load(config, bus=options.bus_flags(bus, prefix))
     if outdated_for is not None:
         kept = {configured.cluster_id for configured in settings.clusters}

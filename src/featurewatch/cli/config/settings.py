@@ -445,6 +445,6 @@ def embedded_bus(data_directory: Path) -> str:
         return file.read_text().strip()
     except OSError:
         raise UsageError(
-            "no bus is named and none is embedded here: give --bus HOST:PORT, set "
+            "no bus is named and none is embedded here: pass --bus HOST:PORT, set "
             "FEATUREWATCH_BUS__BOOTSTRAP_SERVERS, or start one with `featurewatch up`"
         ) from None

@@ -48,7 +48,7 @@ def check_directory(directory: Path, cluster_id: str) -> None:
     if not cluster_id and cluster_id_in_files(directory) is None:
         raise UsageError(
             f"{directory} has no meta.properties with the cluster's id beside it: is it a "
-            "__cluster_metadata-0? If so, give --cluster-id, or set cluster_id"
+            "__cluster_metadata-0? If so, pass --cluster-id, or set cluster_id"
         )
 
 

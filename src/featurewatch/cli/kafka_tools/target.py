@@ -106,10 +106,10 @@ class AdminTarget:
         """The bootstrap addresses; raises `UsageError`."""
         if not (self.servers or self.controllers):
             raise UsageError(
-                "no cluster is named: give --bootstrap-server or --bootstrap-controller"
+                "no cluster is named: pass --bootstrap-server or --bootstrap-controller"
             )
         if self.servers and self.controllers:
-            raise UsageError("give --bootstrap-server or --bootstrap-controller, not both")
+            raise UsageError("pass --bootstrap-server or --bootstrap-controller, not both")
         try:
             addresses = parse_addresses(self.servers or self.controllers)
         except ValueError as error:

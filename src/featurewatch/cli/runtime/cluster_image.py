@@ -216,7 +216,7 @@ async def _learn(cluster: ClusterSection, logins: NodeLogins, timeout_s: float) 
     nodes = cluster.controllers or cluster.servers or cluster.polled_controllers
     if not (nodes or cluster.log_directory or cluster.zookeeper):
         raise UsageError(
-            "there is no cluster to read: give --bootstrap-controller, --bootstrap-server or "
+            "there is no cluster to read: pass --bootstrap-controller, --bootstrap-server or "
             "--log-directory"
         )
     if cluster.cluster_id:
@@ -231,7 +231,7 @@ async def _learn(cluster: ClusterSection, logins: NodeLogins, timeout_s: float) 
         return await _search(cluster, logins, deadline)
     if cluster.zookeeper:
         return await _from_znodes(cluster, timeout_s)
-    raise UsageError(f"{_name(cluster)} does not have the cluster's id: give --cluster-id")
+    raise UsageError(f"{_name(cluster)} does not have the cluster's id: pass --cluster-id")
 
 
 class _NullSink:

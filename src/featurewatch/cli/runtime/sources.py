@@ -355,7 +355,7 @@ class SourceRunner:
         self.clusters = [WatchedCluster(cluster, claims) for cluster in settings.clusters]
         if not self.clusters:
             raise UsageError(
-                "there is no cluster to watch: give --controllers, --servers, --log-directory or "
+                "there is no cluster to watch: pass --controllers, --servers, --log-directory or "
                 "--zookeeper, or list clusters in the configuration file"
             )
         self._has_published = False

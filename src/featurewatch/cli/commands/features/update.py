@@ -65,7 +65,7 @@ async def update(
     late = bool(upgrade or allow_downgrade)
     if not target.dialect.is_draft:
         raise UsageError(
-            "update is the drafts' command: give --dialect early or late, or use upgrade and "
+            "update is the drafts' command: pass --dialect early or late, or use upgrade and "
             "downgrade"
         )
     if early and target.dialect is FeatureDialect.LATE:

@@ -147,7 +147,7 @@ def _release(text: str) -> Release | None:
         raise UsageError(str(error)) from None
     if release is not None and "-" in text:
         raise UsageError(
-            f"{text!r} is a level, not a release: give --target {release.name}, or --feature "
+            f"{text!r} is a level, not a release: pass --target {release.name}, or --feature "
             f"{METADATA_VERSION}={text}"
         )
     return release

@@ -60,7 +60,7 @@ def rehearse_znodes(
     """
     if not cluster.zookeeper:
         raise UsageError(
-            "the cluster is in ZooKeeper mode, and its partitions are in its znodes: give "
+            "the cluster is in ZooKeeper mode, and its partitions are in its znodes: pass "
             "--zookeeper"
         )
     controller = image.zookeeper.controller

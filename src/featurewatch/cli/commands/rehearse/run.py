@@ -100,7 +100,7 @@ def run(
         _check_led(image)
         if log is not None and image.authority is not Authority.LOG:
             raise UsageError(
-                "partitions are in the metadata log: give --bootstrap-controller or --log-directory"
+                "partitions are in the metadata log: pass --bootstrap-controller or --log-directory"
             )
         if real_release:
             return _on_real(real_release, controller_state(image), rehearsed, as_json=as_json)
@@ -132,7 +132,7 @@ def _steps(given: Sequence[str], file: Path | None) -> list[Step]:
     except StepSyntaxError as error:
         raise UsageError(str(error)) from None
     if not rehearsed:
-        raise UsageError("there is nothing to rehearse: give --step, as in --step stop:broker-2")
+        raise UsageError("there is nothing to rehearse: pass --step, as in --step stop:broker-2")
     return rehearsed
 
 
@@ -157,7 +157,7 @@ def _cluster(config: Path | None, **given: str | Path | None) -> ClusterSection:
         return matching[0]
     if not listed:
         raise UsageError(
-            "there is no cluster to rehearse with: give --bootstrap-controller, --log-directory, "
+            "there is no cluster to rehearse with: pass --bootstrap-controller, --log-directory, "
             "--bootstrap-server or --zookeeper"
         )
     raise UsageError("the configuration lists several clusters: say which one with --cluster-id")

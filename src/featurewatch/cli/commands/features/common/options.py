@@ -115,7 +115,7 @@ def _run(given: dict[str, Any], command: Callable[[FeaturesTarget], Any]) -> Non
     before = click.get_current_context().obj or {}
     values = {name: before.get(name) if value is None else value for name, value in given.items()}
     if values["bootstrap_server"] and values["bootstrap_controller"]:
-        raise UsageError("give --bootstrap-server or --bootstrap-controller, not both")
+        raise UsageError("pass --bootstrap-server or --bootstrap-controller, not both")
     target = FeaturesTarget(
         **target_values(FEATURES, values),
         dialect=values["dialect"] or FeatureDialect.RELEASED,

@@ -138,7 +138,7 @@ class Execution:
                 "",
                 advice=f"{partition}: {why}{more}: Kafka {name or 'of this release'} does not "
                 "complete that as asked. Cancel what runs first (featurewatch reassign cancel), or "
-                "give --force",
+                "pass --force",
             )
 
     async def _show_plan(self, running: Running, present: ClusterTopics) -> None:
