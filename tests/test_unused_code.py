@@ -10,17 +10,7 @@ from tests.paths import PACKAGE, ROOT
 WORD = re.compile(r"[A-Za-z_]\w*")
 
 USED_BY_TESTS = {
-    **dict.fromkeys(
-        (
-            "create_topic_with_assignment",
-            "list_topics_marked_for_deletion",
-            "preferred_replica_leader_election",
-        ),
-        "the client that KIP-4's draft describes is a library",
-    ),
-    **dict.fromkeys(
-        ("alter_topic", "delete_features", "delete_topic"), "the clients of admin are a library"
-    ),
+    "delete_features": "the clients of admin are a library",
     **dict.fromkeys(
         ("ClientFeatures", "mark_requested"),
         "the client of KIP-584, whose requests come with a reference client",

@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, Self, TypeVar
@@ -359,7 +358,8 @@ class DraftAdminClient:
     async def _send(self, request: Request[_Response]) -> _Response:
         """Sends to the controller, and returns the response that belongs to the request."""
         deadline = self._monotonic() + self._timeout_s
-        for repeats in count():
+        repeats = 0
+        while True:
             try:
                 connection = await self._controller()
                 response = await self._exchange(connection, request)
@@ -380,8 +380,8 @@ class DraftAdminClient:
                 raise UnreachableError(
                     f"no controller took the request in {self._timeout_s:g} s: {reason}"
                 )
+            repeats += 1
             await asyncio.sleep(self._network.backoff_s)
-        raise AssertionError  # the loop has no end of its own
 
     async def _exchange(self, connection: Connection, request: Request[_Response]) -> _Response:
         # One request at a time: connections are shared by the futures.

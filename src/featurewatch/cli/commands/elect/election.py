@@ -1,10 +1,9 @@
 """The work of ``elect``: checks of the options, the request, and the leaders after it."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from featurewatch.admin.api_errors import CLUSTER_NO_RIGHT, exception_text
-from featurewatch.admin.cluster.values import PartitionDetails
 from featurewatch.admin.elections.client import (
     ElectionAdmin,
     Elections,
@@ -15,6 +14,7 @@ from featurewatch.admin.elections.status import ElectionStatus
 from featurewatch.admin.errors import KafkaApiError, UnreachableError
 from featurewatch.cli.commands.elect.options import ElectionOptions
 from featurewatch.cli.commands.elect.partition_file import read_partitions
+from featurewatch.cli.commands.elect.preview import effect_lines
 from featurewatch.cli.config.cluster_options import Compat
 from featurewatch.cli.kafka_tools.errors import KafkaToolError, lacking
 from featurewatch.cli.kafka_tools.java import in_set_order
@@ -168,34 +168,6 @@ async def _preview(
         if error.right:
             raise KafkaToolError(exception_text(error.code, error.text), right=error.right)
     return effect_lines(kind, partitions, found.partitions)
-
-
-def effect_lines(
-    kind: ElectionType,
-    partitions: list[TopicPartition] | None,
-    present: Mapping[TopicPartition, PartitionDetails],
-) -> Iterator[str]:
-    """A line for each partition, or (None) for each of all that an election changes."""
-    wanted = sorted(present) if partitions is None else partitions
-    lines = ((one, _effect(kind, present.get(one))) for one in wanted)
-    return (f"{one}: {effect}" for one, effect in lines if partitions is not None or effect)
-
-
-def _effect(kind: ElectionType, found: PartitionDetails | None) -> str:
-    """The effect of an election on a partition; empty if nothing changes."""
-    if found is None or not found.replicas:
-        return "there is no such partition"
-    if kind is ElectionType.UNCLEAN:
-        if found.leader is not None:
-            return ""
-        return f"has no leader: the first running one of {found.replicas} is elected"
-    preferred = found.replicas[0]
-    leader = "none" if found.leader is None else found.leader
-    if found.leader == preferred:
-        return ""
-    if preferred not in found.isr:
-        return f"{preferred} is not in sync and cannot lead; {leader} leads"
-    return f"leader {leader} -> {preferred}"
 
 
 def _document(kind: ElectionType, results: Elections) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from featurewatch.admin.elections.client import ElectionType
 from featurewatch.admin.errors import UnreachableError
 from featurewatch.admin.kip4.client import DraftAdminClient, OperationState
-from featurewatch.cli.commands.elect.election import effect_lines
+from featurewatch.cli.commands.elect.preview import effect_lines
 from featurewatch.cli.kafka_tools.kip_4 import describe_topics, topic_details
 from featurewatch.cli.kafka_tools.target import AdminTarget
 from featurewatch.controller.partitions.assignment import TopicPartition
