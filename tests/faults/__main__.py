@@ -7,6 +7,7 @@ import argparse
 import fnmatch
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from tests.faults.rows.registry import ROWS
@@ -24,6 +25,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.faults")
     parser.add_argument("rows", nargs="*", help="names or patterns, such as 'kill-*' (all)")
     parser.add_argument("--repeat", type=int, default=1, metavar="N", help="runs of each row")
+    parser.add_argument(
+        "--patience",
+        type=float,
+        default=1.0,
+        metavar="FACTOR",
+        help="make all deadlines longer by this factor, on a busy machine (1)",
+    )
     parser.add_argument("--quick", action="store_true", help="the rows that `make test` runs")
     parser.add_argument("--list", action="store_true", help="print the rows' names, and end")
     parser.add_argument("--json", action="store_true", help="a JSON document a row")
@@ -47,6 +55,7 @@ def main() -> None:
     rows = [row for row in rows if row.quick or not options.quick]
     if not rows:
         parser.error(f"no row is called {' or '.join(patterns)}: --list prints their names")
+    rows = [replace(row, patience=options.patience) for row in rows]
     if options.list:
         sys.stdout.write("".join(f"{row.name}: {row.about}\n" for row in rows))
         return

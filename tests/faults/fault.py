@@ -42,7 +42,8 @@ class Fault:
     - ``ensemble``: a cluster in ZooKeeper mode is watched;
     - ``split``: a cluster of a controller and a broker is watched;
     - ``pipeline``: the pipeline runs too, and the verdict is on what the lake has;
-    - ``quick``: it belongs to the part that ``make test`` runs.
+    - ``quick``: it belongs to the part that ``make test`` runs;
+    - ``patience``: by which factor deadlines are longer than usual, on a busy machine.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Fault:
     ensemble: bool = False
     split: bool = False
     quick: bool = False
+    patience: float = 1.0
 
     @property
     def setup(self) -> tuple[object, ...]:
@@ -81,12 +83,14 @@ def play(stack: Stack, fault: Fault, seed: int) -> Verdict:
     with Traffic(stack.set_level, seed) as traffic:
         with fault.inject(stack):
             traffic.wait(fault.changes, fault.hold_s)
-        recovered_s = _recovered_s(stack, traffic)
+        recovered_s = _recovered_s(stack, traffic, RECOVERY_S * fault.patience)
+    catch_up_s = _CATCH_UP_S * fault.patience
     if recovered_s is not None:
-        _wait_marker(stack, traffic, _CATCH_UP_S)
+        _wait_marker(stack, traffic, catch_up_s)
     truth = stack.truth()
-    stack.wait_outputs(truth, _CATCH_UP_S if recovered_s is not None else 1.0)
-    stack.reader.wait(lambda _: not set(stack.reader.firing) - {*fault.may_stay}, fault.settle_s)
+    stack.wait_outputs(truth, catch_up_s if recovered_s is not None else 1.0)
+    settle_s = fault.settle_s * fault.patience
+    stack.reader.wait(lambda _: not set(stack.reader.firing) - {*fault.may_stay}, settle_s)
     return compare(
         truth,
         stack.reader.outputs,
@@ -95,16 +99,16 @@ def play(stack: Stack, fault: Fault, seed: int) -> Verdict:
         may_stay=fault.may_stay,
         may_lose=fault.may_lose,
         recovered_s=recovered_s,
-        limit_s=fault.limit_s,
+        limit_s=fault.limit_s * fault.patience,
         notes=sorted({*stack.notes, *(() if fault.may_end else stack.ends)}),
         first_alert=first_alert,
     )
 
 
-def _recovered_s(stack: Stack, traffic: Traffic) -> float | None:
-    """From now until a change that is made now has been published."""
+def _recovered_s(stack: Stack, traffic: Traffic, timeout_s: float) -> float | None:
+    """From now until a change that is made now has been published; None: not in time."""
     start_s = time.monotonic()
-    came = _wait_marker(stack, traffic, RECOVERY_S)
+    came = _wait_marker(stack, traffic, timeout_s)
     return round(time.monotonic() - start_s, 1) if came else None
 
 

@@ -18,7 +18,7 @@ from tests.faults.table import Row
 from tests.faults.verdict import Verdict
 from tests.process_logs import started
 
-_FIRST_READ_S: Final = 240.0
+_FIRST_READ_S: Final = 600.0
 
 Report = Callable[[str], None]
 

@@ -21,7 +21,7 @@ from tests.faults.traffic import set_level
 from tests.faults.verdict import Level, Outputs, Value
 from tests.processes import Process, is_ready, wait_ready
 
-_READY_S: Final = 180.0
+_READY_S: Final = 600.0
 _RESTART_S: Final = 1.0
 WEB_CONFIG: Final = "http_server_config: {}\n"
 FIRST_TOKEN: Final = "the-first-token-of-a-stack"  # noqa: S105 - of a test
