@@ -29,7 +29,10 @@ from featurewatch.reference.zookeeper.machines.topics.broker_requests import (
     SendBrokerRequest,
     SetLiveBrokers,
 )
-from featurewatch.reference.zookeeper.machines.topics.context import ClusterBroker
+from featurewatch.reference.zookeeper.machines.topics.context import (
+    ClusterBroker,
+    ControllerContext,
+)
 from featurewatch.streams.types import SupportedRange
 from tests.simulation.reference.session import Session
 
@@ -44,7 +47,6 @@ class Channels:
     def __init__(self) -> None:
         self.queues: dict[int, deque[BrokerRequest]] = {}
         self._epochs: dict[int, int] = {}
-
     def set_live(self, brokers: Mapping[int, ClusterBroker]) -> None:
         """As `BrokerChannels.set_live`."""
         for broker_id in [*self.queues]:
@@ -80,6 +82,8 @@ class Process:
         self.outgoing: deque[SendUpdateMetadata] = deque()
         """The requests of its controller to brokers; the world carries them."""
         self.channels = Channels()
+        self.on_sent: Callable[[int, BrokerRequest], None] = lambda *_: None
+        """Is shown what its controller sends to brokers."""
         self.exit: ExitProcess | None = None
         self.log_lines: list[str] = []
         self._on_response = on_response
@@ -96,6 +100,18 @@ class Process:
     def session_id(self) -> int:
         """The id of its session; 0 without one."""
         return 0 if self.session is None else self.session.session_id
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of its controller's last election."""
+        return self.controller.epoch
+
+    @property
+    def memory(self) -> ControllerContext:
+        """What its controller of topics knows, also while it starts."""
+        operations = self.controller._topics
+        assert operations is not None
+        return operations._controller.context
 
     def begin(self, session: Session) -> None:
         """Starts with a new session."""
@@ -170,3 +186,4 @@ class Process:
                     self.channels.set_live(brokers)
                 case SendBrokerRequest(broker_id, request):
                     self.channels.send(broker_id, request)
+                    self.on_sent(broker_id, request)

@@ -1,6 +1,7 @@
 """Invariants of the topics of a cluster, whatever fails; each rule has a name."""
 
 from collections import defaultdict
+from collections.abc import Callable
 from typing import NamedTuple
 
 from featurewatch.controller.partitions.assignment import TopicPartition
@@ -10,9 +11,12 @@ from featurewatch.reference.zookeeper.machines.topics.broker_requests import (
     BrokerRequest,
     LeaderAndIsrRequest,
 )
-from featurewatch.reference.zookeeper.machines.topics.context import PartitionLeadership
+from featurewatch.reference.zookeeper.machines.topics.context import (
+    ControllerContext,
+    PartitionLeadership,
+)
 from featurewatch.reference.zookeeper.machines.topics.znodes import decode_state, decode_topic
-from tests.simulation.reference.tree import History
+from tests.simulation.reference.tree import History, Transaction
 
 StateKey = tuple[TopicPartition, int]
 
@@ -24,50 +28,80 @@ class Acknowledged(NamedTuple):
     leader_epoch: int
 
 
-class TopicAuditor:
-    """Reads the history of ZooKeeper, and is shown what brokers accept and clients are told."""
+MemoryOf = Callable[[int], ControllerContext | None]
+"""The memory of the controller with an epoch; None if it has ended."""
 
-    def __init__(self, history: History) -> None:
+
+class TopicAuditor:
+    """Reads the history of ZooKeeper, and is shown what brokers accept and clients are told.
+
+    The rules are those of Kafka's controller.
+    """
+
+    def __init__(self, history: History, memory_of: MemoryOf) -> None:
         self._history = history
+        self.memory_of = memory_of
         self._seen = 0
         self._epoch = 0
         self._states: dict[TopicPartition, PartitionLeadership] = {}
         self._versions: defaultdict[StateKey, list[PartitionLeadership]] = defaultdict(list)
         self.acknowledged: defaultdict[LogKey, list[Acknowledged]] = defaultdict(list)
-        self.elections = self.reassigned = self.deleted = 0
+        self.elections = self.deleted = 0
 
     def check(self) -> None:
         """Checks the transactions since the last call."""
         for transaction in self._history.log[self._seen :]:
             for change in transaction.changes:
-                node = transaction.after.get(change.path)
-                if change.kind is WatchKind.CHILDREN:
-                    continue
-                if change.path == "/controller_epoch" and node is not None:
-                    self._epoch = int(node.data)
-                    self.elections += 1
-                elif change.path.endswith("/state"):
-                    _, _, _, topic, _, number, _ = change.path.split("/")
-                    partition = TopicPartition(topic, int(number))
-                    if node is None:
-                        self._states.pop(partition, None)
-                        self.deleted += 1
-                    else:
-                        state = decode_state(partition, node.data, node.stat.version)
-                        self._on_state(partition, state)
+                if change.kind is not WatchKind.CHILDREN:
+                    self._on_change(transaction, change.path)
         self._seen = len(self._history.log)
 
-    def _on_state(self, partition: TopicPartition, state: PartitionLeadership) -> None:
-        before = self._states.get(partition)
-        self._states[partition] = state
-        self._versions[partition, state.leader_epoch].append(state)
+    def _on_change(self, transaction: Transaction, path: str) -> None:
+        node = transaction.after.get(path)
+        if path == "/controller_epoch" and node is not None:
+            self._epoch = int(node.data)
+            self.elections += 1
+        elif path.endswith("/state"):
+            _, _, _, topic, _, number, _ = path.split("/")
+            partition = TopicPartition(topic, int(number))
+            if node is None:
+                self._states.pop(partition, None)
+                self.deleted += 1
+            else:
+                before = self._states.get(partition)
+                state = decode_state(partition, node.data, node.stat.version)
+                self._states[partition] = state
+                self._versions[partition, state.leader_epoch].append(state)
+                self._check_state(transaction, partition, before, state)
+
+    def _check_state(
+        self,
+        transaction: Transaction,
+        partition: TopicPartition,
+        before: PartitionLeadership | None,
+        state: PartitionLeadership,
+    ) -> None:
+        """Checks the rules that both forms have, and those of this one."""
         assert state.controller_epoch == self._epoch, "only the newest controller writes"
-        assert state.isr, "an ISR has members"
+        self._check_form(transaction, partition, before, state)
         assert state.leader in (-1, *state.isr), "a leader is in the ISR"
         if before is not None:
             assert state.leader_epoch >= before.leader_epoch, "leader epochs only grow"
             is_same = state.leader_epoch == before.leader_epoch
             assert not is_same or state.leader == before.leader, "one leader per epoch"
+
+    def _check_form(
+        self,
+        transaction: Transaction,
+        partition: TopicPartition,
+        before: PartitionLeadership | None,
+        state: PartitionLeadership,
+    ) -> None:
+        del transaction, partition, before
+        assert state.isr, "an ISR has members"
+
+    def on_sent(self, controller_epoch: int, broker_id: int, request: BrokerRequest) -> None:
+        """A controller's request has entered the channel to a broker."""
 
     def on_accepted(self, broker: LightReplicas, request: BrokerRequest, before: int) -> None:
         """A broker has accepted a request; ``before`` is the controller epoch that it had."""
@@ -92,9 +126,17 @@ class TopicAuditor:
         and be no replica any more. Later leaders have acknowledged more since then."""
         topic_id = broker.replicas[partition].topic_id
         written = self.acknowledged[topic_id, partition.number]
-        expected = {write.value for write in written if write.leader_epoch <= leader_epoch}
+        first = self._safe_since(partition, leader_epoch)
+        expected = {
+            write.value for write in written if first <= write.leader_epoch <= leader_epoch
+        }
         missing = expected - {*broker.log(partition)}
         assert not missing, f"an acknowledged write is lost: {partition} on {broker.broker_id}"
+
+    def _safe_since(self, partition: TopicPartition, leader_epoch: int) -> int:
+        """The leader epoch from which on nothing that was acknowledged may be lost until now."""
+        del partition, leader_epoch
+        return 0
 
     def check_at_rest(self, brokers: dict[int, LightReplicas]) -> None:
         """Checks a cluster whose brokers all live and whose queues are empty.

@@ -4,7 +4,7 @@ The controllers are `ReferenceController` machines; a process may die between an
 one step. The brokers are `LightReplicas`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -26,7 +26,14 @@ from featurewatch.reference.zookeeper.machines.topics.broker_requests import (
     BrokerResponded,
     BrokerResponse,
 )
-from featurewatch.reference.zookeeper.machines.topics.context import PartitionLeadership
+from featurewatch.reference.zookeeper.machines.topics.context import (
+    ControllerContext,
+    PartitionLeadership,
+)
+from featurewatch.reference.zookeeper.machines.topics.dialect import (
+    RELEASED_OPERATIONS,
+    OperationsDialect,
+)
 from featurewatch.reference.zookeeper.machines.topics.requests import (
     ControlledShutdownRequest,
     CreateTopicsRequest,
@@ -50,6 +57,7 @@ from featurewatch.reference.zookeeper.machines.topics.znodes import (
     topic_path,
 )
 from featurewatch.reference.zookeeper.machines.zookeeper import Create, Delete
+from tests.simulation.reference.document_auditor import DocumentAuditor
 from tests.simulation.reference.node import MACHINES, Process
 from tests.simulation.reference.session import Session
 from tests.simulation.reference.topic_auditor import Acknowledged, TopicAuditor
@@ -58,6 +66,10 @@ from tests.simulation.reference.tree import History
 CONTROLLERS = (101, 102)
 BROKERS = (1, 2, 3, 4)
 TOPICS = ("a", "b", "c")
+AUDITORS: Mapping[str, type[TopicAuditor]] = {
+    "released": TopicAuditor,
+    "document": DocumentAuditor,
+}
 MAX_REST_STEPS = 40_000
 STEPS = 600
 _REFUSED = (ErrorCode.INELIGIBLE_REPLICA, ErrorCode.INVALID_REQUEST)
@@ -74,10 +86,11 @@ class BrokerSession:
 class TopicWorld:
     """One cluster; see `play`."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, dialect: OperationsDialect = RELEASED_OPERATIONS) -> None:
         self.random = Random(seed)
+        self.dialect = dialect
         self.history = History()
-        self.auditor = TopicAuditor(self.history)
+        self.auditor = AUDITORS[dialect.name](self.history, self._memory_of)
         self.now_ms = 1_000_000
         self.fault_rate = self.random.choice((0.003, 0.01, 0.03))
         self._numbers = count(1)
@@ -99,8 +112,13 @@ class TopicWorld:
     # -- processes ---------------------------------------------------------------------------------
 
     def _start_controller(self, node_id: int) -> None:
-        settings = OperationsSettings(lambda: f"id-{next(self._ids)}", frozenset(CONTROLLERS))
+        settings = OperationsSettings(
+            lambda: f"id-{next(self._ids)}", frozenset(CONTROLLERS), self.dialect
+        )
         process = Process(node_id, RELEASED, {}, self._on_response, settings)
+        process.on_sent = lambda broker_id, request: self.auditor.on_sent(
+            process.epoch, broker_id, request
+        )
         self.controllers[node_id] = process
         process.begin(Session(next(self._sessions), self.history))
 
@@ -125,6 +143,10 @@ class TopicWorld:
     def processes(self) -> list[Process]:
         """The controllers that run."""
         return [process for process in self.controllers.values() if process is not None]
+
+    def _memory_of(self, controller_epoch: int) -> ControllerContext | None:
+        found = (process for process in self.processes if process.epoch == controller_epoch)
+        return next((process.memory for process in found), None)
 
     def _bury(self, process: Process) -> None:
         """A dead process's session expires later; nobody gets its responses."""
@@ -377,7 +399,8 @@ class TopicWorld:
         assignments = {
             number: ReplicaAssignment(tuple(self.random.sample(nodes, 3))) for number in range(2)
         }
-        data = encode_topic(TopicZnode(assignments, f"id-{next(self._ids)}"), 3)
+        znode = TopicZnode(assignments, f"id-{next(self._ids)}")
+        data = encode_topic(znode, self.dialect.assignment_schema)
         self.history.write(0, Create(topic_path(topic), data))
 
     def _reassign(self, partition: TopicPartition, target: tuple[int, ...]) -> None:
@@ -460,13 +483,15 @@ def _ignore(_: Any) -> None:
     pass
 
 
-def run(seed: int, steps: int = STEPS) -> TopicWorld:
+def run(
+    seed: int, steps: int = STEPS, dialect: OperationsDialect = RELEASED_OPERATIONS
+) -> TopicWorld:
     """Runs one history; a failure is raised with its seed."""
     try:
-        world = TopicWorld(seed)
+        world = TopicWorld(seed, dialect)
         world.play(steps)
     except BaseException as error:
-        command = "python -m tests.simulation.reference --topics --seeds 1 --from"
-        error.add_note(f"seed {seed}: {command} {seed}")
+        command = "python -m tests.simulation.reference --topics --seeds 1"
+        error.add_note(f"seed {seed}: {command} --operations-dialect {dialect.name} --from {seed}")
         raise
     return world

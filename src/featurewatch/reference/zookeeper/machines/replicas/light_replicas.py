@@ -26,7 +26,7 @@ from featurewatch.reference.zookeeper.machines.topics.results import RequestedIs
 STALE_CONTROLLER_EPOCH, FENCED_LEADER_EPOCH, STALE_BROKER_EPOCH = 11, 74, 77
 
 LogKey = tuple[str, int]
-"""The topic's id and the number of the partition."""
+"""The topic's id, or its name if its controller gives topics no ids, and the partition's number."""
 
 
 @dataclass
@@ -79,7 +79,8 @@ class LightReplicas:
             case LeaderAndIsrRequest(states=states):
                 errors = {}
                 for state in () if error else states:
-                    topic_id = request.topic_ids.get(state.partition.topic, "")
+                    topic = state.partition.topic
+                    topic_id = request.topic_ids.get(topic, topic)
                     errors[state.partition] = self._become(topic_id, state)
                 return LeaderAndIsrResponse(error, errors)
             case StopReplicaRequest(states=stops):

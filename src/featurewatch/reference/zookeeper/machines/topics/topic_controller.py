@@ -97,6 +97,8 @@ class TopicController:
         self._parts = make_parts(broker_id, dialect, emit, unclean_default=unclean_default)
         self.context.controller_ids = frozenset(controller_ids)
         self._creation = TopicCreation(self._parts, new_topic_id)
+        # The document has no operation that deletes a topic.
+        deletes_topics = deletes_topics and dialect.deletes_by_states
         self._deletion = TopicDeletion(self._parts, is_enabled=deletes_topics)
         self._reassignments = Reassignments(self._parts, self._deletion)
         self._elections = RequestedElections(self._parts)
