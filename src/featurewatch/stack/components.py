@@ -70,7 +70,9 @@ def components_of(file: StackFile, directory: Path, cache: Cache | None) -> list
             chroot = "".join(spec.zookeeper.partition("/")[1:])
             spec = replace(spec, zookeeper=zookeeper.ensemble.connect_string + chroot)
             if file.controlled:
-                components.append(ControllersComponent(directory, str(spec.zookeeper)))
+                connect = str(spec.zookeeper)
+                controllers = ControllersComponent(directory, connect, file.operations_dialect)
+                components.append(controllers)
         if file.reference is not None:
             connect = zookeeper.ensemble.connect_string + REFERENCE_CHROOT
             components.append(ReferenceBrokersComponent(file.reference, directory, connect))

@@ -25,14 +25,21 @@ _CREDENTIAL_FILE: Final = "controller-credential"
 
 
 class ControllersComponent(ReferenceComponent):
-    """The controllers, named ``controller-1`` and so on; start it before the brokers."""
+    """The controllers, named ``controller-1`` and so on; start it before the brokers.
 
-    def __init__(self, directory: Path, connect: str) -> None:
+    ``operations_dialect`` is the form of their operations, None the default one.
+    """
+
+    def __init__(
+        self, directory: Path, connect: str, operations_dialect: str | None = None
+    ) -> None:
         self._directory = directory
         self._credential = directory / _CREDENTIAL_FILE
         ids = range(FIRST_CONTROLLER_ID, FIRST_CONTROLLER_ID + CONTROLLERS)
+        form = operations_dialect
         options = (
             "--control-topics",
+            *(() if form is None else ("--operations-dialect", form)),
             *("--controller-ids", *map(str, ids)),
             *("--credential-file", str(self._credential)),
             *("--session-timeout", str(_SESSION_TIMEOUT_S)),

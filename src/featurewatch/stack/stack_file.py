@@ -45,7 +45,8 @@ class ReferenceFile:
 class StackFile:
     """The definition of a stack; the first start adds the cluster id, addresses, ports and control.
 
-    With ``controlled``, our own controllers control the brokers of a ``spec`` in ZooKeeper mode.
+    With ``controlled``, our own controllers control the brokers of a ``spec`` in ZooKeeper mode;
+    ``operations_dialect`` is the form of their operations, None the default one.
     The connect string of such a ``spec`` need only hold the chroot: the ensemble's addresses are
     prepended.
     """
@@ -55,6 +56,7 @@ class StackFile:
     reference: ReferenceFile | None = None
     light_brokers: int = 0
     controlled: bool = False
+    operations_dialect: str | None = None
     cluster_id: str | None = None
     addresses: Mapping[int, Addresses] | None = None
     control: Control | None = None
@@ -92,6 +94,7 @@ def _parse(content: dict[str, Any]) -> StackFile:
         reference=reference and ReferenceFile(reference["brokers"], tuple(reference["options"])),
         light_brokers=int(content["light_brokers"]),
         controlled=bool(content.get("controlled")),
+        operations_dialect=content.get("operations_dialect"),
         cluster_id=content["cluster_id"],
         addresses=addresses and {int(key): Addresses(**value) for key, value in addresses.items()},
         control=control and Control(**control),

@@ -102,6 +102,10 @@ class DocumentAuditor(TopicAuditor):
         epochs = [epoch for epoch in self._unclean[partition] if epoch <= leader_epoch]
         return max(epochs, default=0)
 
+    def _learns_epoch(self, broker_id: int, state: PartitionLeadership) -> bool:
+        """Who leads: of a smaller ISR, the followers are not informed (C-34)."""
+        return broker_id == state.leader
+
     # -- reassignments -----------------------------------------------------------------------------
 
     def _on_change(self, transaction: Transaction, path: str) -> None:

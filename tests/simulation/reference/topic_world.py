@@ -127,7 +127,12 @@ class TopicWorld:
         data = encode_broker(RELEASED, BrokerIdentity(broker_id), {}, 5)
         self.history.write(session, Create(broker_path(broker_id), data, ephemeral=True))
         epoch = self.history.tree[broker_path(broker_id)].stat.czxid
-        broker = LightReplicas(broker_id, epoch, self._logs[broker_id])
+        broker = LightReplicas(
+            broker_id,
+            epoch,
+            self._logs[broker_id],
+            fences_fetches=self.dialect.fences_fetches,
+        )
         self.registered[broker_id] = BrokerSession(session, broker)
 
     @property
@@ -331,7 +336,7 @@ class TopicWorld:
     def _acknowledge(self, broker: LightReplicas, partition: TopicPartition) -> None:
         replica = broker.replicas[partition]
         epoch = replica.state.leader_epoch
-        self.auditor.acknowledged[replica.topic_id, partition.number] += [
+        self.auditor.acknowledged[replica.log_key] += [
             Acknowledged(value, epoch) for value in broker.acknowledged(partition)
         ]
 

@@ -17,9 +17,11 @@ import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from featurewatch.controller.partitions.forms import OperationsForm
 from featurewatch.reference.zookeeper.cluster import FULL_NODES, ClusterSettings, ReferenceCluster
 from featurewatch.reference.zookeeper.machines.controller.topic_requests import OperationsSettings
 from featurewatch.reference.zookeeper.machines.dialect import DIALECTS, EARLY_DRAFT_STRUCK, RELEASED
+from featurewatch.reference.zookeeper.machines.topics.dialect import OPERATIONS_DIALECTS
 from featurewatch.reference.zookeeper.node import NodeExit, NodeSettings, ReferenceNode
 from featurewatch.reference.zookeeper.orders import MAX_LINE, Orders
 from featurewatch.reference.zookeeper.sessions.slots import ZookeeperUnavailableError
@@ -35,6 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.control_topics and not _ALL[options.dialect].released:
         parser.error(f"--control-topics needs a released dialect, not {options.dialect}")
+    if options.operations_dialect and not options.control_topics:
+        parser.error("--operations-dialect is of --control-topics: give both")
     logging.basicConfig(
         level=logging.DEBUG if options.verbose else logging.INFO,
         format="%(asctime)s %(levelname)s %(message)s",
@@ -132,6 +136,7 @@ def _operations(options: argparse.Namespace) -> OperationsSettings | None:
     return OperationsSettings(
         new_topic_id,
         controller_ids=frozenset(options.controller_ids or ()),
+        dialect=OPERATIONS_DIALECTS[options.operations_dialect or OperationsForm.RELEASED],
         deletes_topics=not options.no_topic_deletion,
         balance_interval_ms=interval_s * 1000 or None,
     )
@@ -185,6 +190,13 @@ def _parser() -> argparse.ArgumentParser:
         nargs="*",
         metavar="ID",
         help="ids of all nodes that control topics; they host none",
+    )
+    add(
+        "--operations-dialect",
+        type=OperationsForm,
+        choices=[*OperationsForm],
+        help="form of the operations on topics: what Kafka does, or the document Kafka Controller"
+        f" Internals; default {OperationsForm.RELEASED}",
     )
     add("--no-topic-deletion", action="store_true", help="as delete.topic.enable=false")
     add(

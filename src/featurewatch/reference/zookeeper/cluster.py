@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from featurewatch.reference.zookeeper.machines.controller.topic_requests import OperationsSettings
 from featurewatch.reference.zookeeper.machines.directory import BrokerDirectory
 from featurewatch.reference.zookeeper.machines.encoding import (
     BrokerIdentity,
@@ -112,8 +113,9 @@ class ReferenceCluster:
         """
         try:
             await self._attach("directory", self.directory)
-            if self.settings.first.operations is not None and self.settings.light_ids():
-                await self._start_replicas()
+            operations = self.settings.first.operations
+            if operations is not None and self.settings.light_ids():
+                await self._start_replicas(operations)
             for settings in self.settings.node_settings():
                 node = ReferenceNode(settings, self.directory, self.on_end, self.replicas)
                 await node.start(timeout_s)
@@ -171,9 +173,11 @@ class ReferenceCluster:
             return None
         return f"{known_count} brokers are known, and {registered_count} have registered"
 
-    async def _start_replicas(self) -> None:
+    async def _start_replicas(self, operations: OperationsSettings) -> None:
         first = self.settings.first
-        self.replicas = ReplicaHost(self._controller_endpoint)
+        self.replicas = ReplicaHost(
+            self._controller_endpoint, fences_fetches=operations.dialect.fences_fetches
+        )
         self.replicas.start()
         dialect = api_dialect_of(first.dialect, controls_topics=True, hosts_replicas=True)
         self._light_server = WireServer(

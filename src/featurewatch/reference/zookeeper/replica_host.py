@@ -7,6 +7,7 @@ the controller, over one connection; a request that fails is made again.
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 from featurewatch.kafka.address import Address
@@ -37,14 +38,20 @@ POLL_S: Final = 0.05
 """Between two fetches of the followers."""
 _TIMEOUT_S: Final = 10.0
 _VERSION: Final = 3
+_VERSION_WITHOUT_IDS: Final = 1
 _log = logging.getLogger("featurewatch.reference.zookeeper")
 
 
 class ReplicaHost:
-    """Runs `brokers`; ``controller`` returns the active controller's address, or None."""
+    """Runs `brokers`; ``controller`` returns the active controller's address, or None.
 
-    def __init__(self, controller: Callable[[], Endpoint | None]) -> None:
-        self.brokers = ReplicaBrokers()
+    ``fences_fetches`` as in `LightReplicas`.
+    """
+
+    def __init__(
+        self, controller: Callable[[], Endpoint | None], *, fences_fetches: bool = True
+    ) -> None:
+        self.brokers = ReplicaBrokers(fences_fetches=fences_fetches)
         self._controller = controller
         self._connection: Connection | None = None
         self._connected_to: Endpoint | None = None
@@ -90,6 +97,9 @@ class ReplicaHost:
     async def _send(self, request: AlterPartitionRequest) -> AlterPartitionResult | None:
         """The controller's result; None after a failure, which is logged once in a row."""
         topic_ids = self.brokers.topic_ids(request)
+        if any(partition.topic not in topic_ids for partition in request.partitions):
+            # As in Kafka, later versions need the ids of all topics.
+            request = replace(request, version=_VERSION_WITHOUT_IDS)
         try:
             connection = await self._connect()
             message = alter_partition_request(request, topic_ids)
@@ -113,7 +123,8 @@ class ReplicaHost:
             address = Address.of_peer(endpoint.host, endpoint.port)
             self._connection = await open_connection(address, timeout_s=_TIMEOUT_S)
             self._connected_to = endpoint
-        if self._connection.version_of(ALTER_PARTITION, (_VERSION, _VERSION)) is None:
+        versions = (_VERSION_WITHOUT_IDS, _VERSION)
+        if self._connection.version_of(ALTER_PARTITION, versions) != _VERSION:
             raise NodeError(f"{self._connection.address} serves no AlterPartition of version 3")
         return self._connection
 

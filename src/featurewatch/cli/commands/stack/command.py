@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated, Final
 
 from featurewatch.cli.command_line import Argument, LazyGroup, Option, command
+from featurewatch.controller.partitions.forms import OperationsForm
 from featurewatch.kafka.releases import newest_patch
 
 Directory = Annotated[
@@ -91,6 +92,15 @@ def up(
             min=1,
         ),
     ] = None,
+    operations_dialect: Annotated[
+        OperationsForm | None,
+        Option(
+            metavar="FORM",
+            help="Form of this controller's operations: released, as Kafka's, or document, as in "
+            "Kafka Controller Internals.",
+            default="released",
+        ),
+    ] = None,
     directory: Directory = None,
     foreground: Annotated[bool, Option(help="Run in the foreground until Ctrl-C.")] = False,
     as_json: Json = False,
@@ -112,6 +122,7 @@ def up(
         reference_features,
         reference_topics,
         controlled_brokers,
+        operations_dialect,
     )
     run.up(directory, stack, foreground=foreground, as_json=as_json)
 

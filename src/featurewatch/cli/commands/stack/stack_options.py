@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from featurewatch.cli.errors import UsageError
+from featurewatch.controller.partitions.forms import OperationsForm
 from featurewatch.stack.controllers import CONTROLLED_PROPERTIES
 from featurewatch.stack.errors import StackError
 from featurewatch.stack.kafka.specs import (
@@ -40,6 +41,7 @@ class StackOptions:
     reference_features: str | None = None
     reference_topics: bool = False
     controlled_brokers: int | None = None
+    operations_dialect: OperationsForm | None = None
 
     def described(self) -> StackFile:
         """The stack.
@@ -47,6 +49,10 @@ class StackOptions:
         Raises:
             UsageError: if the options contradict each other.
         """
+        if self.operations_dialect and not (self.controlled_brokers or self.reference_topics):
+            raise UsageError(
+                "--operations-dialect is of --controlled-brokers or --reference-topics: give one"
+            )
         try:
             brokers = (self.zookeeper_kafka, self.controlled_brokers)
             if (self.zookeeper, *brokers, self._reference()) != (None, None, None, None):
@@ -80,7 +86,11 @@ class StackOptions:
             CONTROLLED_PROPERTIES if is_controlled else None,
         )
         return StackFile(
-            spec or None, ZookeeperFile(servers), self._reference(), controlled=is_controlled
+            spec or None,
+            ZookeeperFile(servers),
+            self._reference(),
+            controlled=is_controlled,
+            operations_dialect=self.operations_dialect if is_controlled else None,
         )
 
     def _reference(self) -> ReferenceFile | None:
@@ -104,7 +114,9 @@ class StackOptions:
                 f" {MAX_PROCESSES} control the topics, and the others host them"
             )
         controllers = range(1, MAX_PROCESSES + 1)
-        return ("--control-topics", "--controller-ids", *map(str, controllers))
+        options = ("--control-topics", "--controller-ids", *map(str, controllers))
+        form = self.operations_dialect
+        return options if form is None else (*options, "--operations-dialect", form)
 
     def _kraft(self) -> StackFile:
         if self.releases is not None and (self.nodes is not None or self.release is not None):

@@ -26,7 +26,7 @@ from featurewatch.reference.zookeeper.machines.topics.results import RequestedIs
 STALE_CONTROLLER_EPOCH, FENCED_LEADER_EPOCH, STALE_BROKER_EPOCH = 11, 74, 77
 
 LogKey = tuple[str, int]
-"""The topic's id, or its name if its controller gives topics no ids, and the partition's number."""
+"""The topic's id, or its name without one, and the number of the partition."""
 
 
 @dataclass
@@ -34,6 +34,7 @@ class Replica:
     """A partition on one broker, as the last accepted LeaderAndIsr left it."""
 
     topic_id: str
+    """Empty if the controller gives topics no ids."""
     state: LeaderAndIsrState
     isr: tuple[int, ...]
     partition_epoch: int
@@ -45,15 +46,32 @@ class Replica:
     """Values that are not acknowledged yet, with the length of the log that they need."""
 
     @property
+    def log_key(self) -> LogKey:
+        """The key of its log; without an id, topics are distinguished by their names."""
+        return self.topic_id or self.state.partition.topic, self.state.partition.number
+
+    @property
     def largest_isr(self) -> set[int]:
         """The members of which any may be elected."""
         return {*self.isr, *(self.proposed or ())}
 
 
 class LightReplicas:
-    """One run of a broker; ``logs`` outlives it."""
+    """One run of a broker; ``logs`` outlives it.
 
-    def __init__(self, broker_id: int, epoch: int, logs: dict[LogKey, list[int]]) -> None:
+    With ``fences_fetches`` a leader refuses fetches of followers with another leader epoch, as
+    Kafka does since 2.1 (KIP-320).
+    """
+
+    def __init__(
+        self,
+        broker_id: int,
+        epoch: int,
+        logs: dict[LogKey, list[int]],
+        *,
+        fences_fetches: bool = True,
+    ) -> None:
+        self._fences_fetches = fences_fetches
         self.broker_id = broker_id
         self.epoch = epoch
         self.logs = logs
@@ -61,8 +79,8 @@ class LightReplicas:
         self.leaders: dict[TopicPartition, int] = {}
         """The state of each partition by UpdateMetadata."""
         self.controller_epoch = 0
-        self._stopped: dict[TopicPartition, str] = {}
-        """The topic ids of replicas that were stopped and not deleted."""
+        self._stopped: dict[TopicPartition, LogKey] = {}
+        """The logs of replicas that were stopped and not deleted."""
 
     # -- the controller's requests -----------------------------------------------------------------
 
@@ -79,8 +97,7 @@ class LightReplicas:
             case LeaderAndIsrRequest(states=states):
                 errors = {}
                 for state in () if error else states:
-                    topic = state.partition.topic
-                    topic_id = request.topic_ids.get(topic, topic)
+                    topic_id = request.topic_ids.get(state.partition.topic, "")
                     errors[state.partition] = self._become(topic_id, state)
                 return LeaderAndIsrResponse(error, errors)
             case StopReplicaRequest(states=stops):
@@ -104,8 +121,9 @@ class LightReplicas:
         if known is not None and state.leader_epoch <= known.state.leader_epoch:
             return STALE_CONTROLLER_EPOCH
         self._stopped.pop(state.partition, None)
-        self.replicas[state.partition] = Replica(topic_id, state, state.isr, state.partition_epoch)
-        self.logs.setdefault((topic_id, state.partition.number), [])
+        became = Replica(topic_id, state, state.isr, state.partition_epoch)
+        self.replicas[state.partition] = became
+        self.logs.setdefault(became.log_key, [])
         return 0
 
     def _stop(self, partition: TopicPartition, leader_epoch: int, deletes: bool) -> int:
@@ -114,10 +132,10 @@ class LightReplicas:
             return FENCED_LEADER_EPOCH
         self.replicas.pop(partition, None)
         if replica is not None:
-            self._stopped[partition] = replica.topic_id
+            self._stopped[partition] = replica.log_key
         if deletes and partition in self._stopped:
             # Perhaps stopped before, as a controller does it: the log is there until it is deleted.
-            self.logs.pop((self._stopped.pop(partition), partition.number), None)
+            self.logs.pop(self._stopped.pop(partition), None)
         return 0
 
     # -- leaders -----------------------------------------------------------------------------------
@@ -132,7 +150,7 @@ class LightReplicas:
 
     def log(self, partition: TopicPartition) -> list[int]:
         """The log of a partition that it has."""
-        return self.logs[self.replicas[partition].topic_id, partition.number]
+        return self.logs[self.replicas[partition].log_key]
 
     def write(self, partition: TopicPartition, value: int) -> None:
         """Appends a client's value to a partition that it leads."""
@@ -196,15 +214,16 @@ class LightReplicas:
     # -- followers ---------------------------------------------------------------------------------
 
     def fetch(self, partition: TopicPartition, leader: "LightReplicas | None") -> None:
-        """Copies the leader's log, if both agree on the leader and its epoch."""
+        """Copies the leader's log, if both agree on the leader and, if fenced, its epoch."""
         replica = self.replicas[partition]
         there = None if leader is None else leader.replicas.get(partition)
         if leader is None or there is None or there.topic_id != replica.topic_id:
             return
         if there.state.leader != leader.broker_id:
             return
-        if there.state.leader_epoch != replica.state.leader_epoch:
+        is_other_epoch = there.state.leader_epoch != replica.state.leader_epoch
+        if is_other_epoch and self._fences_fetches:
             return
         copied = [*leader.log(partition)]
-        self.logs[replica.topic_id, partition.number] = copied
+        self.logs[replica.log_key] = copied
         there.ends[self.broker_id] = len(copied)

@@ -31,9 +31,13 @@ _REFUSED: Final = frozenset({ErrorCode.INELIGIBLE_REPLICA, ErrorCode.INVALID_REQ
 
 
 class ReplicaBrokers:
-    """The brokers that run, the logs that outlive them, and the orders that they follow."""
+    """The brokers that run, the logs that outlive them, and the orders that they follow.
 
-    def __init__(self) -> None:
+    ``fences_fetches`` as in `LightReplicas`.
+    """
+
+    def __init__(self, *, fences_fetches: bool = True) -> None:
+        self._fences_fetches = fences_fetches
         self.brokers: dict[int, LightReplicas] = {}
         self.behind: set[int] = set()
         """The brokers whose followers fetch nothing, by order."""
@@ -49,7 +53,8 @@ class ReplicaBrokers:
     def start(self, broker_id: int, epoch: int) -> None:
         """A broker has registered; it has the logs of its earlier runs and knows nothing else."""
         self.end(broker_id)
-        broker = LightReplicas(broker_id, epoch, self._logs.setdefault(broker_id, {}))
+        logs = self._logs.setdefault(broker_id, {})
+        broker = LightReplicas(broker_id, epoch, logs, fences_fetches=self._fences_fetches)
         self.brokers[broker_id] = self._by_epoch[epoch] = broker
 
     def end(self, broker_id: int) -> None:
@@ -153,13 +158,13 @@ class ReplicaBrokers:
                     pass  # it is requested again, until a LeaderAndIsr ends it
 
     def topic_ids(self, request: AlterPartitionRequest) -> dict[str, str]:
-        """The ids of a request's topics, as the leader learned them."""
+        """The ids of a request's topics, as far as the leader has learned them."""
         broker = self._by_epoch.get(request.broker_epoch)
         replicas = {} if broker is None else broker.replicas
         return {
             partition.topic: replicas[partition].topic_id
             for partition in request.partitions
-            if partition in replicas
+            if partition in replicas and replicas[partition].topic_id
         }
 
     def _wanted(self, leader: LightReplicas, partition: TopicPartition) -> RequestedIsr | None:

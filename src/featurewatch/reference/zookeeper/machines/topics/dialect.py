@@ -4,9 +4,11 @@ The document is Kafka Controller Internals, which describes Kafka 0.8; the relea
 ``KafkaController`` of Kafka 2.8 to 3.9 does in ZooKeeper mode.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from featurewatch.controller.partitions.forms import OperationsForm
 from featurewatch.controller.partitions.selectors import (
     DOCUMENT_SELECTORS,
     RELEASED_SELECTORS,
@@ -40,6 +42,8 @@ class OperationsDialect:
       before a reassignment (OAR) can be read from the znode even if the target has some of them;
     - ``appends_target``: during a reassignment the present replicas come first and the added ones
       last; else the target comes first;
+    - ``waits_for_order``: a reassignment that changes the order alone waits for the ISR, too; else
+      it is complete at once;
     - ``notes_requests``: the target of each reassignment is kept in ``/admin/reassign_partitions``
       until it is complete, also if the request came otherwise; else only where it came that way;
     - ``resumes_any_replica``: a broker that starts continues the reassignments of all partitions
@@ -51,10 +55,12 @@ class OperationsDialect:
     - ``replaces_dead_leader``: a completing reassignment elects a leader also if the present one is
       in the target and dead;
     - ``moves_single``: a controlled shutdown also handles partitions with one replica;
-    - ``informs_others_first``: when brokers start, the others learn of them before anything else.
+    - ``informs_others_first``: when brokers start, the others learn of them before anything else;
+    - ``fences_fetches``: brokers refuse fetches of followers with another leader epoch (since 2.1);
+      else a follower that was not informed of an epoch continues.
     """
 
-    name: str
+    name: OperationsForm
     partitions: PartitionTransitions
     replicas: ReplicaTransitions
     selectors: SelectorDialect
@@ -65,6 +71,7 @@ class OperationsDialect:
     marks_recovery: bool
     assignment_schema: int
     appends_target: bool
+    waits_for_order: bool
     notes_requests: bool
     resumes_any_replica: bool
     restarts_dead: bool
@@ -72,10 +79,11 @@ class OperationsDialect:
     replaces_dead_leader: bool
     moves_single: bool
     informs_others_first: bool
+    fences_fetches: bool
 
 
 DOCUMENT_OPERATIONS: Final = OperationsDialect(
-    name="document",
+    name=OperationsForm.DOCUMENT,
     partitions=DOCUMENT_PARTITIONS,
     replicas=DOCUMENT_REPLICAS,
     selectors=DOCUMENT_SELECTORS,
@@ -86,6 +94,7 @@ DOCUMENT_OPERATIONS: Final = OperationsDialect(
     marks_recovery=False,
     assignment_schema=2,
     appends_target=True,
+    waits_for_order=True,
     notes_requests=True,
     resumes_any_replica=True,
     restarts_dead=True,
@@ -93,10 +102,11 @@ DOCUMENT_OPERATIONS: Final = OperationsDialect(
     replaces_dead_leader=False,
     moves_single=True,
     informs_others_first=False,
+    fences_fetches=False,
 )
 
 RELEASED_OPERATIONS: Final = OperationsDialect(
-    name="released",
+    name=OperationsForm.RELEASED,
     partitions=RELEASED_PARTITIONS,
     replicas=RELEASED_REPLICAS,
     selectors=RELEASED_SELECTORS,
@@ -107,6 +117,7 @@ RELEASED_OPERATIONS: Final = OperationsDialect(
     marks_recovery=True,
     assignment_schema=3,
     appends_target=False,
+    waits_for_order=False,
     notes_requests=False,
     resumes_any_replica=False,
     restarts_dead=False,
@@ -114,4 +125,9 @@ RELEASED_OPERATIONS: Final = OperationsDialect(
     replaces_dead_leader=True,
     moves_single=False,
     informs_others_first=True,
+    fences_fetches=True,
 )
+
+OPERATIONS_DIALECTS: Final[Mapping[OperationsForm, OperationsDialect]] = {
+    dialect.name: dialect for dialect in (RELEASED_OPERATIONS, DOCUMENT_OPERATIONS)
+}

@@ -33,6 +33,9 @@ ISR_CHANGES: Final = "/isr_change_notification"
 LOG_DIR_EVENTS: Final = "/log_dir_event_notification"
 TOPIC_CONFIGS: Final = "/config/topics"
 
+SCHEMA_WITH_ID: Final = 3
+"""The schema of a topic's znode from which on it has the topic's id."""
+
 _REPLICAS: Final = map_of(list_of(INT32))
 _RECOVERING: Final = 1
 

@@ -7,7 +7,6 @@ the controller learns of it by its watches.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from typing import Final
 
 from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
 from featurewatch.controller.partitions.states import PartitionState, ReplicaState
@@ -16,6 +15,7 @@ from featurewatch.reference.zookeeper.machines.task_queue import Task, perform
 from featurewatch.reference.zookeeper.machines.topics.context import ControllerContext
 from featurewatch.reference.zookeeper.machines.topics.operations.parts import OperationParts
 from featurewatch.reference.zookeeper.machines.topics.znodes import (
+    SCHEMA_WITH_ID,
     TOPICS,
     TopicZnode,
     decode_topic,
@@ -34,8 +34,6 @@ from featurewatch.reference.zookeeper.machines.zookeeper import (
     OperationResult,
     SetData,
 )
-
-_SCHEMA_WITH_ID: Final = 3
 
 
 class TopicCreation:
@@ -160,9 +158,9 @@ class TopicCreation:
         context = self._parts.context
         if znode.topic_id is not None:
             context.set_topic_id(topic, znode.topic_id)
-        elif self._parts.dialect.assignment_schema >= _SCHEMA_WITH_ID:
+        elif self._parts.dialect.assignment_schema >= SCHEMA_WITH_ID:
             topic_id = self._new_topic_id()
-            data = encode_topic(znode._replace(topic_id=topic_id), _SCHEMA_WITH_ID)
+            data = encode_topic(znode._replace(topic_id=topic_id), SCHEMA_WITH_ID)
             result = yield from self._parts.write(SetData(topic_path(topic), data, ANY_VERSION))
             if isinstance(result, OperationDone):
                 context.set_topic_id(topic, topic_id)

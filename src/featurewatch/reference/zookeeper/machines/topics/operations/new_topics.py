@@ -33,6 +33,7 @@ from featurewatch.reference.zookeeper.machines.topics.requests import (
 from featurewatch.reference.zookeeper.machines.topics.setting_rules import invalid_settings
 from featurewatch.reference.zookeeper.machines.topics.znodes import (
     DELETE_TOPICS,
+    SCHEMA_WITH_ID,
     TopicZnode,
     encode_topic,
     topic_config_path,
@@ -73,6 +74,7 @@ class ClientTopics:
         requested = [*topics]
         counts = Counter(topic.name for topic in requested)
         results: dict[str, TopicResult] = {}
+        created: set[str] = set()
         partition_count = 0
         for topic in requested:
             partition_count += max(0, topic.partition_count, len(topic.assignments))
@@ -89,10 +91,15 @@ class ClientTopics:
             elif dry_run:
                 results[topic.name] = TopicResult(assignments=checked)
             else:
-                results[topic.name] = yield from self._write(topic, checked)
-        if any(result.topic_id is not None for result in results.values()):
+                written = results[topic.name] = yield from self._write(topic, checked)
+                if written.error is ErrorCode.NONE:
+                    created.add(topic.name)
+        if created:
             yield from self._creation.on_topics_changed()
-        return {name: self._awaited(name, result) for name, result in results.items()}
+        return {
+            name: self._awaited(name, result) if name in created else result
+            for name, result in results.items()
+        }
 
     def _checked(self, topic: NewTopic) -> _Assignments | TopicResult:
         """The assignments of a topic, or the reason why it cannot be created."""
@@ -162,13 +169,12 @@ class ClientTopics:
             # Left by a controller that died between the two writes.
             result = yield from self._parts.write(SetData(path, config, ANY_VERSION))
         if isinstance(result, OperationDone):
-            topic_id = self._new_topic_id()
+            schema = self._parts.dialect.assignment_schema
+            topic_id = self._new_topic_id() if schema >= SCHEMA_WITH_ID else None
             replicas = {
                 number: ReplicaAssignment(tuple(listed)) for number, listed in assignments.items()
             }
-            data = encode_topic(
-                TopicZnode(replicas, topic_id), self._parts.dialect.assignment_schema
-            )
+            data = encode_topic(TopicZnode(replicas, topic_id), schema)
             result = yield from self._parts.write(Create(topic_path(topic.name), data))
             if isinstance(result, OperationDone):
                 return TopicResult(topic_id=topic_id, assignments=assignments)
@@ -180,8 +186,6 @@ class ClientTopics:
 
     def _awaited(self, name: str, result: TopicResult) -> TopicResult:
         """A written topic whose partitions do not all have a leader is not ready."""
-        if result.topic_id is None:
-            return result
         leaderships = self._context.leaderships
         partitions = (TopicPartition(name, number) for number in result.assignments)
         if all(part in leaderships and leaderships[part].leader >= 0 for part in partitions):

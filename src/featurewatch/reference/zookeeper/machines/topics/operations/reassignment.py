@@ -240,11 +240,12 @@ class Reassignments:
         return True
 
     def _is_complete(self, partition: TopicPartition, assignment: ReplicaAssignment) -> Task[bool]:
-        if not assignment.is_being_reassigned:
+        """Step 4: whether there is nothing left to wait for."""
+        if not assignment.is_being_reassigned and not self._parts.dialect.waits_for_order:
             return True
         states = yield from self._parts.store.read([partition])
         state = states[partition]
-        return not isinstance(state, StateFailure) and assignment.is_complete(state.isr)
+        return not isinstance(state, StateFailure) and {*assignment.target} <= {*state.isr}
 
     def _finish(self, partition: TopicPartition, assignment: ReplicaAssignment) -> Task[None]:
         """Steps 5 to 12."""
