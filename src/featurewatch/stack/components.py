@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 from uuid import NAMESPACE_OID, uuid5
 
+from featurewatch.controller.partitions.forms import OperationsForm
 from featurewatch.stack.controllers import ControllersComponent
 from featurewatch.stack.errors import StackError
 from featurewatch.stack.java.jars import Cache
@@ -152,12 +153,14 @@ class KafkaComponent:
             cluster_id=file.cluster_id,
         )
         self.servers = {str(node.id): node for node in self.cluster.nodes}
+        # The document's controller informs brokers of others when a partition changes.
+        self._informs_all = file.operations_dialect != OperationsForm.DOCUMENT
         self._light_brokers = file.light_brokers
         self._light = ExitStack()
 
     def start(self) -> None:
         """Starts the stopped nodes, then registers the light brokers."""
-        self.cluster.start()
+        self.cluster.start(informs_all=self._informs_all)
         self._add_light_brokers()
 
     def start_server(self, name: str, release: str | None) -> None:
