@@ -47,7 +47,7 @@ class DocumentAuditor(TopicAuditor):
         self._stopped: set[Stopped] = set()
         self._informed: set[tuple[int, int, int]] = set()
         self._unclean: defaultdict[TopicPartition, list[int]] = defaultdict(list)
-        self.reassigned = 0
+        self.reassigned = self.unclean = self.empty = 0
 
     # -- what controllers send ---------------------------------------------------------------------
 
@@ -81,7 +81,9 @@ class DocumentAuditor(TopicAuditor):
         if state.leader_epoch == before.leader_epoch:
             return  # a leader's own ISR
         is_unclean = state.leader not in (-1, *before.isr)
+        self.empty += not state.isr
         if is_unclean:
+            self.unclean += 1
             self._unclean[partition].append(state.leader_epoch)
             assert state.isr == (state.leader,), "an unclean leader is the ISR"
             assert memory is None or not any(

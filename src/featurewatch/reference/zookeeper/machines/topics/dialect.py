@@ -42,8 +42,9 @@ class OperationsDialect:
       before a reassignment (OAR) can be read from the znode even if the target has some of them;
     - ``appends_target``: during a reassignment the present replicas come first and the added ones
       last; else the target comes first;
-    - ``waits_for_order``: a reassignment that changes the order alone waits for the ISR, too; else
-      it is complete at once;
+    - ``takes_all_steps``: every reassignment informs its replicas and waits for the ISR; else one
+      whose target is in the ISR already informs nobody before it completes, and one that changes
+      the order alone waits for nothing;
     - ``notes_requests``: the target of each reassignment is kept in ``/admin/reassign_partitions``
       until it is complete, also if the request came otherwise; else only where it came that way;
     - ``resumes_any_replica``: a broker that starts continues the reassignments of all partitions
@@ -71,7 +72,7 @@ class OperationsDialect:
     marks_recovery: bool
     assignment_schema: int
     appends_target: bool
-    waits_for_order: bool
+    takes_all_steps: bool
     notes_requests: bool
     resumes_any_replica: bool
     restarts_dead: bool
@@ -94,7 +95,7 @@ DOCUMENT_OPERATIONS: Final = OperationsDialect(
     marks_recovery=False,
     assignment_schema=2,
     appends_target=True,
-    waits_for_order=True,
+    takes_all_steps=True,
     notes_requests=True,
     resumes_any_replica=True,
     restarts_dead=True,
@@ -117,7 +118,7 @@ RELEASED_OPERATIONS: Final = OperationsDialect(
     marks_recovery=True,
     assignment_schema=3,
     appends_target=False,
-    waits_for_order=False,
+    takes_all_steps=False,
     notes_requests=False,
     resumes_any_replica=False,
     restarts_dead=False,

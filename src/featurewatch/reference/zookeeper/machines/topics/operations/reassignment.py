@@ -141,7 +141,7 @@ class Reassignments:
                 continue
             assignment = self._context.assignment(partition)
             if (yield from self._is_complete(partition, assignment)):
-                yield from self.run(partition, assignment)
+                yield from self._finish(partition, assignment)
 
     def _check(self, partition: TopicPartition, target: Sequence[int] | None) -> PartitionResult:
         """The checks of a requested target, with Kafka's texts (``validateReplicas``)."""
@@ -218,13 +218,14 @@ class Reassignments:
         self._deletion.mark_ineligible([partition.topic])
         if not (yield from self._begin(partition, assignment)):
             return False
-        if (yield from self._is_complete(partition, assignment)):
+        is_complete = yield from self._is_complete(partition, assignment)
+        if not is_complete or self._parts.dialect.takes_all_steps:
+            yield from self._raise_epoch(partition)  # step 2
+            for broker_id in assignment.adding:
+                replica = PartitionReplica(partition, broker_id)
+                yield from self._parts.replicas.move([replica], ReplicaState.NEW)  # step 3
+        if is_complete:
             yield from self._finish(partition, assignment)
-            return True
-        yield from self._raise_epoch(partition)  # step 2
-        for broker_id in assignment.adding:
-            replica = PartitionReplica(partition, broker_id)
-            yield from self._parts.replicas.move([replica], ReplicaState.NEW)  # step 3
         return True
 
     def _begin(self, partition: TopicPartition, assignment: ReplicaAssignment) -> Task[bool]:
@@ -241,7 +242,7 @@ class Reassignments:
 
     def _is_complete(self, partition: TopicPartition, assignment: ReplicaAssignment) -> Task[bool]:
         """Step 4: whether there is nothing left to wait for."""
-        if not assignment.is_being_reassigned and not self._parts.dialect.waits_for_order:
+        if not assignment.is_being_reassigned and not self._parts.dialect.takes_all_steps:
             return True
         states = yield from self._parts.store.read([partition])
         state = states[partition]
