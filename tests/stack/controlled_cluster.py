@@ -1,7 +1,11 @@
 """A running stack of real brokers under featurewatch's own controllers, and what acts on it."""
 
 import json
+import os
 import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,8 +15,10 @@ from kazoo.exceptions import NoNodeError
 
 from featurewatch.stack import client
 from featurewatch.stack.java.jars import Cache, Jars, java_command
+from tests.paths import SRC
 
 TOPIC: Final = "orders"
+_COMMAND: Final = (sys.executable, "-c", "from featurewatch.cli.main import main; main()", "stack")
 
 
 class ControlledCluster:
@@ -47,6 +53,14 @@ class ControlledCluster:
         done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
         assert done.returncode == code, done.stdout + done.stderr[-2000:]
         return done.stdout
+
+    def broker_log(self, broker_id: int) -> str:
+        """The log of a broker."""
+        return (self._directory / f"node-{broker_id}/server.log").read_text()
+
+    def data(self, broker_id: int) -> set[str]:
+        """The directories of a broker's replicas."""
+        return {entry.name for entry in (self._directory / f"node-{broker_id}/data").iterdir()}
 
     def controllers(self) -> dict[int, str]:
         """The addresses of our controllers that are ready, by id; each start has a new one."""
@@ -92,3 +106,25 @@ class ControlledCluster:
         """Whether the first replica of every partition leads it."""
         partitions = self.partitions().values()
         return all(partition.leader == partition.replicas[0] for partition in partitions)
+
+
+@contextmanager
+def controlled_stack(cache: Cache, directory: Path, *options: str) -> Iterator[ControlledCluster]:
+    """Three brokers under our controllers, started by the command with further options."""
+    environment = dict(os.environ)
+    environment |= {"FEATUREWATCH_CACHE": str(cache.directory), "PYTHONPATH": str(SRC)}
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [*_COMMAND, *arguments, "--directory", str(directory / "stack")]
+        return subprocess.run(
+            command, capture_output=True, text=True, env=environment, timeout=240, check=False
+        )
+
+    up = run("up", "--zookeeper", "1", "--controlled-brokers", "3", *options)
+    try:
+        assert up.returncode == 0, up.stderr
+        controlled = ControlledCluster(directory / "stack", cache)
+        yield controlled
+        controlled.close()
+    finally:
+        run("down", "--remove")

@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,15 +21,12 @@ from featurewatch.kafka.address import Address
 from featurewatch.kafka.connection import Connection, open_connection
 from featurewatch.kafka.messages import IncrementalAlterConfigsRequestV1, ListTopicsRequestV0
 from featurewatch.stack.java.jars import Cache
-from tests.paths import SRC
-from tests.stack.controlled_cluster import TOPIC, ControlledCluster
+from tests.stack.controlled_cluster import TOPIC, ControlledCluster, controlled_stack
 from tests.stack.controlled_steps import PARTITIONS, RECOVERY_S, lose_broker, reassign
 from tests.stack.traffic import Traffic
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.stack
-
-COMMAND = [sys.executable, "-c", "from featurewatch.cli.main import main; main()", "stack"]
 
 
 @pytest.fixture(scope="module")
@@ -39,24 +34,8 @@ def cluster(
     stack_cache: Cache, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ControlledCluster]:
     """Three brokers under our controllers, started by the command."""
-    directory = tmp_path_factory.mktemp("controlled") / "stack"
-    own = {"FEATUREWATCH_CACHE": str(stack_cache.directory), "PYTHONPATH": str(SRC)}
-
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [*COMMAND, *arguments, "--directory", str(directory)]
-        environment = dict(os.environ) | own
-        return subprocess.run(
-            command, capture_output=True, text=True, env=environment, timeout=240, check=False
-        )
-
-    up = run("up", "--zookeeper", "1", "--controlled-brokers", "3")
-    try:
-        assert up.returncode == 0, up.stderr
-        controlled = ControlledCluster(directory, stack_cache)
+    with controlled_stack(stack_cache, tmp_path_factory.mktemp("controlled")) as controlled:
         yield controlled
-        controlled.close()
-    finally:
-        run("down", "--remove")
 
 
 def test_real_brokers_and_kafkas_tools_under_our_controller(

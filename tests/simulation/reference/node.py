@@ -47,6 +47,7 @@ class Channels:
     def __init__(self) -> None:
         self.queues: dict[int, deque[BrokerRequest]] = {}
         self._epochs: dict[int, int] = {}
+
     def set_live(self, brokers: Mapping[int, ClusterBroker]) -> None:
         """As `BrokerChannels.set_live`."""
         for broker_id in [*self.queues]:

@@ -126,9 +126,7 @@ class TopicAuditor:
         and be no replica any more. Later leaders have acknowledged more since then."""
         written = self.acknowledged[broker.replicas[partition].log_key]
         first = self._safe_since(partition, leader_epoch)
-        expected = {
-            write.value for write in written if first <= write.leader_epoch <= leader_epoch
-        }
+        expected = {write.value for write in written if first <= write.leader_epoch <= leader_epoch}
         missing = expected - {*broker.log(partition)}
         assert not missing, f"an acknowledged write is lost: {partition} on {broker.broker_id}"
 
