@@ -36,6 +36,14 @@ class DocumentCluster:
         self.cluster = cluster
         self.zookeeper = cluster.zookeeper
 
+    def seen_by(self, broker_id: int) -> set[int]:
+        """The brokers that a broker knows; none while it does not run."""
+        server = self.cluster.servers.split(",")[broker_id - 1]
+        try:
+            return {*AdminClient({"bootstrap.servers": server}).list_topics(timeout=5).brokers}
+        except KafkaException:
+            return set()
+
     def create(self, **replicas: list[int]) -> None:
         """Creates topics of one partition."""
         topics = [
@@ -122,10 +130,10 @@ def test_real_brokers_under_the_document(cluster: DocumentCluster) -> None:
     """
     node = cluster.cluster.node
     node("stop", "3")
+    assert eventually(lambda: 3 not in cluster.seen_by(1), WAIT_S)
     node("start", "3")
-    first = cluster.cluster.servers.split(",")[0]
-    seen = AdminClient({"bootstrap.servers": first}).list_topics(timeout=WAIT_S).brokers
-    assert 3 not in seen and {1, 2} <= seen.keys()
+    assert eventually(lambda: {1, 2, 3} <= cluster.seen_by(3), WAIT_S)
+    assert 3 not in cluster.seen_by(1)
     cluster.create(first=[3, 1])
     unknown = "cannot become follower since the new leader 3 is unavailable"
     assert eventually(lambda: unknown in cluster.cluster.broker_log(1), WAIT_S)
