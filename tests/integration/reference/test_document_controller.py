@@ -68,6 +68,10 @@ class Mortal:
 
         patch.setattr(MachineSession, "_send", watched)
 
+    def spare(self) -> None:
+        """The controller lives on."""
+        self._session = None
+
     @property
     def is_dead(self) -> bool:
         """Whether the controller has made its last write."""
@@ -118,6 +122,7 @@ class DocumentCluster:
             begin()
             await self.until(lambda: self.mortal.is_dead or is_done())
             if not self.mortal.is_dead:
+                self.mortal.spare()
                 return writes - 1
             await self._replace(node)
             await self.until(is_done)
