@@ -25,6 +25,14 @@ _REASSIGNMENT_ADMIN: Final = "admin/reassignments/client.py"
 _ELECTION_STATUS: Final = "admin/elections/status.py"
 
 CONTROLLER_MUTANTS: Final = (
+    # One controller
+    Mutant(
+        "C-01",
+        "an operation of an earlier epoch is performed",
+        f"{_TOPICS}/topic_controller.py",
+        "        if not self.active or self.context.epoch != epoch:\n",
+        "        if not self.active:\n",
+    ),
     # States
     Mutant(
         "C-14",
@@ -369,6 +377,34 @@ CONTROLLER_MUTANTS: Final = (
             "            return written is not None\n",
         )
         for row in ("C-44", "C-49")
+    ),
+    Mutant(
+        "C-44",
+        "nobody learns of a reassignment that needs no copy",
+        _REASSIGNMENT,
+        "        if not is_complete or self._parts.dialect.takes_all_steps:\n",
+        "        if not is_complete:\n",
+    ),
+    Mutant(
+        "C-44 as released",
+        "all learn of a reassignment that needs no copy",
+        _DIALECT,
+        "    takes_all_steps=False,\n",
+        "    takes_all_steps=True,\n",
+    ),
+    Mutant(
+        "C-46",
+        "a change of the order does not wait",
+        _REASSIGNMENT,
+        "assignment.is_being_reassigned and not self._parts.dialect.takes_all_steps:\n",
+        "assignment.is_being_reassigned:\n",
+    ),
+    Mutant(
+        "C-46 as released",
+        "a change of the order waits",
+        _REASSIGNMENT,
+        "assignment.is_being_reassigned and not self._parts.dialect.takes_all_steps:\n",
+        "assignment.replicas:\n",
     ),
     Mutant(
         "C-46",

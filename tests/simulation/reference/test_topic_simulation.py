@@ -32,7 +32,7 @@ BLOCK = 30
 
 @pytest.mark.parametrize("block", range(0, SEEDS, BLOCK))
 def test_topics_survive(block: int) -> None:
-    """Whatever dies between any two effects, the invariants hold (C-01, C-10, C-46, C-56).
+    """Whatever dies between any two effects, the invariants hold (C-01, C-10, C-56).
 
     One leader per partition and epoch; leader epochs only grow; only the newest controller writes;
     a state is written before a broker learns of it; no acknowledged write is lost; and once

@@ -80,7 +80,7 @@ class ReplicaAssignment:
 
     def is_complete(self, isr: Iterable[int]) -> bool:
         """Whether nothing is left to wait for: the ISR has every replica of the target."""
-        return not self.is_being_reassigned or {*self.target} <= {*isr}
+        return {*self.target} <= {*isr}
 
 
 def without(broker_ids: Iterable[int], removed: Iterable[int]) -> tuple[int, ...]:

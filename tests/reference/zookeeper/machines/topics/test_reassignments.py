@@ -157,6 +157,24 @@ def test_a_leaders_write_does_not_keep_the_replicas_from_learning_of_a_reassignm
 
 
 @DIALECTS
+def test_a_reassignment_that_needs_no_copy(dialect: OperationsDialect) -> None:
+    """{1,2,3} in sync to {3,1}: all replicas are informed first (C-44), in released Kafka nobody
+    is (C-44 as released). A change of the order alone waits for the ISR too (C-46), in released
+    Kafka for nothing (C-46 as released)."""
+    driver = make_cluster((1, 2, 3), dialect=dialect)
+    _, lines = driver.reassign(3, 1)
+    informs = [f"S {broker} LAI t-0 leader=1 isr=1.2.3 le=1 ar=1.2.3-2" for broker in (1, 2, 3)]
+    assert (lines_for(lines, "LAI")[:3] == informs) == (dialect is DOCUMENT_OPERATIONS)
+    assert driver.assignment() == ReplicaAssignment((3, 1))
+    driver.alter_isr(1)
+    driver.reassign(1, 3)
+    has_ended = driver.assignment() == ReplicaAssignment((1, 3))
+    assert has_ended == (dialect is RELEASED_OPERATIONS)
+    driver.alter_isr(1, 3)
+    assert driver.assignment() == ReplicaAssignment((1, 3))
+
+
+@DIALECTS
 def test_replicas_of_both_lists_are_kept(dialect: OperationsDialect) -> None:
     """Only what the target lacks is stopped and deleted (C-50, C-51)."""
     driver = make_cluster((1, 2, 3), brokers=(1, 2, 3, 4), dialect=dialect)

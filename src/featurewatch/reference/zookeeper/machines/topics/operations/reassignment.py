@@ -246,7 +246,7 @@ class Reassignments:
             return True
         states = yield from self._parts.store.read([partition])
         state = states[partition]
-        return not isinstance(state, StateFailure) and {*assignment.target} <= {*state.isr}
+        return not isinstance(state, StateFailure) and assignment.is_complete(state.isr)
 
     def _finish(self, partition: TopicPartition, assignment: ReplicaAssignment) -> Task[None]:
         """Steps 5 to 12."""
