@@ -241,4 +241,4 @@ async def test_a_dead_leader_is_replaced_whichever_write_was_the_controllers_las
         cluster.end_brokers(*{*OLD} - {*dead})
         await document.until(lambda: value()[1:] == (-1, frozenset()))
         cluster.start_brokers(*dead)
-        await document.until(lambda: value()[1:] == (dead[0], {*dead}))
+        await document.until(lambda: value()[1:] == (dead[0], frozenset(dead)))
