@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from featurewatch.cli.commands.stack.stack_options import StackOptions
-from featurewatch.controller.partitions.forms import OperationsForm
+from featurewatch.kafka.operations_form import OperationsForm
 from featurewatch.reference.zookeeper.__main__ import operations_of, parser
 from featurewatch.reference.zookeeper.machines.topics.dialect import OPERATIONS_DIALECTS
 from featurewatch.stack import stack_file

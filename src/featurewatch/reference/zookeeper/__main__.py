@@ -17,7 +17,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from featurewatch.controller.partitions.forms import OperationsForm
+from featurewatch.kafka.operations_form import OperationsForm
 from featurewatch.reference.zookeeper.cluster import FULL_NODES, ClusterSettings, ReferenceCluster
 from featurewatch.reference.zookeeper.machines.controller.topic_requests import OperationsSettings
 from featurewatch.reference.zookeeper.machines.dialect import DIALECTS, EARLY_DRAFT_STRUCK, RELEASED
