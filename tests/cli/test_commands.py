@@ -186,6 +186,8 @@ WRONG = (
     (["stack", "up", "--reference-brokers", "3", "--reference-topics"], "needs more than 3"),
     (["stack", "up", "--controlled-brokers", "0"], "--controlled-brokers"),
     (["stack", "up", "--controlled-brokers", "1", "--zookeeper-kafka", "1"], "give only one"),
+    (["stack", "up", "--operations-dialect", "document"], "give one"),
+    (["stack", "up", "--controlled-brokers", "3", "--operations-dialect", "x"], "'document'"),
     (["worker", "--store", "paper"], "worker.store"),
 )
 

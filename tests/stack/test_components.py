@@ -7,6 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from featurewatch.cli.commands.stack.stack_options import StackOptions
+from featurewatch.kafka.operations_form import OperationsForm
+from featurewatch.reference.zookeeper.__main__ import operations_of, parser
+from featurewatch.reference.zookeeper.machines.topics.dialect import OPERATIONS_DIALECTS
+from featurewatch.stack import stack_file
+from featurewatch.stack.components import components_of
 from featurewatch.stack.errors import JavaError, StackError, WireError
 from featurewatch.stack.java.jars import Cache
 from featurewatch.stack.java.runtime import java, version_of
@@ -21,6 +27,7 @@ from featurewatch.stack.kafka.specs import ClusterSpec, NodeSpec, Roles, combine
 from featurewatch.stack.process.polling import Deadline, attempts
 from featurewatch.stack.process.ports import LOOPBACK, Ports
 from featurewatch.stack.process.server import last_error_line
+from featurewatch.stack.reference_nodes import ReferenceProcess
 from featurewatch.stack.wire.probe import quorum_leader
 from featurewatch.stack.zookeeper.specs import EnsembleSpec, ServerPorts, Tls, server_properties
 
@@ -202,3 +209,32 @@ def test_attempts_end_with_their_time() -> None:
     assert 2 <= len(list(attempts(1.0, 0.1))) <= 11
     assert time.monotonic() - started < 30.0
     assert Deadline(-1.0).left_s == 0.0
+
+
+@pytest.mark.parametrize("form", [*OperationsForm, None])
+@pytest.mark.parametrize("hosts", ["controlled_brokers", "reference_brokers"])
+def test_the_form_of_operations_reaches_the_controllers(
+    form: OperationsForm | None, hosts: str, tmp_path: Path
+) -> None:
+    """From ``stack up`` to the processes, also when a stack is resumed; released is the default."""
+    options = StackOptions(
+        zookeeper=1,
+        controlled_brokers=3 if hosts == "controlled_brokers" else None,
+        reference_brokers=9 if hosts == "reference_brokers" else None,
+        reference_topics=hosts == "reference_brokers",
+        operations_dialect=form,
+    )
+    options.described().write(tmp_path)
+    resumed = stack_file.read(tmp_path)
+    assert resumed is not None
+    servers = [
+        server
+        for component in components_of(resumed, tmp_path, Cache(tmp_path / "cache"))
+        for server in component.servers.values()
+        if isinstance(server, ReferenceProcess)
+    ]
+    assert servers
+    for server in servers:
+        operations = operations_of(parser().parse_args(server.command[3:]))
+        assert operations is not None
+        assert operations.dialect is OPERATIONS_DIALECTS[form or OperationsForm.RELEASED]

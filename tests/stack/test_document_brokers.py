@@ -74,13 +74,13 @@ class DocumentCluster:
 
     def write(self, topic: str) -> None:
         """Writes a message that all of the ISR acknowledge."""
-        failed: list[object] = []
+        errors: list[object] = []
         producer = Producer({"bootstrap.servers": self.cluster.servers, "acks": "all"})
         producer.produce(
-            topic, b"x", partition=0, on_delivery=lambda error, _: error and failed.append(error)
+            topic, b"x", partition=0, on_delivery=lambda error, _: errors.append(error)
         )
         assert producer.flush(WAIT_S) == 0
-        assert failed == []
+        assert errors == [None]
 
     def has_messages(self, topic: str, count: int) -> bool:
         """Waits until a client could read this many messages."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 from uuid import NAMESPACE_OID, uuid5
 
-from featurewatch.controller.partitions.forms import OperationsForm
+from featurewatch.kafka.operations_form import OperationsForm
 from featurewatch.stack.controllers import ControllersComponent
 from featurewatch.stack.errors import StackError
 from featurewatch.stack.java.jars import Cache

@@ -19,7 +19,10 @@ MAX_PROCESSES: Final = 3
 
 
 class ReferenceProcess(Server):
-    """A full reference broker, which may be elected controller, and optional light brokers."""
+    """A full reference broker, which may be elected controller, and optional light brokers.
+
+    ``command`` is its command line.
+    """
 
     def __init__(
         self,
@@ -40,7 +43,7 @@ class ReferenceProcess(Server):
         self.node_id = node_id
         self._title = title
         self._connect = connect
-        self._command = [
+        self.command = [
             *(sys.executable, "-m", "featurewatch.reference.zookeeper"),
             *("--zookeeper", connect),
             *("--node-id", str(node_id)),
@@ -65,7 +68,7 @@ class ReferenceProcess(Server):
         self.require_stopped()
         self.directory.mkdir(parents=True, exist_ok=True)
         wait_until_unregistered(self._connect, self.node_id)
-        self._launch(self._command)
+        self._launch(self.command)
         if wait:
             self.wait_ready()
 

@@ -87,7 +87,7 @@ def test_lists_of_any_reassignment(
         assert {*assignment.replicas} == {*origin, *wanted}
         assert not {*assignment.adding} & {*assignment.removing}
         assert assignment.is_complete(wanted)
-        assert assignment.is_complete(()) == (not wanted or not assignment.is_being_reassigned)
+        assert assignment.is_complete(()) == (not wanted)
     for gone in assignment.replicas:
         rest = assignment.remove(gone)
         assert gone not in {*rest.replicas, *rest.adding, *rest.removing}

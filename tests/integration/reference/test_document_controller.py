@@ -78,7 +78,7 @@ class Mortal:
         return self._left == 0
 
     def doom(self, node: ReferenceNode, writes: int) -> None:
-        """The controller on this node ends after so many writes from now on."""
+        """The controller on this node ends after this many more writes."""
         self._session, self._left, self.writes = node.session, writes, []
 
 
@@ -143,7 +143,7 @@ class DocumentCluster:
 async def document_cluster(
     servers: Ensemble, patch: pytest.MonkeyPatch
 ) -> AsyncIterator[DocumentCluster]:
-    """The cluster, below a chroot of its own, with its brokers registered."""
+    """The cluster, below its own chroot, with its brokers registered."""
     connect = f"{servers.connect_string}/document-{uuid4()}"
     operations = OperationsSettings(
         new_topic_id, dialect=DOCUMENT_OPERATIONS, balance_interval_ms=None
@@ -241,4 +241,4 @@ async def test_a_dead_leader_is_replaced_whichever_write_was_the_controllers_las
         cluster.end_brokers(*{*OLD} - {*dead})
         await document.until(lambda: value()[1:] == (-1, frozenset()))
         cluster.start_brokers(*dead)
-        await document.until(lambda: value()[1:] == (dead[0], {*dead}))
+        await document.until(lambda: value()[1:] == (dead[0], frozenset(dead)))

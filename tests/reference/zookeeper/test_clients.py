@@ -19,6 +19,8 @@ def test_the_clock_never_goes_back() -> None:
     [
         ([], "--zookeeper"),
         (["--zookeeper", "h:1", "--features", "f"], "write NAME=MIN-MAX"),
+        (["--zookeeper", "h:1", "--operations-dialect", "document"], "is of --control-topics"),
+        (["--zookeeper", "h:1", "--control-topics", "--operations-dialect", "x"], "choose from"),
         (["--zookeeper", "h:1", "--features", "f=1-x"], "write NAME=MIN-MAX"),
         (["--zookeeper", "h:1", "--brokers", "0"], "'0' is not a number from 1 on"),
         (["--zookeeper", "h:1", "--dialect", "latin"], "invalid choice"),

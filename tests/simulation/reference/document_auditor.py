@@ -124,8 +124,8 @@ class DocumentAuditor(TopicAuditor):
         elif path == REASSIGN_PARTITIONS:
             requested = self._requested(transaction.after)
             for partition in self._requested(transaction.before).keys() - requested.keys():
-                assignment = self._assignments.get(partition)
-                assert assignment is None or not assignment.is_being_reassigned, (
+                known = self._assignments.get(partition)
+                assert known is None or not known.is_being_reassigned, (
                     "the target is in ZooKeeper until its reassignment ends"
                 )
 

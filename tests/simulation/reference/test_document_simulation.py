@@ -240,7 +240,7 @@ FIRST_SEEDS: Final = {
     "brokers accept a deposed controller": 72,
     "leaders acknowledge at once": 13,
 }
-"""Of rare bugs, a history in which one was seen; later ones are tried if it is none any more."""
+"""A history in which a rare bug was seen; later ones are tried where the code has changed."""
 
 
 @pytest.mark.parametrize("bug", BUGS)

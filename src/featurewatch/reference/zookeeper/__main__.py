@@ -17,7 +17,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from featurewatch.controller.partitions.forms import OperationsForm
+from featurewatch.kafka.operations_form import OperationsForm
 from featurewatch.reference.zookeeper.cluster import FULL_NODES, ClusterSettings, ReferenceCluster
 from featurewatch.reference.zookeeper.machines.controller.topic_requests import OperationsSettings
 from featurewatch.reference.zookeeper.machines.dialect import DIALECTS, EARLY_DRAFT_STRUCK, RELEASED
@@ -33,12 +33,12 @@ _ALL = {**DIALECTS, EARLY_DRAFT_STRUCK.name: EARLY_DRAFT_STRUCK}
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs until a signal arrives or the last full node ends; returns the exit code."""
-    parser = _parser()
-    options = parser.parse_args(arguments)
+    command_line = parser()
+    options = command_line.parse_args(arguments)
     if options.control_topics and not _ALL[options.dialect].released:
-        parser.error(f"--control-topics needs a released dialect, not {options.dialect}")
+        command_line.error(f"--control-topics needs a released dialect, not {options.dialect}")
     if options.operations_dialect and not options.control_topics:
-        parser.error("--operations-dialect is of --control-topics: give both")
+        command_line.error("--operations-dialect is of --control-topics: give both")
     logging.basicConfig(
         level=logging.DEBUG if options.verbose else logging.INFO,
         format="%(asctime)s %(levelname)s %(message)s",
@@ -123,13 +123,14 @@ def _settings(options: argparse.Namespace) -> ClusterSettings:
         port=options.port,
         rack=options.rack,
         session_timeout_s=options.session_timeout,
-        operations=_operations(options),
+        operations=operations_of(options),
         credential=options.credential_file and options.credential_file.read_text().strip(),
     )
     return ClusterSettings(first, options.brokers, options.full)
 
 
-def _operations(options: argparse.Namespace) -> OperationsSettings | None:
+def operations_of(options: argparse.Namespace) -> OperationsSettings | None:
+    """The settings of a controller of topics; None without ``--control-topics``."""
     if not options.control_topics:
         return None
     interval_s = options.balance_interval
@@ -149,12 +150,13 @@ def new_topic_id() -> str:
     return text
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """The options of the command."""
+    command_line = argparse.ArgumentParser(
         prog="python -m featurewatch.reference.zookeeper",
         description="Runs the reference system of KIP-584 on a ZooKeeper ensemble.",
     )
-    add = parser.add_argument
+    add = command_line.add_argument
     add("--zookeeper", required=True, metavar="HOST:PORT,.../CHROOT", help="the ensemble")
     add("--node-id", type=_at_least(0), default=1, help="id of the (first) broker; default 1")
     add(
@@ -193,8 +195,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add(
         "--operations-dialect",
-        type=OperationsForm,
-        choices=[*OperationsForm],
+        choices=[str(form) for form in OperationsForm],
         help="form of the operations on topics: what Kafka does, or the document Kafka Controller"
         f" Internals; default {OperationsForm.RELEASED}",
     )
@@ -213,7 +214,7 @@ def _parser() -> argparse.ArgumentParser:
         help="user:password for ZooKeeper; nobody else can be elected then",
     )
     add("--verbose", action="store_true", help="log more")
-    return parser
+    return command_line
 
 
 def _feature(text: str) -> tuple[str, SupportedRange]:

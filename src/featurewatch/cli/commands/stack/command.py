@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated, Final
 
 from featurewatch.cli.command_line import Argument, LazyGroup, Option, command
-from featurewatch.controller.partitions.forms import OperationsForm
+from featurewatch.kafka.operations_form import OperationsForm
 from featurewatch.kafka.releases import newest_patch
 
 Directory = Annotated[

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from featurewatch.cli.errors import UsageError
-from featurewatch.controller.partitions.forms import OperationsForm
+from featurewatch.kafka.operations_form import OperationsForm
 from featurewatch.stack.controllers import CONTROLLED_PROPERTIES
 from featurewatch.stack.errors import StackError
 from featurewatch.stack.kafka.specs import (

@@ -162,14 +162,14 @@ def test_a_reassignment_that_needs_no_copy(dialect: OperationsDialect) -> None:
     is (C-44 as released). A change of the order alone waits for the ISR too (C-46), in released
     Kafka for nothing (C-46 as released)."""
     driver = make_cluster((1, 2, 3), dialect=dialect)
+    is_document = dialect is DOCUMENT_OPERATIONS
     _, lines = driver.reassign(3, 1)
-    informs = [f"S {broker} LAI t-0 leader=1 isr=1.2.3 le=1 ar=1.2.3-2" for broker in (1, 2, 3)]
-    assert (lines_for(lines, "LAI")[:3] == informs) == (dialect is DOCUMENT_OPERATIONS)
+    informed = [line[2] for line in lines_for(lines, "LAI") if line.endswith("-2")]
+    assert informed[:3] == (["1", "2", "3"] if is_document else [])
     assert driver.assignment() == ReplicaAssignment((3, 1))
     driver.alter_isr(1)
     driver.reassign(1, 3)
-    has_ended = driver.assignment() == ReplicaAssignment((1, 3))
-    assert has_ended == (dialect is RELEASED_OPERATIONS)
+    assert driver.controller.context.reassigning == ({P0} if is_document else set())
     driver.alter_isr(1, 3)
     assert driver.assignment() == ReplicaAssignment((1, 3))
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from featurewatch.controller.partitions.forms import OperationsForm
 from featurewatch.controller.partitions.selectors import (
     DOCUMENT_SELECTORS,
     RELEASED_SELECTORS,
@@ -22,6 +21,7 @@ from featurewatch.controller.partitions.states import (
     PartitionTransitions,
     ReplicaTransitions,
 )
+from featurewatch.kafka.operations_form import OperationsForm
 
 
 @dataclass(frozen=True, slots=True)
