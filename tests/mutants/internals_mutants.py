@@ -256,13 +256,6 @@ INTERNALS_MUTANTS: Final = (
         "        parts.send_metadata(broker_ids, led)\n",
     ),
     Mutant(
-        "C-40",
-        "a broker that was shut down is still excluded when it starts",
-        f"{_TOPICS}/context.py",
-        "        self.shutting_down.discard(broker_id)\n",
-        "",
-    ),
-    Mutant(
         "C-41",
         "followers on a new broker get nothing",
         _BROKERS,

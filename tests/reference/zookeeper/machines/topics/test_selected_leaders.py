@@ -1,4 +1,4 @@
-"""The leaders that the controller chooses where the document and released Kafka choose others."""
+"""What the controller chooses where the forms differ, and what survives a controller or does not."""
 
 import pytest
 
@@ -10,7 +10,12 @@ from featurewatch.reference.zookeeper.machines.topics.dialect import (
     OperationsDialect,
 )
 from featurewatch.reference.zookeeper.machines.zookeeper import ANY_VERSION, Exists, SetData
-from tests.reference.zookeeper.machines.topics.cluster import P0, OperationsDriver, make_cluster
+from tests.reference.zookeeper.machines.topics.cluster import (
+    P0,
+    OperationsDriver,
+    lines_for,
+    make_cluster,
+)
 
 DIALECTS = pytest.mark.parametrize("dialect", [DOCUMENT_OPERATIONS, RELEASED_OPERATIONS])
 STATE = "/brokers/topics/t/partitions/0/state"
@@ -110,3 +115,17 @@ def test_what_a_deposed_controller_has_queued_is_not_performed() -> None:
     driver.controller.perform(operation("after"), performed.append)
     driver.settle()
     assert performed == ["before", "after"]
+
+
+def test_a_reassignment_by_request_is_resumed_by_the_next_controller() -> None:
+    """It is in the topic's znode alone: the next controller raises the leader epoch again, and all
+    replicas learn of the reassignment from it (C-56, C-61)."""
+    driver = make_cluster((1, 2), brokers=(1, 2, 3))
+    driver.reassign(3, 1)
+    assert " le=1 " in driver.state()
+    lines = driver.fail_over()
+    assert " le=2 " in driver.state()
+    informed = [line.split()[1] for line in lines_for(lines, "LAI") if " le=2 " in line]
+    assert informed == ["1", "2", "3"]
+    driver.alter_isr(1, 2, 3)
+    assert driver.assignment().replicas == (3, 1)
