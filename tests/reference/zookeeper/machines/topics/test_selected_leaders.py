@@ -1,4 +1,4 @@
-"""What the controller chooses where the forms differ, and what survives a controller or does not."""
+"""What the controller chooses where the forms differ, and what outlives a controller."""
 
 import pytest
 
