@@ -1,5 +1,7 @@
 """More bugs of the rows about the controller's internals (C), for `tests.mutants`; a list."""
 
+# ruff: noqa: E501 - lines of the product, as they are there
+
 from typing import Final
 
 from tests.mutants.mutant import Mutant
