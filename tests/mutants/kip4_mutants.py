@@ -218,13 +218,6 @@ KIP4_MUTANTS: Final = (
         "            len(partitions),\n",
     ),
     Mutant(
-        "A-17 as released",
-        "a partition has no replicas",
-        _CLUSTER_RESPONSES,
-        "        replica_nodes=replicas,\n",
-        "        replica_nodes=(),\n",
-    ),
-    Mutant(
         "A-18",
         "a setting with its default is listed",
         _TOPIC_COMMAND,
