@@ -132,7 +132,7 @@ docs: $(VENV)/ready ## Build the site of the documents in build/site; any warnin
 requirements: $(VENV)/ready ## Say which rows of the specification tests show; update docs/reference/requirements.md.
 	@$(BIN)/python -m scripts.requirements --write
 
-# Which: MUTANTS="M-45 reference/zookeeper/machines", rows or parts of paths.
+# Which: MUTANTS="M-45 C-17.2 reference/zookeeper/machines", rows, ids or parts of paths.
 mutants: $(VENV)/ready ## Plant bugs in a copy, and see that the tests of their rows fail (MUTANTS="M-45").
 	@$(BIN)/python -m tests.mutants $(MUTANTS)
 

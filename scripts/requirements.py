@@ -5,9 +5,10 @@ nothing. The docstring of a test module and the comment lines of a scenario file
 as released`` names what released Kafka does where it differs from the row; ``M-12`` alone is the
 row as written.
 
-The rows of the controller (C) and of KIP-4 (A) that differ need a test of the form that they name:
-its mark ``form``, its parameter ``dialect`` or the mark of its module is that form, ``document`` or
-``released``.
+The rows that differ need a test of the form that they name, ``document`` or ``released``: its mark
+``form``, its parameter ``dialect`` or the mark of its module is that form. A scenario of the
+reference system runs the form of its line ``speak``, another one that of its comment ``# form:
+released``.
 
 ``--write`` writes this into the last two columns of the document. A whole run of the tests fails
 if a test that the document counts on did not pass (``tests/plugins/requirements.py``), and
@@ -36,9 +37,9 @@ _CELLS = 4
 
 RELEASED = " as released"
 DOCUMENT_FORM, RELEASED_FORM = FORMS = ("document", "released")
-"""What a test runs of the controller or of KIP-4: the document, or released Kafka."""
-_WITH_FORMS = ("A", "C")
-_FORM_MARK = re.compile(r"\bform\('(document|released)'\)")
+"""What a test runs: a document, or released Kafka."""
+_FORM_MARK = re.compile(r"\bform\(([^)]*)\)")
+_SCENARIO_FORM = re.compile(r"^(?:# form:|speak) (.+)$", re.MULTILINE)
 SHOWN, OPEN, NO_DIFFERENCE = "shown", "open", "-"
 
 Shown = Mapping[str, Sequence[str]]
@@ -112,9 +113,12 @@ def ranges_in(text: str) -> list[str]:
 
 def rows_with_forms(document: str) -> frozenset[str]:
     """The ids of the rows that only a test of the named form shows."""
-    return frozenset(
-        row.id for row in rows_of(document) if row.id[0] in _WITH_FORMS and len(row.names) > 1
-    )
+    return frozenset(row.id for row in rows_of(document) if len(row.names) > 1)
+
+
+def form_of_dialect(name: str) -> str:
+    """The form of a dialect by its name, as ``early-draft`` or ``released-1``."""
+    return RELEASED_FORM if name.startswith(RELEASED_FORM) else DOCUMENT_FORM
 
 
 def shown_by(forms: Collection[str], names: Iterable[str], formed: Collection[str]) -> list[str]:
@@ -173,12 +177,12 @@ def named_in_python(
     ``formed`` as `rows_with_forms`: those of another form than the test's are left out.
     """
     tree = ast.parse(source)
-    marks = [
-        _FORM_MARK.findall(ast.unparse(node.value))
+    module_forms = [
+        form
         for node in tree.body
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark"
+        for form in _marked(ast.unparse(node.value))
     ]
-    module_forms = [form for forms in marks for form in forms]
     for node in ast.walk(tree):
         forms: Collection[str] = module_forms
         match node:
@@ -196,12 +200,25 @@ def _forms_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Collection[str]:
     """The forms that a test runs, as far as its source shows: both with a shared decorator."""
     decorators = [ast.unparse(decorator) for decorator in node.decorator_list]
     for text in decorators:
-        if marked := _FORM_MARK.search(text):
-            return (marked[1],)
+        if marked := _marked(text):
+            return marked
         if "parametrize('dialect'" in text:
-            return [form for form in FORMS if form.upper() in text]
+            found = {form for form, names in _DIALECTS.items() if any(n in text for n in names)}
+            return found or FORMS
     takes_dialect = any(argument.arg == "dialect" for argument in node.args.args)
     return FORMS if takes_dialect else ()
+
+
+def _marked(text: str) -> list[str]:
+    """The forms in the text of a mark ``form``."""
+    return [form for mark in _FORM_MARK.findall(text) for form in FORMS if repr(form) in mark]
+
+
+_DIALECTS = {
+    DOCUMENT_FORM: ("DOCUMENT", "EARLY_DRAFT", "LATER_DRAFT", "KIP_778"),
+    RELEASED_FORM: ("RELEASED",),
+}
+"""Parts of the names of dialects in sources."""
 
 
 def named_in_scenario(text: str) -> Iterator[str]:
@@ -209,6 +226,12 @@ def named_in_scenario(text: str) -> Iterator[str]:
     for line in text.splitlines():
         if line.startswith("#"):
             yield from names_in(line)
+
+
+def forms_of_scenario(text: str) -> list[str]:
+    """The forms that a scenario runs."""
+    names = [name.strip() for line in _SCENARIO_FORM.findall(text) for name in line.split(",")]
+    return sorted({form_of_dialect(name) for name in names})
 
 
 def named_under(tests: Path, document: str | None = None) -> dict[str, list[str]]:
@@ -221,7 +244,8 @@ def named_under(tests: Path, document: str | None = None) -> dict[str, list[str]
             for row_id, name in named_in_python(file.read_text(), formed):
                 tests_by_id.setdefault(row_id, []).append(f"{path}::{name}" if name else path)
         elif file.suffix == ".txt":
-            for row_id in named_in_scenario(file.read_text()):
+            text = file.read_text()
+            for row_id in shown_by(forms_of_scenario(text), named_in_scenario(text), formed):
                 tests_by_id.setdefault(row_id, []).append(path)
     return tests_by_id
 

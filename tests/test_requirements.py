@@ -18,6 +18,7 @@ from scripts.requirements import (
     TESTS,
     RequirementRow,
     claimed_in,
+    forms_of_scenario,
     lines,
     named_in_python,
     named_in_scenario,
@@ -100,9 +101,9 @@ def test_no_test_names_a_row_of_the_other_form() -> None:
     assert uncounted == set()
 
 
-def test_cells_of_the_controllers_rows_say_same_and_nothing_else() -> None:
+def test_a_cell_says_same_and_nothing_else_or_what_differs() -> None:
     """What differs in released Kafka is another form, with its own test."""
-    cells = [row.release for row in rows_of(DOCUMENT.read_text()) if row.id.startswith("C")]
+    cells = [row.release for row in rows_of(DOCUMENT.read_text())]
     assert [cell for cell in cells if not re.fullmatch(r"same( \(.+\))?|(?!same).+", cell)] == []
 
 
@@ -118,11 +119,21 @@ def test_cells_of_the_controllers_rows_say_same_and_nothing_else() -> None:
         ),
         ('@parametrize("dialect", [DOCUMENT_OPERATIONS])\ndef test_x(dialect):', ["C-02"]),
         ("@DIALECTS\ndef test_x(dialect):", ["C-02", "C-02 as released"]),
+        ('@parametrize("dialect", [LATER_DRAFT])\ndef test_x(dialect):', ["C-02"]),
         ('pytestmark = [pytest.mark.form("document")]\ndef test_x():', ["C-02"]),
+        (
+            'pytestmark = pytest.mark.form("document")\n'
+            '@pytest.mark.form("released")\ndef test_x():',
+            ["C-02 as released"],
+        ),
+        (
+            '@pytest.mark.form("document", "released")\ndef test_x():',
+            ["C-02", "C-02 as released"],
+        ),
     ],
 )
 def test_a_row_is_shown_by_its_own_form(head: str, shown: list[str]) -> None:
-    """Of the controller and KIP-4, where released Kafka differs; others are shown by any test."""
+    """Where released Kafka differs; the other rows are shown by any test."""
     source = f'{head}\n    """Text (C-01, C-02, C-02 as released, A-01)."""\n'
     names = [name for name, _ in named_in_python(source, {"C-02"})]
     assert names == ["C-01", *shown, "A-01"]
@@ -172,6 +183,21 @@ def test_only_comment_lines_of_scenarios_count() -> None:
     assert list(named_in_scenario("# Up (M-34).\nchunk M-35 | # M-36\n")) == ["M-34"]
 
 
+@pytest.mark.parametrize(
+    ("text", "forms"),
+    [
+        ("speak early-draft\nstart b1", ["document"]),
+        ("# F-30\nspeak released-1\nstart b1\nspeak released", ["released"]),
+        ("speak later-draft\nspeak released", ["document", "released"]),
+        ("# form: document, released\ncommit 1", ["document", "released"]),
+        ("# No form: none\ncommit 1", []),
+    ],
+)
+def test_the_form_of_a_scenario(text: str, forms: list[str]) -> None:
+    """That of the dialects that it speaks, or of its comment."""
+    assert forms_of_scenario(text) == forms
+
+
 def test_the_report_counts_places(tmp_path: Path) -> None:
     """Each place has its rows, shown and open; what no row has is told, and nothing fails."""
     document = (
@@ -186,10 +212,10 @@ def test_the_report_counts_places(tmp_path: Path) -> None:
     tests = tmp_path / "tests"
     tests.mkdir()
     tests.joinpath("test_a.py").write_text(
-        'def test_x():\n    """M-02, M-44, M-04 as released."""\n'
+        '@pytest.mark.form("released")\ndef test_x():\n    """M-02, M-44, M-04 as released."""\n'
     )
     tests.joinpath("b.txt").write_text("# M-02\n")
-    result = report(rows, named_under(tests))
+    result = report(rows, named_under(tests, document))
     assert list(lines(result)) == [
         "agents    0 of   1  open: M-01",
         "source    1 of   3  open: M-03, M-04",

@@ -164,6 +164,7 @@ async def test_a_controller_on_old_software(
     assert watched.gaps == []
 
 
+@pytest.mark.form("released")
 @pytest.mark.stack
 async def test_the_active_controller_on_old_software(
     make_cluster: Callable[[ClusterSpec], Cluster],
@@ -204,6 +205,7 @@ def mixed(stack_cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Itera
         yield cluster
 
 
+@pytest.mark.form("released")
 @pytest.mark.stack
 async def test_levels_change_without_a_restart(mixed: Cluster) -> None:
     """Every node reports each new level without a restart of its process (F-71, M-37).
@@ -242,6 +244,7 @@ async def test_levels_change_without_a_restart(mixed: Cluster) -> None:
         await asyncio.gather(polling, return_exceptions=True)
 
 
+@pytest.mark.form("released")
 @pytest.mark.stack
 async def test_a_running_broker_meets_a_level_it_cannot_support(mixed: Cluster) -> None:
     """A released broker logs it and stays up, outside of the cluster (M-47 as released); it blocks
@@ -273,7 +276,7 @@ async def test_a_running_broker_meets_a_level_it_cannot_support(mixed: Cluster) 
 
 def test_an_active_controller_that_resigns() -> None:
     """As in the KIP: another controller is elected, and the alert names the one that terminated
-    until it is started on new software (M-46)."""
+    until it is started on new software."""
     engine = Engine()
     voters = [r.register_controller(1, OLD), r.register_controller(2, NEW)]
     engine.apply_all([r.commit(9, r.leader_change(1, [1, 2]), r.level(MV, 21), *voters)])
@@ -290,8 +293,7 @@ def test_an_active_controller_that_resigns() -> None:
 
 
 def test_a_broker_that_unregisters_itself() -> None:
-    """As in the KIP: the alert fires with the level and is resolved by the unregistration
-    (M-47)."""
+    """As in the KIP: the alert fires with the level and is resolved by the unregistration."""
     engine = Engine()
     engine.apply_all([r.commit(9, r.level(MV, 21), r.register(1, OLD), r.register(2, NEW))])
     engine.apply(r.following(9))

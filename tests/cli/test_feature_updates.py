@@ -62,6 +62,7 @@ def node(supported: dict[str, tuple[int, int]], finalized: dict[str, int]) -> No
     return Node(features=FeaturesResponse(supported, finalized, 7))
 
 
+@pytest.mark.form("document")
 def test_enable_latest_sets_the_maxima_of_the_controller() -> None:
     """Not those of the node that is asked first, in one request, whether they change or not
     (F-87)."""
@@ -78,6 +79,7 @@ def test_enable_latest_sets_the_maxima_of_the_controller() -> None:
     assert items == {"alpha": (5, False), "beta": (2, False)}
 
 
+@pytest.mark.form("document")
 def test_the_early_drafts_flags_are_repeatable() -> None:
     """Each upgrade and each forced downgrade is sent, of its own type (F-80)."""
     levels = {"a": 2, "b": 3, "c": 1, "d": 2}
@@ -99,10 +101,22 @@ def test_the_early_drafts_flags_are_repeatable() -> None:
     assert items == {("a", 2, 0), ("b", 3, 0), ("c", 1, 1), ("d", 2, 1)}
 
 
+def test_the_early_drafts_deletion_says_what_it_is_for() -> None:
+    """Garbage collection: before it is asked, and nothing is sent without a yes (F-52)."""
+    features = node({"a": (0, 9)}, {"a": 2})
+    with ScriptedCluster(features, speech=ApiDialect.EARLY_DRAFT) as cluster:
+        where = ("--bootstrap-server", str(cluster.address()))
+        command = ["features", "disable", "--dialect", "early", *where, "--features", "a"]
+        result = CliRunner().invoke(app, command, input="n\n")
+        assert cluster.nodes[1].updates == []
+    assert result.stderr.index("garbage collection") < result.stderr.index("[Y/n]")
+
+
+@pytest.mark.form("released")
 @RELEASES
 def test_describe_prints_a_line_for_each_feature(release: str) -> None:
     """Range, level and epoch, by tabs and in 4.x by columns (F-77 as released, F-78 as
-    released)."""
+    released, M-20 as released)."""
     nodes = node({"alpha": (1, 5), "beta": (0, 2)}, {"alpha": 3})
     with ScriptedCluster(nodes) as cluster:
         where = ("--bootstrap-server", str(cluster.address()))
@@ -128,6 +142,7 @@ def released(*arguments: str) -> list[tuple[str, int, int]]:
     return [(one.feature, one.max_version_level, one.upgrade_type) for one in body.feature_updates]
 
 
+@pytest.mark.form("released")
 def test_released_commands_name_features_one_by_one() -> None:
     """``--feature name=level`` is repeatable, and so is ``--feature name`` of a deletion
     (F-80 as released, F-84 as released)."""
@@ -138,8 +153,10 @@ def test_released_commands_name_features_one_by_one() -> None:
     assert deleted == [("alpha", 0, 2), ("beta", 0, 2)]
 
 
+@pytest.mark.form("released")
 def test_a_release_stands_for_the_levels_of_its_defaults() -> None:
-    """``--release-version``, which 4.x has in place of enable-latest (F-87 as released): the levels
+    """``--release-version``, which 4.x has in place of enable-latest (F-87 as released,
+    M-21 as released): the levels
     that a new cluster of this release has, and not the maxima of a node."""
     levels = {name: level for name, level, _ in released("upgrade", "--release-version", "4.0")}
     assert levels[METADATA_VERSION] == 25
@@ -147,6 +164,7 @@ def test_a_release_stands_for_the_levels_of_its_defaults() -> None:
     assert levels["group.version"] == 1
 
 
+@pytest.mark.form("document", "released")
 def test_the_server_waits_for_a_minute_by_default() -> None:
     """``timeoutMs`` is 60000, in each form of the request (F-20, F-49, M-03)."""
     update = FeatureUpdate(FeatureName("a"), FeatureLevel(1))
@@ -159,6 +177,7 @@ def test_the_server_waits_for_a_minute_by_default() -> None:
     assert [request.timeout_ms for request in requests] == [60_000] * 6
 
 
+@pytest.mark.form("released")
 @RELEASES
 def test_the_tool_of_a_release_takes_integers_alone(release: str) -> None:
     """With ``--compat`` a name is refused with Kafka's text, and nothing is sent (M-22 as
@@ -180,6 +199,53 @@ def test_the_tool_of_a_release_takes_integers_alone(release: str) -> None:
         assert call.body.feature_updates[0].max_version_level == 20
 
 
+@pytest.mark.form("document")
+@pytest.mark.parametrize(
+    ("command", "options", "changes"),
+    [
+        (
+            "upgrade",
+            ("--metadata", "3.3-IV3", "--feature", "a=2", "--feature", "b=3"),
+            [("metadata.version", 7, 0), ("a", 2, 0), ("b", 3, 0)],
+        ),
+        ("disable", ("--feature", "a"), [("a", 0, 1)]),
+        ("disable", ("--feature", "a", "--feature", "b", "--unsafe"), [("a", 0, 2), ("b", 0, 2)]),
+    ],
+)
+def test_the_commands_of_kip_778_name_what_they_change(
+    command: str, options: tuple[str, ...], changes: list[tuple[str, int, int]]
+) -> None:
+    """``upgrade`` takes a name of metadata.version and any number of features (M-21); ``disable``
+    asks for level 0, with --unsafe as a downgrade does (M-24)."""
+    nodes = [Node(versions=(0, 1)), Node(versions=(0, 1))]
+    with ScriptedCluster(*nodes, speech=ApiDialect.KIP_778) as cluster:
+        (body,) = sent(cluster, command, "--dialect", "kip-778", *options)
+    assert [
+        (item.feature, item.max_version_level, item.downgrade_type) for item in body.feature_updates
+    ] == changes
+
+
+@pytest.mark.form("document")
+def test_disable_takes_no_name_of_metadata_version() -> None:
+    """It has no --metadata (M-24)."""
+    result = CliRunner().invoke(app, ["features", "disable", "--metadata", "3.3-IV3"])
+    assert result.exit_code == 2
+    assert "--metadata" in result.output
+
+
+@pytest.mark.form("document")
+def test_describe_shows_what_is_active_by_kip_778() -> None:
+    """Each feature with its finalized level (M-20)."""
+    nodes = node({"alpha": (1, 5), "beta": (0, 2)}, {"alpha": 3})
+    with ScriptedCluster(nodes, speech=ApiDialect.KIP_778) as cluster:
+        where = ("--bootstrap-server", str(cluster.address()))
+        command = ["features", "--dialect", "kip-778", "describe", *where]
+        result = CliRunner().invoke(app, command)
+    levels = re.findall(r"Feature: (\S+) .*FinalizedVersionLevel: (\d+)", result.stdout)
+    assert levels == [("alpha", "3"), ("beta", "0")]
+
+
+@pytest.mark.form("document")
 @pytest.mark.parametrize(
     ("command", "options", "downgrade_type"),
     [
@@ -204,6 +270,7 @@ def test_changes_are_sent_as_kip_778_is_written(
     assert body.dry_run is dry_run
 
 
+@pytest.mark.form("released")
 @RELEASES
 def test_the_commands_of_a_downgrade_have_kafkas_types(release: str) -> None:
     """``--metadata`` and ``--feature`` send type 2, with ``--unsafe`` 3 (M-23 as released)."""
@@ -219,6 +286,7 @@ def test_the_commands_of_a_downgrade_have_kafkas_types(release: str) -> None:
         assert sent_types == {number + 1}
 
 
+@pytest.mark.form("document")
 @RELEASES
 def test_metadata_version_has_names(release: str) -> None:
     """The name of a level or of a release serves as its value, for metadata.version alone

@@ -136,6 +136,7 @@ def test_one_ctrl_c_at_a_terminal_is_enough(tmp_path: Path) -> None:
     assert err == b"\nfeaturewatch: nothing was sent, nothing is changed\n"
 
 
+@pytest.mark.form("released")
 def test_yes_and_dry_run_need_no_confirmation(
     ours: OurCommand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -228,6 +229,7 @@ def test_enable_latest_sends_nothing_where_a_node_is_silent(ours: OurCommand) ->
     assert "nothing was sent, nothing is changed" in result.err
 
 
+@pytest.mark.form("document")
 def test_options_come_before_the_command_or_after_it(ours: OurCommand) -> None:
     """As Kafka's tool takes them, and as KIP-584 writes them; the nearer one counts (M-18)."""
     with ScriptedCluster(Node()) as cluster:
@@ -237,6 +239,7 @@ def test_options_come_before_the_command_or_after_it(ours: OurCommand) -> None:
         assert ours("--bootstrap-server", "127.0.0.1:1", "describe", *by(cluster)) == before
 
 
+@pytest.mark.form("document")
 def test_every_command_has_help(ours: OurCommand) -> None:
     """The commands of KIP-778, and the others, each with --help, and --dry-run on all that can
     change something but describe (M-17, M-19)."""

@@ -139,6 +139,7 @@ EARLY_KEYS = ("minVersion", "maxVersion", "version")
 LATE_KEYS = ("min_version", "max_version", "version_level")
 
 
+@pytest.mark.form("document")
 def test_the_early_drafts_example(early: DraftCluster) -> None:
     """From describe over update to disable: each prints the document, with the keys of the draft;
     upgrades and downgrades are confirmed separately, deletions too, by numbered lists, and the
@@ -184,6 +185,7 @@ def test_the_early_drafts_example(early: DraftCluster) -> None:
     ]
 
 
+@pytest.mark.form("document")
 def test_the_early_drafts_api_returns_the_features(early: DraftCluster) -> None:
     """updateFeatures and deleteFeatures give the record after all updates, with the controller's
     ranges and address; a refusal is an error in the controller's words (F-72, F-73, F-75)."""
@@ -223,6 +225,7 @@ def test_the_early_draft_sends_nothing_without_two_yeses(early: DraftCluster, ty
     assert early.finalized() == before == (0, LEVELS)
 
 
+@pytest.mark.form("document")
 def test_the_early_drafts_struck_out_flags_and_failures(early: DraftCluster) -> None:
     """--features with a comma list and one --force-downgrade; a failure is the first failed item's,
     or a deletion's, in one line, and changes nothing (F-52, F-74, F-75, F-80)."""
@@ -239,6 +242,7 @@ def test_the_early_drafts_struck_out_flags_and_failures(early: DraftCluster) -> 
     assert early.finalized() == before
 
 
+@pytest.mark.form("document")
 def test_the_later_drafts_example(late: DraftCluster) -> None:
     """The same with the later draft's flags and keys: only downgrades and deletions ask, the epochs
     are 1 and 2; then enable-latest sets every feature to the controller's maximum, in one request

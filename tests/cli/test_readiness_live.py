@@ -100,6 +100,7 @@ def records_of(directory: Path, cluster: str) -> list[RecordJson]:
     return asyncio.run(read())
 
 
+@pytest.mark.form("released")
 def test_the_first_level_comes_from_formatting_and_no_other_setting_counts(
     make_cluster: Callable[[ClusterSpec], Cluster],
 ) -> None:

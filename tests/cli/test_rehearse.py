@@ -134,6 +134,7 @@ def test_release_selects_the_model_of_the_controller(run_rehearse: Callable[...,
     assert "Broker 2 only supports versions 1-21" in step["messages"][0]
 
 
+@pytest.mark.form("document")
 def test_levels_are_decided_as_kip_778_is_written(run_rehearse: Callable[..., Result]) -> None:
     """--as-written: a lossy downgrade has an error of its own and UNSAFE overrides it (M-09,
     M-57)."""

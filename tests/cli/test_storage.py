@@ -64,6 +64,7 @@ def test_a_directory_that_was_never_started(formatted: Path) -> None:
     assert (document["committed"], document["releases"]["4.3"]) == (None, None)
 
 
+@pytest.mark.form("document")
 def test_the_first_level_in_meta_properties(formatted: Path) -> None:
     """KIP-778 as written keeps the level of format there, without a bootstrap.checkpoint, and a
     controller writes it into a log that has none (M-27, M-39)."""
@@ -79,6 +80,7 @@ def test_the_first_level_in_meta_properties(formatted: Path) -> None:
     assert document["formatted"]["levels"] == {"metadata.version": 17}
 
 
+@pytest.mark.form("document")
 @pytest.mark.parametrize("has_log", [False, True])
 def test_the_directory_of_a_preview_cluster(
     formatted: Path, monkeypatch: pytest.MonkeyPatch, has_log: bool
@@ -104,6 +106,7 @@ def test_a_directory_of_zookeeper_mode_has_no_first_level(formatted: Path) -> No
     assert "first " not in info(str(formatted)).output
 
 
+@pytest.mark.form("released")
 def test_bootstrap_checkpoint_counts_before_meta_properties(formatted: Path) -> None:
     """Released Kafka reads that file alone (M-27 as released)."""
     (formatted / "meta.properties").write_text(f"{META}metadata.version=17\n")
@@ -237,6 +240,7 @@ def test_what_is_no_log_directory_is_wrong_usage(tmp_path: Path) -> None:
         assert "give one of a node's log.dirs" in str(result.exception)
 
 
+@pytest.mark.form("document", "released")
 def test_the_drafts_name_of_an_option() -> None:
     """``--metadata-version`` of KIP-778 (M-25) became ``--release-version`` (M-25 as released); all
     else is passed unchanged."""
@@ -248,13 +252,14 @@ def test_the_drafts_name_of_an_option() -> None:
     assert passed_on(unchanged) == unchanged
 
 
+@pytest.mark.form("document", "released")
 @pytest.mark.stack
 @pytest.mark.parametrize("release", LATEST_PRODUCTION)
 def test_format_is_kafkas_own(
     release: str, stack_cache: Cache, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Its options, also by KIP-778's names (M-25, M-25 as released), its default level, which each
-    release defines for itself (M-26) and is its newest in production (M-26 as released), and where
+    release defines for itself as its newest in production (M-26), and where
     the level is kept (M-27 as released).
 
     What the tool says and its exit code come through.

@@ -71,7 +71,7 @@ def some(schema: RecordSchema, version: int, number: int) -> list[dict[str, Any]
 def test_every_version_of_every_type_reads_as_kafka_reads_it(
     stack_cache: Cache, tmp_path: Path
 ) -> None:
-    """M-12: Kafka 4.3.0 and this decoder read a log with every record version alike."""
+    """Kafka 4.3.0 and this decoder read a log with every record version alike."""
     values = [
         metadata_value(schema, version, content, {200: b"unknown"} if number % 5 == 0 else None)
         for schema, version in VERSIONS

@@ -15,6 +15,7 @@ from tests.tables.images import fold_all
 YES, NO, UNKNOWN = Verdict.YES, Verdict.NO, Verdict.UNKNOWN
 
 
+@pytest.mark.form("document", "released")
 @pytest.mark.parametrize(
     ("bounds", "level", "verdict"),
     [
@@ -53,6 +54,7 @@ def test_more_features_than_finalized_are_compatible() -> None:
     assert needs_evaluation(intern_capabilities({MV: (9, 3)}), image.features.levels)
 
 
+@pytest.mark.form("released")
 def test_fenced_nodes_are_blockers_too() -> None:
     """All blockers, not the first only as in Kafka; all registered brokers count (F-33 as released,
     F-37, F-38)."""

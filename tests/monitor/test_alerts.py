@@ -21,8 +21,9 @@ def watching(*records: object) -> Engine:
     return engine
 
 
+@pytest.mark.form("released")
 def test_an_alert_begins_continues_and_ends() -> None:
-    """The alert keeps its start; an unchanged finding publishes nothing (F-33, M-42)."""
+    """The alert keeps its start; an unchanged finding publishes nothing (F-33 as released)."""
     engine = watching(r.level(MV, 25))
     began = engine.apply(r.commit(20, r.register(1, OLD)))
     alert = next(a for a in began.alerts if a.rule == "incompatible-node")
@@ -62,6 +63,7 @@ def test_unknown_is_not_healthy() -> None:
     assert "ApiVersions version 4" in alerts[0].summary
 
 
+@pytest.mark.form("document", "released")
 @pytest.mark.parametrize("bounds", [(9, 3), (-1, 9)])
 def test_an_invalid_range_has_its_own_alert(bounds: tuple[int, int]) -> None:
     """Nothing else is concluded from a reversed or negative range (F-04, F-04 as released)."""

@@ -51,8 +51,9 @@ def test_a_node_has_a_bounded_number_of_alerts() -> None:
     assert firing(engine)["missing-feature"] == 5
 
 
+@pytest.mark.form("released")
 def test_nodes_and_features_do_not_multiply() -> None:
-    """Alerts of 300 nodes and all features are limited, with one that says so (F-33).
+    """Alerts of 300 nodes and all features are limited, with one that says so (F-33 as released).
 
     The same holds in a second message, and after a restart from the rows.
     """

@@ -30,6 +30,8 @@ from tests.simulation import znodes as z
 from tests.simulation.engine import Engine
 from tests.simulation.records import CLUSTER
 
+pytestmark = pytest.mark.form("document")
+
 GROUP, TXN = FeatureName("group"), FeatureName("txn")
 ZERO = FeatureLevel(0)
 
@@ -205,6 +207,7 @@ def test_a_gauge_distinguishes_level_zero_from_no_level() -> None:
     assert not none.get("finalized_at_zero")
 
 
+@pytest.mark.form("released")
 def test_the_other_forms_have_no_level_0() -> None:
     """A 0 in a released znode, or one of the later draft, finalizes nothing (F-03 as released)."""
     for path in (z.FEATURE, z.DRAFT):
@@ -213,6 +216,7 @@ def test_the_other_forms_have_no_level_0() -> None:
         assert dict(engine.state.image.features.levels) == {TXN: 1}
 
 
+@pytest.mark.form("released")
 def test_in_kraft_it_removes_the_feature() -> None:
     """So does the record, the change says, and the gauge has no other (F-03 as released)."""
     engine = Recorder()

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from featurewatch.monitor.snapshot import snapshot
 from featurewatch.streams.outputs import ChangeKind
 from featurewatch.streams.types import Role
@@ -10,8 +12,10 @@ from tests.simulation.engine import Engine
 from tests.simulation.records import MV, NEW, OLD, TV
 
 
+@pytest.mark.form("released")
 def test_the_kinds_of_change() -> None:
-    """Finalized, upgraded, downgraded, removed, each with revision and provenance (M-36, F-36)."""
+    """Finalized, upgraded, downgraded, removed, each with revision and provenance (M-36, F-36 as
+    released)."""
     engine = Engine()
     changes = []
     for offset, value in enumerate((1, 2, 1, 0), start=1):

@@ -229,7 +229,7 @@ KRAFT_MUTANTS: Final = (
         "        if False and any(_is_behind(key.capabilities, roll) for key in",
     ),
     Mutant(
-        "M-32",
+        "M-32 as released",
         "the levels that were lowered before are forgotten",
         "monitor/rolls/tracker.py",
         "        levels = self._lowered if direction is Direction.DOWNGRADE else {}\n",
@@ -241,20 +241,6 @@ KRAFT_MUTANTS: Final = (
         "controller/kraft/releases.py",
         "            if entry.level <= level and gate in entry.gates:\n",
         "            if gate in entry.gates:\n",
-    ),
-    Mutant(
-        "M-48",
-        "what was negotiated first counts for ever",
-        "kafka/connection.py",
-        "        self.api_versions = MappingProxyType(\n",
-        "        self.api_versions = getattr(self, 'api_versions', None) or MappingProxyType(\n",
-    ),
-    Mutant(
-        "M-50",
-        "a closed connection is used again",
-        "streams/apiversions/connections.py",
-        "        if connection is None or not connection.closed:\n",
-        "        if True:\n",
     ),
     # The fold, and the sources
     Mutant(
@@ -312,32 +298,18 @@ KRAFT_MUTANTS: Final = (
         "            if level >= 0:\n",
     ),
     Mutant(
-        "M-47",
-        "a broker that unregisters is kept",
-        "tables/fold/records.py",
-        '    replay.unregister(_broker_key(data, "brokerId"))\n',
-        '    _broker_key(data, "brokerId")\n',
-    ),
-    Mutant(
-        "M-58",
+        "M-65",
         "a snapshot keeps nodes that it has not",
         "tables/fold/log.py",
         "        nodes=resync.nodes,\n        log=log,\n",
         "        nodes=image.nodes,\n        log=log,\n",
     ),
     Mutant(
-        "M-61",
+        "M-65",
         "a snapshot is an offset further than it is",
         "tables/fold/log.py",
         "LogProvenance(event.end_offset - 1, event.leader_epoch, event.append_ms)\n",
         "LogProvenance(event.end_offset, event.leader_epoch, event.append_ms)\n",
-    ),
-    Mutant(
-        "M-62",
-        "a snapshot's registration is always fenced",
-        "tables/fold/records.py",
-        '            fenced=_flag(data, "fenced"),\n',
-        "            fenced=True,\n",
     ),
     Mutant(
         "F-12",

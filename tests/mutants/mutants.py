@@ -60,7 +60,7 @@ FEATURE_MUTANTS: Final = (
         "            pass\n",
     ),
     Mutant(
-        "F-68",
+        "F-68 as released",
         "an incompatible broker is one of the operations",
         f"{_MACHINES}/controller/live_brokers.py",
         "            for group in self.accepted.values()\n            for broker_id in group\n",

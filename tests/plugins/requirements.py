@@ -2,11 +2,10 @@
 
 A row is shown by a test that ran and passed, and that names it: in its docstring, in that of its
 module, or by the mark ``rows`` (`with_rows`). A skipped test shows nothing, nor does one that is
-expected to fail. A row of the controller or of KIP-4 that differs in released Kafka is shown as
-written only by a test that runs the document's form, and as released only by one that runs the
-released form (`form_of`). A whole run ends with the figure, and fails if the document has a row as
-shown that no test has shown. A run of some of the tests, or one that ends early, proves nothing
-about the others: it has no figure.
+expected to fail. A row that differs in released Kafka is shown as written only by a test that runs
+the document's form, and as released only by one that runs the released form (`forms_of`). A whole
+run ends with the figure, and fails if the document has a row as shown that no test has shown. A run
+of some of the tests, or one that ends early, proves nothing about the others: it has no figure.
 """
 
 from collections.abc import Collection, Generator, Iterable
@@ -19,6 +18,8 @@ import pytest
 from scripts.requirements import (
     DOCUMENT,
     claimed_in,
+    form_of_dialect,
+    forms_of_scenario,
     named_in_scenario,
     names_in,
     report,
@@ -32,13 +33,13 @@ _FORMED = pytest.StashKey[Collection[str]]()
 
 
 def with_rows(files: Iterable[Path]) -> list[Any]:
-    """Scenario files as parameters, each marked with the rows that its comments name."""
-    return [
-        pytest.param(
-            file, id=file.stem, marks=pytest.mark.rows(*named_in_scenario(file.read_text()))
-        )
-        for file in files
-    ]
+    """Scenario files as parameters, each marked with the rows that its comments name, and form."""
+    return [_scenario(file, file.read_text()) for file in files]
+
+
+def _scenario(file: Path, text: str) -> Any:
+    marks = [pytest.mark.rows(*named_in_scenario(text)), pytest.mark.form(*forms_of_scenario(text))]
+    return pytest.param(file, id=file.stem, marks=marks)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -54,12 +55,13 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(ShownRows(config), "shown-rows")
 
 
-def form_of(item: pytest.Item) -> str | None:
-    """The form that a test runs, by its mark ``form`` or its parameter ``dialect``."""
+def forms_of(item: pytest.Item) -> tuple[str, ...]:
+    """The forms that a test runs, by its mark ``form`` or its parameter ``dialect``."""
     if (mark := item.get_closest_marker("form")) is not None:
-        return str(mark.args[0])
+        return tuple(map(str, mark.args))
     parameters = getattr(getattr(item, "callspec", None), "params", {})
-    return getattr(parameters.get("dialect"), "name", None)
+    name = getattr(parameters.get("dialect"), "name", None)
+    return () if name is None else (form_of_dialect(name),)
 
 
 def rows_named_by(item: pytest.Item) -> list[str]:
@@ -68,7 +70,7 @@ def rows_named_by(item: pytest.Item) -> list[str]:
     texts = [getdoc(each) or "" for each in objects if each is not None]
     texts += [text for mark in item.iter_markers("rows") for text in mark.args]
     names = {name for text in texts for name in names_in(text)}
-    return sorted(shown_by((form_of(item) or "",), names, item.config.stash[_FORMED]))
+    return sorted(shown_by(forms_of(item), names, item.config.stash[_FORMED]))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

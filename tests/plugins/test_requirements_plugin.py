@@ -18,6 +18,7 @@ TESTS = '''
 import pathlib, pytest
 
 @pytest.mark.rows("M-02")
+@pytest.mark.form("document")
 def test_marked():
     pass
 
@@ -166,10 +167,13 @@ FORM_ROWS = """
         ('Form("document")', MARKED, []),
         ('Form("released")', MARKED, ["C-02"]),
         ('Form("document")', "", ["C-02 as released"]),
+        ('Form("early-draft")', "", ["C-02 as released"]),
+        ('Form("released-1")', MARKED, ["C-02"]),
         ("None", "", ["C-02", "C-02 as released"]),
+        ("None", MARKED.replace('"released"', '"document", "released"'), []),
     ],
 )
-def test_a_row_of_the_controller_is_shown_by_its_own_form(
+def test_a_row_is_shown_by_its_own_form(
     pytester: pytest.Pytester, options: tuple[str, ...], dialects: str, more: str, lost: list[str]
 ) -> None:
     """A test of the other form, or of none, shows nothing where released Kafka differs."""

@@ -9,6 +9,7 @@ SEEDS = case_count(1200)
 BLOCK = case_count(100)
 
 
+@pytest.mark.form("document", "released")
 @pytest.mark.parametrize("block", range(0, SEEDS, BLOCK))
 def test_histories_of_zookeeper(block: int) -> None:
     """Histories of znodes end with the znodes' content (F-06 as released, F-11,
@@ -21,9 +22,10 @@ def test_histories_of_zookeeper(block: int) -> None:
             raise
 
 
+@pytest.mark.form("released")
 @pytest.mark.parametrize("block", range(0, SEEDS, BLOCK))
 def test_histories(block: int) -> None:
-    """Histories end with the truth (F-33, F-34, F-35, M-16, M-63, M-65, by any
+    """Histories end with the truth (F-33 as released, F-34, F-35, M-16, M-63, M-65, by any
     path)."""
     for seed in range(block, block + BLOCK):
         try:

@@ -95,12 +95,12 @@ def formatter(request: pytest.FixtureRequest, stack_cache: Cache, tmp_path: Path
 
 
 def test_the_default_level_is_that_of_the_tools_release(formatter: Formatter) -> None:
-    """Without a level the tool uses its own release's newest production level (M-26,
-    M-26 as released)."""
+    """Without a level the tool uses its own release's newest production level (M-26)."""
     formatter.format()
     assert formatter.levels["metadata.version"] == LATEST_PRODUCTION[formatter.release]
 
 
+@pytest.mark.form("released")
 def test_the_initial_level_is_stored_in_the_directory(formatter: Formatter) -> None:
     """The level is in a snapshot, ``bootstrap.checkpoint`` or from 4.4 on the metadata log's first
     one (M-27 as released; the KIP has it in meta.properties)."""
@@ -112,6 +112,7 @@ def test_the_initial_level_is_stored_in_the_directory(formatter: Formatter) -> N
     assert not [key for key in formatter.meta if "metadata" in key]
 
 
+@pytest.mark.form("released")
 def test_the_arguments_of_format(formatter: Formatter) -> None:
     """Each argument works in its long and short form, the level as ``--release-version`` or ``-r``
     (M-25 as released)."""
@@ -132,6 +133,7 @@ def test_the_arguments_of_format(formatter: Formatter) -> None:
     assert "--metadata-version" not in listed
 
 
+@pytest.mark.form("released")
 @pytest.mark.parametrize("missing", ["--config", "--cluster-id"])
 def test_format_requires_configuration_and_cluster_id(formatter: Formatter, missing: str) -> None:
     """Configuration and cluster id have no default; nothing is formatted without them (M-25 as

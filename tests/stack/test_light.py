@@ -55,6 +55,7 @@ def log_contains(cluster: Cluster, *words: str) -> bool:
     )
 
 
+@pytest.mark.form("released")
 def test_hundreds_register_and_are_rejected_by_range(
     light: LightNodes, controller: Cluster, ranges: dict[str, tuple[int, int]]
 ) -> None:

@@ -1,5 +1,7 @@
 """The fold of ApiVersions responses, without a log and beside one."""
 
+import pytest
+
 from featurewatch.streams.events import Event
 from featurewatch.streams.types import NodeId, NodeKey, Role
 from featurewatch.tables.fold.fold import fold
@@ -18,6 +20,7 @@ def test_a_response_without_an_epoch_finalizes_nothing() -> None:
     assert len(image.nodes) == 1
 
 
+@pytest.mark.form("document")
 def test_the_higher_epoch_wins() -> None:
     """A higher epoch is adopted and a lower one ignored, without any error (F-57, F-58, F-59)."""
     image = fold_all([r.answer(1, NEW, {MV: 21}, 50, 10), r.answer(2, NEW, {MV: 25}, 60, 11)])
@@ -27,6 +30,7 @@ def test_the_higher_epoch_wins() -> None:
     assert len(after.nodes) == 3
 
 
+@pytest.mark.form("released")
 def test_a_broker_outranks_controllers() -> None:
     """After a broker's response controllers are ignored: their epochs are not comparable (F-12 as
     released, F-58 as released)."""
@@ -37,6 +41,7 @@ def test_a_broker_outranks_controllers() -> None:
     assert dict(fold_all([r.answer(1, NEW, {MV: 25}, 55, 10)], first).features.levels) == {MV: 25}
 
 
+@pytest.mark.form("released")
 def test_a_broker_behind_a_controllers_change_is_ignored() -> None:
     """Its image ends before the change: adopting it would invent a downgrade (F-58 as released)."""
     image = fold_all([r.answer(7, NEW, {MV: 25}, 585, 9, role=Role.CONTROLLER)])
@@ -44,6 +49,7 @@ def test_a_broker_behind_a_controllers_change_is_ignored() -> None:
     assert after.features is image.features
 
 
+@pytest.mark.form("released")
 def test_the_same_levels_under_a_higher_epoch_are_no_change() -> None:
     """Brokers' epochs grow with every record of the log: they change no revision (F-12 as released,
     F-60)."""
@@ -51,6 +57,7 @@ def test_the_same_levels_under_a_higher_epoch_are_no_change() -> None:
     assert image.features.revision == 1
 
 
+@pytest.mark.form("document")
 def test_the_epoch_of_equal_levels_counts() -> None:
     """The epoch belongs to the whole set: a response between two with the same levels is older than
     the second, and would invent a change (F-58, F-60)."""
@@ -60,6 +67,7 @@ def test_the_epoch_of_equal_levels_counts() -> None:
     assert after.features is image.features
 
 
+@pytest.mark.form("released")
 def test_a_broker_with_a_controllers_levels_outranks_it() -> None:
     """The levels do not change, and from then on controllers are ignored (F-58 as released)."""
     image = fold_all(

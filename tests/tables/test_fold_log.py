@@ -1,6 +1,9 @@
 """The fold of the metadata log: commits, snapshots, gaps, a log that went backwards."""
 
+import sys
 from dataclasses import replace
+from types import FrameType
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -30,6 +33,7 @@ def broker(image: ClusterImage, node_id: int) -> object:
     return image.nodes.get(NodeKey(Role.BROKER, NodeId(node_id)))
 
 
+@pytest.mark.form("document")
 def test_no_level_counts_without_its_record() -> None:
     """Without a record of metadata.version nothing is finalized, whatever nodes support (M-38)."""
     image = fold_all([r.commit(1, r.register(1, NEW)), r.following(1)])
@@ -51,8 +55,10 @@ def test_the_epoch_is_not_a_level() -> None:
     assert dict(image.features.levels) == {MV: 21, TV: 1}
 
 
+@pytest.mark.form("released")
 def test_new_software_changes_ranges_and_no_level() -> None:
-    """A broker on new software has new ranges, the finalized level stays (M-16, M-34)."""
+    """A broker on new software has new ranges, the finalized level stays (M-16, M-34,
+    F-05 as released)."""
     image = fold_all([r.commit(2, r.level(MV, 21), r.register(1, OLD))])
     after = fold_all([r.commit(3, r.register(1, NEW))], image)
     assert after.features is image.features
@@ -61,6 +67,7 @@ def test_new_software_changes_ranges_and_no_level() -> None:
     assert node.capabilities.ranges[MV] == (7, 30)
 
 
+@pytest.mark.form("released")
 def test_level_zero_removes_a_feature() -> None:
     """A level of 0 removes a feature, and removing it again is no change (M-04 as released)."""
     image = fold_all([r.commit(1, r.level(TV, 2)), r.commit(2, r.level(TV, 0))])
@@ -81,8 +88,10 @@ def test_kraft_version_comes_from_the_control_record() -> None:
     assert dict(fold_all([r.commit(2, r.kraft_version(1))], image).features.levels) == {KV: 1}
 
 
+@pytest.mark.form("released")
 def test_record_type_12_of_old_releases_is_unreadable() -> None:
-    """Key 12 of releases up to 3.2 has the same version, and is not interpreted (M-12, M-13)."""
+    """Key 12 of releases up to 3.2 has the same version, and is not interpreted (M-12 as released,
+    M-13)."""
     old = {"name": MV, "minFeatureLevel": 1, "maxFeatureLevel": 3}
     image = fold_all([r.commit(1, r.record("FEATURE_LEVEL_RECORD", old))])
     assert dict(image.features.levels) == {}
@@ -104,6 +113,31 @@ def test_a_delta_holds_what_changed() -> None:
     assert (dict(delta.nodes), len(delta.levels)) == ({}, 1)
     _, delta = fold(image, r.commit(10, r.fence(3)))
     assert ([key.node_id for key in delta.nodes], delta.levels) == ([3], ())
+
+
+def test_the_cost_of_a_commit_follows_the_change() -> None:
+    """The lines that run for a change of a level or of one node are as many in a cluster of 20
+    nodes as in one of 200 (M-63)."""
+
+    def cost(size: int, *records: RecordJson) -> int:
+        image = fold_all([r.commit(9, r.level(MV, 21), *(r.register(i, OLD) for i in range(size)))])
+        event, lines = r.commit(10, *records), 0
+
+        def count(_frame: FrameType, kind: str, _argument: object) -> Any:
+            nonlocal lines
+            lines += kind == "line"
+            return count
+
+        before = sys.gettrace()
+        sys.settrace(count)
+        try:
+            fold(image, event)
+        finally:
+            sys.settrace(before)
+        return lines
+
+    for record in (r.level(MV, 20), r.fence(3)):
+        assert 0 < cost(20, record) == cost(200, record)
 
 
 def test_only_a_registration_ends_a_controlled_shutdown() -> None:

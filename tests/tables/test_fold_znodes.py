@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import count, groupby
 from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -107,6 +108,7 @@ def test_an_unreadable_broker_is_live_with_unknown_ranges() -> None:
     assert (dict(other.capabilities.ranges), other.epoch) == (OLD, 11)
 
 
+@pytest.mark.form("document")
 def test_a_lower_epoch_of_one_znode_never_counts() -> None:
     """Neither in a change nor in a snapshot; in a recreated znode it does (F-12, F-58)."""
     image = watched(z.features({MV: 3}, 5, 7))

@@ -46,6 +46,7 @@ def refusing(code: ErrorCode, text: str | None = None) -> Any:
     return lambda _: UpdateResponse(code, text)
 
 
+@pytest.mark.form("document")
 def test_a_change_returns_the_controllers_features() -> None:
     """KIP-584's updateFeatures and deleteFeatures: the record is that of the controller after the
     change; a refusal is raised (F-73, F-75)."""
@@ -86,6 +87,7 @@ def test_a_change_goes_to_the_controller_that_metadata_names() -> None:
     assert [len(node.updates) for node in cluster.nodes.values()] == [0, 0, 1]
 
 
+@pytest.mark.form("released")
 @pytest.mark.parametrize(
     ("kind", "dry_run", "code"),
     [
@@ -97,7 +99,7 @@ def test_a_change_goes_to_the_controller_that_metadata_names() -> None:
 def test_what_is_sent_is_the_request_of_kafka(kind: UpgradeType, dry_run: bool, code: int) -> None:
     """Key 57 with timeoutMs, of which the default is a minute, each update's name, level and type,
     and whether it is a dry run, which it is not by default (M-03, M-05 as released, M-08 as
-    released, M-30, M-30 as released): the option is a dry run, the field ``ValidateOnly``."""
+    released, M-30 as released): the option is a dry run, the field ``ValidateOnly``."""
     with ScriptedCluster(Node()) as cluster:
         how = {"dry_run": True} if dry_run else {}
         changed(
@@ -129,9 +131,10 @@ def test_a_mixed_cluster_gets_the_version_that_all_brokers_support() -> None:
         assert cluster.nodes[1].updates[0].version == 1
 
 
+@pytest.mark.form("released")
 def test_a_controller_before_3_3_gets_version_0() -> None:
     """It knows a boolean instead of a type, and no dry run, which is said before it is asked
-    (M-70, M-70 as released)."""
+    (M-70 as released)."""
     with ScriptedCluster(Node(versions=(0, 0))) as cluster:
         lower = FeatureUpdate(RAISE.feature, FeatureLevel(1), UpgradeType.SAFE_DOWNGRADE)
         changed(cluster, RAISE)
@@ -185,9 +188,10 @@ def test_controllers_that_do_not_report_are_tried_in_turn() -> None:
         assert [len(node.updates) for node in cluster.nodes.values()] == [1, 1, 1]
 
 
+@pytest.mark.form("released")
 def test_an_absent_controller_is_retried_until_the_timeout() -> None:
     """Nobody is named, or who is named does not listen: asked again until the time is up, and then
-    it is said that nothing took the request, with the reason."""
+    it is said that nothing took the request, with the reason (A-06 as released)."""
     with ScriptedCluster(Node(), controller=-1) as cluster:
         with pytest.raises(UnreachableError, match="no controller took the request") as raised:
             changed(cluster, timeout_s=1.5)
@@ -226,6 +230,7 @@ def test_a_dry_run_without_an_answer_is_a_failure() -> None:
     assert not isinstance(raised.value, OutcomeUnknownError)
 
 
+@pytest.mark.form("released")
 def test_results_are_by_feature() -> None:
     """Each has its own in 3.x, one error stands for all where the request as a whole has it, and a
     missing text is Kafka's own; `check` raises what was refused (F-74 as released)."""
@@ -262,10 +267,12 @@ def test_nothing_is_no_request() -> None:
         FeatureAdmin(Bootstrap(()))
 
 
+@pytest.mark.form("released")
 def test_describe_returns_the_metadata_of_one_node() -> None:
     """The finalized levels, the epoch, the supported ranges, and who says so; by id, by controller,
     or the first of the bootstrap servers that answers (F-72 as released, F-76 as released)."""
-    with ScriptedCluster(Node(), Node(), Node(), controller=2) as cluster:
+    bare = Node(features=FeaturesResponse(SUPPORTED, {}, -1))
+    with ScriptedCluster(Node(), bare, Node(), controller=2) as cluster:
         cluster.stop(3)
         bootstrap = Bootstrap((cluster.address(3), cluster.address(1)))
 
@@ -273,7 +280,8 @@ def test_describe_returns_the_metadata_of_one_node() -> None:
             async with FeatureAdmin(bootstrap) as admin:
                 metadata = await admin.describe()
                 assert metadata == FeatureMetadata(SUPPORTED, FINALIZED, 7, cluster.address(1))  # type: ignore[arg-type]
-                assert (await admin.describe(controller=True)).node == cluster.address(2)
+                of_controller = await admin.describe(controller=True)
+                assert (of_controller.node, of_controller.epoch) == (cluster.address(2), None)
                 assert (await admin.describe(node_id=NodeId(2))).node == cluster.address(2)
                 with pytest.raises(
                     UnreachableError, match=r"no broker 9: the cluster has 1, 2, 3$"

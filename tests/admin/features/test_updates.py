@@ -1,7 +1,11 @@
 """Values of the admin API: the older form of an update, results, and what the latest levels are."""
 
+from typing import Any
+
 import pytest
 
+from featurewatch.admin.errors import RequestError
+from featurewatch.admin.features import kip_778
 from featurewatch.admin.features.latest import highest_common, highest_supported
 from featurewatch.admin.features.metadata import FeatureMetadata, NodeDescription
 from featurewatch.admin.features.updates import (
@@ -24,6 +28,7 @@ NAME, LEVEL = FeatureName("f"), FeatureLevel(1)
 KINDS = [kind for kind in UpgradeType if kind is not UpgradeType.UNKNOWN]
 
 
+@pytest.mark.form("released")
 def test_types_are_kips_and_kafkas() -> None:
     """KIP-778 counts NONE, SAFE, UNSAFE from 0, and none is the default; released Kafka counts
     UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE from 1 (M-05 as released)."""
@@ -38,6 +43,21 @@ def test_types_are_kips_and_kafkas() -> None:
     assert FeatureUpdate(NAME, LEVEL).kind is DowngradeType.NONE.upgrade_type
 
 
+@pytest.mark.form("document")
+def test_a_request_of_kip_778_is_real_unless_it_is_told_otherwise() -> None:
+    """DryRun is false by default, and version 0 has none, so that it takes no dry run (M-30,
+    M-70)."""
+    update = FeatureUpdate(NAME, LEVEL)
+    requests: list[Any] = [kip_778.update_request([update], version) for version in (0, 1)]
+    assert not hasattr(requests[0], "dry_run")
+    assert requests[1].dry_run is False
+    dry: Any = kip_778.update_request([update], 1, dry_run=True)
+    assert dry.dry_run is True
+    with pytest.raises(RequestError, match="takes no dry run"):
+        kip_778.update_request([update], 0, dry_run=True)
+
+
+@pytest.mark.form("document", "released")
 @pytest.mark.parametrize(
     ("allow", "reading", "kind"),
     [
@@ -55,6 +75,7 @@ def test_the_older_form_has_a_boolean(
     assert FeatureUpdate.of_boolean(NAME, LEVEL, allow, reading) == FeatureUpdate(NAME, LEVEL, kind)
 
 
+@pytest.mark.form("document", "released")
 def test_the_older_question_is_answered() -> None:
     """``allowDowngrade()`` is true for safe downgrades alone as written, for both as released
     (M-29, M-29 as released)."""
@@ -124,6 +145,7 @@ def test_kraft_version_is_raised_only_where_it_can_be() -> None:
     assert raised == (FeatureUpdate(FeatureName("kraft.version"), FeatureLevel(1)),)
 
 
+@pytest.mark.form("document")
 def test_the_later_drafts_latest_is_the_controllers() -> None:
     """Every supported feature at the maximum that the controller names, changed or not (F-87)."""
     assert highest_supported(metadata({"a": 3}, a=(1, 3), b=(1, 2))) == (

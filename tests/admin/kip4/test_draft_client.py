@@ -24,7 +24,7 @@ from featurewatch.admin.kip4.client import (
 )
 from featurewatch.common.private_files import write_private
 from featurewatch.controller.partitions.assignment import TopicPartition
-from featurewatch.kafka.messages import DescribeTopicResponseV0
+from featurewatch.kafka.messages import ClusterMetadataResponseV0, DescribeTopicResponseV0
 from featurewatch.reference.zookeeper.machines.encoding import broker_path
 from featurewatch.reference.zookeeper.machines.zookeeper import Delete
 from featurewatch.reference.zookeeper.wire.api_keys import (
@@ -32,6 +32,7 @@ from featurewatch.reference.zookeeper.wire.api_keys import (
     KIP4_CLUSTER_METADATA,
     KIP4_CREATE_TOPIC,
     KIP4_DELETE_TOPIC,
+    KIP4_DESCRIBE_TOPIC,
     KIP4_LIST_TOPICS,
     KIP4_PREFERRED_REPLICA_LEADER_ELECTION,
     KIP4_REASSIGN_PARTITION,
@@ -180,6 +181,33 @@ async def test_a_client_requests_metadata_again_and_never_guesses(nodes: DraftNo
     nodes.move_controller(102)
     assert await asyncio.wait_for(listing, WAIT_S) == ("t",)
     assert nodes.admin_requests() == [(102, LIST)]
+
+
+async def test_metadata_with_an_error_names_nobody(nodes: DraftNodes) -> None:
+    """Though a controller is in it: the client requests it again (A-06)."""
+    codes = iter([21, 35])
+    nodes.replies = lambda response: (
+        changed(response, error_code=next(codes, 0))
+        if isinstance(response, ClusterMetadataResponseV0)
+        else response
+    )
+    client = await nodes.client()
+    assert await client.list_topics() == ("t",)
+    assert [key for _, key in nodes.requests] == [METADATA, METADATA, METADATA, LIST]
+
+
+async def test_a_node_that_breaks_off_is_left_for_another(nodes: DraftNodes) -> None:
+    """Metadata is requested of the next bootstrap node (A-34)."""
+    dropped: list[int] = []
+
+    def drop_first(request: Any) -> bool:
+        dropped.append(request.key)
+        return len(dropped) == 1
+
+    nodes.drops = drop_first
+    client = await nodes.client()
+    assert await client.list_topics() == ("t",)
+    assert [node_id for node_id, _ in nodes.requests[:2]] == [101, 102]
 
 
 async def test_without_a_controller_a_call_ends_in_time(nodes: DraftNodes) -> None:
@@ -365,6 +393,28 @@ async def test_a_reassignments_future_is_done_when_the_work_is(nodes: DraftNodes
     }
 
 
+async def test_a_future_waits_for_the_last_partition(
+    nodes: DraftNodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that has failed does not end it while another is in progress, and the client pauses
+    before it looks again (A-25, A-37)."""
+    client = await nodes.client()
+    looks = iter([{T0: FAILED, T1: RUNS}, {T0: FAILED, T1: RUNS}, {T0: FAILED, T1: DONE}])
+    pauses: list[float] = []
+
+    async def verify() -> dict[DraftPartitionId, OperationState]:
+        return next(looks)
+
+    async def pause(seconds: float) -> None:
+        pauses.append(seconds)
+
+    monkeypatch.setattr("featurewatch.admin.kip4.client.asyncio.sleep", pause)
+    with pytest.raises(DraftApiError, match="the reassignment of t-0 has failed"):
+        await client._wait(verify, "reassignment")
+    assert next(looks, None) is None
+    assert pauses == [0.01, 0.01]
+
+
 async def test_a_reassignment_that_cannot_be_started_ends_its_future(nodes: DraftNodes) -> None:
     """With the server's reason; nothing is verified (A-37)."""
     client = await nodes.client()
@@ -482,6 +532,14 @@ async def test_the_election_of_a_dead_broker_ends_its_future(nodes: DraftNodes) 
         await asyncio.wait_for(client.preferred_replica_leader_election(elections(0)), WAIT_S)
 
 
+async def test_an_unreachable_controller_is_no_failed_election(nodes: DraftNodes) -> None:
+    """The state is not known then, and the call says so (A-40)."""
+    client = await nodes.client(timeout_ms=300)
+    nodes.drops = lambda request: request.key == KIP4_DESCRIBE_TOPIC
+    with pytest.raises(UnreachableError):
+        await client.verify_preferred_replica_leader_election(elections(0))
+
+
 @pytest.mark.parametrize(
     "text", ["", "[]", "{}", '{"partitions":[]}', '{"partitions":[{}]}', "[" * 9999]
 )
@@ -519,12 +577,14 @@ async def test_one_send_pairs_requests_and_responses(nodes: DraftNodes) -> None:
 
 
 async def test_a_change_without_a_response_is_not_repeated(nodes: DraftNodes) -> None:
-    """It may be applied; a request that only reads is sent again."""
+    """It may be applied; a request that only reads is sent again. The controller is looked up again
+    (A-34)."""
     client = await nodes.client()
     nodes.drops = lambda request: request.key == CREATE
     with pytest.raises(OutcomeUnknownError, match="whether the change was applied is unknown"):
         await client.create_topic("a", 1, 1)
     assert nodes.requests.count((101, CREATE)) == 1
+    assert client.cluster is None
     dropped: list[int] = []
 
     def drop_once(request: Any) -> bool:

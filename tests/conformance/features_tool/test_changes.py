@@ -61,12 +61,13 @@ def levels(ours: OurCommand, cluster: Cluster) -> dict[str, int]:
     return {name: level["version_level"] for name, level in features.items() if name != "epoch"}
 
 
+@pytest.mark.form("released")
 def test_changes_are_printed_as_by_the_tool(
     scene: tuple[Cluster, str, KafkaTool], ours: OurCommand
 ) -> None:
     """The same steps by either lead to the same levels, by way of brokers and of controllers, with
-    the same texts and exit codes, also where the controller refuses a part (F-48, F-79, M-21,
-    M-23 as released, M-24)."""
+    the same texts and exit codes, also where the controller refuses a part (F-48, F-79,
+    M-21 as released, M-23 as released, M-24)."""
     cluster, _, tool = scene
     reached: list[tuple[list[object], dict[str, int]]] = []
     compat = ("--compat", COMPAT[tool.release])
@@ -83,12 +84,13 @@ def test_changes_are_printed_as_by_the_tool(
     assert any("was" in str(result) for result in reached[0][0])
 
 
+@pytest.mark.form("released")
 def test_a_change_as_json_is_what_is_finalized_then(
     scene: tuple[Cluster, str, KafkaTool], ours: OurCommand
 ) -> None:
     """The document has the result, the new level, and an epoch that is higher than before; a
     release's name serves as a level of metadata.version; a dry run changes nothing (F-73 as
-    released, F-86 as released, M-08 as released, M-22, M-30 as released)."""
+    released, F-86 as released, M-08 as released, M-30 as released)."""
     cluster, _, tool = scene
     by = ("--json", "--bootstrap-controller", cluster.controllers)
     feature, level, name = (
@@ -130,7 +132,7 @@ def test_a_login_without_rights_is_refused_as_by_the_tool(
     scene: tuple[Cluster, str, KafkaTool], ours: OurCommand, tmp_path: Path
 ) -> None:
     """With the properties file that Kafka's tool takes, a login without rights is refused in the
-    same words, and describe needs none; nothing is changed (M-18)."""
+    same words, and describe needs none; nothing is changed."""
     cluster, guarded, tool = scene
     config = tmp_path / "client.properties"
     write_private(

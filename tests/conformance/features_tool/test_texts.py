@@ -110,11 +110,12 @@ def raises_kraft_version(ours: OurCommand, cluster: Cluster) -> bool:
     return ours("--bootstrap-controller", cluster.controllers, *step).code == 0
 
 
+@pytest.mark.form("released")
 def test_the_texts_are_the_tools(tool: KafkaTool, ours: OurCommand, cluster: Cluster) -> None:
     """stdout, stderr and exit code of describe, upgrade, downgrade and disable, on brokers and on
     controllers' listeners of both releases: refusals, dry runs, and what a person may get wrong
-    (M-02, M-08 as released, M-17, M-18, M-18 as released, M-19, M-20, M-21, M-23 as released,
-    M-24)."""
+    (M-02, M-08 as released, M-18 as released, M-19, M-20 as released, M-21 as released,
+    M-23 as released, M-24)."""
     assert eventually(lambda: raises_kraft_version(ours, cluster), 60)
     newer = ASKED_OF_4 if tool.release == "4.3.0" else ()
     compat = ("--compat", COMPAT[tool.release])
@@ -130,9 +131,11 @@ def test_the_texts_are_the_tools(tool: KafkaTool, ours: OurCommand, cluster: Clu
             assert without_leader(result) == without_leader(expected), line
 
 
+@pytest.mark.form("released")
 def test_what_is_looked_up_is_the_tools(ours: OurCommand, tool: KafkaTool) -> None:
     """version-mapping and feature-dependencies, which 4.x has: defaults of releases, of levels that
-    are not in production, dependencies, and names that there are not (M-17, M-21)."""
+    are not in production, dependencies, and names that there are not (M-17 as released,
+    M-21 as released)."""
     if tool.release == "3.9.1":
         # It has neither: asked of it, its process would end.
         assert ours("version-mapping", "--compat", "3.9").out.startswith("metadata.version=21")

@@ -31,6 +31,7 @@ def error(decision: UpdateDecision) -> Errors:
     return answer.error
 
 
+@pytest.mark.form("document")
 def test_a_lossy_downgrade_has_its_own_error_code() -> None:
     """SAFE is refused with UNSAFE_FEATURE_DOWNGRADE and writes nothing (M-09, M-56)."""
     decision = written(state("4.3", 21), 16, SAFE)
@@ -39,6 +40,7 @@ def test_a_lossy_downgrade_has_its_own_error_code() -> None:
     assert error(written(state("4.3", 21), 22, SAFE)) is Errors.INVALID_UPDATE_VERSION
 
 
+@pytest.mark.form("document")
 def test_unsafe_overrides_the_refusal() -> None:
     """The record of the lower level is written (M-57); a level out of range is not forced."""
     decision = written(state("4.3", 21), 16, UNSAFE)
@@ -48,6 +50,7 @@ def test_unsafe_overrides_the_refusal() -> None:
     assert error(written(in_the_way, 16, UNSAFE)) is Errors.INVALID_UPDATE_VERSION
 
 
+@pytest.mark.form("document")
 def test_a_lossless_downgrade_must_be_permitted() -> None:
     """NONE performs no downgrade; SAFE does one that loses nothing (M-05, M-52)."""
     at = state("4.3", 21)
@@ -58,6 +61,7 @@ def test_a_lossless_downgrade_must_be_permitted() -> None:
         )
 
 
+@pytest.mark.form("document")
 @pytest.mark.parametrize("level", [17, 18])
 def test_a_permitted_downgrade_must_be_lower(level: int) -> None:
     """A request that allows a downgrade fails if the level is equal or higher (M-06)."""
@@ -67,6 +71,7 @@ def test_a_permitted_downgrade_must_be_lower(level: int) -> None:
     assert written(state("4.3", 17), level).accepted
 
 
+@pytest.mark.form("document")
 @pytest.mark.parametrize("level", [0, -1, -32768])
 def test_a_level_below_1_deletes(level: int) -> None:
     """Any level below 1 asks for deletion, which must be permitted; 1 is a level (M-04)."""
@@ -76,6 +81,23 @@ def test_a_level_below_1_deletes(level: int) -> None:
     assert written(at, 1, SAFE, TV).records == (FeatureLevelRecord(TV, FeatureLevel(1)),)
 
 
+@pytest.mark.form("document")
+def test_what_is_safe_is_decided_feature_by_feature() -> None:
+    """One request lowers a feature, which loses nothing, and is refused for metadata.version,
+    where metadata may be lost (M-07)."""
+    updates = (
+        LevelUpdate(METADATA_VERSION, FeatureLevel(16), SAFE),
+        LevelUpdate(TV, FeatureLevel(1), SAFE),
+    )
+    decision = decide_update_as_written(
+        "4.3", state("4.3", 21, levels={TV: 2}), UpdateRequest(updates)
+    )
+    errors = {name: answer.error for name, answer in decision.results}
+    assert errors == {METADATA_VERSION: Errors.UNSAFE_FEATURE_DOWNGRADE, TV: Errors.NONE}
+    assert decision.records == (FeatureLevelRecord(TV, FeatureLevel(1)),)
+
+
+@pytest.mark.form("document")
 @pytest.mark.parametrize("kind", [SAFE, UNSAFE])
 def test_metadata_version_cannot_be_deleted(kind: UpgradeType) -> None:
     """KRaft needs a stored metadata.version (M-68)."""
@@ -84,6 +106,7 @@ def test_metadata_version_cannot_be_deleted(kind: UpgradeType) -> None:
     assert decision.records == ()
 
 
+@pytest.mark.form("document")
 @pytest.mark.parametrize(
     ("supporting", "voters", "accepted"),
     [(1, 1, True), (1, 2, False), (1, 3, False), (2, 3, True), (2, 4, False), (3, 5, True)],
@@ -95,6 +118,7 @@ def test_a_majority_of_the_quorum_suffices(supporting: int, voters: int, accepte
     assert written(at, 25).accepted is accepted
 
 
+@pytest.mark.form("document")
 def test_controllers_that_are_down_do_not_block() -> None:
     """Those that have never registered count as not supporting; the active one must (M-45)."""
     at = state("4.3", 21, controllers={1: NEW, 2: NEW}, quorum=(1, 2, 3))
@@ -112,6 +136,7 @@ def test_every_broker_must_support_a_level() -> None:
     assert error(written(at, 25)) is Errors.INVALID_UPDATE_VERSION
 
 
+@pytest.mark.form("document")
 def test_a_dry_run_has_the_same_result_and_no_records() -> None:
     """Validated and answered like the real request, nothing is written; false by default
     (M-08)."""
@@ -122,6 +147,7 @@ def test_a_dry_run_has_the_same_result_and_no_records() -> None:
         assert bool(real.records) is real.accepted
 
 
+@pytest.mark.form("document")
 def test_the_first_level_is_that_of_meta_properties() -> None:
     """A controller that has met no FeatureLevelRecord writes it, and else nothing (M-39).
 
@@ -133,6 +159,7 @@ def test_the_first_level_is_that_of_meta_properties() -> None:
         assert first_record({feature: FeatureLevel(7)}, FeatureLevel(19)) is None
 
 
+@pytest.mark.form("document")
 def test_a_preview_cluster_begins_at_level_1() -> None:
     """Its file has no level; level 1 is that of KRaft in Kafka 3.0, which has no records that 3.0
     does not know, so that 3.0 can come back (M-40, M-41)."""

@@ -30,6 +30,7 @@ def offer(
     return decide_broker_registration(release, at, request, 77)
 
 
+@pytest.mark.form("released")
 @BOTH
 @pytest.mark.parametrize("level", [17, 21])
 def test_a_broker_must_support_metadata_version(release: str, level: int) -> None:
@@ -43,6 +44,7 @@ def test_a_broker_must_support_metadata_version(release: str, level: int) -> Non
     )
 
 
+@pytest.mark.form("released")
 @BOTH
 def test_a_broker_must_support_every_finalized_feature(release: str) -> None:
     """A feature that the registration omits counts as 0-0 (M-42 as released)."""
@@ -98,6 +100,7 @@ def test_controllers_register_from_level_15_on(release: str) -> None:
     )
 
 
+@pytest.mark.form("released")
 @given(low=st.integers(0, 4), width=st.integers(0, 4), level=st.integers(1, 9))
 def test_a_range_includes_both_ends(low: int, width: int, level: int) -> None:
     """0 ≤ minimum ≤ level ≤ maximum registers; 0 is an ordinary minimum (F-03 as released)."""
@@ -116,6 +119,7 @@ def test_an_older_controller_does_not_start_again() -> None:
     )
 
 
+@pytest.mark.form("released")
 @BOTH
 def test_older_software_registers_whoever_has_loaded_the_downgrade(release: str) -> None:
     """Released Kafka does not track it (M-59 as released): a broker on older software is accepted

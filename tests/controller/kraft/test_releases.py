@@ -27,6 +27,7 @@ def test_every_level_of_metadata_version_has_one_name() -> None:
     assert levels[0].name == "3.0-IV1"
 
 
+@pytest.mark.form("released")
 def test_a_level_opens_formats_and_requests() -> None:
     """A level covers record formats and request versions; a release adds many levels (M-33).
 
@@ -43,6 +44,7 @@ def test_a_level_opens_formats_and_requests() -> None:
     ]
 
 
+@pytest.mark.form("released")
 def test_floor_equals_kafkas() -> None:
     """A downgrade is lossless iff no level in between changed metadata, in each release (M-52, M-53
     as released)."""
@@ -54,6 +56,7 @@ def test_floor_equals_kafkas() -> None:
                 assert release.lossless(level, low) == (low >= floor)
 
 
+@pytest.mark.form("document")
 def test_the_example_of_the_specification() -> None:
     """Of five levels only the fourth is incompatible (M-53)."""
     levels = tuple(
@@ -67,6 +70,7 @@ def test_the_example_of_the_specification() -> None:
     assert lossless == {(5, 4), (3, 2), (3, 1), (2, 1)}
 
 
+@pytest.mark.form("released")
 @pytest.mark.parametrize(
     ("release", "bounds"),
     [("3.3", (1, 7)), ("3.9", (1, 21)), ("4.0", (7, 25)), ("4.3", (7, 30))],
@@ -79,6 +83,7 @@ def test_releases_advertise_ranges(release: str, bounds: tuple[int, int]) -> Non
     assert release_of(release).ranges()[METADATA_VERSION] == bounds
 
 
+@pytest.mark.form("released")
 def test_kafka_4_needs_a_stored_level() -> None:
     """No node of Kafka 4 supports a metadata.version below 7 (M-68 as released)."""
     assert {release.minimum for name, release in releases().items() if name >= "4"} == {7}

@@ -31,10 +31,11 @@ OLD, NEW = release_of("3.9").ranges(), release_of("4.3").ranges()
 BOTH = pytest.mark.parametrize("release", ["3.9.1", "4.3.0"])
 
 
+@pytest.mark.form("released")
 @BOTH
 def test_every_registered_broker_must_support_a_level(release: str) -> None:
-    """A broker's range must include the new level; fenced brokers count as well (F-33 as
-    released)."""
+    """A broker's range must include the new level; fenced brokers count as well (F-15 as
+    released, F-33 as released)."""
     at = state(release, 17, broker(4, {METADATA_VERSION: (1, 19)}, fenced=True))
     assert update(release, at, 19).records == (
         FeatureLevelRecord(METADATA_VERSION, FeatureLevel(19)),
@@ -63,9 +64,11 @@ def test_a_broker_that_supports_more_is_no_obstacle(release: str) -> None:
     assert update(release, at, 21).accepted
 
 
+@pytest.mark.form("released")
 @BOTH
 def test_a_lower_level_needs_a_downgrade(release: str) -> None:
-    """By default a lower level is refused; SAFE and UNSAFE allow it (F-36, M-07)."""
+    """By default a lower level is refused; SAFE and UNSAFE allow it (F-36 as released, M-07 as
+    released)."""
     at = state(release, 21, local={TV: (0, 2)}, levels={TV: 2})
     for feature, level in ((METADATA_VERSION, 19), (TV, 1)):
         text = reason(update(release, at, level, feature=feature))
@@ -93,6 +96,7 @@ def test_a_feature_in_use_can_be_removed(release: str) -> None:
     assert update(release, at, 0, SAFE, TV).records == (FeatureLevelRecord(TV, FeatureLevel(0)),)
 
 
+@pytest.mark.form("released")
 @BOTH
 def test_a_level_of_0_removes_and_below_is_refused(release: str) -> None:
     """Levels start at 1, 0 deletes, and a negative level is refused (M-04 as released)."""
@@ -103,6 +107,7 @@ def test_a_level_of_0_removes_and_below_is_refused(release: str) -> None:
     )
 
 
+@pytest.mark.form("released")
 @BOTH
 def test_a_downgrade_to_a_higher_level(release: str) -> None:
     """A downgrade request with a higher level is refused; with the same level it is accepted
@@ -114,6 +119,7 @@ def test_a_downgrade_to_a_higher_level(release: str) -> None:
     )
 
 
+@pytest.mark.form("released")
 @pytest.mark.parametrize(
     ("release", "before"),
     [
@@ -141,6 +147,7 @@ def test_a_lossy_downgrade_is_refused(release: str, before: str) -> None:
         assert errors - {Errors.NONE} == {Errors.INVALID_UPDATE_VERSION}
 
 
+@pytest.mark.form("released")
 @BOTH
 def test_controllers_count_once_they_register(release: str) -> None:
     """From level 15 on every controller is checked, and an unregistered one blocks.
@@ -166,6 +173,7 @@ def test_several_levels_online(release: str) -> None:
         assert update(release, at, level + 1).accepted
 
 
+@pytest.mark.form("released")
 def test_level_without_a_record() -> None:
     """Up to 3.9 a log without a level has level 1; from 4.1 on the request fails (M-38 as
     released, M-40 as released).

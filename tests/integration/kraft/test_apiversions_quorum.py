@@ -156,7 +156,7 @@ async def test_a_brokers_listener_given_as_a_controllers_is_reported(bus, quorum
 
 
 async def test_an_upgrade_of_a_level_and_a_node_that_leaves_and_returns(bus, make_cluster):
-    """M-35, M-48: the old level stays until it is raised, then every node says the new one.
+    """M-35: the old level stays until it is raised, then every node says the new one.
 
     A stopped broker falls silent or leaves the list of a 3.9 cluster, its controller is silent, and
     both are heard again when the node has restarted.

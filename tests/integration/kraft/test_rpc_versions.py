@@ -33,6 +33,7 @@ async def connected(servers: str) -> Connection:
     return await open_connection(address, PLAINTEXT, timeout_s=60)
 
 
+@pytest.mark.form("released")
 @pytest.mark.stack
 async def test_forwarded_requests_have_versions_of_both(
     make_cluster: Callable[[ClusterSpec], Cluster],

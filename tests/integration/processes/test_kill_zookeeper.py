@@ -123,6 +123,7 @@ def reference(connect: str, directory: Path) -> Iterator[list[ReferenceProcess]]
             node.kill()
 
 
+@pytest.mark.form("document")
 @pytest.mark.parametrize("seed", [584])
 def test_kills_while_a_cluster_changes_lose_and_double_nothing(
     make_ensemble: MakeEnsemble, bus: Cluster, tmp_path: Path, seed: int

@@ -131,6 +131,7 @@ def watch(ensemble: Ensemble, bus: Cluster, tmp_path: Path) -> Iterator[Watch]:
             watch.up.kill()
 
 
+@pytest.mark.form("document")
 def test_level_0_is_finalized_from_the_znode_to_the_page(watch: Watch) -> None:
     """F-03: a feature finalized at 0 is another thing than one that is not finalized, for the
     topics, the commands on them, the page and the metrics."""
@@ -155,6 +156,7 @@ def test_level_0_is_finalized_from_the_znode_to_the_page(watch: Watch) -> None:
     assert [(it["before_name"], it["after_name"]) for it in differences["levels"]] == [("off", "0")]
 
 
+@pytest.mark.form("document")
 @pytest.mark.nightly
 def test_level_0_is_finalized_in_the_lake(watch: Watch) -> None:
     """F-03: gold and the commands on it tell both apart, too, and the audit finds no difference

@@ -137,6 +137,7 @@ async def scene(ensemble: Ensemble) -> AsyncIterator[MakeScene]:
         yield make
 
 
+@pytest.mark.form("document")
 @pytest.mark.parametrize("version", [0, 1])
 async def test_the_early_drafts_example(scene: MakeScene, version: int) -> None:
     """One request raises a level, lowers one and adds one at level 0, in one write that raises the
@@ -166,6 +167,7 @@ async def test_the_early_drafts_example(scene: MakeScene, version: int) -> None:
         assert await cluster.content() == (left, 2)
 
 
+@pytest.mark.form("document")
 async def test_the_third_type_of_the_early_draft_deletes(scene: MakeScene) -> None:
     """It removes the feature whatever version the item has (F-23)."""
     cluster = await scene(EARLY_DRAFT, {"group": 1, "txn": 4})
@@ -175,6 +177,7 @@ async def test_the_third_type_of_the_early_draft_deletes(scene: MakeScene) -> No
         assert (levels, epoch) == ({"txn": 4}, 1)
 
 
+@pytest.mark.form("document")
 @pytest.mark.parametrize(
     "items",
     [
@@ -200,6 +203,7 @@ async def test_an_error_leaves_the_early_drafts_znode_as_it_was(
     assert await cluster.node() == before
 
 
+@pytest.mark.form("document")
 async def test_deleting_what_is_not_finalized_deletes_nothing(scene: MakeScene) -> None:
     """Every named feature must be there; one that is not, and the znode is untouched (F-53)."""
     cluster = await scene(EARLY_DRAFT, {"group": 1, "txn": 4})
@@ -214,6 +218,7 @@ async def test_deleting_what_is_not_finalized_deletes_nothing(scene: MakeScene) 
         assert levels == {"group": 1}
 
 
+@pytest.mark.form("document")
 @pytest.mark.parametrize("version", [0, 1])
 async def test_only_the_controller_serves_the_drafts_requests(
     scene: MakeScene, version: int
@@ -248,6 +253,7 @@ async def test_the_later_draft_begins_with_the_greatest_levels(scene: MakeScene)
         )
 
 
+@pytest.mark.form("document")
 @pytest.mark.parametrize("version", [0, 1])
 async def test_the_later_draft_deletes_by_a_level_below_one(scene: MakeScene, version: int) -> None:
     """Only where the item allows it; levels to add or to change are 1 or more (F-24, F-25)."""
@@ -261,6 +267,7 @@ async def test_the_later_draft_deletes_by_a_level_below_one(scene: MakeScene, ve
         assert (levels, epoch) == ({"group": 2}, 2)
 
 
+@pytest.mark.form("document")
 async def test_one_bad_item_fails_a_request_of_the_later_draft(scene: MakeScene) -> None:
     """FEATURE_UPDATES_FAILED for the whole, and the good items are not applied either (F-30, F-31,
     F-44)."""
@@ -274,6 +281,7 @@ async def test_one_bad_item_fails_a_request_of_the_later_draft(scene: MakeScene)
     assert await cluster.node() == before
 
 
+@pytest.mark.form("document")
 async def test_the_later_draft_takes_one_update_at_a_time(scene: MakeScene) -> None:
     """Of many requests at once those that come while one is processed are told
     FEATURE_UPDATE_IN_PROGRESS, and change nothing: as many writes as successes (F-28, F-29)."""
@@ -325,6 +333,7 @@ async def test_what_the_early_draft_struck_out_is_pushed(scene: MakeScene) -> No
         await server.close()
 
 
+@pytest.mark.form("document")
 async def test_version_four_of_kip_778_has_no_minimum(scene: MakeScene) -> None:
     """Its reader gets the levels of the znode; version 3 has the minimum, and in version 4 released
     clients miss it, which they say (M-10)."""

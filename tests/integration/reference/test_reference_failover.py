@@ -170,7 +170,7 @@ def test_a_level_that_excludes_a_running_broker_ends_it(connect: str, client: Ka
 
 def test_levels_survive_a_restart_of_all(connect: str, client: KazooClient) -> None:
     """Every node ends in order, and the levels and the epoch are there when they start again: a
-    znode that exists is left as it is by a starting controller (F-18, F-70)."""
+    znode that exists is left as it is by a starting controller (F-70)."""
     with reference_process(connect, "--brokers", "2", features=WIDE) as process:
         first = process.ready()[1]
         where = controller_of(first)

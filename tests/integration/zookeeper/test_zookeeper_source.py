@@ -29,6 +29,7 @@ pytestmark = pytest.mark.stack
 QUICK = {"session_timeout_ms": 4000, "heartbeat_ms": 500}
 
 
+@pytest.mark.form("document")
 async def test_everything_is_read_and_then_each_change(ensemble):
     """First a snapshot, then what changes: brokers, and the levels with ZooKeeper's own version
     (F-05, F-11)."""
@@ -58,6 +59,7 @@ async def test_everything_is_read_and_then_each_change(ensemble):
             assert all(c.missed == 0 and not c.recreated for c in watched.sink.changes)
 
 
+@pytest.mark.form("document")
 async def test_a_burst_of_writes_is_reported_with_its_gaps(ensemble):
     """Skipped changes are counted: events and missed versions add up to every write (F-12)."""
     root = chroot()
@@ -99,6 +101,7 @@ async def test_an_expired_session_gives_a_snapshot(ensemble):
             assert {change.path for change in watched.sink.changes} == {"/feature"}
 
 
+@pytest.mark.form("document")
 async def test_servers_that_are_killed_lose_nothing(make_ensemble):
     """The one it is on, the leader, the majority, all of them: after each the source continues
     where it was, and says what changed and nothing else (F-12)."""

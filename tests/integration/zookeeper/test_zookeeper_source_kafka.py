@@ -21,10 +21,11 @@ from tests.integration.zookeeper.support import chroot, watching
 pytestmark = pytest.mark.stack
 
 
+@pytest.mark.form("released")
 async def test_brokers_in_zookeeper_mode(ensemble, make_cluster: MakeCluster):
-    """Znodes of Kafka 3.9.1 itself are read: schema 5 with no features (F-01), /feature without
-    minimums (M-14 as released), the controller with KRaft's epoch; a killed broker is removed, and
-    a controller that dies has a successor with a higher epoch."""
+    """Znodes of Kafka 3.9.1 itself are read: schema 5 with no features (F-01 as released), /feature
+    without minimums (M-14 as released), the controller with KRaft's epoch; a killed broker is
+    removed, and a controller that dies has a successor with a higher epoch."""
     root = chroot()
     hosts = ensemble.connect_string + root
     async with watching(hosts, wanted=WatchScope(partitions=True, tasks=True)) as watched:

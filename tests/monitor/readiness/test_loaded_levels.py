@@ -1,5 +1,7 @@
 """Which nodes have not loaded a downgrade yet."""
 
+import pytest
+
 from featurewatch.controller.compatibility import Verdict
 from featurewatch.monitor.readiness.divergence import applied_by_all
 from featurewatch.streams.types import Role
@@ -11,6 +13,7 @@ from tests.tables.images import fold_all
 YES, NO, UNKNOWN = Verdict.YES, Verdict.NO, Verdict.UNKNOWN
 
 
+@pytest.mark.form("document")
 def test_a_node_that_has_not_loaded_the_downgrade_counts() -> None:
     """A fenced broker that is down, and a controller that has no levels yet or does not respond,
     have not loaded it (M-59)."""

@@ -354,6 +354,7 @@ def test_software_that_does_not_start_at_the_finalized_level() -> None:
     assert any("does not start below metadata.version 7" in text for text in report.reasons)
 
 
+@pytest.mark.form("document")
 def test_older_software_waits_until_every_node_has_applied_the_downgrade() -> None:
     """Kafka does not record it, but the nodes' epochs show it; without responses it is unknown
     (M-59)."""

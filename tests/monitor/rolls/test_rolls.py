@@ -132,8 +132,10 @@ def test_one_node_back_and_forth_does_not_end_an_upgrade() -> None:
     assert (current.direction, current.state, current.started_ms) == ("upgrade", "finalized", 200)
 
 
+@pytest.mark.form("released")
 def test_a_downgrade_has_the_levels_that_were_lowered_before_it() -> None:
-    """First the level, then each node; a level that was raised again is not part of it (M-32)."""
+    """First the level, then each node; a level that was raised again is not part of it
+    (M-32 as released)."""
     high = r.commit(50, r.level(MV, 20), r.level(TV, 2))
     roll = last(
         *(*UPGRADED, high, r.commit(60, r.level(TV, 0)), r.commit(61, r.level(MV, 19))),

@@ -94,12 +94,13 @@ def offset_of(cause: str) -> int:
     return int(cause.rpartition("-")[2])
 
 
+@pytest.mark.form("released")
 @pytest.mark.stack
 async def test_a_real_upgrade_and_downgrade(lake: Lake, make_cluster: MakeCluster) -> None:
     """The tables show the steps in the required order: an upgrade restarts every node, then raises
     the level once the controller finds that all support it (M-31); a downgrade lowers the level, as
-    far as that is safe, then restarts every node on older software (M-32). The log has each record
-    in one version (M-69), and the lake equals the result of plain calls."""
+    far as that is safe, then restarts every node on older software (M-32 as released). The log
+    has each record in one version (M-69), and the lake equals the result of plain calls."""
     cluster, segment = await real_log(make_cluster)
     events = commits(cluster, segment)
     messages = in_turn([[*events, r.following(events[-1].last_offset)]])

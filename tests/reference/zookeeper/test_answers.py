@@ -68,12 +68,14 @@ def test_ranges_from_zero_come_with_version_four() -> None:
     assert (level.name, level.max_version_level, level.min_version_level) == ("a", 2, 2)
 
 
+@pytest.mark.form("released")
 def test_released_levels_are_int16_in_tag_2() -> None:
     """Each has a name, a maximum and a minimum, which are equal (F-55 as released)."""
     written = write_response(5, features_of(4))
     assert written.endswith(bytes.fromhex("02 08 02 02 61 0002 0002 00"))
 
 
+@pytest.mark.form("document", "released")
 def test_kip_778_has_no_minimum_from_version_four_on() -> None:
     """A finalized level has a name, a maximum and, in version 3 alone, a minimum (M-10); released
     Kafka has all three in version 4 as well, both the same (M-10 as released)."""
@@ -89,6 +91,7 @@ def test_kip_778_has_no_minimum_from_version_four_on() -> None:
     assert not hasattr(level, "min_version_level")
 
 
+@pytest.mark.form("document")
 @pytest.mark.parametrize("api_dialect", [EARLY, LATER])
 def test_the_drafts_features_are_in_their_own_tags(api_dialect: ApiDialect) -> None:
     """From v3 on tags 10000 to 10002 hold int64 ranges, the epoch and the levels; v0-v2 have none
@@ -170,6 +173,7 @@ def test_results_are_per_item_before_version_two() -> None:
     assert not hasattr(response, "results")
 
 
+@pytest.mark.form("document")
 @pytest.mark.parametrize("api_dialect", [EARLY, LATER])
 @pytest.mark.parametrize("version", [0, 1])
 def test_the_drafts_return_a_code_and_a_text(api_dialect: ApiDialect, version: int) -> None:

@@ -26,7 +26,14 @@ from featurewatch.kafka.messages import (
     StruckUpdateMetadataRequestV6,
     message_class,
 )
-from featurewatch.reference.zookeeper.machines.requests import ReleasedUpdate, UpdateFeatures
+from featurewatch.reference.zookeeper.machines.requests import (
+    EarlyUpdate,
+    LaterUpdate,
+    ReleasedUpdate,
+    Update,
+    UpdateFeatures,
+    UpdateMetadata,
+)
 from featurewatch.reference.zookeeper.wire.api_keys import (
     DRAFT_DELETE,
     DRAFT_UPDATE,
@@ -40,6 +47,7 @@ from featurewatch.reference.zookeeper.wire.frames import (
     request_class,
 )
 from featurewatch.reference.zookeeper.wire.requests import read_update_features
+from featurewatch.reference.zookeeper.wire.update_metadata import UpdateMetadataSender
 from featurewatch.streams.types import FeatureLevel, FeatureName, UpgradeType
 from tests.kafka.kio_messages import plain
 from tests.reference.zookeeper.request_bytes import request_bytes
@@ -60,6 +68,13 @@ def draft_update(api_dialect: ApiDialect, version: int) -> Any:
         return form.FeatureUpdateKey(**{mode: value}, feature=features)
 
     return form(feature_update=(update(0, ("a", 1)), update(1, ("b", 2**40), ("ü", 0))))
+
+
+def updates_in(request: WireRequest, api_dialect: ApiDialect) -> tuple[Update, ...]:
+    """The items of an update as the controller reads them."""
+    read = read_update_features(request, api_dialect)
+    assert isinstance(read, UpdateFeatures)
+    return read.updates
 
 
 def draft_deletion(version: int) -> Any:
@@ -211,6 +226,7 @@ def test_broken_requests_never_break_the_reader(
     assert call.body is not None
 
 
+@pytest.mark.form("document")
 @pytest.mark.parametrize("version", [0, 1])
 def test_the_later_draft_is_laid_out_as_its_schema_says(version: int) -> None:
     """Key 48: a timeout of 60000 ms by default, old form in v0, flexible from v1; an item has
@@ -227,8 +243,15 @@ def test_the_later_draft_is_laid_out_as_its_schema_says(version: int) -> None:
     )
     head = struct.pack(">hhi", DRAFT_UPDATE, version, 7) + b"\0\x08somebody" + b"\0" * version
     assert request_bytes(sent) == head + body
+    both = draft_update(LATER, version)
+    assert updates_in(read_request(request_bytes(both), LATER), LATER) == (
+        LaterUpdate("a", 1, False),
+        LaterUpdate("b", 2**40, True),
+        LaterUpdate("ü", 0, True),
+    )
 
 
+@pytest.mark.form("document")
 @pytest.mark.parametrize("version", [0, 1])
 @pytest.mark.parametrize("downgrade_type", DowngradeType)
 @pytest.mark.parametrize("dry_run", [False, True])
@@ -263,6 +286,7 @@ def test_kip_778s_update_is_laid_out_as_its_schema_says(
     )
 
 
+@pytest.mark.form("released")
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_released_kafkas_update_is_laid_out_as_its_schema_says(version: int) -> None:
     """Key 57 in versions 0 to 2, all of them flexible: the timeout, and of each item its name, an
@@ -277,9 +301,13 @@ def test_released_kafkas_update_is_laid_out_as_its_schema_says(version: int) -> 
     head = struct.pack(">hhi", 57, version, 7) + b"\0\x08somebody" + b"\0"
     body = b"\0\0\xea\x60" + b"\2" + item + dry_run + b"\0"
     assert request_bytes(sent) == head + body
-    assert read_request(head + body, RELEASED).body == sent
+    read = read_request(head + body, RELEASED)
+    assert read.body == sent
+    kind = {"allow_downgrade": True} if version == 0 else {"upgrade_type": 2}
+    assert updates_in(read, RELEASED) == (ReleasedUpdate("f", 300, **kind),)
 
 
+@pytest.mark.form("document")
 def test_the_early_draft_is_laid_out_as_its_schema_says() -> None:
     """Key 48: an item has FeatureUpdateType int16 and a list of names and int64 versions; key 49:
     a list of names (F-21)."""
@@ -295,6 +323,12 @@ def test_the_early_draft_is_laid_out_as_its_schema_says() -> None:
         feature=(EarlyDeleteFeaturesRequestV0.FeatureKey(name="f"),)
     )
     assert request_bytes(named) == head + b"\0\0\xea\x60" + b"\0\0\0\1" + b"\0\1f"
+    both = draft_update(EARLY, 0)
+    assert updates_in(read_request(request_bytes(both), EARLY), EARLY) == (
+        EarlyUpdate("a", 1, 0),
+        EarlyUpdate("b", 2**40, 1),
+        EarlyUpdate("ü", 0, 1),
+    )
 
 
 def test_the_struck_push_is_laid_out_as_its_schema_says() -> None:
@@ -316,4 +350,8 @@ def test_the_struck_push_is_laid_out_as_its_schema_says() -> None:
         + bytes.fromhex("914e 0c 02 02") + b"f" + struct.pack(">q", 5) + b"\0"
     )  # fmt: skip
     assert request_bytes(sent) == head + b"\1\1" + tags
+    sender = UpdateMetadataSender(1, "node", lambda _: None, lambda *_: None)
+    pushed = sender._request(UpdateMetadata(4, {"f": 5}), 2)
+    assert (pushed.controller_id, pushed.controller_epoch) == (1, 2)
+    assert (pushed.features_epoch, pushed.features) == (4, sent.features)
     assert read_request(request_bytes(sent), ApiDialect.EARLY_DRAFT_STRUCK).body == sent

@@ -147,7 +147,8 @@ def test_a_node_that_is_not_the_controller_answers_41() -> None:
 
 
 def test_each_failure_has_its_own_code() -> None:
-    """None of them is 21, which is another error (A-02 as released)."""
+    """None of them is 21, which is another error, and each has its cause (A-02 as released,
+    A-03 as released)."""
     rig = Served()
     failed = rig.ask(creation("new", config="no.such")).topics
     failed += rig.ask(creation("a b", "t")).topics + rig.ask(creation("none", count=0)).topics
@@ -157,6 +158,7 @@ def test_each_failure_has_its_own_code() -> None:
         Code.topic_already_exists,
         Code.invalid_partitions,
     ]
+    assert all(topic.error_message for topic in failed)
     assert Code(21) is Code.invalid_required_acks
 
 

@@ -14,6 +14,7 @@ SEEDS = case_count(1000)
 BLOCK = case_count(100)
 
 
+@pytest.mark.form("document", "released")
 @pytest.mark.parametrize("block", range(0, SEEDS, BLOCK))
 def test_histories(block: int) -> None:
     """Whatever fails, the invariants hold, in any order of events (F-13, F-28, F-42, F-44, F-70).

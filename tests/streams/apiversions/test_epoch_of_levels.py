@@ -10,6 +10,7 @@ from tests.simulation.records import MV
 from tests.tables.images import fold_all
 
 
+@pytest.mark.form("released")
 @pytest.mark.parametrize(("epoch", "levels"), [(-1, {}), (0, {MV: 25}), (1, {MV: 25})])
 def test_levels_count_from_epoch_0_on(epoch: int, levels: dict[str, int]) -> None:
     """In a response and in the fold; -1 means no epoch (M-11). The level is the maximum (M-10 as

@@ -33,6 +33,7 @@ def response(version, supported=(), finalized=(), epoch=10):
     )
 
 
+@pytest.mark.form("released")
 @pytest.mark.parametrize(("version", "complete"), [(v3, False), (v4, True)])
 def test_features_and_epoch_are_read(version, complete):
     """F-54 as released, M-10 as released: supported ranges (tag 0), epoch (tag 1), finalized levels
@@ -48,6 +49,7 @@ def test_levels_without_an_epoch_are_left_out():
     assert (answer.finalized, answer.epoch) == ({}, -1)
 
 
+@pytest.mark.form("released")
 def test_a_node_without_features_is_unknown():
     """F-54 as released: versions below 3 have no features; that is unknown, not empty."""
     answer = read_node_features(

@@ -146,7 +146,7 @@ async def test_a_mute_node_delays_no_other_and_is_silent_in_the_end():
 
 
 async def test_a_closed_connection_is_opened_again_at_once():
-    """A node that closes its side, after a restart or to be asked again, is asked again (M-50)."""
+    """A node that closes its side, after a restart or to be asked again, is asked again."""
     nodes, sink = [ScriptedNode(), ScriptedNode()], ApiVersionsSink()
     async with listening(nodes):
         source = source_of(nodes, sink, misses=1)
@@ -160,7 +160,7 @@ async def test_a_closed_connection_is_opened_again_at_once():
 
 
 async def test_versions_are_negotiated_again_on_an_open_connection():
-    """A peer that asks once more learns of other versions without a new connection (M-48)."""
+    """A peer that asks once more learns of other versions without a new connection."""
     nodes = [ScriptedNode(newest=3)]
     async with listening(nodes):
         connection = await open_connection(nodes[0].address)
@@ -176,7 +176,7 @@ async def test_versions_are_negotiated_again_on_an_open_connection():
 
 async def test_a_client_notices_new_versions_when_its_connection_is_closed():
     """The first negotiated versions count until the node closes its side; then its current ones are
-    requested (M-50)."""
+    requested."""
     nodes, sink = [ScriptedNode(newest=3)], ApiVersionsSink()
     async with listening(nodes):
         connection = await open_connection(nodes[0].address)

@@ -85,7 +85,7 @@ def summaries(events: list[TrackerEvent]) -> list[str]:
 
 
 def test_the_first_round_is_published_whole_and_then_only_changes():
-    """M-48: a new level is seen on each node when it says it; equal answers are no news."""
+    """A new level is seen on each node when it says it; equal answers are no news."""
     rounds = Rounds("b1", "c1")
     assert summaries(rounds.play(b1=19, c1=19)) == [
         "b1 says {'metadata.version': 19}",

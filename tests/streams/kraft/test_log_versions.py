@@ -73,6 +73,7 @@ async def snapshot_after(cluster: Cluster, offset: int) -> Path:
     return segments()[0]
 
 
+@pytest.mark.form("released")
 @pytest.mark.stack
 @pytest.mark.parametrize(
     ("release", "name", "before", "after"),
@@ -82,8 +83,8 @@ async def test_a_lossless_downgrade(
     release: str, name: str, before: int, after: int, make_cluster: MakeCluster
 ) -> None:
     """It adds the record of the lower level and changes no other, and the snapshot made then holds
-    that level (M-54); formats before and after differ in tagged fields at most (M-55). Nothing is
-    written again at the new level (M-62 as released).
+    that level (M-54 as released); formats before and after differ in tagged fields at most (M-55).
+    Nothing is written again at the new level (M-62 as released).
     """
     node = NodeSpec(1, release, Roles.CONTROLLER)
     cluster = make_cluster(ClusterSpec([node], name, {**LONG_SESSIONS, **OFTEN}))
@@ -234,7 +235,7 @@ CHANGE = [level(25), registered(1, version=3, top=25)]
 @pytest.mark.parametrize("known", [0, 2, 3])
 def test_a_snapshot_right_before_the_change(known: int) -> None:
     """A snapshot that ends where the level changes, and the log after it, tell the change once and
-    end where the log alone ends, whatever of it was known before (M-61).
+    end where the log alone ends, whatever of it was known before.
     """
     end = len(BEFORE)
     alone = Engine()
@@ -255,7 +256,7 @@ def test_a_snapshot_right_before_the_change(known: int) -> None:
 
 def test_state_rewritten_at_the_new_level_is_the_same_state() -> None:
     """After 5 to 7 the content of a broker's two records is in one of a newer version: published
-    as a snapshot, that changes nothing, and read alone it says the same (M-62).
+    as a snapshot, that changes nothing, and read alone it says the same.
     """
     lived, fresh = Engine(), Engine()
     take(lived, log([level(5), registered(1, version=0, top=7), unfenced(1)]))
@@ -272,7 +273,7 @@ def test_state_rewritten_at_the_new_level_is_the_same_state() -> None:
 
 def test_the_snapshot_of_a_lossy_downgrade() -> None:
     """From 17 to 14: it has no registrations of controllers, a type that 14 does not know, and
-    brokers without log directories (M-58). Read after the change, it takes the controllers out of
+    brokers without log directories. Read after the change, it takes the controllers out of
     what is known, leaves the brokers as they were, and tells no level twice.
     """
     engine = Engine()

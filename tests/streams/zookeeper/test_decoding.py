@@ -76,6 +76,7 @@ def without(content: dict[str, Any], name: str) -> dict[str, Any]:
     return {key: value for key, value in content.items() if key != name}
 
 
+@pytest.mark.form("document")
 def test_a_broker_of_schema_5():
     """Features came with schema 5, every key of schema 4 stays (F-01), and the range is its own
     (F-05)."""
@@ -108,6 +109,7 @@ def test_a_broker_of_an_older_schema(version, kept, addresses, rack):
     )
 
 
+@pytest.mark.form("document")
 def test_a_broker_of_the_early_draft():
     """The early draft spells the ends of a range minVersion and maxVersion, 64 bits wide (F-02)."""
     features = {"eos": {"minVersion": 0, "maxVersion": 2**40}}
@@ -156,6 +158,7 @@ def test_an_invalid_broker_id(name):
     assert complaint(f"/brokers/ids/{name}", BROKER)
 
 
+@pytest.mark.form("released")
 def test_released_features_with_minimums():
     """Schema 1 has a maximum and a minimum level each (F-09 as released)."""
     content = {
@@ -168,6 +171,7 @@ def test_released_features_with_minimums():
     )
 
 
+@pytest.mark.form("released")
 def test_released_features_without_minimums():
     """Schema 2 has one level for each feature and no min_version_level (M-14 as released, F-09 as
     released)."""
@@ -215,6 +219,7 @@ def test_broken_released_features(content, reason):
     assert reason in complaint("/feature", content)
 
 
+@pytest.mark.form("document")
 def test_features_of_the_early_draft():
     """The levels are in data.features, under the key version (F-06, F-07)."""
     content = {"version": 0, "data": {"features": {"eos": {"version": 3}, "off": {"version": 0}}}}
@@ -223,12 +228,14 @@ def test_features_of_the_early_draft():
     )
 
 
+@pytest.mark.form("document")
 def test_the_epoch_of_the_early_draft():
     """An epoch in the JSON is kept beside the levels (F-08)."""
     content = {"version": 0, "data": {"epoch": 2**33, "features": {"eos": {"version": 3}}}}
     assert read("/features", content).epoch == 2**33
 
 
+@pytest.mark.form("document")
 def test_features_of_the_later_draft():
     """The levels are in features, under the key version_level, 64 bits wide (F-06, F-09)."""
     content = {"version": 2**33, "features": {"eos": {"version_level": 2**40}}}
@@ -237,6 +244,7 @@ def test_features_of_the_later_draft():
     )
 
 
+@pytest.mark.form("document")
 def test_other_metadata_is_kept():
     """Strings and numbers beside a level are tolerated, in both drafts (F-10)."""
     beside = {"owner": "streams", "since": 7, "share": 0.5}
@@ -248,6 +256,7 @@ def test_other_metadata_is_kept():
         assert read("/features", content).levels == {"a": 3}
 
 
+@pytest.mark.form("released")
 def test_kafka_reads_only_the_keys_that_it_knows():
     """Others do not count, at the top whatever they are; those of a feature must be integers
     (F-10 as released). There is no epoch among them (F-08 as released)."""
@@ -265,6 +274,7 @@ def test_kafka_reads_only_the_keys_that_it_knows():
         assert "'owner' of 'a' is not an integer" in complaint("/feature", content)
 
 
+@pytest.mark.form("document")
 @pytest.mark.parametrize("wrong", [None, True, [], {}, {"x": 1}])
 def test_other_metadata_that_is_neither_string_nor_number(wrong):
     """It makes the znode unreadable, and so does an empty key or an empty feature name (F-10)."""

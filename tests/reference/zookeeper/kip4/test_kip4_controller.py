@@ -2,6 +2,8 @@
 
 import ast
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -11,6 +13,11 @@ import pytest
 
 from featurewatch.controller.partitions.assignment import ReplicaAssignment, TopicPartition
 from featurewatch.reference.zookeeper import kip4
+from featurewatch.reference.zookeeper.kip4.codes import AdminRequestFailedError
+from featurewatch.reference.zookeeper.kip4.replica_commands import (
+    PreferredReplicaLeaderElectionCommandHelper,
+    ReassignPartitionsCommandHelper,
+)
 from featurewatch.reference.zookeeper.kip4.topic_command import TopicCommandHelper
 from featurewatch.reference.zookeeper.machines.encoding import broker_path
 from featurewatch.reference.zookeeper.machines.topics.requests import (
@@ -21,6 +28,7 @@ from featurewatch.reference.zookeeper.machines.topics.requests import (
     TopicResponse,
 )
 from featurewatch.reference.zookeeper.machines.zookeeper import Create, Delete
+from featurewatch.reference.zookeeper.wire.responses import ClusterView
 from tests.messages import by_order as messages
 from tests.messages import changed
 from tests.reference.zookeeper.kip4.kip4_rig import VIEW, Kip4Rig
@@ -103,6 +111,18 @@ async def test_what_nobody_expects_is_21(request_: Any, caplog: pytest.LogCaptur
     assert "of KIP-4 failed" in caplog.text
 
 
+async def test_an_error_in_cluster_metadata_is_21(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has no description; the lists are empty, and the connection stays (A-02)."""
+
+    def fail() -> ClusterView:
+        raise LookupError("a bug")
+
+    rig = Kip4Rig()
+    monkeypatch.setattr(rig.api, "_view", fail)
+    response = await rig.send(messages.ClusterMetadataRequestV0())
+    assert response == messages.ClusterMetadataResponseV0(21, (), None)
+
+
 async def test_success_is_0_without_a_description_and_a_failure_has_its_cause() -> None:
     """In each response that has one (A-02, A-03)."""
     rig = Kip4Rig()
@@ -170,6 +190,8 @@ async def test_a_topic_by_assignment_has_its_numbers_from_it() -> None:
         (("a", 1, None, None), "Give partitions and replicas, or a replica assignment."),
         (("a", None, 1, None), "Give partitions and replicas, or a replica assignment."),
         (("a", 1, 1, "1"), "Give either partitions and replicas or a replica assignment"),
+        (("a", 1, None, "1"), "Give either partitions and replicas or a replica assignment"),
+        (("a", None, 1, "1"), "Give either partitions and replicas or a replica assignment"),
         (("a", 0, 1, None), "Number of partitions must be larger than 0."),
         (("a", -1, 1, None), "Number of partitions must be larger than 0."),
         (("a", 1, -1, None), "Replication factor must be larger than 0."),
@@ -188,6 +210,17 @@ async def test_the_server_validates_a_new_topic(
     assert (await Kip4Rig().refused(messages.CreateTopicRequestV0(*values, configs=()))).startswith(
         reason
     )
+
+
+async def test_a_setting_is_given_once() -> None:
+    """Of a new topic, and as one to add or to delete (A-10, A-14)."""
+    rig = Kip4Rig()
+    twice = (CONFIG("flush.ms", "1"), CONFIG("flush.ms", "2"))
+    creation = messages.CreateTopicRequestV0("a", 1, 1, None, twice)
+    assert await rig.refused(creation) == "A setting is given twice."
+    assert "a" not in rig.context.topics
+    both = changed(ALTER, added_configs=twice[:1], deleted_configs=("flush.ms",))
+    assert await rig.refused(both) == "A setting is given twice."
 
 
 async def test_partitions_are_added() -> None:
@@ -320,6 +353,14 @@ async def test_a_topic_is_described() -> None:
             DESCRIBED.TopicPartitionDetails(1, 2, (2, 3, 1), (2, 3, 1)),
         ),
     )
+
+
+async def test_a_topic_that_is_marked_for_deletion_is_described() -> None:
+    """Until it is removed (A-16)."""
+    rig = Kip4Rig()
+    await rig.accepted(messages.DeleteTopicRequestV0("t"))
+    response = await rig.accepted(messages.DescribeTopicRequestV0("t"))
+    assert response.description.topic_name == "t"
 
 
 async def test_an_unknown_topic_has_no_description() -> None:
@@ -486,6 +527,8 @@ async def test_all_partitions_are_elected_while_a_topic_is_being_deleted() -> No
     await rig.accepted(messages.CreateTopicRequestV0("goes", None, None, "3", ()))
     await rig.accepted(messages.DeleteTopicRequestV0("goes"))
     assert "goes" in rig.context.topics
+    named = messages.PreferredReplicaLeaderElectionRequestV0(elections(0, topic="goes"))
+    assert await rig.refused(named) == "Partition goes-0 is being deleted."
     await rig.accepted(messages.PreferredReplicaLeaderElectionRequestV0(None))
     assert leaders(rig)[P0] == leaders(rig)[P1] == 1
 
@@ -538,3 +581,38 @@ def test_the_helpers_share_nothing_with_the_command_line() -> None:
         name for name in names if name.startswith(("featurewatch.cli", "featurewatch.admin"))
     ]
     assert TopicCommandHelper.__module__ == "featurewatch.reference.zookeeper.kip4.topic_command"
+
+
+def test_the_server_loads_nothing_of_the_command_line() -> None:
+    """By any way of importing (A-32)."""
+    program = (
+        "import sys, featurewatch.reference.zookeeper.kip4.api\n"
+        "print(*(name for name in sys.modules if name.startswith("
+        "('featurewatch.cli', 'featurewatch.admin'))))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=True, text=True
+    )
+    assert run.stdout == "\n"
+
+
+@pytest.mark.parametrize("request_", ADMIN_REQUESTS)
+async def test_each_request_goes_to_its_helper(
+    request_: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The dispatcher does no work: without its helper a request does nothing (A-32)."""
+    called: list[str] = []
+    for helper in (
+        TopicCommandHelper,
+        ReassignPartitionsCommandHelper,
+        PreferredReplicaLeaderElectionCommandHelper,
+    ):
+        for name in [name for name in vars(helper) if not name.startswith("_")]:
+
+            def refuse_all(*_: object, name: str = f"{helper.__name__}.{name}") -> None:
+                called.append(name)
+                raise AdminRequestFailedError("the helper refuses")
+
+            monkeypatch.setattr(helper, name, refuse_all)
+    assert await Kip4Rig().refused(request_) == "the helper refuses"
+    assert len(called) == 1

@@ -138,6 +138,7 @@ def test_each_watch_leads_to_one_read_and_the_same_check() -> None:
     assert machine.receive(Tick(), 5) == []
 
 
+@pytest.mark.form("document")
 @pytest.mark.parametrize("bounds", [(0, 3), (3, 2), (-1, 2)])
 def test_a_broker_with_an_invalid_range_does_not_start(bounds: tuple[int, int]) -> None:
     """It exits with the range, and has read and written nothing (F-04)."""

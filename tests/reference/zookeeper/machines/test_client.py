@@ -3,6 +3,7 @@
 from dataclasses import fields
 from random import Random
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +20,7 @@ def response(epoch: int, **levels: int) -> FeaturesResponse:
     return FeaturesResponse({}, levels, epoch)
 
 
+@pytest.mark.form("document")
 def test_an_older_response_is_not_an_error_and_not_adopted() -> None:
     """A lagging broker responds with its levels; the client keeps the newer ones (F-57, F-58)."""
     client, adoption = ClientFeatures().on_response(response(7, alpha=3))
@@ -36,6 +38,7 @@ def test_more_than_one_epoch_behind_is_more_than_is_tolerated() -> None:
     assert client.on_response(response(5)) == (client, Adoption.TOO_OLD)
 
 
+@pytest.mark.form("document")
 @given(st.permutations(range(12)), st.integers())
 def test_in_any_order_the_newest_wins(order: list[int], seed: int) -> None:
     """From any brokers, in any order, with repetitions, the highest epoch wins (F-58)."""
@@ -80,6 +83,7 @@ def test_a_response_without_finalized_features_changes_nothing() -> None:
     assert client.on_response(FeaturesResponse()) == (client, Adoption.EMPTY)
 
 
+@pytest.mark.form("document")
 def test_discovery_gives_levels_and_no_protocol_version() -> None:
     """A response has only ranges, levels and the epoch; every name is a feature's (F-90).
 

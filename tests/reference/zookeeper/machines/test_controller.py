@@ -11,11 +11,13 @@ from featurewatch.reference.zookeeper.machines.dialect import (
     RELEASED,
     Dialect,
 )
+from featurewatch.reference.zookeeper.machines.encoding import encode_features
 from featurewatch.reference.zookeeper.machines.protocol import (
     Disconnected,
     Effect,
     OperationCompleted,
     Reconnected,
+    RequestReceived,
     SendResponse,
     SendUpdateMetadata,
     SessionLost,
@@ -26,9 +28,11 @@ from featurewatch.reference.zookeeper.machines.protocol import (
     WatchKind,
 )
 from featurewatch.reference.zookeeper.machines.requests import (
+    ApiVersions,
     EarlyUpdate,
     EarlyUpdateType,
     ErrorCode,
+    FeaturesResponse,
     LaterUpdate,
     ReleasedUpdate,
     UpdateFeatures,
@@ -38,6 +42,7 @@ from featurewatch.reference.zookeeper.machines.requests import (
 from featurewatch.reference.zookeeper.machines.zookeeper import (
     CheckVersion,
     Create,
+    GetData,
     Multi,
     Operation,
     OperationRefused,
@@ -128,8 +133,9 @@ def test_a_valid_request_is_one_write(dialect: Dialect) -> None:
         assert driver.history.tree[dialect.path].stat.version == before + count
 
 
+@pytest.mark.form("released")
 def test_released_kafka_does_not_write_what_changes_nothing() -> None:
-    """The request succeeds, and the data version stays (F-32 in ZooKeeper mode)."""
+    """The request succeeds, and the data version stays (F-32 as released)."""
     _, driver = controller()
     driver.start()
     before = driver.history.tree[RELEASED.path].stat.version
@@ -217,6 +223,7 @@ def test_a_rejected_bootstrap_prevents_the_start() -> None:
     assert "no right to create" in driver.log_lines[-1]
 
 
+@pytest.mark.form("document", "released")
 @pytest.mark.parametrize("name", DIALECTS)
 def test_every_write_of_the_features_is_fenced(name: str) -> None:
     """Each write checks the version of the controller epoch of this controller's election (F-13).
@@ -239,7 +246,7 @@ def test_every_write_of_the_features_is_fenced(name: str) -> None:
 
 
 def test_a_deposed_controller_notices_at_its_write() -> None:
-    """It changes nothing, responds NOT_CONTROLLER, and resigns (F-13, F-44)."""
+    """It changes nothing, responds NOT_CONTROLLER, and resigns (F-13)."""
     machine, driver = controller()
     driver.start()
     before = driver.history.tree["/feature"]
@@ -264,9 +271,10 @@ def test_a_joiner_waits_for_the_outcome_of_a_write() -> None:
     assert "incompatibilities" in driver.log_lines[-1]
 
 
+@pytest.mark.form("document")
 def test_brokers_are_watched_and_the_newest_content_is_kept() -> None:
     """A broker that changes its ranges, joins or leaves is noticed (F-15)."""
-    machine, driver = controller()
+    machine, driver = controller(LATER_DRAFT)
     driver.start()
     driver.join(2, alpha=(1, 3))
     driver.rest()
@@ -274,6 +282,7 @@ def test_brokers_are_watched_and_the_newest_content_is_kept() -> None:
     driver.rest()
     assert machine.accepted == {2: {"alpha": (1, 3)}, 3: {"alpha": (1, 4)}}
     path = "/brokers/ids/3"
+    assert GetData(path, watch=True) in driver.served
     changed = driver.history.tree[path].data.replace(b":4}", b":9}")
     driver.history.write(103, SetData(path, changed, 0))
     driver.give(WatchFired(path, WatchKind.CHANGED))
@@ -283,6 +292,39 @@ def test_brokers_are_watched_and_the_newest_content_is_kept() -> None:
     driver.give(WatchFired("/brokers/ids/2", WatchKind.DELETED))
     driver.rest()
     assert [*machine.accepted] == [3]
+
+
+def test_a_broker_that_a_lower_level_admits_again_counts() -> None:
+    """It is in the live set from then on, and excludes what it does not support (F-38)."""
+    machine, driver = controller(LATER_DRAFT)
+    driver.start()
+    driver.join(2, LATER_DRAFT, alpha=(1, 2))
+    driver.rest()
+    assert 2 not in machine.accepted
+    driver.request(level_of(LATER_DRAFT, 2))
+    driver.rest()
+    assert 2 in machine.accepted
+    driver.request(level_of(LATER_DRAFT, 3))
+    driver.rest()
+    assert [succeeded(reply) for reply in driver.replies] == [True, False]
+
+
+def test_a_starting_controller_keeps_levels_above_its_own_range() -> None:
+    """It takes the znode as it is, although it does not support what is finalized (F-70)."""
+    machine, driver = controller(LATER_DRAFT)
+    driver.history.write(1, Create("/features", encode_features(LATER_DRAFT, {"alpha": 7})))
+    driver.start()
+    assert machine.levels == {"alpha": 7}
+
+
+@pytest.mark.form("released")
+def test_without_a_znode_there_is_no_epoch() -> None:
+    """A node responds with epoch -1 (F-54 as released)."""
+    machine, _ = controller()
+    (sent,) = machine.receive(RequestReceived(1, ApiVersions(3)), 0)
+    assert isinstance(sent, SendResponse)
+    assert isinstance(sent.response, FeaturesResponse)
+    assert sent.response.epoch == -1
 
 
 def test_a_request_times_out_before_it_is_started() -> None:
@@ -303,8 +345,9 @@ def test_a_request_times_out_before_it_is_started() -> None:
     assert driver.history.tree["/feature"].stat.version == 1
 
 
+@pytest.mark.form("released")
 def test_a_success_is_reported_if_the_session_ends_before_the_read_back() -> None:
-    """Once ZooKeeper has acknowledged the write, it is done (F-42)."""
+    """Once ZooKeeper has acknowledged the write, it is done (F-42 as released)."""
     _, driver = controller()
     driver.start()
     driver.request(RAISE)
@@ -323,6 +366,7 @@ def test_a_session_that_ends_during_the_write_leaves_the_outcome_unknown() -> No
     assert [(succeeded(reply), reply.unknown) for reply in driver.replies] == [(False, True)]
 
 
+@pytest.mark.form("document", "released")
 def test_zookeeper_rejects_the_write() -> None:
     """Every valid item gets a server-side error, and the znode is unchanged (F-44)."""
     for dialect, code in ((RELEASED, None), (LATER_DRAFT, ErrorCode.FEATURE_UPDATES_FAILED)):

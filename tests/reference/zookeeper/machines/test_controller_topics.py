@@ -1,5 +1,7 @@
 """The reference controller with topics: one election, one queue, each znode read once."""
 
+import pytest
+
 from featurewatch.reference.zookeeper.machines.dialect import RELEASED
 from featurewatch.reference.zookeeper.machines.encoding import broker_path
 from featurewatch.reference.zookeeper.machines.topics.requests import (
@@ -33,9 +35,10 @@ def test_a_broker_is_read_once_for_features_and_topics() -> None:
     assert sorted(rig.process.controller.accepted) == [2, 3, 101]
 
 
+@pytest.mark.form("released")
 def test_an_incompatible_broker_is_sent_nothing() -> None:
     """Neither levels nor partitions: it is no broker of the operations, and gets no replica's
-    request, nor UpdateMetadata (F-68)."""
+    request, nor UpdateMetadata (F-68 as released)."""
     rig = Rig(supported={"alpha": SupportedRange(1, 3)})
     context = rig.process.controller.partitions
     assert context is not None

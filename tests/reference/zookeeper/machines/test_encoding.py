@@ -48,6 +48,7 @@ def test_levels_come_back(levels: dict[str, int], name: str) -> None:
     assert (levels_of(znode), znode.enabled, znode.form) == (levels, True, dialect.form)
 
 
+@pytest.mark.form("document")
 @given(LEVELS, st.dictionaries(st.sampled_from("xyz"), st.integers() | st.text(), max_size=2))
 def test_the_drafts_keep_other_fields_beside_a_level(
     levels: dict[str, int], extra: dict[str, int | str]
@@ -63,6 +64,7 @@ def test_the_drafts_keep_other_fields_beside_a_level(
         assert (levels_of(znode), metadata_of(znode)) == (levels, metadata)
 
 
+@pytest.mark.form("document", "released")
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
@@ -90,6 +92,7 @@ def test_the_forms(name: str, expected: object) -> None:
     assert dialect.path == ("/features" if "draft" in name else "/feature")
 
 
+@pytest.mark.form("document")
 def test_the_struck_out_epoch_counts_the_writes() -> None:
     """The epoch in the znode's data equals the znode's next version (F-08)."""
     machine = ReferenceController(1, EARLY_DRAFT_STRUCK, {"alpha": SupportedRange(0, 3)})
@@ -102,6 +105,7 @@ def test_the_struck_out_epoch_counts_the_writes() -> None:
         assert decode_features(EARLY_DRAFT_STRUCK, node.data).epoch == node.stat.version == level
 
 
+@pytest.mark.form("document", "released")
 def test_a_broker_writes_schema_5() -> None:
     """It has all fields of schema 4, and the ranges under the names of its form (F-01, F-02, F-02
     as released)."""

@@ -54,6 +54,7 @@ def context(dialect: Dialect, **levels: int) -> UpdateContext:
     return UpdateContext(dialect, levels or LEVELS, {local: {1, 2}, lacking: {3}}, local)
 
 
+@pytest.mark.form("released")
 @pytest.mark.parametrize(
     ("item", "message"),
     [
@@ -112,12 +113,13 @@ def context(dialect: Dialect, **levels: int) -> UpdateContext:
     ],
 )
 def test_released_texts(item: ReleasedUpdate, message: str | None) -> None:
-    """Each rejection has the text of KafkaController 3.9 (F-25, F-36)."""
+    """Each rejection has the text of KafkaController 3.9 (F-25 as released, F-36 as released)."""
     (result,) = decide(context(RELEASED), UpdateFeatures((item,))).response.results
     assert result.message == (message or "NONE")
     assert result.error is (ErrorCode.INVALID_REQUEST if message else ErrorCode.NONE)
 
 
+@pytest.mark.form("released")
 @pytest.mark.parametrize("level", [0, -1])
 def test_a_level_below_1_deletes_in_released_kafka(level: int) -> None:
     """There is no type for it, and it must be permitted as a downgrade is (F-23 as released)."""
@@ -127,6 +129,7 @@ def test_a_level_below_1_deletes_in_released_kafka(level: int) -> None:
     assert decide(context(RELEASED), raised).levels is None
 
 
+@pytest.mark.form("released")
 def test_version_0_has_a_flag_in_place_of_the_type() -> None:
     """In version 0 ``allow_downgrade`` is a safe downgrade, and the type is ignored (F-24 as
     released)."""
@@ -136,6 +139,7 @@ def test_version_0_has_a_flag_in_place_of_the_type() -> None:
     assert decide(context(RELEASED), not_down).levels is None
 
 
+@pytest.mark.form("released")
 def test_version_2_has_one_result_for_all() -> None:
     """Kafka 4.0 returns the first feature's error, without results (F-26 as released, F-30 as
     released)."""
@@ -152,6 +156,7 @@ def test_version_2_has_one_result_for_all() -> None:
     assert (good.levels, good.response) == ({"alpha": 2, "beta": 2}, UpdateResponse())
 
 
+@pytest.mark.form("document")
 def test_the_later_draft_names_every_item_that_fails_and_every_broker() -> None:
     """FEATURE_UPDATES_FAILED has each reason; a success has no code and no text (F-26, F-31)."""
     items = (LaterUpdate("gamma", 2), LaterUpdate("beta", 2), LaterUpdate("alpha", 1))
@@ -191,6 +196,7 @@ ITEMS: dict[str, st.SearchStrategy[Update]] = {
 ITEMS["released-1"] = ITEMS["kip-778"] = ITEMS["released"]
 
 
+@pytest.mark.form("document", "released")
 @given(st.data(), st.sampled_from([*DIALECTS]))
 def test_decisions_hold_for_every_broker(data: st.DataObject, name: str) -> None:
     """Each level that a decision changes is in all ranges of the live set (F-33, F-35, F-37).
@@ -238,6 +244,7 @@ def _downward(item: Update, version: int) -> bool:
             return item.update_type in (1, 2)
 
 
+@pytest.mark.form("document")
 @given(st.sets(NAMES), st.sets(NAMES, min_size=1))
 def test_deletion_needs_no_range(finalized: set[str], named: set[str]) -> None:
     """A finalized feature is deleted whoever supports it; if one name is not finalized, none is
@@ -280,6 +287,7 @@ def test_broker_and_controller_agree(
     assert succeeded(decide(situation, UpdateFeatures(updates)).response) is accepted
 
 
+@pytest.mark.form("document")
 def test_ranges_of_the_early_draft_begin_at_0() -> None:
     """0 is an ordinary level and end of a range; a reversed or negative range is invalid (F-03)."""
     valid = [(0, 0), (0, 3), (1, 1), (2, 7)]
@@ -303,6 +311,7 @@ def test_ranges_begin_at_1(dialect: Dialect) -> None:
         assert not _finalizes(dialect, bounds, 2)
 
 
+@pytest.mark.form("released")
 def test_ranges_of_kafka_3_9_begin_at_0() -> None:
     """Also in ZooKeeper mode, as its own feature command shows (F-04 as released)."""
     for bounds in [(0, 3), (1, 3)]:
@@ -325,6 +334,7 @@ def _finalizes(dialect: Dialect, bounds: tuple[int, int], level: int) -> bool:
     return succeeded(decide(situation, UpdateFeatures((make("alpha", level),))).response)
 
 
+@pytest.mark.form("document")
 def test_the_early_draft_reports_the_first_failed_item() -> None:
     """Of several, in the request's order, whatever its name or error; a top-level error comes
     before any (F-74)."""
@@ -337,6 +347,7 @@ def test_the_early_draft_reports_the_first_failed_item() -> None:
         assert not any(f" {item.name}: " in (response.message or "") for item in bad)
 
 
+@pytest.mark.form("document")
 def test_the_later_draft_reports_all_failed_items() -> None:
     """Each of them is in the error of the request (F-74)."""
     bad = [LaterUpdate("zeta", 9, False), LaterUpdate("alpha", 9, False)]

@@ -68,7 +68,7 @@ def reason_of(value: bytes) -> str:
 def test_every_version_of_every_type_decodes(
     schema: RecordSchema, version: int, data: st.DataObject
 ) -> None:
-    """M-12, M-60: what was written comes back as JSON, tags that nobody knows are passed over."""
+    """M-60: what was written comes back as JSON, tags that nobody knows are passed over."""
     content = data.draw(record_data(schema, version))
     schema_tags = {field.tag for field in schema.at(version)}
     tags = data.draw(st.dictionaries(st.integers(0, 300), st.binary(max_size=200), max_size=3))
@@ -86,6 +86,7 @@ def test_every_version_of_every_type_decodes(
     assert decoded == carefully(batch)
 
 
+@pytest.mark.form("document")
 def test_feature_level_record_is_key_12_version_0() -> None:
     """M-12: a FeatureLevelRecord has key 12, version 0, a name and an int16 level."""
     value = bytes([1, 12, 0]) + bytes([17]) + b"metadata.version" + b"\x00\x15" + b"\x00"

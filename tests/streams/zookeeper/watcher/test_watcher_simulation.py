@@ -16,6 +16,7 @@ SEEDS = case_count(1000)
 BLOCK = case_count(100)
 
 
+@pytest.mark.form("document")
 @pytest.mark.parametrize("first", range(0, SEEDS, BLOCK))
 def test_the_events_give_the_state_of_zookeeper(first):
     """Replayed, the events give ZooKeeper's state once all is quiet; what no event shows is counted

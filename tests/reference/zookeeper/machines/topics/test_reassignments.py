@@ -208,7 +208,8 @@ def test_a_dead_leader_of_the_target_is_replaced(dialect: OperationsDialect) -> 
 def test_who_goes_online_when_a_reassignment_completes(dialect: OperationsDialect) -> None:
     """Every replica of the target (C-47), in released Kafka only what was added (C-47 as released).
 
-    A replica that was online gets the present leader again, before another one is elected.
+    A replica that was online gets the present leader again, before another one is elected, and with
+    both lists: the assignment becomes the target after that (C-48).
     """
     driver = make_cluster((1, 2), brokers=(1, 2, 3), dialect=dialect)
     driver.reassign(2, 3)
