@@ -66,15 +66,6 @@ def test_a_rule_names_what_it_reads(kind: SubjectKind) -> None:
         Rule("new", "something new", SubjectKind.SOURCE, _find, reads=lambda image: (image,))
 
 
-@pytest.mark.parametrize("kind", [SubjectKind.LOG, SubjectKind.FEATURE])
-def test_a_rule_names_what_it_reads(kind: SubjectKind) -> None:
-    """Otherwise no event would evaluate it."""
-    with pytest.raises(TypeError, match=f"a rule about a {kind} needs reads"):
-        Rule("new", "something new", kind, _find)
-    with pytest.raises(TypeError, match="nothing evaluates the reads of a source"):
-        Rule("new", "something new", SubjectKind.SOURCE, _find, reads=lambda image: (image,))
-
-
 def _kinds_in(module: ModuleType, definition: ast.AST) -> Iterator[SubjectKind]:
     """The kinds of the subjects that a function makes, or has from its module."""
     for node in ast.walk(definition):

@@ -32,7 +32,6 @@ from featurewatch.kafka.messages import IncrementalAlterConfigsRequestV1, ListTo
 from featurewatch.stack.java.jars import Cache
 from tests.admin.api_script import ApiScript, Mode, api_script
 from tests.conformance.kafka_tools import CommandResult, OurCommand
-from tests.paths import SRC
 from tests.python_examples import examples_in_docstring, examples_in_page, replaced, run_example
 from tests.stack.controlled_cluster import TOPIC, ControlledCluster, controlled_stack
 from tests.stack.controlled_steps import PARTITIONS, RECOVERY_S, lose_broker, reassign

@@ -402,7 +402,7 @@ async def test_a_future_waits_for_the_last_partition(
     looks = iter([{T0: FAILED, T1: RUNS}, {T0: FAILED, T1: RUNS}, {T0: FAILED, T1: DONE}])
     pauses: list[float] = []
 
-    async def verify() -> dict[DraftPartitionId, OperationState]:
+    async def verify() -> dict[TopicPartition, OperationState]:
         return next(looks)
 
     async def pause(seconds: float) -> None:
