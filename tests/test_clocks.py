@@ -16,6 +16,7 @@ READERS = {"wall_clock_ms", "monotonic_ms", "monotonic_wall_clock"}
 
 EXCEPTIONS = {
     "stack/process/polling.py": "the deadline of all that `stack` waits for",
+    "reference/kraft/node.py": "the clock that drives a voter",
     "reference/zookeeper/cluster.py": "the time in the znodes of light brokers",
     "reference/zookeeper/sessions/client.py": "defines the clock of the reference system",
     "reference/zookeeper/sessions/session.py": "the clock that its callers may replace",

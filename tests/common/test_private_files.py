@@ -24,6 +24,8 @@ OTHER_FILES = {
     "cli/commands/releases/learn.py": "learned tables of a release, which hold no secret",
     "cli/output/generated_files.py": "rules and dashboards, which hold no secret",
     "cli/output/live_printer.py": "/dev/null",
+    "reference/kraft/formats.py": "the state of a voter and its snapshots, which hold no secret",
+    "reference/kraft/storage.py": "the log of a voter, which holds no secret",
     "stack/java/jars.py": "a lock, and the sizes of jars",
     "stack/java/maven.py": "jars",
     "stack/kafka/archive_training.py": "an empty class archive",

@@ -144,6 +144,31 @@ NOT_RUN: Final = (
         tested_by("tests/cli/releases/test_releases.py::test_learn_list_and_show", checks.parsed),
     ),
     Entry(
+        r"docs/explanation/controller\.md",
+        r"featurewatch stack up .*--operations-dialect document",
+        "the test of its brokers starts the same",
+        tested_by(
+            "tests/stack/test_document_brokers.py::test_real_brokers_under_the_document",
+            checks.parsed,
+        ),
+    ),
+    Entry(
+        r"docs/explanation/kip-4\.md",
+        r"featurewatch \w+ \w+ --dialect kip-4",
+        "the test of the commands starts its own brokers",
+        tested_by(
+            "tests/stack/test_controlled_brokers.py::"
+            "test_the_commands_send_the_draft_to_real_brokers",
+            checks.parsed,
+        ),
+    ),
+    Entry(
+        r"docs/explanation/reference-systems\.md",
+        r"python -m featurewatch\.reference\.kraft",
+        "it is one of three, and runs until it is killed",
+        tested_by("tests/reference/kraft/test_node.py::test_leaders_are_killed", checks.syntax),
+    ),
+    Entry(
         r"docs/explanation/faults\.md",
         r"python -m tests\.faults --(?:json|markdown)",
         LONG,

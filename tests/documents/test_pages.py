@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from featurewatch.common.private_files import write_private
 from featurewatch.streams.types import METADATA_VERSION
 from tests.documents.following import block_of, ended, follow, pages
 from tests.documents.session import Session
@@ -26,7 +27,7 @@ def test_lines_that_need_no_cluster(page: str, tmp_path: Path) -> None:
     }
     properties = "process.roles=controller\nnode.id=1\ncontroller.quorum.voters=1@localhost:9093\n"
     properties += "listeners=CONTROLLER://localhost:9093\ncontroller.listener.names=CONTROLLER\n"
-    (tmp_path / "server.properties").write_text(f"{properties}log.dirs={tmp_path / 'log'}\n")
+    write_private(tmp_path / "server.properties", f"{properties}log.dirs={tmp_path / 'log'}\n")
     (tmp_path / "tests").symlink_to(ROOT / "tests")
     (tmp_path / "scripts").symlink_to(ROOT / "scripts")
     route = block_of("docs/how-to/receivers.md", "yaml", "route:\n  receiver: team")

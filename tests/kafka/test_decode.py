@@ -51,7 +51,9 @@ def test_a_message_is_read_as_it_was_written(pair, data):
 
 
 def without_configs(message, name, version):
-    """A message without the settings, which are read separately."""
+    """A message without the settings, which are read separately, with our spelling of KRaft."""
+    if name == "UpdateRaftVoterRequest":
+        message["kraft_version_feature"] = message.pop("k_raft_version_feature")
     if (name, version) == ("DescribeConfigsResponse", 4):
         for result in message["results"]:
             result["configs"] = tuple(

@@ -105,8 +105,10 @@ def test_an_alert_that_ends_as_room_is_made_is_resolved(monkeypatch: pytest.Monk
     assert "alerts-left-out" not in firing(engine)
 
 
+@pytest.mark.form("released")
 def test_a_cluster_publishes_a_bounded_number_of_alerts_in_a_time() -> None:
-    """Alerts that begin, change or end at each event leave other clusters their turn (F-33).
+    """Alerts that begin, change or end at each event leave other clusters their turn
+    (F-33 as released).
 
     Every reader, such as a webhook that is called for one alert after the other, has the bound of
     it. When it is over, what is due fires.

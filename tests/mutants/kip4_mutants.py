@@ -335,8 +335,8 @@ KIP4_MUTANTS: Final = (
         "A-34",
         "the cache is kept after a refusal",
         _CLIENT,
-        "            self._cluster = None\n            if self._monotonic()",
-        "            if self._monotonic()",
+        "            self._cluster = None\n            if repeats",
+        "            if repeats",
     ),
     Mutant(
         "A-38",
@@ -399,7 +399,7 @@ KIP4_MUTANTS: Final = (
         "A-25",
         "a client does not pause between two verifications",
         _CLIENT,
-        "            await asyncio.sleep(self._backoff_s)\n        failed",
+        "            await asyncio.sleep(self._network.backoff_s)\n        failed",
         "            await asyncio.sleep(0)\n        failed",
     ),
     Mutant(

@@ -47,6 +47,7 @@ DEFAULTS = {
 GHOST = NodeKey(Role.CONTROLLER, NodeId(9))
 
 
+@pytest.mark.form("released")
 def test_registrations_are_removed_as_by_kafkas_tool(
     make_cluster: MakeCluster,
     tools_of: Callable[[str], KafkaTools],
@@ -57,7 +58,8 @@ def test_registrations_are_removed_as_by_kafkas_tool(
     its record takes it out of the image.
 
     Then the clients of registrations and of features have every method called and refused on the
-    same node, as coroutines and as ordinary calls (F-73).
+    same node, as coroutines and as ordinary calls (F-73 as
+    released).
     """
     cluster = make_cluster(combined(["4.4.0"], "4.4-IV1"))
     ours = OurCommand(monkeypatch, capsys, None)
