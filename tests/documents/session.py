@@ -32,7 +32,7 @@ ENDLESS: Final = {
     r"python -m featurewatch\.reference\.zookeeper": r"^ready$",
 }
 """Commands that run until Ctrl-C, and what they print once they work."""
-KEPT: Final = r"featurewatch (?:up|web)\b"
+KEPT: Final = r"featurewatch (?:up|web|notify)\b"
 """Those that go with the lines after them; each other one is ended once it works."""
 
 _VARIES: Final = (
