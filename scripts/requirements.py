@@ -22,6 +22,7 @@ import json
 import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple, TypedDict
 
@@ -176,6 +177,14 @@ def named_in_python(
 
     ``formed`` as `rows_with_forms`: those of another form than the test's are left out.
     """
+    for name, forms, names in _docstrings(source):
+        for row_id in shown_by(forms, names, formed):
+            yield row_id, name
+
+
+@cache  # several reports of one run read the same thousand files
+def _docstrings(source: str) -> list[tuple[str, Collection[str], list[str]]]:
+    """The module and each test of it: its name, the forms that it runs, and the ids it names."""
     tree = ast.parse(source)
     module_forms = [
         form
@@ -183,6 +192,7 @@ def named_in_python(
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark"
         for form in _marked(ast.unparse(node.value))
     ]
+    found = []
     for node in ast.walk(tree):
         forms: Collection[str] = module_forms
         match node:
@@ -192,8 +202,8 @@ def named_in_python(
                 name, forms = node.name, _forms_of(node) or module_forms
             case _:
                 continue
-        for row_id in shown_by(forms, names_in(ast.get_docstring(node) or ""), formed):
-            yield row_id, name
+        found.append((name, forms, names_in(ast.get_docstring(node) or "")))
+    return found
 
 
 def _forms_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Collection[str]:
