@@ -46,7 +46,11 @@ def test_clusters_of_two_releases_and_both_kinds_of_sources_stay_apart(
         for process in processes:
             process.start()
         wait_ready(processes)
-        states = _states(settings, {quorum_391.cluster_id, quorum_430.cluster_id})
+        sources = {
+            quorum_391.cluster_id: {"kraft", "api-versions"},
+            quorum_430.cluster_id: {"api-versions"},
+        }
+        states = _states(settings, sources)
     finally:
         for process in processes:
             process.kill()
@@ -66,8 +70,8 @@ def test_clusters_of_two_releases_and_both_kinds_of_sources_stay_apart(
     assert len({change.id for change in changes}) == len(changes)
 
 
-def _states(settings: BusSettings, clusters: set[str]) -> dict[str, Snapshot]:
-    """The newest states, once all clusters are ready and all their nodes are known."""
+def _states(settings: BusSettings, sources: dict[str, set[str]]) -> dict[str, Snapshot]:
+    """The newest states, once all nodes of all clusters are known, and all sources report."""
     states: dict[str, Snapshot] = {}
     deadline = time.monotonic() + 60
     with contextlib.closing(TopicReader(settings, STATE)) as reader:
@@ -76,10 +80,12 @@ def _states(settings: BusSettings, clusters: set[str]) -> dict[str, Snapshot]:
                 state = decode_snapshot(message.value())
                 states[state.cluster] = state
             complete = [
-                state.ready and sum(len(node_class.nodes) for node_class in state.classes) == 6
-                for state in states.values()
+                state.ready
+                and sum(len(node_class.nodes) for node_class in state.classes) == 6
+                and set(state.sources) == sources[cluster]
+                for cluster, state in states.items()
             ]
-            if set(states) == clusters and all(complete):
+            if set(states) == set(sources) and all(complete):
                 time.sleep(1)  # what comes still must change nothing
                 return states
     raise AssertionError(f"the states did not become complete: {states}")
