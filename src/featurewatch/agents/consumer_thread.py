@@ -6,7 +6,7 @@ over is such a hole; what it delivered and Faust dropped is not, and may never b
 """
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from aiokafka.errors import RequestTimedOutError
@@ -39,6 +39,28 @@ def queued_bytes(channels: Iterable[Any]) -> int:
     # Copies: the event loop takes from the queues in another thread.
     waiting = [event for queue in queues.values() if queue is not None for event in [*queue._queue]]
     return sum(len(event.message.value or b"") for event in waiting)
+
+
+class ReadAhead:
+    """Whether more may be fetched while values wait to be processed. Pure; sizes in bytes.
+
+    Counting what waits takes a walk over thousands of messages, so it is counted only where what
+    was fetched since the last count could exceed ``limit``.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._most = 0
+
+    def fetched(self, size: int) -> None:
+        """Notes the bytes of the values that a fetch returned."""
+        self._most += size
+
+    def is_full(self, count: Callable[[], int]) -> bool:
+        """Whether more than the limit waits; ``count`` returns what waits, in bytes."""
+        if self._most > self._limit:
+            self._most = count()
+        return self._most > self._limit
 
 
 class Freshness:
@@ -104,6 +126,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]  # fa
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.jumps = JumpLog()
+        self._read_ahead = ReadAhead(MAX_QUEUED_BYTES)
         self._membership: MembershipCheck | None = None
         self._has_stale_metadata = False
 
@@ -194,7 +217,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]  # fa
         return subscription and subscription.assignment
 
     async def _fetch_records(self, consumer: Any, *args: Any, **kwargs: Any) -> Any:
-        if queued_bytes(self.consumer.app.topics) > MAX_QUEUED_BYTES:
+        if self._read_ahead.is_full(lambda: queued_bytes(self.consumer.app.topics)):
             await asyncio.sleep(_FULL_S)
             return {}
         assignment = consumer._subscription.subscription.assignment
@@ -207,6 +230,7 @@ class ConsumerThread(driver.AIOKafkaConsumerThread):  # type: ignore[misc]  # fa
             consumer, *args, **kwargs
         )
         for partition, items in (records or {}).items():
+            self._read_ahead.fetched(sum([len(record.value or b"") for record in items]))
             if not self.consumer._is_changelog_tp(partition):
                 self.jumps.fetched(partition, [record.offset for record in items])
         return records
