@@ -227,3 +227,12 @@ def test_elections_are_requested_by_key_43(scene: Scene, tmp_path: Path) -> None
     assert "t-9" in result.out
     scene("elect preferred --all-topic-partitions")
     assert [request.topic_partitions for request in scene.node.bodies(ELECT)] == [None]
+
+
+def test_an_election_of_partitions_that_are_refused_with_41_is_repeated(scene: Scene) -> None:
+    """A broker of ZooKeeper mode that is not the controller says so of each partition, and its
+    response as a whole has no error (A-01 as released)."""
+    scene.node.refusals = 1
+    result = scene("elect preferred --topic t --partition 0")
+    assert scene.node.sent_keys() == [ELECT, ELECT]
+    assert "Valid replica already elected for partitions t-0" in result.out

@@ -778,6 +778,13 @@ CONTROLLER_MUTANTS: Final = (
         "    NOT_CONTROLLER = 22\n",
     ),
     Mutant(
+        "A-01 as released",
+        "an election whose partitions are refused is not repeated",
+        "admin/elections/client.py",
+        "NOT_CONTROLLER in (response.error_code, *codes)",
+        "NOT_CONTROLLER == response.error_code or codes is None",
+    ),
+    Mutant(
         "A-08 as released",
         "both forms create a topic",
         f"{_OPERATIONS}/new_topics.py",

@@ -133,6 +133,7 @@ def _elected(
     asked: ElectLeadersRequest,
 ) -> Any:
     form = response_class(request.body)
+    error = failed.error if failed is not None else ErrorCode.NONE
     shown = {
         partition: result
         for partition, result in results.items()
@@ -142,7 +143,9 @@ def _elected(
     return build_message(
         form,
         throttle_time_ms=0,
-        error_code=failed.error if failed is not None else ErrorCode.NONE,
+        # A node that is not the controller says so of each partition only, and of none where all
+        # were asked for (KafkaController.processReplicaLeaderElection).
+        error_code=ErrorCode.NONE if error is ErrorCode.NOT_CONTROLLER else error,
         replica_election_results=tuple(
             form.ReplicaElectionResult(
                 topic=topic,
