@@ -44,6 +44,9 @@ TOPICS: Final = 1000
 PARTITIONS: Final = 100
 GAP: Final = 900
 MAX_RSS_MB: Final = 400
+_SETTLE_S: Final = 3.0
+"""After this the worker has returned what the last large message took."""
+
 _BUS: Final = BusSettings("encodes-only")
 _LAST_LEVEL: Final = 9999
 """The level that the cluster finalizes after all of these messages."""
@@ -235,6 +238,7 @@ def memory(bus: BusSettings, directory: Path) -> Iterator[dict[str, Any]]:
         stack.callback(worker.kill)
         asyncio.run(_publish(bus))
         _wait_for_change(bus, _LAST_LEVEL, 1500)
+        time.sleep(_SETTLE_S)
         rss_mb = _rss_mb(worker.pid)
     yield _measure("worker_rss_mb_hostile", rss_mb, MAX_RSS_MB)
 

@@ -51,7 +51,7 @@ from featurewatch.streams.topics import (
     Topic,
 )
 from featurewatch.streams.types import ClusterId
-from featurewatch.tables.garbage import release_memory
+from featurewatch.tables.garbage import LateRelease
 from featurewatch.tables.rows import Row
 
 LOG: Final = logging.getLogger("featurewatch.worker")
@@ -130,6 +130,7 @@ class EventProcessor:
         self._gaps = GapDetector(app)
         self._processor_time = processor_time
         self._share = TimeShare()
+        self._memory = LateRelease()
         # Whoever writes an input topic determines how many lines there are about its messages.
         self._input_log = LimitedLog(LOG, monotonic)
         # The agents of all topics share the states: one message at a time.
@@ -181,7 +182,7 @@ class EventProcessor:
                 await self._process(topic, input_message(message), table)
                 self._tracker.mark_processed(message.tp, message.offset)
                 if len(message.value or b"") > _LARGE_BYTES:
-                    release_memory()
+                    self._memory.request()
         except RevokedError:
             pass  # it is read again by whoever has the partition next
         except Exception as error:

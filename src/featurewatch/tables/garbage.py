@@ -1,11 +1,16 @@
 """Garbage and free memory of processes that hold images."""
 
+import asyncio
 import ctypes
 import gc
+from collections.abc import Callable
+from functools import cache
 from typing import Final
 
 _THRESHOLDS: Final = 50_000, 20, 50
 """Python's defaults are 700, 10 and 10."""
+
+_RELEASE_S: Final = 1.0
 
 
 def collect_rarely() -> None:
@@ -17,12 +22,42 @@ def collect_rarely() -> None:
     gc.set_threshold(*_THRESHOLDS)
 
 
+@cache
+def _malloc_trim() -> Callable[[int], int] | None:
+    return getattr(ctypes.CDLL(None), "malloc_trim", None)
+
+
 def release_memory() -> None:
-    """Returns what was freed to the system, after a message that took much memory.
+    """Returns to the system what was freed.
 
     glibc keeps free memory below anything that is still in use, and a worker keeps some of what
     each message brought. Other C libraries do nothing here.
     """
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    trim = _malloc_trim()
     if trim is not None:
         trim(0)
+
+
+class LateRelease:
+    """Releases memory some time after it was requested, once for all requests until then.
+
+    A large message is still in the buffers of the client when it has been processed. ``release`` is
+    called in the running event loop, ``delay_s`` seconds after the first request.
+    """
+
+    def __init__(
+        self, delay_s: float = _RELEASE_S, release: Callable[[], None] = release_memory
+    ) -> None:
+        self._delay_s = delay_s
+        self._release = release
+        self._is_due = False
+
+    def request(self) -> None:
+        """Requests a release; one that is due already does."""
+        if not self._is_due:
+            self._is_due = True
+            asyncio.get_running_loop().call_later(self._delay_s, self._run)
+
+    def _run(self) -> None:
+        self._is_due = False
+        self._release()

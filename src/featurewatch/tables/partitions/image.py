@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final, NamedTuple, Self
 
 from immutables import Map
@@ -243,5 +244,13 @@ def advance_since(before: Since, conditions: tuple[Condition, ...], at_ms: int) 
         condition is old for condition, (old, _) in zip(conditions, before, strict=True)
     ):
         return before
+    if not before:
+        return _begun(conditions, at_ms)
     began = dict(before)
     return tuple((condition, began.get(condition, at_ms)) for condition in conditions)
+
+
+@lru_cache(maxsize=64)
+def _begun(conditions: tuple[Condition, ...], at_ms: int) -> Since:
+    """One tuple for all partitions whose conditions begin at once, as in a loss of a broker."""
+    return tuple((condition, at_ms) for condition in conditions)

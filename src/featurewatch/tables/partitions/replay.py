@@ -6,6 +6,7 @@ record that changed it last.
 """
 
 from collections.abc import Iterable, Iterator
+from sys import intern
 from typing import Final, NamedTuple
 
 from immutables import MapMutation
@@ -203,6 +204,7 @@ class PartitionReplay:
             raise ValueError(f"partition {key[1]} of topic {key[0]} changes and is not known")
         if offset <= before.offset:
             return None
+        key = (intern(key[0]), key[1])
         after = changed_partition(before, data, offset, at_ms, self._min_isr(key[0], before, data))
         self._put(key, before, after)
         return PartitionChanged(key, before, after, data)
@@ -212,7 +214,7 @@ class PartitionReplay:
         topic = self._topics.get(topic_id)
         if topic is None:
             raise ValueError(f"partition {index} is of topic {topic_id}, which is not known")
-        key = (topic_id, index)
+        key = (intern(topic_id), index)  # the same text for all partitions of a topic
         before = self._partitions.get(key)
         if before is not None and offset <= before.offset:
             return None
