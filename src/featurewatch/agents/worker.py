@@ -39,7 +39,7 @@ from featurewatch.streams.source import wall_clock_ms
 from featurewatch.streams.topics import INPUTS, OUTPUTS, RESYNC_REQUESTS, WORKER_OUTPUTS
 from featurewatch.streams.types import ClusterId
 from featurewatch.tables.faust_table import image_table
-from featurewatch.tables.garbage import collect_rarely
+from featurewatch.tables.garbage import collect_rarely, share_memory
 from featurewatch.tables.image.cluster import ClusterImage
 from featurewatch.tables.rows import changelog_topic
 
@@ -151,6 +151,7 @@ class Worker:
             Exception: This worker cannot continue; a new one can.
         """
         collect_rarely()
+        share_memory()
         settings = self.settings
         changelog = changelog_topic(settings.app_id)
         await asyncio.to_thread(ensure_topics, settings.bus, changelogs=[changelog])

@@ -12,6 +12,9 @@ _THRESHOLDS: Final = 50_000, 20, 50
 
 _RELEASE_S: Final = 1.0
 
+_M_ARENA_MAX: Final = -8
+"""The number of the option in glibc's malloc.h."""
+
 
 def collect_rarely() -> None:
     """Makes this process look for garbage less often.
@@ -22,9 +25,20 @@ def collect_rarely() -> None:
     gc.set_threshold(*_THRESHOLDS)
 
 
+def share_memory() -> None:
+    """Makes the threads that start later share one or two of glibc's arenas.
+
+    It gives each of a client's fifty threads one of its own, up to eight for each processor, and
+    each keeps what it freed. Other C libraries do nothing here.
+    """
+    set_option = _c_function("mallopt")
+    if set_option is not None:
+        set_option(_M_ARENA_MAX, 2)
+
+
 @cache
-def _malloc_trim() -> Callable[[int], int] | None:
-    return getattr(ctypes.CDLL(None), "malloc_trim", None)
+def _c_function(name: str) -> Callable[..., int] | None:
+    return getattr(ctypes.CDLL(None), name, None)
 
 
 def release_memory() -> None:
@@ -33,7 +47,7 @@ def release_memory() -> None:
     glibc keeps free memory below anything that is still in use, and a worker keeps some of what
     each message brought. Other C libraries do nothing here.
     """
-    trim = _malloc_trim()
+    trim = _c_function("malloc_trim")
     if trim is not None:
         trim(0)
 
