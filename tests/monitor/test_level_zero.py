@@ -93,7 +93,7 @@ def test_the_kind_of_a_change_distinguishes_it_from_a_removal() -> None:
     steps: list[dict[str, int]] = [{"group": 2}, {"group": 0}, {}, {"group": 0}]
     for version, levels in enumerate(steps, 1):
         engine.apply(z.change(z.early_features(version, **levels), 60 + version))
-    engine.apply(z.gone(z.DRAFT, 70))
+    engine.apply(z.deleted(z.DRAFT, 70))
     assert changes_of(engine) == [
         (0, 0, "finalized"),
         (0, 2, "upgraded"),

@@ -153,7 +153,7 @@ def test_a_snapshot_of_a_migration() -> None:
     assert state.migration == Migration(
         "pre-migration", True, 3000, 3, (NodeId(0), NodeId(1), NodeId(2))
     )
-    engine.apply(z.gone("/brokers/ids/1", 61))
+    engine.apply(z.deleted("/brokers/ids/1", 61))
     after = taken(engine)
     assert after.migration.missing == (0, 2)
     assert (after.revision, after.digest != state.digest) == (state.revision, True)

@@ -48,7 +48,7 @@ def znode_of(word: str, names: Mapping[str, str]) -> Znode:
 def events(verb: str, words: tuple[str, ...], names: Mapping[str, str], now_ms: int) -> list[Event]:
     """What ``read``, ``znode`` or ``gone`` stand for."""
     if verb == "gone":
-        return [z.gone(path_of(words[1]), int(words[0]), now_ms)]
+        return [z.deleted(path_of(words[1]), int(words[0]), now_ms)]
     if verb == "znode":
         zxid, word, *marks = words
         missed = next((int(mark[7:]) for mark in marks if mark.startswith("missed=")), 0)

@@ -92,7 +92,7 @@ class Ensemble:
             self._zxid += 1
             self._remember()
             del self.znodes[path]
-            yield z.gone(path, self._zxid, self._tick())
+            yield z.deleted(path, self._zxid, self._tick())
 
     def _remember(self) -> None:
         self._past.append((self._zxid - 1, dict(self.znodes)))

@@ -94,7 +94,7 @@ def change(
     return ZnodeChange(CLUSTER, znode.path, znode, missed, recreated, zxid, seen_ms or zxid * 10)
 
 
-def gone(path: str, zxid: int, seen_ms: int = 0) -> ZnodeChange:
+def deleted(path: str, zxid: int, seen_ms: int = 0) -> ZnodeChange:
     """A znode was deleted."""
     return ZnodeChange(CLUSTER, path, None, 0, False, zxid, seen_ms or zxid * 10)
 

@@ -73,14 +73,14 @@ def test_absent_and_disabled_finalize_nothing() -> None:
     """Without a znode, or with a disabled one, there is no level and no epoch; it is no error."""
     image = watched(z.features({MV: 3}, 5, 7))
     off = z.change(z.features({}, 5, 8, enabled=False), 60)
-    for event in (z.gone(z.FEATURE, 60), off):
+    for event in (z.deleted(z.FEATURE, 60), off):
         after, delta = fold(image, event)
         assert (dict(after.features.levels), after.features.epoch) == ({}, -1)
         assert [(level.feature, level.before, level.after) for level in delta.levels] == [
             (MV, 3, 0)
         ]
         assert after.zookeeper.issues == image.zookeeper.issues
-    gone = fold_all([z.gone(z.FEATURE, 60)], image).features.provenance
+    gone = fold_all([z.deleted(z.FEATURE, 60)], image).features.provenance
     assert gone == ZnodeProvenance(z.FEATURE, -1, 60, -1, 600)
 
 
@@ -130,7 +130,7 @@ def test_changes_that_were_read_before_are_skipped() -> None:
     """A change up to a transaction behind the newest one is skipped, and so is a repeated
     snapshot."""
     first = z.reading("s1", [z.broker(1, OLD, 10)], 50)
-    changes = [z.change(z.broker(2, NEW, 60), 60), z.gone("/brokers/ids/2", 61)]
+    changes = [z.change(z.broker(2, NEW, 60), 60), z.deleted("/brokers/ids/2", 61)]
     events: list[Event] = [*first, *changes]
     image = fold_all(events)
     for event in events:
@@ -166,7 +166,7 @@ def test_the_controller_comes_from_its_znode() -> None:
     )
     assert zookeeper.migration is not None
     assert zookeeper.migration.kraft_controller_id == 3000
-    after = fold_all([z.gone("/controller", 60)], image).zookeeper
+    after = fold_all([z.deleted("/controller", 60)], image).zookeeper
     assert (after.controller, after.controller_epoch) == (None, 4)
 
 
@@ -181,7 +181,7 @@ def test_the_log_outranks_zookeeper() -> None:
     assert dict(complete.features.levels) == {MV: 21}
     assert set(complete.zookeeper.unregistered) == {2}
     after = fold_all(
-        [z.change(z.features({TV: 1}, 5, 1), 60), z.gone("/brokers/ids/2", 61)], complete
+        [z.change(z.features({TV: 1}, 5, 1), 60), z.deleted("/brokers/ids/2", 61)], complete
     )
     assert after.features is complete.features
     assert (len(after.zookeeper.nodes), len(after.zookeeper.unregistered)) == (1, 0)

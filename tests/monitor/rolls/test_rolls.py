@@ -165,14 +165,14 @@ def test_an_absent_broker_is_not_upgraded() -> None:
     the roll does not end while it is absent."""
     brokers = [z.broker(node, OLD, node) for node in (1, 2)]
     start: list[Event] = [*z.reading("s", brokers, 10), z.following(11)]
-    away = [z.gone("/brokers/ids/1", 20), z.change(z.broker(1, NEW, 21), 21)]
-    *_, (rolls, _) = rolls_after([*start, *away, z.gone("/brokers/ids/2", 30)])
+    away = [z.deleted("/brokers/ids/1", 20), z.change(z.broker(1, NEW, 21), 21)]
+    *_, (rolls, _) = rolls_after([*start, *away, z.deleted("/brokers/ids/2", 30)])
     assert rolls.current is not None
     assert rolls.current.state == "rolling"
-    *_, (same, _) = rolls_after([*start, z.gone("/brokers/ids/1", 20), z.change(brokers[0], 25)])
+    *_, (same, _) = rolls_after([*start, z.deleted("/brokers/ids/1", 20), z.change(brokers[0], 25)])
     assert same.current is None
     *_, (rolls, _) = rolls_after(
-        [*start, *away, z.gone("/brokers/ids/2", 30), z.change(z.broker(2, NEW, 31), 31)]
+        [*start, *away, z.deleted("/brokers/ids/2", 30), z.change(z.broker(2, NEW, 31), 31)]
     )
     assert rolls.current is not None
     assert (rolls.current.state, rolls.current.rolled_ms) == ("rolled", 310)

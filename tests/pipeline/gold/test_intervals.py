@@ -101,7 +101,7 @@ def test_nothing_ends_before_it_began() -> None:
     """If the clock of another source is behind, an interval has no length."""
     brokers = [z.broker(1, OLD, 1)]
     events: list[Event] = [*z.reading("s", brokers, 10, seen_ms=1000), z.following(1001)]
-    assert spans("capability", *events, z.gone("/brokers/ids/1", 20, seen_ms=7)) == [
+    assert spans("capability", *events, z.deleted("/brokers/ids/1", 20, seen_ms=7)) == [
         (1, "3.9", 1000, 1000)
     ]
 

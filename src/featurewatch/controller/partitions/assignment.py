@@ -70,12 +70,12 @@ class ReplicaAssignment:
 
     def remove(self, broker_id: int) -> "ReplicaAssignment":
         """The assignment without one replica, in whatever list it is."""
-        gone = (broker_id,)
+        removed = (broker_id,)
         return ReplicaAssignment(
-            without(self.replicas, gone),
-            without(self.adding, gone),
-            without(self.removing, gone),
-            without(self.ordered_target, gone),
+            without(self.replicas, removed),
+            without(self.adding, removed),
+            without(self.removing, removed),
+            without(self.ordered_target, removed),
         )
 
     def is_complete(self, isr: Iterable[int]) -> bool:
@@ -85,5 +85,5 @@ class ReplicaAssignment:
 
 def without(broker_ids: Iterable[int], removed: Iterable[int]) -> tuple[int, ...]:
     """The ids that are not removed, in their order."""
-    gone = frozenset(removed)
-    return tuple(broker_id for broker_id in broker_ids if broker_id not in gone)
+    excluded = frozenset(removed)
+    return tuple(broker_id for broker_id in broker_ids if broker_id not in excluded)

@@ -111,8 +111,8 @@ def _gates(table: Mapping[str, Any], before: Sequence[ReleaseFile]) -> dict[str,
 def _requests(found: Mapping[str, str], before: Sequence[ReleaseFile]) -> dict[str, str]:
     """The versions that differ; ``none`` of a request that the release no longer has."""
     known = requests(before)
-    gone = {name: "none" for name in known if name not in found}
-    return {name: of for name, of in sorted(found.items()) if known.get(name) != of} | gone
+    removed = {name: "none" for name in known if name not in found}
+    return {name: of for name, of in sorted(found.items()) if known.get(name) != of} | removed
 
 
 def _records(found: Iterable[Row], known: Mapping[int, Row], kafka: str) -> list[Row]:

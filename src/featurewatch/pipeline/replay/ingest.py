@@ -111,9 +111,9 @@ def _read_all(
     """Reads all splits; returns their rows and their statistics."""
     frames: list[DataFrame] = []
 
-    def read(splits: Sequence[ReplaySplit], gone: frozenset[int]) -> list[SplitStats]:
+    def read(splits: Sequence[ReplaySplit], removed: frozenset[int]) -> list[SplitStats]:
         before(len(splits))
-        stale = [*gone, *(split.number for split in splits)]
+        stale = [*removed, *(split.number for split in splits)]
         frame = _rows(lake, splits).persist(StorageLevel.MEMORY_AND_DISK)
         stack.callback(frame.unpersist)
         frames[:] = [*(previous.where(~fn.col("split").isin(stale)) for previous in frames), frame]

@@ -66,8 +66,8 @@ def learn(kafka: InstalledKafka, known: Sequence[ReleaseFile], place: str, at: s
             content = compose_records(kafka.release, metadata, messages, sources, (), apis)
         else:
             content = compose_whole(kafka.release, table, metadata, messages, sources, (), apis)
-        gone = requests(known).keys() - content["requests"].keys()
-        content["requests"] |= dict.fromkeys(sorted(gone), "none")
+        removed = requests(known).keys() - content["requests"].keys()
+        content["requests"] |= dict.fromkeys(sorted(removed), "none")
         content["learned"] = {"from": place, "at": at, "left_out": left_out}
         check_content(json.loads(json.dumps(content)), known)
     except (ShapeError, SchemaError) as error:

@@ -122,7 +122,7 @@ def fold_answers_resync(image: ClusterImage, event: SourceResync) -> Folded:
         return replace(image, answers=replace(answers, resync=resync)), NOTHING
     if answers.resync is None:
         return image, SKIPPED
-    gone: NodeChanges = dict.fromkeys(answers.resync.nodes)
+    removed: NodeChanges = dict.fromkeys(answers.resync.nodes)
     disagreements = answers.disagreements
     for feature in answers.resync.features:
         disagreements = disagreements.delete(feature)
@@ -130,10 +130,10 @@ def fold_answers_resync(image: ClusterImage, event: SourceResync) -> Folded:
     sources = image.sources.without_lost(API_VERSIONS.short_name)
     image = replace(image, answers=answers, sources=sources)
     if is_beside:
-        return _with_answers(image, gone)
-    if not gone:
+        return _with_answers(image, removed)
+    if not removed:
         return image, NOTHING
-    return replace(image, nodes=image.nodes.with_changes(gone)), ClusterDelta(nodes=gone)
+    return replace(image, nodes=image.nodes.with_changes(removed)), ClusterDelta(nodes=removed)
 
 
 def _check_number(nodes: NodesImage, node: Node) -> None:

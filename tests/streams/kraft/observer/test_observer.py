@@ -517,7 +517,11 @@ def test_records_that_are_never_committed_are_not_held_for_ever() -> None:
 
 def test_the_transitions_have_every_possible_response() -> None:
     """The table has each pair but those in which the answer fits no question of the phase."""
-    parts = {ResponseKind.SNAPSHOT_PART, ResponseKind.SNAPSHOT_WHOLE, ResponseKind.SNAPSHOT_GONE}
+    parts = {
+        ResponseKind.SNAPSHOT_PART,
+        ResponseKind.SNAPSHOT_WHOLE,
+        ResponseKind.SNAPSHOT_NOT_FOUND,
+    }
     contents = {ResponseKind.RECORDS, ResponseKind.DIVERGED, ResponseKind.SNAPSHOT_NAMED}
     for phase, response_kind in product(ObserverState, ResponseKind):
         impossible = response_kind in (contents if phase is ObserverState.SNAPSHOT else parts)

@@ -66,8 +66,8 @@ def stop_broker(before: RehearsedPartitions, broker_id: int, *, in_order: bool) 
                     unclean.add(partition)
         changed[partition] = _without_replica(after, broker_id)
     broker = before.brokers.get(broker_id, RehearsedBroker())
-    gone = before.with_broker(broker_id, broker._replace(is_fenced=True, is_stopping=False))
-    return OperationResult(gone.with_partitions(changed), unclean=frozenset(unclean))
+    fenced = before.with_broker(broker_id, broker._replace(is_fenced=True, is_stopping=False))
+    return OperationResult(fenced.with_partitions(changed), unclean=frozenset(unclean))
 
 
 def _without_stopping(

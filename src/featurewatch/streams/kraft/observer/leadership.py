@@ -90,7 +90,7 @@ class Leadership:
         if is_snapshot_gone:
             message = f"{request.to} no longer has the snapshot that it named"
             self._failures.record(request.to, message, now_ms)
-            return ResponseKind.SNAPSHOT_GONE
+            return ResponseKind.SNAPSHOT_NOT_FOUND
         if error in requests.ADVICE:
             self._controllers.mark_tried(request.to)
             advice = requests.ADVICE[error].format(cluster=self._cluster)

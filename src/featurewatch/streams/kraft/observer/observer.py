@@ -155,7 +155,7 @@ class Observer:
         kind = self._leadership.on_response(request, response, now_ms)
         if kind is not None:
             self._move(kind)
-            if kind is ResponseKind.SNAPSHOT_GONE:
+            if kind is ResponseKind.SNAPSHOT_NOT_FOUND:
                 self._backoff(now_ms)
             if kind is ResponseKind.BEHIND and self._leadership.has_log_restarted(now_ms):
                 return self._restart(0, "every controller is at an older leader epoch")

@@ -49,7 +49,7 @@ class ResponseKind(StrEnum):
     SNAPSHOT_NAMED = "snapshot named"
     SNAPSHOT_PART = "snapshot part"
     SNAPSHOT_WHOLE = "snapshot whole"
-    SNAPSHOT_GONE = "snapshot gone"
+    SNAPSHOT_NOT_FOUND = "snapshot not found"
     NEW_LEADER = "new leader"
     NOT_LEADER = "not leader"
     BEHIND = "behind"
@@ -77,7 +77,7 @@ TRANSITIONS: Final[Mapping[tuple[ObserverState, ResponseKind], ObserverState]] =
         (ObserverState.FETCHING, ResponseKind.LOST): ObserverState.SEEKING,
         (ObserverState.SNAPSHOT, ResponseKind.SNAPSHOT_PART): ObserverState.SNAPSHOT,
         (ObserverState.SNAPSHOT, ResponseKind.SNAPSHOT_WHOLE): ObserverState.FETCHING,
-        (ObserverState.SNAPSHOT, ResponseKind.SNAPSHOT_GONE): ObserverState.FETCHING,
+        (ObserverState.SNAPSHOT, ResponseKind.SNAPSHOT_NOT_FOUND): ObserverState.FETCHING,
         (ObserverState.SNAPSHOT, ResponseKind.NEW_LEADER): ObserverState.SEEKING,
         (ObserverState.SNAPSHOT, ResponseKind.NOT_LEADER): ObserverState.SEEKING,
         (ObserverState.SNAPSHOT, ResponseKind.BEHIND): ObserverState.SEEKING,

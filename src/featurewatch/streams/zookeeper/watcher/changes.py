@@ -85,7 +85,7 @@ class ChangeRecorder:
             self.need_snapshot(f"{path} may be read now")
             self._cache.remove(path)
 
-    def gone(self, path: str, seen_ms: int) -> list[WatcherEvent]:
+    def deleted(self, path: str, seen_ms: int) -> list[WatcherEvent]:
         """The znode does not exist, or is no longer wanted."""
         self._sizes.pop(path, None)
         update = self._cache.remove(path)

@@ -69,7 +69,7 @@ class ResponseHandler:
         for target in targets:
             self._failures.clear(target)
             if target.kind is TargetKind.DATA:
-                events += self._changes.gone(target.path, seen_ms)
+                events += self._changes.deleted(target.path, seen_ms)
         return events
 
     def _absent(self, request: ReadRequest, seen_ms: int) -> list[WatcherEvent]:
@@ -78,7 +78,7 @@ class ResponseHandler:
         if is_listed(target):
             return self._gone(self._reads.drop(target), seen_ms)
         if target.kind is TargetKind.DATA:
-            events = self._changes.gone(target.path, seen_ms)
+            events = self._changes.deleted(target.path, seen_ms)
         else:
             events = self._gone(self._reads.listed(target, ()), seen_ms)
         if request.operation is not ReadOperation.EXISTS:

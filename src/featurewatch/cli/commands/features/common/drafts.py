@@ -47,11 +47,13 @@ async def delete_by_draft(
     lines = [f"Please confirm deletion of the following {kind}:"]
     lines += [f"{number}. {name}" for number, name in enumerate(names, start=1)]
     features = [FeatureName(name) for name in names]
-    gone = [FeatureUpdate(name, FeatureLevel(0), UpgradeType.SAFE_DOWNGRADE) for name in features]
+    deleted = [
+        FeatureUpdate(name, FeatureLevel(0), UpgradeType.SAFE_DOWNGRADE) for name in features
+    ]
     async with target.connect(FeatureAdmin, changes=True, dialect=target.dialect) as admin:
         _agree([*lines, ""], "[Y/n] ", yes=yes)
-        result = await (admin.delete(features) if early else admin.update(gone))
-        metadata = await admin.describe_applied(() if result.refused else gone)
+        result = await (admin.delete(features) if early else admin.update(deleted))
+        metadata = await admin.describe_applied(() if result.refused else deleted)
     _report(target, result, metadata)
 
 
