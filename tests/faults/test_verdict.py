@@ -136,6 +136,15 @@ def test_an_alert_without_a_reason_is_false() -> None:
     assert failures(replace(WHOLE, alerts=alerts), first_alert=2) == ()
 
 
+def test_a_source_that_flaps_is_not_stuck() -> None:
+    """Several outages within ten minutes are one alert, which ends ten minutes after the last."""
+    flaps = alert("source-stalled", "firing", evidence={"state": "flapping"})
+    assert failures(replace(WHOLE, alerts=[flaps]), may_fire=["source-stalled"]) == ()
+    stalls = alert("source-stalled", "firing", evidence={"state": "stalled"})
+    stuck = failures(replace(WHOLE, alerts=[stalls]), may_fire=["source-stalled"])
+    assert stuck == ("stuck_alerts",)
+
+
 def test_an_alert_that_still_fires_is_stuck() -> None:
     """Even if it had a reason; one that fires again after its end is stuck too."""
     fires = alert("source-stalled", "firing")

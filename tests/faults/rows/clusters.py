@@ -4,6 +4,7 @@ import asyncio
 import json
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -59,7 +60,10 @@ def alerts_without_bound(stack: Stack) -> Iterator[None]:
     yield
     alerts = stack.reader.alerts_of(_HOSTILE)[first:]
     if not any(alert["rule"] == _LEFT_OUT for alert in alerts):
-        stack.notes.append(f"{_LEFT_OUT} did not fire for the hostile cluster")
+        rules = dict(Counter(alert["rule"] for alert in alerts))
+        stack.notes.append(
+            f"{_LEFT_OUT} did not fire for the hostile cluster, but {rules or 'none'}"
+        )
     if len({alert["id"] for alert in alerts}) > _MAX_ALERTS:
         stack.notes.append(f"{len(alerts)} alerts of the hostile cluster")
 
