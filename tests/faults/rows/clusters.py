@@ -12,7 +12,8 @@ from typing import Any, Final
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from featurewatch.streams.codec.events import encode
+from featurewatch.monitor.input_messages import decode_input
+from featurewatch.streams.codec.events import MalformedEventError, encode
 from featurewatch.streams.events import Event
 from featurewatch.streams.topics import METADATA_LOG
 from featurewatch.streams.types import ClusterId
@@ -43,16 +44,24 @@ def _publish(stack: Stack, *events: Any) -> None:
     for event in events:
         own: Event = replace(event, cluster=_HOSTILE, seen_ms=time.time_ns() // 1_000_000)
         message = encode(METADATA_LOG, own)
+        read = decode_input(METADATA_LOG, message.key, message.value)
+        if isinstance(read, MalformedEventError):  # else the row would show nothing
+            raise read
         topic, headers = stack.topic(METADATA_LOG.short_name), dict(message.headers)
         producer.produce(topic, message.value, message.key, headers={**headers})
     producer.flush(60)
+
+
+def _next_offset() -> int:
+    """Higher than all before it: the times of these records are ten times their offsets."""
+    return time.time_ns() // 10**9 * 10_000
 
 
 @contextmanager
 def alerts_without_bound(stack: Stack) -> Iterator[None]:
     """300 nodes, and 150 finalized features of which none supports any."""
     first = len(stack.reader.alerts_of(_HOSTILE))
-    base = time.time_ns() // 1000
+    base = _next_offset()
     nodes = [records.register(number, records.NEW, fenced=False) for number in range(300)]
     levels = [records.level(f"odd.{base}.{number}", 1) for number in range(150)]
     commits = (_commit(base, nodes), _commit(base + 1000, levels))
@@ -61,9 +70,8 @@ def alerts_without_bound(stack: Stack) -> Iterator[None]:
     alerts = stack.reader.alerts_of(_HOSTILE)[first:]
     if not any(alert["rule"] == _LEFT_OUT for alert in alerts):
         rules = dict(Counter(alert["rule"] for alert in alerts))
-        stack.notes.append(
-            f"{_LEFT_OUT} did not fire for the hostile cluster, but {rules or 'none'}"
-        )
+        found = f"{_LEFT_OUT} did not fire for the hostile cluster, but {rules or 'none'}"
+        stack.notes.append(found)
     if len({alert["id"] for alert in alerts}) > _MAX_ALERTS:
         stack.notes.append(f"{len(alerts)} alerts of the hostile cluster")
 
@@ -71,7 +79,7 @@ def alerts_without_bound(stack: Stack) -> Iterator[None]:
 @contextmanager
 def clear_elr_flood(stack: Stack) -> Iterator[None]:
     """Partitions with gaps in their numbers, and many records that clear all eligible leaders."""
-    base = time.time_ns() // 1000
+    base = _next_offset()
     topic = records.record("TOPIC_RECORD", {"topicId": "t", "name": "topic"})
     fields = {"topicId": "t", "replicas": [1, 2, 3], "isr": [1], "leader": 1}
     epochs = {"leaderEpoch": 0, "partitionEpoch": 0}
