@@ -233,6 +233,30 @@ async def test_the_wrong_cluster_stalls_the_source():
         assert "belong to cluster other, not mine" in status.detail
 
 
+async def test_names_that_led_to_another_cluster_are_resolved_again():
+    """The connections to its nodes are closed, as the next ones may lead to this cluster's."""
+    other, ours, sink = (
+        ScriptedNode(cluster="other"),
+        ScriptedNode(cluster="mine"),
+        ApiVersionsSink(),
+    )
+    async with listening([other]):
+        nodes = [other, ours]
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await nodes[min(other.connections, 1)].serve(reader, writer)
+
+        server = await asyncio.start_server(serve, other.address.host, 0)
+        async with server:
+            port = server.sockets[0].getsockname()[1]
+            other.address = Address(other.address.host, port)
+            ours.brokers = [(1, other.address)]
+            source = source_of([other], sink, cluster="mine")
+            for _ in range(2):
+                await source.round()
+            assert source.report().state is SourceState.FOLLOWING
+
+
 async def test_the_source_is_stalled_while_no_node_listens():
     """It keeps trying; the report says where nobody listens."""
     node, sink = ScriptedNode(), ApiVersionsSink()

@@ -40,6 +40,8 @@ class HostileController:
     records: bytes = b""
     end: int = 1
     raw: bytes | None = None
+    error: ErrorCode = ErrorCode.none
+    """The error of each Fetch response as a whole."""
     grows: int = 0
     sent: int = 0
     asked: list[int] = field(default_factory=list)
@@ -70,7 +72,7 @@ class HostileController:
             partition = replace(partition, snapshot_id=snapshot, log_start_offset=i64(100))
         topic = fetch.FetchableTopicResponse(topic_id=METADATA_TOPIC_ID, partitions=(partition,))
         response: Entity = fetch.FetchResponse(
-            throttle_time=NO_TIME, error_code=ErrorCode.none, session_id=i32(0), responses=(topic,)
+            throttle_time=NO_TIME, error_code=self.error, session_id=i32(0), responses=(topic,)
         )
         return response
 

@@ -48,7 +48,10 @@ class ConnectionPool:
             try:
                 response = await reused.request_api_versions(self._settings.timeout_s, expected)
                 return _features(address, response)
-            except (ResponseTimeoutError, OtherNodeError):
+            except ResponseTimeoutError:
+                raise
+            except OtherNodeError:
+                await reused.close()  # the same name may lead to this node by the next time
                 raise
             except NodeError:
                 # A restarted node closed its end of the old connection: that alone is no miss.

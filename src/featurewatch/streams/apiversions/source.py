@@ -132,6 +132,7 @@ class ApiVersionsSource(SourceShell):
                 "check the addresses, or the cluster's id in the settings"
             )
             self._tracker, self._addresses, self._has_followed = None, {}, False
+            await self._peers.retain(())  # the same names may lead to this cluster by then
             return
         self._cluster = self._cluster or cluster
         self._settings.addresses.add_listing(discovered.nodes)

@@ -21,6 +21,7 @@ from featurewatch.streams.kraft.errors import NotAControllerError
 from featurewatch.streams.kraft.observer import fetch_api
 from featurewatch.streams.kraft.observer.observer import Observer
 from featurewatch.streams.kraft.observer.requests import (
+    ADVICE,
     FetchRequest,
     ObserverRequest,
     ObserverResponse,
@@ -130,11 +131,15 @@ class QuorumReader:
         wait_ms = values.max_wait_ms if isinstance(values, FetchRequest) else 0
         timeout_s = self._quorum.request_timeout_s + wait_ms / 1000
         try:
-            return read(await connection.request(request, timeout_s))
+            response = read(await connection.request(request, timeout_s))
         except NodeError:
             if connection.closed:
                 self._connections.pop(values.to, None)
             raise
+        if response.error in ADVICE:
+            # The name of a node of another cluster may lead to ours by the next attempt.
+            await self._connections.pop(values.to).close()
+        return response
 
     async def _connection_to(self, address: Address) -> Connection:
         connection = self._connections.pop(address, None)
