@@ -6,6 +6,7 @@ import types
 from dataclasses import fields, is_dataclass
 from datetime import timedelta
 from enum import Enum
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -70,6 +71,7 @@ PLAIN = {
 }
 
 
+@cache  # a strategy finds out once what it can draw
 def instances(kind: Any) -> st.SearchStrategy[Any]:
     """Messages of a class of kio's."""
     hints = get_type_hints(kind)

@@ -17,6 +17,7 @@ from featurewatch.streams.events import Event
 from featurewatch.streams.outputs import Alert, FeatureChange
 from featurewatch.streams.topics import METADATA_LOG, ZOOKEEPER
 from tests.pipeline.audit.lakes import Read, Topics, history, in_another_order, with_crashes, work
+from tests.plugins.nightly import case_seeds
 
 Order = Callable[[list[Read], int], list[Read]]
 Live = dict[str, list[LiveOutput]]
@@ -87,8 +88,9 @@ def is_found(seed: int, order: Order) -> bool:
 def test_an_order_is_found_where_there_is_one() -> None:
     """Whether the worker was late with a topic now and then, or processed one topic after the
     other."""
-    assert [seed for seed in range(40) if not is_found(seed, in_another_order)] == []
-    assert [seed for seed in range(40) if not is_found(seed, topic_by_topic)] == []
+    seeds = case_seeds(150)
+    assert [seed for seed in seeds if not is_found(seed, in_another_order)] == []
+    assert [seed for seed in seeds if not is_found(seed, topic_by_topic)] == []
 
 
 # Many messages before the first output, logs that are read again, and the most corrections.
