@@ -9,7 +9,7 @@ from enum import Enum
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
 import kio.schema
 from hypothesis import strategies as st
@@ -93,7 +93,7 @@ def _field(hint: Any, metadata: Any) -> st.SearchStrategy[Any]:
         item = _field(get_args(hint)[0], metadata)
         return nothing | st.lists(item, max_size=3).map(tuple)
     if is_dataclass(hint):
-        return nothing | instances(hint)
+        return nothing | instances(cast("Any", hint))
     return nothing | PLAIN[metadata["kafka_type"]]
 
 

@@ -17,7 +17,7 @@ from featurewatch.streams.events import Event
 from featurewatch.streams.outputs import Alert, FeatureChange
 from featurewatch.streams.topics import METADATA_LOG, ZOOKEEPER
 from tests.pipeline.audit.lakes import Read, Topics, history, in_another_order, with_crashes, work
-from tests.plugins.nightly import case_seeds
+from tests.plugins.nightly import case_count, case_seeds
 
 Order = Callable[[list[Read], int], list[Read]]
 Live = dict[str, list[LiveOutput]]
@@ -124,7 +124,7 @@ def test_an_alert_that_is_raised_again_has_another_id() -> None:
 
 def test_no_order_says_what_is_wrong() -> None:
     """No live output may be missing, be invented, or have another content."""
-    for seed in range(12):
+    for seed in range(case_count(50)):
         reads = Topics().publish(history(seed))
         outputs = [*work(reads)]
         live = live_of(outputs)
