@@ -21,9 +21,18 @@ UV := $(shell command -v uv 2>/dev/null)
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
+# What an installation takes from pyproject.toml: settings of tools, and comments, change no environment.
+# It keeps its time while it says the same, so that nothing is installed again.
+INSTALLED := .cache/installed.toml
+
+$(INSTALLED): pyproject.toml
+	@mkdir -p $(@D)
+	@awk '/^\[/ { tool = /^\[+tool\./ && !/^\[tool\.setuptools/ } !tool && !/^ *(#|$$)/' $< > $@.new
+	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+
 $(VENV)/ready: WANTED := -e '.[stack,rocksdb,pipeline,shell]' --group dev
 $(DEMO_VENV)/ready: WANTED := -e '.[stack]'
-$(VENV)/ready $(DEMO_VENV)/ready: pyproject.toml constraints.txt
+$(VENV)/ready $(DEMO_VENV)/ready: $(INSTALLED) constraints.txt
 	@echo "Setting up an environment in $(@D)."
 ifdef UV
 	@$(UV) venv --quiet --clear --python $(or $(PYTHON),3.11) $(@D)

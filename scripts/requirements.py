@@ -185,6 +185,8 @@ def named_in_python(
 @cache  # several reports of one run read the same thousand files
 def _docstrings(source: str) -> list[tuple[str, Collection[str], list[str]]]:
     """The module and each test of it: its name, the forms that it runs, and the ids it names."""
+    if _NAMED.search(source) is None:
+        return []
     tree = ast.parse(source)
     module_forms = [
         form
@@ -193,7 +195,7 @@ def _docstrings(source: str) -> list[tuple[str, Collection[str], list[str]]]:
         for form in _marked(ast.unparse(node.value))
     ]
     found = []
-    for node in ast.walk(tree):
+    for node in _statements(tree):
         forms: Collection[str] = module_forms
         match node:
             case ast.Module():
@@ -204,6 +206,14 @@ def _docstrings(source: str) -> list[tuple[str, Collection[str], list[str]]]:
                 continue
         found.append((name, forms, names_in(ast.get_docstring(node) or "")))
     return found
+
+
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    """A node and what is below it, without expressions, which define no test."""
+    yield node
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
+            yield from _statements(child)
 
 
 def _forms_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Collection[str]:

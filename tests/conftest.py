@@ -43,6 +43,7 @@ from tests.process_logs import started
 from tests.shared_servers import SharedServers
 
 pytest_plugins = (
+    "tests.plugins.collecting",
     "tests.plugins.flaky",
     "tests.plugins.fuzzing",
     "tests.plugins.process_logs",

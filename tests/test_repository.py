@@ -52,6 +52,10 @@ def test_no_file_contains_a_foreign_path_or_host() -> None:
     assert occurrences == []
 
 
+_FROM_TESTS = re.compile(r"\b(?:from|import)\s+tests\b(?:[^\n(]|\\\n)*(?:\([^)]*\))?")
+"""What may be an import of a part of the tests. Only a file with one of a test module is parsed."""
+
+
 def _imported(text: str) -> Iterator[str]:
     """The dotted names that a module imports, at its top or below."""
     for node in ast.walk(ast.parse(text)):
@@ -67,6 +71,7 @@ def test_no_test_module_imports_another() -> None:
         f"{name}: {imported}"
         for name, text in _texts()
         if name.startswith("tests/") and name.endswith(".py")
+        if any("test_" in found for found in _FROM_TESTS.findall(text))
         for imported in _imported(text)
         if imported.startswith("tests.") and ".test_" in imported
     ]

@@ -21,9 +21,9 @@ USED_BY_TESTS = {
 """Names that occur nowhere else in the product, each with its reason."""
 
 
-def public_names(source: str) -> Iterator[str]:
+def public_names(tree: ast.AST) -> Iterator[str]:
     """The names of functions, methods and classes that are neither private nor commands."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(tree):
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             continue
         decorators = " ".join(map(ast.unparse, node.decorator_list))
@@ -31,13 +31,16 @@ def public_names(source: str) -> Iterator[str]:
             yield node.name
 
 
-def names_in_code(source: str) -> Iterator[str]:
+def names_in_code(tree: ast.AST) -> Iterator[str]:
     """The words of a module without its docstrings: a mention in prose is no use."""
-    tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             node.value.value = None
-    yield from WORD.findall(ast.unparse(tree))
+        for value in vars(node).values():
+            # Names are texts of nodes or lists of them, and so are the constants of code.
+            for text in value if isinstance(value, list) else (value,):
+                if isinstance(text, str):
+                    yield from WORD.findall(text)
 
 
 def test_the_product_uses_its_public_code() -> None:
@@ -45,9 +48,9 @@ def test_the_product_uses_its_public_code() -> None:
     defined: Counter[str] = Counter()
     used: Counter[str] = Counter()
     for file in PACKAGE.rglob("*.py"):
-        source = file.read_text()
-        defined.update(public_names(source))
-        used.update(names_in_code(source))
+        tree = ast.parse(file.read_text())
+        defined.update(public_names(tree))
+        used.update(names_in_code(tree))
     for file in (*(ROOT / "scripts").rglob("*.py"), ROOT / "pyproject.toml"):
         used.update(WORD.findall(file.read_text()))
     tested: set[str] = set()

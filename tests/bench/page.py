@@ -13,10 +13,9 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from confluent_kafka import Consumer, Producer, TopicPartition
-from playwright.sync_api import Browser, Page, sync_playwright
 
 from featurewatch.streams.bus.settings import BusSettings
 from featurewatch.streams.bus.topics import ensure_topics
@@ -26,6 +25,9 @@ from tests.bench.requirements import MissingRequirementError
 from tests.processes import Process, wait_ready
 from tests.web.chromium import ARGUMENTS, CHROMIUM, NO_CHROMIUM
 from tests.web.samples import state_of
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
 
 CLUSTERS: Final = 1_000
 CHANGES: Final = 60
@@ -62,6 +64,9 @@ def run(bus: BusSettings, directory: Path) -> Iterator[dict[str, Any]]:
     if CHROMIUM is None:
         raise MissingRequirementError(NO_CHROMIUM)
     ensure_topics(bus)
+    # Every process that collects the tests imports this module.
+    from playwright.sync_api import sync_playwright
+
     producer = Producer(bus.client(linger_ms=0) | {"acks": "all"})
     for number in range(CLUSTERS):
         _publish(producer, bus, f"c-{number:04d}", 19)
@@ -83,7 +88,7 @@ def run(bus: BusSettings, directory: Path) -> Iterator[dict[str, Any]]:
         server.kill()
 
 
-def _first_list(browser: Browser, url: str) -> dict[str, Any]:
+def _first_list(browser: "Browser", url: str) -> dict[str, Any]:
     lists, bare = [], []
     for _ in range(LOADS):
         bare.append(_load_ms(f"{url}api/v1/clusters?order=urgency"))
@@ -104,7 +109,7 @@ def _load_ms(url: str) -> float:
     return (time.perf_counter() - began) * 1e3
 
 
-def _changes(browser: Browser, url: str, bus: BusSettings, producer: Producer) -> dict[str, Any]:
+def _changes(browser: "Browser", url: str, bus: BusSettings, producer: Producer) -> dict[str, Any]:
     """Each change goes to the page and to the bare consumer."""
     chance = random.Random(584)
     shown, bare = [], []
@@ -154,7 +159,7 @@ def _arrived_ms(consumer: Consumer) -> float:
     raise TimeoutError("the bare consumer got nothing")
 
 
-def _shown_ms(page: Page, text: str) -> float:
+def _shown_ms(page: "Page", text: str) -> float:
     """The time at which the row had a text, in milliseconds since the epoch."""
     deadline = time.monotonic() + _DEADLINE_S
     while time.monotonic() < deadline:

@@ -7,6 +7,7 @@ after ``$`` with what they print, ``text`` is neither.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -67,6 +68,7 @@ def commands(block: Block) -> Iterator[Command]:
             yield Command(block.page, block.line, line, output)
 
 
-def all_blocks() -> list[Block]:
-    """Returns the blocks of all documents."""
-    return [block for page in PAGES for block in blocks(page)]
+@cache
+def all_blocks() -> tuple[Block, ...]:
+    """Returns the blocks of all documents, which are read once in a process."""
+    return tuple(block for page in PAGES for block in blocks(page))

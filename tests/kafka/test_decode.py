@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from featurewatch.kafka.decode import DecodeError, read_entity, skip_tags
 from featurewatch.kafka.encode import write_entity
 from featurewatch.kafka.messages import ApiVersionsResponseV4
-from tests.kafka.kio_messages import PAIRS, instances, name_of, plain, written
+from tests.kafka.kio_messages import PAIRS, instances, name_of, pair_of, plain, written
 
 HOSTILE = [
-    (ours, theirs)
-    for ours, theirs in PAIRS
-    if name_of(ours)
+    pair
+    for pair in PAIRS
+    if name_of(pair)
     in (
         "ApiVersionsResponse-0",
         "ApiVersionsResponse-3",
@@ -32,17 +32,12 @@ HOSTILE = [
 """The responses to sources and to logins."""
 
 
-def named(pair):
-    """The test's id."""
-    return name_of(pair[0])
-
-
-@pytest.mark.parametrize("pair", PAIRS, ids=named)
+@pytest.mark.parametrize("pair", PAIRS, ids=name_of)
 @given(data=st.data())
 @settings(max_examples=5, suppress_health_check=[HealthCheck.too_slow])
 def test_a_message_is_read_as_it_was_written(pair, data):
     """Every field of every message that kio has too, tagged ones included."""
-    kind, theirs = pair
+    kind, theirs = pair_of(pair)
     expected = data.draw(instances(theirs))
     content = written(expected)
     message, end = read_entity(kind, memoryview(content))
@@ -67,12 +62,12 @@ def without_configs(message, name, version):
 
 
 @pytest.mark.fuzz
-@pytest.mark.parametrize("pair", HOSTILE, ids=named)
+@pytest.mark.parametrize("pair", HOSTILE, ids=name_of)
 @given(data=st.data())
 @settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow])
 def test_a_response_that_was_cut_off_is_refused(pair, data):
     """Wherever it ends early: an error, and neither a wrong message nor anything worse."""
-    kind, theirs = pair
+    kind, theirs = pair_of(pair)
     content = written(data.draw(instances(theirs)))
     end = data.draw(st.integers(0, max(0, len(content) - 1)))
     with pytest.raises(DecodeError):
@@ -80,14 +75,15 @@ def test_a_response_that_was_cut_off_is_refused(pair, data):
 
 
 @pytest.mark.fuzz
-@pytest.mark.parametrize("pair", HOSTILE, ids=named)
+@pytest.mark.parametrize("pair", HOSTILE, ids=name_of)
 @given(st.binary(max_size=200))
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 def test_no_bytes_do_harm(pair, content):
     """Anything is a message or an `DecodeError`: a length is no reason to take memory."""
+    kind, _ = pair_of(pair)
     for hostile in (content, content + b"\xff\xff\xff\xff\x0f" * 4, b"\x7f" * 4 + content):
         try:
-            read_entity(pair[0], hostile)
+            read_entity(kind, hostile)
         except DecodeError:
             continue
 

@@ -23,9 +23,15 @@ def test_small(number):
 """
 
 
-def test_each_test_has_its_share_and_findings_are_stored(pytester: pytest.Pytester) -> None:
+def test_each_test_has_its_share_and_findings_are_stored(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A test runs far more examples than it is written with; the suite then finds what failed."""
-    pytester.makeini(f"[pytest]\naddopts = -p tests.plugins.fuzzing\npythonpath = {ROOT}")
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # quicker
+    pytester.makeini(
+        "[pytest]\naddopts = -p _hypothesis_pytestplugin -p tests.plugins.fuzzing\n"
+        f"pythonpath = {ROOT}"
+    )
     pytester.makepyfile(TESTS)
     fuzzed = pytester.runpytest_subprocess("--fuzz-minutes", "0.05")
     fuzzed.assert_outcomes(passed=1, failed=1)

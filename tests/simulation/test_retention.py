@@ -12,6 +12,7 @@ from featurewatch.streams.source_shell import RESYNC_INTERVAL_MS
 from featurewatch.streams.topics import INPUTS, METADATA_LOG
 from featurewatch.tables.fold.fold import fold
 from featurewatch.tables.image.cluster import ClusterImage
+from tests.plugins.nightly import case_count
 from tests.simulation import records as r
 from tests.simulation.records import MV, NEW, OLD
 
@@ -110,7 +111,7 @@ class YearOfASource:
         return image
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(case_count(10)))
 def test_a_year_stays_as_large_as_a_week(seed: int) -> None:
     """Without retention a year would be forty times as much; a reader that begins any day learns
     the same cluster."""

@@ -1,5 +1,6 @@
 """The JSON Schemas of the outputs say what the code says."""
 
+from functools import cache
 from typing import Any
 
 import orjson
@@ -24,10 +25,16 @@ def schema(shape: type[Output]) -> Any:
     return schema_of(TOPICS[shape])
 
 
+@cache
+def outputs() -> list[Output]:
+    """The outputs of many histories."""
+    return simulated_outputs(range(60))
+
+
 def test_alerts_have_the_severities_of_their_rules() -> None:
     """In simulated histories no rule has a finding of a severity that it does not name."""
     severities = {rule.name: rule.severities for rule in RULES}
-    alerts = [output for output in simulated_outputs(range(60)) if isinstance(output, Alert)]
+    alerts = [output for output in outputs() if isinstance(output, Alert)]
     assert alerts
     wrong = {(alert.rule, str(alert.severity)) for alert in alerts} - {
         (rule, str(severity)) for rule, named in severities.items() for severity in named
@@ -55,7 +62,7 @@ def test_every_simulated_output_is_valid() -> None:
     """Every output of many histories is accepted, and each kind of rule was heard."""
     validators = {shape: Draft202012Validator(schema(shape)) for shape in TOPICS}
     fired = set()
-    for output in simulated_outputs(range(60)):
+    for output in outputs():
         validators[type(output)].validate(orjson.loads(encode_output(output).value or b""))
         fired |= {output.rule} if isinstance(output, Alert) else set()
     # The histories are of clusters, and no bus is in them: tests/controller has these.

@@ -5,6 +5,8 @@ import subprocess
 import time
 import warnings
 from collections.abc import Iterator
+from importlib import import_module
+from types import ModuleType
 
 import pytest
 from confluent_kafka.admin import AdminClient
@@ -13,17 +15,19 @@ from featurewatch.stack.java.jars import Cache, Jars, tool_command
 from featurewatch.stack.zookeeper.ensemble import Ensemble
 from tests.reference.zookeeper.process import reference_process
 
-with warnings.catch_warnings():
-    # It reads its schemas in a way that Python is about to drop.
-    warnings.simplefilter("ignore", DeprecationWarning)
-    from kafka import errors
-    from kafka.admin import KafkaAdminClient
-    from kafka.admin._cluster import UpdateFeatureType
-
 pytestmark = pytest.mark.stack
 
 FEATURES = ["group.version=1-3", "transaction.version=1-2"]
 TIMEOUT_S = 90.0
+
+
+@pytest.fixture(scope="module")
+def kafka() -> ModuleType:
+    """kafka-python, which processes that collect these tests need not import."""
+    with warnings.catch_warnings():
+        # It reads its schemas in a way that Python is about to drop.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return import_module("kafka")
 
 
 class Tool:
@@ -131,10 +135,10 @@ def test_the_feature_command_learns_that_a_broker_is_no_controller(
     )
 
 
-def test_kafka_python_works_unchanged(bootstrap: str) -> None:
+def test_kafka_python_works_unchanged(bootstrap: str, kafka: ModuleType) -> None:
     """Its admin client finds the controller, describes and updates features; version 2 of
     UpdateFeatures is all or nothing."""
-    client = KafkaAdminClient(bootstrap_servers=bootstrap)
+    client = kafka.admin.KafkaAdminClient(bootstrap_servers=bootstrap)
     try:
         described = client.describe_cluster()
         brokers = [broker["broker_id"] for broker in described["brokers"]]
@@ -146,10 +150,12 @@ def test_kafka_python_works_unchanged(bootstrap: str) -> None:
             "finalized": (3, 3),
             "finalized_epoch": 0,
         }
-        lower = {"group.version": (UpdateFeatureType.SAFE_DOWNGRADE, 2)}
+        lower = {"group.version": (kafka.admin._cluster.UpdateFeatureType.SAFE_DOWNGRADE, 2)}
         assert client.update_features(lower, validate_only=True) == {"group.version": "OK"}
         assert client.update_features(lower) == {"group.version": "OK"}
-        with pytest.raises(errors.InvalidRequestError, match="The update failed for all features"):
+        with pytest.raises(
+            kafka.errors.InvalidRequestError, match="The update failed for all features"
+        ):
             client.update_features({"group.version": 3, "transaction.version": 7})
         after = client.describe_features(send_request_to_controller=True)
         assert after["group.version"]["finalized"] == (2, 2)
@@ -158,13 +164,15 @@ def test_kafka_python_works_unchanged(bootstrap: str) -> None:
         client.close()
 
 
-def test_what_is_not_served_is_refused_by_the_client_itself(bootstrap: str) -> None:
+def test_what_is_not_served_is_refused_by_the_client_itself(
+    bootstrap: str, kafka: ModuleType
+) -> None:
     """ApiVersions does not list what a node does not do, so clients say so at once; librdkafka,
     too, learns brokers and controller."""
-    client = KafkaAdminClient(bootstrap_servers=bootstrap)
+    client = kafka.admin.KafkaAdminClient(bootstrap_servers=bootstrap)
     try:
         assert client.list_topics() == []
-        with pytest.raises(errors.IncompatibleBrokerVersion, match="ListGroupsRequest"):
+        with pytest.raises(kafka.errors.IncompatibleBrokerVersion, match="ListGroupsRequest"):
             client.list_groups()
     finally:
         client.close()

@@ -20,6 +20,7 @@ from featurewatch.monitor.rolls.tracker import track_rolls
 from featurewatch.monitor.step import MonitorState, step
 from featurewatch.streams.events import Event, LogCommit, LogGap
 from featurewatch.tables.image.nodes import Capabilities, intern_capabilities
+from tests.plugins.nightly import case_seeds
 from tests.simulation import records as r
 from tests.simulation import znodes as z
 from tests.simulation.records import CLUSTER, KV, MV, TV, Ranges
@@ -260,7 +261,8 @@ def test_histories_keep_the_order_of_the_steps() -> None:
     """In any history the steps of a roll are in order, an id is used once in a log, and an ended
     roll keeps its state or continues as the previous roll."""
     roll_count = 0
-    for seed in range(60):
+    seeds = case_seeds(200)
+    for seed in seeds:
         events = World(Random(seed)).history(60)
         rolls: dict[tuple[str, str, int], Roll] = {}
         ids = set[tuple[str, str]]()
@@ -278,7 +280,7 @@ def test_histories_keep_the_order_of_the_steps() -> None:
                 assert (roll.state == "abandoned") == (not roll.nodes)
                 rolls[*id_, roll.started_ms] = roll
         roll_count += len(rolls)
-    assert roll_count > 60
+    assert roll_count > len(seeds)
 
 
 def test_a_new_snapshot_is_compared_with_the_state_before() -> None:

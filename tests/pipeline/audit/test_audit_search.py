@@ -17,6 +17,7 @@ from featurewatch.streams.events import Event
 from featurewatch.streams.outputs import Alert, FeatureChange
 from featurewatch.streams.topics import METADATA_LOG, ZOOKEEPER
 from tests.pipeline.audit.lakes import Read, Topics, history, in_another_order, with_crashes, work
+from tests.plugins.nightly import case_count, case_seeds
 
 Order = Callable[[list[Read], int], list[Read]]
 Live = dict[str, list[LiveOutput]]
@@ -87,8 +88,9 @@ def is_found(seed: int, order: Order) -> bool:
 def test_an_order_is_found_where_there_is_one() -> None:
     """Whether the worker was late with a topic now and then, or processed one topic after the
     other."""
-    assert [seed for seed in range(40) if not is_found(seed, in_another_order)] == []
-    assert [seed for seed in range(40) if not is_found(seed, topic_by_topic)] == []
+    seeds = case_seeds(150)
+    assert [seed for seed in seeds if not is_found(seed, in_another_order)] == []
+    assert [seed for seed in seeds if not is_found(seed, topic_by_topic)] == []
 
 
 # Many messages before the first output, logs that are read again, and the most corrections.
@@ -122,7 +124,7 @@ def test_an_alert_that_is_raised_again_has_another_id() -> None:
 
 def test_no_order_says_what_is_wrong() -> None:
     """No live output may be missing, be invented, or have another content."""
-    for seed in range(12):
+    for seed in range(case_count(50)):
         reads = Topics().publish(history(seed))
         outputs = [*work(reads)]
         live = live_of(outputs)

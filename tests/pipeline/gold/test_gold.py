@@ -44,6 +44,7 @@ from tests.pipeline.gold.parity import (
     tables_of,
     topic_of_event,
 )
+from tests.plugins.nightly import case_seeds
 from tests.processes import Process, wait_ready
 
 MakeBus = Callable[[], BusSettings]
@@ -53,7 +54,8 @@ def test_rows_hold_the_whole_state() -> None:
     """A state is the same after a round trip through its rows, with resyncs and rolls in progress
     too."""
     resyncing = rolling = 0
-    for seed in range(30):
+    seeds = case_seeds(100)
+    for seed in seeds:
         state = restore_state(f"cluster-{seed}", {})
         for _, message in placed(map(line, history(seed, 25))):
             state, _ = fold_message(state, message)
@@ -62,8 +64,8 @@ def test_rows_hold_the_whole_state() -> None:
             assert state_rows(again) == state_rows(state)
             resyncing += state.monitor.image.log.resync is not None
             rolling += state.past.rolls.before is not None
-    assert resyncing > 30
-    assert rolling > 10
+    assert resyncing > len(seeds)
+    assert rolling > len(seeds) // 3
 
 
 @pytest.mark.parametrize("name", ["intervals/rolls", "past/rolls"])

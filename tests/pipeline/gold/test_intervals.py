@@ -16,6 +16,7 @@ from featurewatch.streams.events import Event
 from tests.pipeline.filling import rows
 from tests.pipeline.gold.fold_outputs import history_row
 from tests.pipeline.gold.parity import history, line, placed, tables_of
+from tests.plugins.nightly import case_count
 from tests.simulation import records as r
 from tests.simulation import znodes as z
 from tests.simulation.records import CLUSTER, MV
@@ -125,7 +126,7 @@ def test_a_level_that_excludes_a_node_is_a_separate_interval() -> None:
 def test_histories_leave_no_gap_and_no_overlap() -> None:
     """Whatever happens to a cluster: a node has one interval at a time, and the open ones equal the
     image and the firing alerts."""
-    for seed in range(60):
+    for seed in range(case_count(60)):
         state, outputs = folded_events(history(seed, 60))
         tables = tables_of(outputs)
         image = state.monitor.image

@@ -6,14 +6,18 @@ Kafka's own tools are the judge of what is written here: see ``tests/conformance
 import struct
 from base64 import urlsafe_b64decode
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from crc32c import crc32c
 
 from featurewatch.kafka.address import Address
 from featurewatch.streams.kraft.records.schema import Field, RecordSchema, record_table
-from featurewatch.streams.kraft.records.varint import write_uvarint, write_varint
+from featurewatch.streams.kraft.records.varint import write_uvarint
+from featurewatch.streams.kraft.records.varint import write_varint as _write_varint
 from featurewatch.streams.types import Role
+
+write_varint = lru_cache(4096)(_write_varint)  # millions of records have the same few numbers
 
 _FIXED = {
     "bool": "?",
