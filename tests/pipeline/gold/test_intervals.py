@@ -126,7 +126,7 @@ def test_a_level_that_excludes_a_node_is_a_separate_interval() -> None:
 def test_histories_leave_no_gap_and_no_overlap() -> None:
     """Whatever happens to a cluster: a node has one interval at a time, and the open ones equal the
     image and the firing alerts."""
-    for seed in range(case_count(60)):
+    for seed in (*range(case_count(60)), 135):
         state, outputs = folded_events(history(seed, 60))
         tables = tables_of(outputs)
         image = state.monitor.image
@@ -140,8 +140,10 @@ def test_histories_leave_no_gap_and_no_overlap() -> None:
             for key, node in image.nodes.nodes.items()
         }
         assert sum(row["until_ms"] is None for row in tables["capability"]) == len(open_)
-        causes = {(row["role"], row["node_id"], row["since_cause"]) for row in tables["capability"]}
-        assert len(causes) == len(tables["capability"])
+        # Not its cause alone: a resync without the node ends its interval, and the record that
+        # registered it may be read again.
+        ids = {row["id"] for row in tables["capability"]}
+        assert len(ids) == len(tables["capability"])
         firing = {
             (subject.key, alert.subject["feature"])
             for subject, alerts in state.monitor.firing.items()
