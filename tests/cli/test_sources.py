@@ -11,7 +11,14 @@ from featurewatch.cli.runtime.cluster_claims import ClusterClaims
 from featurewatch.cli.runtime.sources import WatchedCluster
 from featurewatch.common.tasks import run_all
 from featurewatch.streams.bus.errors import BusError, EventTooLargeError, PublishError
-from featurewatch.streams.events import DeadLetter, Event, NodeAnswer, SourceState, SourceStatus
+from featurewatch.streams.events import (
+    DeadLetter,
+    Event,
+    NodeAnswer,
+    NodeSilent,
+    SourceState,
+    SourceStatus,
+)
 from featurewatch.streams.source_status import RecentTexts
 from featurewatch.streams.topics import Topic
 from featurewatch.streams.types import Role
@@ -169,6 +176,12 @@ async def test_of_two_entries_with_one_id_none_is_followed_until_one_has_it_alon
                     in [(status.cluster, status.state) for status in sink.of(SourceStatus)]
                 )
             )
+        # Answers that stayed would predict of this cluster's nodes what others will do.
+        answers = {(it.cluster, it.node_id) for it in sink.of(NodeAnswer)}
+        await until_async(
+            lambda: answers <= {(it.cluster, it.node_id) for it in sink.of(NodeSilent) if it.gone}
+        )
+        assert answers
         nodes[1].cluster = "two"
         await until_async(lambda: states(first) == states(second) == ["following"])
         await until_async(

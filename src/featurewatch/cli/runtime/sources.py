@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
@@ -201,9 +200,12 @@ class WatchedCluster:
                     await claim.wait(refused=False, timeout_s=_LEARN_AGAIN_S)
                     continue
                 self._learning = False
-                with suppress(_RefusedError):
+                try:
                     running = self._run_sources(cluster_id, publisher)
                     await run_all([running, _until_refused(claim), self._until_other(cluster_id)])
+                except _RefusedError as error:
+                    for supervisor in self.sources[len(others) :]:
+                        await supervisor.source.withdraw(str(error))
                 self.sources = [*others]
         finally:
             if claim is not None:
@@ -284,7 +286,7 @@ class WatchedCluster:
                 LOG.warning(
                     "%s: its nodes return the id %s now, not %s", self.name, found, cluster_id
                 )
-                raise _RefusedError
+                raise _RefusedError(f"its nodes return the id {found} now")
         await asyncio.Event().wait()
 
     async def _on_failure(self, error: Exception, wait_s: float) -> None:
@@ -322,7 +324,7 @@ class _RefusedError(Exception):
 
 async def _until_refused(claim: Claim) -> None:
     await claim.wait(refused=True)
-    raise _RefusedError
+    raise _RefusedError(claim.refusal() or "another entry has its id too")
 
 
 async def _run_with(supervisor: SourceSupervisor[Any], sink: ClaimedSink) -> None:

@@ -116,6 +116,11 @@ class ApiVersionsSource(SourceShell):
             await self._publish_resync(self._tracker.cluster, reason, finished=False)
             await self._publish_all(self._tracker.republish(self._clock_ms()))
 
+    async def withdraw(self, reason: str) -> None:
+        """Publishes that the nodes that answered are not this cluster's, or may not be."""
+        if self._tracker is not None:
+            await self._publish_all(self._tracker.withdraw(reason, self._clock_ms()))
+
     async def _end_resync(self, cluster: ClusterId) -> None:
         self._is_resyncing = False
         await self._publish_resync(cluster, "", finished=True)

@@ -101,6 +101,16 @@ class NodeTracker:
             del self._nodes[key]
         return events
 
+    def withdraw(self, detail: str, now_ms: int) -> list[TrackerEvent]:
+        """Drops all nodes; ``detail`` is why nothing holds that was published of them."""
+        events: list[TrackerEvent] = [
+            self._silence(key, node.address, detail, now_ms, gone=True)
+            for key, node in self._nodes.items()
+            if node.features is not None or node.silent
+        ]
+        self._nodes.clear()
+        return events
+
     def on_response(self, key: NodeKey, features: NodeFeatures, now_ms: int) -> list[TrackerEvent]:
         """A node's response; published if it differs from the last, or if the node was silent."""
         node = self._nodes.get(key)
