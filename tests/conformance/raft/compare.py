@@ -1,13 +1,22 @@
 """Compares the histories of our voter with those of Kafka's."""
 
-import re
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Final
 
+from featurewatch.reference.kraft.machines.batches import control_records, read_batches
+from featurewatch.reference.kraft.machines.requests import FetchAnswer
 from tests.conformance.feature_control.kafka import ControllerHarness
+from tests.conformance.raft.differences import (
+    FALLING_HIGH_WATERMARK,
+    RESIGNED_LEADER,
+    ending_of,
+    without_resigned_leader,
+)
 from tests.conformance.raft.histories import History, history
+
+Seen = dict[str, Any]
+_DURABLE: Final = ("stored", "end", "epochs")
 
 
 @dataclass
@@ -17,14 +26,17 @@ class Comparison:
     histories: int = 0
     steps: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
+    """What happened, and the state after it."""
+    deliberate: Counter[str] = field(default_factory=Counter)
+    """How often each row of `differences` was met."""
     differences: list[str] = field(default_factory=list)
 
 
 def compare(kafka: ControllerHarness, release: str, seeds: range) -> Comparison:
     """Gives the histories of these seeds to both."""
     found = Comparison()
-    written = ((seed, history(seed, release)) for seed in seeds)
-    for seed, one in written:
+    for seed in seeds:
+        one = history(seed, release)
         (answer,) = kafka.responses([one.question])
         found.histories += 1
         difference = _difference(one, answer["steps"], found)
@@ -33,23 +45,70 @@ def compare(kafka: ControllerHarness, release: str, seeds: range) -> Comparison:
     return found
 
 
-def _difference(one: History, steps: list[dict[str, Any]], found: Comparison) -> str:
+def _difference(one: History, steps: list[Seen], found: Comparison) -> str:
+    """The first step after which the two differ; empty if there is none."""
+    before: Seen = {}
+    committed = 0
     for at, (ours, answered) in enumerate(zip(one.seen, steps, strict=False)):
+        event = one.question["steps"][at]
         found.steps += 1
-        kafka = one.voter.read_kafka(one.voter._kinds.__getitem__, answered)
-        found.kinds[f"{one.question['steps'][at][2]} -> {kafka.get('state', 'fatal')}"] += 1
+        found.kinds[f"{event[2]} -> {answered.get('state', 'end')}"] += 1
+        if "fatal" in answered:
+            return _ending(answered["fatal"], before, ours, found) and _text(
+                at, event, before, [f"Kafka ended: {answered['fatal']}", f"we: {ours}"]
+            )
+        kafka = one.voter.read_kafka(answered)
+        committed = kafka["committed"] if event[2] == "start" else max(committed, kafka["committed"])
+        if committed > kafka["committed"]:
+            found.deliberate[FALLING_HIGH_WATERMARK] += 1
+            kafka["committed"] = committed
+        if kafka["state"] == "resigned" and kafka["replies"]:
+            found.deliberate[RESIGNED_LEADER] += 1
+            kafka |= {"replies": without_resigned_leader(kafka["replies"], one.voter.setting.me)}
         wrong = [
-            f"{name}: Kafka {kafka.get(name)}, we {ours.get(name)}"
+            f"{name}: Kafka {kafka.get(name)}\n    we {ours.get(name)}"
             for name in sorted({*ours, *kafka} - {"high_watermark"})
-            if ours.get(name) != kafka.get(name)
+            if _comparable(ours.get(name)) != _comparable(kafka.get(name))
         ]
         if wrong:
-            before = one.seen[at - 1] if at else None
-            return f"step {at}: {_event(one, at)}\n  before {before}\n  " + "\n  ".join(wrong)
-        if "fatal" in kafka:
-            return ""
+            return _text(at, event, before, wrong)
+        before = ours
     return ""
 
 
-def _event(one: History, at: int) -> str:
-    return str(one.question["steps"][at])
+def _ending(fatal: str, before: Seen, ours: Seen, found: Comparison) -> bool:
+    """Whether an end of Kafka's is unexpected."""
+    name = ending_of(fatal)
+    is_kept = "halted" in ours or all(ours[part] == before.get(part) for part in _DURABLE)
+    if name and is_kept:
+        found.deliberate[name] += 1
+        return False
+    return True
+
+
+def _text(at: int, event: list[Any], before: Seen, lines: list[str]) -> str:
+    return f"step {at}: {event}\n  before {before}\n  " + "\n  ".join(lines)
+
+
+def _comparable(value: Any) -> Any:
+    """A value whose records are compared without the order in which votes are listed."""
+    if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
+        return [_comparable(one) for one in value]
+    if isinstance(value, FetchAnswer):
+        from dataclasses import replace
+
+        return replace(value, records=b""), _records(value.records)
+    return value
+
+
+def _records(data: bytes) -> list[Any]:
+    found: list[Any] = []
+    for batch in read_batches(data):
+        content: Any = batch.data
+        if batch.is_control:
+            content = control_records([batch])
+            for record in content:
+                for name in ("grantingVoters", "voters"):
+                    record["data"][name].sort(key=str)
+        found.append((batch.base, batch.last, batch.epoch, content))
+    return found

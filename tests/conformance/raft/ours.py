@@ -1,7 +1,7 @@
 """Our voter in the same world of events as Kafka's: what it does after each event, as Kafka would
 say it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -253,10 +253,8 @@ class OurVoter:
         key, version = self._kinds[reply.request_id]
         return reply.request_id, answer_in(key, version, answer_bytes(key, version, reply.answer))
 
-    def read_kafka(self, kinds: Callable[[int], tuple[int, int]], seen: dict[str, Any]) -> Any:
+    def read_kafka(self, seen: dict[str, Any]) -> dict[str, Any]:
         """Kafka's observation in the same form."""
-        if "fatal" in seen:
-            return seen
         return seen | {
             "sends": [
                 (
@@ -268,7 +266,7 @@ class OurVoter:
                 for one in seen["sends"]
             ],
             "replies": [
-                (one["number"], answer_in(*kinds(one["number"]), decoded(one["body"])))
+                (one["number"], answer_in(*self._kinds[one["number"]], decoded(one["body"])))
                 for one in seen["replies"]
             ],
         }

@@ -101,7 +101,11 @@ class Log:
         """The newest epoch up to this one that the log has, and its end (``endOffsetForEpoch``)."""
         at = bisect_right(self._epochs, (epoch, self.end))
         if at == 0:
-            return OffsetAndEpoch(self.start.offset, self.start.epoch)
+            first = self._epochs[0][1] if self._epochs else self.end
+            begins_with_snapshot = self.start.offset > 0 or self.start in self.snapshots
+            if not self._epochs or (begins_with_snapshot and first == self.start.offset):
+                return OffsetAndEpoch(first, self.start.epoch)
+            return OffsetAndEpoch(first, epoch)
         end = self._epochs[at][1] if at < len(self._epochs) else self.end
         return OffsetAndEpoch(end, self._epochs[at - 1][0])
 
