@@ -8,6 +8,7 @@ from featurewatch.reference.kraft.machines.batches import control_records, read_
 from featurewatch.reference.kraft.machines.requests import FetchAnswer
 from tests.conformance.feature_control.kafka import ControllerHarness
 from tests.conformance.raft.differences import (
+    ENDS_THE_PROCESS,
     FALLING_HIGH_WATERMARK,
     RESIGNED_LEADER,
     ending_of,
@@ -80,7 +81,7 @@ def _ending(fatal: str, before: Seen, ours: Seen, found: Comparison) -> bool:
     """Whether an end of Kafka's is unexpected."""
     name = ending_of(fatal)
     is_kept = "halted" in ours or all(ours[part] == before.get(part) for part in _DURABLE)
-    if name and is_kept:
+    if name and (is_kept or ENDS_THE_PROCESS[name].continues):
         found.deliberate[name] += 1
         return False
     return True

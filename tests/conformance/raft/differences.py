@@ -6,7 +6,7 @@ durable, or have halted.
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -17,27 +17,48 @@ from featurewatch.reference.kraft.machines.requests import (
     VersionsAnswer,
 )
 
-ENDS_THE_PROCESS: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """Where Kafka ends the process: what it says, as a pattern, and why our voter does not."""
+
+    text: str
+    reason: str
+    continues: bool = False
+    """Whether our voter does what Kafka meant to do."""
+
+
+ENDS_THE_PROCESS: Final[Mapping[str, Ending]] = MappingProxyType(
     {
-        "another leader": (
+        "another leader": Ending(
             r"IllegalStateException: Received request or response with leader .* inconsistent",
             "a claim that contradicts what is known of an epoch is refused, with a line in the log:"
             " one wrong message should not end a process",
         ),
-        "no leader": (
+        "lost records": Ending(
+            r"KafkaException: The leader requested truncation to offset"
+            r"|IllegalArgumentException: Attempt to truncate to offset",
+            "both end, each with a text of its own",
+        ),
+        "no leader": Ending(
             r"IllegalStateException: Expected to be Follower, but the current state is",
             "an answer to a Fetch with the epoch and without an error, which names no leader or"
             " one whose address is unknown, is ignored: a leader always names itself",
         ),
+        "the only voter starts again": Ending(
+            r"IllegalStateException: Cannot transition to Candidate since .* already a Leader",
+            "Kafka 3.9 cannot start as the only voter if it has voted for itself and not led yet;"
+            " 4.3 can",
+            continues=True,
+        ),
     }
 )
-"""By name: what Kafka says when it ends, and why our voter continues."""
 
 
 def ending_of(fatal: str) -> str:
     """The name of the row that has an error of Kafka's; empty if none has."""
     rows = ENDS_THE_PROCESS.items()
-    return next((name for name, (text, _) in rows if re.match(text, fatal)), "")
+    return next((name for name, row in rows if re.match(row.text, fatal)), "")
 
 
 RESIGNED_LEADER: Final = "a resigned leader"

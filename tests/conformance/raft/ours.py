@@ -2,7 +2,7 @@
 say it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 from uuid import UUID
@@ -34,6 +34,7 @@ from featurewatch.reference.kraft.machines.replicas import (
     VoterSet,
 )
 from featurewatch.reference.kraft.machines.requests import RaftAnswer, RaftRequest
+from featurewatch.reference.kraft.machines.rules import rules_of
 from featurewatch.reference.kraft.machines.states import State
 from featurewatch.reference.kraft.machines.voter import Voter, VoterSettings
 from tests.conformance.raft.forms import (
@@ -47,6 +48,9 @@ from tests.conformance.raft.forms import (
 
 CLUSTER = "a-cluster"
 _MOST_TICKS = 50
+_MAX_FETCH_BYTES = 1 << 20
+_MAX_FETCH_BYTES_OF_39 = 8 << 20
+"""``MAX_FETCH_SIZE_BYTES``; later releases have a setting."""
 
 
 class Draws(Random):
@@ -107,9 +111,10 @@ class OurVoter:
 
     setting: Setting
     release: str
-    rules: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        major, minor, _ = self.release.split(".")
+        self.line = int(major), int(minor)
         self.versions = versions_of(self.release)
         self.draws = Draws()
         self.now_ms = 0
@@ -137,7 +142,8 @@ class OurVoter:
             (endpoint(setting.me),),
             setting.bootstrap,
             retry_backoff_ms=setting.retry_backoff_ms,
-            **self.rules,
+            max_fetch_bytes=_MAX_FETCH_BYTES_OF_39 if self.line == (3, 9) else _MAX_FETCH_BYTES,
+            rules=rules_of(self.line),
         )
         self.voter = Voter(settings, log, self._stored, self.draws, self.now_ms)
         self._tokens: dict[int, RaftRequest] = {}

@@ -238,7 +238,7 @@ class ElectingReplica(Replica):
         """Gives the leadership up, and tells the others who should succeed."""
         assert self.leadership is not None  # noqa: S101 - only a leader resigns
         self._successors = self.leadership.successors(self.log.voters)
-        self._refuse_held(self.view)
+        self._refuse_held(LeaderView(NO_LEADER, self.epoch))
         self._enter(State.RESIGNED)
         self._known_high_watermark = -1
         self._deadline_ms = self._now_ms + self._election_timeout_ms()

@@ -115,7 +115,7 @@ class Replica:
         """What its state knows of the high watermark: nothing where it begins to lead or resigns."""
         self._has_news = False
         """Whether the Fetches that wait can be answered (``fetchPurgatory``)."""
-        self._attempts = 0
+        self._attempts = 1
         """The elections in a row in which it stood."""
         self._backoff_until_ms: int | None = None
         """When a candidate of Kafka 3.9 that lost stands again."""
